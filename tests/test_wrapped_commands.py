@@ -179,6 +179,81 @@ WRAPPED = {
     "a container that is removed": ("rm\\b", "docker rm web", False),
     "a file that git removes": ("rm\\b", "git rm a.py", False),
     "a version that nvm runs": ("npm", "nvm exec 20 node a.js", False),
+    # wrappers that run themselves, and their options
+    "docker in docker": ("docker push", "docker exec ci docker push img", True),
+    "kubectl in a pod": ("kubectl delete", "kubectl exec p -- kubectl delete ns x", True),
+    "poetry in poetry": ("poetry publish", "poetry run poetry publish", True),
+    "npm in npm": ("npm publish", "npm exec -- npm publish", True),
+    "git in git bisect": ("git push", "git bisect run git push", True),
+    "docker in docker, which is permitted": (
+        r"(?!docker exec )docker push",
+        "docker exec ci docker push img",
+        False,
+    ),
+    "the first of two wrappers that are permitted": (
+        r"(?!uv run |poetry run )python",
+        "uv run python a",
+        False,
+    ),
+    "the second of two wrappers that are permitted": (
+        r"(?!uv run |poetry run )python",
+        "poetry run python a",
+        False,
+    ),
+    "two wrappers that are permitted one by one": (
+        r"(?!uv run )pytest|(?!npx )eslint",
+        "npx eslint .",
+        False,
+    ),
+    "a script in a container that is permitted": (
+        r"(?!docker exec )php",
+        "docker exec web sh -c 'cd /w && php x'",
+        False,
+    ),
+    "a wrapper that may be there": (r"(?:sudo )?apt", "sudo -E apt install x", True),
+    "a value of docker's": (r"node\b", "docker run -c 512 node npm test", False),
+    "the command behind a value of docker's": ("npm", "docker run -c 512 node npm test", True),
+    "other values of docker's": (
+        "npm",
+        "docker run --memory-swap 1g --cpuset-cpus 0 --health-cmd x -itv a:b node npm test",
+        True,
+    ),
+    "docker run with an entrypoint": ("npm test", "docker run --entrypoint npm node test", True),
+    "a shell as the entrypoint": (
+        "git push",
+        "docker run --entrypoint sh img -c 'git push'",
+        True,
+    ),
+    "one of two options that are asked for": (
+        r"docker run(?!.*\s--(?:rm|init))",
+        "docker run --init node ls",
+        False,
+    ),
+    "a value of uv's": ("pytest", "uv run --refresh-package pytest python a.py", False),
+    "other values of uv's": (
+        "pytest",
+        "uv run --extra-index-url u --cache-dir c -P a --resolution r --exclude-newer d"
+        " --link-mode copy pytest",
+        True,
+    ),
+    "a module that uv runs": ("python -m pytest", "uv run -m pytest -q", True),
+    "values of ssh's": ("git push", "ssh -b a -R 1:b:2 -W h:1 host git push", True),
+    "values of xargs'": ("git push", "xargs --delimiter , --arg-file f git push", True),
+    "dashes of the command": (r"ls\b", "lxc exec c git checkout -- ls", False),
+    "a command with dashes": ("git checkout", "lxc exec c git checkout -- ls", True),
+    "the second -exec": (r"rm\b", "find . -exec chmod +w {} \\; -exec rm {} +", True),
+    "the second --exec": ("npm test", "git rebase -x 'make' --exec 'npm test' main", True),
+    "joined letters of sudo": ("git push", "sudo -iu me git push", True),
+    "joined letters of docker": ("git push", "docker exec -itu root web git push", True),
+    "options of tmux": ("git push", "tmux -L s new -d 'git push'", True),
+    "a wrapper without its options": ("uv run pytest", "uv run --frozen -q pytest", True),
+    "a container without its options": (
+        "docker compose exec app php",
+        "docker compose -f x exec -T app php x",
+        True,
+    ),
+    "an option that is asked for": (r"uv run(?!.* --frozen)", "uv run --frozen pytest", False),
+    "any option that is asked for": (r"uv run (?!-)", "uv run --frozen pytest", False),
 }
 
 
@@ -216,6 +291,43 @@ BARE = {
         "docker exec web git push --force": True,
         "git push": False,
     },
+    "- Use `uv run`, not `python`.": {"uv run python a.py": False, "python a.py": True},
+    "- Use uv run, not python.": {"uv run python a.py": False, "python a.py": True},
+    "- Always use `uv run` instead of `python`.": {
+        "uv run --frozen python3 a.py": False,
+        "python a.py": True,
+    },
+    "- Never run `python` directly, always use `uv run`.": {
+        "uv run python a.py": False,
+        "python a.py": True,
+    },
+    "- Don't run `pytest` directly. Use `uv run`.": {"uv run pytest": False, "pytest": True},
+    "- Use `poetry run`, never `python`.": {"poetry run python a.py": False, "python a": True},
+    "- Never use `python3`, use `uv run python`.": {
+        "uv run python3 a.py": False,
+        "python3 a.py": True,
+    },
+    "- Never use bare `python`.": {"poetry run python a.py": False, "python a.py": True},
+    "- Use `npx eslint` or `pnpm exec eslint`, not `eslint`.": {
+        "pnpm exec eslint .": False,
+        "npx eslint .": False,
+        "eslint .": True,
+    },
+    "- Use `uv run pytest` or `docker compose exec web pytest`, not `pytest`.": {
+        "docker compose exec -T web sh -c 'cd /x && pytest'": False,
+        "uv run pytest": False,
+        "pytest": True,
+    },
+    "- Never run `rm` directly, use `ssh host rm`.": {"ssh host rm x": False, "rm x": True},
+    "- Never run `uv run python` or `python`.": {"uv run python a.py": True, "python a.py": True},
+    "- Use `npx`, not `npm exec`.": {"npm exec -- tsc": True, "npx tsc": False},
+    "- Prefer `uv run pytest` over `pytest`.": {
+        "uv run pytest": False,
+        "uv run --frozen pytest -q": False,
+        "uv run -q pytest": False,
+        "uv run --with x pytest": False,
+        "pytest": True,
+    },
 }
 
 
@@ -228,6 +340,21 @@ def test_a_rule_permits_the_wrapper_that_it_names(line, tmp_path):
     measure = build(dict(rule.measure))
     for script, breaks in BARE[line].items():
         assert measure.score_turn(turn(script)).value == (0 if breaks else 1), script
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- Never run `rails` directly; use `bin/rails`.",
+        "- Use `./node_modules/.bin/eslint`, not `eslint`.",
+        "- Use `.venv/bin/python` instead of `python`.",
+    ],
+)
+def test_a_command_that_differs_by_its_folder_is_no_rule(line, tmp_path):
+    path = tmp_path / "AGENTS.md"
+    path.write_text(f"# Rules\n\n{line}\n")
+    statements, of_bot = statements_of(path, path.read_text())
+    assert not [rule for statement in statements for rule in drafts_of(statement, of_bot)]
 
 
 def drafts_of(statement, of_bot):

@@ -236,7 +236,9 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
     readers = _READERS if of_bot else (agent_reply_rule, *_READERS)
     for reader in readers:
         if rules := _read_by(reader, clauses, statement):
-            return rules if isinstance(rules, Undrafted) else permit_wrapped(rules, statement.text)
+            if isinstance(rules, Undrafted):
+                return rules
+            return permit_wrapped(rules, statement) or NO_MEASURE
     if of_bot and _OCCASION.match(statement.text):
         return ON_OCCASION
     return _why_not(statement)

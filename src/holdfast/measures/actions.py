@@ -42,12 +42,14 @@ class Action:
         edits: the changes of files.
         position: the number of the call in the turn, from 0.
         tool_call: the call of another tool; None for a shell command.
+        folder: the working folder, relative to the one that the script began in.
     """
 
     command: Command
     edits: tuple[FileEdit, ...]
     position: int
     tool_call: ToolCall | None = None
+    folder: str = ""
 
     @property
     def is_shell(self) -> bool:
@@ -81,9 +83,10 @@ def actions_of(calls: Sequence[ToolCall]) -> Iterator[Action]:
         folder = ""  # the working folder, relative to the one that the script began in
         for command in _read_script(script):
             edits = tuple(_in_folder(edit, folder) for edit in edits_by_command(command))
-            yield Action(command, edits, position)
+            yield Action(command, edits, position, folder=folder)
             # the end of a subshell, which is not known here, would undo its `cd`
-            if command.arguments[0] == "cd" and "(" not in script:
+            is_cd = command.arguments[0] == "cd" and not command.is_elsewhere
+            if is_cd and "(" not in script:
                 folder = _folder_after(folder, command.arguments[1:])
 
 

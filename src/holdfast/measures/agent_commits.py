@@ -2,12 +2,18 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.measures.actions import Action, actions_of, calls_since_commit, is_commit
 from holdfast.measures.agent_tools import MESSAGES, fields_of, first_text
 from holdfast.measures.command_options import Options, options_of
-from holdfast.measures.staged_files import StagedFiles, listed_paths, names_everything
+from holdfast.measures.staged_files import (
+    StagedFiles,
+    folder_of,
+    listed_paths,
+    names_everything,
+    operands_in,
+)
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.measures.written_texts import WrittenTexts, text_of_argument, text_of_file
 
@@ -150,7 +156,7 @@ def _staged_after_commit(action: Action, files: StagedFiles, texts: WrittenTexts
     if not _is_partial(options) or names_everything(options.rest):
         return StagedFiles(branches=files.branches)
     named = (*options.rest, *(listed_paths(options, action, texts) or ()))
-    return files.after_commit_of([path for name in named for path in files.within(name)])
+    return files.after_commit_of(files.select(named).paths)
 
 
 def _read_commit(action: Action, files: StagedFiles, texts: WrittenTexts) -> Commit:
@@ -205,8 +211,9 @@ def _files_of(options: Options, files: StagedFiles, listed: list[str] | None) ->
     """
     if _is_rewording(options):
         return CommitFiles((), is_all_shown=True)
-    named = [path for name in (*options.rest, *(listed or ())) for path in files.within(name)]
-    takes_all = "--all" in options.flags or names_everything(options.rest)
+    selection = files.select((*options.rest, *(listed or ())))
+    named = selection.paths
+    takes_all = "--all" in options.flags or selection.takes_all
     is_partial = _is_partial(options) and not takes_all
     paths: list[str] = [] if is_partial else [*files.staged]
     perhaps: list[str] = [] if is_partial else [*files.perhaps]
@@ -216,21 +223,24 @@ def _files_of(options: Options, files: StagedFiles, listed: list[str] | None) ->
         has_more = has_more or not named
     else:
         paths += named
-    if takes_all:
+    committed = {*named}
+    if "--all" in options.flags:
         paths += files.changed
+        committed |= {*files.changed}
     has_more = has_more or (files.has_more and not is_partial)
     return CommitFiles(
         tuple(paths),
         perhaps=tuple(perhaps),
-        removed=frozenset(files.removed),
-        excluded=frozenset(files.excluded),
+        removed=frozenset(files.removed | (files.deleted & committed)),
+        excluded=frozenset(files.excluded) | selection.excluded,
         is_all_shown=bool(paths or perhaps) and not has_more,
     )
 
 
 def _commit_options(action: Action) -> Options:
     words = [_KEY_OR_MODE.sub(r"\1", word) for word in action.command.arguments[2:]]
-    return options_of(words, _VALUED_OPTIONS, _COMMIT_FLAGS)
+    options = options_of(words, _VALUED_OPTIONS, _COMMIT_FLAGS)
+    return replace(options, rest=operands_in(folder_of(action), options.rest))
 
 
 def _is_partial(options: Options) -> bool:

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from holdfast.measures.command_wrappers import unwrap
+from holdfast.measures.command_wrappers import unwrap, wrapper_without_options
 
 
 @dataclass(frozen=True)
@@ -20,23 +21,58 @@ class Reading:
     without: frozenset[str] = frozenset()
 
     def suits(self, pattern: str) -> bool:
-        """Whether a pattern may be matched with this reading: it names nothing that is left out.
+        """Whether a pattern may be matched with this reading: it excludes nothing that is left out.
 
-        `(?!sudo )apt` asks for sudo, which the reading without it would never have.
+        `(?!sudo )apt` excludes sudo, which the reading without it would never have.
         """
-        return not any(_mentions(pattern, name) for name in self.without)
+        excluded = _exclusions(pattern)
+        return not any(_names(exclusion, name) for exclusion in excluded for name in self.without)
 
     def reduce_to(self, words: Sequence[str], *names: str) -> "Reading":
         """Returns the reading with these words, which leaves out these names as well."""
         return Reading(tuple(words), self.without | frozenset(names))
 
 
-def _mentions(pattern: str, name: str) -> bool:
-    """Whether a regular expression has an option or a folder, or begins with a program's name."""
+_ANY_OPTION = "-"  # stands for all options of a wrapper among the names that a reading leaves out
+_PARENTHESIS_OR_LITERAL = re.compile(r"\\.|\[(?:\\.|[^\]\\])+\]|[()]", re.DOTALL)
+# what a regular expression may have before a `(?!...)` that excludes programs
+_BEGINS_ALTERNATIVE = re.compile(r"(?:\A|[(:|)^]|\\[Ab])\Z")
+
+
+@dataclass(frozen=True)
+class _Exclusion:
+    """The inside of a `(?!...)`, and whether it stands where a command begins."""
+
+    pattern: str
+    is_first: bool
+
+
+@lru_cache(maxsize=1024)
+def _exclusions(pattern: str) -> tuple[_Exclusion, ...]:
+    """Returns what a regular expression excludes, wherever it has a `(?!...)`."""
+    exclusions = []
+    for start in re.finditer(r"\(\?!", pattern):
+        depth = 1
+        end = len(pattern)
+        for sign in _PARENTHESIS_OR_LITERAL.finditer(pattern, start.end()):
+            depth += {"(": 1, ")": -1}.get(sign[0], 0)
+            if not depth:
+                end = sign.start()
+                break
+        is_first = _BEGINS_ALTERNATIVE.search(pattern[: start.start()]) is not None
+        exclusions.append(_Exclusion(pattern[start.end() : end], is_first))
+    return tuple(exclusions)
+
+
+def _names(exclusion: _Exclusion, name: str) -> bool:
+    """Whether an option or a folder is excluded, or a program where a command begins."""
+    text = re.sub(r"\\[A-Za-z]", " ", exclusion.pattern)
+    if name == _ANY_OPTION:  # an option that is not spelled out, as in `(?!-)` and `(?!.* -\w*n)`
+        return re.search(r"(?<![\w-])-+(?![\w-])", text) is not None
     if name.startswith("-") or "/" in name:
-        return re.search(rf"(?<![\w-]){re.escape(name)}(?!\w)", pattern) is not None
-    first = re.search(r"[A-Za-z][\w-]*", re.sub(r"\\[A-Za-z]", " ", pattern))
-    return first is not None and first[0] == name
+        return re.search(rf"(?<![\w-]){re.escape(name)}(?!\w)", text) is not None
+    is_named = re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) is not None
+    return exclusion.is_first and is_named
 
 
 @dataclass(frozen=True)
@@ -53,6 +89,8 @@ class Command:
         redirects: the last of its words, from the first redirection on.
         is_in_group: whether its files also take the output of commands before it, as in
             `(date; ls) > log`.
+        is_elsewhere: whether it runs with another file system, as in `docker exec web rm a`; only
+            `writes` are files here.
     """
 
     readings: tuple[Reading, ...]
@@ -61,6 +99,7 @@ class Command:
     input: str | None = None
     redirects: tuple[str, ...] = ()
     is_in_group: bool = False
+    is_elsewhere: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -108,8 +147,22 @@ def readings_of(reading: Reading) -> tuple[Reading, ...]:
         following = _unwrap(readings[-1])
         if following is None or not following.words:
             break
+        if plain := _without_options(readings[-1], following):
+            readings.append(plain)
         readings.append(following)
     return tuple(readings)
+
+
+def _without_options(reading: Reading, inner: Reading) -> Reading | None:
+    """Returns a wrapped command without the options of its wrapper, as `uv run pytest` for
+    `uv run --frozen pytest`; None if it has none.
+    """
+    words = wrapper_without_options(reading.words)
+    if words is None or (*words, *inner.words) == reading.words:
+        return None
+    before = reading.words[: len(reading.words) - len(inner.words)]
+    options = [word.partition("=")[0] for word in before if word.startswith("-")]
+    return reading.reduce_to((*words, *inner.words), _ANY_OPTION, *options)
 
 
 def _unwrap(reading: Reading) -> Reading | None:

@@ -5,8 +5,9 @@ A command is still that command in a container, on another host or in a project'
 """
 
 import re
+import shlex
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -16,7 +17,10 @@ _COMPOSE = (
     *("-f", "--file", "-p", "--project-name", "--profile", "--env-file", "--project-directory"),
     *("--ansi", "--parallel", "--progress", "-H", "--host", "--context", "--log-level"),
 )
-_KUBECTL = ("-n", "--namespace", "--context", "--cluster", "--kubeconfig", "-s", "--server", "--as")
+_KUBECTL = (
+    *("-n", "--namespace", "--context", "--cluster", "--kubeconfig", "-s", "--server", "--as"),
+    *("--as-group", "--token", "--user", "--request-timeout", "--pod-running-timeout"),
+)
 _NODE = ("-C", "--dir", "--filter", "-F", "--prefix", "--cwd", "-w", "--workspace")
 _VALUED_BEFORE = {
     **dict.fromkeys(("docker", "podman", "nerdctl", "docker-compose"), _COMPOSE),
@@ -26,6 +30,7 @@ _VALUED_BEFORE = {
     "uv": ("--directory", "--project", "--config-file"),
     "poetry": ("-C", "--directory", "-P", "--project"),
     "mise": ("-C", "--cd", "-E", "--env"),
+    "tmux": ("-L", "-S", "-f", "-c", "-T"),
 }
 
 
@@ -37,30 +42,43 @@ class Wrapper(NamedTuple):
     marks: Sequence[str] = ()  # the command begins behind the first of these words
     needs_mark: bool = False  # whether it runs no command without one
     has_version: bool = False  # whether the command may end in a version, as in eslint@9
+    flags: Sequence[str] = ()  # its options without a value; () if these are not listed
 
 
 _EXEC = Wrapper(
     ("-e", "--env", "--env-file", "-u", "--user", "-w", "--workdir", "--index", "--detach-keys"), 1
 )
+# almost all options of `docker run` take a value, so that those without one are listed
 _RUN = Wrapper(
-    (
-        *("-e", "--env", "--env-file", "-u", "--user", "-w", "--workdir", "-v", "--volume"),
-        *("-p", "--publish", "-l", "--label", "-h", "--hostname", "-m", "--memory", "-a"),
-        *("--name", "--network", "--net", "--entrypoint", "--mount", "--cpus", "--gpus"),
-        *("--platform", "--pull", "--add-host", "--device", "--link", "--shm-size", "--ulimit"),
-        *("--restart", "--cap-add", "--cap-drop", "--security-opt", "--tmpfs", "--ip", "--dns"),
-        *("--log-driver", "--log-opt", "--runtime", "--volumes-from", "--pid", "--ipc"),
-        *("--userns", "--group-add", "--cidfile", "--expose", "--stop-signal", "--attach"),
-    ),
+    (),
     1,
+    flags=(
+        *("-d", "--detach", "-i", "--interactive", "-t", "--tty", "-P", "--publish-all", "-q"),
+        *("--rm", "--init", "--privileged", "--quiet", "--read-only", "--no-healthcheck"),
+        *("--oom-kill-disable", "--sig-proxy", "--disable-content-trust", "--replace", "--rmi"),
+        # of compose and podman
+        *("-T", "--no-TTY", "--build", "--no-deps", "--service-ports", "--use-aliases", "--no-tty"),
+        *("--remove-orphans", "--quiet-pull", "--quiet-build", "--no-hosts", "--no-hostname"),
+    ),
 )
 _IN_POD = Wrapper((*_KUBECTL, "-c", "--container", "-f", "--filename"), 1, _DASHES)
+_IN_MACHINE = Wrapper(
+    ("--cwd", "--env", "--user", "--group", "--mode", "-d", "--working-directory"), 1, _DASHES
+)
 _IN_PROJECT = Wrapper(("-n", "--name", "-p", "--prefix", "--cwd", "-e", "--environment"))
 _OF_UV = Wrapper(
     (
         *("--with", "--with-editable", "--with-requirements", "--extra", "--group", "--only-group"),
         *("--no-group", "--no-extra", "--env-file", "-p", "--python", "--package", "--project"),
-        *("--directory", "--index", "--default-index", "--from", "-w", "--index-url"),
+        *("--directory", "--index", "--default-index", "--from", "-w", "-i", "--index-url"),
+        *("--extra-index-url", "-f", "--find-links", "-P", "--upgrade-package", "-C"),
+        *("--upgrade-group", "--resolution", "--prerelease", "--fork-strategy", "--exclude-newer"),
+        *("--exclude-newer-package", "--index-strategy", "--keyring-provider", "--link-mode"),
+        *("--config-setting", "--config-settings", "--config-settings-package", "--cache-dir"),
+        *("--no-build-isolation-package", "--no-build-package", "--no-binary-package"),
+        *("--refresh-package", "--reinstall-package", "--no-sources-package", "--config-file"),
+        *("--no-editable-package", "--allow-insecure-host", "--color", "--python-platform"),
+        *("-c", "--constraints", "-b", "--build-constraints", "--overrides", "--torch-backend"),
     ),
     has_version=True,
 )
@@ -77,7 +95,10 @@ _WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
     ("timeout",): Wrapper(("-s", "-k", "--signal", "--kill-after"), 1),
     ("gtimeout",): Wrapper(("-s", "-k", "--signal", "--kill-after"), 1),
     ("xargs",): Wrapper(
-        ("-I", "-n", "-P", "-L", "-d", "-E", "-a", "-s", "--max-args", "--max-procs")
+        (
+            *("-I", "-n", "-P", "-L", "-d", "-E", "-a", "-s", "--max-args", "--max-procs"),
+            *("--delimiter", "--arg-file", "--max-chars", "--process-slot-var"),
+        )
     ),
     ("nice",): Wrapper(("-n", "--adjustment")),
     ("ionice",): Wrapper(("-c", "-n", "--class", "--classdata")),
@@ -107,7 +128,7 @@ _WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
     ("docker", "container", "run"): _RUN,
     **{(name, "exec"): _IN_POD for name in ("kubectl", "oc")},
     **{("kubectl", name): _BEHIND_DASHES for name in ("run", "debug")},
-    **{(name, "exec"): Wrapper((), 1, _DASHES) for name in ("lxc", "incus", "multipass")},
+    **{(name, "exec"): _IN_MACHINE for name in ("lxc", "incus", "multipass")},
     ("wsl",): Wrapper(("-d", "--distribution", "-u", "--user", "--cd")),
     ("heroku", "run"): Wrapper(("-a", "--app", "-r", "--remote", "-s", "--size")),
     ("ddev", "exec"): Wrapper(("-s", "--service", "-d", "--dir")),
@@ -133,6 +154,12 @@ _WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
     ("nix", "develop"): _IN_NIX,
     ("nix", "shell"): _IN_NIX,
 }
+_NODE_RUNNERS = ("npx", "bunx", "pnpx", "uvx")
+# programs that run commands with another file system
+_ELSEWHERE = frozenset(
+    "docker podman nerdctl docker-compose kubectl oc lxc incus multipass wsl heroku ddev ssh"
+    " vagrant gcloud fly flyctl ansible chroot".split()
+)
 _SHELLS = ("bash", "sh", "zsh", "dash", "ksh", "fish", "ash")
 _OF_SHELL = ("-o", "-O", "+o", "+O", "--rcfile", "--init-file")  # options that take a value
 
@@ -147,6 +174,7 @@ class _ScriptOption(NamedTuple):
     arguments: int = 0  # how many other arguments may come before it
     valued_options: Sequence[str] = ()
     takes_rest: bool = False  # whether all words behind it are the script
+    is_repeated: bool = False  # whether each of several such options has a script
 
 
 _SCRIPT_OPTIONS: Mapping[str, _ScriptOption] = {
@@ -165,7 +193,7 @@ _SCRIPT_OPTIONS: Mapping[str, _ScriptOption] = {
     **dict.fromkeys(("fly", "flyctl"), _ScriptOption("-C|--command", 2)),
     "ansible": _ScriptOption("-a|--args", _ANY_NUMBER),
 }
-_OF_REBASE = _ScriptOption("-x|--exec", _ANY_NUMBER)
+_OF_REBASE = _ScriptOption("-x|--exec", _ANY_NUMBER, is_repeated=True)
 # programs whose arguments are a script: their options that take a value
 _OF_TMUX = ("-s", "-n", "-c", "-x", "-y", "-t", "-e", "-F", "-f", "-L", "-S", "-N")
 _SCRIPT_ARGUMENTS: Mapping[tuple[str, ...], Sequence[str]] = {
@@ -179,6 +207,8 @@ _SCRIPT_ARGUMENTS: Mapping[tuple[str, ...], Sequence[str]] = {
 }
 _RUN_EACH_ARGUMENT = ("concurrently", "hyperfine")
 _RUN_INPUT = ("at", "batch")
+# the options of ssh that take a value
+_OF_SSH = tuple(f"-{letter}" for letter in "BbcDEeFIiJLlmOopQRSWw")
 _KEYS = ("Enter", "C-m", "C-j")  # with which tmux ends a line
 _REDIRECTION = re.compile(r"[0-9&]*[<>]")
 _VERSION = re.compile(r"(?<=.)@[\w.^~*-]+\Z")
@@ -193,6 +223,9 @@ def script_in(words: Sequence[str], from_input: str | None) -> str | None:
     program = words[0].rpartition("/")[2]
     if program == "eval":
         return " ".join(words[1:])
+    if program == "find":
+        commands = _commands_of_find(words)
+        return "\n".join(map(shlex.join, commands)) if len(commands) > 1 else None
     if program == "trap":
         return words[1] if len(words) > 1 else None
     if (script := _script_of_option(program, words)) is not None:
@@ -202,12 +235,11 @@ def script_in(words: Sequence[str], from_input: str | None) -> str | None:
     if program in _RUN_INPUT:
         return from_input
     if program == "ssh":
-        remote = _after_options(words[1:], ("-p", "-i", "-l", "-o", "-F", "-J", "-L"), 1)
+        remote = _after_options(words[1:], _OF_SSH, 1)
         return " ".join(remote) or from_input
     for names, valued in _script_arguments_of(program):
         if (rest := _after_names(words, names)) is not None:
-            arguments = [*_after_options(rest, valued, 0)]
-            return _script_of_arguments(program, arguments)
+            return _script_of_arguments(program, _after_options(rest, valued, 0))
     return None
 
 
@@ -229,21 +261,27 @@ def _script_of_option(program: str, words: Sequence[str]) -> str | None:
         return None
     rest = deque(words[1:])
     others = 0
+    scripts: list[str] = []
     while rest and others <= option.arguments and rest[0] != "--":
         word = rest.popleft()
         name, equals, value = word.partition("=")
         if re.fullmatch(option.pattern, name):
             script = " ".join(rest) if option.takes_rest else "".join([*rest][:1])
-            return value if equals else script or None
+            scripts.append(value if equals else script)
+            if not option.is_repeated:
+                break
+            if not equals and rest:
+                rest.popleft()
+            continue
         if word in option.valued_options and rest:
             rest.popleft()
         others += not word.startswith(("-", "+"))
-    return None
+    return "\n".join(filter(None, scripts)) or None
 
 
 def _file_of_shell(words: Sequence[str]) -> tuple[str, ...]:
     """Returns the words from the file that a shell runs on; () if it reads its input."""
-    rest = tuple(_after_options(words[1:], _OF_SHELL, 0))
+    rest = _after_options(words[1:], _OF_SHELL, 0)
     return () if not rest or _REDIRECTION.match(rest[0]) else rest
 
 
@@ -281,11 +319,41 @@ def unwrap(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | No
     return None
 
 
+def wrappers_in(text: str) -> list[str]:
+    """Returns the wrappers that a text names by a program and its subcommand, such as `uv run`, and
+    those of one word that code in backticks begins with, such as `npx`.
+    """
+    codes = [code.split() for code in re.findall("`([^`]+)`", text)]
+    programs = {code[0] for code in codes if code}
+    words = [word.strip(",;:.!?()") for word in text.replace("`", " ").split()]
+    found: list[str] = []
+    for names in _WRAPPERS:
+        if len(names) == 1 and names[0] not in _NODE_RUNNERS:
+            is_named = names[0] in programs
+        else:
+            is_named = any(
+                _after_names(words[start:], names) is not None
+                for start, word in enumerate(words)
+                if word == names[0]
+            )
+        found += [" ".join(names)] if is_named else []
+    runners = (*_SHELLS, *_SCRIPT_OPTIONS, *(names[0] for names in _SCRIPT_ARGUMENTS), "ssh")
+    found += [name for name in dict.fromkeys(runners) if name in programs and name != "git"]
+    return found
+
+
+def runs_elsewhere(words: Sequence[str]) -> bool:
+    """Whether the program of a command runs others with another file system: in a container, a pod,
+    a machine or on a host.
+    """
+    return bool(words) and words[0].rpartition("/")[2] in _ELSEWHERE
+
+
 def _after_names(words: Sequence[str], names: Sequence[str]) -> Sequence[str] | None:
     """Returns the words after a program and its subcommands; None if these are others."""
     rest = words[1:]
     for name in names[1:]:
-        rest = tuple(_after_options(rest, _VALUED_BEFORE.get(names[0], ()), 0))
+        rest = _after_options(rest, _VALUED_BEFORE.get(names[0], ()), 0)
         if rest[:1] != (name,):
             return None
         rest = rest[1:]
@@ -294,13 +362,7 @@ def _after_names(words: Sequence[str], names: Sequence[str]) -> Sequence[str] | 
 
 def _command_in(words: Sequence[str], wrapper: Wrapper) -> tuple[str, ...]:
     """Returns the command behind the options and arguments of a wrapper; () for none."""
-    marks = [number for number, word in enumerate(words) if word in wrapper.marks]
-    if marks:
-        rest = tuple(words[marks[0] + 1 :])
-    elif wrapper.needs_mark:
-        return ()
-    else:
-        rest = tuple(_after_options(words, wrapper.valued_options, wrapper.arguments))
+    rest = _behind_wrapper(words, wrapper)
     if rest and _REDIRECTION.match(rest[0]):
         return ()
     if len(rest) == 1:  # as in nohup 'git status'
@@ -310,33 +372,102 @@ def _command_in(words: Sequence[str], wrapper: Wrapper) -> tuple[str, ...]:
     return rest
 
 
-def _after_options(words: Sequence[str], valued: Sequence[str], positional: int) -> Iterator[str]:
-    """Yields the words after options, assignments, and `positional` other arguments.
+def _behind_wrapper(words: Sequence[str], wrapper: Wrapper) -> tuple[str, ...]:
+    """Returns the words behind the options and arguments of a wrapper, and behind the program that
+    an option names: `npm test` for `docker run --entrypoint npm node test`.
+    """
+    if wrapper.needs_mark:
+        marks = [number for number, word in enumerate(words) if word in wrapper.marks]
+        return tuple(words[marks[0] + 1 :]) if marks else ()
+    _, rest = _split(words, wrapper.valued_options, wrapper.arguments, wrapper.flags)
+    before = words[: len(words) - len(rest)]
+    if wrapper is _OF_UV and not {"-m", "--module"}.isdisjoint(before):
+        return ("python", "-m", *rest)
+    if wrapper is _RUN:
+        options = [word.partition("=") for word in before]
+        for number, (name, equals, value) in enumerate(options):
+            if name == "--entrypoint":
+                program = value if equals else "".join(before[number + 1 : number + 2])
+                return (program, *rest) if program else rest
+    return rest
+
+
+def wrapper_without_options(words: Sequence[str]) -> tuple[str, ...] | None:
+    """Returns the outermost wrapper of a command with its own arguments, such as `docker exec web`;
+    None for a command without a wrapper.
+    """
+    for names, wrapper in _wrappers_of(words[0]):
+        rest = _after_names(words, names)
+        if rest is not None and not wrapper.needs_mark:
+            operands, _ = _split(rest, wrapper.valued_options, wrapper.arguments, wrapper.flags)
+            dashes = _DASHES if wrapper.marks and "--" in rest else ()
+            return (*names, *operands, *dashes)
+    return None
+
+
+def _after_options(words: Sequence[str], valued: Sequence[str], positional: int) -> tuple[str, ...]:
+    """Returns the words after options, assignments, and `positional` other arguments.
 
     Args:
         valued: the options that take a value.
     """
+    return _split(words, valued, positional)[1]
+
+
+def _split(
+    words: Sequence[str], valued: Sequence[str], positional: int, flags: Sequence[str] = ()
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the first `positional` arguments, and the words after these and all options.
+
+    Args:
+        valued: the options that take a value.
+        flags: the options that take none, if all others take one.
+    """
+    operands: list[str] = []
     rest = list(words)
     while rest:
+        if flags and len(operands) == positional:
+            break  # behind an image, options are those of its command
         if rest[0] == "--":
             rest.pop(0)
-        elif rest[0] in valued:
-            del rest[:2]
-        elif rest[0].startswith("-") or re.match(r"\w+=", rest[0]):
+        elif rest[0].startswith("-"):
+            del rest[: 2 if _takes_next(rest[0], valued, flags) else 1]
+        elif re.match(r"\w+=", rest[0]):
             rest.pop(0)
-        elif positional:
-            positional -= 1
-            rest.pop(0)
+        elif len(operands) < positional:
+            operands.append(rest.pop(0))
         else:
             break
-    yield from rest
+    return tuple(operands), tuple(rest)
+
+
+def _takes_next(option: str, valued: Sequence[str], flags: Sequence[str]) -> bool:
+    """Whether the word behind an option is its value. Of joined letters, as in `-itu root`, only
+    the last may take it.
+    """
+    if "=" in option or option == "-":
+        return False
+    if option.startswith("--") or len(option) == len("-x"):
+        return option in valued if not flags else option not in flags
+    letters = [f"-{letter}" for letter in option[1:]]
+    takes = [name in valued if not flags else name not in flags for name in letters]
+    return option in valued or (takes[-1] and not any(takes[:-1]))
 
 
 def _unwrap_find(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Returns the command that `find -exec` runs; None if it runs none."""
-    starts = [n for n, word in enumerate(words) if word in ("-exec", "-execdir", "-ok", "-okdir")]
-    if not starts:
-        return None
-    rest = words[starts[0] + 1 :]
-    ends = [number for number, word in enumerate(rest) if word in (";", "+")]
-    return tuple(rest[: ends[0]] if ends else rest), ("find", "-exec")
+    """Returns the command that `find -exec` runs; None if it runs none, or several."""
+    commands = _commands_of_find(words)
+    return (commands[0], ("find", "-exec")) if len(commands) == 1 else None
+
+
+def _commands_of_find(words: Sequence[str]) -> list[tuple[str, ...]]:
+    """Returns the commands that the options `-exec` of `find` run."""
+    commands: list[tuple[str, ...]] = []
+    rest = list(words)
+    while rest:
+        if rest.pop(0) in ("-exec", "-execdir", "-ok", "-okdir"):
+            ends = (number for number, word in enumerate(rest) if word in (";", "+"))
+            end = next(ends, len(rest))
+            commands.append(tuple(rest[:end]))
+            del rest[: end + 1]
+    return [command for command in commands if command]

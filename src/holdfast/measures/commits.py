@@ -1,5 +1,7 @@
 """Measures of the commits that an agent makes: their messages, and the files in them."""
 
+import re
+
 from holdfast.errors import UsageError
 from holdfast.measures.actions import Globs, Pattern, check_patterns, is_among
 from holdfast.measures.agent_commits import CommitFiles, CommitMessage, commits_in
@@ -7,7 +9,7 @@ from holdfast.measures.patterns import matches
 from holdfast.measures.reasons import explain_mismatch
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, Undecided, WhenCut
-from holdfast.measures.staged_files import may_be_folder
+from holdfast.measures.staged_files import is_pattern, may_be_folder
 from holdfast.measures.turns import AssistantTurn
 
 
@@ -124,19 +126,21 @@ def _has_path(files: CommitFiles, globs: Globs, *, wanted: bool) -> bool | None:
 
 
 def _may_hold(path: str, globs: Globs) -> bool:
-    """Whether a path may be that of a folder that has a file which globs match."""
-    folder = path.rstrip("/")
-    return may_be_folder(path) and any(
-        _begins_with(glob.removeprefix("./"), folder)
-        for glob in ([globs] if isinstance(globs, str) else globs)
-        if not glob.startswith("!")
-    )
+    """Whether an operand may be a folder, or a pattern, with a file that globs match.
+
+    A glob may match the end of a path, so that any folder may hold the file.
+    """
+    if not is_pattern(path):
+        return may_be_folder(path)
+    all_globs = [globs] if isinstance(globs, str) else globs
+    ends = [_fixed_end(glob) for glob in all_globs if not glob.startswith("!")]
+    end = _fixed_end(path)
+    return any(end.endswith(other) or other.endswith(end) for other in ends)
 
 
-def _begins_with(glob: str, folder: str) -> bool:
-    """Whether the paths of a glob can be in a folder."""
-    first, slash, _ = glob.partition("/")
-    return not slash or any(sign in first for sign in "*?{") or folder.split("/")[0] == first
+def _fixed_end(pattern: str) -> str:
+    """Returns the end of a pattern that all paths have which it matches."""
+    return re.split(r"[*?\]}/]", pattern)[-1]
 
 
 def _has_trailer(message: CommitMessage, trailer: str) -> bool | None:

@@ -30,7 +30,7 @@ from holdfast.measures.edit_texts import (
 from holdfast.measures.shell import known_output
 from holdfast.measures.turns import ToolCall
 
-_MOVERS = ("rm", "mv", "cp", "touch", "truncate", "chmod", "ln", "install")
+_MOVERS = ("rm", "unlink", "mv", "cp", "touch", "truncate", "chmod", "ln", "install")
 _IN_PLACE_EDITORS = ("sed", "perl")
 _IN_PLACE = re.compile("-[a-z]*i|--in-place")
 # programs that write to the file that an option names
@@ -96,6 +96,8 @@ def _unknown_edit(path: str) -> FileEdit:
 
 def edits_by_command(command: Command) -> list[FileEdit]:
     """Returns the changes of files by a shell command: by its redirections and its program."""
+    if command.is_elsewhere:
+        return [_unknown_edit(path) for path in command.writes]
     words = command.arguments
     program = words[0]
     operands = [word for word in words[1:] if not word.startswith("-")]

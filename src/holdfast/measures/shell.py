@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from holdfast.measures.command_readings import Command, Reading, readings_of
-from holdfast.measures.command_wrappers import script_in
+from holdfast.measures.command_wrappers import runs_elsewhere, script_in
 from holdfast.measures.shell_words import ShellState, assign, document_text, words_of
 
 if TYPE_CHECKING:
@@ -259,8 +259,21 @@ def _unwrap(command: Command, words: Sequence[str], depth: int) -> list[Command]
     command = replace(command, readings=readings_of(command.readings[0]))
     script = script_in(command.innermost if len(command.readings) > 1 else words, command.input)
     inner = _read(script, depth + 1) if script and depth < _MAX_DEPTH else []
+    programs = command.readings if inner else command.readings[:-1]
+    is_elsewhere = any(runs_elsewhere(reading.words) for reading in programs)
+    command = replace(command, is_elsewhere=is_elsewhere)
     if not inner:
         return [command]
-    first, *others = inner
+    if is_elsewhere:
+        inner = [replace(each, is_elsewhere=True, writes=()) for each in inner]
+    outer = command.readings[-1]
+    around = outer.without | {outer.words[0].rpartition("/")[2]}
+    first, *others = (_inside(each, around) for each in inner)
     writes = (*first.writes, *command.writes)
     return [replace(first, writes=writes, around=(*command.readings, *first.around)), *others]
+
+
+def _inside(command: Command, around: frozenset[str]) -> Command:
+    """Returns a command of a script, whose readings leave out the programs around the script."""
+    readings = [replace(reading, without=reading.without | around) for reading in command.readings]
+    return replace(command, readings=tuple(readings))

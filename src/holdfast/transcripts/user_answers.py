@@ -51,9 +51,11 @@ class _Result(NamedTuple):
 
 def calls_with_answers(events: Sequence[Event]) -> tuple[ToolCall, ...]:
     """Returns the tool calls among some events, in order. Those that asked the user have the
-    answers in their results; of several results, the last one with answers counts.
+    answers in their results; of several results, the first one with answers counts.
     """
-    answers = {result.call_position: result.answers for result in _results_with_answers(events)}
+    answers: dict[int, tuple[Answer, ...]] = {}
+    for result in _results_with_answers(events):
+        answers.setdefault(result.call_position, result.answers)
     return tuple(
         replace(event.call, answers=answers[position]) if position in answers else event.call
         for position, event in enumerate(events)
