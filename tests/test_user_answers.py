@@ -145,14 +145,14 @@ PAIRED = [
     ("several questions, and an id that is used again",
      [made("call_0", "ask_user", **ask("A?")), returned("call_0", answered(A="No")), RUN, PLEASE],
      ["No"]),
-    ("a result before its call", [returned("call_0", "Yes"), ASK_A], []),
+    ("a result before its call", [returned("call_0", "Yes"), ASK_A], ["Yes"]),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("events", "texts"), [row[1:] for row in PAIRED], ids=[row[0] for row in PAIRED]
 )
-def test_a_result_belongs_to_the_call_before_it(events, texts):
+def test_a_result_belongs_to_one_call(events, texts):
     calls = calls_with_answers(events)
     assert [answer.text for call in calls for answer in call.answers] == texts
     assert [call.name for call in calls] == [e.call.name for e in events if e.call is not None]

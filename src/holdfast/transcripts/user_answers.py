@@ -53,9 +53,7 @@ def calls_with_answers(events: Sequence[Event]) -> tuple[ToolCall, ...]:
     """Returns the tool calls among some events, in order. Those that asked the user have the
     answers in their results; of several results, the first one with answers counts.
     """
-    answers: dict[int, tuple[Answer, ...]] = {}
-    for result in _results_with_answers(events):
-        answers.setdefault(result.call_position, result.answers)
+    answers = {result.call_position: result.answers for result in _results_with_answers(events)}
     return tuple(
         replace(event.call, answers=answers[position]) if position in answers else event.call
         for position, event in enumerate(events)
@@ -72,9 +70,12 @@ def words_of_user(path: Sequence[Event]) -> dict[int, str]:
 
 
 def _results_with_answers(events: Sequence[Event]) -> Iterator[_Result]:
-    """Yields the results that have answers. A result belongs to the last call with its id before
-    it; if there is none, as in logs that write results first, to the first such call after it.
+    """Yields the first result with answers of each call that asked the user.
+
+    A result belongs to the last call with its id before it; if there is none, as in logs that write
+    results first, to the first such call after it.
     """
+    answered: set[int] = set()
     calls = {
         event.call.id: (position, event.call)
         for position, event in reversed([*enumerate(events)])
@@ -85,8 +86,11 @@ def _results_with_answers(events: Sequence[Event]) -> Iterator[_Result]:
             calls[event.call.id] = (position, event.call)
         elif event.kind is Kind.TOOL_RESULT and event.call_id in calls:
             call_position, call = calls[event.call_id]
-            answers = answers_in(event.text, call) if ASKS_USER.search(call.name) else ()
+            if call_position in answered or not ASKS_USER.search(call.name):
+                continue
+            answers = answers_in(event.text, call)
             if answers:
+                answered.add(call_position)
                 yield _Result(position, call_position, answers)
 
 
