@@ -284,7 +284,7 @@ RECORDS = (
     Record(
         "serve_qwen",
         "benchmarks/serve.py --model qwen-0.5b --dtype bfloat16 --requests 0 --per-phase 32"
-        " --long --repetitions 2 --peers transformers_continuous --llama-server {llama_server}"
+        " --long --repetitions 3 --peers transformers_continuous --llama-server {llama_server}"
         " --out {out}",
         False,
         12,

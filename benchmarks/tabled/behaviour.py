@@ -447,8 +447,11 @@ def bot_table() -> str:
 
 # the groups of sets that were drafted at first sight, latest first, and what was special of each
 _FIRST_SIGHT = {
-    "with_more_kinds": "On {files} files in two sets, most of them from small repositories drawn at"
-    " random, each labelled by hand before it was drafted (November 2026)",
+    "with_one_grammar": "On {files} files, 13 of them from small repositories drawn at random and 6"
+    " prompts of chat bots, labelled by hand before they were drafted; the labels count every line"
+    " that any measure could decide (November 2026)",
+    "with_more_kinds": "On {files} files in two sets before these, most of them from small"
+    " repositories drawn at random",
     "with_never": "On {files} files in three sets before these, a third of them prompts of chat"
     " bots",
     "with_forms": "On {files} files in two sets before these, half of them from small repositories"

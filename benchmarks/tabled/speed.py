@@ -387,9 +387,10 @@ def real_serve_line() -> str:
     def times(peer: str) -> str:
         return ", ".join(f"{row[f'tokens_per_second_over_{peer}']:.2f}" for row in medians.values())
 
+    replies = "replies of 64 tokens" if record["speed"].get("long_replies") else "short replies"
     return (
         f"`{record['model']}` in {record['speed']['dtype']}, at {', '.join(medians)} clients,"
-        f" replies of 64 tokens: {times('transformers_continuous')} times the tokens per second of"
+        f" {replies}: {times('transformers_continuous')} times the tokens per second of"
         f" `transformers serve` with continuous batching, and {times('llama_server')} times those"
         " of llama.cpp's own server on the same GGUF file, whose quantised weights are read faster"
         " when there is only one row ([record](../benchmarks/results/serve_qwen.json))."
