@@ -10,9 +10,8 @@ the nodes and actors, and loading the model, are not part of a run's time. Nodes
 process share one machine, so the cost of a network is not measured; requests and replies are a few
 kilobytes. More nodes than the machine has processors show where scaling ends.
 
-    python benchmarks/on_ray.py --out benchmarks/results/ray.json
-    python benchmarks/on_ray.py --model qwen-0.5b --conversations 32 --rounds 2 --repetitions 2
-        --out FILE.json
+    python benchmarks/on_ray.py --model qwen-0.5b --conversations 24 --rounds 1 --nodes 1 2 4
+        --repetitions 2 --out benchmarks/results/ray_qwen.json
 """
 
 from __future__ import annotations

@@ -226,12 +226,6 @@ RECORDS = (
     Record("verdicts", "benchmarks/verdicts.py --out {out}", False, 6),
     Record("other_prompts", "benchmarks/other_prompts.py --out {out}", False, 6),
     Record("growth", "benchmarks/growth.py --out {out}", True, 12),
-    Record(
-        "growth_qwen",
-        "benchmarks/growth.py --model qwen-0.5b --most 16000 --repetitions 1 --out {out}",
-        False,
-        15,
-    ),
     Record("growth_smollm2", "benchmarks/growth.py --model smollm2 --out {out}", False, 25),
     Record(
         "vllm_loop",
@@ -301,13 +295,6 @@ RECORDS = (
     Record("remind", "benchmarks/remind.py --out {out}", False, 1),
     Record("causes", "benchmarks/causes.py --out {out}", False, 1),
     Record("large_logs", "benchmarks/large_logs.py --size 200 --out {out}", False, 5),
-    Record(
-        "ray",
-        "benchmarks/on_ray.py --out {out}",
-        True,
-        2,
-        python=".venv-integrations/bin/python",
-    ),
     Record(
         "ray_qwen",
         "benchmarks/on_ray.py --model qwen-0.5b --conversations 24 --rounds 1 --nodes 1 2 4"

@@ -468,64 +468,46 @@ def excess_line() -> str:
 
 
 def ray_table() -> str:
-    """The time of a run on the nodes of a Ray cluster, for the default model and a real one."""
-    lines = [
-        "| model, conversations | without Ray | without Ray, half of them | 1 node | 2 nodes |"
-        " 4 nodes |",
-        "| --- " * 6 + "|",
-    ]
-    for name in ("ray_qwen", "ray"):
-        record = read(name)
-        cells = []
-        for count in ("here, half", "1 node", "2 nodes", "4 nodes"):
-            ratio = record["ratios"].get(count)
-            cells.append(
-                "not measured"
-                if ratio is None
-                else f"{ratio['median']:.2f} [{ratio['low']:.2f}, {ratio['high']:.2f}]"
-            )
-        alone = statistics.median(row["here"] for row in record["repetitions"])
-        lines.append(
-            f"| {record['model']}, {record['conversations']} of {record['rounds']} rounds |"
-            f" {alone:.0f} s | {' | '.join(cells)} |"
-        )
-    different = " and ".join(
-        f"{read(name)['conversations_that_differ']} of {read(name)['conversations']}"
-        for name in ("ray_qwen", "ray")
+    """The time of a run on the nodes of a Ray cluster."""
+    record = read("ray_qwen")
+    alone = statistics.median(row["here"] for row in record["repetitions"])
+    ratios = ", ".join(
+        f"{{median:.2f}} [{{low:.2f}}, {{high:.2f}}] on {name}".format(**ratio)
+        for name, ratio in record["ratios"].items()
     )
     return (
-        "Nodes with one processor each, on one machine with two processors: the time of a run,"
-        " divided by that of one process with one thread, median and range"
-        " (`python benchmarks/on_ray.py`, [qwen-0.5b](RESULTS/ray_qwen.json) and"
-        " [the default model](RESULTS/ray.json)). Two nodes can at best take as long as half of the"
-        " conversations in one process, since a step of half as many rows takes more than half of"
-        " the time; four nodes share the two processors."
-        f" Conversations with different replies: {different}"
-        " (in bfloat16, rows round differently in batches of another size).\n\n" + "\n".join(lines)
+        f"`python benchmarks/on_ray.py`: {record['conversations']} conversations of"
+        f" {count_of(record['rounds'], 'round')} on {record['model']} in bfloat16, nodes with one"
+        " processor each, on one machine with two processors. The time of a run, divided by that of"
+        f" one process with one thread ({alone:.0f} s), median and range of"
+        f" {len(record['repetitions'])}: {ratios} ([record](RESULTS/ray_qwen.json)). Two nodes do"
+        " not halve it, since a step of half as many rows takes more than half of the time"
+        " ([decode steps](speed.md#on-real-models)); four nodes share the two processors."
     )
 
 
 def growth_line() -> str:
-    """The exponents of the growth of time and memory, on three models."""
-    lines = []
-    for name, model in (
-        ("growth_qwen", "Qwen2.5-Coder 0.5B"),
-        ("growth_smollm2", "SmolLM2"),
-        ("growth", "The default model"),
-    ):
-        parts = []
-        for row in read(name)["series"]:
-            first, last = (point[row["varied"]] for point in (row["points"][0], row["points"][-1]))
-            time, memory = (row["exponents"][kind] for kind in ("seconds_per_token", "bytes"))
-            parts.append(
-                f"from {first:,} to {last:,} {UNITS[row['varied']].format(**row)} {time:+.2f} and"
-                f" {memory:+.2f}"
-            )
-        lines.append(
-            f"- {model}, time per token and memory: {'; '.join(parts)}"
-            f" ([record](RESULTS/{name}.json))."
+    """The exponents of the growth of time and memory, on SmolLM2 and the default model."""
+    parts = []
+    for row in read("growth_smollm2")["series"]:
+        first, last = (point[row["varied"]] for point in (row["points"][0], row["points"][-1]))
+        time, memory = (row["exponents"][name] for name in ("seconds_per_token", "bytes"))
+        parts.append(
+            f"from {first:,} to {last:,} {UNITS[row['varied']].format(**row)} {time:+.2f} and"
+            f" {memory:+.2f}"
         )
-    return "\n".join(lines)
+    default = read("growth")["series"]
+    largest = {row["varied"]: row["points"][-1][row["varied"]] for row in default}
+    time, memory = (
+        max(row["exponents"][name] for row in default) for name in ("seconds_per_token", "bytes")
+    )
+    return (
+        f"SmolLM2, time per token and memory: {'; '.join(parts)}"
+        " ([record](RESULTS/growth_smollm2.json)). The default model,"
+        f" to {largest['conversations']:,} conversations, {largest['rounds']} rounds or"
+        f" {largest['context']:,} tokens: time at most {time:+.2f} and memory at most"
+        f" {memory:+.2f} ([record](RESULTS/growth.json))."
+    )
 
 
 def modern_table() -> str:
