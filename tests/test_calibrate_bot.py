@@ -109,23 +109,28 @@ def test_the_usual_size_is_large_enough_for_a_verdict(tmp_path):
     assert usual_draws(BOT, tmp_path) == 3, "as in the folder"
 
 
-@pytest.mark.slow
-def test_pairs_can_be_drawn_at_random_from_the_whole_suite(tmp_path, capsys):
-    plan = dataclasses.replace(SMALL, conversations=9)
+@pytest.mark.parametrize(("count", "rounds"), [(4, 1), pytest.param(9, 2, marks=pytest.mark.slow)])
+def test_pairs_can_be_drawn_at_random_from_the_whole_suite(tmp_path, count, rounds):
+    plan = dataclasses.replace(SMALL, conversations=count, rounds=rounds, ask_at=rounds)
     suite = choose_prompts(SUITE, plan=plan)
     assert suite.cases == SUITE.cases, "all categories"
     stability, _ = run(tmp_path, sweeps=POINTS[:1], suite=suite, plan=plan)
-    settings = drift.Settings(conversations=9, seed=plan.seed)
-    drawn = [draw_pairing(SUITE, settings, number) for number in range(9)]
+    settings = drift.Settings(conversations=count, seed=plan.seed)
+    drawn = [draw_pairing(SUITE, settings, number) for number in range(count)]
     for record in stability.records:
         pairing = drawn[record.conversation]
         assert (record.agent.id, record.user.id) == (pairing.agent.id, pairing.user.id)
     calibration = read_calibration(tmp_path)
-    assert len(calibration.none.stability) == 9 and 4 <= calibration.report.sum() <= 5
+    assert len(calibration.none.stability) == count
+    assert count // 2 <= calibration.report.sum() <= (count + 1) // 2
     chosen = pick(calibration, 2)
     assert not chosen.recommended
     assert sizes_needed(calibration, chosen).option == "conversations"
-    assert "(use --conversations 40)" in why_too_small(suite, 200, 200, plan)
+
+
+def test_a_number_of_conversations_that_does_not_suit_is_named(capsys):
+    plan = dataclasses.replace(SMALL, conversations=9)
+    assert "(use --conversations 40)" in why_too_small(SUITE, 200, 200, plan)
     with pytest.raises(ParameterOutOfRange) as raised:
         Plan(conversations=3)
     assert (raised.value.option, raised.value.value) == ("conversations", 3)

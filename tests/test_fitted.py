@@ -23,7 +23,7 @@ from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.keys import rank_covering
 from holdfast.models.requests import Request
 from holdfast.states import Site, watch_states
-from holdfast.study.fitting import recipe
+from holdfast.study.fitting import recipe, replies
 from holdfast.study.fitting.examples import Triplet, read_contrasts, read_triplets
 from holdfast.study.fitting.fit import fit, fitted_methods, write_control_vector
 from holdfast.study.fitting.key_directions import learn_seka
@@ -302,10 +302,13 @@ def test_directions_of_keys_are_the_singular_vectors_of_their_covariance(pairs):
     assert float(learned.tensors["distance"][2, 1]) == pytest.approx(distance / count, rel=1e-4)
 
 
-@pytest.mark.slow
-def test_directions_of_replies_are_differences_of_means(pairs):
-    own, quiet = model(), lambda done: None
-    vector, capping = (learn(own, pairs[1], quiet) for learn in (learn_vector, learn_capping))
+@pytest.mark.parametrize(("count", "length"), [(2, 6), pytest.param(4, 48, marks=pytest.mark.slow)])
+def test_directions_of_replies_are_differences_of_means(pairs, monkeypatch, count, length):
+    sampling = Sampling(1.0, 0.9, length)
+    if length != replies._SAMPLING.max_new_tokens:
+        monkeypatch.setattr(replies, "_SAMPLING", sampling)
+    own, quiet, contrasts = model(), lambda done: None, pairs[1][:count]
+    vector, capping = (learn(own, contrasts, quiet) for learn in (learn_vector, learn_capping))
     difference = vector.tensors["difference"]
     unit = -difference / difference.norm(dim=-1, keepdim=True)
     assert torch.allclose(capping.tensors["direction"], unit, atol=1e-5)
@@ -315,9 +318,9 @@ def test_directions_of_replies_are_differences_of_means(pairs):
     sides = []
     for number in (0, 1):
         means = []
-        for seed, example in enumerate(pairs[1]):
+        for seed, example in enumerate(contrasts):
             talk = (example.prompted, example.plain)[number]
-            reply = own.generate(talk, (), Sampling(1.0, 0.9, 48), seed)
+            reply = own.generate(talk, (), sampling, seed)
             if not reply.token_ids:
                 continue
             ids = torch.tensor([[*reply.prompt_ids, *reply.token_ids]], device=DEVICE)

@@ -116,12 +116,12 @@ def test_a_cancelled_row_frees_its_slots_at_once_and_changes_no_other(methods):
     assert [handles[n].result().token_ids for n in (0, 2, 3)] == [expected[n] for n in (0, 2, 3)]
 
 
-def dialog(tiny, limit):
-    """Runs three dialogs of three turns; returns the replies and how many tokens were forwarded."""
+def dialog(tiny, limit, count):
+    """Runs dialogs of as many turns; returns the replies and the number of forwarded tokens."""
     session = replace(tiny, prefix_memory=limit).session()
-    talks = [chat("talk about cheese", "hello " * (n + 1)) for n in range(3)]
+    talks = [chat("talk about cheese", "hello " * (n + 1)) for n in range(count)]
     texts, forwarded = [], 0
-    for turn in range(3):
+    for turn in range(count):
         for n, talk in enumerate(talks):
             request = Request(talk, (), LONG, seed=10 * n + turn, thread=n, keep=True)
             reply = session.generate_batch([request])[0]
@@ -132,10 +132,13 @@ def dialog(tiny, limit):
     return texts, forwarded
 
 
-@pytest.mark.slow
-def test_memory_for_threads_is_bounded_and_evicted_prefixes_are_recomputed():
+@pytest.mark.parametrize(
+    ("count", "limits"),
+    [(2, (60_000,)), pytest.param(3, (0, 40_000), marks=pytest.mark.slow)],
+)
+def test_memory_for_threads_is_bounded_and_evicted_prefixes_are_recomputed(count, limits):
     tiny = model(dtype="float64")
-    everything, least = dialog(tiny, None)
-    for limit in (0, 40_000):
-        texts, forwarded = dialog(tiny, limit)
+    everything, least = dialog(tiny, None, count)
+    for limit in limits:
+        texts, forwarded = dialog(tiny, limit, count)
         assert texts == everything and forwarded > least

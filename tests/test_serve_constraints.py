@@ -200,19 +200,17 @@ def calling() -> Iterator[RunningServer]:
 
 @pytest.mark.parametrize("stream", only_fast((False, True), True))
 @pytest.mark.parametrize(
-    ("choice", "names"),
+    ("choice", "names", "seeds"),
     [
-        ("required", {"add", "look_up"}),
-        pytest.param(
-            {"type": "function", "function": {"name": "look_up"}},
-            {"look_up"},
-            marks=pytest.mark.slow,
-        ),
+        ("required", {"add", "look_up"}, 6),
+        ({"type": "function", "function": {"name": "look_up"}}, {"look_up"}, 2),
     ],
 )
-def test_a_forced_call_is_made_whatever_the_model_would_write(calling, choice, names, stream):
+def test_a_forced_call_is_made_whatever_the_model_would_write(
+    calling, choice, names, seeds, stream
+):
     seen = set()
-    for seed in range(6):
+    for seed in range(seeds):
         given = {"tools": TOOLS, "tool_choice": choice, "seed": seed, "stream": stream}
         answer = ask(client_of(calling), ASKED, **given, parallel_tool_calls=False)
         if stream:

@@ -60,10 +60,19 @@ def kept(run: records.Run) -> list[dict]:
     return sorted(steady, key=lambda record: (record["method"], record["conversation"]))
 
 
-@pytest.mark.slow
-def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, whole):
-    assert len(whole.records) == 4 * 4 * 3
-    left, out = [29], tmp_path / "parts"
+# one task, two samples, each in a batch of its own
+LEAST = replace(SMALL, tasks=SMALL.tasks[:1], baselines=THREE[:2], samples=2, draws=1, batch=1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "total", "end"),
+    [(LEAST, 4, 2), pytest.param(SMALL, 48, 29, marks=pytest.mark.slow)],
+)
+def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, settings, total, end):
+    data = small_data(settings)
+    uninterrupted = tasks.run(long_tiny(), data, tmp_path / "whole", settings)
+    assert len(uninterrupted.records) == total
+    left, out = [end], tmp_path / "parts"
 
     def stop(samples: int, tokens: int = 0) -> None:
         left[0] -= samples
@@ -71,33 +80,42 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, whole):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        tasks.run(long_tiny(), small_data(), out, SMALL, (), tasks.Running(progress=stop))
+        tasks.run(long_tiny(), data, out, settings, (), tasks.Running(progress=stop))
     path = out / records.RECORDS
     lines = path.read_bytes().splitlines(keepends=True)
-    assert 0 < len(lines) < 48
+    assert 1 < len(lines) < total
     # as if killed in the middle of a batch and of a line
     path.write_bytes(b"".join(lines[:-2]) + lines[-1][:30])
     counted: list[int] = []
     running = tasks.Running(progress=lambda samples, tokens=0: counted.append(samples))
-    again = tasks.run(long_tiny(), small_data(), out, SMALL, (), running)
-    assert kept(again) == kept(whole) and sum(counted) == 48
+    again = tasks.run(long_tiny(), data, out, settings, (), running)
+    assert kept(again) == kept(uninterrupted) and sum(counted) == total
+
+
+def test_another_run_in_the_folder_is_refused(tmp_path, whole):
     other = model(max_position_embeddings=4096, seed=1)
     with pytest.raises(RecordsError, match=r"has changed since|dtype is"):
-        tasks.run(other, small_data(), out, SMALL)
+        tasks.run(other, small_data(), whole.folder, SMALL)
     with pytest.raises(RecordsError, match=r"seed is 0"):
-        tasks.run(long_tiny(), small_data(), out, replace(SMALL, seed=9))
+        tasks.run(long_tiny(), small_data(), whole.folder, replace(SMALL, seed=9))
+    with pytest.raises(RecordsError, match=r"samples is 3 .* 2 "):
+        tasks.run(long_tiny(), small_data(), whole.folder, replace(SMALL, samples=2))
     with pytest.raises(RecordsError, match="`holdfast tasks`"):
         holdfast.report.write([whole.folder], tmp_path / "page.html")
 
 
-@pytest.mark.slow
-def test_an_extended_run_equals_one_made_at_once(tmp_path, whole):
-    part = replace(SMALL, tasks=SMALL.tasks[:2], baselines=("zero-shot",), draws=1)
-    tasks.run(long_tiny(), small_data(), tmp_path / "run", part)
-    extended = tasks.run(long_tiny(), small_data(), tmp_path / "run", SMALL)
-    assert kept(extended) == kept(whole)
-    with pytest.raises(RecordsError, match=r"samples is 3 .* 2 "):
-        tasks.run(long_tiny(), small_data(), tmp_path / "run", replace(SMALL, samples=2))
+@pytest.mark.parametrize(
+    ("settings", "tasks_at_first"), [(LEAST, 1), pytest.param(SMALL, 2, marks=pytest.mark.slow)]
+)
+def test_an_extended_run_equals_one_made_at_once(tmp_path, settings, tasks_at_first):
+    data = small_data(settings)
+    at_once = tasks.run(long_tiny(), data, tmp_path / "whole", settings)
+    first = settings.tasks[:tasks_at_first]
+    part = replace(settings, tasks=first, baselines=("zero-shot",), draws=1)
+    before = tasks.run(long_tiny(), data, tmp_path / "run", part)
+    assert 0 < len(before.records) < len(at_once.records)
+    extended = tasks.run(long_tiny(), data, tmp_path / "run", settings)
+    assert kept(extended) == kept(at_once)
 
 
 def test_records_and_table_agree(whole):

@@ -7,10 +7,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
+
+from holdfast.generation.cpu_threads import release_threads
 
 NAMES = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY")
 SHOW = f"; import os; print(*map(os.environ.get, {NAMES}))"
@@ -54,31 +58,44 @@ def test_importing_changes_nothing_and_neither_does_loading_after_torch():
     assert settings_after("import torch, holdfast; holdfast.load") == "None None None"
 
 
-THREADS_BEFORE_AND_AFTER = """
-import os, time
-import torch
-from holdfast.generation.cpu_threads import release_threads
-
-torch.set_num_threads(3)
-numbers = torch.ones(2**22)
-assert float((numbers * 2).sum()) == 2**23
-before = len(os.listdir("/proc/self/task"))
-release_threads()
-time.sleep(0.5)
-print(before - len(os.listdir("/proc/self/task")), float((numbers * 2).sum()) == 2**23)
-"""
+def threads_of_process() -> set[str]:
+    return set(os.listdir("/proc/self/task"))
 
 
-@pytest.mark.slow
+def computed_on_threads() -> set[str]:
+    """Computes with three threads, one of them this one; returns those that began."""
+    torch.set_num_threads(3)  # which may start threads of another pool
+    before = threads_of_process()
+    assert float((torch.ones(2**22) * 2).sum()) == 2**23
+    return threads_of_process() - before
+
+
+def threads_after_release() -> tuple[int, set[str]]:
+    """How many threads this one computes with besides itself, and which of them outlive the
+    release.
+    """
+    team = computed_on_threads()
+    release_threads()
+    end = time.monotonic() + 5
+    while team & threads_of_process() and time.monotonic() < end:
+        time.sleep(0.01)
+    remaining = team & threads_of_process()
+    assert len(computed_on_threads()) == len(team)  # it can compute again
+    return len(team), remaining
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
 @pytest.mark.skipif(
     not list(Path(torch.__file__).parent.glob("lib/libgomp*")), reason="another OpenMP than GNU's"
 )
 def test_the_threads_of_a_thread_that_computes_no_more_are_ended():
     """Otherwise each step in another thread wakes its own threads hundreds of times."""
-    command = [sys.executable, "-c", THREADS_BEFORE_AND_AFTER]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
-    assert ran.stdout.split() == ["2", "True"]
+    before = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(threads_after_release).result() == (2, set())
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="on a GPU, threads are left alone")
