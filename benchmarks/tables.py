@@ -109,6 +109,7 @@ from holdfast.report.log_formats import formats_table
 
 # by table, if its record has a different name
 RECORDED = {
+    "ray": "ray_qwen",
     "smollm2_decay": "smollm2_drift",
     "quoted": "demo_real",
     "demo_real_rules": "demo_real",
