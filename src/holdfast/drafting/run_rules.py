@@ -44,7 +44,8 @@ OPTIONAL = re.compile(r"\b(?:optional(?:ly)?|(?:if|when|as) (?:needed|necessary|
 # --- Commands in an instruction
 
 _RUN_VERBS = frozenset("run execute rerun".split())
-_REPORTING = frozenset("mark consider call declare report claim finish complete end".split())
+# verbs of "never mark a task done until ..." and "never finish until ..."
+_REPORTS_OR_ENDS = frozenset("mark consider call declare report claim finish complete end".split())
 _STATES = one_of(*sorted(PASSES | FAILS, key=len, reverse=True))
 _WITHOUT = re.compile(
     r"(?:(?:first|running|having|run|a|passing|successful|clean|re-?running|the|run of) )*"
@@ -129,7 +130,7 @@ def _of_prohibition(instruction: Instruction) -> list[Draft]:
         return []
     plain = f"{instruction.verbs[-1]} {instruction.object}"
     as_texts = [text for word, text in instruction.circumstances if word == "as"]
-    if instruction.does(_REPORTING) and is_end_of_work(" ".join([plain, *as_texts])):
+    if instruction.does(_REPORTS_OR_ENDS) and is_end_of_work(" ".join([plain, *as_texts])):
         return require(commands, END_OF_WORK)
     return _before_act(instruction, commands, words)
 
@@ -141,7 +142,7 @@ def _of_condition(instruction: Instruction) -> list[Draft]:
     match = _STATE.fullmatch(text) or _WITHOUT.fullmatch(text)
     if match is None or _NO_STATE.fullmatch(text):
         return []
-    if instruction.does(_REPORTING) and is_end_of_work(f"finish {instruction.object}"):
+    if instruction.does(_REPORTS_OR_ENDS) and is_end_of_work(f"finish {instruction.object}"):
         return require(_listed(match["codes"]) or [], END_OF_WORK)
     return _before_act(instruction, _listed(match["codes"]) or [], words)
 
