@@ -278,17 +278,10 @@ RECORDS = (
     Record(
         "serve_qwen",
         "benchmarks/serve.py --model qwen-0.5b --dtype bfloat16 --requests 0 --per-phase 32"
-        " --long --repetitions 3 --peers transformers_continuous --llama-server {llama_server}"
-        " --out {out}",
+        " --long --repetitions 3 --engines torch llama --peers transformers_continuous"
+        " --llama-server {llama_server} --out {out}",
         False,
-        12,
-    ),
-    Record(
-        "serve_qwen_llama",
-        "benchmarks/serve.py --model qwen-0.5b --engine llama --requests 0 --per-phase 32"
-        " --long --repetitions 2 --peers --llama-server {llama_server} --out {out}",
-        False,
-        5,
+        25,
         python=".venv-llama/bin/python",
     ),
     Record("proxy", "benchmarks/proxy.py --out {out}", False, 3),

@@ -16,10 +16,8 @@ Three measurements of a model, by default the bundled one, each of a server in a
     pip install 'holdfast-llm[serve,benchmarks]'
     python benchmarks/serve.py --out benchmarks/results/serve.json
     python benchmarks/serve.py --model qwen-0.5b --dtype bfloat16 --requests 0 --per-phase 32
-        --long --peers transformers_continuous --llama-server /path/to/llama-server
-        --out benchmarks/results/serve_qwen.json
-    python benchmarks/serve.py --model qwen-0.5b --engine llama --requests 0 --per-phase 32
-        --long --peers --llama-server /path/to/llama-server --out FILE.json
+        --long --engines torch llama --peers transformers_continuous
+        --llama-server /path/to/llama-server --out benchmarks/results/serve_qwen.json
 """
 
 from __future__ import annotations
@@ -55,6 +53,8 @@ SOAK_CLIENTS = 64
 LEAVING = 0.15  # share of the soak's clients that disconnect
 KEPT = 64 * 2**20  # bytes of keys and values that our server keeps for its dialogs
 OURS = "holdfast"
+OURS_ON_LLAMA = "holdfast_llama"  # with llama.cpp's kernels
+OUR_NAMES = {"torch": OURS, "llama": OURS_ON_LLAMA}
 PLAIN = "transformers"
 CONTINUOUS = "transformers_continuous"
 PEERS = (PLAIN, CONTINUOUS)
@@ -144,13 +144,11 @@ def start(command: Sequence[str], health: str, model: str) -> Server:
 
 
 def serve_ours(model: str, *, dtype: str, engine: str = "torch") -> Server:
-    command = [sys.executable, "-m", "holdfast", "serve", "--model", model]
+    command = [sys.executable, "-m", "holdfast", "serve", "--model", model, "--engine", engine]
     if engine == "torch":
         command += ["--dtype", dtype]
-    else:
-        command += ["--engine", engine]
     command += ["--queue", "256", "--prefix-memory", str(KEPT)]
-    return start(command, "/ready", model if engine == "torch" else f"{engine}:{model}")
+    return start(command, "/ready", model)
 
 
 def serve_peer(path: str, peer: str, *, dtype: str) -> Server:
@@ -259,8 +257,12 @@ def speed(model, arguments: argparse.Namespace) -> dict:
     dtype = arguments.dtype
     with ExitStack() as stack:
         path = checkpoint_of(model, stack.enter_context(tempfile.TemporaryDirectory()))
-        ours = serve_ours(arguments.model, dtype=dtype, engine=arguments.engine)
-        servers = {OURS: stack.enter_context(ours)}
+        servers = {
+            OUR_NAMES[engine]: stack.enter_context(
+                serve_ours(arguments.model, dtype=dtype, engine=engine)
+            )
+            for engine in arguments.engines
+        }
         for peer in arguments.peers:
             servers[peer] = stack.enter_context(serve_peer(path, peer, dtype=dtype))
         if arguments.llama_server:
@@ -282,31 +284,41 @@ def speed(model, arguments: argparse.Namespace) -> dict:
                     server = servers[who]
                     server.go_on()
                     started = time.perf_counter()
-                    seen = run(server, without_leaving(plan), clients, who == OURS)
+                    seen = run(server, without_leaving(plan), clients, who in OUR_NAMES.values())
                     row[who] = figures(seen, time.perf_counter() - started, model.tokenizer)
                     server.pause()
                 rows.append(row)
                 print(json.dumps(row), flush=True)
-    peers = [who for who in servers if who != OURS]
-    by_clients = {str(clients): medians(rows, clients, peers) for clients in CLIENTS}
-    engine = arguments.engine
-    described = {"dtype": dtype, "engine": engine, "long_replies": arguments.long}
-    return described | {"rows": rows, "medians": by_clients}
+    peers = [who for who in servers if who not in OUR_NAMES.values()]
+    by_server = {
+        ours: {str(clients): medians(rows, clients, ours, peers) for clients in CLIENTS}
+        for ours in servers
+        if ours not in peers
+    }
+    return {
+        "dtype": dtype,
+        "long_replies": arguments.long,
+        "repetitions": arguments.repetitions,
+        "rows": rows,
+        "medians": by_server,
+    }
 
 
-def medians(rows: Sequence[dict], clients: int, peers: Sequence[str]) -> dict:
-    """Medians over the repetitions with this many clients: ours, and ours over each peer's."""
-    mine = [row for row in rows if row["clients"] == clients]
+def medians(rows: Sequence[dict], clients: int, ours: str, peers: Sequence[str]) -> dict:
+    """Medians over the repetitions with this many clients: of one of our servers, and divided by
+    each peer.
+    """
+    rows = [row for row in rows if row["clients"] == clients]
     result = {
-        "requests_per_second": statistics.median(r[OURS]["requests_per_second"] for r in mine)
+        "requests_per_second": statistics.median(row[ours]["requests_per_second"] for row in rows)
     }
     for key in ("first_piece_seconds", "piece_seconds"):
         result[key] = {
-            at: statistics.median(row[OURS][key][at] for row in mine) for at in ("p50", "p99")
+            at: statistics.median(row[ours][key][at] for row in rows) for at in ("p50", "p99")
         }
     for peer in peers:
         result[f"tokens_per_second_over_{peer}"] = statistics.median(
-            row[OURS]["tokens_per_second"] / row[peer]["tokens_per_second"] for row in mine
+            row[ours]["tokens_per_second"] / row[peer]["tokens_per_second"] for row in rows
         )
     return result
 
@@ -318,7 +330,9 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=1000, help="of the soak; 0 leaves it out")
     parser.add_argument("--per-phase", type=int, default=48, help="requests at 16 clients")
     parser.add_argument("--long", action="store_true", help="ask for replies of the full length")
-    parser.add_argument("--engine", default="torch", choices=("torch", "llama"), help="of ours")
+    parser.add_argument(
+        "--engines", nargs="+", default=["torch"], choices=tuple(OUR_NAMES), help="of our server"
+    )
     parser.add_argument("--peers", nargs="*", default=PEERS, choices=PEERS)
     parser.add_argument("--llama-server", help="llama.cpp's binary, as another peer")
     parser.add_argument("--repetitions", type=int, default=3)

@@ -333,7 +333,7 @@ def serve_table() -> str:
     """The server under load: lost and mixed-up replies, memory, and speed against its peer."""
     record = read("serve")
     exact, single = record["soak"]
-    medians = record["speed"]["medians"]
+    medians = record["speed"]["medians"]["holdfast"]
     many = medians["16"]
 
     def milliseconds(figures: dict) -> str:
@@ -380,31 +380,39 @@ def serve_table() -> str:
 
 
 def real_serve_line() -> str:
-    """The server of a real model against its peers."""
+    """The server of a real model, with either engine, against its peers."""
     record = read("serve_qwen")
-    medians = record["speed"]["medians"]
-
-    def times(peer: str) -> str:
-        return ", ".join(f"{row[f'tokens_per_second_over_{peer}']:.2f}" for row in medians.values())
-
-    replies = "replies of 64 tokens" if record["speed"].get("long_replies") else "short replies"
-    return (
-        f"`{record['model']}` in {record['speed']['dtype']}, at {', '.join(medians)} clients,"
-        f" {replies}: {times('transformers_continuous')} times the tokens per second of"
-        f" `transformers serve` with continuous batching, and {times('llama_server')} times those"
-        " of llama.cpp's own server on the same GGUF file, whose quantised weights are read faster"
-        " when there is only one row ([record](../benchmarks/results/serve_qwen.json))."
-        f" With `--engine llama` ([llama.cpp's kernels](llama.md)), {served_by_llama()} times those"
-        " of llama.cpp's own server, in two repetitions"
-        " ([record](../benchmarks/results/serve_qwen_llama.json))."
-    )
-
-
-def served_by_llama() -> str:
-    """Tokens per second of the server on llama.cpp's kernels over llama.cpp's own server."""
-    medians = read("serve_qwen_llama")["speed"]["medians"]
-    return ", ".join(
-        f"{row['tokens_per_second_over_llama_server']:.2f}" for row in medians.values()
+    speed = record["speed"]
+    peers = {
+        "transformers_continuous": "`transformers serve` with continuous batching",
+        "llama_server": "llama.cpp's own server",
+    }
+    engines = {
+        "holdfast": f"our own engine, {speed['dtype']}",
+        "holdfast_llama": "`--engine llama`, the weights as they are in the file",
+    }
+    clients = list(speed["medians"]["holdfast"])
+    lines = [
+        f"| `holdfast serve --model {record['model']}`, tokens per second divided by those of |"
+        f" {' | '.join(f'{count} clients' if count != '1' else '1 client' for count in clients)} |",
+        f"| --- |{' --- |' * len(clients)}",
+    ]
+    for engine, described in engines.items():
+        for peer, name in peers.items():
+            medians = speed["medians"][engine]
+            times = [medians[count][f"tokens_per_second_over_{peer}"] for count in clients]
+            cells = " | ".join(f"{value:.2f}" for value in times)
+            lines.append(f"| {name}: {described} | {cells} |")
+    replies = "replies of 64 tokens" if speed["long_replies"] else "short replies"
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"`python benchmarks/serve.py`: all four servers got the same requests for {replies},"
+            f" in alternation; medians of {speed['repetitions']} repetitions. With one client,"
+            " quantised weights are read faster"
+            " ([record](../benchmarks/results/serve_qwen.json)).",
+        ]
     )
 
 
