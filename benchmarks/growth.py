@@ -7,7 +7,8 @@ not counting the peak of loading. An exponent is the slope of a straight line th
 of the points: 0 is constant, 1 is linear.
 
     python benchmarks/growth.py --out benchmarks/results/growth.json
-    python benchmarks/growth.py --model smollm2 --out benchmarks/results/growth_smollm2.json
+    python benchmarks/growth.py --model qwen-0.5b --repetitions 1
+        --out benchmarks/results/growth_qwen.json
 """
 
 from __future__ import annotations

@@ -226,7 +226,12 @@ RECORDS = (
     Record("verdicts", "benchmarks/verdicts.py --out {out}", False, 6),
     Record("other_prompts", "benchmarks/other_prompts.py --out {out}", False, 6),
     Record("growth", "benchmarks/growth.py --out {out}", True, 12),
-    Record("growth_smollm2", "benchmarks/growth.py --model smollm2 --out {out}", False, 25),
+    Record(
+        "growth_qwen",
+        "benchmarks/growth.py --model qwen-0.5b --repetitions 1 --out {out}",
+        False,
+        14,
+    ),
     Record(
         "vllm_loop",
         "plugins/holdfast-vllm/benchmarks/drift_loop.py --repetitions 1 --out {out}",

@@ -384,33 +384,35 @@ def real_serve_line() -> str:
     record = read("serve_qwen")
     speed = record["speed"]
     peers = {
-        "transformers_continuous": "`transformers serve` with continuous batching",
-        "llama_server": "llama.cpp's own server",
+        "transformers_continuous": "`transformers serve`, continuous batching",
+        "llama_server": "llama.cpp's own server, the same file",
     }
     engines = {
-        "holdfast": f"our own engine, {speed['dtype']}",
-        "holdfast_llama": "`--engine llama`, the weights as they are in the file",
+        "holdfast": f"our own engine, in {speed['dtype']} (`--engine torch`)",
+        "holdfast_llama": "llama.cpp's kernels (`--engine llama`)",
     }
     clients = list(speed["medians"]["holdfast"])
+    columns = [count_of(int(count), "client") for count in clients]
     lines = [
-        f"| `holdfast serve --model {record['model']}`, tokens per second divided by those of |"
-        f" {' | '.join(f'{count} clients' if count != '1' else '1 client' for count in clients)} |",
-        f"| --- |{' --- |' * len(clients)}",
+        f"| `holdfast serve --model {record['model']}` with | tokens per second, compared with |"
+        f" {' | '.join(columns)} |",
+        f"| --- | --- |{' --- |' * len(clients)}",
     ]
     for engine, described in engines.items():
         for peer, name in peers.items():
             medians = speed["medians"][engine]
             times = [medians[count][f"tokens_per_second_over_{peer}"] for count in clients]
-            cells = " | ".join(f"{value:.2f}" for value in times)
-            lines.append(f"| {name}: {described} | {cells} |")
+            lines.append(
+                f"| {described} | {name} | {' | '.join(f'{value:.2f}' for value in times)} |"
+            )
     replies = "replies of 64 tokens" if speed["long_replies"] else "short replies"
     return "\n".join(
         [
             *lines,
             "",
-            f"`python benchmarks/serve.py`: all four servers got the same requests for {replies},"
-            f" in alternation; medians of {speed['repetitions']} repetitions. With one client,"
-            " quantised weights are read faster"
+            "In alternation, all four servers got the same requests for"
+            f" {replies}; medians of {speed['repetitions']} repetitions. With one client, a"
+            " server mostly reads weights, and quantised ones are smaller"
             " ([record](../benchmarks/results/serve_qwen.json)).",
         ]
     )
@@ -495,27 +497,32 @@ def ray_table() -> str:
 
 
 def growth_line() -> str:
-    """The exponents of the growth of time and memory, on SmolLM2 and the default model."""
-    parts = []
-    for row in read("growth_smollm2")["series"]:
+    """The exponents of the growth of time and memory, on qwen-0.5b and the default model."""
+    record = read("growth_qwen")
+    lines = [
+        f"| {record['model']} | time per token | memory |",
+        "| --- | --- | --- |",
+    ]
+    for row in record["series"]:
         first, last = (point[row["varied"]] for point in (row["points"][0], row["points"][-1]))
         time, memory = (row["exponents"][name] for name in ("seconds_per_token", "bytes"))
-        parts.append(
-            f"from {first:,} to {last:,} {UNITS[row['varied']].format(**row)} {time:+.2f} and"
-            f" {memory:+.2f}"
-        )
+        varied = UNITS[row["varied"]].format(**row)
+        lines.append(f"| from {first:,} to {last:,} {varied} | {time:+.2f} | {memory:+.2f} |")
     default = read("growth")["series"]
     largest = {row["varied"]: row["points"][-1][row["varied"]] for row in default}
     time, memory = (
         max(row["exponents"][name] for row in default) for name in ("seconds_per_token", "bytes")
     )
-    return (
-        f"SmolLM2, time per token and memory: {'; '.join(parts)}"
-        " ([record](RESULTS/growth_smollm2.json)). The default model,"
+    repetitions = record["repetitions"]
+    lines += [
+        "",
+        f"One process per point, {count_of(repetitions, 'repetition')}"
+        " ([record](RESULTS/growth_qwen.json)). The default model,"
         f" to {largest['conversations']:,} conversations, {largest['rounds']} rounds or"
         f" {largest['context']:,} tokens: time at most {time:+.2f} and memory at most"
-        f" {memory:+.2f} ([record](RESULTS/growth.json))."
-    )
+        f" {memory:+.2f} ([record](RESULTS/growth.json)).",
+    ]
+    return "\n".join(lines)
 
 
 def modern_table() -> str:
