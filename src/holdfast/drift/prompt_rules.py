@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Protocol, Self
 
-from holdfast.drift.cases import Case, Rule
-from holdfast.drift.rule_texts import text_of
+from holdfast.drift.cases import Case, Rule, text_of
 from holdfast.drift.settings import Settings
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.measures.patterns import limit_search_time
