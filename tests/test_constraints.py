@@ -13,7 +13,7 @@ import torch
 
 import holdfast
 from holdfast.errors import ModelError, ParameterOutOfRange, UsageError
-from holdfast.generation.constraints import constrain
+from holdfast.generation.logits import constrain
 from holdfast.generation.rows import Row, RowState, Stream
 from holdfast.generation.sampling import Penalties
 from holdfast.models.call_grammars import CallForm, Function

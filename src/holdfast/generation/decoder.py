@@ -19,12 +19,11 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from holdfast.generation.batch import StreamGroup
-from holdfast.generation.constraints import constrain
 from holdfast.generation.cpu_threads import one_thread
 from holdfast.generation.drawing import DrawnToken, draw_or_fail, log_probabilities
+from holdfast.generation.logits import StepOutputs, constrain, process
 from holdfast.generation.memory import ran_out_of_memory
 from holdfast.generation.prefixes import KeysValues
-from holdfast.generation.processors import StepOutputs, process
 from holdfast.generation.row_runner import RowRunner
 from holdfast.generation.rows import RowState, StreamState, TokenMass
 from holdfast.generation.runner import Output, Runner
