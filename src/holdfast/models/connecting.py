@@ -8,7 +8,6 @@ import os
 import re
 import threading
 import time
-import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -21,11 +20,12 @@ from holdfast.models.endpoint import EndpointModel, warn_of_loss
 from holdfast.models.endpoint_address import Endpoint
 from holdfast.models.endpoint_errors import failure_of, list_models
 from holdfast.models.endpoint_server import Server
-from holdfast.models.offered_steering import ask_steering
+from holdfast.models.event_loop import run_sync
+from holdfast.models.offered_steering import OfferedSteering, ask_steering
 from holdfast.validation import ranges
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI, OpenAI
+    from openai import AsyncOpenAI
 
 OPENAI_KEY = "OPENAI_API_KEY"  # the environment variable of the official client
 _MAX_CONNECT_TIME = 10.0  # seconds; a server that runs accepts a connection at once
@@ -93,17 +93,19 @@ def connect(
         address.geturl().rstrip("/"), model or "", api_key_env, timeout, max_retries, key
     )
     access = _Access(endpoint.url, key, timeout, max_retries, is_local, pace)
-    client = access.open_client()
-    try:
-        if model is None:
-            endpoint = replace(endpoint, model=_find_model(client, endpoint))
-        offered = ask_steering(client, endpoint)
-    except BaseException:
-        client.close()
-        raise
-    server = Server(endpoint, client, access.open_async_client, concurrency, offered)
-    weakref.finalize(server, client.close)  # closes the connections when the server is dropped
+    endpoint, offered = run_sync(_ask_server(access, endpoint, finds_model=model is None))
+    server = Server(endpoint, access.open_client, concurrency, offered)
     return EndpointModel((server,), (endpoint.url,))
+
+
+async def _ask_server(
+    access: _Access, endpoint: Endpoint, *, finds_model: bool
+) -> tuple[Endpoint, OfferedSteering]:
+    """Asks a server what it offers and, with `finds_model`, for the name of its model."""
+    async with access.open_client() as client:
+        if finds_model:
+            endpoint = replace(endpoint, model=await _find_model(client, endpoint))
+        return endpoint, await ask_steering(client, endpoint)
 
 
 def connect_all(
@@ -224,21 +226,7 @@ class _Access:
     pace: _Pace
     has_answered: bool = False
 
-    def open_client(self) -> OpenAI:
-        import openai
-
-        def wait(_: object) -> None:
-            time.sleep(self.pace.reserve_turn())
-
-        def note_answer(_: object) -> None:
-            self._note_answer(client)
-
-        hooks = {"request": [wait], "response": [note_answer]}
-        http_client = openai.DefaultHttpxClient(trust_env=not self.is_direct, event_hooks=hooks)
-        client = openai.OpenAI(http_client=http_client, **self._options)
-        return client
-
-    def open_async_client(self) -> AsyncOpenAI:
+    def open_client(self) -> AsyncOpenAI:
         """Opens the official client, which spaces its requests and notes the first answer."""
         import openai
 
@@ -255,7 +243,7 @@ class _Access:
         client = openai.AsyncOpenAI(http_client=http_client, **self._options)
         return client
 
-    def _note_answer(self, client: OpenAI | AsyncOpenAI) -> None:
+    def _note_answer(self, client: AsyncOpenAI) -> None:
         """Allows a client all its retries, now that the server has answered."""
         self.has_answered = True
         client.max_retries = self.max_retries
@@ -275,7 +263,7 @@ class _Access:
         }
 
 
-def _find_model(client: OpenAI, endpoint: Endpoint) -> str:
+async def _find_model(client: AsyncOpenAI, endpoint: Endpoint) -> str:
     """Returns the name of the only model that a server lists.
 
     Raises:
@@ -287,7 +275,7 @@ def _find_model(client: OpenAI, endpoint: Endpoint) -> str:
     answer = "lists no model"
     names = list[str]()
     try:
-        names = read_models(str(ask().http_response.text))
+        names = read_models(str((await ask()).http_response.text))
     except openai.NotFoundError:
         answer = "answers 404, not found"
     except MalformedResponse:

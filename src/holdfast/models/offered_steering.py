@@ -20,7 +20,7 @@ from holdfast.models.steering_answer import READ_BY_CLIENTS, SteeringAnswer
 from holdfast.validation.json_values import fields_of
 
 if TYPE_CHECKING:
-    from openai import OpenAI
+    from openai import AsyncOpenAI
 
 _MAX_SECONDS = 5.0  # that a server may take to answer when it is connected
 
@@ -61,17 +61,19 @@ class OfferedSteering:
         return " ".join(parts)
 
 
-def ask_steering(client: OpenAI, endpoint: Endpoint) -> OfferedSteering:
+async def ask_steering(client: AsyncOpenAI, endpoint: Endpoint) -> OfferedSteering:
     """Asks a server once what it offers, and does not wait long; no answer is an obstacle."""
     import openai
 
     try:
-        return _ask(client, endpoint, max_retries=0, timeout=min(_MAX_SECONDS, endpoint.timeout))
+        return await _ask(
+            client, endpoint, max_retries=0, timeout=min(_MAX_SECONDS, endpoint.timeout)
+        )
     except openai.OpenAIError:
         return OfferedSteering(obstacle="it does not answer")
 
 
-def await_steering(client: OpenAI, endpoint: Endpoint) -> OfferedSteering:
+async def await_steering(client: AsyncOpenAI, endpoint: Endpoint) -> OfferedSteering:
     """Asks a server what it offers, with the timeout and the retries of any other request.
 
     Raises:
@@ -80,20 +82,20 @@ def await_steering(client: OpenAI, endpoint: Endpoint) -> OfferedSteering:
     import openai
 
     try:
-        return _ask(client, endpoint)
+        return await _ask(client, endpoint)
     except openai.OpenAIError as error:
         if is_unreachable(error):
             raise failure_of(error, endpoint) from None
         return OfferedSteering(obstacle="it does not answer")
 
 
-def _ask(client: OpenAI, endpoint: Endpoint, **options: Any) -> OfferedSteering:
+async def _ask(client: AsyncOpenAI, endpoint: Endpoint, **options: Any) -> OfferedSteering:
     """Reads what a server offers; raises an `OpenAIError` if it does not answer."""
     import openai
 
     get: Any = client.get  # its options have a type that openai does not export
     try:
-        text = get("/steering", cast_to=str, options=options)
+        text = await get("/steering", cast_to=str, options=options)
     except openai.APIStatusError as error:
         if error.status_code < 500 and error.status_code not in (401, 403, 429):
             return OfferedSteering()  # the server has no such route
