@@ -17,8 +17,7 @@ from holdfast.chat.chat_completions import MalformedResponse
 from holdfast.errors import ModelError, Unreachable, UsageError
 from holdfast.models.completions import read_models
 from holdfast.models.endpoint import EndpointModel, warn_of_loss
-from holdfast.models.endpoint_address import Endpoint
-from holdfast.models.endpoint_errors import failure_of, list_models
+from holdfast.models.endpoint_errors import Endpoint, failure_of, list_models
 from holdfast.models.endpoint_server import Server
 from holdfast.models.event_loop import run_sync
 from holdfast.models.offered_steering import OfferedSteering, ask_steering

@@ -14,8 +14,8 @@ from holdfast.errors import ModelError, RequestFailed, Unreachable, Unsteerable
 from holdfast.methods import Ability, Method
 from holdfast.models import completions
 from holdfast.models.capabilities import check_requirements, require_free_reply
-from holdfast.models.endpoint_address import Endpoint
 from holdfast.models.endpoint_errors import (
+    Endpoint,
     explain_answer,
     explain_filter,
     failure_of,

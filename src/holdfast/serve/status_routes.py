@@ -9,9 +9,9 @@ from starlette.responses import PlainTextResponse, Response
 
 from holdfast import methods
 from holdfast.errors import HoldfastError
+from holdfast.models.offered_steering import OfferedMethod, ServerLimits, SteeringAnswer
 from holdfast.models.rendering import render_one
 from holdfast.models.requests import Request
-from holdfast.models.steering_answer import OfferedMethod, ServerLimits, SteeringAnswer
 from holdfast.serve.service import Service
 from holdfast.serve.wire import Json
 

@@ -11,8 +11,7 @@ from holdfast.chat.messages import Message, Tool, check_end, dialog_seed, has_pr
 from holdfast.errors import HoldfastError, option
 from holdfast.generation.sampling import Penalties, Sampling
 from holdfast.methods import Method, compile_methods, parse, spec_of
-from holdfast.models.call_grammars import Function, forced_call, strict_calls
-from holdfast.models.grammars import Grammar
+from holdfast.models.grammars import Function, Grammar, forced_call, strict_calls
 from holdfast.models.requests import Request
 from holdfast.serve.answer_formats import AppliedSteering
 from holdfast.serve.bodies import (
