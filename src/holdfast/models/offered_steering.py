@@ -1,4 +1,4 @@
-"""The steering that a server offers at `GET /v1/steering`, as servers write it and clients read it."""
+"""The steering that a server offers at `GET /v1/steering`, as it is written and read."""
 
 from __future__ import annotations
 
