@@ -15,7 +15,7 @@ import holdfast
 from holdfast import files
 from holdfast.errors import RecordsError
 from holdfast.files import FULL, write_whole
-from holdfast.methods.head_files import write_heads
+from holdfast.methods.heads import write_heads
 from holdfast.papers.findings import publish
 from holdfast.records.traces import TurnTrace, write_traces
 from holdfast.report.figures import save
