@@ -28,7 +28,6 @@ open_model       a model with an open block, and the passes that belong to the b
 pass_refusals    refuses passes that a block cannot steer
 cache_origins    records under which steering a cache was filled
 patching         switches a loaded model to this attention and back
-gptj             patches models like GPT-J, which lack the attention interface
 plain_attention  remembers the attention that a model had before
 reaching         checks that steering reaches a model's attention
 head_checks      checks that a model has the heads that methods name
