@@ -295,3 +295,50 @@ class Slots(Cache):
         """
         current = self._shared.current
         self.seq_length_read |= current is not None and current.has_written
+
+
+class SeparateCaches:
+    """Slots of a model whose cache cannot be laid out in slots: each keeps the cache that it makes.
+
+    Attributes:
+        lengths: number of computed tokens, by slot.
+        caches: the cache after these tokens, by slot; None without any.
+    """
+
+    def __init__(self) -> None:
+        self.lengths: list[int] = []
+        self.caches: list[Cache | None] = []
+
+    def expect(self, rows: int, columns: int) -> None:
+        """Does nothing, as the model allocates its caches."""
+
+    def open(self, computed: None, reusable_len: int | None = None) -> None:
+        """Opens the next slot, without computed tokens."""
+        self.lengths.append(0)
+        self.caches.append(None)
+
+    def add(self, computed: object) -> None:
+        """Does nothing, as `copy_computed` copies nothing that could be added."""
+
+    def restart(self, slot: int) -> None:
+        """Marks a row as not computed, so that its next pass forwards all of its tokens."""
+        self.lengths[slot] = 0
+        self.caches[slot] = None
+
+    def copy_computed(self, slot: int, count: int | None = None, start: int = 0) -> None:
+        """Returns None, as other rows cannot use these caches."""
+
+    def commit(self, slots: Sequence[int], ends: Sequence[int]) -> None:
+        """Counts the tokens before `ends` as computed."""
+        for slot, end in zip(slots, ends, strict=True):
+            self.lengths[slot] = end
+
+    def close(self, slot: int, *, wipe: bool = False) -> None:
+        """Closes a slot and moves the last row into it."""
+        by_slot: list[list[Any]] = [self.lengths, self.caches]
+        for values in by_slot:
+            values[slot] = values[-1]
+            values.pop()
+
+    def shrink(self) -> None:
+        """Does nothing, as a closed slot has no cache any more."""
