@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from holdfast.generation.row_runner import RowRunner
 from holdfast.generation.rows import RowState, TokenMass
 from holdfast.generation.scheduler import Scheduler, Serving
 from holdfast.generation.shared_prefixes import SharedPrefixes
-from holdfast.methods import Method
+from holdfast.models.protocol import ChatModel
 from holdfast.models.rendering import CachedDialog, Rendered
 from holdfast.models.requests import Reply, Token
 from holdfast.models.step_loop import RowUpdate
@@ -36,16 +36,8 @@ _MAX_FAILURES = 3  # failed steps without a reply in between; then the session g
 _Dialog = tuple[CachedDialog, ...]  # one per stream
 
 
-class SessionModel(Protocol):
-    """The part of a `LocalModel` that its sessions use."""
-
-    @property
-    def name(self) -> str:
-        """The model's name, for messages."""
-
-    @property
-    def fingerprint(self) -> str:
-        """A digest that changes with its weights, its configuration and its template."""
+class SessionModel(ChatModel, Protocol):
+    """A chat model in this process, as its sessions use it."""
 
     @property
     def tokenizer(self) -> PreTrainedTokenizerFast:
@@ -77,9 +69,6 @@ class SessionModel(Protocol):
 
     def scheduler(self, serving: Serving | None = None) -> Scheduler:
         """Makes a scheduler without rows."""
-
-    def check(self, methods: Sequence[Method]) -> None:
-        """Raises a `ModelError` or a `UsageError` for methods that the model cannot apply."""
 
 
 class ThreadCache:

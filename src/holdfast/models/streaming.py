@@ -16,13 +16,6 @@ if TYPE_CHECKING:
 _UNFINISHED = "\ufffd"  # tokenizers decode an incomplete character to this
 
 
-class StreamsTokens(Protocol):
-    """An engine in this process, which yields tokens as they are drawn."""
-
-    def stream(self, request: Request) -> AsyncGenerator[Token | Reply]:
-        """Answers a request; yields every token as it is drawn, and the reply last."""
-
-
 @runtime_checkable
 class StreamsText(Protocol):
     """A model that can pass a reply on piece by piece while it is drawn."""
@@ -46,17 +39,21 @@ def stream_text(model: ChatModel, request: Request, write: Callable[[str], None]
 
 
 def stream_reply(
-    engine: StreamsTokens,
+    stream: Callable[[Request], AsyncGenerator[Token | Reply]],
     tokenizer: PreTrainedTokenizerFast,
     request: Request,
     write: Callable[[str], None],
 ) -> Reply:
-    """Answers one chat and passes its text to `write` in pieces, as its tokens are drawn."""
+    """Answers one chat and passes its text to `write` in pieces, as its tokens are drawn.
+
+    Args:
+        stream: yields every token as it is drawn, and the reply last; of an engine in this process.
+    """
     (request,) = prepare_batch([request])
     text = PieceWriter(tokenizer, write)
 
     async def answer() -> Reply:
-        async with aclosing(engine.stream(request)) as events:
+        async with aclosing(stream(request)) as events:
             async for event in events:
                 if isinstance(event, Reply):
                     return event
