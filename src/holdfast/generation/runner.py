@@ -24,9 +24,8 @@ from holdfast.generation.batch import Batch, StreamGroup, batch_of
 from holdfast.generation.cpu_threads import is_small
 from holdfast.generation.memory import ran_out_of_memory
 from holdfast.generation.rows import StreamState
-from holdfast.generation.slot_layers import DummyLayer
+from holdfast.generation.slot_layers import RECURRENT, DummyLayer
 from holdfast.generation.slots import SeparateCaches, Slots
-from holdfast.generation.state_layers import RECURRENT
 from holdfast.states import edit_states
 
 if TYPE_CHECKING:

@@ -27,10 +27,11 @@ from holdfast.generation.slot_layers import (
     SlotPass,
     SlotState,
     Sources,
+    StateLayer,
     States,
     WindowLayer,
+    layers_like,
 )
-from holdfast.generation.state_layers import StateLayer, layers_like
 
 
 @dataclass(frozen=True)

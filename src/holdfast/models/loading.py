@@ -18,7 +18,7 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerF
 from holdfast.attention import cache_of, install, layers_with_attention
 from holdfast.chat.templates import begin_with_bos, read_template
 from holdfast.errors import ModelError, cut
-from holdfast.generation.state_layers import ATTENDING, SLOT_LAYERS
+from holdfast.generation.slot_layers import ATTENDING, SLOT_LAYERS
 from holdfast.models.checkpoint import DEFAULT, Source, find_source, hub_silence
 from holdfast.models.fingerprint import Fingerprint, is_split
 from holdfast.models.gguf import GGUF

@@ -18,12 +18,13 @@ from holdfast.serve.bodies import (
     ChatBody,
     ChatFields,
     CompletionBody,
+    FunctionTool,
     GeneratingBody,
     SpanFields,
     TokenizeBody,
+    plain_tools,
 )
 from holdfast.serve.limits import Limits
-from holdfast.serve.message_bodies import FunctionTool, plain_tools
 from holdfast.serve.refusals import Refusal, refusal_of, refused_field
 from holdfast.serve.tool_calls import CallParser
 
