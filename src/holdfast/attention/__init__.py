@@ -19,8 +19,7 @@ layer_shifts     applies methods to log-odds, by a table or one after another
 batch_steering   the methods of a batch's rows, and their spans
 passes           a steered forward pass, and the mass that it records
 pass_columns     maps the keys of a pass to columns of the text, and to the span
-extent           ranges of keys that contain span, generated tokens and rest
-group_masks      groups of keys, and their masks
+key_groups       groups of keys: span, generated tokens and rest; their ranges and masks
 pass_masks       the attention mask of a layer
 
 steered_block    the handle of a block of `holdfast.steering`, and the code inside it
@@ -38,8 +37,8 @@ from __future__ import annotations
 
 from holdfast.attention.batch_steering import AttentionTrace, BatchSteering
 from holdfast.attention.cache_origins import cache_of
-from holdfast.attention.extent import Starts
 from holdfast.attention.head_checks import check_heads
+from holdfast.attention.key_groups import Starts
 from holdfast.attention.layers import holdfast_attention
 from holdfast.attention.pass_masks import holdfast_mask
 from holdfast.attention.passes import PassState, steered

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from holdfast.attention.batch_steering import BatchSteering
-from holdfast.attention.extent import Starts
+from holdfast.attention.key_groups import Starts
 from holdfast.attention.pass_columns import PassColumns
 from holdfast.errors import Unsteerable
 
