@@ -46,7 +46,7 @@ from holdfast.generation.rows import Row, Stream
 from holdfast.generation.sampling import Sampling
 from holdfast.generation.scheduler import Scheduler
 from holdfast.methods import compile_methods, parse
-from holdfast.models.thread_cache import ThreadCache
+from holdfast.models.stepped_model import ThreadCache
 
 ROWS = (16, 48)
 PROMPT, SPAN = 300, 40  # tokens of each row's prompt, and of its span

@@ -9,8 +9,7 @@ import pytest
 from holdfast.analysis.rule_context import context_effects, count_causes
 from holdfast.cli import main
 from holdfast.drift import load_suite
-from holdfast.drift.cases import Case, Rule
-from holdfast.drift.rule_texts import sentence_of, text_of
+from holdfast.drift.cases import Case, Rule, sentence_of, text_of
 from holdfast.logs import read_logs, score_logs
 from holdfast.measures import build
 from holdfast.measures.breaking_orders import breaking_orders

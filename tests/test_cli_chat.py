@@ -30,7 +30,7 @@ from holdfast.generation.sampling import Sampling
 from holdfast.methods import parse
 from holdfast.models.requests import Request
 from holdfast.models.stepped_model import SteppedModel
-from holdfast.models.streaming import PieceWriter
+from holdfast.models.streaming import TextDecoder
 from holdfast.seeds import seed_of
 
 SYSTEM = "always talk about cheese"
@@ -221,19 +221,20 @@ def test_control_characters_do_not_reach_a_terminal():
 
 
 def test_ctrl_c_stops_the_reply_and_not_the_chat(say, monkeypatch, replied):
-    add, counted, cancel, cancelled = PieceWriter.add, [], SteppedModel.cancel, []
+    add, counted, cancel, cancelled = TextDecoder.add, [], SteppedModel.cancel, []
 
     def interrupting(self, token):
-        add(self, token)
-        counted.append(token)
+        decoded = add(self, token)
+        counted.append(token.token_id)
         if len(counted) == 5:
             os.kill(os.getpid(), signal.SIGINT)
+        return decoded
 
     def noting(self, row):
         cancel(self, row)
         cancelled.append(row.cancelled)
 
-    monkeypatch.setattr(PieceWriter, "add", interrupting)
+    monkeypatch.setattr(TextDecoder, "add", interrupting)
     monkeypatch.setattr(SteppedModel, "cancel", noting)
     code, out, err = say("the old town", "and the river")
     assert code == 0 and "(stopped)" in err and cancelled == [True] and len(replied) == 1

@@ -13,12 +13,11 @@ import torch
 
 import holdfast
 from holdfast.errors import ModelError, ParameterOutOfRange, UsageError
-from holdfast.generation.constraints import constrain
+from holdfast.generation.logits import constrain
 from holdfast.generation.rows import Row, RowState, Stream
 from holdfast.generation.sampling import Penalties
-from holdfast.models.call_grammars import CallForm, Function
 from holdfast.models.grammar_masks import compile_grammar
-from holdfast.models.grammars import Grammar, read_response_format
+from holdfast.models.grammars import CallForm, Function, Grammar, read_response_format
 from holdfast.models.requests import Request
 
 PIRATE = [

@@ -468,8 +468,12 @@ def test_a_model_that_cannot_be_chosen_from_the_list_is_explained(monkeypatch, l
 
 def test_the_client_is_closed_if_no_model_is_found(monkeypatch):
     closed = []
-    close = openai.OpenAI.close
-    monkeypatch.setattr(openai.OpenAI, "close", lambda client: closed.append(close(client)))
+    close = openai.AsyncOpenAI.close
+
+    async def note(client):
+        closed.append(await close(client))
+
+    monkeypatch.setattr(openai.AsyncOpenAI, "close", note)
     with pytest.raises(ModelError) as caught:
         find(models("first", "second"), monkeypatch)
     assert caught.value.option == "model" and len(closed) == 1

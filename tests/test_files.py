@@ -15,7 +15,7 @@ import holdfast
 from holdfast import files
 from holdfast.errors import RecordsError
 from holdfast.files import FULL, write_whole
-from holdfast.methods.head_files import write_heads
+from holdfast.methods.heads import write_heads
 from holdfast.papers.findings import publish
 from holdfast.records.traces import TurnTrace, write_traces
 from holdfast.report.figures import save
@@ -135,7 +135,7 @@ OTHER_WRITERS = {
     "logs/label_file.py": "labels are appended as they are given",
     "logs/part_scanning.py": "a scratch file",
     "models/install.py": "downloads, which may be resumed",
-    "proxy/chat_log.py": "chats are appended as they end",
+    "proxy/relay.py": "chats are appended as they end",
     "report/logs_export.py": "larger than memory, so to a temporary file",
     "cli/__init__.py": "/dev/null",
 }

@@ -24,7 +24,7 @@ from holdfast.models.gguf_header import read_header
 from holdfast.models.gguf_weights import names_of
 
 gguf = pytest.importorskip("gguf")
-blocks = pytest.importorskip("holdfast.models.gguf_blocks")
+blocks = pytest.importorskip("holdfast.models.gguf_weights")
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 
 

@@ -14,9 +14,9 @@ from tiny import model, outcomes
 
 from holdfast import Sampling, drift
 from holdfast.cli import main
+from holdfast.drift.dialog import ShownRounds, to_summarise, with_summary
 from holdfast.drift.pairing import draw_pairing
 from holdfast.drift.settings import SUMMARY_PROMPT
-from holdfast.drift.shown_rounds import ShownRounds, to_summarise, with_summary
 from holdfast.errors import ParameterOutOfRange, PromptTooLong, UsageError
 from holdfast.models.checkpoint import DEFAULT_FOLDER
 from holdfast.models.connecting import connect

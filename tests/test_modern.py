@@ -16,8 +16,7 @@ from holdfast.generation import slot_layers
 from holdfast.generation.rows import Row, Stream
 from holdfast.generation.runner import Runner
 from holdfast.generation.scheduler import Scheduler
-from holdfast.generation.slot_layers import SPARE_COLUMNS, KeyLayer, WindowLayer
-from holdfast.generation.state_layers import SLOT_LAYERS
+from holdfast.generation.slot_layers import SLOT_LAYERS, SPARE_COLUMNS, KeyLayer, WindowLayer
 from holdfast.methods import compile_methods
 
 # float64 logits of large random weights; a wrong mask or state makes a difference of 1e-2 or more

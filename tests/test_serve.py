@@ -21,7 +21,7 @@ from served import RunningServer, served
 import holdfast
 from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.loading import load
-from holdfast.models.steering_answer import SteeringAnswer
+from holdfast.models.offered_steering import SteeringAnswer
 from holdfast.serve.limits import Limits
 from holdfast.serve.tool_calls import CallParser
 

@@ -239,8 +239,8 @@ def test_strict_tools_are_called_in_their_form_or_not_at_all(calling):
 
 @pytest.mark.parametrize("added", (False, True), ids=["spelt", "added"])
 def test_strict_calls_are_what_a_matcher_allows(added):
-    from holdfast.models.call_grammars import Function, strict_calls
     from holdfast.models.grammar_masks import compile_grammar
+    from holdfast.models.grammars import Function, strict_calls
 
     local = calls_in_tags()
     if added:  # as Qwen's tags are, which are one token each

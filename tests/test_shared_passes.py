@@ -15,8 +15,7 @@ from holdfast.generation.batch import StreamGroup
 from holdfast.generation.rows import Row, Stream, StreamState
 from holdfast.generation.runner import Runner
 from holdfast.generation.scheduler import Scheduler
-from holdfast.generation.slot_layers import SlotState
-from holdfast.generation.state_layers import layers_like
+from holdfast.generation.slot_layers import SlotState, layers_like
 from holdfast.methods import compile_methods
 from holdfast.models.loading import reuses_cache
 

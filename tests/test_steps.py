@@ -16,7 +16,7 @@ from transformers import DynamicCache, StaticCache
 import holdfast
 from holdfast import Pasta
 from holdfast.attention import BatchSteering, holdfast_attention, steered
-from holdfast.attention.extent import Extent
+from holdfast.attention.key_groups import Extent
 from holdfast.methods import compile_methods
 
 PACKAGE = str(Path(holdfast.__file__).parent)

@@ -18,7 +18,7 @@ from holdfast.drafting.line_rules import Undrafted, draft
 from holdfast.drafting.rules_file import Part, read_statements
 from holdfast.drift import load_suite
 from holdfast.drift.cases import LabelledTurn
-from holdfast.drift.suite_checks import score_labelled
+from holdfast.drift.suite_file import score_labelled
 from holdfast.measures import build
 from holdfast.measures.turns import AssistantTurn, ToolCall
 

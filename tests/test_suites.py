@@ -9,7 +9,7 @@ import pytest
 from measure_rows import rows_of
 
 from holdfast.drift.cases import Case, Persona, Rule
-from holdfast.drift.suite_entries import CaseEntry, SuiteDocument
+from holdfast.drift.suite_file import CaseEntry, SuiteDocument
 from holdfast.drift.suites import load_suite
 from holdfast.drift.user_scripts import PRESSURES, Pressure
 from holdfast.errors import HoldfastError, UnknownName, UsageError

@@ -7,21 +7,23 @@ from tokenizers import Tokenizer
 from tokenizers.decoders import ByteLevel
 from tokenizers.models import BPE
 
-from holdfast.models.requests import Token
-from holdfast.serve.decoding import TextDecoder
+from holdfast.models.requests import Reply, Token
+from holdfast.models.streaming import TextDecoder
 
 # the bytes of "é" are split between two tokens; byte-level tokenizers write them as Ã and ©
 PIECES = ["Ã", "©!", "a", "!b", "!"]
 
 
-@pytest.fixture
-def decode():
+def byte_level_tokenizer():
     backend = Tokenizer(BPE({piece: number for number, piece in enumerate(PIECES)}, []))
     backend.decoder = ByteLevel()
-    tokenizer = SimpleNamespace(backend_tokenizer=backend)
+    return SimpleNamespace(backend_tokenizer=backend)
 
+
+@pytest.fixture
+def decode():
     def texts_of(pieces, stops):
-        decoder = TextDecoder(tokenizer, stops)
+        decoder = TextDecoder(byte_level_tokenizer(), stops)
         tokens = []
         for piece in pieces:
             tokens += decoder.add(Token(PIECES.index(piece)))
@@ -43,3 +45,11 @@ def test_a_text_that_may_begin_a_stop_string_waits(decode):
     assert decode(["a", "!"], ["!b"]) == (["a"], False)
     assert decode(["a", "!", "a"], ["!b"]) == (["a", "!", "a"], False)
     assert decode(["a", "Ã"], ["!"]) == (["a"], False)
+
+
+def test_a_character_is_released_once_it_is_whole_or_the_reply_is_over():
+    decoder = TextDecoder(byte_level_tokenizer())
+    assert [token.text for token in decoder.add(Token(PIECES.index("a")))] == ["a"]
+    assert decoder.add(Token(PIECES.index("Ã"))) == ()
+    rest = decoder.finish(Reply("a\ufffd", (2, 0), "length"))
+    assert [token.text for token in rest] == ["\ufffd"]

@@ -25,7 +25,7 @@ import holdfast
 from holdfast.drift.suite_file import parse_suite
 from holdfast.errors import UsageError
 from holdfast.logs import read_logs
-from holdfast.proxy.answers import Answer
+from holdfast.proxy.relay import Answer
 from holdfast.proxy.reply_scores import WhyUnscored
 from holdfast.proxy.tally import Tally
 

@@ -17,7 +17,7 @@ from fake_upstream import (
 
 from holdfast.errors import UsageError
 from holdfast.proxy.reply_scores import WhyUnscored
-from holdfast.proxy.request_edits import EditOutcome
+from holdfast.proxy.suite_middleware import EditOutcome
 from holdfast.proxy.tally import Tally
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else importing it asks the network

@@ -16,8 +16,7 @@ from pydantic import Field, PlainSerializer, ValidationError
 
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.drift.cases import LabelledTurn, Rule, Suite
-from holdfast.drift.suite_checks import score_labelled
-from holdfast.drift.suite_entries import Text, TurnEntry
+from holdfast.drift.suite_file import Text, TurnEntry, score_labelled
 from holdfast.errors import UnknownName, UsageError
 from holdfast.files import read_json_lines
 from holdfast.measures.scores import Score

@@ -19,8 +19,7 @@ layer_shifts     applies methods to log-odds, by a table or one after another
 batch_steering   the methods of a batch's rows, and their spans
 passes           a steered forward pass, and the mass that it records
 pass_columns     maps the keys of a pass to columns of the text, and to the span
-extent           ranges of keys that contain span, generated tokens and rest
-group_masks      groups of keys, and their masks
+key_groups       groups of keys: span, generated tokens and rest; their ranges and masks
 pass_masks       the attention mask of a layer
 
 steered_block    the handle of a block of `holdfast.steering`, and the code inside it
@@ -28,7 +27,6 @@ open_model       a model with an open block, and the passes that belong to the b
 pass_refusals    refuses passes that a block cannot steer
 cache_origins    records under which steering a cache was filled
 patching         switches a loaded model to this attention and back
-gptj             patches models like GPT-J, which lack the attention interface
 plain_attention  remembers the attention that a model had before
 reaching         checks that steering reaches a model's attention
 head_checks      checks that a model has the heads that methods name
@@ -39,8 +37,8 @@ from __future__ import annotations
 
 from holdfast.attention.batch_steering import AttentionTrace, BatchSteering
 from holdfast.attention.cache_origins import cache_of
-from holdfast.attention.extent import Starts
 from holdfast.attention.head_checks import check_heads
+from holdfast.attention.key_groups import Starts
 from holdfast.attention.layers import holdfast_attention
 from holdfast.attention.pass_masks import holdfast_mask
 from holdfast.attention.passes import PassState, steered

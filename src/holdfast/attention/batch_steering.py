@@ -14,7 +14,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from holdfast.attention.extent import Extent
+from holdfast.attention.key_groups import Extent
 from holdfast.attention.layer_shifts import (
     LayerShift,
     MethodGroup,

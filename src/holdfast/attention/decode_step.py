@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from holdfast.attention.fused_kernels import Attended, LayerInputs, attend
-from holdfast.attention.group_masks import KeyGroup, make_key_group, slice_mask
+from holdfast.attention.key_groups import KeyGroup, make_key_group, slice_mask
 from holdfast.attention.merge import lerp, whole_mask
 from holdfast.attention.pass_columns import SpanColumns
 from holdfast.attention.passes import PassState

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from holdfast.attention.fused_kernels import LayerInputs
-from holdfast.attention.group_masks import to_additive, to_boolean
+from holdfast.attention.key_groups import to_additive, to_boolean
 from holdfast.attention.passes import PassState
 
 # scores in memory at a time; more queries are processed in blocks, which does not change a bit

@@ -17,9 +17,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from holdfast.attention.extent import Starts
 from holdfast.attention.fused_kernels import LayerInputs
 from holdfast.attention.gpu_table import move_log_odds, padded_size, product, sigmoid
+from holdfast.attention.key_groups import Starts
 from holdfast.attention.pass_columns import SpanColumns
 from holdfast.methods.table import LayerTable
 

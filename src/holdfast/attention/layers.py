@@ -25,7 +25,7 @@ from holdfast.attention.explicit import (
     record_trace,
 )
 from holdfast.attention.fused_kernels import LayerInputs, attend, is_fused
-from holdfast.attention.group_masks import to_additive
+from holdfast.attention.key_groups import to_additive
 from holdfast.attention.merge import MAX_MASK_ELEMENTS, move_several
 from holdfast.attention.open_model import pass_in
 from holdfast.attention.passes import Pass, PassState

@@ -22,9 +22,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from holdfast.attention.extent import KeyRange
 from holdfast.attention.fused_kernels import Attended, LayerInputs, attend
-from holdfast.attention.group_masks import KeyGroup, make_key_group, slice_mask, to_additive
+from holdfast.attention.key_groups import (
+    KeyGroup,
+    KeyRange,
+    make_key_group,
+    slice_mask,
+    to_additive,
+)
 from holdfast.attention.layer_shifts import LayerShift
 from holdfast.attention.passes import PassState
 

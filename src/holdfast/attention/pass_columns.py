@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from holdfast.attention.batch_steering import BatchSteering
-from holdfast.attention.extent import Groups, Starts
+from holdfast.attention.key_groups import Groups, Starts
 from holdfast.errors import Unsteerable, UsageError
 
 

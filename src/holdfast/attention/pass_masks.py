@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import AttentionMaskInterface
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
-from holdfast.attention.extent import Starts
+from holdfast.attention.key_groups import Starts
 from holdfast.attention.passes import PASS, Pass
 from holdfast.attention.plain_attention import IMPLEMENTATION, plain_name
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from holdfast.attention.batch_steering import BatchSteering
-from holdfast.attention.extent import Starts
+from holdfast.attention.key_groups import Starts
 from holdfast.attention.pass_columns import PassColumns
 from holdfast.errors import Unsteerable
 
@@ -32,37 +32,30 @@ class PassMasses:
     uniform: dict[int, Tensor] = field(default_factory=dict)  # under uniform attention, [row]
 
 
-class _PlanEntry(NamedTuple):
-    kind: str
-    size: tuple[int, int]
-    mask: Tensor | None
-    plan: Any
-
-
 @dataclass
 class Plans:
     """Values that the layers of a pass share, by kind, and by the size and mask of a layer.
 
-    A model has only a few kinds of layers, so the entries are searched one by one. Masks are
-    compared by identity, as comparing their values would wait for the device.
+    Masks are compared by identity, as tensors are hashed, so nothing waits for the device.
     """
 
-    _entries: list[_PlanEntry] = field(default_factory=list, init=False)
+    _plans: dict[tuple[str, tuple[int, int], Tensor | None], Any] = field(
+        default_factory=dict, init=False
+    )
 
     def get(
         self, kind: str, size: tuple[int, int], mask: Tensor | None, make: Callable[[], Plan]
     ) -> Plan:
         """Returns the plan of a kind for a size (queries, keys) and a mask; makes it if missing."""
-        for entry in self._entries:
-            if entry.kind == kind and entry.size == size and entry.mask is mask:
-                return entry.plan  # type: ignore[no-any-return]
-        plan = make()
-        self._entries.append(_PlanEntry(kind, size, mask, plan))
+        key = kind, size, mask
+        if key not in self._plans:
+            self._plans[key] = make()
+        plan: Plan = self._plans[key]
         return plan
 
     def clear(self) -> None:
         """Drops the plans of the previous pass."""
-        self._entries.clear()
+        self._plans.clear()
 
 
 @dataclass(eq=False)

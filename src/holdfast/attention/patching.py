@@ -15,11 +15,14 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet, finalize, ref
 
 import torch
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from holdfast.attention.cache_origins import CacheOrigin, cache_of, claim_cache
-from holdfast.attention.gptj import GPTJPatch, is_like_gptj
-from holdfast.attention.open_model import LOCK, OPEN, OpenModel
+from holdfast.attention.explicit import attend_explicitly, record_trace
+from holdfast.attention.fused_kernels import LayerInputs
+from holdfast.attention.layers import refuse_dropout, state_in
+from holdfast.attention.open_model import LOCK, OPEN, OpenModel, pass_in
 from holdfast.attention.passes import PASS, ModelParts
 from holdfast.attention.plain_attention import (
     IMPLEMENTATION,
@@ -255,3 +258,46 @@ def _switch_back(patched: list[torch.nn.Module], before: Sequence[PriorAttention
         vars(module).pop("_attn", None)
     for prior in before:
         prior.config._attn_implementation_internal = prior.implementation
+
+
+# Models like GPT-J
+
+
+def is_like_gptj(module: torch.nn.Module) -> bool:
+    """Whether a module computes attention in a method `_attn`, as GPT-J does."""
+    return (
+        hasattr(type(module), "_attn")
+        and hasattr(module, "scale_attn")
+        and getattr(module, "layer_idx", None) is not None
+    )
+
+
+class GPTJPatch:
+    """Replaces `_attn` of a module like GPT-J's, which does not use the attention interface.
+
+    `_attn` computes softmax(query @ key / scale_attn + mask) @ value. In unsteered passes, the
+    module's own method is called.
+    """
+
+    def __init__(self, module: Any):
+        self.module = module
+
+    def __call__(
+        self, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None = None
+    ) -> Any:
+        module = self.module
+        layer = self.module.layer_idx
+        state = state_in(pass_in(module), module)
+        if state is not None:
+            state.enter(layer)
+        if state is None or not state.steering.acts_on(layer):
+            return type(module)._attn(module, query, key, value, attention_mask)
+        refuse_dropout(module, module.attn_dropout.p)
+        wide = torch.promote_types(query.dtype, torch.float32)
+        causal = attention_mask is None and query.shape[2] > 1
+        scaling = 1 / float(module.scale_attn)
+        inputs = LayerInputs(query.to(wide), key.to(wide), value, attention_mask, causal, scaling)
+        output = attend_explicitly(state, layer, inputs)
+        if state.steering.trace:
+            record_trace(state, layer, inputs)
+        return output, None

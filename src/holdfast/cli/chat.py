@@ -167,7 +167,7 @@ class Chat:
         self.stream = functools.partial(stream_text, model)
         if supports(model, Ability.LAYERS):  # one session, so that nothing is computed twice
             local = cast("LocalModel", model)
-            self.stream = functools.partial(stream_reply, local.session(), local.tokenizer)
+            self.stream = functools.partial(stream_reply, local.session().stream, local.tokenizer)
         self.shows_mass = supports(model, Ability.LOG_ODDS)
         self.messages: tuple[Message, ...] = ()
         self.methods: tuple[Method, ...] = ()

@@ -24,8 +24,7 @@ from holdfast.integrations.ray import Specification, connect
 from holdfast.methods import Method, parse, spec_of
 from holdfast.methods.kinds import Ability
 from holdfast.models.capabilities import require_layers
-from holdfast.models.checkpoint import find_source
-from holdfast.models.dtypes import check_dtype
+from holdfast.models.checkpoint import check_dtype, find_source
 from holdfast.models.engine_choice import EngineNeeds, Work, choose_engine, read_engine
 from holdfast.models.engine_plugins import load_in_engine, read_options
 from holdfast.models.model_names import endpoint_meant, engine_in, is_url

@@ -151,7 +151,7 @@ def _load(spec: str, allow_code: bool, check: bool) -> tuple[HookRule, ...]:
 
 
 def _rules(spec: str, case: Case) -> Iterator[HookRule]:
-    from holdfast.drift.rule_texts import sentence_of
+    from holdfast.drift.cases import sentence_of
 
     for rule in case.rules:
         name = rule.id or case.id

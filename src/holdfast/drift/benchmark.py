@@ -33,7 +33,7 @@ from holdfast.drift.user_scripts import UserSource
 from holdfast.errors import UsageError
 from holdfast.methods import Method, Methods, read_methods, spec_of
 from holdfast.models.event_loop import run_sync
-from holdfast.models.protocol import ChatModel, Engine, LimitsRows, facts_about
+from holdfast.models.protocol import ChatModel, Engine, facts_about
 from holdfast.records.traces import write_traces
 from holdfast.version import __version__
 
@@ -83,7 +83,7 @@ def run(
         suite = load_suite(suite)
     user_source, settings = prepare(model, suite, settings, cast.read())
     for methods_of_agent in methods_by_spec.values():
-        check_in_dialogs(model, methods_of_agent, suite.cases, settings)
+        check_in_dialogs(model.check, methods_of_agent, suite.cases, settings)
     judge_models = load_judges(suite, model, cast.judging)
     benchmark = _Benchmark(model, suite, settings, user_source, cast, running)
     identity = benchmark.identity(methods_by_spec, judge_models)
@@ -187,7 +187,7 @@ class Recorder:
         now = time.monotonic()
         seconds = now - self.last
         self.last = now
-        rows = self.engine.rows_at_most if isinstance(self.engine, LimitsRows) else None
+        rows: int | None = getattr(self.engine, "rows_at_most", None)
         results = await self.judges.resolve(dialog.probes)
         conversation = conversation_of(dialog, self.batch.name, results, seconds, rows)
         number = dialog.pairing.number

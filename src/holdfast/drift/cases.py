@@ -2,16 +2,19 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, Self
 
 from holdfast.errors import UnknownName, UsageError
 from holdfast.files import asset
 from holdfast.measures import as_measure
 from holdfast.measures.measure_specs import inner_specs, read_spec
+from holdfast.measures.orders import content_words
 from holdfast.measures.rule_kinds import Polarity, RuleKind
+from holdfast.measures.text import sentences_of
 from holdfast.measures.turns import EVERY_TURN, NEVER_LIFTED, AssistantTurn, Unless, When
 
 CATEGORIES = ("pattern", "multiple_choice", "persona", "memorization", "language")
@@ -288,3 +291,28 @@ def _content(case: Case) -> list[Any]:
         if rule.text or rule.recalled is not None
     ]
     return [case.id, case.category, case.system_prompt, *content, *stated]
+
+
+def text_of(case: Case, rule: Rule) -> str:
+    """The text of a rule: that of the suite, else its sentence in the prompt, else the prompt."""
+    return rule.text or sentence_of(case, rule) or case.system_prompt.strip()
+
+
+def sentence_of(case: Case, rule: Rule) -> str:
+    """The sentence of the prompt that has the most words of the rule's id.
+
+    The id "no-emoji" finds "Do not use emoji.". If no sentence has a word of the id, or two have
+    equally many, the result is "".
+    """
+    return _sentence_named(rule.id or "", case.system_prompt)
+
+
+@lru_cache(maxsize=4096)
+def _sentence_named(name: str, prompt: str) -> str:
+    words = content_words(re.sub(r"[\W_]+", " ", name))
+    if not words:
+        return ""
+    sentences = [" ".join(sentence.split()) for sentence in sentences_of(prompt)]
+    shared = [len(words & content_words(sentence)) for sentence in sentences]
+    most = max(shared, default=0)
+    return sentences[shared.index(most)] if most and shared.count(most) == 1 else ""

@@ -1,17 +1,21 @@
 """A conversation in progress: its state, and the chat that each side sees.
 
-A view is the chat as one side sees it: the agent's, or the user model's.
+A view is the chat as one side sees it: the agent's, or the user model's. If a dialog does not fit
+into the model's context, whole rounds are left out of a view, the oldest first, so that the chat
+still begins with a user message. The system prompt stays, unless a summary of these rounds replaces
+it too.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from holdfast.chat.messages import Message, Tool
 from holdfast.drift.pairing import Pairing
 from holdfast.drift.probe_outcomes import ProbeOutcome
-from holdfast.drift.shown_rounds import ALL_ROUNDS, ShownRounds
 from holdfast.models.requests import Reply
 from holdfast.records import Ended, Turn
 from holdfast.records.traces import TurnTrace
@@ -21,6 +25,73 @@ Speaker = Literal["user", "agent"]
 AGENT_VIEW: Speaker = "agent"
 USER_VIEW: Speaker = "user"
 _ROLES = {"user": "user", "agent": "assistant"}
+# in the texts of summaries
+_SPEAKERS = {"user": "User", "agent": "Assistant", "tool": "Tool"}
+_LEAD = "Summary of our conversation so far:"
+
+
+@dataclass(frozen=True)
+class ShownRounds:
+    """The rounds that a request shows.
+
+    Args:
+        first: the first round shown; earlier rounds are left out.
+        summary: the summary of the rounds left out; "" if there is none.
+        compacts: whether the summary replaces the system prompt too.
+    """
+
+    first: int = 1
+    summary: str = ""
+    compacts: bool = False
+
+
+ALL_ROUNDS = ShownRounds()
+
+
+def with_summary(messages: Sequence[Message], rounds: ShownRounds) -> list[Message]:
+    """Adds the summary to a chat: before its first message, or in place of the system prompt."""
+    if not rounds.summary:
+        return list(messages)
+    summary = f"{_LEAD} {rounds.summary}"
+    others = (n for n, message in enumerate(messages) if message["role"] != "system")
+    position = next(others)
+    if rounds.compacts:
+        return [{"role": "system", "content": summary}, *messages[position:]]
+    first = messages[position]
+    content = f"{summary}\n\n{first['content']}"
+    return [*messages[:position], {**first, "content": content}, *messages[position + 1 :]]
+
+
+def to_summarise(
+    prompt: str, turns: Sequence[Turn], rounds: ShownRounds, before: int, system: str = ""
+) -> list[Message]:
+    """Builds the chat that asks for a summary of the shown rounds before `before`.
+
+    Args:
+        prompt: asks for the summary.
+        rounds: the rounds shown so far; their summary of earlier rounds is included.
+        system: the system prompt, if it is to be summarised too.
+    """
+    parts = [prompt]
+    if system and not rounds.compacts:
+        parts.append(f"System: {system}")
+    if rounds.summary:
+        parts.append(f"{_LEAD} {rounds.summary}")
+    parts += [_transcribe(turn) for turn in turns if rounds.first <= turn.round < before]
+    return [{"role": "user", "content": "\n\n".join(parts)}]
+
+
+def _transcribe(turn: Turn) -> str:
+    """Writes a turn as text to summarise, with the tool calls of a replayed turn."""
+    if not turn.messages:
+        return f"{_SPEAKERS[turn.speaker]}: {turn.text}"
+    parts = []
+    for message in turn.messages:
+        speaker = "tool" if message["role"] == "tool" else "agent"
+        calls = [json.dumps(call["function"]) for call in message.get("tool_calls", ())]
+        text = "\n".join(filter(None, [message["content"], *calls]))
+        parts.append(f"{_SPEAKERS[speaker]}: {text}")
+    return "\n\n".join(parts)
 
 
 class SummaryKey(NamedTuple):

@@ -7,6 +7,7 @@ never shows again what it once left out (`Settings.context`).
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,11 +15,19 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from holdfast.chat.messages import Message
-from holdfast.drift.dialog import AGENT_VIEW, Dialog, Speaker, SummaryKey, system_of
+from holdfast.drift.dialog import (
+    AGENT_VIEW,
+    ALL_ROUNDS,
+    Dialog,
+    ShownRounds,
+    Speaker,
+    SummaryKey,
+    system_of,
+    to_summarise,
+)
+from holdfast.drift.progress import Progress
 from holdfast.drift.prompt_rules import CaseRules, with_rules
-from holdfast.drift.reply_progress import CutWatch, ReplyProgress
 from holdfast.drift.settings import Settings
-from holdfast.drift.shown_rounds import ALL_ROUNDS, ShownRounds, to_summarise
 from holdfast.errors import RequestFailed
 from holdfast.generation.sampling import Sampling
 from holdfast.methods import Method
@@ -26,9 +35,72 @@ from holdfast.models.checked_replies import generate_checked
 from holdfast.models.failures import OutageWatch
 from holdfast.models.protocol import Engine
 from holdfast.models.requests import Reply, Request
+from holdfast.plurals import count_of
 from holdfast.seeds import seed_of
 
+_MIN_REPLIES = 4  # replies that must be known before a warning
+
 Chat = Callable[[ShownRounds], list[Message]]  # builds the chat that shows these rounds
+
+
+@dataclass
+class ReplyProgress:
+    """Reports each reply of a dialog, with the tokens forwarded since the previous reply."""
+
+    replies_left: int
+    report: Progress
+    tokens_reported: int = 0
+
+    def answered(self, forwarded: int) -> None:
+        """Reports one more reply.
+
+        Args:
+            forwarded: the tokens forwarded for the whole dialog so far.
+        """
+        self.replies_left -= 1
+        tokens = forwarded - self.tokens_reported
+        self.tokens_reported = forwarded
+        self.report(1, tokens)
+
+    def ended(self) -> None:
+        """Reports the replies that are not needed any more, as the dialog is over."""
+        if self.replies_left:
+            self.report(self.replies_left, 0)
+        self.replies_left = 0
+
+
+@dataclass
+class CutWatch:
+    """Warns once if most dialogs' first replies by the agent are cut, and says by which limit."""
+
+    limit: int  # the most tokens of a reply, as requested
+    replies: int = 0
+    cut: int = 0
+    latest_cut: int = 0  # tokens of the longest reply that was cut before the limit
+    has_warned: bool = False
+
+    def first_reply(self, stop_reason: str, cut_at: int | None) -> None:
+        """Counts the agent's first reply in a dialog.
+
+        Args:
+            cut_at: the tokens at which it was cut before the limit; None if it was not.
+        """
+        self.replies += 1
+        self.cut += stop_reason == "length"
+        self.latest_cut = max(self.latest_cut, cut_at or 0)
+        if self.has_warned or self.replies < _MIN_REPLIES or 2 * self.cut <= self.replies:
+            return
+        self.has_warned = True
+        where = count_of(self.limit, "token")
+        cure = "Ctrl-C ends this run, and a higher --max-new-tokens begins one with whole replies"
+        if self.latest_cut:
+            where = f"{self.latest_cut} of {where}, by the server or the end of the context"
+            cure = "Ctrl-C ends this run; raise the server's limit, or ask for shorter replies"
+        warnings.warn(
+            f"{self.cut} of the first {self.replies} replies are cut at {where}: their ends are"
+            f" not judged, and the dialogs continue from broken sentences; {cure}.",
+            stacklevel=2,
+        )
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Protocol, Self
+from typing import Self
 
-from holdfast.drift.cases import Case, Rule
-from holdfast.drift.rule_texts import text_of
+from holdfast.drift.cases import Case, Rule, text_of
 from holdfast.drift.settings import Settings
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.measures.patterns import limit_search_time
@@ -23,13 +22,6 @@ _CACHE_SIZE = 10_000  # replies whose broken rules are remembered
 _MAX_SECONDS = 0.25  # of computing for the patterns of one rule and reply, if there is `on_failed`
 
 OnFailed = Callable[[Rule, HoldfastError], object]
-
-
-class ChecksMethods(Protocol):
-    """The agent: a model, or anything else that knows which methods it can apply."""
-
-    def check(self, methods: Sequence[Method]) -> None:
-        """Refuses methods that it cannot apply."""
 
 
 @dataclass(frozen=True)
@@ -154,9 +146,15 @@ def with_rules(rules: PromptRules, methods: Iterable[Method]) -> tuple[Method, .
 
 
 def check_in_dialogs(
-    model: ChecksMethods, methods: Sequence[Method], cases: Sequence[Case], settings: Settings
+    check: Callable[[Sequence[Method]], None],
+    methods: Sequence[Method],
+    cases: Sequence[Case],
+    settings: Settings,
 ) -> None:
     """Refuses methods that cannot be applied in dialogs under these prompts.
+
+    Args:
+        check: refuses methods that the agent's model cannot apply, as `ChatModel.check` does.
 
     Raises:
         ModelError: the model cannot apply a method.
@@ -165,7 +163,7 @@ def check_in_dialogs(
             works on.
     """
     check_with_rules(methods, cases, settings)
-    model.check(compile_methods(methods).without_retries.methods)
+    check(compile_methods(methods).without_retries.methods)
 
 
 def check_with_rules(methods: Sequence[Method], cases: Sequence[Case], settings: Settings) -> None:

@@ -19,19 +19,19 @@ from holdfast.drift.dialog import (
     AGENT_VIEW,
     USER_VIEW,
     Dialog,
+    ShownRounds,
     Speaker,
     agent_view,
     user_view,
+    with_summary,
 )
 from holdfast.drift.dialog_records import outcomes_of, place_of, turn_of
-from holdfast.drift.dialog_requests import DialogRequests
+from holdfast.drift.dialog_requests import CutWatch, DialogRequests, ReplyProgress
 from holdfast.drift.pairing import Pairing, ProbeQuestion
 from holdfast.drift.progress import Progress, ignore_progress
 from holdfast.drift.recorded_dialogs import RecordedDialog
 from holdfast.drift.remaining import probed_rounds, probes_in_round, replies_in
-from holdfast.drift.reply_progress import CutWatch, ReplyProgress
 from holdfast.drift.settings import Settings
-from holdfast.drift.shown_rounds import ShownRounds, with_summary
 from holdfast.errors import PromptTooLong, RequestFailed, UsageError
 from holdfast.methods import Method
 from holdfast.models.event_loop import task_group

@@ -1,14 +1,21 @@
-"""Reads a suite from YAML, and checks its measures on their examples (docs/suites.md)."""
+"""Reads a suite from YAML, and checks its measures on their examples (docs/suites.md).
+
+YAML becomes mappings that know their lines, so that a message can name the place; these become
+entries, which are Pydantic models of the format; and these become cases.
+"""
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
 
-from pydantic import ValidationError
+import yaml
+from pydantic import Field, StringConstraints, ValidationError, field_validator
 
 from holdfast.drift.cases import (
+    NO_CATEGORY,
     Case,
     LabelledTurn,
     Rule,
@@ -16,15 +23,183 @@ from holdfast.drift.cases import (
     generic_starters,
     personas_of,
 )
-from holdfast.drift.suite_checks import check_examples, check_probed
-from holdfast.drift.suite_entries import CaseEntry, RuleEntry, SuiteDocument, TurnEntry
-from holdfast.drift.suite_yaml import Entry, read_yaml
 from holdfast.errors import UsageError, shortened
 from holdfast.measures import build
+from holdfast.measures.judging import check_labels
 from holdfast.measures.patterns import compile_regex
-from holdfast.measures.turns import Unless, When
+from holdfast.measures.rule_kinds import Polarity, RuleKind
+from holdfast.measures.scores import MIN_KEPT_SCORE, Score, Undecided
+from holdfast.measures.turns import Answer, AssistantTurn, ToolCall, Unless, When
 from holdfast.validation.pydantic_errors import Path as FieldPath
-from holdfast.validation.pydantic_errors import format_path, problem_of
+from holdfast.validation.pydantic_errors import StrictModel, format_path, problem_of
+
+_TEXT_OR_NOTHING = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:null")
+_SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Texts = Annotated[list[Text], Field(min_length=1)]
+
+
+class Entry(dict[Any, Any]):
+    """A mapping in a document.
+
+    Attributes:
+        line: the line where it begins.
+        written: the words of values that YAML reads as something else than text, such as `Yes` or
+            `8080`, by their keys.
+    """
+
+    line = 0
+    written: Mapping[str, str] = MappingProxyType({})
+
+
+class _RepeatedKey(Exception):
+    """A mapping has the same key twice; the message names the lines."""
+
+
+class _Loader(_SafeLoader):  # type: ignore[misc]  # PyYAML may be built without its C loader
+    """Notes the lines of mappings, and refuses repeated keys, where PyYAML would take the last."""
+
+    def construct_entry(self, node: yaml.MappingNode) -> Iterator[Entry]:
+        lines: dict[str, int] = {}
+        for key, _ in node.value:
+            line = key.start_mark.line + 1
+            if isinstance(key, yaml.ScalarNode) and lines.setdefault(key.value, line) != line:
+                raise _RepeatedKey(
+                    f"line {line}: the field {key.value!r} appears here and on line"
+                    f" {lines[key.value]}; remove one."
+                )
+        entry = Entry()
+        entry.line = node.start_mark.line + 1
+        entry.written = {
+            key.value: value.value
+            for key, value in node.value
+            if isinstance(value, yaml.ScalarNode) and value.tag not in _TEXT_OR_NOTHING
+        }
+        yield entry  # before its values, which may refer to it
+        entry.update(self.construct_mapping(node))
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _Loader.construct_entry)
+
+
+def read_yaml(text: str, source: str) -> Any:
+    """Reads a document as plain data, in which each mapping is an `Entry`.
+
+    Args:
+        source: what to call the document in messages.
+
+    Raises:
+        UsageError: it is not valid YAML, or a mapping has the same key twice.
+    """
+    try:
+        return yaml.load(text, _Loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise UsageError(
+            f"{source} is not valid YAML{where} ({problem}); correct it: the fields of an entry"
+            " must begin in the same column, and a text with a colon or a bracket needs quotes."
+        ) from error
+    except _RepeatedKey as error:
+        raise UsageError(f"{source}, {error}") from error
+    except ValueError as error:  # an impossible date or number
+        raise UsageError(f"{source} cannot be read as YAML ({error}); correct it.") from error
+
+
+class WhenEntry(StrictModel):
+    """The turns of a log that a rule applies to (`measures.turns.When`)."""
+
+    user: Text = ""
+    reply: Text = ""
+    tool: Text = ""
+    role: Literal["user", "tool", ""] = ""
+
+
+class CallEntry(StrictModel):
+    """A tool call of a labelled turn."""
+
+    tool: Text
+    arguments: dict[str, Any] = Field({})
+    answers: dict[str, str] = Field({})  # of the user, by the question, for a tool that asks
+
+    @field_validator("answers", mode="before")
+    @classmethod
+    def _as_written(cls, answers: object) -> object:
+        """Takes an answer such as `Yes` or `8080`, which YAML reads as no text, as its words."""
+        return {**answers, **answers.written} if isinstance(answers, Entry) else answers
+
+    def as_tool_call(self) -> ToolCall:
+        """The call as measures see it."""
+        answers = tuple(Answer(question, text) for question, text in self.answers.items())
+        return ToolCall(self.tool, self.arguments, answers=answers)
+
+
+class TurnEntry(StrictModel):
+    """A turn under 'follows' or 'breaks': what the assistant said and did, and what came before."""
+
+    reply: str = ""
+    run: Text | Texts = Field([])  # shell commands, each in a separate call
+    calls: list[CallEntry] = Field([])
+    earlier: list[CallEntry] = Field([])
+    user: str = ""
+    previous: str = ""
+
+    def labelled(self, follows: bool) -> LabelledTurn:
+        """Builds the labelled turn that measures score."""
+        scripts = [self.run] if isinstance(self.run, str) else self.run
+        commands = (ToolCall("Bash", {"command": script}) for script in scripts)
+        calls = (call.as_tool_call() for call in self.calls)
+        earlier = tuple(call.as_tool_call() for call in self.earlier)
+        turn = AssistantTurn(
+            self.reply, (*commands, *calls), earlier, user=self.user, previous=self.previous
+        )
+        return LabelledTurn(follows, turn, self.user)
+
+
+Examples = Annotated[list[Text | TurnEntry], Field(min_length=1)]
+
+
+class UnlessEntry(StrictModel):
+    """Words of the user that lift a rule for a turn (`measures.turns.Unless`)."""
+
+    user: Text
+
+
+class RuleEntry(StrictModel):
+    """An entry under 'rules'. A case with a single rule has the same fields itself."""
+
+    id: Text
+    when: WhenEntry = Field(WhenEntry())
+    probe: Text = ""
+    probes: Texts = Field([])
+    measure: str | dict[str, Any] = ""
+    follows: Examples = Field([])
+    breaks: Examples = Field([])
+    kind: RuleKind | None = None
+    polarity: Polarity | None = None
+    text: Text = ""
+    recalled: str | dict[str, Any] = ""
+    unless: UnlessEntry | None = None
+
+
+class CaseEntry(RuleEntry):
+    """An entry under 'cases'."""
+
+    category: Text = NO_CATEGORY
+    system_prompt: Text
+    rules: list[RuleEntry] = Field([], min_length=1)
+
+
+class SuiteDocument(StrictModel):
+    """The contents of a suite's file."""
+
+    name: Text = ""
+    starters: Texts = Field([])
+    personas: Texts = Field([])
+    notes: Texts = Field([])
+    cases: list[CaseEntry] = Field(min_length=1)
 
 
 def parse_suite(
@@ -209,3 +384,60 @@ def _turns(examples: Sequence[str | TurnEntry], *, follows: bool) -> Iterator[La
     for example in examples:
         if isinstance(example, TurnEntry):
             yield example.labelled(follows)
+
+
+def check_examples(rule: Rule, where: str) -> None:
+    """Refuses a measure that scores an example wrong, and a judge with too few examples.
+
+    Args:
+        where: names the rule in messages.
+    """
+    if rule.measure.judged:
+        labels = (rule.shown_to_judge(follows=True), rule.shown_to_judge(follows=False))
+        check_labels(*labels, f"{where}: the judge")
+        return
+    for labelled in rule.labelled:
+        score = score_labelled(rule, labelled)
+        if isinstance(score, Score) and score.keeps_rule == labelled.follows:
+            continue
+        field = "follows" if labelled.follows else "breaks"
+        limit = "at least" if labelled.follows else "below"
+        if isinstance(score, Score):
+            problem = (
+                f"scores {score.value:.2f} ({score.reason}), and needs {limit} {MIN_KEPT_SCORE}"
+            )
+        elif score is None:
+            problem = "is not scored, as the rule does not apply to it"
+        else:
+            problem = f"is not scored, as {score.reason}"
+        raise UsageError(
+            f"{where}: the reply {labelled.shown!r} under {field!r} {problem}; correct the measure"
+            f" {rule.measure.name!r} or the example."
+        )
+
+
+def score_labelled(rule: Rule, labelled: LabelledTurn) -> Score | Undecided | None:
+    """Scores a labelled turn; None if the rule does not apply to it.
+
+    The rule's `when` is considered only if the turn's user message is known.
+    """
+    role = "tool" if labelled.turn.calls else "user"
+    if labelled.user and not rule.when.applies(labelled.turn, labelled.user, role):
+        return None
+    score: Score | Undecided | None = rule.measure.judge_turn(labelled.turn)
+    return score
+
+
+def check_probed(rule: Rule, where: str) -> None:
+    """Refuses a rule that has no probe, or whose measure cannot score the reply to one."""
+    if not rule.probes:
+        raise UsageError(
+            f"{where} has neither 'probe' nor 'probes'; give one of the two, or let `holdfast try"
+            " --prompt FILE` draft rules with their probes (`holdfast logs` and `holdfast proxy`"
+            " need no probes)."
+        )
+    if rule.measure.of_turn:
+        raise UsageError(
+            f"{where}: the measure {rule.measure.name!r} reads tool calls, which no reply to a"
+            " probe has; score it with `holdfast logs`."
+        )

@@ -14,9 +14,9 @@ scheduler      decides when rows join and leave
 decoder        prefills running rows and generates their tokens step by step
 row_runner     the interface of a model for the scheduler, implemented here and by plug-ins
 runner         the only place that calls the model; batch builds the inputs of a pass
-slots          keys, values and states of running rows, stored in slot_layers and state_layers
+slots          keys, values and states of running rows, stored in slot_layers
 prefixes       keys and values kept for a dialog's next turn; shared_prefixes, for other prompts
-processors     edit logits by a second stream; constraints, by penalties and grammars
+logits         edits logits by a second stream, by penalties and by grammars
 drawing        draws tokens from logits
 reply_scoring  log-probabilities of given replies
 memory         retries with smaller batches after memory ran out

@@ -2,8 +2,7 @@
 
 Rows join and leave at any step. New rows are prefilled together, each after its tokens that are
 already computed; then every step forwards one token of every row. A failed pass is repeated without
-the rows that make it fail, so that an error ends only the row it belongs to. If a model's cache
-cannot be laid out in slots, its rows run one by one.
+the rows that make it fail, so that an error ends only the row it belongs to.
 """
 
 from __future__ import annotations
@@ -16,18 +15,16 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import Cache
 
 from holdfast.generation.batch import StreamGroup
-from holdfast.generation.constraints import constrain
 from holdfast.generation.cpu_threads import one_thread
 from holdfast.generation.drawing import DrawnToken, draw_or_fail, log_probabilities
+from holdfast.generation.logits import StepOutputs, constrain, process
 from holdfast.generation.memory import ran_out_of_memory
 from holdfast.generation.prefixes import KeysValues
-from holdfast.generation.processors import StepOutputs, process
 from holdfast.generation.row_runner import RowRunner
 from holdfast.generation.rows import RowState, StreamState, TokenMass
-from holdfast.generation.runner import Output, Runner
+from holdfast.generation.runner import Output
 from holdfast.generation.shared_prefixes import SharedPrefixes
 
 
@@ -74,15 +71,6 @@ class _SlotGroup:
         return StepOutputs(rows, logits[first], logits[second], mass, uniform)
 
 
-@dataclass
-class _UnbatchedRow:
-    """A row that runs without slots, with the caches that the model makes."""
-
-    row: RowState
-    runner: Runner
-    caches: list[Cache | None]  # one per stream; None before the first pass
-
-
 class Decoder:
     """Generates rows with one model.
 
@@ -102,21 +90,15 @@ class Decoder:
         self._owners: list[_Owner] = []  # by slot
         # all slots, for the next step; None after a row joined or left
         self._step_group: _SlotGroup | None = None
-        self._unbatched: _UnbatchedRow | None = None
         self._small = runner.small
 
     def __len__(self) -> int:
         """The number of streams being forwarded."""
-        return len(self._owners) if self._unbatched is None else len(self._unbatched.caches)
+        return len(self._owners)
 
     @torch.inference_mode()
     def admit(self, rows: Sequence[RowState]) -> list[RowState]:
         """Prefills rows and draws their first tokens; returns those that end with them."""
-        runner = self.runner
-        if isinstance(runner, Runner) and not runner.batched:
-            (state,) = rows
-            self._unbatched = _UnbatchedRow(state, runner, [None] * len(state.streams))
-            return self._advance_unbatched(self._unbatched)
         first = len(self._owners)
         ends = (state.row.longest + state.row.sampling.max_new_tokens for state in rows)
         self.slots.expect(first + sum(len(state.streams) for state in rows), max(ends))
@@ -141,8 +123,6 @@ class Decoder:
     def step(self) -> list[RowState]:
         """Forwards one token of every row and draws the next; returns the rows that end."""
         with one_thread() if self._small else nullcontext():
-            if self._unbatched is not None:
-                return self._advance_unbatched(self._unbatched)
             for state, _ in self._owners:
                 state.forwarded += 1
             if self._step_group is None:
@@ -152,11 +132,7 @@ class Decoder:
     @torch.inference_mode()
     def remove(self, state: RowState) -> None:
         """Ends a row immediately and keeps none of its keys and values."""
-        if self._unbatched is not None and self._unbatched.row is state:
-            self._unbatched = None
         self._close([state])
-
-    # Rows in slots
 
     def _forward_beginnings(self, first: int) -> None:
         """If the runner splits prompts, forwards shared prompts up to their last token.
@@ -300,27 +276,6 @@ class Decoder:
             self._step_group = None
             self.slots.shrink()
 
-    # A single row
-
-    def _advance_unbatched(self, unbatched: _UnbatchedRow) -> list[RowState]:
-        """Forwards the row's streams, each with its own cache, and draws a token."""
-        state = unbatched.row
-        outputs = list[Output]()
-        try:
-            for number, stream in enumerate(state.streams):
-                output = unbatched.runner.forward_next(stream, unbatched.caches[number])
-                unbatched.caches[number] = output.cache
-                state.forwarded += output.tokens
-                outputs.append(output)
-        except Exception as error:
-            if ran_out_of_memory(error):
-                raise
-            state.error = error
-        ended = [state] if state.error is not None else self._draw(_outputs_of(state, outputs))
-        if ended:
-            self._unbatched = None
-        return ended
-
 
 def _record_log_probabilities(
     rows: Sequence[RowState], tokens: Sequence[DrawnToken], logits: Tensor
@@ -339,9 +294,3 @@ def _record_log_probabilities(
     values = log_probabilities(logits[indices], token_ids, counts)
     for index, value in zip(indices, values, strict=True):
         rows[index].log_probabilities.append(value)
-
-
-def _outputs_of(state: RowState, outputs: Sequence[Output]) -> StepOutputs:
-    """The outputs of a row's streams, each forwarded separately."""
-    logits = torch.cat([output.logits[:, -1] for output in outputs])
-    return StepOutputs([state], logits[:1], logits[1:], outputs[0].mass, outputs[0].uniform)

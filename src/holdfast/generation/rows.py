@@ -1,6 +1,7 @@
 """Rows, the requests to the engine: they have token ids, spans and methods, but no text.
 
 Stream        a prompt with its span and methods
+Matcher       follows a reply through a grammar, which a `TokenGrammar` makes
 Row           a reply to generate, from one stream or two
 StreamState   a stream and the tokens generated after it
 RowState      a submitted row: what is generated so far, and how it ended
@@ -14,14 +15,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from holdfast.attention import AttentionTrace
 from holdfast.errors import ModelError
-from holdfast.generation.constraints import Matcher, TokenGrammar
 from holdfast.generation.drawing import DrawnToken, LogProbability, uniforms
 from holdfast.generation.prefixes import KeysValues, Prefix, Reuse
 from holdfast.generation.sampling import Penalties, Sampling
@@ -66,6 +66,27 @@ class Stream:
         """Keys and values of the cached tokens; None if there are none."""
         computed = None if self.reuse is None else self.reuse.keys_values
         return None if computed is None else computed.first(self.cached)
+
+
+class Matcher(Protocol):
+    """Follows one reply, and says which tokens its grammar allows next."""
+
+    def prepare(self, token_ids: Sequence[int]) -> None:
+        """Starts computing which tokens may follow these, in parallel with the model's pass."""
+
+    def allowed(self, token_ids: Sequence[int]) -> Tensor:
+        """Whether each token may follow these, bool [vocabulary of the tokenizer], on the host.
+
+        Raises:
+            ModelError: no token can continue the reply.
+        """
+
+
+class TokenGrammar(Protocol):
+    """A grammar that restricts the text of a reply."""
+
+    def matcher(self) -> Matcher:
+        """Returns a new matcher, positioned at the beginning of a reply."""
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,8 @@ from holdfast.generation.batch import Batch, StreamGroup, batch_of
 from holdfast.generation.cpu_threads import is_small
 from holdfast.generation.memory import ran_out_of_memory
 from holdfast.generation.rows import StreamState
-from holdfast.generation.slot_layers import DummyLayer
-from holdfast.generation.slots import Slots
-from holdfast.generation.state_layers import RECURRENT
+from holdfast.generation.slot_layers import RECURRENT, DummyLayer
+from holdfast.generation.slots import SeparateCaches, Slots
 from holdfast.states import edit_states
 
 if TYPE_CHECKING:
@@ -46,7 +45,6 @@ class Output:
     cache: Cache | None  # the keys and values after the pass
     # the mass under uniform attention, float32 [row, layer]; None unless traced
     uniform: Tensor | None = None
-    tokens: int = 0  # tokens forwarded per row, padding included
 
 
 class Runner:
@@ -80,7 +78,7 @@ class Runner:
         kinds = {type(layer) for layer in self._cache().layers}
         self.recurrent = bool(kinds & RECURRENT)
         # only longer prompts can reuse states, so a repeated prompt is always read as a whole
-        self.splits_prompts = hf_model.dtype.itemsize < 4 and not self.recurrent
+        self.splits_prompts = batched and hf_model.dtype.itemsize < 4 and not self.recurrent
         self.sees_all = kinds == {DynamicLayer}
         self._attends = not kinds or bool(kinds - {LinearAttentionLayer, DummyLayer})
         self._equal_positions_from: int | None = None
@@ -98,10 +96,11 @@ class Runner:
         """The device that the model runs on."""
         return self.hf_model.device
 
-    def slots(self) -> Slots:
-        """Returns new, empty slots for rows; they have no layers if rows run one by one."""
-        layers = self._cache().layers if self.batched else []
-        return Slots(layers, self.device, self.rotary)
+    def slots(self) -> Slots | SeparateCaches:
+        """Returns new, empty slots for rows."""
+        if not self.batched:
+            return SeparateCaches()
+        return Slots(self._cache().layers, self.device, self.rotary)
 
     def _cache(self) -> DynamicCache:
         return DynamicCache(config=self.hf_model.config)
@@ -179,7 +178,7 @@ class Runner:
             uniform = torch.stack(list(state.passes[-1].uniform.values()), 1)
         cache = cache_of(output)
         logits = output.logits[:, -batch.logits :]
-        return Output(logits, mass, cache, uniform, batch.ids.shape[1])
+        return Output(logits, mass, cache, uniform)
 
     def call(
         self,
@@ -222,33 +221,42 @@ class Runner:
             **{name: value for name, value in options.items() if name in self.accepts},
         )
 
-    def forward_next(self, state: StreamState, cache: Cache | None) -> Output:
-        """Forwards the pending tokens of a row that runs alone.
+    def _forward_alone(
+        self, slots: SeparateCaches, slot: int, state: StreamState, logits: int
+    ) -> Output:
+        """Forwards the pending tokens of a slot with a cache of its own.
 
-        With a cache, this is only the last token; without one, all tokens. If the model's class
-        turns out not to continue after its own cache, the whole text is read at every step from
-        then on.
+        If the model's class turns out not to continue after its own cache, the whole text is read
+        at every step from then on.
         """
         if self._continues_alone:
-            computed = len(state) - 1
-            if cache is None or len(state) not in self.rotary.like(computed):
-                cache, computed = None, 0
+            computed = slots.lengths[slot]
+            if slots.caches[slot] is None or len(state) not in self.rotary.like(computed):
+                slots.restart(slot)
             try:
-                return self.forward(self._batch_alone(state, computed, cache))
+                output = self.forward(
+                    self._batch_alone(state, slots.lengths[slot], slots.caches[slot], logits)
+                )
             except HoldfastError:
                 raise
             except Exception as error:
                 if ran_out_of_memory(error):
                     raise
                 self._continues_alone = False
-        return self.forward(replace(self._batch_alone(state, 0, None), use_cache=False))
+            else:
+                slots.caches[slot] = output.cache
+                return output
+        slots.restart(slot)
+        return self.forward(replace(self._batch_alone(state, 0, None, logits), use_cache=False))
 
-    def _batch_alone(self, state: StreamState, computed: int, cache: Cache | None) -> Batch:
-        return batch_of(StreamGroup([state], self.device), [computed], cache)
+    def _batch_alone(
+        self, state: StreamState, computed: int, cache: Cache | None, logits: int
+    ) -> Batch:
+        return batch_of(StreamGroup([state], self.device), [computed], cache, logits)
 
     def forward_slots(
         self,
-        slots: Slots,
+        slots: Slots | SeparateCaches,
         which: Sequence[int],
         group: StreamGroup,
         logits: int = 1,
@@ -266,10 +274,14 @@ class Runner:
         Returns:
             The output of these slots, in their order.
         """
+        if isinstance(slots, SeparateCaches):
+            pairs = zip(which, group.streams, strict=True)
+            outputs = [self._forward_alone(slots, slot, state, logits) for slot, state in pairs]
+            return _merge_outputs(outputs, [[index] for index in range(len(outputs))])
         slots.drop()
         ends = [len(state) for state in group.streams]
         passes = self._group_into_passes(slots, which, ends)
-        outputs = list[Output]()
+        outputs = []
         starts = [slots.lengths[slot] for slot in which]
         for indices in passes:
             pass_starts = [starts[index] for index in indices]
@@ -285,7 +297,7 @@ class Runner:
                 outputs.append(self.forward(replace(batch, starts=window_starts)))
             if slots.seq_length_read and not batch.level and self.require_equal_positions():
                 return self.forward_slots(slots, which, group, logits)
-        return outputs[0] if len(passes) == 1 else _merge_outputs(outputs, passes)
+        return _merge_outputs(outputs, passes)
 
     def _group_into_passes(
         self, slots: Slots, which: Sequence[int], ends: Sequence[int]
@@ -342,6 +354,8 @@ def _states_in(cache: DynamicCache, kind: str) -> list[Tensor]:
 
 def _merge_outputs(outputs: Sequence[Output], groups: Sequence[Sequence[int]]) -> Output:
     """Merges the outputs of several passes, ordered by the indices in their groups."""
+    if len(outputs) == 1:
+        return outputs[0]
     order = torch.tensor([index for group in groups for index in group]).argsort().tolist()
     longest = max(output.logits.shape[1] for output in outputs)
     padded = [

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,10 +27,11 @@ from holdfast.generation.slot_layers import (
     SlotPass,
     SlotState,
     Sources,
+    StateLayer,
     States,
     WindowLayer,
+    layers_like,
 )
-from holdfast.generation.state_layers import StateLayer, layers_like
 
 
 @dataclass(frozen=True)
@@ -42,15 +43,6 @@ class _PassResult:
     # per windowed layer, keys and values [row, head, column, size]; [] if each row forwarded one
     # token, whose keys and values are already in the slots
     beside: list[tuple[Tensor, ...]]
-
-
-class _WriteLocations(NamedTuple):
-    """Where a pass writes its tokens, int64 [token]."""
-
-    slots: Tensor
-    columns: Tensor  # in layers that keep all tokens
-    window_columns: Tensor  # in layers that keep a window
-    sources: Sources | None  # None if every row writes one token
 
 
 class Slots(Cache):
@@ -135,42 +127,22 @@ class Slots(Cache):
         states, rows may not need padding. Yields where the keys of windowed layers begin, or None
         if that is the same in all rows.
         """
-        num_new_tokens = [end - start for start, end in zip(starts, ends, strict=True)]
-        rows: slice | Tensor
-        if isinstance(slots, range):
-            rows = slice(slots[0], slots[-1] + 1)
-        else:
-            rows = torch.tensor(slots).to(self.device)
-        written = self._locate_writes(slots, starts, num_new_tokens)
-        all_columns = LayerColumns(max(ends), 0, written.columns)
         firsts = [self._shared.window.firsts[slot] for slot in slots]
-        is_level = len(set(firsts)) == 1
-        count = max(end - first for first, end in zip(firsts, ends, strict=True))
-        if count == all_columns.count and any(firsts):
-            count += 1  # layers of the two kinds are told apart by their number of keys
-        window_columns = LayerColumns(count, firsts[0] if is_level else 0, written.window_columns)
+        current = self._plan_pass(slots, starts, ends, firsts)
         self.seq_length_read = False
-        self._shared.current = SlotPass(
-            rows,
-            max(num_new_tokens),
-            written.slots,
-            all_columns,
-            window_columns,
-            written.sources,
-            continues=starts[0] > 0,
-        )
+        self._shared.current = current
         try:
             for layer in self._recurrent:
                 layer.begin()
             for windowed in self._windowed:
                 windowed.begin()
-            if is_level:
+            if len(set(firsts)) == 1:
                 yield None
             else:
                 on_device = torch.tensor(firsts)[:, None].to(self.device)
-                yield Starts(count, tuple(firsts), on_device)
+                yield Starts(current.window_columns.count, tuple(firsts), on_device)
             states = [layer.end() for layer in self._recurrent]
-            beside = [layer.end() for layer in self._windowed] if written.sources else []
+            beside = [layer.end() for layer in self._windowed] if current.sources else []
             if states or beside:
                 self._results.append(_PassResult(list(slots), states, beside))
         finally:
@@ -211,24 +183,49 @@ class Slots(Cache):
         for slot, first in firsts.items():
             window.firsts[slot] = first
 
-    def _locate_writes(
-        self, slots: Sequence[int], lengths: Sequence[int], num_new_tokens: Sequence[int]
-    ) -> _WriteLocations:
-        """Computes where a pass writes, from the computed and the new tokens of each slot."""
-        firsts = [self._shared.window.firsts[slot] for slot in slots]
-        if max(num_new_tokens) == 1:
-            slot_of, column, first_kept = torch.tensor([slots, lengths, firsts]).to(self.device)
-            return _WriteLocations(slot_of, column, column - first_kept, None)
-        counts = torch.tensor(num_new_tokens)
-        widest = max(num_new_tokens)
-        rows = torch.arange(len(slots)).repeat_interleave(counts)
-        number_in_row = torch.arange(len(rows)) - (counts.cumsum(0) - counts)[rows]
-        queries = number_in_row + (widest - counts)[rows]
-        slot_of, length, first_kept = torch.tensor([slots, lengths, firsts])[:, rows]
-        column = length + number_in_row
-        on_host = torch.stack([slot_of, column, column - first_kept, rows, queries])
-        slot_of, column, window_column, rows, queries = on_host.to(self.device)  # in one transfer
-        return _WriteLocations(slot_of, column, window_column, Sources(rows, queries))
+    def _plan_pass(
+        self, slots: Sequence[int], starts: Sequence[int], ends: Sequence[int], firsts: list[int]
+    ) -> SlotPass:
+        """Computes where a pass reads and writes, for `writing`.
+
+        Args:
+            firsts: the first token that windowed layers keep in each slot.
+        """
+        num_new_tokens = [end - start for start, end in zip(starts, ends, strict=True)]
+        width = max(num_new_tokens)
+        sources = None
+        if width == 1:
+            slot_of, column, first_kept = torch.tensor([slots, starts, firsts]).to(self.device)
+            window_column = column - first_kept
+        else:
+            counts = torch.tensor(num_new_tokens)
+            rows = torch.arange(len(slots)).repeat_interleave(counts)
+            number_in_row = torch.arange(len(rows)) - (counts.cumsum(0) - counts)[rows]
+            queries = number_in_row + (width - counts)[rows]
+            slot_of, start, first_kept = torch.tensor([slots, starts, firsts])[:, rows]
+            column = start + number_in_row
+            on_host = torch.stack([slot_of, column, column - first_kept, rows, queries])
+            # in one transfer
+            slot_of, column, window_column, rows, queries = on_host.to(self.device)
+            sources = Sources(rows, queries)
+        num_kept = max(end - first for first, end in zip(firsts, ends, strict=True))
+        if num_kept == max(ends) and any(firsts):
+            num_kept += 1  # layers of the two kinds are told apart by their number of keys
+        first = firsts[0] if len(set(firsts)) == 1 else 0
+        read: slice | Tensor
+        if isinstance(slots, range):
+            read = slice(slots[0], slots[-1] + 1)
+        else:
+            read = torch.tensor(slots).to(self.device)
+        return SlotPass(
+            rows=read,
+            width=width,
+            slots=slot_of,
+            all_columns=LayerColumns(max(ends), 0, column),
+            window_columns=LayerColumns(num_kept, first, window_column),
+            sources=sources,
+            continues=starts[0] > 0,
+        )
 
     def copy_computed(
         self, slot: int, count: int | None = None, start: int = 0
@@ -295,3 +292,50 @@ class Slots(Cache):
         """
         current = self._shared.current
         self.seq_length_read |= current is not None and current.has_written
+
+
+class SeparateCaches:
+    """Slots of a model whose cache cannot be laid out in slots: each keeps the cache that it makes.
+
+    Attributes:
+        lengths: number of computed tokens, by slot.
+        caches: the cache after these tokens, by slot; None without any.
+    """
+
+    def __init__(self) -> None:
+        self.lengths: list[int] = []
+        self.caches: list[Cache | None] = []
+
+    def expect(self, rows: int, columns: int) -> None:
+        """Does nothing, as the model allocates its caches."""
+
+    def open(self, computed: None, reusable_len: int | None = None) -> None:
+        """Opens the next slot, without computed tokens."""
+        self.lengths.append(0)
+        self.caches.append(None)
+
+    def add(self, computed: object) -> None:
+        """Does nothing, as `copy_computed` copies nothing that could be added."""
+
+    def restart(self, slot: int) -> None:
+        """Marks a row as not computed, so that its next pass forwards all of its tokens."""
+        self.lengths[slot] = 0
+        self.caches[slot] = None
+
+    def copy_computed(self, slot: int, count: int | None = None, start: int = 0) -> None:
+        """Returns None, as other rows cannot use these caches."""
+
+    def commit(self, slots: Sequence[int], ends: Sequence[int]) -> None:
+        """Counts the tokens before `ends` as computed."""
+        for slot, end in zip(slots, ends, strict=True):
+            self.lengths[slot] = end
+
+    def close(self, slot: int, *, wipe: bool = False) -> None:
+        """Closes a slot and moves the last row into it."""
+        by_slot: list[list[Any]] = [self.lengths, self.caches]
+        for values in by_slot:
+            values[slot] = values[-1]
+            values.pop()
+
+    def shrink(self) -> None:
+        """Does nothing, as a closed slot has no cache any more."""

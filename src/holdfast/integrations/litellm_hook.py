@@ -26,10 +26,9 @@ from litellm.types.utils import CallTypes
 from holdfast.drift.cases import Suite
 from holdfast.errors import UsageError
 from holdfast.methods import Method, Methods, compile_methods, read_methods, spec_of
-from holdfast.proxy.answers import Answer
 from holdfast.proxy.chat_requests import Api
-from holdfast.proxy.relay import OnReply, RelayedRequest, chat_relay
-from holdfast.proxy.request_edits import Edit, EditOutcome
+from holdfast.proxy.relay import Answer, OnReply, RelayedRequest, chat_relay
+from holdfast.proxy.suite_middleware import Edit, EditOutcome
 from holdfast.proxy.tally import Tally
 
 _MAX_OPEN_CALLS = 10_000  # calls whose end LiteLLM has not reported

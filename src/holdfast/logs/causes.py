@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
-from holdfast.drift.cases import Case, Rule
-from holdfast.drift.rule_texts import text_of
+from holdfast.drift.cases import Case, Rule, text_of
 from holdfast.errors import cut
 from holdfast.logs.breach_places import breaking_call
 from holdfast.logs.context import AGENTS, AUTOMATIC_FILES, WITHOUT_PROMPTS, Context

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.analysis.adherence import label_of
-from holdfast.drift.cases import Suite
-from holdfast.drift.rule_texts import text_of
+from holdfast.drift.cases import Suite, text_of
 from holdfast.logs.dialogs import LoggedTurn
 from holdfast.logs.rereading import LogSource
 from holdfast.logs.scored_logs import named_rules

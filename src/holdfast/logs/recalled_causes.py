@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.chat.messages import Message
-from holdfast.drift.cases import Case, Rule, Suite
+from holdfast.drift.cases import Case, Rule, Suite, text_of
 from holdfast.drift.pairing import RECALL_QUESTION
-from holdfast.drift.rule_texts import text_of
 from holdfast.errors import RequestFailed
 from holdfast.files import cannot_write
 from holdfast.generation.sampling import Sampling

@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from holdfast.drift.cases import Case, Rule, Suite
+from holdfast.drift.cases import Case, Rule, Suite, sentence_of
 from holdfast.drift.judges import Judges, Judging, load_judges, open_judges
-from holdfast.drift.rule_texts import sentence_of
 from holdfast.logs.dialogs import LoggedDialog
 from holdfast.logs.log_reading import Logs, NoDialog
 from holdfast.logs.turn_scoring import (

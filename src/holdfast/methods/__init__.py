@@ -3,8 +3,15 @@
 from holdfast.methods.all_methods import METHODS_OUTSIDE_MODELS, catalogue, schema
 from holdfast.methods.compiled import UNSTEERED, CompiledMethods, compile_methods
 from holdfast.methods.fitted import Fitted, FittedOn, write_fitted
-from holdfast.methods.head_files import read_heads, write_heads
-from holdfast.methods.heads import HeadSet, Ranking, Shape, intersection, union
+from holdfast.methods.heads import (
+    HeadSet,
+    Ranking,
+    Shape,
+    intersection,
+    read_heads,
+    union,
+    write_heads,
+)
 from holdfast.methods.hold import Floors
 from holdfast.methods.kinds import Ability, Kind
 from holdfast.methods.method_classes import *  # noqa: F403

@@ -16,8 +16,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 from holdfast.errors import UsageError
 from holdfast.methods.fitted import SUFFIX, Fitted, read_fitted
-from holdfast.methods.head_files import read_heads, read_layers
-from holdfast.methods.heads import HeadSet, to_head_set, to_layer_set
+from holdfast.methods.heads import HeadSet, read_heads, read_layers, to_head_set, to_layer_set
 from holdfast.validation.ranges import Range, whole_value
 
 C = TypeVar("C")  # the class of a method

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
-from holdfast.errors import ModelError, NoSuchModel, cut
+from holdfast.errors import ModelError, NoSuchModel, UnknownName, cut
 from holdfast.files import user_cache
 from holdfast.models.gguf import GGUF, read_gguf
 from holdfast.models.model_names import endpoint_meant, is_url
@@ -24,6 +24,7 @@ REAL_MODELS = {
     "qwen-0.5b": "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
     "qwen-1.5b": "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
 }
+DTYPES = ("auto", "float16", "bfloat16", "float32", "float64")  # that weights can have
 _HUB_WAIT = 10.0  # seconds that the hub has to answer
 
 
@@ -218,3 +219,9 @@ def on_one_line(error: Exception) -> str:
     """The message of an error on one line, preceded by the error's type if it is a single word."""
     message = " ".join(str(error).split()).rstrip(".;")
     return cut(message if " " in message else f"{type(error).__name__}: {message}", 200)
+
+
+def check_dtype(name: str) -> None:
+    """Refuses a name that is no dtype of weights."""
+    if name not in DTYPES:
+        raise UnknownName("dtype", name, DTYPES)

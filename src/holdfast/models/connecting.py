@@ -8,9 +8,8 @@ import os
 import re
 import threading
 import time
-import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from urllib.parse import SplitResult, urlsplit
 
@@ -18,14 +17,14 @@ from holdfast.chat.chat_completions import MalformedResponse
 from holdfast.errors import ModelError, Unreachable, UsageError
 from holdfast.models.completions import read_models
 from holdfast.models.endpoint import EndpointModel, warn_of_loss
-from holdfast.models.endpoint_address import Endpoint
-from holdfast.models.endpoint_errors import failure_of, list_models
+from holdfast.models.endpoint_errors import Endpoint, failure_of, list_models
 from holdfast.models.endpoint_server import Server
-from holdfast.models.offered_steering import ask_steering
+from holdfast.models.event_loop import run_sync
+from holdfast.models.offered_steering import OfferedSteering, ask_steering
 from holdfast.validation import ranges
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI, OpenAI
+    from openai import AsyncOpenAI
 
 OPENAI_KEY = "OPENAI_API_KEY"  # the environment variable of the official client
 _MAX_CONNECT_TIME = 10.0  # seconds; a server that runs accepts a connection at once
@@ -79,12 +78,12 @@ def connect(
     ranges.whole_number("an endpoint", "concurrency", concurrency, 1)
     ranges.whole_number("an endpoint", "max_retries", max_retries, 0)
     timeout = ranges.Range(0, above_low=True).check("an endpoint", "timeout", timeout)
-    pace = _Pace(0)
+    interval = 0.0
     if requests_per_minute is not None:
         rate = ranges.Range(0, above_low=True).check(
             "an endpoint", "requests_per_minute", requests_per_minute
         )
-        pace = _Pace(60 / rate)
+        interval = 60 / rate
     address = _read_address(base_url)
     is_local = _is_this_machine(address.hostname or "")
     needs_key = not is_local or api_key_env != OPENAI_KEY  # the user chose this variable
@@ -92,18 +91,19 @@ def connect(
     endpoint = Endpoint(
         address.geturl().rstrip("/"), model or "", api_key_env, timeout, max_retries, key
     )
-    access = _Access(endpoint.url, key, timeout, max_retries, is_local, pace)
-    client = access.open_client()
-    try:
-        if model is None:
-            endpoint = replace(endpoint, model=_find_model(client, endpoint))
-        offered = ask_steering(client, endpoint)
-    except BaseException:
-        client.close()
-        raise
-    server = Server(endpoint, client, access.open_async_client, concurrency, offered)
-    weakref.finalize(server, client.close)  # closes the connections when the server is dropped
+    access = _Access(endpoint, is_local, interval)
+    endpoint, offered = run_sync(_ask_server(access, finds_model=model is None))
+    server = Server(endpoint, access.open_client, concurrency, offered)
     return EndpointModel((server,), (endpoint.url,))
+
+
+async def _ask_server(access: _Access, *, finds_model: bool) -> tuple[Endpoint, OfferedSteering]:
+    """Asks a server what it offers and, with `finds_model`, for the name of its model."""
+    endpoint = access.endpoint
+    async with access.open_client() as client:
+        if finds_model:
+            endpoint = replace(endpoint, model=await _find_model(client, endpoint))
+        return endpoint, await ask_steering(client, endpoint)
 
 
 def connect_all(
@@ -195,87 +195,55 @@ def _check_same(first: Server, other: Server) -> None:
         )
 
 
-class _Pace:
-    """Spaces requests at least `interval` seconds apart."""
-
-    def __init__(self, interval: float):
-        self._interval = interval
-        self._next = 0.0
-        self._lock = threading.Lock()
-
-    def reserve_turn(self) -> float:
-        """Reserves the next moment for a request; returns the seconds until then."""
-        with self._lock:
-            now = time.monotonic()
-            turn = max(now, self._next)
-            self._next = turn + self._interval
-        return turn - now
-
-
 @dataclass
 class _Access:
     """Opens clients of one endpoint, which share its pace and whether it has ever answered."""
 
-    url: str
-    key: str  # "" if none is needed
-    timeout: float  # seconds that the server may stay silent
-    max_retries: int  # per request, once the server has answered
+    endpoint: Endpoint
     is_direct: bool  # bypasses any proxy, which cannot reach this machine's own ports
-    pace: _Pace
+    interval: float  # seconds from one request to the next, at least
     has_answered: bool = False
+    _next_turn: float = field(default=0.0, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
-    def open_client(self) -> OpenAI:
-        import openai
-
-        def wait(_: object) -> None:
-            time.sleep(self.pace.reserve_turn())
-
-        def note_answer(_: object) -> None:
-            self._note_answer(client)
-
-        hooks = {"request": [wait], "response": [note_answer]}
-        http_client = openai.DefaultHttpxClient(trust_env=not self.is_direct, event_hooks=hooks)
-        client = openai.OpenAI(http_client=http_client, **self._options)
-        return client
-
-    def open_async_client(self) -> AsyncOpenAI:
+    def open_client(self) -> AsyncOpenAI:
         """Opens the official client, which spaces its requests and notes the first answer."""
         import openai
 
         async def wait(_: object) -> None:
-            await asyncio.sleep(self.pace.reserve_turn())
+            await asyncio.sleep(self._reserve_turn())
 
         async def note_answer(_: object) -> None:
-            self._note_answer(client)
+            self.has_answered = True
+            client.max_retries = self.endpoint.max_retries
 
         hooks = {"request": [wait], "response": [note_answer]}
         http_client = openai.DefaultAsyncHttpxClient(
             trust_env=not self.is_direct, event_hooks=hooks
         )
-        client = openai.AsyncOpenAI(http_client=http_client, **self._options)
+        max_retries = self.endpoint.max_retries
+        if not self.has_answered:  # it is probably not running, so waiting is useless
+            max_retries = min(1, max_retries)
+        timeout = self.endpoint.timeout
+        client = openai.AsyncOpenAI(
+            base_url=self.endpoint.url,
+            api_key=self.endpoint.key or "none",
+            timeout=openai.Timeout(timeout, connect=min(timeout, _MAX_CONNECT_TIME)),
+            max_retries=max_retries,
+            http_client=http_client,
+        )
         return client
 
-    def _note_answer(self, client: OpenAI | AsyncOpenAI) -> None:
-        """Allows a client all its retries, now that the server has answered."""
-        self.has_answered = True
-        client.max_retries = self.max_retries
-
-    @property
-    def _options(self) -> dict[str, Any]:
-        import openai
-
-        # a server that has never answered is probably not running, so waiting is useless
-        retries = self.max_retries if self.has_answered else min(1, self.max_retries)
-        connect_time = min(self.timeout, _MAX_CONNECT_TIME)
-        return {
-            "base_url": self.url,
-            "api_key": self.key or "none",
-            "timeout": openai.Timeout(self.timeout, connect=connect_time),
-            "max_retries": retries,
-        }
+    def _reserve_turn(self) -> float:
+        """Reserves the next moment for a request; returns the seconds until then."""
+        with self._lock:
+            now = time.monotonic()
+            turn = max(now, self._next_turn)
+            self._next_turn = turn + self.interval
+        return turn - now
 
 
-def _find_model(client: OpenAI, endpoint: Endpoint) -> str:
+async def _find_model(client: AsyncOpenAI, endpoint: Endpoint) -> str:
     """Returns the name of the only model that a server lists.
 
     Raises:
@@ -287,7 +255,7 @@ def _find_model(client: OpenAI, endpoint: Endpoint) -> str:
     answer = "lists no model"
     names = list[str]()
     try:
-        names = read_models(str(ask().http_response.text))
+        names = read_models(str((await ask()).http_response.text))
     except openai.NotFoundError:
         answer = "answers 404, not found"
     except MalformedResponse:

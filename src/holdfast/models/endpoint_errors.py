@@ -1,15 +1,15 @@
-"""Explains in one sentence why an endpoint gave no reply and what to do; never shows keys."""
+"""An endpoint, and why it gave no reply and what to do, in one sentence that never shows keys."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from holdfast.chat.chat_completions import MalformedResponse
 from holdfast.errors import ModelError, RequestFailed, Unavailable, Unreachable, cut, reason_of
 from holdfast.models.completions import BrokenOff
-from holdfast.models.endpoint_address import Endpoint
 from holdfast.plurals import count_of
 
 if TYPE_CHECKING:
@@ -35,6 +35,18 @@ _TOO_LONG = re.compile(  # OpenAI, vLLM; llama.cpp; Anthropic; Text Generation I
     r"|input is too long|`inputs` (tokens|must have)",
     re.I,
 )
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """The address of a model, and the settings of its client."""
+
+    url: str  # without credentials and query
+    model: str  # the model's name at the endpoint
+    key_variable: str  # the environment variable that the key is read from
+    timeout: float  # seconds that the server may stay silent
+    max_retries: int  # per request
+    key: str = field(default="", repr=False, compare=False)  # "" if none is needed
 
 
 def failure_of(error: OpenAIError, endpoint: Endpoint) -> ModelError:

@@ -13,8 +13,7 @@ from holdfast.client import WIRE_FORMATS
 from holdfast.errors import ModelError, RequestFailed
 from holdfast.methods import spec_of
 from holdfast.methods.spec import NONE
-from holdfast.models.endpoint_address import Endpoint
-from holdfast.models.endpoint_errors import failure_of
+from holdfast.models.endpoint_errors import Endpoint, failure_of
 from holdfast.models.offered_steering import OfferedSteering
 from holdfast.models.requests import Request
 from holdfast.validation.json_values import fields_of

@@ -14,8 +14,8 @@ from holdfast.errors import ModelError, RequestFailed, Unreachable, Unsteerable
 from holdfast.methods import Ability, Method
 from holdfast.models import completions
 from holdfast.models.capabilities import check_requirements, require_free_reply
-from holdfast.models.endpoint_address import Endpoint
 from holdfast.models.endpoint_errors import (
+    Endpoint,
     explain_answer,
     explain_filter,
     failure_of,
@@ -28,11 +28,12 @@ from holdfast.models.endpoint_fields import (
     fetch_masses,
     is_mass_separate,
 )
+from holdfast.models.event_loop import run_sync
 from holdfast.models.offered_steering import OfferedSteering, await_steering, check_offered
 from holdfast.models.requests import Reply, Request
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI, OpenAI
+    from openai import AsyncOpenAI
 
 _MAX_WAIT = 8.0  # seconds before a request is repeated after a malformed answer
 
@@ -43,9 +44,7 @@ class Server:
 
     Args:
         endpoint: its address and settings.
-        client: asks what it offers when it is connected.
-        open_client: opens a client for requests, which belongs to the event loop that first uses
-            it.
+        open_client: opens a client, which belongs to the event loop that first uses it.
         concurrency: requests under way at once.
         offered: the steering that it offers.
         unavailable: why it is no longer used; None while it is.
@@ -55,7 +54,6 @@ class Server:
     """
 
     endpoint: Endpoint
-    client: OpenAI = field(repr=False)
     open_client: Callable[[], AsyncOpenAI] = field(repr=False)
     concurrency: int
     offered: OfferedSteering
@@ -102,7 +100,11 @@ class Server:
     def reach(self) -> None:
         """Asks the server again what it offers, if its first answer left that open."""
         if self.offered.obstacle is not None:
-            self.offered = await_steering(self.client, self.endpoint)
+            self.offered = run_sync(self._ask_offer())
+
+    async def _ask_offer(self) -> OfferedSteering:
+        async with self.open_client() as client:
+            return await await_steering(client, self.endpoint)
 
     def warn_of_seeds(self) -> None:
         """Warns the user, once, if the server accepts no seeds."""

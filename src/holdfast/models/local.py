@@ -92,7 +92,7 @@ class LocalModel(Generates):
 
     def stream(self, request: Request, write: Callable[[str], None]) -> Reply:
         """Answers one chat; `write` receives the text piece by piece as it is drawn."""
-        return stream_reply(self.session(), self.tokenizer, request, write)
+        return stream_reply(self.session().stream, self.tokenizer, request, write)
 
     def rehearse(
         self, messages: Messages, methods: Methods, *, emphasis: Sequence[Part] = ()

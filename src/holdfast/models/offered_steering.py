@@ -1,28 +1,81 @@
-"""Asks a server at `GET /v1/steering` which steering it offers."""
+"""The steering that a server offers at `GET /v1/steering`, as it is written and read."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from holdfast.client import WIRE_FORMATS
 from holdfast.errors import Unsteerable
 from holdfast.methods import Ability, Method, compile_methods
 from holdfast.methods.spec import NONE
 from holdfast.models.capabilities import ENDPOINT_ABILITIES
-from holdfast.models.endpoint_address import Endpoint
-from holdfast.models.endpoint_errors import failure_of, is_unreachable, server_message
-from holdfast.models.steering_answer import READ_BY_CLIENTS, SteeringAnswer
+from holdfast.models.endpoint_errors import Endpoint, failure_of, is_unreachable, server_message
 from holdfast.validation.json_values import fields_of
 
 if TYPE_CHECKING:
-    from openai import OpenAI
+    from openai import AsyncOpenAI
+
+READ_BY_CLIENTS = ("methods", "spelling", "fingerprint", "default", "refusal")
 
 _MAX_SECONDS = 5.0  # that a server may take to answer when it is connected
+
+
+class OfferedMethod(BaseModel):
+    """A method that a server applies; its other fields are those of `holdfast.methods.schema`."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str
+    needs: list[str] = []  # the abilities that a model needs for it
+
+
+class ServerLimits(BaseModel):
+    """The limits of one request, and of the queue."""
+
+    model_config = ConfigDict(frozen=True)
+
+    max_model_len: int | None  # tokens of a chat and its reply; null if unknown
+    max_tokens: int  # of a reply
+    seconds: float  # of a request as a whole
+    body_bytes: int
+    messages: int  # of a chat
+    n: int  # choices of a request
+    emphasis: int  # emphasised texts of a request
+    queue: int  # requests that wait
+
+
+class SteeringAnswer(BaseModel):
+    """The steering that a server applies on request, with facts about its model and its limits.
+
+    Clients read the fields in `READ_BY_CLIENTS`. Only `holdfast serve` writes the others.
+    """
+
+    model_config = ConfigDict(frozen=True, validate_by_name=True)
+
+    methods: list[OfferedMethod]
+    wire_format: str = Field(
+        default="holdfast", validation_alias="spelling", serialization_alias="spelling"
+    )
+    fingerprint: str | None = None  # of the model
+    default: str | None = None  # the spec of the methods for requests that name none
+    refusal: str | None = None  # why the server cannot steer now
+
+    model: str | None = None  # the model's name in requests
+    attention: bool | None = None  # whether attention can be steered
+    layers: int | None = None
+    heads: int | None = None  # per layer; null if the layers differ
+    prompts: Sequence[Mapping[str, str]] = ()  # the examples in the playground
+    fitted: Sequence[str] = ()  # the specs of the fitted files that requests may name
+    limits: ServerLimits | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields that were set, under their names on the wire."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 @dataclass(frozen=True)
@@ -61,17 +114,19 @@ class OfferedSteering:
         return " ".join(parts)
 
 
-def ask_steering(client: OpenAI, endpoint: Endpoint) -> OfferedSteering:
+async def ask_steering(client: AsyncOpenAI, endpoint: Endpoint) -> OfferedSteering:
     """Asks a server once what it offers, and does not wait long; no answer is an obstacle."""
     import openai
 
     try:
-        return _ask(client, endpoint, max_retries=0, timeout=min(_MAX_SECONDS, endpoint.timeout))
+        return await _ask(
+            client, endpoint, max_retries=0, timeout=min(_MAX_SECONDS, endpoint.timeout)
+        )
     except openai.OpenAIError:
         return OfferedSteering(obstacle="it does not answer")
 
 
-def await_steering(client: OpenAI, endpoint: Endpoint) -> OfferedSteering:
+async def await_steering(client: AsyncOpenAI, endpoint: Endpoint) -> OfferedSteering:
     """Asks a server what it offers, with the timeout and the retries of any other request.
 
     Raises:
@@ -80,20 +135,20 @@ def await_steering(client: OpenAI, endpoint: Endpoint) -> OfferedSteering:
     import openai
 
     try:
-        return _ask(client, endpoint)
+        return await _ask(client, endpoint)
     except openai.OpenAIError as error:
         if is_unreachable(error):
             raise failure_of(error, endpoint) from None
         return OfferedSteering(obstacle="it does not answer")
 
 
-def _ask(client: OpenAI, endpoint: Endpoint, **options: Any) -> OfferedSteering:
+async def _ask(client: AsyncOpenAI, endpoint: Endpoint, **options: Any) -> OfferedSteering:
     """Reads what a server offers; raises an `OpenAIError` if it does not answer."""
     import openai
 
     get: Any = client.get  # its options have a type that openai does not export
     try:
-        text = get("/steering", cast_to=str, options=options)
+        text = await get("/steering", cast_to=str, options=options)
     except openai.APIStatusError as error:
         if error.status_code < 500 and error.status_code not in (401, 403, 429):
             return OfferedSteering()  # the server has no such route

@@ -13,8 +13,7 @@ import torch
 from transformers import PreTrainedModel
 
 from holdfast.errors import ModelError, UnknownName, UsageError
-from holdfast.models.checkpoint import on_one_line
-from holdfast.models.dtypes import check_dtype
+from holdfast.models.checkpoint import check_dtype, on_one_line
 from holdfast.models.gguf import GGUF
 
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")

@@ -132,20 +132,12 @@ def facts_about(model: object) -> dict[str, object]:
     return about
 
 
-@runtime_checkable
-class LimitsRows(Protocol):
-    """An engine that answers fewer requests at once after its device has run out of memory."""
-
-    @property
-    def rows_at_most(self) -> int | None:
-        """The most requests at once since memory ran out; None if it never did."""
-
-
 class Engine(Protocol):
     """An asynchronous function from a request to a reply; a model's `session` opens one.
 
     Requests that wait at the same time are answered together. Cancelling the task of a request
-    frees its memory. An engine is used inside one event loop at a time.
+    frees its memory. An engine is used inside one event loop at a time. One that answers fewer
+    requests at once after its device has run out of memory may say how many, in `rows_at_most`.
 
         async with model.session() as engine:
             reply = await engine.generate(Request(messages))

@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.chat.emphasis import TextRange
 from holdfast.errors import PromptError, UsageError
@@ -43,13 +43,6 @@ class _RehearsalKey:
     tools: str  # as JSON
 
 
-class ResolvedRequest(NamedTuple):
-    """A request whose methods are resolved."""
-
-    request: Request
-    forwarded: int  # the tokens that its rehearsal cost; 0 if another request has borne the cost
-
-
 @dataclass
 class _UnderWay:
     """A rehearsal under way."""
@@ -73,26 +66,27 @@ class Rehearsals:
         return request if cached is None else _with_methods(cached, request)
 
     async def rehearse(
-        self, request: Request, rehearsal: Rendered, generate: GenerateRendered
-    ) -> ResolvedRequest:
-        """Resolves the methods of a request by its rehearsal.
+        self, chat: Rendered, rehearsal: Rendered, generate: GenerateRendered
+    ) -> Rendered:
+        """Resolves the methods of a chat by its rehearsal.
 
         Requests that wait for the same rehearsal share it, and the first one to continue bears its
         cost. When none of them waits any longer, it is cancelled.
         """
+        request = chat.request
         key = _key_of(request, rehearsal.request)
         if (cached := self._look_up(key)) is not None:
-            return ResolvedRequest(_with_methods(cached, request), 0)
+            return chat.with_resolved(_with_methods(cached, request), 0)
         with naming_copies(request.name):
             reply = await self._shared_reply(key, rehearsal, generate)
             if (cached := self._look_up(key)) is not None:  # another chat has continued first
-                return ResolvedRequest(_with_methods(cached, request), 0)
+                return chat.with_resolved(_with_methods(cached, request), 0)
             resolved = _resolve_methods(request, reply)
         with self._lock:
             if len(self._attention_methods) >= _MAX_CACHED:
                 self._attention_methods.popitem(last=False)
             self._attention_methods[key] = resolved
-        return ResolvedRequest(_with_methods(resolved, request), reply.forwarded)
+        return chat.with_resolved(_with_methods(resolved, request), reply.forwarded)
 
     async def _shared_reply(
         self, key: _RehearsalKey, rehearsal: Rendered, generate: GenerateRendered

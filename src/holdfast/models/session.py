@@ -24,11 +24,8 @@ from holdfast.models.rendering import (
 )
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.scoring_inputs import ScoringInput, check_replies, scoring_inputs
-from holdfast.models.session_model import SessionModel
 from holdfast.models.step_loop import StepLoop
-from holdfast.models.step_worker import StepWorker
-from holdfast.models.stepped_model import SteppedModel
-from holdfast.models.thread_cache import ThreadCache
+from holdfast.models.stepped_model import SessionModel, SteppedModel, StepWorker, ThreadCache
 from holdfast.validation import ranges
 
 MAX_TOP_LOGPROBS = 20
@@ -203,10 +200,10 @@ class LocalSession:
         """
         if chat.rehearsal is None:
             return chat
-        request, forwarded = await self._rehearsals.rehearse(chat.request, chat.rehearsal, generate)
-        with errors_named(request.name):
-            self._check(request.methods)
-        return chat.with_resolved(request, forwarded)
+        resolved = await self._rehearsals.rehearse(chat, chat.rehearsal, generate)
+        with errors_named(chat.request.name):
+            self._check(resolved.request.methods)
+        return resolved
 
     def _render(self, requests: Sequence[Request]) -> list[Rendered]:
         """Turns requests into rows that continue their threads, with any rehearsal they need."""

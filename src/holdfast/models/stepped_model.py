@@ -1,24 +1,167 @@
-"""Answers the open requests of a model step by step."""
+"""Answers the open requests of a session's model step by step.
+
+SessionModel  the model: a `LocalModel`, or a plug-in's model with its own runner
+ThreadCache   the dialogs of threads, with their keys and values
+StepWorker    makes the steps of a server in a thread, and decides when it gives up
+SteppedModel  turns rows into replies; a `StepLoop` calls it
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import torch
 from torch import Tensor
+from transformers import PreTrainedTokenizerFast
 
+from holdfast.errors import ModelError
 from holdfast.generation.cpu_threads import one_thread
+from holdfast.generation.row_runner import RowRunner
 from holdfast.generation.rows import RowState, TokenMass
 from holdfast.generation.scheduler import Scheduler, Serving
 from holdfast.generation.shared_prefixes import SharedPrefixes
-from holdfast.models.rendering import Rendered
+from holdfast.models.protocol import ChatModel
+from holdfast.models.rendering import CachedDialog, Rendered
 from holdfast.models.requests import Reply, Token
-from holdfast.models.session_model import SessionModel
 from holdfast.models.step_loop import RowUpdate
-from holdfast.models.step_worker import StepWorker
-from holdfast.models.thread_cache import ThreadCache
+
+_LOG = logging.getLogger("holdfast")
+_MAX_FAILURES = 3  # failed steps without a reply in between; then the session gives up
+_Dialog = tuple[CachedDialog, ...]  # one per stream
+
+
+class SessionModel(ChatModel, Protocol):
+    """A chat model in this process, as its sessions use it."""
+
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerFast:
+        """Its fast tokenizer, which has a chat template."""
+
+    @property
+    def stop_ids(self) -> frozenset[int]:
+        """The tokens that end a reply."""
+
+    @property
+    def steerable(self) -> bool:
+        """Whether the attention mass on the prompt can be read and moved."""
+
+    @property
+    def context(self) -> int | None:
+        """The number of tokens that the model can see; None if unknown."""
+
+    @property
+    def batch_size(self) -> int:
+        """The most rows forwarded together."""
+
+    @property
+    def prefix_bytes(self) -> int:
+        """Bytes of keys and values that a session keeps of its dialogs."""
+
+    @property
+    def runner(self) -> RowRunner:
+        """The model as the engine sees it."""
+
+    def scheduler(self, serving: Serving | None = None) -> Scheduler:
+        """Makes a scheduler without rows."""
+
+
+class ThreadCache:
+    """Keeps the dialog of each thread, with at most `limit` bytes of keys and values in all.
+
+    Those of the least recently used threads are evicted first, and recomputed when needed.
+
+    Attributes:
+        size: the bytes of the keys and values that are kept.
+    """
+
+    def __init__(self, limit: int):
+        self.limit = limit
+        self.size = 0
+        self._dialogs = OrderedDict[Hashable, _Dialog]()  # the least recently used first
+
+    def __len__(self) -> int:
+        return len(self._dialogs)
+
+    def keep(self, thread: Hashable, dialog: _Dialog) -> None:
+        """Replaces the dialog of a thread, and evicts keys and values beyond the limit."""
+        self.forget(thread)
+        self._dialogs[thread] = dialog
+        self.size += _size(dialog)
+        for other in self._dialogs.values():
+            if self.size <= self.limit:
+                break
+            self.size -= _size(other)
+            for stream in other:
+                stream.prefix.keys_values = None
+
+    def use(self, thread: Hashable) -> _Dialog:
+        """Returns a thread's dialog, which becomes the most recently used; () if it is unknown."""
+        if thread not in self._dialogs:
+            return ()
+        self._dialogs.move_to_end(thread)
+        return self._dialogs[thread]
+
+    def forget(self, thread: Hashable) -> None:
+        """Drops a thread; streams that already refer to its keys and values can still use them."""
+        self.size -= _size(self._dialogs.pop(thread, ()))
+
+
+def _size(dialog: _Dialog) -> int:
+    return sum(stream.prefix.size for stream in dialog)
+
+
+class StepWorker:
+    """Makes the steps of one session in a thread, and decides when the session gives up.
+
+    A failed step ends all open requests with a `ModelError`, and the session continues. After
+    several failed steps without a reply in between, it takes no more requests.
+
+    Attributes:
+        executor: makes the steps, one after the other.
+        error: why the session has given up; None if it has not.
+    """
+
+    def __init__(self) -> None:
+        self.executor = ThreadPoolExecutor(1, "holdfast-engine")
+        self.error: ModelError | None = None
+        self._failures = 0
+        self._closed = False
+
+    def check_running(self) -> None:
+        """Raises a `ModelError` if the session has given up or was closed."""
+        if self._closed or self.error is not None:
+            why = self.error or "shut down"
+            raise ModelError(f"The engine is not running ({why}); restart it.")
+
+    def note_reply(self) -> None:
+        """Resets the count of failures, because a reply was completed."""
+        self._failures = 0
+
+    def note_failure(self, error: BaseException) -> ModelError:
+        """Counts a failed step, and returns the error for all its requests; the session gives up
+        after too many, or after an error that is no `Exception`.
+        """
+        _LOG.error("A step of the engine has failed", exc_info=error)
+        failure = ModelError(
+            f"The engine failed before it had answered ({type(error).__name__}: {error}); ask"
+            " again, and check the server's log."
+        )
+        self._failures += 1
+        if self._failures == _MAX_FAILURES or not isinstance(error, Exception):
+            _LOG.error("The engine has ended")
+            self.error = failure
+        return failure
+
+    def close(self) -> None:
+        """Ends the thread after the step that it is making."""
+        self._closed = True
+        self.executor.shutdown()
 
 
 @dataclass

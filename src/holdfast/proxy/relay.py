@@ -2,30 +2,93 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import math
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import httpx2
+
 from holdfast.drift.cases import Suite
 from holdfast.drift.suites import load_suite
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, UsageError, reason_of
 from holdfast.methods import Method
-from holdfast.proxy.answers import Answer
-from holdfast.proxy.chat_log import ChatLog
 from holdfast.proxy.chat_replies import read_answers
-from holdfast.proxy.chat_requests import Api, Unreadable, read_request
+from holdfast.proxy.chat_requests import Api, ChatRequest, Unreadable, read_request
 from holdfast.proxy.json_edits import edit_document
 from holdfast.proxy.reply_scores import ScoredReply, WhyUnscored
-from holdfast.proxy.request_edits import Edit, EditOutcome
-from holdfast.proxy.suite_chat import SuiteChat
-from holdfast.proxy.suite_middleware import SuiteMiddleware, which_are_scored
+from holdfast.proxy.suite_middleware import (
+    Edit,
+    EditOutcome,
+    SuiteChat,
+    SuiteMiddleware,
+    which_are_scored,
+)
 from holdfast.proxy.tally import Tally
 
+MAX_SCORED_REPLY_BYTES = 8 * 2**20  # a longer reply is not scored
 _LOG = logging.getLogger("holdfast.proxy")
 
 OnReply = Callable[[ScoredReply], None]
+
+
+@dataclass
+class Answer:
+    """The response to a request, as far as it has arrived.
+
+    Of a body that is too long to be scored, nothing is kept, as the client has it already. If the
+    answer is held back instead, all of it is kept until `release`.
+
+    Attributes:
+        status: the HTTP status; 0 if there was no response.
+        is_held: whether the client does not have the body yet, so that all of it is kept.
+    """
+
+    status: int = 0
+    headers: httpx2.Headers = field(default_factory=httpx2.Headers)
+    is_held: bool = False
+    _parts: list[bytes] = field(init=False, default_factory=list)
+    _size: int = field(init=False, default=0)
+
+    def add(self, part: bytes) -> None:
+        """Takes the next bytes of the body."""
+        self._size += len(part)
+        self._parts.append(part)
+        if self.is_too_long and not self.is_held:
+            self._parts.clear()
+
+    def release(self) -> bytes:
+        """Returns the body so far, and keeps it no longer."""
+        body = self.body
+        self.is_held = False
+        self._parts.clear()
+        return body
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the body has more than `MAX_SCORED_REPLY_BYTES` bytes."""
+        return self._size > MAX_SCORED_REPLY_BYTES
+
+    @property
+    def body(self) -> bytes:
+        """The body as it was sent, perhaps compressed."""
+        return b"".join(self._parts)
+
+    @property
+    def text(self) -> str | None:
+        """The body as text; None if its compression is not supported here."""
+        body = self.body
+        encoding = self.headers.get("content-encoding", "").strip().lower()
+        try:
+            content = httpx2.Response(200, headers=self.headers, content=body).content
+        except httpx2.DecodingError:
+            return None
+        is_known = encoding in ("", "identity") or content != body or not body
+        return content.decode("utf-8", "replace") if is_known else None
 
 
 @dataclass(frozen=True)
@@ -167,3 +230,95 @@ def _choices(api: Api, answer: Answer) -> list[Mapping[str, Any]] | WhyUnscored:
     if text is None:
         return WhyUnscored.NOT_SUPPORTED
     return read_answers(api, text) or WhyUnscored.FAILED
+
+
+class CheckedAnswers:
+    """The answers to one request, which is sent again while the reply breaks a rule.
+
+        checked = CheckedAnswers(relay, relayed)
+        again = relayed
+        while again is not None:
+            again = checked.add(answer to `again`)
+        checked.best
+
+    A reply that has no text or calls a tool is the last, as it cannot be checked.
+
+    Attributes:
+        best: the answer that breaks the fewest rules; the earliest of several. None before `add`.
+        request: the request that `best` answers.
+    """
+
+    def __init__(self, relay: ChatRelay, relayed: RelayedRequest):
+        self._relay = relay
+        self._last_sent = relayed
+        self._retries_left = relayed.retries
+        self._min_broken: float = math.inf  # how many rules `best` breaks
+        self.request = relayed
+        self.best: Answer | None = None
+
+    def add(self, answer: Answer) -> RelayedRequest | None:
+        """Takes the answer to the last request; returns the next to send, None if there is none."""
+        broken = self._relay.broken_rules(self._last_sent, answer)
+        if self.best is None or (broken is not None and len(broken) < self._min_broken):
+            self.request = self._last_sent
+            self.best = answer
+        if broken is None:
+            return None
+        self._min_broken = min(self._min_broken, len(broken))
+        if not broken or not self._retries_left:
+            return None
+        self._retries_left -= 1
+        again = self._relay.retry(self._last_sent, broken)
+        self._last_sent = again or self._last_sent
+        return again
+
+
+class ChatLog:
+    """A file with a chat per line, to which any thread may write.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+
+    def __init__(self, path: Path):
+        self._lock = threading.Lock()
+        try:
+            self._file = path.open("a", encoding="utf-8")
+            if _is_torn(path):  # a process was killed while it wrote; that spoils no other line
+                self._file.write("\n")
+        except OSError as error:
+            raise UsageError(
+                f"{path} cannot be written ({reason_of(error)}); name another file.",
+                option="log",
+                value=str(path),
+            ) from None
+
+    def write(self, request: ChatRequest, answer: Mapping[str, Any], added: Sequence[str]) -> None:
+        """Writes a request as it came, the answer to it, and the texts that were added."""
+        if request.api is Api.CHAT:
+            chat = {"messages": request.body["messages"], **answer}
+        else:
+            chat = {
+                **_select_fields(request.body, ("instructions", "input")),
+                # `incomplete_details` says whether the reply was cut
+                **_select_fields(answer, ("output", "incomplete_details")),
+            }
+        try:
+            with self._lock:
+                self._file.write(json.dumps({**chat, "added": list(added)}) + "\n")
+                self._file.flush()
+        except OSError as error:  # the reply itself is delivered
+            _LOG.error("A chat could not be logged: %s", reason_of(error))
+
+
+def _is_torn(path: Path) -> bool:
+    """Whether the last line of a file lacks its line break."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(size - 1, 0))
+        return file.read(1) not in (b"", b"\n")
+
+
+def _select_fields(fields: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Returns those of the named fields that are present."""
+    return {name: fields[name] for name in names if name in fields}

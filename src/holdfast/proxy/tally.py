@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from holdfast.proxy.reply_scores import ScoredReply, WhyUnscored
-from holdfast.proxy.request_edits import Edit, EditOutcome
+from holdfast.proxy.suite_middleware import Edit, EditOutcome
 
 LAST_TURN = 16  # later turns are counted together, which bounds the number of counters
 

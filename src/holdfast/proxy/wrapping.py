@@ -13,10 +13,15 @@ from anyio import CancelScope, to_thread
 from holdfast.drift.cases import Suite
 from holdfast.errors import UsageError, type_in_words
 from holdfast.methods import Method, read_methods
-from holdfast.proxy.answers import Answer
 from holdfast.proxy.chat_requests import api_of
-from holdfast.proxy.checked_answers import CheckedAnswers
-from holdfast.proxy.relay import ChatRelay, OnReply, RelayedRequest, chat_relay
+from holdfast.proxy.relay import (
+    Answer,
+    ChatRelay,
+    CheckedAnswers,
+    OnReply,
+    RelayedRequest,
+    chat_relay,
+)
 from holdfast.proxy.tally import Tally
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from starlette.types import Send
 from holdfast.errors import Busy, Draining, HoldfastError, PromptError
 from holdfast.models.event_loop import task_group
 from holdfast.models.rendering import Rendered
+from holdfast.models.streaming import TextDecoder
 from holdfast.serve.answer_formats import AppliedSteering, Cached, Details, Shapes, Usage
-from holdfast.serve.decoding import Delta, TextDecoder, decode_reply, join_deltas
+from holdfast.serve.decoding import Delta, decode_reply, join_deltas
 from holdfast.serve.metrics import Stopwatch
 from holdfast.serve.refusals import Refusal, refusal_of, timeout_refusal
 from holdfast.serve.service import Service

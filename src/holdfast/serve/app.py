@@ -1,6 +1,5 @@
 """The server as a FastAPI application."""
 
-import functools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,13 +8,13 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from holdfast.serve import generating_routes, status_routes
 from holdfast.serve.access import AccessControl, AccessRules
 from holdfast.serve.answer_formats import ErrorResponse
-from holdfast.serve.json_routes import JsonRoute
-from holdfast.serve.playground import PageFile, page_files
+from holdfast.serve.playground import page_files
+from holdfast.serve.routes import JsonRoute, add_routes
 from holdfast.serve.service import Service
 from holdfast.serve.wire import Json
 
@@ -59,11 +58,10 @@ def application(service: Service, rules: AccessRules, origins: Sequence[str] = (
     )
     app.router.route_class = JsonRoute
     app.state.limits = service.limits
-    generating_routes.add_routes(app, service)
-    status_routes.add_routes(app, service)
+    add_routes(app, service)
     page = page_files()
     for path, file in page.items():
-        app.add_route(path, functools.partial(_file, file), ["GET"], include_in_schema=False)
+        app.routes.append(Route(path, file, methods=["GET"], include_in_schema=False))
     document = app.openapi()
     document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     document["security"] = [{}, {"key": []}]
@@ -82,7 +80,3 @@ def application(service: Service, rules: AccessRules, origins: Sequence[str] = (
 
 async def _raise(request: Request, error: Exception) -> Response:
     raise error
-
-
-async def _file(file: PageFile, request: Request) -> Response:
-    return Response(file.body, media_type=file.media_type)

@@ -1,8 +1,9 @@
 """The files of the playground, a page on which to try the server."""
 
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import PurePath
+
+from starlette.responses import Response
 
 MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -13,16 +14,8 @@ MEDIA_TYPES = {
 _INDEX = "index.html"  # served at "/", all other files under "/page/"
 
 
-@dataclass(frozen=True)
-class PageFile:
-    """A file of the playground."""
-
-    body: bytes
-    media_type: str
-
-
-def page_files() -> dict[str, PageFile]:
-    """Reads the playground's files, by their URL paths.
+def page_files() -> dict[str, Response]:
+    """Returns the playground's files as responses, by their URL paths.
 
     They are all read at the start, so that no path of a request is looked up on disk.
     """
@@ -30,5 +23,5 @@ def page_files() -> dict[str, PageFile]:
     for entry in (files("holdfast") / "serve" / "page").iterdir():
         if media_type := MEDIA_TYPES.get(PurePath(entry.name).suffix):
             path = "/" if entry.name == _INDEX else f"/page/{entry.name}"
-            page[path] = PageFile(entry.read_bytes(), media_type)
+            page[path] = Response(entry.read_bytes(), media_type=media_type)
     return page

@@ -14,8 +14,7 @@ from holdfast.generation.cpu_threads import release_threads
 from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.session import LocalSession
-from holdfast.models.session_model import SessionModel
-from holdfast.models.step_worker import StepWorker
+from holdfast.models.stepped_model import SessionModel, StepWorker
 
 
 class ServedEngine:

@@ -11,20 +11,20 @@ from holdfast.chat.messages import Message, Tool, check_end, dialog_seed, has_pr
 from holdfast.errors import HoldfastError, option
 from holdfast.generation.sampling import Penalties, Sampling
 from holdfast.methods import Method, compile_methods, parse, spec_of
-from holdfast.models.call_grammars import Function, forced_call, strict_calls
-from holdfast.models.grammars import Grammar
+from holdfast.models.grammars import Function, Grammar, forced_call, strict_calls
 from holdfast.models.requests import Request
 from holdfast.serve.answer_formats import AppliedSteering
 from holdfast.serve.bodies import (
     ChatBody,
     ChatFields,
     CompletionBody,
+    FunctionTool,
     GeneratingBody,
     SpanFields,
     TokenizeBody,
+    plain_tools,
 )
 from holdfast.serve.limits import Limits
-from holdfast.serve.message_bodies import FunctionTool, plain_tools
 from holdfast.serve.refusals import Refusal, refusal_of, refused_field
 from holdfast.serve.tool_calls import CallParser
 

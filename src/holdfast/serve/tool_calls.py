@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from typing_extensions import TypedDict
 
 from holdfast.chat.messages import Message, Tool
-from holdfast.models.call_grammars import CallForm
+from holdfast.models.grammars import CallForm
 
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel

@@ -107,7 +107,7 @@ def calibrate(
         suite = choose_prompts(drift.load_suite(suite), plan=plan)
     settings = calibration_settings(suite, plan)
     for methods in plan.steerings:
-        check_in_dialogs(model, methods, suite.cases, settings)
+        check_in_dialogs(model.check, methods, suite.cases, settings)
     _check_reading(model, capability, plan.reading)
     check_before_loading(out, suite, capability, plan)
     stability = drift.run(

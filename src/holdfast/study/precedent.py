@@ -63,7 +63,7 @@ def run(
             "precedent makes its histories without a method; give the method none first."
         )
     for steering in steerings.values():
-        check_in_dialogs(model, steering, suite.cases, drift.Settings())
+        check_in_dialogs(model.check, steering, suite.cases, drift.Settings())
     subjects = subjects_of(suite, settings)
     identity = {
         "model": model.name,

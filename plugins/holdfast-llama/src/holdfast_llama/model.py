@@ -135,7 +135,7 @@ class LlamaModel(Generates):
 
     def stream(self, request: Request, write: Callable[[str], None]) -> Reply:
         """Answers one chat; `write` receives the text of the reply in pieces, as it is drawn."""
-        return stream_reply(self.session(), self.tokenizer, request, write)
+        return stream_reply(self.session().stream, self.tokenizer, request, write)
 
     def score(
         self,

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from holdfast.attention.batch_steering import BatchSteering
 from holdfast.attention.fused_kernels import LayerInputs, attend
-from holdfast.attention.group_masks import to_additive
+from holdfast.attention.key_groups import to_additive
 from holdfast.attention.merge import move_several
 from holdfast.attention.passes import PassState
 from holdfast.methods import compile_methods

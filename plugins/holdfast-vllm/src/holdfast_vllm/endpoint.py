@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse
 from prometheus_client import Gauge
 
 from holdfast.methods import schema
-from holdfast.models.steering_answer import OfferedMethod, SteeringAnswer
+from holdfast.models.offered_steering import OfferedMethod, SteeringAnswer
 from holdfast_vllm import __version__
 from holdfast_vllm.frontend import ask, refusal_of
 from holdfast_vllm.status import fingerprint_of

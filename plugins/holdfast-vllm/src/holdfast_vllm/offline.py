@@ -106,7 +106,7 @@ class VllmModel(Generates):
 
     def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
         """Answers one chat; `tell` receives the text of the reply in pieces, as it is drawn."""
-        return stream_reply(self.session(), self.tokenizer, request, tell)
+        return stream_reply(self.session().stream, self.tokenizer, request, tell)
 
     def session(self) -> VllmSession:
         """Opens a session; its requests share the engine's prefix cache."""

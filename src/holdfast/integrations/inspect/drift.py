@@ -109,7 +109,7 @@ def self_chat(suite: str = "starter", method: str | None = None, **settings: Any
         start = time.monotonic()
         dialog = Dialog(draw_pairing(benchmark.suite, protocol, int(state.sample_id)))
         agent, user = _speakers(protocol.sampling)
-        check_in_dialogs(agent, methods, benchmark.suite.cases, protocol)
+        check_in_dialogs(agent.check, methods, benchmark.suite.cases, protocol)
         settings_of_epoch = _for_epoch(protocol, state.epoch)
         await converse_once(Speakers(agent, user), dialog, methods, settings_of_epoch)
         seconds = time.monotonic() - start

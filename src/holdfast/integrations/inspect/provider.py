@@ -45,10 +45,11 @@ from holdfast.models.loading import load
 from holdfast.models.local import LocalModel
 from holdfast.models.rendering import Rendered
 from holdfast.models.requests import ReplyTokens
+from holdfast.models.streaming import TextDecoder
 from holdfast.serve.answer_formats import Details
 from holdfast.serve.bodies import ChatBody
 from holdfast.serve.body_model import read_body
-from holdfast.serve.decoding import Delta, TextDecoder, decode_reply, join_deltas
+from holdfast.serve.decoding import Delta, decode_reply, join_deltas
 from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.served_engine import ServedEngine

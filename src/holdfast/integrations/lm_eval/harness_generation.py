@@ -16,7 +16,8 @@ from holdfast.generation.sampling import Sampling
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.requests import Request
 from holdfast.models.session import LocalSession
-from holdfast.serve.decoding import TextDecoder, decode_reply
+from holdfast.models.streaming import TextDecoder
+from holdfast.serve.decoding import decode_reply
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
