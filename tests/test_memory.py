@@ -4,11 +4,14 @@ import asyncio
 import gc
 import itertools
 import logging
+import mmap
 import os
 import re
+import sys
 import weakref
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -18,7 +21,7 @@ from transformers.cache_utils import DynamicLayer
 
 from holdfast import Guidance, Request, Sampling, SplitSoftmax, drift
 from holdfast.errors import ModelError, PromptError, UsageError
-from holdfast.generation import decoder, memory
+from holdfast.generation import decoder, mapped_memory, memory, slot_layers
 from holdfast.generation.decoder import Decoder
 from holdfast.generation.prefixes import LayerKeysValues
 from holdfast.generation.rows import RowState
@@ -42,12 +45,25 @@ def computed(tokens, value=0.0):
     return LayerKeysValues(tokens, (layer, layer), ({}, {}))
 
 
+def computed_layer(tokens, value):
+    """One layer of one head of size 2."""
+    layer = torch.full((1, tokens, 2), value), torch.full((1, tokens, 2), -value)
+    return LayerKeysValues(tokens, (layer,), ({},))
+
+
 def size(slots):
     """Rows and columns of the store."""
     return slots.layers[0].store[0].shape[0], slots.layers[0].store[0].shape[2]
 
 
-def test_a_row_that_leaves_gives_its_memory_back():
+def allow_mapping(monkeypatch, allowed):
+    """Decides whether stores are mapped, as on Linux, or plain, as on a GPU."""
+    monkeypatch.setattr(mapped_memory, "can_map", lambda device: allowed)
+    monkeypatch.setattr(slot_layers, "can_map", lambda device: allowed)
+
+
+def test_a_row_that_leaves_gives_its_memory_back(monkeypatch):
+    allow_mapping(monkeypatch, False)
     slots = Slots([DynamicLayer()] * 2, torch.device("cpu"))
     slots.expect(32, 5000)
     for row in range(32):
@@ -68,23 +84,63 @@ def test_a_row_that_leaves_gives_its_memory_back():
     assert torch.equal(slots.copy_computed(0).layers[0][0], computed(3, 7.0).layers[0][0])
 
 
-def test_stores_that_were_replaced_are_released_once_for_all_layers(monkeypatch):
-    released = []
-    monkeypatch.setattr(
-        "holdfast.generation.slots.release_freed_memory", lambda: released.append(1)
-    )
+def pages_with_memory(tensors):
+    """The number of pages with memory of their own in the mappings of tensors, which may be one."""
+    total = 0
+    inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if mapping := re.match("([0-9a-f]+)-([0-9a-f]+) ", line):
+            first, last = (int(address, 16) for address in mapping.groups())
+            inside = any(first <= tensor.data_ptr() < last for tensor in tensors)
+        elif inside and line.startswith("Anonymous:"):
+            total += int(line.split()[1]) * 1024 // mmap.PAGESIZE
+    return total
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="maps memory as Linux does")
+def test_a_mapped_store_takes_memory_only_for_the_tokens_of_its_rows():
     slots = Slots([DynamicLayer()] * 2, torch.device("cpu"))
-    slots.open(computed(10))
-    slots.commit([0], [10])
-    assert not released  # the first stores replace nothing
-    slots.open(computed(4000))  # outgrows them
-    slots.commit([0, 1], [10, 4000])
-    assert len(released) == 1
-    slots.commit([0, 1], [11, 4001])
-    assert len(released) == 1
+    head = torch.ones(1, 4096, 64)  # 16 tokens of a head are a page
+    for row, tokens in enumerate((4096, 160, 320)):
+        layer = head[:, :tokens] * (row + 1), head[:, :tokens] * -(row + 1)
+        slots.open(LayerKeysValues(tokens, (layer, layer), ({}, {})))
+    stores = [store for layer in slots.layers for store in layer.store]
+    assert len(stores) == 4
+
+    # at most one page more per row, since rows do not begin with a page
+    assert 4 * 286 <= pages_with_memory(stores) <= 4 * (286 + 3)
+    assert all(store.shape[2] >= 2 * 4096 for store in stores)
+    assert stores[0].sum() > 0  # reading takes none
+    assert 4 * 286 <= pages_with_memory(stores) <= 4 * (286 + 3)
+    slots.close(0)  # the last row takes its place
+    assert 4 * 30 <= pages_with_memory(stores) <= 4 * (30 + 4)
+    kept = slots.copy_computed(0).layers[1]
+    assert torch.equal(kept[0], head[:, :320] * 3) and torch.equal(kept[1], head[:, :320] * -3)
     slots.close(1)
-    slots.shrink()
-    assert len(released) == 2
+    slots.close(0)
+    assert pages_with_memory(stores) <= 4 * 2
+
+
+def test_rows_keep_their_tokens_when_a_mapped_store_grows():
+    slots = Slots([DynamicLayer()] * 2, torch.device("cpu"))
+    for row, tokens in enumerate((10, 300, 20_000, 3, 40)):
+        slots.open(computed(tokens, float(row)))
+        for slot in range(row + 1):
+            before = slots.copy_computed(slot)
+            expected = computed(before.tokens, float(slot))
+            assert torch.equal(before.layers[1][0], expected.layers[1][0])
+
+
+def test_tokens_of_an_unfinished_pass_survive_growth():
+    slots = Slots([DynamicLayer()], torch.device("cpu"))
+    slots.open(computed_layer(2, 1.0))
+    new = torch.full((1, 1, 3, 2), 5.0)
+    with slots.writing([0], [2], [5]):
+        slots.layers[0].update(new, -new)
+    slots.open(computed_layer(30_000, 2.0))  # before the pass is committed
+    slots.commit([0], [5])
+    keys, values = slots.copy_computed(0).layers[0]
+    assert keys[0, :, 0].tolist() == [1, 1, 5, 5, 5] and torch.equal(keys, -values)
 
 
 def test_threads_of_conversations_that_are_over_are_freed(monkeypatch, tmp_path):

@@ -32,6 +32,7 @@ from transformers.cache_utils import (
 )
 
 from holdfast.errors import ModelError
+from holdfast.generation.mapped_memory import can_map, discard_pages, map_zeros
 
 if TYPE_CHECKING:
     from transformers.cache_utils import DummyLayer as DummyLayer
@@ -46,6 +47,7 @@ else:
 
 SPARE_COLUMNS = 128  # spare columns allocated when rows outgrow the slots
 _GROWTH = 1.25  # minimum factor by which a store grows
+_MAPPED_GROWTH = 4  # the same, for the columns of a store that takes no memory in advance
 SPARE_TOKENS = 256  # tokens that a windowed layer may keep beyond its window, at least
 # the kinds of states
 _CONV = "conv"
@@ -134,11 +136,12 @@ class SlotState:
 
     current: SlotPass | None = None  # None between passes
     lengths: list[int] = field(default_factory=list)  # computed tokens, by slot
+    # by slot, the end of the tokens that passes may have written, committed or not
+    ends: list[int] = field(default_factory=list)
     window: Window = field(default_factory=Window)
     # the number of current and joining rows, and the most columns that one of them may need
     max_rows: int = 0
     max_columns: int = 0
-    replaced: bool = False  # whether a store was replaced by one of another size
 
     @property
     def current_pass(self) -> SlotPass:
@@ -188,15 +191,30 @@ class KeyLayer(DynamicLayer):
         for store in self.store:
             store[slot : slot + 1] = 0
 
+    def discard(self, slot: int) -> None:
+        """Gives the memory of a slot without a row back to the system, if the store is mapped."""
+        if self.is_mapped:
+            for store in self.store:
+                discard_pages(store[slot : slot + 1])
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the store takes memory only where something was written."""
+        return can_map(self.device) if self.store else False
+
+    def num_columns(self) -> list[int]:
+        """The number of columns in which each slot may have tokens."""
+        return self.shared.ends
+
     def reserve(self, rows: int, columns: int, like: Sequence[Tensor]) -> None:
         """Makes room; `like` shows the numbers of heads and sizes, [..., head, token, size]."""
         if not self.store:
-            empty = [s.new_zeros(0, s.shape[-3], 0, s.shape[-1]) for s in like]
-            rows = max(rows, self.shared.max_rows)
-            self._resize(rows, self._with_spare(columns, 0), empty)
             self.dtype = like[0].dtype
             self.device = like[0].device
             self.is_initialized = True
+            empty = [s.new_zeros(0, s.shape[-3], 0, s.shape[-1]) for s in like]
+            rows = max(rows, self.shared.max_rows)
+            self._resize(rows, self._with_spare(columns, 0), empty)
             return
         had_rows, _, had_columns, _ = self.store[0].shape
         if rows <= had_rows and columns <= had_columns:
@@ -208,32 +226,37 @@ class KeyLayer(DynamicLayer):
         self._resize(max(rows, had_rows), max(columns, had_columns), self.store)
 
     def _with_spare(self, columns: int, had: int) -> int:
-        """Returns more columns than are needed now, but no more than any row may need."""
+        """Returns more columns than are needed now: many if they take no memory until they are
+        written, otherwise no more than any row may need.
+        """
+        if can_map(self.device):
+            return _MAPPED_GROWTH * (columns + SPARE_COLUMNS)
         spare = max(columns + SPARE_COLUMNS, int(_GROWTH * had))
         return max(columns, min(spare, self.shared.max_columns or spare))
 
     def shrink(self, rows: int, columns: int) -> None:
-        """Releases memory if less than a quarter of the store is in use."""
-        if not self.store:
+        """Releases memory if less than a quarter of the store is in use; closed slots of a mapped
+        store have released theirs.
+        """
+        if not self.store or self.is_mapped:
             return
         had_rows, _, had_columns, _ = self.store[0].shape
         if 4 * rows * (columns + SPARE_COLUMNS) < had_rows * had_columns:
             self._resize(2 * rows, columns + SPARE_COLUMNS, self.store)
 
     def _resize(self, rows: int, columns: int, old: Sequence[Tensor]) -> None:
-        """Replaces the store by one of another size, with the same contents as far as they fit.
+        """Replaces the store by one of another size, with the tokens of all rows.
 
         If memory runs out, nothing changes.
         """
         self.keys = self.values = None  # views would keep the old store alive
         resized = []
         for part in old:
-            other = part.new_zeros(rows, part.shape[1], columns, part.shape[3])
-            copied_rows = min(rows, part.shape[0])
-            copied_columns = min(columns, part.shape[2])
-            other[:copied_rows, :, :copied_columns] = part[:copied_rows, :, :copied_columns]
+            other = map_zeros(part, (rows, part.shape[1], columns, part.shape[3]))
+            for slot, count in enumerate(self.num_columns()[: len(part)]):
+                count = min(count, part.shape[2], columns)
+                other[slot, :, :count] = part[slot, :, :count]
             resized.append(other)
-            self.shared.replaced |= part.numel() > 0
         self.keys, self.values = self.store = resized
 
     def update(
@@ -286,6 +309,11 @@ class WindowLayer(KeyLayer):
     def move(self, last: int, slot: int, length: int) -> None:
         """Moves the kept tokens of the last row into a slot."""
         super().move(last, slot, length - self.shared.window.firsts[last])
+
+    def num_columns(self) -> list[int]:
+        """The number of columns in which each slot may have tokens, of those it keeps."""
+        window = self.shared.window
+        return [end - first for end, first in zip(self.shared.ends, window.firsts, strict=True)]
 
     def shrink(self, rows: int, columns: int) -> None:
         """Releases memory if the kept tokens use less than a quarter of the store."""
@@ -371,6 +399,9 @@ class StateLayer(LinearAttentionLayer):
         for state in self.stored.values():
             state[slot : slot + 1] = 0
 
+    def discard(self, slot: int) -> None:
+        """Does nothing, as `shrink` drops the states of closed slots."""
+
     def shrink(self, rows: int, columns: int) -> None:
         self.stored = {name: state[:rows].clone() for name, state in self.stored.items()}
 
@@ -441,6 +472,8 @@ class HybridLayer(StateLayer, KeyLayer):  # type: ignore[misc, override]  # as t
     def wipe(self, slot: int) -> None:
         KeyLayer.wipe(self, slot)
         StateLayer.wipe(self, slot)
+
+    discard = KeyLayer.discard
 
     def shrink(self, rows: int, columns: int) -> None:
         KeyLayer.shrink(self, rows, columns)

@@ -19,7 +19,6 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from holdfast.attention import EVERY_LENGTH, SAME_FACTORS, RotaryLengths, Starts
-from holdfast.generation.memory import release_freed_memory
 from holdfast.generation.prefixes import LayerKeysValues
 from holdfast.generation.slot_layers import (
     CacheLayer,
@@ -100,6 +99,7 @@ class Slots(Cache):
         for layer, tensor_pair, state in zip(self._layers, tensors, states, strict=True):
             layer.open(slot, tensor_pair, state)
         self.lengths.append(0 if computed is None else computed.tokens)
+        self._shared.ends.append(self.lengths[slot])
         self.rotary_lengths.append(EVERY_LENGTH if computed is None else computed.rotary_lengths)
         self._shared.window.firsts.append(0 if computed is None else computed.cut)
         self._shared.window.reusable_lens.append(
@@ -111,7 +111,7 @@ class Slots(Cache):
         slot = len(self.lengths) - 1
         for layer, tensor_pair in zip(self._layers, computed.layers, strict=True):
             layer.open(slot, tensor_pair, {}, computed.start)
-        self.lengths[slot] = computed.tokens
+        self.lengths[slot] = self._shared.ends[slot] = computed.tokens
 
     def restart(self, slot: int) -> None:
         """Marks a row as not computed, so that its next pass forwards all of its tokens."""
@@ -131,6 +131,8 @@ class Slots(Cache):
         current = self._plan_pass(slots, starts, ends, firsts)
         self.seq_length_read = False
         self._shared.current = current
+        for slot, end in zip(slots, ends, strict=True):
+            self._shared.ends[slot] = max(end, self._shared.ends[slot])
         try:
             for layer in self._recurrent:
                 layer.begin()
@@ -158,7 +160,6 @@ class Slots(Cache):
         for slot, end in zip(slots, ends, strict=True):
             self.lengths[slot] = end
             self.rotary_lengths[slot] = self._rotary.like(end)
-        self._release_replaced()
 
     def drop(self) -> None:
         """Discards the results of passes since the last commit."""
@@ -253,10 +254,12 @@ class Slots(Cache):
         for layer in self._layers:
             if wipe:
                 layer.wipe(slot)
+            layer.discard(slot)
             if slot != last:
                 layer.move(last, slot, self.lengths[last])
+                layer.discard(last)
         window = self._shared.window
-        by_slot: list[list[Any]] = [self.lengths, self.rotary_lengths]
+        by_slot: list[list[Any]] = [self.lengths, self._shared.ends, self.rotary_lengths]
         for values in (*by_slot, window.firsts, window.reusable_lens):
             values[slot] = values[last]
             values.pop()
@@ -265,13 +268,6 @@ class Slots(Cache):
         """Releases the memory of closed rows, and of columns that only those used."""
         for layer in self._layers:
             layer.shrink(len(self.lengths), max(self.lengths, default=0))
-        self._release_replaced()
-
-    def _release_replaced(self) -> None:
-        """Gives the memory of replaced stores back to the system, at most once per pass."""
-        if self._shared.replaced and self.device.type == "cpu":
-            release_freed_memory()
-        self._shared.replaced = False
 
     # Queries by the model
 
