@@ -66,10 +66,7 @@ def compute_with_halving(
 
 
 def release_freed_memory() -> None:
-    """Gives freed memory, which glibc would keep for later use, back to the system.
-
-    A tensor that grows never fits into the room that its smaller predecessors left.
-    """
+    """Gives freed memory, which glibc would keep for later use, back to the system."""
     with contextlib.suppress(TypeError, AttributeError):  # not Linux, or not glibc
         ctypes.CDLL(None).malloc_trim(0)
 

@@ -18,6 +18,7 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerF
 from holdfast.attention import cache_of, install, layers_with_attention
 from holdfast.chat.templates import begin_with_bos, read_template
 from holdfast.errors import ModelError, cut
+from holdfast.generation.memory import release_freed_memory
 from holdfast.generation.slot_layers import ATTENDING, SLOT_LAYERS
 from holdfast.models.checkpoint import DEFAULT, Source, find_source, hub_silence
 from holdfast.models.fingerprint import Fingerprint, is_split
@@ -100,6 +101,7 @@ def load(
         loaded = gguf.fingerprint(model.dtype, digest) if gguf else None
         if multiplies_bfloat16() and not is_split(model):
             pack_layers(model)
+        release_freed_memory()  # the weights as they were read, before they were rearranged
         return LocalModel(
             name=source.name,
             identity=Fingerprint(model, tokenizer, loaded),
