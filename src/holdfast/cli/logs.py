@@ -64,7 +64,7 @@ EXAMPLES = f"""examples:
   holdfast logs july.jsonl --suite my_bot.yaml --min-adherence 0.9 --junit logs.xml
   holdfast logs july.jsonl --suite my_bot.yaml --against runs/june --out runs/july
 
-Formats, which are detected: {", ".join(sorted(FORMATS))}. --list-formats says where each lies.
+Formats (detected): {", ".join(sorted(FORMATS))}. --list-formats says where their files are.
 
 Exit codes:
   0  the logs are scored; with --min-adherence or --against, every rule passes
@@ -101,7 +101,7 @@ class LogsArguments(options.ReportOptions, options.EndpointOptions):
     format: Annotated[str | None, Arg("NAME")] = None
     """one of the formats below, such as claude-code (default: detected)"""
     list_formats: Annotated[bool, Arg(action=_ListFormats)] = False
-    """print each format, where its logs lie and how to export them, and exit"""
+    """print each format, where its files are and how to export them, and exit"""
     loaded: Annotated[list[Path] | None, Arg("FILE")] = None
     """a file of rules, such as CLAUDE.md, that the agent loads into every context but transcripts
     leave out; with it, the causes of breaches are found; repeatable"""
