@@ -827,6 +827,9 @@ def test_a_format_is_added_as_the_page_on_contributing_says(tmp_path, monkeypatc
     for damaged in (3, [3], {"by": 3}, [{"by": [], "text": 3}], [{"text": "Meow."}]):
         (file,) = read_transcripts(written(tmp_path, {"ticket": 9, "entries": damaged}))
         assert not file.transcripts and len(file.unread) == 1
+    for other in (None, 5, [1], {"a": 1}):
+        (file,) = read_transcripts(written(tmp_path, other), "tickets")
+        assert not file.transcripts and len(file.unread) == 1
     (file,) = read_transcripts(written(tmp_path, ticket.text.strip(), wrong))
     (transcript,) = file.transcripts
     assert transcript.format == "tickets"
