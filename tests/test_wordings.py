@@ -155,17 +155,7 @@ NOT_WRITTEN = """
     You are not allowed to use `os.path`.
     `os.path` must not appear in committed code.
     The use of `os.path` is strictly forbidden.
-    Do not rely on `os.path`.
     Use `pathlib` instead of `os.path` for better readability.
-"""
-TOGETHER = """
-    When you change `src/api/`, update `docs/api.md` too.
-    Update `docs/api.md` whenever `src/api/` changes.
-    Any changes to `src/api/` must be reflected in `docs/api.md`.
-    Changes to `src/api/` require updating `docs/api.md`.
-    Any change in `src/api/` requires an update to `docs/api.md`.
-    After editing `src/api/`, add an entry to `docs/api.md`.
-    If you modify anything in `src/api/`, also update `docs/api.md`.
 """
 NOT_COMMITTED = """
     `dist/` must never be committed to git.
@@ -176,12 +166,6 @@ NOT_COMMITTED = """
     Under no circumstances commit files in `dist/`.
     You may not commit build artifacts or `dist/`.
     `dist/` is built by CI; never commit it.
-"""
-NOT_SILENCED = """
-    Never suppress ESLint warnings.
-    ESLint rules must not be disabled.
-    Disabling ESLint rules is forbidden.
-    It is not allowed to silence ESLint errors with comments.
 """
 NO_RULES = """
     Never push without running `make test` if the API changed.
@@ -413,11 +397,6 @@ def test_code_that_is_never_written(line):
     [
         "`unwrap()` should not be used outside tests.",
         "Never use `unwrap()` outside of tests.",
-        "Do not use `unwrap()` except in tests.",
-        "`unwrap()` is only allowed in tests.",
-        "`unwrap()` must only be used in tests.",
-        "Use `unwrap()` only in tests.",
-        "`unwrap()` may only be called in tests.",
     ],
 )
 def test_code_that_only_tests_may_have(line):
@@ -426,21 +405,9 @@ def test_code_that_only_tests_may_have(line):
     assert included == "*.rs" and excluded.startswith("!") and "tests/" in excluded
 
 
-@pytest.mark.parametrize("line", lines_of(TOGETHER))
-def test_files_that_change_together(line):
-    spec = {"name": "changes_together", "changed": "src/api/*", "also": "docs/api.md"}
-    assert measures_of(line) == [spec]
-
-
 @pytest.mark.parametrize("line", lines_of(NOT_COMMITTED))
 def test_files_that_no_commit_has(line):
     assert measures_of(line) == [{"name": "commit_excludes", "paths": "dist/*"}]
-
-
-@pytest.mark.parametrize("line", lines_of(NOT_SILENCED))
-def test_comments_that_silence_a_tool(line):
-    (spec,) = measures_of(line)
-    assert spec["pattern"] == r"\beslint-disable"
 
 
 HEADINGS = [  # a heading or an introduction, an item below it, and the measure
@@ -449,13 +416,6 @@ HEADINGS = [  # a heading or an introduction, an item below it, and the measure
     ("## Before opening a PR\n\nRun these commands:", "`make lint`", "runs_before"),
     ("After changing any Python file, always run:", "`make lint`", "runs_after"),
     ("Before marking a task as complete, verify:", "`make lint` passes", "runs_after"),
-    ("The following files must not be edited:", "`a.lock`", "file_not_touched"),
-    ("The following files are off limits:", "`a.lock`", "file_not_touched"),
-    ("Editing these files is forbidden:", "`a.lock`", "file_not_touched"),
-    ("Never run:", "`rm -rf`", "command_not_run"),
-    ("The following commands are forbidden:", "`rm -rf`", "command_not_run"),
-    ("The following actions require approval:", "Pushing", "asks_before"),
-    ("Never do any of these things without asking:", "Pushing", "asks_before"),
 ]
 
 

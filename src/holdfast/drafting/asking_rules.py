@@ -1,16 +1,15 @@
 """Rules about what needs the user's approval: "do not push unless asked", "ask before you delete
-files", and items below "Ask first".
+files".
 """
 
 import re
 from collections.abc import Sequence
 
 from holdfast.drafting.acts import acts_in, split_list
-from holdfast.drafting.clauses import Clause, all_or_none, names_in
+from holdfast.drafting.clauses import Clause
 from holdfast.drafting.commands import command_pattern, is_command, is_runnable
 from holdfast.drafting.drafts import Draft, Spec
-from holdfast.drafting.forms import CODES, first_match, forms, one_of, whole_match
-from holdfast.drafting.instruction_words import EDIT, GERUNDS
+from holdfast.drafting.forms import forms, whole_match
 from holdfast.drafting.instructions import (
     Circumstance,
     Instruction,
@@ -18,7 +17,6 @@ from holdfast.drafting.instructions import (
     instruction_of,
     read_tokens,
 )
-from holdfast.drafting.path_globs import glob_argument, path_glob
 
 # --- Words for approval
 
@@ -48,58 +46,9 @@ _BETWEEN = {"then": ",", "occasion": "", ":": "", "cure": "", "at all": "", "alo
 _REPEATED_ACT = re.compile(r"\b(instructions?|requests?|permission|approval) to \w+$", re.I)
 _BY_YOURSELF = re.compile(r" (?:yourself|autonomously|automatically|proactively)$", re.I)
 
-# headings and labels of lists of acts that need approval
-_WARNING_SIGN = r"\W*(?:⚠️ ?)?"
-_ASK_FIRST = forms(
-    {
-        "⚠️ Ask first:": rf"{_WARNING_SIGN}(?:always )?ask (?:first|before\b.*)",
-        "Require explicit approval": (
-            rf"{_WARNING_SIGN}(?:(?:these|actions|changes|operations)(?: that)? )?"
-            r"(?:require|need)s? (?:explicit )?(?:user |human )?"
-            r"(?:approval|permission|confirmation).*"
-        ),
-        "Get approval first": (
-            rf"{_WARNING_SIGN}(?:get|ask for) (?:approval|permission) (?:first|before).*"
-        ),
-        "Stop and ask the user": (
-            rf"{_WARNING_SIGN}(?:stop and )?ask (?:me|the user)(?: first| before)?.*"
-        ),
-        "Never without asking": (
-            rf"{_WARNING_SIGN}(?:never without asking|(?:do not|don['’]t|never) (?:do )?(?:these )?"
-            r"without (?:asking|permission|approval))"
-        ),
-    }
-)
-
-_THESE_ACTS = re.compile(
-    r"(?:do(?:ing)? )?(?:(?:the|any|of|these|following|all) )+"
-    r"(?:actions?|changes?|operations?|commands?|steps?|things?)?",
-    re.I,
-)
 
 # --- Acts that need approval
 
-_EDITS = one_of(
-    *sorted({*EDIT, "delete", "remove"} | {w for w, v in GERUNDS.items() if v in EDIT}),
-    *("deleting", "removing", "changes to", "edits to", "modifications to"),
-)
-_EDITS_OF = forms(
-    {
-        "edit or delete files in `infra/`": (
-            rf"{_EDITS}(?:(?: or |, |/| and ){_EDITS})*"
-            r" (?:(?:the|any|files in|files under|in|under|anything|code|to|files) )*"
-            rf"(?P<files>{CODES})(?: files?| directory| folder)?"
-        )
-    }
-)
-_SUCH_AS = forms(
-    {
-        "run destructive git commands such as `git reset`": (
-            r"^(?:run|use|running|using) (?:any )?(?:destructive |dangerous |risky )+"
-            r"(?:git |shell )?(?:commands?|operations?) (?:like|such as) (?=`)"
-        )
-    }
-)
 _CODE_ACT = forms(
     {
         "running `make ship`": (
@@ -114,11 +63,8 @@ def ask_rule(clause: Clause) -> list[Draft]:
     """Reads "do not push unless asked" and "ask before adding dependencies"."""
     instruction = instruction_of(clause.text, clause.is_prohibited)
     acts = _acts_that_need_approval(instruction) if instruction else ""
-    above = (clause.statement.label, *clause.statement.under[-1:])
-    if not acts and any(map(_is_ask_first, above)):
-        acts = clause.text
     acts = re.sub(r"^(?:the |any |you )+", "", acts.strip(" ,"), flags=re.I)
-    return _edits(acts) or _commands(acts) if acts else []
+    return _commands(acts) if acts else []
 
 
 def _acts_that_need_approval(instruction: Instruction) -> str:
@@ -197,32 +143,10 @@ def _is_approval(text: str, *, must_ask: bool, may_be_empty: bool = False) -> bo
     return names_it and set(words) <= _GRANTS | _AROUND_GRANTS
 
 
-def _is_ask_first(heading: str) -> bool:
-    """Whether the acts listed below a heading need the user's approval."""
-    plain = re.sub(r"^\W+|[*`]|[\s:.]+$", "", heading)
-    instruction = instruction_of(plain)
-    acts = _acts_that_need_approval(instruction) if instruction else ""
-    return bool(_THESE_ACTS.fullmatch(acts)) or whole_match(_ASK_FIRST, plain) is not None
-
-
-def _edits(acts: str) -> list[Draft]:
-    """The rule about editing the listed paths; [] if the acts are anything else."""
-    match = whole_match(_EDITS_OF, acts)
-    names = [name for name, _ in names_in(match["files"])] if match else []
-    globs = all_or_none([path_glob(name) for name in names])
-    if globs is None:
-        return []
-    stems = [re.escape(name.strip("/*.").rpartition("/")[2].partition(".")[0]) for name in names]
-    word = "|".join([r"\b(?:edit|modif|chang|touch|updat|delet|remov)", *filter(None, stems)])
-    return [_require_approval_of_change(globs, word)]
-
-
 def _commands(acts: str) -> list[Draft]:
     """The rules about running the listed commands, or about acts that have commands; [] if no act
     has commands, or if one of the words is not understood.
     """
-    if introduction := first_match(_SUCH_AS, acts):
-        acts = acts[introduction.end() :]
     drafts: list[Draft] = []
     others: list[str] = []
     for part in split_list(acts):
@@ -259,12 +183,6 @@ def _require_approval_of_command(command: str, word: str) -> Draft:
     """Requires the user's approval of the commands that a pattern matches."""
     spec = {"name": "asks_before", "command": command, **_approval(word)}
     return Draft("command", "gate", spec)
-
-
-def _require_approval_of_change(globs: Sequence[str], word: str) -> Draft:
-    """Requires the user's approval of a change of these files."""
-    spec = {"name": "asks_before", "changed": glob_argument(globs), **_approval(word)}
-    return Draft("file", "gate", spec)
 
 
 def _approval(word: str) -> Spec:

@@ -31,14 +31,6 @@ _ALL_CODE = forms(
     }
 )
 _IN_TESTS = forms({"unit test files": r"(?:the |any |all )?(?:unit )?tests?(?: files?| code)?"})
-_IN_E2E_TESTS = forms(
-    {
-        "e2e tests": (
-            r"(?:the |any |all )?(?:e2e|end-to-end|playwright|cypress) tests?(?: files?| code)?"
-        )
-    }
-)
-_E2E_TESTS = ["*{e2e,playwright,cypress}*"]
 _IN_PATHS = forms({"`src/` and `lib/`": r"(?:`[^`]+`(?:,? (?:and|or) |, )?)+(?: files?| code)?"})
 _TEXT = r"(?:code|output|comments?|docs|documentation|commits?|commit messages|logs)"
 # places that are not files, and leave no file out
@@ -66,15 +58,10 @@ def files_of_places(instruction: Instruction) -> list[str] | None:
     it names none, and None if a place is not a set of files.
     """
     globs: list[str] = []
-    previous_word = ""
     for word, place in instruction.circumstances:
-        is_exception = previous_word == "except"
-        previous_word = word
-        if is_exception and whole_match(_IN_TESTS, place):
-            globs += [f"!{glob}" for glob in TESTS]
-        elif (is_exception or word == "except") and place:
+        if word == "except":
             return None
-        elif word in ("in", "inside"):
+        if word in ("in", "inside"):
             place_globs = _files_in(place)
             if place_globs is None:
                 return None
@@ -105,8 +92,6 @@ def _files_in(place: str) -> list[str] | None:
         return [f"!{glob}" for glob in TESTS] if is_without_tests else []
     if whole_match(_IN_TEXTS, place):
         return None if whole_match(_IN_COMMITS, place) else []
-    if whole_match(_IN_E2E_TESTS, place):
-        return _E2E_TESTS
     language_globs = files_of_language(place)
     if language_globs and len(place.split()) <= _MAX_LANGUAGE_WORDS:
         return language_globs

@@ -77,21 +77,6 @@ _INDENT_WITH_SPACES = forms(
 # --- Lists of styles, and the first line of a file
 
 _MAX_STYLE_WORDS = 5  # a longer part of a list is not the name of a style
-_FIRST_LINES = forms(
-    {
-        "Every Python file must start with `from __future__ import annotations`": (
-            r"(?:all|every|each)(?: new)? (?P<files>[\w#+.` ]+?|`[^`]+`)(?: source)?"
-            r" (?:files?|modules?) (?:must |should )?"
-            r"(?:start|begin|have|include|starts|begins)s?"
-            r"(?: with)? `(?P<code>[^`]+)`(?: at the top| (?:on|as) the first line| header)?"
-        ),
-        "Put `'use strict'` at the top of every JavaScript file": (
-            r"(?:use|add|include|put) `(?P<code>[^`]+)`"
-            r" (?:at the top of|in|to|as the first line of)"
-            r" (?:all|every|each)(?: new)? (?P<files>[\w#+. ]+?) (?:files?|modules?)"
-        ),
-    }
-)
 
 
 def line_length_rule(clause: Clause) -> list[Draft]:
@@ -133,15 +118,3 @@ def _style_rules(part: Clause) -> list[Draft]:
     if re.fullmatch(r"no \w+", part.text, re.I) and is_named_word(part.text[3:]):
         return code_rule(part)
     return indentation_rule(part) or line_length_rule(part)
-
-
-def first_line_rule(clause: Clause) -> list[Draft]:
-    """Reads "every Python file begins with `from __future__ import annotations`"."""
-    match = whole_match(_FIRST_LINES, clause.text)
-    files = files_of_language(match["files"]) if match else []
-    if match is None or not files or clause.is_prohibited:
-        return []
-    if re.search(r"\.\.\.|…|<", match["code"]):  # a placeholder
-        return []
-    pattern = re.escape(match["code"]).replace(r"\ ", " ")
-    return [code_draft("code_written", pattern, files, whole=True)]

@@ -1,7 +1,6 @@
 """Rules about what is written into files: "never use `any`", "use `pathlib`, not `os.path`"."""
 
 import re
-from dataclasses import replace
 
 from holdfast.drafting.clauses import Clause, all_or_none, codes_in
 from holdfast.drafting.code_files import files_of_places, forbid_code
@@ -18,7 +17,6 @@ from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import CODE, forms, one_of, whole_match
 from holdfast.drafting.instruction_words import WRITE
 from holdfast.drafting.instructions import (
-    Circumstance,
     Instruction,
     Modality,
     instruction_of,
@@ -32,13 +30,6 @@ _NAMED_EXPORTS = forms(
 )
 _AGAINST = ("instead of", "in place of", "rather than", "not", "never", "over")
 _PLACES = ("in", "inside", "within", "outside", "outside of")
-# purposes that code nearly always has, so that a prohibition leaves nothing out: "for debugging"
-_FOR_ALL = re.compile(
-    r"type[- ](?:casting|casts?|assertions?)|(?:debug(?:ging)?|logging)(?: output| purposes)?", re.I
-)
-# purposes of what is to be used instead, which limit nothing: "for images"
-# rather than "only use `any` in tests", which may mean that tests use nothing else
-_ONLY_THERE = re.compile(r"\bonly (?:in|inside|within|allowed|permitted|be \w+)\b", re.I)
 _PURPOSE = re.compile(r"\w+ing|images|performance|interactivity", re.I)
 _TO_SILENCE = re.compile(
     r"(?:silence|suppress|bypass|work around|get around|hide|satisfy) .*", re.I
@@ -107,28 +98,17 @@ def code_rule(clause: Clause) -> list[Draft]:
     instruction = instruction_of(text, clause.is_prohibited)
     if instruction is None or is_scoped(statement):
         return []
-    if instruction.modality is Modality.ONLY and _ONLY_THERE.search(text):
-        instruction = _forbidden_elsewhere(instruction)
     objects = _forbidden_objects(instruction, text)
     if objects is None or _MERE_NAME.fullmatch(text):
         return []
     if "call" in instruction.verbs and "(" not in objects + text:
         return []  # a name alone may be that of a tool
-    tokens = _tokens_of(instruction, objects, text, statement)
+    pairs = _PAIRS.findall(text)  # "`a` instead of `b` and `c` instead of `d`"
+    tokens = _tokens(", ".join(pairs) if len(pairs) > 1 else objects, statement)
     files = files_of_places(instruction)
     if tokens is None or files is None:
         return []
     return forbid_code(tokens, files, statement)
-
-
-def _forbidden_elsewhere(instruction: Instruction) -> Instruction:
-    """An instruction that allows code only in some place, as one that forbids it elsewhere."""
-    places = tuple(
-        Circumstance("outside" if word in ("in", "inside") else word, text)
-        for word, text in instruction.circumstances
-    )
-    modality = Modality.NEVER if places else instruction.modality
-    return replace(instruction, modality=modality, circumstances=places)
 
 
 def _forbidden_objects(instruction: Instruction, text: str) -> str | None:
@@ -147,15 +127,11 @@ def _forbidden_objects(instruction: Instruction, text: str) -> str | None:
 def _objects_of_prohibition(instruction: Instruction) -> str | None:
     """The object of "never use `any` in tests"; None if the prohibition is limited."""
     harmless = [*_PLACES, "except"]
-    if _FOR_ALL.fullmatch(instruction.behind("for") or ""):
-        harmless.append("for")
     if _TO_SILENCE.fullmatch(instruction.behind("to") or ""):
         harmless.append("to")
-    if instruction.does(["rely"]):  # "do not rely on `os.path`"
-        harmless.append("on")
     if not instruction.has_only(*harmless) or instruction.rejected_object:
         return None
-    return instruction.object or instruction.behind("to", "on") or ""
+    return instruction.object or instruction.behind("to") or ""
 
 
 def _objects_of_comparison(instruction: Instruction, text: str) -> str | None:
@@ -199,16 +175,6 @@ def is_named_word(word: str) -> bool:
     return word.lower() in _WORDS
 
 
-def _tokens_of(
-    instruction: Instruction, objects: str, text: str, statement: Statement
-) -> list[CodeToken] | None:
-    """The pieces of code that an instruction forbids; None if something may not be code."""
-    if instruction.does(("hardcode", "hard-code")) and (literals := _literals(objects)):
-        return literals
-    pairs = _PAIRS.findall(text)  # "`a` instead of `b` and `c` instead of `d`"
-    return _tokens(", ".join(pairs) if len(pairs) > 1 else objects, statement)
-
-
 def _tokens(objects: str, statement: Statement) -> list[CodeToken] | None:
     """The pieces of code in a list; None if something in it may not be code."""
     plain = _BEFORE_TOKENS.sub("", objects)
@@ -232,16 +198,6 @@ def _tokens(objects: str, statement: Statement) -> list[CodeToken] | None:
         return None
     token = named_token(words)
     return [token] if token and _may_be_of(token, statement) else None
-
-
-def _literals(objects: str) -> list[CodeToken] | None:
-    """Values that must not be hardcoded, as they are written: `/opt/homebrew`; None if the words
-    are something else, or a placeholder.
-    """
-    spans = whole_match(_TOKENS, objects)
-    if spans is None or re.search(r"\.\.\.|…|<", spans["codes"]):
-        return None
-    return [CodeToken(re.escape(code)) for code in codes_in(spans["codes"])]
 
 
 def _may_be_of(token: CodeToken, statement: Statement) -> bool:

@@ -84,39 +84,10 @@ SPACES = CodeToken(r"^\t* {2,}[^ *]", ("*", "!*.{md,mdx,txt,yml,yaml,py}"))
 
 # --- Patterns of several parts
 
-# a line of TypeScript whose `as` only renames: an import, an export, or a line of their braces
-_RENAMES = r"\s*(?:import\b|export\s*(?:type\s*)?[{*]|\*|(?:type\s+)?[\w$]+\s+as\s+[\w$]+,?\s*$)"
-# code on a line up to a type assertion: strings are passed over, and comments end it
-_CODE_BEFORE = r"(?:[^\"'`/\n]|/(?![/*])|\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`)*?(?<=[\w$)\]}>\"'`!])"
-# a type such as `Foo`, `keyof T`, `string` or `{ a: string }`
-_TYPE = (
-    r"(?:[{(\[]|(?:[A-Z][\w$.]*+|(?:keyof|typeof|readonly|infer|unique)\s[\w$.\[]++"
-    r"|(?:any|unknown|never|string|number|boolean|object|bigint|symbol|null|undefined)\b)"
-    r"(?=\s*(?:$|[^\w\s])|\s+as\b))"
-)
-# `x as Foo`
-_ASSERTION = rf"^(?!{_RENAMES}){_CODE_BEFORE}\s+as\s+{_TYPE}"
-# code up to the next `?` or `:` of a ternary: strings, brackets and `?.` are passed over
-_TERM = (
-    r"(?:[^?:;,(){}\[\]\"'`\n]|\?(?=[.?])|(?<=\?)\?|\n(?=\s*[?:])|\([^()]*\)|\[[^\[\]\n]*\]"
-    r"|\{[^{}\n]*\}|\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`)*+"
-)
-_THEN = r"(?<=\s)\?(?=\s)"
-_NESTED = "|".join(
-    (
-        rf"{_THEN}{_TERM}:{_TERM}{_THEN}",  # a ternary after the `:` of another
-        rf"{_THEN}{_TERM}{_THEN}{_TERM}:{_TERM}:",  # between its `?` and its `:`
-        rf"{_THEN}(?:{_TERM}:)?\s*\({_TERM}{_THEN}{_TERM}:",  # in brackets in either place
-    )
-)
 # an import within a block of Python, other than a block at the margin: `if TYPE_CHECKING:`
 INLINE_IMPORT = (
     r"^(?<!^(?:if|elif|else|try|except|finally|with)\b[^\n]*:[^\n]*\n(?:[ \t][^\n]*\n|\n){0,60})"
     r"[ \t]+(?:import\s+\w|from\s+\S+\s+import\b)"
-)
-# `import(...)` in JavaScript, but not the type `import('a').B` or `typeof import('a')`
-_DYNAMIC_IMPORT = (
-    r"(?<!\btypeof\s+)\bimport\((?!\s*[\"'][^\"'\n]*[\"']\s*\)\.(?!then\b|catch\b|finally\b))"
 )
 
 # --- Tables
@@ -126,34 +97,23 @@ _TOKENS = (
     _NamedToken(
         ("any", "any type", "any types"), r"(?:[:<|&,(=]\s*|\bas\s+)any\b(?!\s*[:(])", _TYPED
     ),
-    _NamedToken(("as",), _ASSERTION, _TYPED),
-    _NamedToken(("!",), r"[\w)\]]!(?=[.;,)\[])", _TYPED),
     _NamedToken(
         ("enum", "enums"), r"^\s*(?:export\s+)?(?:declare\s+)?(?:const\s+)?enum\s+\w", _TYPED
     ),
-    _NamedToken(("namespace",), r"^\s*(?:export\s+)?(?:declare\s+)?namespace\s+\w", _TYPED),
     _NamedToken(("var", "var declarations"), r"^\s*(?:export\s+)?var\s+\w|\(var\s+\w", SCRIPT),
     _NamedToken(
         ("eval",), r"(?<![\w.])eval\(", ("*.{ts,tsx,mts,cts,js,jsx,mjs,cjs,vue,svelte,py}",)
     ),
     _NamedToken(("require", "require statements"), r"(?<![\w.])require\(", SCRIPT),
-    _NamedToken(("alert",), r"(?<![\w.])alert\(", SCRIPT),
     _NamedToken(("debugger",), r"^\s*debugger\b", SCRIPT),
     _NamedToken(
         ("default export", "default exports"), r"^\s*export\s+default\b|\bas default\b", SCRIPT
     ),
     _NamedToken(("export default",), r"^\s*export\s+default\b", SCRIPT),
-    _NamedToken(("==",), r"(?<![=!<>])==(?!=)", SCRIPT),
-    _NamedToken(("!=",), r"(?<![=!])!=(?!=)", SCRIPT),
     _NamedToken(
         ("inline styles", "inline style attributes", "inline css"),
         r"\bstyle=(?:[\"']|\{\{)",
         (_MARKUP,),
-    ),
-    _NamedToken(
-        ("class components", "class-based components"),
-        r"\bextends\s+(?:React\.)?(?:Pure)?Component\b",
-        SCRIPT,
     ),
     _NamedToken(("innerHTML",), r"\.innerHTML\b", SCRIPT),
     _NamedToken(("print", "print statements"), r"(?<![\w.])print\(", ()),
@@ -192,10 +152,6 @@ _TOKENS = (
     _NamedToken(("spaces",), SPACES.pattern, SPACES.files),
     _NamedToken(("emojis", "emoji"), f"[{EMOJI_SIGNS}]", ("*",)),
     _NamedToken(("em dashes", "em-dashes", "em dash", "en dash", "en dashes"), "[–—]", ("*",)),
-    _NamedToken(("async",), r"\basync\b", SCRIPT),
-    _NamedToken(("await",), r"\bawait\b", SCRIPT),
-    _NamedToken(("try",), r"\btry\s*\{", SCRIPT),
-    _NamedToken(("catch",), r"\bcatch\s*[({]", SCRIPT),
     _NamedToken(("unsafe", "unsafe code"), r"\bunsafe\b", ("*.rs",)),
     _NamedToken(("unwrap",), r"\.unwrap\(\)", ("*.rs",)),
     _NamedToken(("expect",), r"\.expect\(", ("*.rs",)),
@@ -208,29 +164,14 @@ _TOKENS = (
         (*SCRIPT, *PYTHON),
     ),
     _NamedToken(
-        ("deep relative imports", "relative parent imports", "parent relative imports"),
-        r"""(?:\bfrom|\bimport|\b(?:require|import)\()\s*["']\.\./""",
-        SCRIPT,
-    ),
-    _NamedToken(
         ("commonjs", "commonjs modules", "commonjs syntax", "commonjs require", "common js"),
         r"(?<![\w.])require\(|\bmodule\.exports\b|^\s*exports\.\w",
         SCRIPT,
     ),
-    _NamedToken(("dynamic imports",), _DYNAMIC_IMPORT, SCRIPT),
-    _NamedToken(("re-exports", "reexports"), r"^\s*export\s+(?:\*|\{[^}\n]*\})\s+from\b", SCRIPT),
     _NamedToken(("inline imports", "local imports"), INLINE_IMPORT, PYTHON),
     _NamedToken(
         ("non-null assertions", "non-null assertion operators"), r"[\w)\]]!(?=[.;,)\[])", _TYPED
     ),
-    _NamedToken(("type assertions", "type casts"), _ASSERTION, _TYPED),
-    _NamedToken(("nested ternaries", "nested ternary operators"), _NESTED, SCRIPT),
-    _NamedToken(
-        ("SELECT *", "select *", "select * queries"), r"(?i:\bselect\s+\*)", ("*", DOCUMENTS)
-    ),
-    _NamedToken(("trailing whitespace", "trailing spaces"), r"[ \t]+$", ("*", DOCUMENTS)),
-    _NamedToken(("goto", "goto statements"), r"^\s*goto\s+\w", ()),
-    _NamedToken(("inline event handlers",), r"\son[a-z]+=[\"']", (_MARKUP,)),
     _NamedToken(("@ts-expect-error",), r"@ts-expect-error\b", _TYPED),
     _NamedToken(("@ts-nocheck",), r"@ts-nocheck\b", _TYPED),
 )

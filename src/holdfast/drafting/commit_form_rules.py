@@ -1,4 +1,4 @@
-"""Rules about the subject and the body of a commit message: their length, letters and marks."""
+"""Rules about the form of a commit message: its length, letters, marks and first word."""
 
 import re
 from dataclasses import replace
@@ -81,10 +81,6 @@ _CAPITALISED = forms(
             rf"{ADVERBS}capitali[sz]e (?:the )?(?:first (?:word|letter)"
             r"(?: of the subject(?: line)?)?|(?:commit )?subject(?: lines?)?)"
         ),
-        "Start with a capital letter": (
-            rf"{ADVERBS}(?:start|begin) "
-            r"(?:with|the (?:subject|summary)(?: line)? with) a capital letter"
-        ),
     }
 )
 _EMOJI_FIRST = forms(
@@ -92,17 +88,6 @@ _EMOJI_FIRST = forms(
         "Commit messages start with a meaningful emoji": (
             rf"(?:all |every |each )?{MESSAGES} (?:must |should )?(?:start|begin)s? {_WITH_EMOJI}"
         ),
-        "Start each commit message with an emoji": (
-            rf"{ADVERBS}(?:start|begin|prefix) (?:all |each |every |the )*{MESSAGES} {_WITH_EMOJI}"
-        ),
-    }
-)
-_LOWER_CASE = forms(
-    {
-        "Use lowercase commit messages": (
-            rf"{ADVERBS}(?:use )?lower-?case "
-            r"(?:(?:the )?(?:subject|description|summary|commit messages?)(?: line)?)"
-        )
     }
 )
 _NO_LAST_MARK = one_of(
@@ -156,29 +141,19 @@ _WITH_ISSUE = forms(
 _LOOKS: tuple[tuple[Forms, str], ...] = (
     (_CAPITALISED, rf"\A{_TYPE}[^a-z]"),
     (_EMOJI_FIRST, r"\A\p{Extended_Pictographic}"),
-    (_LOWER_CASE, rf"\A{_TYPE}+[^A-Z]"),
     (_NO_FULL_STOP, r"\A[^\n]*[^.\n](?:\n|\Z)"),
     (_BLANK_LINE, r"\A[^\n]+(?:\n\n|\n?\Z)"),
     (_ONE_LINE, r"\A[^\n]+\n?\Z"),
     (_WITH_ISSUE, r"(?s)\A.*(?:#\d|\b[A-Z]{2,}-\d)"),
 )
 
-# --- The width of the body
+# --- A prefix that the subject must not have
 
-_WRAPPED = forms(
+_UNWANTED_PREFIX = forms(
     {
-        "Wrap the body at 72 characters": (
-            r"(?:wrap|hard-wrap|keep|limit)(?: the)?(?: commit)?(?: message)?(?: body| lines?)+"
-            r"(?: lines| text)?(?: at| to| within| under)+ (?P<width>\d+)"
-            r"(?: characters| chars| columns)?"
-        )
-    }
-)
-_BODY_LABEL = forms({"Body": r"body(?: lines?)?"})
-_WRAPPED_ALONE = forms(
-    {
-        "wrapped at 72 chars": (
-            r"wrap(?:ped)? (?:lines )?(?:at|to) (?P<width>\d+)(?: characters| chars)?"
+        "Do not prefix PR titles or commit subjects with `[codex]`": (
+            rf"{NEVER} prefix (?:PR titles (?:or|and) )?{MESSAGES}(?: titles?| subjects?)*"
+            r"(?: or PR titles)? with [`\"“](?P<prefix>[^`\"”“]+)[`\"”]"
         )
     }
 )
@@ -197,7 +172,7 @@ def commit_form_rule(clause: Clause) -> list[Draft]:
     for text in dict.fromkeys((clause.text, *_PART_END.split(clause.text))):
         if not is_of_something_else(_TITLES.sub("", text)):
             part = replace(clause, text=text)
-            drafts += _length(part) or _look(part) or _wrapped_body(part)
+            drafts += _length(part) or _look(part)
     return drafts
 
 
@@ -224,11 +199,9 @@ def _look(clause: Clause) -> list[Draft]:
     return []
 
 
-def _wrapped_body(clause: Clause) -> list[Draft]:
-    """Reads "wrap the body at 72 characters"."""
-    is_named = whole_match(_BODY_LABEL, clause.statement.label)
-    match = whole_match(_WRAPPED + (_WRAPPED_ALONE if is_named else ()), clause.text)
-    if match is None:
+def unwanted_prefix_rule(clause: Clause) -> list[Draft]:
+    """Reads "do not prefix commit subjects with `[codex]`"."""
+    match = whole_match(_UNWANTED_PREFIX, clause.text)
+    if match is None or clause.is_prohibited:
         return []
-    width = match["width"]
-    return commit_rule(rf"\A[^\n]*(?:\n(?:.{{0,{width}}}|\S+))*\n?\Z", "requirement")
+    return commit_rule(rf"\A(?!{re.escape(match['prefix'])})", "prohibition")

@@ -12,7 +12,7 @@ from holdfast.drafting.commit_statements import (
     is_of_something_else,
 )
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.forms import ADVERBS, TAIL, any_words, forms, one_of, whole_match
+from holdfast.drafting.forms import ADVERBS, NEVER, TAIL, any_words, forms, one_of, whole_match
 
 _USUAL_TYPES = (
     *("build", "chore", "ci", "docs", "feat", "fix", "perf", "refactor", "revert", "style", "test"),
@@ -30,7 +30,6 @@ _FORMAT = one_of(
 CONVENTIONAL = rf"(?:the )?(?:angular )?(?:conventional|semantic)[ -]commits?(?: {_FORMAT}s?)*"
 _ALL = any_words("all", "any", "your", "the", "every")
 _FOLLOW = r"(?:use|follow|write|commit with|commit using|adhere to|apply)"
-_IN = r"(?:in|using|with|following|per|according to|as)"
 _THEY_FOLLOW = one_of(
     *("use", "follow", "adhere to", "conform to", "be", "in", "using", "with", "written in", "per")
 )
@@ -47,19 +46,8 @@ _FORMS = {
         r" (?:must |should |need to |is |are )*(?:always )?"
         rf"{_THEY_FOLLOW}?(?: an?)? ?{CONVENTIONAL}{TAIL}"
     ),
-    "Write commit messages in Conventional Commits format": (
-        rf"{ADVERBS}(?:write|format|use|make|create|keep) (?:all |the |your )*{MESSAGES}"
-        rf"(?: messages?)? {_IN} {CONVENTIONAL}"
-    ),
-    "Use Conventional Commits in commit messages": (
-        rf"{ADVERBS}(?:use|follow) {CONVENTIONAL} in (?:all )?commit(?:s| messages)"
-    ),
     "This repo follows Conventional Commits": (
         rf"{_WE} (?:use|follow|adhere)s?(?: to)? {CONVENTIONAL}(?: for {MESSAGES})?"
-    ),
-    "Commit with Conventional Commits": rf"{ADVERBS}commit (?:with|using) {CONVENTIONAL}",
-    "Conventional Commits are required": (
-        rf"{CONVENTIONAL} (?:are |is )?(?:required|mandatory|enforced)"
     ),
 }
 _CONVENTIONAL = forms({example: way + _WITH_SCOPES for example, way in _FORMS.items()})
@@ -110,6 +98,22 @@ _FIRST_ITEM = forms({"`feat:` - New feature": r"`?feat(?:\([\w-]+\))?:`?(?: .{0,
 _QUOTED_TYPE = re.compile(r"[\"“']([a-z]+(?:\([\w-]+\))?!?:)[\"”']")
 _UNQUOTED_TYPE = re.compile(r"(?<![\w`])([a-z]{2,10}:)(?=[, ]|$)")
 _MEANING = re.compile(r"(?<=`) for [\w /-]+(?=,|$)")  # "`fix:` for bug fixes"
+
+# --- Types that are not wanted
+
+_UNWANTED_TYPES = forms(
+    {
+        "Do not use prefixes such as `feat:` or `fix:`": (
+            rf"(?:{NEVER} (?:use|add|include|write) |no )(?:Conventional Commits? )?"
+            r"(?:(?:type )?prefix(?:es)?(?: like| such as)? )?"
+            r"(?:`\w+:`(?:,? (?:and|or) |, |/)?)+(?:,? etc\.?)?(?: prefix(?:es)?)?"
+        ),
+        "Never use Conventional Commits prefixes": (
+            rf"{NEVER} use (?:conventional|semantic) commits?(?: type)?"
+            r"(?: prefix(?:es)?| format)?"
+        ),
+    }
+)
 
 
 def conventional_commit_rule(clause: Clause) -> list[Draft]:
@@ -175,6 +179,13 @@ def commit_type_rule(clause: Clause) -> list[Draft]:
     if "etc" in text:
         all_types = (*all_types, *_USUAL_TYPES)
     return commit_rule(rf"\A{type_prefix(dict.fromkeys(all_types))}", "requirement")
+
+
+def unwanted_type_rule(clause: Clause) -> list[Draft]:
+    """Reads "do not use Conventional Commits prefixes such as `feat:` or `fix:`"."""
+    if clause.is_prohibited or whole_match(_UNWANTED_TYPES, clause.text) is None:
+        return []
+    return commit_rule(rf"\A(?!{type_prefix()})", "prohibition")
 
 
 def _types_in_backticks(text: str) -> str:

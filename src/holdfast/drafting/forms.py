@@ -80,31 +80,3 @@ def whole_match(ways: Iterable[Form], text: str) -> re.Match[str] | None:
 def first_match(ways: Iterable[Form], text: str) -> re.Match[str] | None:
     """The match of the first form that occurs in the text; None if no form does."""
     return next(filter(None, (way.pattern.search(text) for way in ways)), None)
-
-
-@dataclass(frozen=True)
-class ForbiddenAct:
-    """The two ways to forbid an act: "never push", and "push" below "Do not:"."""
-
-    behind_never: Forms
-    below: Forms
-
-    def match(self, clause: str, prohibits: bool) -> re.Match[str] | None:
-        """The match of a clause that forbids the act; None if it does not.
-
-        Args:
-            prohibits: whether the clause is below "Do not:".
-        """
-        return whole_match(self.behind_never + (self.below if prohibits else ()), clause)
-
-
-def forbid(
-    acts: Mapping[str, str], never: str = f"{any_words('always', 'please')}{NEVER} "
-) -> ForbiddenAct:
-    """The ways to forbid an act, from a pattern of the act for each example of it.
-
-    Args:
-        never: the pattern of what comes before the act: by default, "never" in many words.
-    """
-    behind = {f"never {example}": f"{never}{act}" for example, act in acts.items()}
-    return ForbiddenAct(forms(behind), forms(acts))

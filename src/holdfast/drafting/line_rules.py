@@ -12,25 +12,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from holdfast.drafting.asking_rules import ask_rule
-from holdfast.drafting.attribution_rules import attribution_rule, sign_off_rule, trailer_rule
 from holdfast.drafting.bot_rules import agent_reply_rule, bot_rules
 from holdfast.drafting.clauses import Clause, clauses_of
 from holdfast.drafting.code_layout_rules import (
-    first_line_rule,
     indentation_rule,
     line_length_rule,
     style_list_rule,
 )
 from holdfast.drafting.code_rules import code_rule
 from holdfast.drafting.command_rules import (
-    command_item_rule,
     forbidden_command_rule,
-    option_rule,
 )
-from holdfast.drafting.commit_form_rules import commit_form_rule
-from holdfast.drafting.commit_format_rules import commit_format_rule, commit_prefix_rule
+from holdfast.drafting.commit_form_rules import commit_form_rule, unwanted_prefix_rule
+from holdfast.drafting.commit_trailer_rules import co_author_rule, trailer_rule
 from holdfast.drafting.committed_file_rules import committed_file_rule
-from holdfast.drafting.conventional_commits import commit_type_rule, conventional_commit_rule
+from holdfast.drafting.conventional_commits import (
+    commit_type_rule,
+    conventional_commit_rule,
+    unwanted_type_rule,
+)
 from holdfast.drafting.drafts import (
     A_PREFERENCE,
     AN_EXCEPTION,
@@ -42,11 +42,14 @@ from holdfast.drafting.drafts import (
     Draft,
     Undrafted,
 )
-from holdfast.drafting.file_rules import file_item_rule, generated_file_rule, protected_file_rule
+from holdfast.drafting.file_rules import (
+    generated_file_rule,
+    labelled_file_rule,
+    protected_file_rule,
+)
 from holdfast.drafting.forms import one_of, word_pattern
 from holdfast.drafting.git_rules import branch_name_rule, branches_below, git_act_rule, push_rule
 from holdfast.drafting.import_rules import import_place_rule, import_rule
-from holdfast.drafting.joint_change_rules import joint_change_rule
 from holdfast.drafting.preferred_command_rules import (
     package_manager_rule,
     preference_rule,
@@ -60,10 +63,9 @@ from holdfast.drafting.prohibited_statements import (
     prohibits,
     with_prohibition,
 )
-from holdfast.drafting.pull_request_rules import pr_body_rule, pr_state_rule, pr_title_rule
+from holdfast.drafting.pull_request_rules import pr_base_rule, pr_body_rule, pr_title_rule
 from holdfast.drafting.rules_file import Part, Statement
 from holdfast.drafting.run_rules import block_below_heading, heads_commands, run_rule
-from holdfast.drafting.suppression_rules import suppression_rule
 from holdfast.drafting.wrapped_commands import permit_wrapped
 
 # reads the rules that a clause states; [] if it states none of the reader's kind
@@ -74,40 +76,34 @@ _READERS: tuple[Reader, ...] = (
     run_rule,
     replacement_rule,
     preference_rule,
-    sign_off_rule,
     forbidden_command_rule,
-    command_item_rule,
     push_rule,
     git_act_rule,
     branch_name_rule,
-    option_rule,
     protected_file_rule,
     generated_file_rule,
-    file_item_rule,
+    labelled_file_rule,
     pr_title_rule,
-    pr_state_rule,
+    pr_base_rule,
     pr_body_rule,
     conventional_commit_rule,
     commit_type_rule,
-    commit_format_rule,
-    attribution_rule,
+    co_author_rule,
     trailer_rule,
     commit_form_rule,
-    commit_prefix_rule,
+    unwanted_prefix_rule,
+    unwanted_type_rule,
     committed_file_rule,
     package_manager_rule,
     style_list_rule,
     code_rule,
     import_rule,
     import_place_rule,
-    suppression_rule,
     line_length_rule,
     indentation_rule,
-    first_line_rule,
-    joint_change_rule,
 )
 # these readers take a condition, or an exception, as a part of the rule
-_READ_CONDITIONS: tuple[Reader, ...] = (ask_rule, run_rule, joint_change_rule, pr_state_rule)
+_READ_CONDITIONS: tuple[Reader, ...] = (ask_rule, run_rule)
 
 # --- Words by which a statement is not a rule
 

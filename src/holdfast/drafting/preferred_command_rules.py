@@ -14,7 +14,6 @@ from holdfast.drafting.forms import (
     OBJECTS,
     TAIL,
     forms,
-    one_of,
     whole_match,
 )
 from holdfast.drafting.instruction_words import CHECK
@@ -30,7 +29,6 @@ _USES = ("use", "run", "call", "edit", "add", "update")
 _DONE_WITH = CHECK | {"install", "manage", "run", "do", "add", "commit"}
 _AGAINST = ("instead of", "in place of", "rather than", "not", "never")
 _PURPOSE_WORDS = ("for", "in", "with", "via")
-_PAIRS = re.compile(rf"{CODE} (?:instead of|rather than|over|not) ({CODE})")
 _WANTED_COMMAND = forms({"`rg` only": rf"(?:{CODE}|[\w.-]+)(?: \w+)?"})
 _BEFORE_COMMANDS = re.compile(r"^(?:(?:just|plain|raw|bare|the|use|using|running|run) )+")
 _UNWANTED_COMMANDS = forms(
@@ -58,56 +56,30 @@ _PREFERRED_OVER = re.compile(  # "bun (preferred over npm)"
 
 # --- The package manager
 
-_PACKAGES = r"(?:Python |Node |JavaScript |JS )?" + one_of(
-    r"(?:package|dependency)"
-    r"(?: and (?:package|dependency|environment|project|virtual environment))? manage(?:r|ment)",
-    *("package operations", "package installs?", "package installation", "dependencies"),
-    *("packages", "installing (?:packages|dependencies)", "managing dependencies"),
-    "dependency installs?",
-)
-_MANAGER = r"`?(?P<name>\w+)`?"
-_KNOWN_MANAGER = r"`?(?P<name>pnpm|npm|yarn|bun|uv|poetry)`?"
-_MANAGER_FOR_PACKAGES = forms(
-    {
-        "Use pnpm for all package management": (
-            rf"{ADVERBS}(?:use|(?:(?:this|the) (?:project|repo|repository|codebase) )?"
-            rf"uses(?= `?\w+`? (?:exclusively|only))) {_MANAGER}(?: (?:exclusively|only))?"
-            rf" (?:as|for) (?:the |your |our |its |all )*{_PACKAGES}{TAIL}"
-        )
-    }
-)
+_MANAGER = r"`?(?P<name>pnpm|npm|yarn|bun|uv|poetry)`?"
+_PACKAGES = r"(?:\w+ )?(?:package|dependency) (?:manager|management|installs?)"
 _ONLY_MANAGER = forms(
     {
-        "always use uv": rf"(?:always |only )use {_MANAGER}{TAIL}",
-        "use bun only": rf"(?:always )?use {_MANAGER} (?:only|exclusively)",
-        "package manager is pnpm only": (
-            rf"(?:package manager (?:is|must be) )?{_KNOWN_MANAGER} only"
+        "Always use pnpm for all package management": (
+            rf"{ADVERBS}use {_MANAGER}(?: (?:exclusively|only))?"
+            rf" (?:as|for) (?:the |your |our |its |all )*{_PACKAGES}{TAIL}"
         ),
-        "only yarn": rf"only {_KNOWN_MANAGER}",
-        "use pnpm": rf"use {_KNOWN_MANAGER}",
+        "Always use uv": rf"(?:always |only )?use {_MANAGER}(?: (?:only|exclusively))?{TAIL}",
+        "only yarn": rf"only {_MANAGER}",
     }
 )
-_MANAGER_LABEL = forms({"Package manager": r"package manager"})
-_LABELLED_MANAGER = forms({"use pnpm only": rf"(?:always )?(?:use )?{_MANAGER}(?: only)?"})
-_MUST = re.compile(r"\b(?:always|use|only|required|must|exclusively)\b", re.I)
-_MANAGER_HEADING = re.compile(r"\bpackage manager", re.I)
 # a heading about a part of the repository, which may have a package manager of its own
 _OF_A_PART = re.compile(
     r"\b(?:in|for|under|inside) `|^\W*`?[\w.-]+/|\b(?:docs|documentation|examples?|demos?)"
     r" ?(?:site|app|$)|\b(?:web)?site\b",
     re.I,
 )
-_MANAGER_BELOW = forms({"use pnpm": rf"(?:always |only )?use {_MANAGER}{TAIL}"})
 
 
 def replacement_rule(clause: Clause) -> list[Draft]:
     """Reads "use pnpm, not npm or yarn"."""
     if clause.is_prohibited:
         return []
-    pairs = _PAIRS.findall(clause.text)
-    if len(pairs) > 1:  # "`fd` instead of `find` and `rg` instead of `grep`"
-        commands = commands_in(", ".join(pairs))
-        return forbid_commands(commands) if commands else []
     if match := whole_match(_ANY_VERB_NOT, clause.text):  # "stage files by name, not `git add -A`"
         commands = commands_in(match["commands"])
         if commands and all(" " in command for command in commands):
@@ -189,15 +161,9 @@ def _prefer(use: Sequence[str], rather_than: Sequence[str]) -> list[Draft]:
 
 def package_manager_rule(clause: Clause) -> list[Draft]:
     """Reads "use pnpm as the package manager"."""
-    statement = clause.statement
-    if clause.is_prohibited or any(map(_OF_A_PART.search, statement.under)):
+    if clause.is_prohibited or any(map(_OF_A_PART.search, clause.statement.under)):
         return []
-    ways = _MANAGER_FOR_PACKAGES + _ONLY_MANAGER
-    if whole_match(_MANAGER_LABEL, statement.label) and _MUST.search(statement.text):
-        ways += _LABELLED_MANAGER
-    if statement.under and _MANAGER_HEADING.search(statement.under[-1]):
-        ways += _MANAGER_BELOW
-    match = whole_match(ways, clause.text)
+    match = whole_match(_ONLY_MANAGER, clause.text)
     installs = other_installs(match["name"].lower()) if match else None
     if installs is None:
         return []
