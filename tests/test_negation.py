@@ -11,8 +11,6 @@ from holdfast.drafting.line_rules import draft
 from holdfast.drafting.rules_file import read_statements
 
 REQUESTS = (
-    "write everything in capital letters",
-    "write in all caps",
     "reply in lowercase",
     "reply in French",
     "answer in JSON",

@@ -46,17 +46,6 @@ def said(text: str) -> AssistantTurn:
     return AssistantTurn(text)
 
 
-AS_NO_ASSERTION = """import * as React from 'react'
-import { a as b } from 'c'
-import {
-  Foo as Bar,
-  type D as E,
-} from 'f'
-export { a as G }
-// the same as Before
-const text = 'known as Foo'
-const more = <p>known as React developers</p>
-"""
 TYPE_CHECKING = """import a
 
 if TYPE_CHECKING:

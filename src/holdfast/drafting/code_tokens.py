@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from holdfast.drafting.commands import is_command
-from holdfast.drafting.emoji_patterns import EMOJI_SIGNS
+from holdfast.drafting.forms import EMOJI_SIGNS
 from holdfast.drafting.path_globs import path_glob
 
 

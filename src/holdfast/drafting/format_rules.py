@@ -1,11 +1,10 @@
-"""Rules about the layout of a reply: JSON, a list, a table, plain text."""
+"""Rules about the layout of a reply: JSON, a list, plain text."""
 
 import re
 
 from holdfast.drafting.bot_prompts import LEAD, QUOTES, REPLY, BotClause
 from holdfast.drafting.drafts import Draft, Spec
 from holdfast.drafting.forms import first_match, forms, one_of
-from holdfast.drafting.length_rules import NUMBER, number_value
 
 # "always reply only with", "the output must be", "Format:"
 _GIVE = one_of(
@@ -50,17 +49,11 @@ _LIST = forms(
     {
         "Always answer with a numbered list": (
             rf"{_GIVE} ?(?:(?:a|an|the form of|form of|short|simple|single|only) )*"
-            r"(?P<kind>numbered list|bullet(?:ed)? (?:points|list)|bullets|markdown table|table)\b"
+            r"(?P<kind>numbered list|bullet(?:ed)? (?:points|list)|bullets)\b"
             r"(?! (?:of|with) (?:up|links))"
         )
     }
 )
-# the measures of a reply with a list or a table
-_LISTS: dict[str, Spec] = {
-    "numbered": {"name": "numbered_list"},
-    "bullet": {"name": "bullet_list"},
-    "table": {"name": "regex", "regex": r"(?m)^\s*\|[^\n|]+\|"},
-}
 _MARKDOWN = r"\*\*|__|```|^\s*\||^\s*(?:[-*•]|#+|\d+[.)])\s"
 # elements of Markdown and other marks that may be forbidden, and the pattern of each
 _ELEMENTS = {
@@ -114,7 +107,7 @@ _PLAIN = forms(
 
 
 def format_rules(clause: BotClause) -> list[Draft]:
-    """Reads rules about JSON and its keys, lists, tables, and text without Markdown."""
+    """Reads rules about JSON and its keys, lists, and text without Markdown."""
     specs = [_json(clause), _list(clause)]
     drafts = [Draft("format", "requirement", spec) for spec in specs if spec is not None]
     return [*drafts, *_plain(clause)]
@@ -138,19 +131,15 @@ def _json(clause: BotClause) -> Spec | None:
 
 
 def _list(clause: BotClause) -> Spec | None:
-    """The measure of a reply with a list or a table; None if the clause asks for neither."""
+    """The measure of a numbered list or bullets; None if the clause asks for neither."""
     match = first_match(_LIST, clause.text)
     if match is None:
         return None
     after = clause.text[match.end() :]
-    kind = match["kind"].lower()
     if re.match(r" (?:or|and|for|where|of (?:the|key)|at|to|with)\b", after, re.I):
         return None
-    spec = next(spec for name, spec in _LISTS.items() if name in kind)
-    items = re.match(rf" of (?:exactly )?({NUMBER}) (?:items|points)", after, re.I)
-    if items is None or kind == "table":
-        return spec
-    return spec | {"count": number_value(items[1])}
+    is_numbered = match["kind"].lower().startswith("numbered")
+    return {"name": "numbered_list" if is_numbered else "bullet_list"}
 
 
 def _plain(clause: BotClause) -> list[Draft]:

@@ -48,6 +48,8 @@ REASON = "|".join(
 TAIL = rf"(?: (?:{REASON}))*"
 CODE = r"`[^`]+`"
 CODES = rf"{CODE}(?:(?:,? (?:then|and then|and|or|&&|&|\+|→|->)|,) ?{CODE})*"  # `a`, `b` and `c`
+# Every emoji has one of these signs. ©, ™ and arrows have them only where they are shown as emojis.
+EMOJI_SIGNS = r"\p{Emoji_Presentation}\uFE0F\u20E3"  # for the `regex` package
 OBJECT = rf"(?:{CODE}|[\w./@:+-]+)"
 OBJECTS = rf"{OBJECT}(?:(?:,? (?:or|and|nor)|,|/| /) ?{OBJECT})*"  # npm, `yarn` or pnpm
 

@@ -1,10 +1,9 @@
-"""Rules about the language of a reply, and its form of address: Sie, usted, vous."""
+"""Rules about the language of a reply."""
 
 import re
-from dataclasses import dataclass
 
-from holdfast.drafting.bot_prompts import QUOTE, REPLY, BotClause
-from holdfast.drafting.drafts import Draft, Spec
+from holdfast.drafting.bot_prompts import REPLY, BotClause
+from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import Form, forms, one_of, whole_match
 from holdfast.measures.language_names import ANY_NAME, CODES
 
@@ -133,85 +132,11 @@ _IN_OWN_LANGUAGE = tuple(
             r"(?: apenas)? em português(?: do brasil| brasileiro|-br| \(brasil\))?",
             "pt",
         ),
-        (
-            "Responde siempre en español",
-            r"(?:siempre )?(?:responde|responder|contesta|habla|comunícate)(?: siempre)?"
-            r"(?: al usuario)?(?: solo)? en (?:español|castellano)",
-            "es",
-        ),
-        (
-            "Réponds toujours en français",
-            r"(?:toujours )?(?:répond(?:s|re|ez)|parlez?|communiquez?)(?: toujours)? en français",
-            "fr",
-        ),
-        (
-            "Antworte immer auf Deutsch",
-            r"(?:antworte|schreib|sprich)e?n?(?: immer)? auf deutsch",
-            "de",
-        ),
-        (
-            "Rispondi sempre in italiano",
-            r"(?:rispondi|rispondere|scrivi|comunica)(?: sempre)? in italiano",
-            "it",
-        ),
     )
-)
-
-# --- The form of address
-
-
-@dataclass(frozen=True)
-class FormOfAddress:
-    """A polite form of address.
-
-    Args:
-        regex: the pattern of its words.
-        familiar: the words of the familiar form, which it excludes.
-    """
-
-    regex: str
-    familiar: list[str]
-
-
-_FORMS = {
-    "sie": FormOfAddress(
-        r"\b(?:Sie|Ihnen|Ihre?[mnrs]?)\b",
-        "du dich dir dein deine deinen deinem deiner euch euer eure".split(),
-    ),
-    "vous": FormOfAddress(r"(?i)\b(?:vous|votre|vos)\b", "tu te toi ton ta tes".split()),
-    "usted": FormOfAddress(
-        r"(?i)\b(?:ustedes|usted|su|sus|le|les|dígame|tenga|traiga|puede|tome|escriba)\b",
-        "tú tu tus te ti contigo puedes tienes quieres necesitas eres estás debes".split(),
-    ),
-}
-_FORM = r"(?P<form>Sie|vous|usted)"
-_ADDRESSES = one_of(
-    *("say", "use", "address", "tratas?", "trata", r"spr\w+", r"anrede\w*", r"siez\w*"),
-    *("answer", "speak", "you do so"),
-)
-_ASKED_FORMS = forms(
-    {
-        "address guests with the formal Sie": (
-            rf"\b{_ADDRESSES}\b[^:]{{0,60}}?"
-            rf"(?:\b(?:formal|the|a|as|with|de|mit|form) )?\b{_FORM}\b"
-        ),
-        "in the Sie-form": rf"\b{_FORM}-form\b",
-    }
-)
-_VOUVOYEZ = re.compile(r"\bvouvo(?:yez|ie)\b", re.I)  # "say vous"
-_ALWAYS = re.compile(
-    r"\b(?:every|each|at least once|in jeder|chaque|par réponse|au moins|cada|tratas?|a todo"
-    r"|always)\b",
-    re.I,
 )
 
 
 def language_rules(clause: BotClause) -> list[Draft]:
-    """Reads "always answer in German", and "address guests with Sie"."""
-    return [*_language(clause), *_form_of_address(clause)]
-
-
-def _language(clause: BotClause) -> list[Draft]:
     """Reads "always answer in German"."""
     if _OF_A_LANGUAGE.search(clause.text):
         return []
@@ -242,35 +167,3 @@ def _language_in(form: Form, text: str) -> str:
         if is_sole and not is_negated and not is_permitted:
             return match["name"]
     return ""
-
-
-def _form_of_address(clause: BotClause) -> list[Draft]:
-    """Reads "address guests with Sie", unless the form is a part of a longer quotation."""
-
-    def unmask_word(mark: re.Match[str]) -> str:
-        """The quotation behind a mark, if it is a single word; otherwise the mark."""
-        (quote,) = clause.quotations_in(mark[0])
-        return quote if " " not in quote else mark[0]
-
-    text = re.sub(QUOTE, unmask_word, clause.text)
-    if _VOUVOYEZ.search(text):
-        return [Draft("address", "requirement", _form_spec("vous", text))]
-    for form in _ASKED_FORMS:
-        match = form.pattern.search(text)
-        if match is None or re.search(r"\b(?:never|not|nicht|no|ne)\b[^,:]*$", match[0], re.I):
-            continue
-        if match["form"] != "sie":  # "she" or "they"
-            spec = _form_spec(match["form"].lower(), text)
-            return [Draft("address", "requirement", spec)]
-    return []
-
-
-def _form_spec(formal: str, text: str) -> Spec:
-    """The measure of replies that lack the familiar form, and have the polite one if every reply
-    has to.
-    """
-    form = _FORMS[formal]
-    never: Spec = {"name": "never_contains", "words": form.familiar}
-    if not _ALWAYS.search(text):
-        return never
-    return {"name": "every", "measures": [{"name": "regex", "regex": form.regex}, never]}

@@ -30,9 +30,7 @@ _UNITS = {
     "word": r"words?|Wörtern?|mots|palabras|parole",
     "sentence": r"sentences?|Sätzen?|phrases|frases|oraciones|frasi",
     "character": r"characters?|chars|Zeichen|caractères|caracteres",
-    "bullet": r"bullet points?|bullets",
     "line": r"lines?",
-    "paragraph": r"paragraphs?",
 }
 _ADJECTIVE = one_of(
     *"short very simple full complete concise brief plain total whole crisp fun friendly".split(),
@@ -76,8 +74,6 @@ _IS_UPPER_LIMIT = re.compile(
     + "$",
     re.I,
 )
-_IS_ABOVE_IN_GERMAN = re.compile(r"\bmehr als$", re.I)  # whose negation may come after
-_NEGATED_AFTER_IN_GERMAN = re.compile(r"\b(?:niemand|nicht|nie)\b", re.I)
 _IS_EXACT = re.compile(r"\b(?:exactly|precisely|genau)$", re.I)
 _IS_AFTER_BRIEF = re.compile(r"(?:brief|concise|short),$", re.I)
 _IN_ONE = re.compile(
@@ -151,7 +147,6 @@ _MAX_TITLE_WORDS = 4  # "Docstrings: at most ...": a longer text before a colon 
 _EXACT_MEASURES = {
     "sentence": "sentence_count",
     "word": "word_count",
-    "paragraph": "paragraph_count",
 }
 
 
@@ -206,7 +201,6 @@ def _measure_of(match: re.Match[str], before: str, after: str) -> Spec | None:
     is_range = match["least"] and number_value(match["least"]) < count
     is_limit = (
         _IS_UPPER_LIMIT.search(before)
-        or (_IS_ABOVE_IN_GERMAN.search(before) and _NEGATED_AFTER_IN_GERMAN.search(after))
         or _UPPER_LIMIT_AFTER.match(after)
         or (names_replies and (is_range or _IS_AFTER_BRIEF.search(before)))
         or (count == 1 and _IN_ONE.search(before))
@@ -240,11 +234,4 @@ def _at_most(unit: str, count: int) -> Spec | None:
         return {"name": f"at_most_{unit}s", "count": count}
     if unit == "character":
         return {"name": "regex", "regex": rf"(?s)\A.{{1,{count}}}\Z"}
-    if unit == "paragraph":
-        return {"name": "paragraph_count", "count": 1} if count == 1 else None
-    if unit == "bullet":  # each line is a bullet or none, so that the pattern is linear
-        bullet = r"^[ \t]*[-*•][ \t].*"
-        other = r"^(?![ \t]*[-*•][ \t]).*"
-        bullets = rf"(?:(?:{other}\n)*{bullet}(?:\n|\Z)){{0,{count}}}"
-        return {"name": "regex", "regex": rf"(?m)\A{bullets}(?:{other}(?:\n|\Z))*\Z"}
     return {"name": "regex", "regex": rf"\A\s*\S[^\n]*(?:\n\s*\S[^\n]*){{0,{count - 1}}}\s*\Z"}

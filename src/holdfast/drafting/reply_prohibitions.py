@@ -48,7 +48,7 @@ _CAN_NOT_SPEAK = re.compile(r"\b(?:cannot|ca n't|can't|(?:may|can) not)\b.* spea
 _END_OF_RULE = (
     r"(?= *(?:$|[,.:]| (?:and|or|but|nor|instead|ever|at all|to (?:the )?users?|again)\b))"
 )
-# the same, where no further thing follows that is not read: "in JSON or XML"
+# the same, where no further thing follows that is not read: "in JSON or Markdown"
 _END_OF_ALL = (
     r"(?! *,? ?(?:[\w-]+,? ){0,3}?(?:or|nor)\b)"
     r"(?= *(?:$|[,.:]| (?:but|instead|ever|at all|to (?:the )?users?|again)\b"
@@ -132,54 +132,9 @@ _NOT_OF_REPLIES = re.compile(
     re.I,
 )
 _PLACEHOLDER = re.compile(r"[\[{<]|\.\.\.\S|_{2,}|%s|\$|\bX\b")
-# further forms, and the measure of the replies that they forbid
-_FORBIDDEN_SPECS: tuple[tuple[Forms, RuleKind, Spec], ...] = (
-    (
-        forms(
-            {
-                "Never reply in all caps": (
-                    rf"{_NEVER} {_TALK} {_OBJECT}in (?:all[- ]caps|all capitals|capital letters"
-                    rf"|(?:all )?upper ?-?case){_END_OF_ALL}"
-                )
-            }
-        ),
-        "tone",
-        {"name": "upper_case"},
-    ),
-    (
-        forms(
-            {
-                "Never give one-word answers": (
-                    rf"{_NEVER} (?:giv(?:e|ing)|us(?:e|ing)|writ(?:e|ing)|send(?:ing)?)"
-                    rf" (?:one|single)[- ]word (?:answers|replies|responses|messages){_END_OF_ALL}"
-                ),
-                "Do not reply with one word": (
-                    rf"{_NEVER} {_TALK} (?:in|with) (?:just |only )?"
-                    rf"(?:one|a single) word{_END_OF_ALL}"
-                ),
-            }
-        ),
-        "length",
-        {"name": "word_count", "count": 1},
-    ),
-)
-
-_YAML_LINE = r"[a-z_][\w-]*:(?: [^\n]*)?"
-_FENCE = r"```(?:{})\b"
 # formats, and the measure of replies in each
 _FORMATS: dict[str, Spec] = {
     "json": {"name": "ifeval_detectable_format_json_format"},
-    "xml": {"name": "regex", "regex": rf"{_FENCE.format('xml')}|\A\s*<[A-Za-z?!](?s:.*)>\s*\Z"},
-    "html": {
-        "name": "regex",
-        "regex": rf"{_FENCE.format('html')}|</?(?:p|div|span|br|ul|ol|li|h[1-6]|table|tr|td|a|b|i"
-        r"|strong|em|body|html)\b[^<>\n]*>",
-    },
-    "yaml": {
-        "name": "regex",
-        "regex": rf"{_FENCE.format('ya?ml')}"
-        rf"|\A\s*+{_YAML_LINE}(?:\n\s*+(?:- [^\n]*|{_YAML_LINE}))+\s*\Z",
-    },
     "code": {"name": "regex", "regex": "```"},
     "markdown": {
         "name": "regex",
@@ -189,7 +144,7 @@ _FORMATS: dict[str, Spec] = {
 _FORMAT = rf"{one_of(*_FORMATS)}(?: (?:blocks?|snippets?))?"
 _NOT_AS = forms(
     {
-        "Never reply in JSON or XML": (
+        "Never reply in JSON or code": (
             rf"{_NEVER} {_TALK} {_OBJECT}(?:in|with|as|using) (?:raw |any )?"
             rf"(?P<formats>{_FORMAT}(?:(?:,? (?:or|nor|and)|,|/) ?(?:in |raw )?{_FORMAT})*)"
             rf"(?: format)?{_END_OF_ALL}"
@@ -200,11 +155,7 @@ _NOT_AS = forms(
 
 def reply_prohibitions(clause: BotClause) -> list[Draft]:
     """Reads 'never reply in French', 'never begin with "Sure"', 'never end with a question'."""
-    drafts = [*_languages(clause.text), *_edges(clause), *_formats(clause.text)]
-    for ways, kind, spec in _FORBIDDEN_SPECS:
-        if _match(ways, clause.text):
-            drafts.append(_forbid(kind, spec))
-    return drafts
+    return [*_languages(clause.text), *_edges(clause), *_formats(clause.text)]
 
 
 def _forbid(kind: RuleKind, spec: Spec) -> Draft:
@@ -233,7 +184,7 @@ def _languages(text: str) -> list[Draft]:
 
 
 def _formats(text: str) -> list[Draft]:
-    """Reads "never reply in JSON or XML"."""
+    """Reads "never reply in JSON or code"."""
     match = _match(_NOT_AS, text)
     names = re.findall(one_of(*_FORMATS), match["formats"], re.I) if match else []
     return [_forbid("format", _FORMATS[name]) for name in dict.fromkeys(map(str.lower, names))]

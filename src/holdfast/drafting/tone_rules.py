@@ -1,12 +1,10 @@
-"""Rules about the manner of writing: emojis, exclamation marks, questions, capitals."""
+"""Rules about the manner of writing: emojis, exclamation marks, lower case, questions."""
 
 from dataclasses import dataclass
 
 from holdfast.drafting.bot_prompts import LEAD, REPLY, BotClause
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.emoji_patterns import EMOJI, EMOJI_SIGNS, EMOJI_START
-from holdfast.drafting.forms import Forms, first_match, forms, one_of, word_pattern
-from holdfast.drafting.length_rules import NUMBER, number_value
+from holdfast.drafting.forms import EMOJI_SIGNS, Forms, first_match, forms, one_of
 from holdfast.measures.rule_kinds import Polarity
 
 _NO = (
@@ -97,16 +95,6 @@ _TONES = (
     _Tone(
         forms(
             {
-                "never use contractions": rf"{_NO} contractions\b",
-            }
-        ),
-        "prohibition",
-        r"(?si)\A(?!.*\b(?:\w+n['’]t|\w+['’](?:re|ve|ll|m|d)|(?:it|that|what|there|here|he|she|who"
-        r"|how|where|let)['’]s)\b).*\S",
-    ),
-    _Tone(
-        forms(
-            {
                 "always write everything in lower case": (
                     rf"{LEAD}(?:{_WRITING}|use{_ENTIRELY})(?: only)? lower ?-?case(?: letters)?"
                     r"(?= only|$|[,.:])"
@@ -124,18 +112,6 @@ _TONES = (
     _Tone(
         forms(
             {
-                "write everything in capital letters": (
-                    rf"{LEAD}{_WRITING} (?:upper ?-?case|capitals|caps|capital letters)"
-                    r"(?: letters)?(?= only|$|[,.:])"
-                )
-            }
-        ),
-        "requirement",
-        r"(?s)\A(?!.*\p{Ll}).*\p{Lu}",
-    ),
-    _Tone(
-        forms(
-            {
                 "never ask the user any questions": (
                     r"(?:\bnever|\bnot|n't) ask(?: the \w+)?(?: any)?(?: follow-up| further)?"
                     rf" questions?(?= *(?:$|[,:.]|in {REPLY}|back|ever))"
@@ -146,26 +122,6 @@ _TONES = (
         "prohibition",
         r"(?s)\A(?!.*[?？]).*\S",
     ),
-)
-# what a limit of emojis may be for, other than a reply
-_OF_A_PART = word_pattern(
-    *"sentences? paragraphs? lines? bullets? items? headings? titles? sections? steps?".split(),
-    *"conversations? chats? sessions? days? hours? types? kinds? words? topics? points?".split(),
-)
-_EMOJI_LIMIT = forms(
-    {
-        "use at most two emojis per message": (
-            rf"\b(?:at most|(?:no|never|not) (?:\w+ )?more than|max(?:imum)?(?: of)?|up to)"
-            rf" (?P<count>{NUMBER}) emojis?"
-            rf"(?= *(?:$|[,.:]| (?:per|in|in each of|for|to) (?:an? )?{REPLY}\b))"
-        ),
-        "1-2 emojis per message": (
-            rf"{NUMBER} ?(?:-|–|to|or) ?(?P<count>{NUMBER}) emojis?(?: max(?:imum)?)? per {REPLY}"
-        ),
-        "one emoji per message at most": (
-            rf"\b(?P<count>{NUMBER}) emojis? per {REPLY},? (?:at (?:the )?most|max(?:imum)?)"
-        ),
-    }
 )
 # the end of a question: "Really??" is one question, and "https://a.b/?q=1" is none
 _QUESTION_END = r"(?:？++|\?[\"'”’»)*_]*+(?=\s|\Z))"
@@ -209,18 +165,12 @@ _QUESTION_LAST = forms(
 
 
 def tone_rules(clause: BotClause) -> list[Draft]:
-    """Reads rules about emojis, exclamation marks, contractions, capitals and questions."""
+    """Reads rules about emojis, exclamation marks, lower case and questions."""
     drafts = []
     for tone in _TONES:
         if first_match(tone.ways, clause.text):
             spec = {"name": "regex", "regex": tone.regex}
             drafts.append(Draft("tone", tone.polarity, spec))
-    match = first_match(_EMOJI_LIMIT, clause.text)
-    if match and not _OF_A_PART.search(clause.text):
-        count = number_value(match["count"])
-        other = rf"(?:(?!{EMOJI_START}).)*+"
-        spec = {"name": "regex", "regex": rf"(?s)\A{other}(?:{EMOJI}{other}){{0,{count}}}\Z"}
-        drafts.append(Draft("tone", "requirement", spec))
     if first_match(_ONE_QUESTION, clause.text):
         spec = {"name": "regex", "regex": rf"(?s)\A(?!(?:.*?{_QUESTION_END}){{2}})"}
         drafts.append(Draft("length", "requirement", spec))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from holdfast.drafting.bot_prompts import QUOTE, QUOTES, REPLY, BotClause
 from holdfast.drafting.drafts import Draft, Spec
-from holdfast.drafting.forms import Forms, first_match, forms, one_of, word_pattern
+from holdfast.drafting.forms import Forms, first_match, forms, one_of
 
 # --- The opening and the closing of a reply
 
@@ -178,34 +178,6 @@ _NAME = re.compile(
     rf" (?:(?:the|a) )?(?:name |competitor |company |brand )*{_NAMED}(?=$|[,.]| or | in )"
 )
 
-# things that are never mentioned, each by its own word: "never mention fines or late fees"
-_THING = r"[a-z][a-z'-]+(?: [a-z][a-z'-]+)?"
-_NOT_MENTIONED = forms(
-    {
-        "never mention fines or late fees": (
-            rf"{_NEVER}(?: ever)? mention (?:any |our |the (?:words? |terms? )?)?"
-            rf"(?P<things>{_THING}(?:(?:,? (?:or|nor|and) |, )(?:any )?{_THING}){{0,4}})"
-            r"(?= *(?:$|[,.:]| (?:at all|ever|to (?:the )?(?:users?|customers?|guests?|anyone))\b))"
-        )
-    }
-)
-# things that may be spoken of in other words, or that may be spoken of after all
-_NO_WORD = word_pattern(
-    *"a ai all an any anyone anything as being brands? by clients? compan(?:y|ies)".split(),
-    *"competitors? confidential customers? data details? everything for from functions?".split(),
-    *"guidelines how if in information instructions? internal it its knowledge models?".split(),
-    *"more names? not nothing of on only others? our people personal polic(?:y|ies)".split(),
-    *"politics previous private products? prompts? religion rivals? rules? same services?".split(),
-    *"someone something sources? specific systems? than that the their them these they".split(),
-    *"things? this those to tools? training unless us users? we what when where whether".split(),
-    *"who why with you your yourself yourselves".split(),
-    # and adverbs, which say when or how: "never mention prices upfront"
-    *"again ahead aloud already always anymore away back before beforehand earlier early".split(),
-    *"ever first here instead last later now often once soon straight there today too".split(),
-    *(r"\w+ly", "twice", "unasked", "unprompted", "up", "upfront", "up-front", "yet"),
-)
-# things whose singular, with its article, means nothing else: "a fine" also begins "a fine view"
-_WITH_SINGULAR = word_pattern(*"coupons discounts fees penalties refunds surcharges".split())
 # behind a word: something else than the word is forbidden, as in "never say "no" to a customer"
 _OF_SOMETHING = re.compile(
     r" (?:to(?! (?:me|the user)\b)|about|for|at the|as your|more than)\b", re.I
@@ -326,7 +298,7 @@ def _contains(word: str) -> Spec:
 
 
 def _read_forbidden(clause: BotClause) -> list[Draft]:
-    """Reads "never say ⟪0⟫ or ⟪1⟫", "never mention Velox" and "never mention late fees"."""
+    """Reads "never say ⟪0⟫ or ⟪1⟫" and "never mention Velox"."""
     words = [word.strip().rstrip(".,!?;:…").rstrip() for word in _forbidden_words(clause)]
     if not words or any(_PLACEHOLDER.search(word) or not re.search(r"\w", word) for word in words):
         return []
@@ -342,27 +314,7 @@ def _forbidden_words(clause: BotClause) -> list[str]:
         return clause.quotations_in(match["quotes"])
     if match := _NAME.search(clause.text):
         return [match["name"]]
-    if match := first_match(_NOT_MENTIONED, clause.text):
-        return _things_in(match["things"])
     return []
-
-
-def _things_in(text: str) -> list[str]:
-    """The words of a list of things; [] if one of them may be spoken of in other words."""
-    things = re.split(r",? (?:or|nor|and) (?:any )?|, (?:any )?", text)
-    if _NO_WORD.search(text) or not text.islower():
-        return []
-    return [word for thing in things for word in (thing, *_one_of_many(thing))]
-
-
-def _one_of_many(plural: str) -> list[str]:
-    """The singular of a thing behind its article, "a late fee" of "late fees"; [] if the singular
-    may mean something else.
-    """
-    if not _WITH_SINGULAR.fullmatch(plural.split()[-1]):
-        return []
-    singular = re.sub(r"ie$", "y", plural[:-1])
-    return [f"{'an' if singular[0] in 'aeiou' else 'a'} {singular}"]
 
 
 def _read_included(clause: BotClause) -> list[Draft]:
