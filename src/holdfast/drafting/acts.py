@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from holdfast.drafting.forms import one_of
-from holdfast.drafting.instruction_words import GERUNDS, PARTICIPLES, VERBS
+from holdfast.drafting.instruction_words import GERUNDS, PARTICIPLES, VERBS, Relation
 from holdfast.drafting.instructions import Instruction, read_tokens
 
 _ENDS = r"(?!\S)"
@@ -179,7 +179,11 @@ _FILLERS = frozenset(
 _SUBJECTS = frozenset("you i we agents they having being are is to".split())
 _SINGULARS = {"branches": "branch", "dependencies": "dependency", "libraries": "library"}
 _OTHER_ACT = re.compile(r"[a-z][a-z `'-]*", re.I)
-_PLACES = ("to", "on", "into")
+_PLACES = (
+    Relation.TO,
+    Relation.ON,
+    Relation.IN,
+)
 _JOINT = re.compile(r",? or |,? and |, |/(?=\w)")
 
 
@@ -297,13 +301,13 @@ def acts_in(text: str, *, may_name_others: bool = False) -> list[Act] | None:
     return list(dict.fromkeys(acts)) or None
 
 
-def acts_of(instruction: Instruction, *further: str) -> list[Act] | None:
+def acts_of(instruction: Instruction, *further: Relation) -> list[Act] | None:
     """The acts that an instruction is about; None if one of them is not known, or limited.
 
     Args:
-        further: words of circumstances that do not belong to the act: "without".
+        further: relations of circumstances that do not belong to the act: "without".
     """
-    places = [f"{word} {text}" for word, text in instruction.circumstances if word in _PLACES]
+    places = [f"to {text}" for text in instruction.texts_of(*_PLACES)]
     if not instruction.has_only(*_PLACES, *further):
         return None
     verbs = " or ".join(instruction.verbs)

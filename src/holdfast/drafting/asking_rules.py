@@ -10,6 +10,7 @@ from holdfast.drafting.clauses import Clause
 from holdfast.drafting.commands import command_pattern, is_command, is_runnable
 from holdfast.drafting.drafts import Draft, Spec
 from holdfast.drafting.forms import forms, whole_match
+from holdfast.drafting.instruction_words import Relation
 from holdfast.drafting.instructions import (
     Circumstance,
     Instruction,
@@ -38,11 +39,34 @@ _AROUND_GRANTS = frozenset(
 _ASKS = frozenset("ask confirm check get obtain seek request wait".split())
 _NEEDS_OBJECT = frozenset("check get obtain seek request wait".split())  # "get *approval*"
 _PEOPLE = frozenset("user me human maintainer developer us owner".split())
-_CONDITIONS = ("without", "unless", "until")
-_ALLOWANCES = ("when", "if", "after", "with", "once", "at all")
-_WHAT_NEXT = ("then", ":", "cure", "not")
-# what stands between circumstances where their own word does not
-_BETWEEN = {"then": ",", "occasion": "", ":": "", "cure": "", "at all": "", "alone": ""}
+_CONDITIONS = (
+    Relation.WITHOUT,
+    Relation.UNLESS,
+    Relation.UNTIL,
+)
+_ALLOWANCES = (
+    Relation.WHEN,
+    Relation.IF,
+    Relation.AFTER,
+    Relation.WITH,
+    Relation.ONCE,
+    Relation.AT_ALL,
+)
+_WHAT_NEXT = (
+    Relation.THEN,
+    Relation.EXPLANATION,
+    Relation.ADVICE,
+    Relation.NOT,
+)
+# circumstances that are said without a word of their own, and the sign before them
+_SIGNS = {
+    Relation.THEN: ",",
+    Relation.SUBJECT: "",
+    Relation.EXPLANATION: "",
+    Relation.ADVICE: "",
+    Relation.AT_ALL: "",
+    Relation.ALONE: "",
+}
 _REPEATED_ACT = re.compile(r"\b(instructions?|requests?|permission|approval) to \w+$", re.I)
 _BY_YOURSELF = re.compile(r" (?:yourself|autonomously|automatically|proactively)$", re.I)
 
@@ -78,12 +102,12 @@ def _acts_that_need_approval(instruction: Instruction) -> str:
     return ""
 
 
-def _before_approval(instruction: Instruction, words: Sequence[str]) -> str:
+def _before_approval(instruction: Instruction, relations: Sequence[Relation]) -> str:
     """The act of "never push unless asked", up to the circumstance that asks for approval."""
     circumstances = instruction.circumstances
-    for number, (word, _) in enumerate(circumstances):
-        rest = _joined(circumstances[number:]).removeprefix(word).strip(" ,")
-        if word in words and _is_approval(rest, must_ask=word in _WHAT_NEXT):
+    for number, (relation, text) in enumerate(circumstances):
+        rest = f"{text} {_joined(circumstances[number + 1 :])}".strip(" ,")
+        if relation in relations and _is_approval(rest, must_ask=relation in _WHAT_NEXT):
             act = f"{' or '.join(instruction.verbs)} {instruction.object}"
             further = _joined(circumstances[:number])
             act += further if further.startswith(",") else f" {further}"
@@ -94,10 +118,10 @@ def _before_approval(instruction: Instruction, words: Sequence[str]) -> str:
 def _behind_asking(instruction: Instruction) -> str:
     """The act of "ask the user before pushing" and of "pushing requires approval"."""
     circumstances = instruction.circumstances
-    words = ("before", "occasion")
-    numbers = [n for n, each in enumerate(circumstances) if each.word in words]
+    relations = (Relation.BEFORE, Relation.SUBJECT)
+    numbers = [n for n, each in enumerate(circumstances) if each.relation in relations]
     if instruction.verbs == ("require",) and not numbers:  # "approval is required to push"
-        numbers = [n for n, each in enumerate(circumstances) if each.word == "to"]
+        numbers = [n for n, each in enumerate(circumstances) if each.relation is Relation.TO]
     if len(numbers) != 1:
         return ""
     number = numbers[0]
@@ -118,8 +142,8 @@ def _behind_asking(instruction: Instruction) -> str:
 def _joined(circumstances: Sequence[Circumstance]) -> str:
     """The text of circumstances, with the words that begin them."""
     text = ""
-    for word, words in circumstances:
-        text += f"{_BETWEEN.get(word, f' {word}')} {words}"
+    for relation, words in circumstances:
+        text += f"{_SIGNS.get(relation, f' {relation.value}')} {words}"
     return " ".join(text.split())
 
 

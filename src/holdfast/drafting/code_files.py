@@ -9,6 +9,7 @@ from holdfast.drafting.code_tokens import DOCUMENTS, TESTS, CodeToken, files_of_
 from holdfast.drafting.commands import any_of
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import any_words, forms, one_of, whole_match, word_pattern
+from holdfast.drafting.instruction_words import Relation
 from holdfast.drafting.instructions import Instruction
 from holdfast.drafting.path_globs import glob_argument, path_glob
 from holdfast.drafting.rules_file import Statement
@@ -58,19 +59,19 @@ def files_of_places(instruction: Instruction) -> list[str] | None:
     it names none, and None if a place is not a set of files.
     """
     globs: list[str] = []
-    for word, place in instruction.circumstances:
-        if word == "except":
+    for relation, place in instruction.circumstances:
+        if relation is Relation.EXCEPT:
             return None
-        if word in ("in", "inside"):
+        if relation is Relation.IN:
             place_globs = _files_in(place)
             if place_globs is None:
                 return None
             globs += place_globs
-        elif word == "outside" and whole_match(_IN_TESTS, place):
+        elif relation is Relation.OUTSIDE and whole_match(_IN_TESTS, place):
             globs += [f"!{glob}" for glob in TESTS]
-        elif word == "outside" and whole_match(_CONFIG, place):
+        elif relation is Relation.OUTSIDE and whole_match(_CONFIG, place):
             globs += ["!config/*", "!*config.*"]
-        elif word == "outside":
+        elif relation is Relation.OUTSIDE:
             paths = all_or_none([path_glob(name) for name in codes_in(place)])
             if paths is None:
                 return None

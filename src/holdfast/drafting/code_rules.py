@@ -15,7 +15,7 @@ from holdfast.drafting.code_tokens import (
 )
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import CODE, forms, one_of, whole_match
-from holdfast.drafting.instruction_words import WRITE
+from holdfast.drafting.instruction_words import WRITE, Relation
 from holdfast.drafting.instructions import (
     Instruction,
     Modality,
@@ -28,8 +28,15 @@ from holdfast.drafting.rules_file import Statement
 _NAMED_EXPORTS = forms(
     {"Use only named exports": r"(?:always )?(?:(?:use |only )*named exports(?: only)?)"}
 )
-_AGAINST = ("instead of", "in place of", "rather than", "not", "never", "over")
-_PLACES = ("in", "inside", "within", "outside", "outside of")
+_AGAINST = (
+    Relation.INSTEAD_OF,
+    Relation.NOT,
+    Relation.OVER,
+)
+_PLACES = (
+    Relation.IN,
+    Relation.OUTSIDE,
+)
 _PURPOSE = re.compile(r"\w+ing|images|performance|interactivity", re.I)
 _TO_SILENCE = re.compile(
     r"(?:silence|suppress|bypass|work around|get around|hide|satisfy) .*", re.I
@@ -126,12 +133,12 @@ def _forbidden_objects(instruction: Instruction, text: str) -> str | None:
 
 def _objects_of_prohibition(instruction: Instruction) -> str | None:
     """The object of "never use `any` in tests"; None if the prohibition is limited."""
-    harmless = [*_PLACES, "except"]
-    if _TO_SILENCE.fullmatch(instruction.behind("to") or ""):
-        harmless.append("to")
+    harmless = [*_PLACES, Relation.EXCEPT]
+    if _TO_SILENCE.fullmatch(instruction.text_of(Relation.TO) or ""):
+        harmless.append(Relation.TO)
     if not instruction.has_only(*harmless) or instruction.rejected_object:
         return None
-    return instruction.object or instruction.behind("to") or ""
+    return instruction.object or instruction.text_of(Relation.TO) or ""
 
 
 def _objects_of_comparison(instruction: Instruction, text: str) -> str | None:
@@ -141,14 +148,13 @@ def _objects_of_comparison(instruction: Instruction, text: str) -> str | None:
     rejected = instruction.rejected_object
     if not rejected or rejected.startswith("`."):
         return None
-    words = [word for word, _ in instruction.circumstances]
-    comparisons = sum(word in _AGAINST for word in words)
-    purpose = instruction.behind("for")
+    comparisons = len(instruction.texts_of(*_AGAINST))
+    purpose = instruction.text_of(Relation.FOR)
     if (
         not instruction.does(("use", "call", "import", "write", "declare", "define"))
-        or not instruction.has_only(*_PLACES, *_AGAINST, "from", "for")
+        or not instruction.has_only(*_PLACES, *_AGAINST, Relation.FROM, Relation.FOR)
         or (purpose and not _PURPOSE.fullmatch(purpose))
-        or "to" in words
+        or instruction.texts_of(Relation.TO)
         or comparisons > max(1, text.count("`") // 4)  # one for two pieces of code
     ):
         return None

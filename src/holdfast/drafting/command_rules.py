@@ -20,7 +20,7 @@ from holdfast.drafting.forms import (
     forms,
     whole_match,
 )
-from holdfast.drafting.instruction_words import RUN
+from holdfast.drafting.instruction_words import RUN, Relation
 from holdfast.drafting.instructions import Instruction, Modality, instruction_of
 
 # --- Commands that are never run
@@ -60,15 +60,17 @@ def forbidden_command_rule(clause: Clause) -> list[Draft]:
         instruction is None
         or instruction.modality is not Modality.NEVER
         or not instruction.does(_RUNS)
-        or not instruction.has_only("for", "to", "with")
+        or not instruction.has_only(Relation.FOR, Relation.TO, Relation.WITH)
     ):
         return []
     if managers := _forbid_installs(instruction):
         return managers
-    purpose = instruction.behind("for") or "this project"
-    if not instruction.has_only("for", "with") or not _IN_THIS_PROJECT.fullmatch(purpose):
+    purpose = instruction.text_of(Relation.FOR) or "this project"
+    if not instruction.has_only(Relation.FOR, Relation.WITH) or not _IN_THIS_PROJECT.fullmatch(
+        purpose
+    ):
         return []
-    if tool := instruction.behind("with"):  # "do not run the tests with `cargo test`"
+    if tool := instruction.text_of(Relation.WITH):  # "do not run the tests with `cargo test`"
         is_tests = _TESTS.fullmatch(instruction.object) is not None
         commands = commands_in(tool) if is_tests and re.fullmatch(CODES, tool) else None
         return forbid_commands(commands) if commands else []
@@ -88,9 +90,9 @@ def _forbid_object(instruction: Instruction) -> list[Draft]:
 
 def _forbid_installs(instruction: Instruction) -> list[Draft]:
     """Reads "never use npm or yarn to install packages"; whatever else they do is allowed."""
-    if not (instruction.has_only("for") or instruction.has_only("to")):
+    if not (instruction.has_only(Relation.FOR) or instruction.has_only(Relation.TO)):
         return []
-    purpose = instruction.behind("for") or instruction.behind("to") or ""
+    purpose = instruction.text_of(Relation.FOR) or instruction.text_of(Relation.TO) or ""
     match = whole_match(_COMMANDS, instruction.object)
     if match is None or not _OF_INSTALLS.fullmatch(purpose):
         return []

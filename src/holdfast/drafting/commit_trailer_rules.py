@@ -8,6 +8,7 @@ from holdfast.drafting.clauses import Clause
 from holdfast.drafting.commit_statements import commit_rule
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import NEVER, TAIL, forms, one_of, whole_match
+from holdfast.drafting.instruction_words import Relation
 from holdfast.drafting.instructions import Modality, instruction_of
 
 _LINE = r"(?: (?:lines?|trailers?|footers?|tags?))*"
@@ -49,8 +50,10 @@ def trailer_rule(clause: Clause) -> list[Draft]:
     if instruction is None or instruction.modality is not Modality.MUST:
         return []
     trailer = _TRAILER.fullmatch(instruction.object)
-    place = instruction.behind("to", "in", "on") or ""
-    is_added = re.fullmatch(_ADD, instruction.verbs[0]) and instruction.has_only("to", "in", "on")
+    place = instruction.text_of(Relation.TO, Relation.IN, Relation.ON) or ""
+    is_added = re.fullmatch(_ADD, instruction.verbs[0]) and instruction.has_only(
+        Relation.TO, Relation.IN, Relation.ON
+    )
     if trailer is None or not is_added or not _COMMITS.fullmatch(place):
         return []
     spec = {"name": "commit_includes", "trailer": f"(?i)^{trailer['name']}:"}

@@ -5,6 +5,7 @@ import re
 from holdfast.drafting.clauses import Clause, all_or_none, names_in
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import CODES, forms, one_of, whole_match
+from holdfast.drafting.instruction_words import Relation
 from holdfast.drafting.instructions import Instruction, Modality, instruction_of
 from holdfast.drafting.path_globs import glob_argument, path_glob
 
@@ -59,7 +60,7 @@ def _match_in(clause: Clause) -> re.Match[str] | None:
     for instruction in filter(None, instructions):
         if not _forbids_committing(instruction):
             continue
-        place = instruction.behind("in")
+        place = instruction.text_of(Relation.IN)
         files = f"{instruction.object} in {place}" if place else instruction.object
         if match := whole_match(_COMMITTED_FILES, files):
             return match
@@ -70,10 +71,10 @@ def _match_in(clause: Clause) -> re.Match[str] | None:
 
 def _forbids_committing(instruction: Instruction) -> bool:
     """Whether an instruction forbids to commit something, always."""
-    place = instruction.behind("to") or "git"
+    place = instruction.text_of(Relation.TO) or "git"
     return (
         instruction.modality is Modality.NEVER
         and instruction.does(("commit", "stage"))
-        and instruction.has_only("to", "in")
+        and instruction.has_only(Relation.TO, Relation.IN)
         and _REPOSITORY.fullmatch(place) is not None
     )

@@ -16,7 +16,7 @@ from holdfast.drafting.forms import (
     one_of,
     whole_match,
 )
-from holdfast.drafting.instruction_words import EDIT, MAKE_FILES, REMOVE_FILES, VERBS
+from holdfast.drafting.instruction_words import EDIT, MAKE_FILES, REMOVE_FILES, VERBS, Relation
 from holdfast.drafting.instructions import Instruction, Modality, instruction_of
 from holdfast.drafting.path_globs import path_glob
 
@@ -44,7 +44,10 @@ _NAMED_FILES = forms(
     }
 )
 _ANY_FILES = re.compile(rf"(?:(?:{_FILE_WORDS})(?: |$))*", re.I)
-_PLACES = ("in", "inside", "to")
+_PLACES = (
+    Relation.IN,
+    Relation.TO,
+)
 _CHANGING = re.compile("updating|editing|changing|modifying", re.I)
 # the ending of files of a kind, where it is not the name of the kind
 _ENDINGS = {"yaml": "{yml,yaml}", "markdown": "{md,mdx}"}
@@ -117,15 +120,15 @@ def _files_left_alone(instruction: Instruction) -> str:
     something else, or only at times.
     """
     verbs = set(instruction.verbs)
-    places = [text for word, text in instruction.circumstances if word in _PLACES]
-    whens = [text for word, text in instruction.circumstances if word == "when"]
+    places = instruction.texts_of(*_PLACES)
+    whens = instruction.texts_of(Relation.WHEN)
     is_edit = bool(verbs & EDIT) and verbs <= EDIT | MAKE_FILES | REMOVE_FILES | {"write"}
     is_write = verbs <= {"write", "make"} and len(places) == 1
     # "create new `.html` files" leaves the old ones to be edited
     is_making = verbs <= MAKE_FILES and not places and "new" not in instruction.object.split()
     if (
         instruction.modality is not Modality.NEVER
-        or not instruction.has_only(*_PLACES, "when")
+        or not instruction.has_only(*_PLACES, Relation.WHEN)
         or not all(map(_CHANGING.fullmatch, whens))
         or not (is_edit or is_write or is_making)
         or len(places) > 1

@@ -14,7 +14,7 @@ from holdfast.drafting.forms import (
     forms,
     whole_match,
 )
-from holdfast.drafting.instruction_words import COMPARISONS
+from holdfast.drafting.instruction_words import COMPARISONS, Relation
 from holdfast.drafting.instructions import Instruction, Modality, instruction_of
 from holdfast.drafting.rules_file import Statement
 
@@ -26,7 +26,11 @@ _BRANCHES = re.compile(
 )
 _USUAL_BRANCHES = ("main", "master", "develop", "dev", "trunk", "production", "staging")
 _COMMITS = ("", "commits", "changes", "code", "anything", "directly", "new commits")
-_PLACES = ("to", "on", "into")
+_PLACES = (
+    Relation.TO,
+    Relation.ON,
+    Relation.IN,
+)
 _FORCED = ("git push --force", "git push --force-with-lease")
 _UNVERIFIED = ("git commit --no-verify", "git push --no-verify")
 _HOOKS = re.compile(
@@ -100,14 +104,14 @@ def _forbids_pushing(instruction: Instruction) -> bool:
         is_push = "push" in instruction.verbs and instruction.does(["push", "commit"])
         return is_push and instruction.object.lower() in _COMMITS and instruction.has_only(*_PLACES)
     rejected = instruction.rejected_object or ""
-    others = (*COMPARISONS, *_PLACES, "then")
+    others = (*COMPARISONS, *_PLACES, Relation.THEN)
     is_order = instruction.modality is Modality.MUST and instruction.has_only(*others)
     return is_order and re.fullmatch("(?:directly )?pushing", rejected, re.I) is not None
 
 
 def _branch_list(instruction: Instruction) -> list[str]:
     """The branches behind "to" in an instruction about pushing."""
-    places = [text for word, text in instruction.circumstances if word in _PLACES]
+    places = instruction.texts_of(*_PLACES)
     match = _BRANCHES.fullmatch(places[0]) if len(places) == 1 else None
     if match is None:
         return []
@@ -161,7 +165,7 @@ def git_act_rule(clause: Clause) -> list[Draft]:
     instruction = instruction_of(clause.text, clause.is_prohibited)
     if instruction is None or instruction.modality is not Modality.NEVER:
         return []
-    whens = [text for word, text in instruction.circumstances if word == "when"]
+    whens = instruction.texts_of(Relation.WHEN)
     if not all(map(_PUSHED.fullmatch, whens)):
         return []
     # a line that names --force-with-lease recommends it instead of --force
@@ -171,7 +175,9 @@ def git_act_rule(clause: Clause) -> list[Draft]:
         return _forbid_forced_pushes(instruction, forced)
     if _is_about_hooks(instruction):
         return forbid_commands(_UNVERIFIED)
-    if instruction.does(["commit"]) and _PRE_COMMIT.fullmatch(instruction.behind("without") or ""):
+    if instruction.does(["commit"]) and _PRE_COMMIT.fullmatch(
+        instruction.text_of(Relation.WITHOUT) or ""
+    ):
         return forbid_commands(_UNVERIFIED[:1])
     if instruction.does(["amend"]) and _ANY_OBJECT.fullmatch(instruction.object):
         return forbid_commands(["git commit --amend"]) if instruction.has_only() else []
@@ -181,17 +187,17 @@ def git_act_rule(clause: Clause) -> list[Draft]:
         return []
     if "push" in instruction.verbs and re.search(r"\bdirectly\b", clause.text):
         return []  # about a branch that another sentence names
-    if not _ANYWHERE.fullmatch(instruction.behind(*_PLACES) or ""):
+    if not _ANYWHERE.fullmatch(instruction.text_of(*_PLACES) or ""):
         return []  # "never commit to `main`" allows other commits
-    acts = acts_of(instruction, "when") or []
+    acts = acts_of(instruction, Relation.WHEN) or []
     return forbid_matches(any_of(act.gate for act in acts)) if acts else []
 
 
 def _forbid_forced_pushes(instruction: Instruction, forced: Sequence[str]) -> list[Draft]:
     """Reads "never force-push to `main`"; a place such as "shared branches" limits nothing."""
-    place = instruction.behind(*_PLACES) or ""
+    place = instruction.text_of(*_PLACES) or ""
     pattern = any_of(map(command_pattern, forced))
-    if not instruction.has_only(*_PLACES, "when"):
+    if not instruction.has_only(*_PLACES, Relation.WHEN):
         return []
     if branch := re.fullmatch(r"(?:the )?`?(main|master)`?(?: branch)?", place, re.I):
         return forbid_matches(pattern + _pushed_to(branch[1]))
@@ -201,10 +207,14 @@ def _forbid_forced_pushes(instruction: Instruction, forced: Sequence[str]) -> li
 def _is_about_hooks(instruction: Instruction) -> bool:
     """Whether an instruction forbids to skip hooks, by any of their names."""
     if instruction.does(["skip", "bypass", "disable"]):
-        option = instruction.behind("with") or ""
+        option = instruction.text_of(Relation.WITH) or ""
         names_hooks = "--no-verify" in option or "hook" in instruction.object
         is_about = names_hooks and _HOOKS.fullmatch(instruction.object) is not None
-        return is_about and instruction.has_only("with", "when")
+        return is_about and instruction.has_only(Relation.WITH, Relation.WHEN)
     is_option = re.fullmatch("`?--no-verify`?", instruction.object) is not None
     uses_it = instruction.does(["use", "pass", "add", "run"])
-    return is_option and uses_it and instruction.has_only("when", "with", "to", "on")
+    return (
+        is_option
+        and uses_it
+        and instruction.has_only(Relation.WHEN, Relation.WITH, Relation.TO, Relation.ON)
+    )

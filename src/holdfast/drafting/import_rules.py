@@ -7,6 +7,7 @@ from holdfast.drafting.code_files import files_of_places, forbid_code
 from holdfast.drafting.code_tokens import INLINE_IMPORT, SCRIPT, CodeToken
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import CODES, forms, one_of, whole_match
+from holdfast.drafting.instruction_words import Relation
 from holdfast.drafting.instructions import Instruction, Modality, instruction_of
 
 # --- Libraries and modules
@@ -80,8 +81,17 @@ _MODULES = forms(
     {"`lodash` and `'moment'`": rf"(?:the )?(?P<codes>{CODES})(?: (?:packages?|modules?))?"}
 )
 _VERBS = ("use", "import", "add", "introduce", "install", "include")
-_PLACES = ("in", "inside", "within", "outside", "outside of")
-_AGAINST = ("instead of", "in place of", "rather than", "not", "never", "over", "from", "for")
+_PLACES = (
+    Relation.IN,
+    Relation.OUTSIDE,
+)
+_AGAINST = (
+    Relation.INSTEAD_OF,
+    Relation.NOT,
+    Relation.OVER,
+    Relation.FROM,
+    Relation.FOR,
+)
 
 # --- The place of imports
 
@@ -121,17 +131,19 @@ def _is_about_imports(instruction: Instruction) -> bool:
 def _forbidden_modules(instruction: Instruction) -> str | None:
     """The words for what must not be imported; None if nothing is forbidden, or only at times."""
     rejected = instruction.rejected_object
-    source = instruction.behind("from")
+    source = instruction.text_of(Relation.FROM)
     if instruction.modality is Modality.NEVER:
-        if rejected or not instruction.has_only(*_PLACES, "from"):
+        if rejected or not instruction.has_only(*_PLACES, Relation.FROM):
             return None
         if source is None:
             return instruction.object
         return None if instruction.object else source  # "never import `a` from `b`" is about `a`
-    words = [word for word, _ in instruction.circumstances]
     if instruction.modality is not Modality.MUST or not rejected:
         return None
-    if not instruction.has_only(*_PLACES, *_AGAINST) or words[-1] == "from":
+    if (
+        not instruction.has_only(*_PLACES, *_AGAINST)
+        or instruction.circumstances[-1].relation is Relation.FROM
+    ):
         return None
     return re.sub(r"^(?:the|from) ", "", rejected)
 

@@ -5,6 +5,7 @@ The grammar that reads them is in `instructions.py`. A new synonym is a word in 
 """
 
 from collections.abc import Iterable, Sequence
+from enum import Enum
 
 
 def _phrases(text: str) -> tuple[str, ...]:
@@ -205,62 +206,105 @@ FAILS = frozenset(_phrases("fails|fail|does not pass|do not pass|doesn't pass|do
 
 # --- Circumstances
 
-# what begins a circumstance, beside the word by which it is known
-_SYNONYMS = {
-    "before": "before|prior to|ahead of|right before|immediately before",
-    "after": "after|immediately after|right after|upon|following|at the end of",
-    "once": "once|as soon as",
-    "when": "when|whenever|every time|each time|any time|anytime",
-    "if": "if|in case",
-    "while": "while|during",
-    "unless": "unless|except if|except when|if not",
-    "until": "until|till",
-    "without": "without|without first|without having",
-    "except": "except|except for|other than|apart from|aside from",
-    "instead of": "instead of|in place of|in lieu of",
-    "rather than": "rather than|as opposed to",
-    "over": "over",
-    "not": "not|and not|but not|and never|but never",
-    "never": "never",
-    "in favor of": "in favor of|in favour of",
-    "because": "because|so that|since|due to",
-    "so": "so",
-    "as": "as",
-    "for": "for",
-    "inside": "inside|within|inside of",
-    "in": "in|under|across|throughout|into",
-    "outside": "outside|outside of",
-    "with": "with|using|via|through|by running|by using|by calling|by executing",
-    "by": "by",
-    "on": "on|onto",
-    "from": "from",
-    "at": "at",
-    "to": "to|in order to",
-    "at all": "at all|by hand|for any reason|under any circumstances|in any way|directly|manually"
-    "|locally|yourself|ever|unnecessarily|anywhere|everywhere|even",
-    "alone": "on your own|on your own initiative|by yourself|autonomously|proactively"
+
+class Relation(Enum):
+    """How a circumstance is related to its clause. The value is a word for it."""
+
+    BEFORE = "before"
+    AFTER = "after"
+    ONCE = "once"
+    WHEN = "when"
+    IF = "if"
+    UNLESS = "unless"
+    UNTIL = "until"
+    WITHOUT = "without"
+    EXCEPT = "except"
+    INSTEAD_OF = "instead of"
+    OVER = "over"
+    NOT = "not"
+    IN_FAVOR_OF = "in favor of"
+    BECAUSE = "because"
+    SO = "so"
+    AS = "as"
+    FOR = "for"
+    IN = "in"
+    OUTSIDE = "outside"
+    WITH = "with"
+    BY = "by"
+    ON = "on"
+    FROM = "from"
+    AT = "at"
+    TO = "to"
+    AT_ALL = "at all"  # leaves nothing out
+    ALONE = "on your own"
+    THEN = "then"  # what is done next
+    SUBJECT = "subject"  # what requires something: "*committing* requires `make test`"
+    EXPLANATION = "explanation"  # behind a colon or a dash
+    ADVICE = "advice"  # behind a comma, why, or what to do instead: "never `a`, *use `b`*"
+
+
+# the phrases that begin a circumstance
+_PHRASES = {
+    Relation.BEFORE: "before|prior to|ahead of|right before|immediately before",
+    Relation.AFTER: "after|immediately after|right after|upon|following|at the end of",
+    Relation.ONCE: "once|as soon as",
+    Relation.WHEN: "when|whenever|every time|each time|any time|anytime|while|during",
+    Relation.IF: "if|in case",
+    Relation.UNLESS: "unless|except if|except when|if not",
+    Relation.UNTIL: "until|till",
+    Relation.WITHOUT: "without|without first|without having",
+    Relation.EXCEPT: "except|except for|other than|apart from|aside from",
+    Relation.INSTEAD_OF: "instead of|in place of|in lieu of|rather than|as opposed to",
+    Relation.OVER: "over",
+    Relation.NOT: "not|and not|but not|and never|but never|never",
+    Relation.IN_FAVOR_OF: "in favor of|in favour of",
+    Relation.BECAUSE: "because|so that|since|due to",
+    Relation.SO: "so",
+    Relation.AS: "as",
+    Relation.FOR: "for",
+    Relation.IN: "in|under|across|throughout|into|inside|within|inside of",
+    Relation.OUTSIDE: "outside|outside of",
+    Relation.WITH: "with|using|via|through|by running|by using|by calling|by executing",
+    Relation.BY: "by",
+    Relation.ON: "on|onto",
+    Relation.FROM: "from",
+    Relation.AT: "at",
+    Relation.TO: "to|in order to",
+    Relation.AT_ALL: "at all|by hand|for any reason|under any circumstances|in any way|directly"
+    "|manually|locally|yourself|ever|unnecessarily|anywhere|everywhere|even",
+    Relation.ALONE: "on your own|on your own initiative|by yourself|autonomously|proactively"
     "|automatically",
 }
-CIRCUMSTANCES = {
-    phrase: word for word, phrases in _SYNONYMS.items() for phrase in phrases.split("|")
+RELATIONS = {
+    phrase: relation for relation, phrases in _PHRASES.items() for phrase in phrases.split("|")
 }
 # circumstances before the main clause: "*in tests*, never use `sleep`"
 IN_FRONT = frozenset(
-    _phrases(
-        "before|after|once|when|if|while|unless|without|instead of|rather than|for|inside|in"
-        "|outside|on|to|from|with"
-    )
+    {
+        *(Relation.BEFORE, Relation.AFTER, Relation.ONCE, Relation.WHEN, Relation.IF),
+        *(Relation.UNLESS, Relation.WITHOUT, Relation.INSTEAD_OF, Relation.FOR, Relation.IN),
+        *(Relation.OUTSIDE, Relation.ON, Relation.TO, Relation.FROM, Relation.WITH),
+    }
+)
+COMPARISONS = (Relation.INSTEAD_OF, Relation.OVER, Relation.NOT, Relation.IN_FAVOR_OF)
+# circumstances that leave nothing out
+HARMLESS = frozenset(
+    {
+        Relation.BECAUSE,
+        Relation.SO,
+        Relation.TO,
+        Relation.AT_ALL,
+        Relation.IN_FAVOR_OF,
+        Relation.ADVICE,
+    }
 )
 # nouns of what a rule is good for, so that it holds always: "for better readability"
 BENEFITS = frozenset(
     """clarity compatibility consistency flexibility maintainability performance readability
     reliability reproducibility safety security simplicity speed""".split()
 )
-COMPARISONS = ("instead of", "rather than", "over", "not", "never", "in favor of")
-# circumstances that leave nothing out: reasons, and "directly"
-HARMLESS = frozenset({"because", "so", "to", "at all", "in favor of", "cure"})
 # behind a comma, the words from which on a sentence says why, or what to do instead
-CURES = frozenset(
+ADVICE_WORDS = frozenset(
     "use prefer instead run always put import they it this that which these just simply".split()
 )
 # between a comparison and what is rejected: "instead of *using*"

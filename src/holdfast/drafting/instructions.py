@@ -27,14 +27,13 @@ from typing import NamedTuple
 from holdfast.drafting.instruction_words import (
     ACT_NOUNS,
     ADVERBS,
+    ADVICE_WORDS,
     BE,
     BE_NOT,
     BEHIND_ACT_NOUNS,
     BENEFITS,
-    CIRCUMSTANCES,
     COMPARED,
     COMPARISONS,
-    CURES,
     FAILS,
     FORBIDDEN,
     GERUNDS,
@@ -53,8 +52,10 @@ from holdfast.drafting.instruction_words import (
     PARTICIPLES,
     PASSES,
     PREFERENCES,
+    RELATIONS,
     REQUIRED,
     VERBS,
+    Relation,
     longest_phrase,
     phrase_table,
 )
@@ -73,13 +74,10 @@ class Circumstance(NamedTuple):
     """A circumstance of an instruction, such as "in tests".
 
     Args:
-        word: the word by which the circumstance is known, for all its synonyms: "in". Further
-            ones are "then" for what is done next, "with" for a command behind a colon, and
-            "occasion" for the subject of "... requires".
         text: the rest of it: "tests".
     """
 
-    word: str
+    relation: Relation
     text: str
 
 
@@ -97,32 +95,35 @@ class Instruction:
     object: str
     circumstances: tuple[Circumstance, ...]
 
-    def behind(self, *words: str) -> str | None:
-        """The text of the first circumstance that begins with one of these words; None if there is
-        no such circumstance.
-        """
-        return next((text for word, text in self.circumstances if word in words), None)
+    def text_of(self, *relations: Relation) -> str | None:
+        """The text of the first circumstance with one of these relations; None if there is none."""
+        return next(iter(self.texts_of(*relations)), None)
+
+    def texts_of(self, *relations: Relation) -> list[str]:
+        """The texts of all circumstances with one of these relations."""
+        return [text for relation, text in self.circumstances if relation in relations]
 
     @property
     def rejected_object(self) -> str | None:
         """`B` in "use `A` instead of `B`"; None if the instruction compares nothing."""
-        return self.behind(*COMPARISONS)
+        return self.text_of(*COMPARISONS)
 
     @property
     def binds(self) -> bool:
         """Whether something must be done, perhaps only in this way."""
         return self.modality in (Modality.MUST, Modality.ONLY)
 
-    def has_only(self, *words: str) -> bool:
-        """Whether every circumstance begins with one of these words, or gives a reason or an
+    def has_only(self, *relations: Relation) -> bool:
+        """Whether every circumstance has one of these relations, or gives a reason or an
         alternative, which limits nothing.
 
         A purpose does limit a prohibition: "never use `sed` to edit files".
         """
         harmless = HARMLESS
         if self.modality is Modality.NEVER:
-            harmless = HARMLESS - {"to"}
-        return all(word in words or word in harmless for word, _ in self.circumstances)
+            harmless = HARMLESS - {Relation.TO}
+        allowed = harmless | {*relations}
+        return all(circumstance.relation in allowed for circumstance in self.circumstances)
 
     def does(self, verbs: Iterable[str]) -> bool:
         """Whether each verb of the instruction is one of these."""
@@ -202,7 +203,7 @@ _FORCE_PUSH = re.compile(r"\bforce (?=push)", re.I)
 _LEADS = phrase_table(LEADS)
 _NEGATIONS = phrase_table(NEGATIONS)
 _PREFERENCES = phrase_table(PREFERENCES)
-_CIRCUMSTANCES = phrase_table(CIRCUMSTANCES)
+_RELATIONS = phrase_table(RELATIONS)
 _STATES = FORBIDDEN | REQUIRED | NEEDS | NOT_DONE | ONLY_DONE | ONLY_ALLOWED
 _PREDICATES = phrase_table(_STATES | BE_NOT | BE | MAY_BE | MUST | MUST_NOT | MUST_PASS)
 _PASSES = phrase_table(PASSES | FAILS)
@@ -217,7 +218,7 @@ _MAX_NOUN_TOKENS = 5
 # behind these words, a verb belongs to them: "when you *run* it"
 _JOINED_TO_VERBS = frozenset("you we to and or not can be been , : - – —".split())
 # behind these, a code span after a mark or in brackets is a command: "before pushing (`make`)"
-_OCCASIONS = ("before", "after", "when", "once", "if")
+_OCCASIONS = (Relation.BEFORE, Relation.AFTER, Relation.WHEN, Relation.ONCE, Relation.IF)
 _CODES_IN_BRACKETS = re.compile(r"\(`[^`]*`(?:(?:, | and | or |/)`[^`]*`)*[^`]*\)")
 _INFINITIVES = {**{verb: verb for verb in VERBS}, **GERUNDS}
 _ORDERS = frozenset("run execute always please ensure".split())
@@ -234,7 +235,8 @@ def instruction_of(text: str, is_prohibited: bool = False) -> Instruction | None
 
     >>> instruction_of("Never use `any` in tests, use `unknown`")
     Instruction(modality=<Modality.NEVER: 'never'>, verbs=('use',), object='`any`', \
-circumstances=(Circumstance(word='in', text='tests'),))
+circumstances=(Circumstance(relation=<Relation.IN: 'in'>, text='tests'), \
+Circumstance(relation=<Relation.ADVICE: 'advice'>, text='use `unknown`')))
 
     Args:
         is_prohibited: whether the clause is below "Do not:".
@@ -251,25 +253,25 @@ def circumstance_of(text: str) -> Circumstance | None:
     """
     tokens = read_tokens(text.strip(" .!,:"))
     words = [token.word for token in tokens]
-    phrase = longest_phrase(_CIRCUMSTANCES, words, 0)
+    phrase = longest_phrase(_RELATIONS, words, 0)
     if not phrase:
         return None
     start = len(phrase.split())
     rest = text[tokens[start].start :] if start < len(tokens) else ""
-    return Circumstance(CIRCUMSTANCES[phrase], rest.strip(" .!,:"))
+    return Circumstance(RELATIONS[phrase], rest.strip(" .!,:"))
 
 
 def _fronted(clause: _Clause, is_prohibited: bool) -> Instruction | None:
     """A clause with a circumstance in front, which is put behind: "in tests, never use `sleep`"."""
     start = _skip_leads(clause, 0)
-    phrase = longest_phrase(_CIRCUMSTANCES, clause.words, start)
-    if not phrase or CIRCUMSTANCES[phrase] not in IN_FRONT or _negation(clause, start):
+    phrase = longest_phrase(_RELATIONS, clause.words, start)
+    if not phrase or RELATIONS[phrase] not in IN_FRONT or _negation(clause, start):
         return None
     begin = start + len(phrase.split())
     for end, main in _main_starts(clause, begin):
         instruction = _main(clause, main, is_prohibited)
         if instruction is not None:
-            circumstance = Circumstance(CIRCUMSTANCES[phrase], clause.part(begin, end))
+            circumstance = Circumstance(RELATIONS[phrase], clause.part(begin, end))
             circumstances = (*instruction.circumstances, circumstance)
             return replace(instruction, circumstances=circumstances)
     return None
@@ -308,7 +310,7 @@ def _skip_leads(clause: _Clause, start: int) -> int:
     """The first token behind words that only lead to the instruction."""
     while start < len(clause.words) and not _negation(clause, start):
         lead = longest_phrase(_LEADS, clause.words, start)
-        if longest_phrase(_CIRCUMSTANCES, clause.words, start) == "instead of":
+        if longest_phrase(_RELATIONS, clause.words, start) == "instead of":
             break
         if not lead and not (start and clause.words[start] in (",", ":", "!")):
             break
@@ -400,7 +402,7 @@ def _of_predicate(clause: _Clause, start: int, position: int, predicate: str) ->
     if predicate in NEEDS | MUST_PASS:
         head, circumstances = _object_and_circumstances(clause, behind)
         verb = "require" if predicate in NEEDS else "pass"
-        occasion = Circumstance("occasion", subject)
+        occasion = Circumstance(Relation.SUBJECT, subject)
         return Instruction(Modality.MUST, (verb,), head, (occasion, *circumstances))
     if predicate in MUST_NOT | MUST:
         return _of_actor(clause, subject, behind, is_prohibited=predicate in MUST_NOT)
@@ -440,7 +442,7 @@ def _of_actor(
         return None
     if instruction.verbs in (("appear",), ("occur",)) and not instruction.object:
         return replace(instruction, object=subject)
-    place = Circumstance("in", subject)
+    place = Circumstance(Relation.IN, subject)
     return replace(instruction, circumstances=(place, *instruction.circumstances))
 
 
@@ -492,8 +494,8 @@ def _of_verbs(clause: _Clause, start: int, is_prohibited: bool) -> Instruction |
         modality = Modality.ONLY
         start += 1
     while start < len(words):
-        adverb = longest_phrase(_CIRCUMSTANCES, words, start)
-        if CIRCUMSTANCES.get(adverb) == "at all":  # "do not, under any circumstances, push"
+        adverb = longest_phrase(_RELATIONS, words, start)
+        if RELATIONS.get(adverb) is Relation.AT_ALL:  # "do not, under any circumstances, push"
             start += len(adverb.split())
         elif words[start] in (*ADVERBS, ","):
             start += 1
@@ -506,7 +508,7 @@ def _of_verbs(clause: _Clause, start: int, is_prohibited: bool) -> Instruction |
         return _of_thing(clause, start, modality)
     if clause.word(end) == "only" and modality is Modality.MUST:  # not of "use *only pnpm*"
         end += 1
-        if longest_phrase(_CIRCUMSTANCES, words, end):
+        if longest_phrase(_RELATIONS, words, end):
             modality = Modality.ONLY
     head, circumstances = _object_and_circumstances(clause, end)
     if re.search(r"(?:^| )only$", head) and modality is Modality.MUST:  # "push only when asked"
@@ -528,7 +530,7 @@ def _of_thing(clause: _Clause, start: int, modality: Modality) -> Instruction | 
         return Instruction(modality, ("use",), head, circumstances)
     head, circumstances = _object_and_circumstances(clause, start)
     is_name = 1 <= len(head.split()) <= 2 and clause.words[start] not in _SUBORDINATE
-    if is_name and circumstances and circumstances[0].word in COMPARISONS:
+    if is_name and circumstances and circumstances[0].relation in COMPARISONS:
         return Instruction(modality, ("use",), head, circumstances)
     return None
 
@@ -568,26 +570,28 @@ def _object_and_circumstances(clause: _Clause, start: int) -> tuple[str, tuple[C
     cuts: list[_Cut] = []
     position = start
     while position < len(tokens) and len(cuts) < _MAX_CIRCUMSTANCES:
-        cut = _cut_at(clause, position, cuts[-1].word if cuts else "")
+        cut = _cut_at(clause, position, cuts[-1].relation if cuts else None)
         cuts += [cut] if cut else []
-        if cut and cut.word == "cure":
+        if cut and cut.relation is Relation.ADVICE:
             break
         position = max(position + 1, cut.text_start if cut else 0)
     bounds = [*(cut.start for cut in cuts), len(tokens)]
     head = clause.part(start, bounds[0])
     circumstances: list[Circumstance] = []
-    for (word, _, text_start), end in zip(cuts, bounds[1:], strict=True):
+    for (relation, _, text_start), end in zip(cuts, bounds[1:], strict=True):
         text = clause.part(text_start, end)
-        if word == "at all" and text:  # "edit directly the files": the words go on behind it
+        if (
+            relation is Relation.AT_ALL and text
+        ):  # "edit directly the files": the words go on behind it
             if circumstances:
                 text = f"{circumstances[-1].text} {text}".strip()
                 circumstances[-1] = circumstances[-1]._replace(text=text)
             else:
                 head = f"{head} {text}".strip()
-        elif word == "for" and text.split(" ")[-1].lower() in BENEFITS:
-            circumstances.append(Circumstance("because", text))
+        elif relation is Relation.FOR and text.split(" ")[-1].lower() in BENEFITS:
+            circumstances.append(Circumstance(Relation.BECAUSE, text))
         else:
-            circumstances.append(Circumstance(word, text))
+            circumstances.append(Circumstance(relation, text))
     while (first := head.split(" ", 1))[0].lower() in _ARTICLES and len(first) > 1:
         head = first[1]
     return head, tuple(circumstances)
@@ -597,46 +601,47 @@ class _Cut(NamedTuple):
     """Where a circumstance begins.
 
     Args:
-        word: as in `Circumstance`.
+        relation: as in `Circumstance`.
         start: the first token of the circumstance.
         text_start: the first token of its text.
     """
 
-    word: str
+    relation: Relation
     start: int
     text_start: int
 
 
-def _cut_at(clause: _Clause, position: int, last_word: str) -> _Cut | None:
+def _cut_at(clause: _Clause, position: int, last: Relation | None) -> _Cut | None:
     """The circumstance that begins at a token; None if none begins there.
 
     Args:
-        last_word: the word of the circumstance before it; "" if it is the first.
+        last: the relation of the circumstance before it; None if it is the first.
     """
     word = clause.words[position]
     following = position + 1
-    is_in_list = last_word == "then" and clause.word(following) in VERBS
-    is_cure = clause.word(following) in CURES and following + 1 < len(clause.words)
-    if word == "," and is_cure and not is_in_list:
-        return _Cut("cure", position, following)  # the rest says why, or what to do instead
+    is_in_list = last is Relation.THEN and clause.word(following) in VERBS
+    is_advice = clause.word(following) in ADVICE_WORDS and following + 1 < len(clause.words)
+    if word == "," and is_advice and not is_in_list:
+        return _Cut(Relation.ADVICE, position, following)
     if word in (",", "and", "then"):
         while clause.word(following) in ("and", "then"):
             following += 1
         if clause.word(following) in VERBS:
-            return _Cut("then", position, following)
+            return _Cut(Relation.THEN, position, following)
     following = position + 1
     is_before_code = following < len(clause.tokens) and clause.tokens[following].is_code
     if word in (":", "-", "–", "—", ";"):
-        return _Cut("with" if is_before_code else ":", position, following)
-    if last_word in _OCCASIONS and word == "," and is_before_code:
-        return _Cut("with", position, following)
-    if last_word in _OCCASIONS and _CODES_IN_BRACKETS.fullmatch(clause.tokens[position].text):
-        return _Cut("with", position, position)
-    phrase = longest_phrase(_CIRCUMSTANCES, clause.words, position)
+        relation = Relation.WITH if is_before_code else Relation.EXPLANATION
+        return _Cut(relation, position, following)
+    if last in _OCCASIONS and word == "," and is_before_code:
+        return _Cut(Relation.WITH, position, following)
+    if last in _OCCASIONS and _CODES_IN_BRACKETS.fullmatch(clause.tokens[position].text):
+        return _Cut(Relation.WITH, position, position)
+    phrase = longest_phrase(_RELATIONS, clause.words, position)
     if not phrase or (phrase == "following" and clause.words[position - 1] == "the"):
         return None
     following = position + len(phrase.split())
-    if CIRCUMSTANCES[phrase] in COMPARISONS:
+    if RELATIONS[phrase] in COMPARISONS:
         while clause.word(following) in COMPARED:
             following += 1
-    return _Cut(CIRCUMSTANCES[phrase], position, following)
+    return _Cut(RELATIONS[phrase], position, following)

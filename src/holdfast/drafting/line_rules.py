@@ -13,6 +13,12 @@ from dataclasses import replace
 
 from holdfast.drafting.asking_rules import ask_rule
 from holdfast.drafting.bot_rules import agent_reply_rule, bot_rules
+from holdfast.drafting.checklist_rules import (
+    block_below_heading,
+    checklist_rule,
+    heads_commands,
+    labelled_command_rule,
+)
 from holdfast.drafting.clauses import Clause, clauses_of
 from holdfast.drafting.code_layout_rules import (
     indentation_rule,
@@ -65,7 +71,7 @@ from holdfast.drafting.prohibited_statements import (
 )
 from holdfast.drafting.pull_request_rules import pr_base_rule, pr_body_rule, pr_title_rule
 from holdfast.drafting.rules_file import Part, Statement
-from holdfast.drafting.run_rules import block_below_heading, heads_commands, run_rule
+from holdfast.drafting.run_rules import run_rule
 from holdfast.drafting.wrapped_commands import permit_wrapped
 
 # reads the rules that a clause states; [] if it states none of the reader's kind
@@ -74,6 +80,8 @@ Reader = Callable[[Clause], list[Draft]]
 _READERS: tuple[Reader, ...] = (
     ask_rule,
     run_rule,
+    labelled_command_rule,
+    checklist_rule,
     replacement_rule,
     preference_rule,
     forbidden_command_rule,
@@ -102,8 +110,9 @@ _READERS: tuple[Reader, ...] = (
     line_length_rule,
     indentation_rule,
 )
+_RUN_READERS: tuple[Reader, ...] = (run_rule, labelled_command_rule, checklist_rule)
 # these readers take a condition, or an exception, as a part of the rule
-_READ_CONDITIONS: tuple[Reader, ...] = (ask_rule, run_rule)
+_READ_CONDITIONS: tuple[Reader, ...] = (ask_rule, *_RUN_READERS)
 
 # --- Words by which a statement is not a rule
 
@@ -274,7 +283,7 @@ def _reads_conditions(reader: Reader, statement: Statement) -> bool:
         for name in (statement.label, *statement.under)
         if not _UNCONDITIONAL.match(name) and _CONDITION.search(name)
     ]
-    if reader is run_rule:  # reads a heading such as "When you change `api/`, run:"
+    if reader in _RUN_READERS:  # they read a heading such as "When you change `api/`, run:"
         nearest = statement.under[-1:]
         conditions = [n for n in conditions if n not in nearest or not heads_commands(n)]
     if reader is protected_file_rule:

@@ -12,33 +12,52 @@ from holdfast.drafting.acts import acts_in, gate_of
 from holdfast.drafting.clauses import all_or_none, names_in
 from holdfast.drafting.code_tokens import files_of_language
 from holdfast.drafting.forms import CODES
-from holdfast.drafting.instruction_words import GERUNDS, PARTICIPLES
+from holdfast.drafting.instruction_words import GERUNDS, PARTICIPLES, Relation
 from holdfast.drafting.instructions import Circumstance, Instruction
 from holdfast.drafting.path_globs import path_glob
 
-# the words of circumstances that may be occasions
-OCCASION_WORDS = ("before", "until", "after", "once", "when", "if", "while", "occasion")
+# the relations of circumstances that may be occasions
+OCCASIONS = (
+    Relation.BEFORE,
+    Relation.UNTIL,
+    Relation.AFTER,
+    Relation.ONCE,
+    Relation.WHEN,
+    Relation.IF,
+    Relation.SUBJECT,
+)
 
 
 @dataclass(frozen=True)
-class Occasion:
-    """When a command has to be run.
+class BeforeEvent:
+    """Before an event such as a commit.
 
     Args:
-        then: the pattern of the commands before which it is run; "" if it is run after a change.
-        changed: the globs of the files after whose change it is run.
+        commands: the pattern of the commands that are the event.
     """
 
-    then: str = ""
-    changed: tuple[str, ...] = ()
+    commands: str
+
+
+@dataclass(frozen=True)
+class AfterChange:
+    """After a change of files.
+
+    Args:
+        files: the globs of the files.
+    """
+
+    files: tuple[str, ...]
 
     @property
-    def is_any_change(self) -> bool:
-        """Whether it is after a change of code, whatever file that is in."""
-        return bool(self.changed) and self.changed[0] == "*"
+    def is_of_any_code(self) -> bool:
+        """Whether it is a change of code, whatever file that is in."""
+        return self.files[0] == "*"
 
 
-END_OF_WORK = Occasion(changed=("*",))
+Occasion = BeforeEvent | AfterChange
+
+END_OF_WORK = AfterChange(files=("*",))
 
 # --- The end of the work: "before you finish", "once a task is complete"
 
@@ -73,6 +92,12 @@ _FORMS_OF_CHANGE = {
 }
 _CHANGES = frozenset("change changes edit edits modification modifications update updates".split())
 _SOMEBODY = frozenset("you we i having are have you've you're".split())
+# what must pass a check, if that says nothing about files
+_ANYTHING = re.compile(
+    r"(?:(?:all|the|your|any|every|of|each|both|new) )*"
+    r"(?:code|changes?|tests?|commits?|these|checks?|following|everything|it|work|them)",
+    re.I,
+)
 _BEFORE_PLACES = frozenset("the any your a an all these files".split())
 _IS_CHANGED = re.compile(
     r"(?P<files>.+?) (?:(?:is|are|was|were|has been|have been|gets?) )?"
@@ -123,46 +148,86 @@ def occasion_of(circumstance: Circumstance) -> Occasion | None:
     """The occasion that a circumstance names; None if it is another circumstance, or one that
     cannot be told.
 
-    >>> occasion_of(Circumstance("after", "editing `a.proto`"))
-    Occasion(then='', changed=('a.proto',))
+    >>> occasion_of(Circumstance(Relation.AFTER, "editing `a.proto`"))
+    AfterChange(files=('a.proto',))
     """
-    word, text = circumstance
-    if word in ("before", "until"):
+    relation, text = circumstance
+    if relation in (Relation.BEFORE, Relation.UNTIL):
         if is_end_of_work(text):
             return END_OF_WORK
         return _event(text)
-    if word in ("after", "once", "when", "if", "while"):
-        return _after(word, text)
-    if word == "on" and re.match("every|each|any", text):  # "on every change to `a.proto`"
-        return _after("after", text)
-    if word == "occasion":  # "changes to `a.proto` require", "committing requires"
-        return _event(text) or _after("after", text)
+    if relation in (Relation.AFTER, Relation.ONCE, Relation.WHEN, Relation.IF):
+        return _after(relation, text)
+    if relation is Relation.ON and re.match("every|each|any", text):  # "on every change to `a`"
+        return _after(Relation.AFTER, text)
+    if relation is Relation.SUBJECT:  # "changes to `a.proto` require", "committing requires"
+        return _event(text) or _after(Relation.AFTER, text)
     return None
 
 
-def occasions_of(instruction: Instruction) -> list[Occasion | None]:
+def occasion_of_instruction(instruction: Instruction) -> Occasion | None:
+    """The only occasion of an instruction; None if it has none, or one that cannot be told.
+
+    An event counts rather than a change of any code before it, and a change rather than the end of
+    the work: "after any code change, run `make lint` before committing".
+    """
+    occasions = _occasions_in(instruction)
+    known = [occasion for occasion in occasions if occasion]
+    if not known:
+        return None
+    if len(known) < len(occasions):
+        return known[0] if all(map(_is_vague, instruction.circumstances)) else None
+    events = [occasion for occasion in known if isinstance(occasion, BeforeEvent)]
+    changes = [occasion for occasion in known if isinstance(occasion, AfterChange)]
+    of_files = [change for change in changes if not change.is_of_any_code]
+    if of_files and events and not _only_names_language(instruction):
+        return of_files[0]
+    changes.sort(key=lambda change: change == END_OF_WORK)
+    return [*events, *changes][0]
+
+
+def _occasions_in(instruction: Instruction) -> list[Occasion | None]:
     """The occasions of an instruction; None for each that cannot be told."""
     occasions: list[Occasion | None] = []
     for number, circumstance in enumerate(instruction.circumstances):
-        if circumstance.word in (*OCCASION_WORDS, "on"):
-            is_subject = circumstance.word == "occasion"  # which is complete
+        relation = circumstance.relation
+        if relation in OCCASIONS or relation is Relation.ON:
+            is_subject = relation is Relation.SUBJECT  # which is complete
             rest = () if is_subject else instruction.circumstances[number + 1 :]
             text = " ".join([circumstance.text, *_continuation(rest)])
             occasion = occasion_of(circumstance._replace(text=text))
-            occasions += [occasion] if occasion or circumstance.word != "on" else []
+            occasions += [occasion] if occasion or relation is not Relation.ON else []
     return occasions
+
+
+def _is_vague(circumstance: Circumstance) -> bool:
+    """Whether a circumstance is no occasion, a known one, or a change of anything: "edits"."""
+    if circumstance.relation not in OCCASIONS or occasion_of(circumstance):
+        return True
+    if circumstance.relation is Relation.SUBJECT:
+        return _ANYTHING.fullmatch(circumstance.text) is not None
+    return re.fullmatch(r"(?:making |your )*(?:edits|changes)", circumstance.text) is not None
+
+
+def _only_names_language(instruction: Instruction) -> bool:
+    """Whether files are named only by their language, as the work that comes first: "after making
+    Go changes, run `go vet` before committing".
+    """
+    texts = instruction.texts_of(Relation.AFTER)
+    is_conditional = instruction.text_of(Relation.IF, Relation.WHEN) is not None
+    return len(texts) == 1 and "`" not in texts[0] and not is_conditional
 
 
 def _continuation(circumstances: Sequence[Circumstance]) -> Iterator[str]:
     """The words with which an occasion goes on: "any change" goes on "to `src/`"; a purpose, as in
     "any change to verify it", is something else.
     """
-    for word, text in circumstances:
+    for relation, text in circumstances:
         first = text.split(" ")[0].lower()
-        is_purpose = word == "to" and not text.startswith("`") and first not in _BEFORE_PLACES
-        if word not in ("to", "in", "inside") or is_purpose:
+        is_place = text.startswith("`") or first in _BEFORE_PLACES
+        if relation is not Relation.IN and not (relation is Relation.TO and is_place):
             return
-        yield f"{word} {text}"
+        yield f"{relation.value} {text}"
 
 
 def _event(text: str) -> Occasion | None:
@@ -170,17 +235,17 @@ def _event(text: str) -> Occasion | None:
     if re.search(r"\bpush\w* .*\bto `?(?:main|master|develop)\b", text, re.I):
         return None  # other pushes need not wait
     acts = acts_in(text)
-    return Occasion(then=gate_of(acts)) if acts else None
+    return BeforeEvent(gate_of(acts)) if acts else None
 
 
-def _after(word: str, text: str) -> Occasion | None:
+def _after(relation: Relation, text: str) -> Occasion | None:
     """The occasion behind "after" or "when": a change, or the end of the work."""
     if is_end_of_work(text) or re.fullmatch(r"(?:an?|the|each|every|your) (?:task|session)", text):
         return END_OF_WORK
-    globs = _changed(text, word)
+    globs = _changed(text, relation)
     if globs:
-        return Occasion(changed=tuple(globs))
-    acts = acts_in(text) if word in ("when", "while") else None  # "when committing"
+        return AfterChange(tuple(globs))
+    acts = acts_in(text) if relation is Relation.WHEN else None  # "when committing"
     is_check_first = acts is not None and all(_CHECKED & act.nouns for act in acts)
     return _event(text) if is_check_first else None
 
@@ -202,7 +267,7 @@ def is_end_of_work(text: str) -> bool:
     return is_ended or words[-1] in _DONE | _END_NOUNS
 
 
-def _changed(text: str, word: str) -> list[str] | None:
+def _changed(text: str, relation: Relation) -> list[str] | None:
     """The globs of the files that a phrase says are changed; None if it says something else."""
     text = text.strip(" ,.")
     words = text.split()
@@ -227,7 +292,7 @@ def _changed(text: str, word: str) -> list[str] | None:
     touched = _THAT_YOU_CHANGE.fullmatch(text)
     if touched:
         return globs_of_change(touched["files"])
-    is_changed = _IS_CHANGED.fullmatch(text) if word != "after" else None
+    is_changed = _IS_CHANGED.fullmatch(text) if relation is not Relation.AFTER else None
     return globs_of_change(is_changed["files"]) if is_changed else None
 
 

@@ -16,7 +16,7 @@ from holdfast.drafting.forms import (
     forms,
     whole_match,
 )
-from holdfast.drafting.instruction_words import CHECK
+from holdfast.drafting.instruction_words import CHECK, Relation
 from holdfast.drafting.instructions import Instruction, Modality, instruction_of
 
 # --- One command instead of another
@@ -27,8 +27,15 @@ _PURPOSE = re.compile(
 )
 _USES = ("use", "run", "call", "edit", "add", "update")
 _DONE_WITH = CHECK | {"install", "manage", "run", "do", "add", "commit"}
-_AGAINST = ("instead of", "in place of", "rather than", "not", "never")
-_PURPOSE_WORDS = ("for", "in", "with", "via")
+_AGAINST = (
+    Relation.INSTEAD_OF,
+    Relation.NOT,
+)
+_PURPOSES = (
+    Relation.FOR,
+    Relation.IN,
+    Relation.WITH,
+)
 _WANTED_COMMAND = forms({"`rg` only": rf"(?:{CODE}|[\w.-]+)(?: \w+)?"})
 _BEFORE_COMMANDS = re.compile(r"^(?:(?:just|plain|raw|bare|the|use|using|running|run) )+")
 _UNWANTED_COMMANDS = forms(
@@ -40,7 +47,11 @@ _ANY_VERB_NOT = forms(
 
 # --- One command rather than another
 
-_OVER = ("over", "to", "instead of", "rather than")
+_OVER = (
+    Relation.OVER,
+    Relation.TO,
+    Relation.INSTEAD_OF,
+)
 _COMMAND_LIST = forms({"`rg` commands": rf"(?P<commands>{OBJECTS})(?: commands?| directly)?"})
 _PREFERRED_MANAGER = forms(
     {
@@ -95,21 +106,23 @@ def _replaced_commands(instruction: Instruction) -> list[str] | None:
     """The commands in whose place another is used; None if the instruction is about something
     else, or if more than a usual purpose limits it.
     """
-    rejected = instruction.behind(*_AGAINST)
+    rejected = instruction.text_of(*_AGAINST)
     wanted = instruction.object
     if not instruction.does(_USES):  # "install packages with `uv`, not `pip`"
-        wanted = (instruction.behind("with") or "") if instruction.does(_DONE_WITH) else ""
+        wanted = (instruction.text_of(Relation.WITH) or "") if instruction.does(_DONE_WITH) else ""
     if (
         rejected is None
         or not wanted
         or not instruction.binds
-        or not instruction.has_only(*_AGAINST, "as", "for", "via", "with", "in")
+        or not instruction.has_only(
+            *_AGAINST, Relation.AS, Relation.FOR, Relation.WITH, Relation.IN
+        )
         or not (whole_match(_WANTED_COMMAND, wanted) or "`" in rejected)
     ):
         return None
     circumstances = instruction.circumstances
-    first = next(n for n, (word, _) in enumerate(circumstances) if word in _AGAINST)
-    purposes = [text for word, text in circumstances[first:] if word in _PURPOSE_WORDS]
+    first = next(n for n, (relation, _) in enumerate(circumstances) if relation in _AGAINST)
+    purposes = [text for relation, text in circumstances[first:] if relation in _PURPOSES]
     unwanted = whole_match(_UNWANTED_COMMANDS, _BEFORE_COMMANDS.sub("", rejected))
     commands = commands_in(unwanted["commands"]) if unwanted else None
     if not commands or not all(map(_PURPOSE.fullmatch, purposes)):
@@ -131,7 +144,7 @@ def preference_rule(clause: Clause) -> list[Draft]:
     instruction = instruction_of(clause.text)
     if instruction is None or instruction.modality is not Modality.PREFER:
         return []
-    rejected = instruction.behind(*_OVER)
+    rejected = instruction.text_of(*_OVER)
     if rejected is None or not instruction.has_only(*_OVER):
         return []
     use = _commands_of_list(instruction.object)
