@@ -38,7 +38,7 @@ class Act(NamedTuple):
         return self.event or self.command
 
 
-def _act(
+def _define(
     verbs: str,
     things: str,
     command: str,
@@ -83,7 +83,7 @@ _MERGED = f"|branch|it|change|code|commit|{_REQUESTS}"
 _COMMIT = rf"git commit{_ENDS}"
 _TAGS = r"git tag (?!-l\b|--list\b)"
 ACTS = (
-    _act(
+    _define(
         "commit|auto-commit",
         _CHANGES,
         _COMMIT,
@@ -91,13 +91,13 @@ ACTS = (
         places=_REMOTES,
         nouns="commit",
     ),
-    _act("make|create", "commit", _COMMIT, r"\bcommit"),
-    _act(
+    _define("make|create", "commit", _COMMIT, r"\bcommit"),
+    _define(
         "push|auto-push", _CHANGES, rf"git push{_ENDS}", r"\bpush", places=_BRANCHES, nouns="push"
     ),
-    _act("force-push", _CHANGES, _FORCED, "force", places=_BRANCHES, nouns="force-push"),
-    _act("pull", "|change", rf"git pull{_ENDS}", r"\bpull", places=_REMOTES),
-    _act(
+    _define("force-push", _CHANGES, _FORCED, "force", places=_BRANCHES, nouns="force-push"),
+    _define("pull", "|change", rf"git pull{_ENDS}", r"\bpull", places=_REMOTES),
+    _define(
         "open|create|submit|raise|make|publish|file|update",
         _REQUESTS,
         rf"(?:gh pr create|glab mr create){_ENDS}",
@@ -106,59 +106,59 @@ ACTS = (
         event=rf"gh pr create{_ENDS}",
         nouns=_REQUESTS,
     ),
-    _act(
+    _define(
         "request",
         "review|code review",
         rf"gh pr create{_ENDS}",
         r"\breview",
         nouns="review|code review",
     ),
-    _act(
+    _define(
         "submit",
         "|change|code|work|it",
         rf"(?:git push|gh pr create){_ENDS}",
         r"\bsubmit",
         nouns="submission",
     ),
-    _act("open|create|file|submit|raise", "issue", rf"gh issue create{_ENDS}", r"\bissue"),
-    _act(
+    _define("open|create|file|submit|raise", "issue", rf"gh issue create{_ENDS}", r"\bissue"),
+    _define(
         "comment",
         "",
         rf"gh (?:issue|pr) comment{_ENDS}",
         r"\bcomment",
         places="|issue|pr|pull request",
     ),
-    _act(
+    _define(
         "merge",
         _MERGED,
         _MERGES_INTO_MAIN,
         r"\bmerg",
         places="main|master|develop|main branch|default branch",
     ),
-    _act("merge", _MERGED, rf"(?:git merge|gh pr merge){_ENDS}", r"\bmerg", nouns="merge"),
-    _act("rebase", "|branch|commit", rf"git rebase{_ENDS}", r"\brebas"),
-    _act("amend", "|commit", r"git commit(?=.* --amend)", r"\bamend"),
-    _act("switch|change", "branch", rf"git (?:checkout|switch){_ENDS}(?!.* --)", r"\bbranch"),
-    _act("delete|remove", "branch", r"git branch -[dD]", r"\bbranch"),
-    _act(
+    _define("merge", _MERGED, rf"(?:git merge|gh pr merge){_ENDS}", r"\bmerg", nouns="merge"),
+    _define("rebase", "|branch|commit", rf"git rebase{_ENDS}", r"\brebas"),
+    _define("amend", "|commit", r"git commit(?=.* --amend)", r"\bamend"),
+    _define("switch|change", "branch", rf"git (?:checkout|switch){_ENDS}(?!.* --)", r"\bbranch"),
+    _define("delete|remove", "branch", r"git branch -[dD]", r"\bbranch"),
+    _define(
         "make|create|open|start",
         "branch",
         r"git (?:checkout -[bB]|switch -[cC]|branch [^-\s])",
         r"\bbranch",
     ),
-    _act(
+    _define(
         "add|install|introduce|change|use|bring",
         "dependency|package|library|module",
         rf"{_INSTALLS} [^-\s]",
         r"\b(?:depend|packag|librar|instal|add)",
         nouns="dependency|package|library",
     ),
-    _act("delete|remove", "file|directory|folder", rf"(?:git )?rm{_ENDS}", r"\b(?:delet|remov)"),
-    _act("rewrite", "history", _REWRITES, r"\b(?:rebas|rewrit|amend|force)"),
-    _act("revert", "|commit|change", rf"git revert{_ENDS}", r"\brevert"),
-    _act("create|push", "tag", _TAGS, r"\btag"),
-    _act("tag", "release", _TAGS, r"\btag"),
-    _act(
+    _define("delete|remove", "file|directory|folder", rf"(?:git )?rm{_ENDS}", r"\b(?:delet|remov)"),
+    _define("rewrite", "history", _REWRITES, r"\b(?:rebas|rewrit|amend|force)"),
+    _define("revert", "|commit|change", rf"git revert{_ENDS}", r"\brevert"),
+    _define("create|push", "tag", _TAGS, r"\btag"),
+    _define("tag", "release", _TAGS, r"\btag"),
+    _define(
         "deploy",
         "|anything|resource|change|app|application|code",
         rf"{_DEPLOYS}{_ENDS}",
@@ -166,8 +166,10 @@ ACTS = (
         places="|prod|production",
         nouns="deployment|deploy",
     ),
-    _act("publish", "|package|anything", rf"{_PUBLISHES}{_ENDS}", r"\bpublish", places="|npm|pypi"),
-    _act("create|cut|publish|make", "release", rf"gh release create{_ENDS}", r"\brelease"),
+    _define(
+        "publish", "|package|anything", rf"{_PUBLISHES}{_ENDS}", r"\bpublish", places="|npm|pypi"
+    ),
+    _define("create|cut|publish|make", "release", rf"gh release create{_ENDS}", r"\brelease"),
 )
 # words before a thing that leave nothing out
 _FILLERS = frozenset(
@@ -220,10 +222,10 @@ def act_named(text: str) -> Act | None:
     if words[:2] in (["force", "push"], ["force", "pushing"], ["force", "pushes"]):
         words = ["force-push", *words[2:]]
     verb = GERUNDS.get(words[0], words[0])
-    if verb in VERBS and (act := _act_of(verb, words[1:])):
+    if verb in VERBS and (act := _act_with_verb(verb, words[1:])):
         return act
     if words[-2:-1] in (["is"], ["are"]) and words[-1] in PARTICIPLES:  # "a PR is opened"
-        return _act_of(PARTICIPLES[words[-1]], words[:-2])
+        return _act_with_verb(PARTICIPLES[words[-1]], words[:-2])
     if words[0] == "git" and words[1:]:
         return act_named(" ".join(words[1:]))
     thing, place = _thing_and_place(words)
@@ -232,7 +234,7 @@ def act_named(text: str) -> Act | None:
     return next((act for act in ACTS if thing and thing in act.nouns), None)
 
 
-def _act_of(verb: str, behind: Sequence[str]) -> Act | None:
+def _act_with_verb(verb: str, behind: Sequence[str]) -> Act | None:
     """The act of a verb and the words behind it."""
     thing, place = _thing_and_place(behind)
     for act in ACTS:
@@ -250,13 +252,13 @@ def _thing_and_place(words: Sequence[str]) -> tuple[str, str]:
     for preposition in ("to", "on", "onto", "into", "against"):
         if preposition in words:
             at = words.index(preposition)
-            place = _plain(words[at + 1 :])
+            place = _without_fillers(words[at + 1 :])
             words = words[:at]
             break
-    return _plain(words), place
+    return _without_fillers(words), place
 
 
-def _plain(words: Sequence[str]) -> str:
+def _without_fillers(words: Sequence[str]) -> str:
     """Words without fillers in front, and their last one in the singular and without backticks."""
     rest = [word.strip("`") for word in words]
     while len(rest) > 1 and rest[0] in _FILLERS:

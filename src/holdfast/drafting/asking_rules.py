@@ -21,14 +21,14 @@ from holdfast.drafting.instructions import (
 
 # --- Words for approval
 
-_GRANTS = frozenset(
+_WORDS_OF_APPROVAL = frozenset(
     """ask asks asked asking request requests requested requesting instruct instructs instructed
     instruction instructions told tells say says permission approval approve approves approved
     consent direction confirm confirms confirmed confirmation authorization authorized authorizes
     authorize permitted go-ahead sign-off ok okay""".split()
 )
 # words around them, which say whom, how and when to ask
-_AROUND_GRANTS = frozenset(
+_WORDS_AROUND_APPROVAL = frozenset(
     """you you're i the user user's users human maintainer maintainers developer owner reviewer it
     it's they has have been being is are was were for to so do me us them specifically explicitly
     explicit directly first clear clearly my your a an any prior of from by in this session that
@@ -39,12 +39,12 @@ _AROUND_GRANTS = frozenset(
 _ASKS = frozenset("ask confirm check get obtain seek request wait".split())
 _NEEDS_OBJECT = frozenset("check get obtain seek request wait".split())  # "get *approval*"
 _PEOPLE = frozenset("user me human maintainer developer us owner".split())
-_CONDITIONS = (
+_FORBIDDEN_UNLESS = (
     Relation.WITHOUT,
     Relation.UNLESS,
     Relation.UNTIL,
 )
-_ALLOWANCES = (
+_ALLOWED_UNDER = (
     Relation.WHEN,
     Relation.IF,
     Relation.AFTER,
@@ -52,7 +52,7 @@ _ALLOWANCES = (
     Relation.ONCE,
     Relation.AT_ALL,
 )
-_WHAT_NEXT = (
+_FOLLOWED_BY = (
     Relation.THEN,
     Relation.EXPLANATION,
     Relation.ADVICE,
@@ -88,34 +88,34 @@ def ask_rule(clause: Clause) -> list[Draft]:
     instruction = instruction_of(clause.text, clause.is_prohibited)
     acts = _acts_that_need_approval(instruction) if instruction else ""
     acts = re.sub(r"^(?:the |any |you )+", "", acts.strip(" ,"), flags=re.I)
-    return _commands(acts) if acts else []
+    return _require_approval_of_acts(acts) if acts else []
 
 
 def _acts_that_need_approval(instruction: Instruction) -> str:
     """The words for what an instruction allows only with approval; "" if it says something else."""
     if instruction.modality is Modality.NEVER:
-        return _before_approval(instruction, (*_CONDITIONS, *_WHAT_NEXT))
+        return _acts_before_approval(instruction, (*_FORBIDDEN_UNLESS, *_FOLLOWED_BY))
     if instruction.modality is Modality.ONLY:
-        return _before_approval(instruction, _ALLOWANCES)
+        return _acts_before_approval(instruction, _ALLOWED_UNDER)
     if instruction.modality is Modality.MUST and instruction.does(_ASKS | {"require"}):
-        return _behind_asking(instruction)
+        return _acts_behind_asking(instruction)
     return ""
 
 
-def _before_approval(instruction: Instruction, relations: Sequence[Relation]) -> str:
+def _acts_before_approval(instruction: Instruction, relations: Sequence[Relation]) -> str:
     """The act of "never push unless asked", up to the circumstance that asks for approval."""
     circumstances = instruction.circumstances
     for number, (relation, text) in enumerate(circumstances):
-        rest = f"{text} {_joined(circumstances[number + 1 :])}".strip(" ,")
-        if relation in relations and _is_approval(rest, must_ask=relation in _WHAT_NEXT):
+        rest = f"{text} {_join(circumstances[number + 1 :])}".strip(" ,")
+        if relation in relations and _is_approval(rest, must_ask=relation in _FOLLOWED_BY):
             act = f"{' or '.join(instruction.verbs)} {instruction.object}"
-            further = _joined(circumstances[:number])
+            further = _join(circumstances[:number])
             act += further if further.startswith(",") else f" {further}"
             return _BY_YOURSELF.sub("", act.strip())
     return ""
 
 
-def _behind_asking(instruction: Instruction) -> str:
+def _acts_behind_asking(instruction: Instruction) -> str:
     """The act of "ask the user before pushing" and of "pushing requires approval"."""
     circumstances = instruction.circumstances
     relations = (Relation.BEFORE, Relation.SUBJECT)
@@ -125,21 +125,23 @@ def _behind_asking(instruction: Instruction) -> str:
     if len(numbers) != 1:
         return ""
     number = numbers[0]
-    asked = f"{instruction.object} {_joined(circumstances[:number])}"
+    asked = f"{instruction.object} {_join(circumstances[:number])}"
     acts = circumstances[number].text
     rest = circumstances[number + 1 :]
-    if rest and _is_approval(_joined(rest), must_ask=False, may_be_empty=True):
+    if rest and _is_approval(_join(rest), must_ask=False, may_be_empty=True):
         rest = ()
-    grants = _GRANTS | (_PEOPLE if instruction.does(["check", "wait", "confirm"]) else set())
-    names_approval = bool(grants & set(_words(asked)))
-    if not set(_words(asked)) <= _GRANTS | _AROUND_GRANTS:
+    grants = _WORDS_OF_APPROVAL | (
+        _PEOPLE if instruction.does(["check", "wait", "confirm"]) else set()
+    )
+    names_approval = bool(grants & set(_words_in(asked)))
+    if not set(_words_in(asked)) <= _WORDS_OF_APPROVAL | _WORDS_AROUND_APPROVAL:
         return ""
     if instruction.does(_NEEDS_OBJECT | {"require"}) and not names_approval:
         return ""
-    return " ".join(filter(None, (acts, _joined(rest))))
+    return " ".join(filter(None, (acts, _join(rest))))
 
 
-def _joined(circumstances: Sequence[Circumstance]) -> str:
+def _join(circumstances: Sequence[Circumstance]) -> str:
     """The text of circumstances, with the words that begin them."""
     text = ""
     for relation, words in circumstances:
@@ -147,7 +149,7 @@ def _joined(circumstances: Sequence[Circumstance]) -> str:
     return " ".join(text.split())
 
 
-def _words(text: str) -> list[str]:
+def _words_in(text: str) -> list[str]:
     return [token.word or token.text for token in read_tokens(text) if token.word not in (",", "-")]
 
 
@@ -159,15 +161,15 @@ def _is_approval(text: str, *, must_ask: bool, may_be_empty: bool = False) -> bo
         may_be_empty: whether they need not name approval.
     """
     # "an explicit instruction to push" and "a request to do so" repeat the act
-    words = _words(_REPEATED_ACT.sub(r"\1", text))
+    words = _words_in(_REPEATED_ACT.sub(r"\1", text))
     verbs = [word for word in words if word not in ("but", "always", "instead", "please")]
     if must_ask and not (verbs and verbs[0] in _ASKS):
         return False
-    names_it = may_be_empty or bool(_GRANTS & set(words))
-    return names_it and set(words) <= _GRANTS | _AROUND_GRANTS
+    names_it = may_be_empty or bool(_WORDS_OF_APPROVAL & set(words))
+    return names_it and set(words) <= _WORDS_OF_APPROVAL | _WORDS_AROUND_APPROVAL
 
 
-def _commands(acts: str) -> list[Draft]:
+def _require_approval_of_acts(acts: str) -> list[Draft]:
     """The rules about running the listed commands, or about acts that have commands; [] if no act
     has commands, or if one of the words is not understood.
     """
@@ -177,7 +179,7 @@ def _commands(acts: str) -> list[Draft]:
         code = whole_match(_CODE_ACT, part)
         if code and _is_run(code):
             command = command_pattern(code["code"])
-            drafts.append(_require_approval_of_command(command, _word_for(code["code"])))
+            drafts.append(_require_approval(command, _word_for(code["code"])))
         else:
             others.append(part)
     named = acts_in(acts if not drafts else ", ".join(others), may_name_others=True) or []
@@ -186,7 +188,7 @@ def _commands(acts: str) -> list[Draft]:
         if branch := re.search(r"\bto `?(main|master|develop)`?", acts):
             to_branch = rf"git push(?=.*[ :]{branch[1]}(?!\S))"
             command = command.replace("git push", to_branch)
-        drafts.append(_require_approval_of_command(command, act.word))
+        drafts.append(_require_approval(command, act.word))
     return drafts if named or not others else []
 
 
@@ -203,13 +205,13 @@ def _word_for(command: str) -> str:
     return rf"\b(?:{'|'.join(map(re.escape, (words[1:] or words)[:4]))})"
 
 
-def _require_approval_of_command(command: str, word: str) -> Draft:
+def _require_approval(command: str, word: str) -> Draft:
     """Requires the user's approval of the commands that a pattern matches."""
-    spec = {"name": "asks_before", "command": command, **_approval(word)}
+    spec = {"name": "asks_before", "command": command, **_words_of_approval(word)}
     return Draft("command", "gate", spec)
 
 
-def _approval(word: str) -> Spec:
+def _words_of_approval(word: str) -> Spec:
     """The arguments that find a question about an act, and an order of it, by a word for it."""
     pattern = f"(?i){word}"
     return {"asking": pattern, "ordered": pattern}

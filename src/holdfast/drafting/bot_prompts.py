@@ -94,7 +94,7 @@ _EXCEPTION_AFTER = re.compile(
     re.I,
 )
 # words from the prompts of coding agents, whose rules are about files and commands
-_OF_CODING = word_pattern(
+_CODING_WORDS = word_pattern(
     *(r"AGENTS\.md", r"CLAUDE\.md", "commits?", "pull requests?", "PRs", "repo(?:sitory)?"),
     *"codebase monorepo git npm pnpm yarn pytest cargo makefile directory typescript".split(),
     *("lint(?:er|ing)?", "unit tests?", r"refactor\w*", "source code", "imports?", "docstrings?"),
@@ -124,7 +124,7 @@ class BotClause:
 
 def is_of_a_bot(text: str) -> bool:
     """Whether a text is the prompt of a chat bot rather than the rules of a coding agent."""
-    words = {word.lower() for word in _OF_CODING.findall(text)}
+    words = {word.lower() for word in _CODING_WORDS.findall(text)}
     return len(words) < _MAX_CODING_WORDS
 
 

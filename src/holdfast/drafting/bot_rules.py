@@ -40,7 +40,7 @@ _MAY_PROHIBIT = word_pattern(
     *("don['’]ts?", "nevers", "disallowed", "refrain"),
 )
 # a heading of a list of mistakes; "always ... instead" in an item is not a mistake
-_OF_MISTAKES = word_pattern(
+_LIST_OF_MISTAKES = word_pattern(
     "mistakes?", "bad", "unacceptable", "wrong(?! numbers?\\b)", "anti-?patterns?"
 )
 _HOW_TO_DO_BETTER = re.compile(
@@ -51,7 +51,7 @@ _HOW_TO_DO_BETTER = re.compile(
 _MISTAKE = re.compile(r"(?:you |never \w+ing\b)", re.I)  # "you never use emojis"
 _BOTH_WAYS = re.compile(r"\bdo['’]?s (?:and|&|/) don['’]?ts?\b", re.I)
 # a rule for one field of a reply: "tip": one sentence
-_OF_A_FIELD = re.compile(
+_FIELD_OF_REPLY = re.compile(
     r"^[\"“`'][\w -]{1,30}[\"”`']\W{0,2}(?::| [—–-] |$)|\b(?:rules for|field|key) [\"“`']", re.I
 )
 
@@ -95,7 +95,7 @@ _AGENT_REPLIES = re.compile(
     ),
     re.I,
 )
-_OF_OTHER_TEXTS = word_pattern(
+_OTHER_TEXTS = word_pattern(
     *"APIs? HTTP servers? endpoints? logs? errors? commits? PRs? reviews? issues?".split(),
     *"code comments? docstrings? docs? documentation READMEs? files? tests? UI strings?".split(),
     *"prompts? tools? titles? changelogs? branch(?:es)?".split(),
@@ -113,11 +113,11 @@ def bot_rules(statement: Statement) -> list[Draft] | Undrafted:
     """
     if statement.part is not Part.SENTENCE:
         return []
-    if any(map(_OF_A_FIELD.search, (statement.text, statement.label, *statement.under))):
+    if any(map(_FIELD_OF_REPLY.search, (statement.text, statement.label, *statement.under))):
         return []
     above = [_BOTH_WAYS.sub("", name) for name in (statement.label, *statement.under)]
     may_be_prohibited = any(map(_MAY_PROHIBIT.search, above))
-    if any(map(_OF_MISTAKES.search, above)) and not _HOW_TO_DO_BETTER.match(statement.text):
+    if any(map(_LIST_OF_MISTAKES.search, above)) and not _HOW_TO_DO_BETTER.match(statement.text):
         if _MISTAKE.match(statement.text):
             return NEEDS_A_JUDGE
         may_be_prohibited = True
@@ -154,7 +154,7 @@ def agent_reply_rule(clause: Clause) -> list[Draft]:
     if _ESCAPED.search(text):
         return []
     statement = clause.statement
-    if any(map(_OF_OTHER_TEXTS.search, (text, statement.label, *statement.under[-1:]))):
+    if any(map(_OTHER_TEXTS.search, (text, statement.label, *statement.under[-1:]))):
         return []
     clauses = list(clauses_of_bot(replace(statement, label="", text=text)))
     if len(clauses) != 1 or clauses[0].limits or clauses[0].is_soft:

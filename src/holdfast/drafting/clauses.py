@@ -108,11 +108,11 @@ def clauses_of(statement: Statement, *, is_prohibited: bool) -> Iterator[Clause]
 
     A piece that is a part of an earlier clause comes again, as only the piece may be a rule.
     """
-    for text, others in _texts_of(statement):
+    for text, others in _cut(statement):
         yield Clause(text, statement, is_prohibited, tuple(others))
 
 
-def _texts_of(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
+def _cut(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
     """The text of each clause, and the texts of the other clauses beside it."""
     text = _ORDER_IN_BRACKETS.sub(r", \1 \2", statement.text).replace(" ,", ",")
     text = _CALLS_ATTENTION.sub("", text)

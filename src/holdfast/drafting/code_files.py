@@ -40,7 +40,7 @@ _IN_COMMITS = forms(  # these places are in no file at all
     {"commits and commit messages": r"commits?(?: messages)?(?:(?: or | and )commit messages)?"}
 )
 _NOT_OF_TESTS = word_pattern("production", "application", "app", "business")
-_OF_TESTS = forms(  # headings
+_HEADING_OF_TESTS = forms(  # headings
     {
         "Unit test conventions:": (
             r"(?:writing |unit |e2e )*tests?(?:ing)?"
@@ -112,7 +112,7 @@ def forbid_code(
         files: the globs of the places that the statement names.
     """
     included = [glob for glob in files if not glob.startswith("!")]
-    if not included and any(whole_match(_OF_TESTS, name) for name in statement.under[-2:]):
+    if not included and any(whole_match(_HEADING_OF_TESTS, name) for name in statement.under[-2:]):
         included = list(TESTS)
     excluded = [glob for glob in files if glob.startswith("!")]
     by_files: dict[tuple[str, ...], list[str]] = {}

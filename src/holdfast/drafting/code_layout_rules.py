@@ -39,7 +39,7 @@ _LINE_LENGTHS = forms(
 )
 _LENGTH_LABEL = forms({"Line length": r"(?:max(?:imum)? )?line (?:length|width)"})
 _LENGTH_ALONE = forms({"max 100": rf"(?:max(?:imum)? |≤ ?|under |up to )?{_COUNT}"})
-_OF_A_MESSAGE = re.compile(r"commit|subject|body|docstring|comment", re.I)
+_OTHER_TEXTS = re.compile(r"commit|subject|body|docstring|comment", re.I)
 
 # --- Indentation
 
@@ -85,7 +85,7 @@ def line_length_rule(clause: Clause) -> list[Draft]:
     match = whole_match(_LINE_LENGTHS, text)
     if match is None and whole_match(_LENGTH_LABEL, clause.statement.label):
         match = whole_match(_LENGTH_ALONE, text)
-    if match is None or clause.is_prohibited or _OF_A_MESSAGE.search(clause.context):
+    if match is None or clause.is_prohibited or _OTHER_TEXTS.search(clause.context):
         return []
     pattern = rf"^.{{{int(match['count']) + 1},}}$"
     files = files_of_language(clause.context) or ["*", DOCUMENTS]

@@ -74,11 +74,11 @@ _NOUNS = one_of(
     *("selectors?", "wrappers?", "generics", "variables?", "properties", "props?", "globals?"),
     *("packages?", "queries", "keywords?", "macros?"),
 )
-_BEFORE_TOKENS = re.compile(
+_ADJECTIVES = re.compile(
     r"^(?:bare|raw|plain|direct|global|the|TypeScript(?:'s)?|explicit|native) ", re.I
 )
 _CODE_IN_BRACKETS = re.compile(rf"[a-z ]+ \(({CODE}(?:(?:, | or | and ){CODE})*)\)")
-_OF_A_LIBRARY = re.compile(r"^[A-Z][\w.]+(?:['’]s)? (?=`)")
+_NAME_OF_LIBRARY = re.compile(r"^[A-Z][\w.]+(?:['’]s)? (?=`)")
 _KIND = r"(?:(?:deprecated|raw|bare|global|plain|direct|legacy|native) )?"
 _TOKENS = forms(
     {
@@ -111,7 +111,7 @@ def code_rule(clause: Clause) -> list[Draft]:
     if "call" in instruction.verbs and "(" not in objects + text:
         return []  # a name alone may be that of a tool
     pairs = _PAIRS.findall(text)  # "`a` instead of `b` and `c` instead of `d`"
-    tokens = _tokens(", ".join(pairs) if len(pairs) > 1 else objects, statement)
+    tokens = _tokens_named(", ".join(pairs) if len(pairs) > 1 else objects, statement)
     files = files_of_places(instruction)
     if tokens is None or files is None:
         return []
@@ -181,13 +181,13 @@ def is_named_word(word: str) -> bool:
     return word.lower() in _WORDS
 
 
-def _tokens(objects: str, statement: Statement) -> list[CodeToken] | None:
+def _tokens_named(objects: str, statement: Statement) -> list[CodeToken] | None:
     """The pieces of code in a list; None if something in it may not be code."""
-    plain = _BEFORE_TOKENS.sub("", objects)
+    plain = _ADJECTIVES.sub("", objects)
     if bracketed := _CODE_IN_BRACKETS.fullmatch(plain):
         plain = bracketed[1]
     else:
-        plain = _OF_A_LIBRARY.sub("", plain)
+        plain = _NAME_OF_LIBRARY.sub("", plain)
     if spans := whole_match(_TOKENS, plain):
         kind = spans["nouns"].strip()
         return all_or_none(

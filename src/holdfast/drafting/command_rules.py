@@ -26,13 +26,13 @@ from holdfast.drafting.instructions import Instruction, Modality, instruction_of
 # --- Commands that are never run
 
 _IN_THIS_PROJECT = re.compile(r"(?:this|the) (?:project|repo|repository)", re.I)
-_RUNS = (RUN | {"introduce", "test", "build"}) - {"pass", "succeed"}
-_OTHER_COMMANDS = re.compile(
+_VERBS = (RUN | {"introduce", "test", "build"}) - {"pass", "succeed"}
+_COMMANDS_BUT_THESE = re.compile(
     rf"(?:any )?other [\w -]+ \((?:e\.g\.,? |such as |like )?(?P<commands>{CODES})(?:,? etc\.?)?\)",
     re.I,
 )
-_TESTS = re.compile("|it|this|them|these|tests|commands?|code|project", re.I)
-_COMMANDS = forms(
+_THINGS_RUN = re.compile("|it|this|them|these|tests|commands?|code|project", re.I)
+_FORBIDDEN_COMMANDS = forms(
     {
         "bare `npm install`, yarn or any other npm commands directly": (
             r"(?:(?:bare|plain|raw|global|system) )?(?:commands? )?"
@@ -43,7 +43,7 @@ _COMMANDS = forms(
     }
 )
 
-_OF_INSTALLS = re.compile(
+_INSTALLATION = re.compile(
     r"(?:(?:install(?:ing)?|add(?:ing)?|manag(?:e|ing)|all) )?(?:(?:new|any|the|npm|node|python) )*"
     r"(?:packages?|dependenc(?:y|ies)|libraries|modules|installs?|installation"
     r"|(?:package|dependency) (?:management|installation|installs))",
@@ -59,7 +59,7 @@ def forbidden_command_rule(clause: Clause) -> list[Draft]:
     if (
         instruction is None
         or instruction.modality is not Modality.NEVER
-        or not instruction.does(_RUNS)
+        or not instruction.does(_VERBS)
         or not instruction.has_only(Relation.FOR, Relation.TO, Relation.WITH)
     ):
         return []
@@ -71,7 +71,7 @@ def forbidden_command_rule(clause: Clause) -> list[Draft]:
     ):
         return []
     if tool := instruction.text_of(Relation.WITH):  # "do not run the tests with `cargo test`"
-        is_tests = _TESTS.fullmatch(instruction.object) is not None
+        is_tests = _THINGS_RUN.fullmatch(instruction.object) is not None
         commands = commands_in(tool) if is_tests and re.fullmatch(CODES, tool) else None
         return forbid_commands(commands) if commands else []
     return _forbid_object(instruction)
@@ -79,10 +79,10 @@ def forbidden_command_rule(clause: Clause) -> list[Draft]:
 
 def _forbid_object(instruction: Instruction) -> list[Draft]:
     """The rule that the object of an instruction is not run; [] if it may be no command."""
-    if others := _OTHER_COMMANDS.fullmatch(instruction.object):
+    if others := _COMMANDS_BUT_THESE.fullmatch(instruction.object):
         commands = commands_in(others["commands"])
     else:
-        match = whole_match(_COMMANDS, instruction.object)
+        match = whole_match(_FORBIDDEN_COMMANDS, instruction.object)
         is_run = instruction.does(("run", "execute"))
         commands = commands_in(match["commands"], is_run=is_run) if match else None
     return forbid_commands(commands) if commands else []
@@ -93,8 +93,8 @@ def _forbid_installs(instruction: Instruction) -> list[Draft]:
     if not (instruction.has_only(Relation.FOR) or instruction.has_only(Relation.TO)):
         return []
     purpose = instruction.text_of(Relation.FOR) or instruction.text_of(Relation.TO) or ""
-    match = whole_match(_COMMANDS, instruction.object)
-    if match is None or not _OF_INSTALLS.fullmatch(purpose):
+    match = whole_match(_FORBIDDEN_COMMANDS, instruction.object)
+    if match is None or not _INSTALLATION.fullmatch(purpose):
         return []
     installs = all_or_none([installs_of(name) for name, _ in names_in(match["commands"])])
     return forbid_matches(any_of(installs)) if installs else []

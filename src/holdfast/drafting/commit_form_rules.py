@@ -172,11 +172,11 @@ def commit_form_rule(clause: Clause) -> list[Draft]:
     for text in dict.fromkeys((clause.text, *_PART_END.split(clause.text))):
         if not is_of_something_else(_TITLES.sub("", text)):
             part = replace(clause, text=text)
-            drafts += _length(part) or _look(part)
+            drafts += _read_length(part) or _read_look(part)
     return drafts
 
 
-def _length(clause: Clause) -> list[Draft]:
+def _read_length(clause: Clause) -> list[Draft]:
     """Reads "keep the subject line under 72 characters"."""
     statement = clause.statement
     is_named = whole_match(_SUBJECT_LABEL, statement.label) or is_about_commits(statement)
@@ -191,7 +191,7 @@ def _length(clause: Clause) -> list[Draft]:
     return commit_rule(rf"\A.{{1,{limit}}}(?:\n|\Z)", "requirement")
 
 
-def _look(clause: Clause) -> list[Draft]:
+def _read_look(clause: Clause) -> list[Draft]:
     """Reads "capitalise the subject line" and "separate it from the body with a blank line"."""
     for ways, pattern in _LOOKS:
         if whole_match(ways, clause.text):

@@ -31,8 +31,8 @@ _ABOUT_COMMITS = forms(
 )
 _MARKS_AROUND = re.compile(r"^[\W\d_]+|[\s:*.]+$")  # "3." and ":**" in "3. **Commits:**"
 # titles of pull requests, changelogs and so on, about which people say the same as about commits
-_OF_SOMETHING_ELSE = word_pattern("titles?", "PRs?")
-_OF_ANOTHER_TEXT = re.compile(r"pull[ -]request|changelog|release notes|squash", re.I)
+_TITLES = word_pattern("titles?", "PRs?")
+_OTHER_TEXTS = re.compile(r"pull[ -]request|changelog|release notes|squash", re.I)
 
 
 def commit_rule(pattern: str, polarity: Polarity) -> list[Draft]:
@@ -51,4 +51,4 @@ def is_about_commits(statement: Statement) -> bool:
 
 def is_of_something_else(clause: str) -> bool:
     """Whether a clause may be about a pull request, a title or a changelog."""
-    return bool(_OF_SOMETHING_ELSE.search(clause) or _OF_ANOTHER_TEXT.search(clause))
+    return bool(_TITLES.search(clause) or _OTHER_TEXTS.search(clause))

@@ -10,7 +10,7 @@ from holdfast.drafting.instructions import Instruction, Modality, instruction_of
 from holdfast.drafting.path_globs import glob_argument, path_glob
 
 # "any secrets, API keys or files in"
-_BEFORE_FILES = "(?:{} ?)*".format(
+_WORDS_BEFORE_FILES = "(?:{} ?)*".format(
     one_of(
         *("the", "any", "anything in", "files? in", "files under", "your", "generated", "local"),
         *("secrets", "API keys", "credentials", "tokens", "keys", "sensitive data", "or", "and"),
@@ -22,7 +22,7 @@ _FILES = r"(?: files?| director(?:y|ies)| folders?)?"
 _COMMITTED_FILES = forms(
     {
         "secrets or `.env` files, or anything alike": (
-            rf"{_BEFORE_FILES}(?P<files>{CODES}|\.env){_FILES}"
+            rf"{_WORDS_BEFORE_FILES}(?P<files>{CODES}|\.env){_FILES}"
             r"(?:(?:,? or |, )[\w ,-]+)?"
         ),
         "sensitive data (`.env` files, credentials)": (

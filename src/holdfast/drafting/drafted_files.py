@@ -35,7 +35,7 @@ _QUOTES_A_TEXT = word_pattern(
     *("sent", "wrote", "templates?", "e\\.g", "for instance", "don['’]t", "another", "other"),
 )
 _YOU_ARE = re.compile(r"^\W*(?:You are|You['’]re|Act as|Du bist|Tu es|Eres|Sei)\b", re.M)
-_OF_CODING_AGENTS = re.compile(
+_FILES_OF_CODING_AGENTS = re.compile(
     r"(?:AGENTS|CLAUDE|GEMINI|CONTRIBUTING|copilot-instructions)\b.*\.md|\.\w+rules|.*\.mdc", re.I
 )
 
@@ -142,12 +142,12 @@ def draft_lines(path: Path | str) -> DraftedFile:
             value=str(path),
         )
     statements, of_bot = statements_of(path, text)
-    return DraftedFile(path, text, tuple(_lines(statements, of_bot)), of_bot)
+    return DraftedFile(path, text, tuple(_read_lines(statements, of_bot)), of_bot)
 
 
 def statements_of(path: Path, text: str) -> FileStatements:
     """The statements of a file with this name and text; AGENTS.md, for one, is no bot's prompt."""
-    of_bot = not _OF_CODING_AGENTS.fullmatch(path.name) and is_of_a_bot(text)
+    of_bot = not _FILES_OF_CODING_AGENTS.fullmatch(path.name) and is_of_a_bot(text)
     statements = read_statements(_without_fences(text) if of_bot else text)
     return FileStatements(statements, of_bot)
 
@@ -187,7 +187,9 @@ def _in_words(reasons: Counter[str]) -> str:
     return ", ".join(f"{count} {reason}" for reason, count in reasons.items()) or "no other lines"
 
 
-def _lines(statements: Sequence[Statement], of_bot: bool) -> Iterator[DraftedRule | UndraftedLine]:
+def _read_lines(
+    statements: Sequence[Statement], of_bot: bool
+) -> Iterator[DraftedRule | UndraftedLine]:
     """The rules that each statement states, or why it states none, or none that is new."""
     ids: set[str] = set()
     lines_by_rule: dict[str, int] = {}

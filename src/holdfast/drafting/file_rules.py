@@ -64,7 +64,7 @@ _INSTEAD_OF_EDITING = forms(
     }
 )
 
-_NO_ORDER = re.compile(
+_NEGATED_OR_PERMITTED = re.compile(
     r"\b(?:never|not|cannot|can|could|may|might|fine|ok|okay|allowed|avoid|stop)\b|n['’]t\b", re.I
 )
 
@@ -165,7 +165,9 @@ def _is_imperative(text: str) -> bool:
     first = re.match(
         r"(?:(?:always|please|only|instead|just|you (?:must|should)),? )*([\w-]+)", text, re.I
     )
-    return first is not None and first[1].lower() in VERBS and not _NO_ORDER.search(text)
+    return (
+        first is not None and first[1].lower() in VERBS and not _NEGATED_OR_PERMITTED.search(text)
+    )
 
 
 def generated_file_rule(clause: Clause) -> list[Draft]:

@@ -108,12 +108,12 @@ _PLAIN = forms(
 
 def format_rules(clause: BotClause) -> list[Draft]:
     """Reads rules about JSON and its keys, lists, and text without Markdown."""
-    specs = [_json(clause), _list(clause)]
+    specs = [_read_json(clause), _read_list(clause)]
     drafts = [Draft("format", "requirement", spec) for spec in specs if spec is not None]
-    return [*drafts, *_plain(clause)]
+    return [*drafts, *_read_plain_text(clause)]
 
 
-def _json(clause: BotClause) -> Spec | None:
+def _read_json(clause: BotClause) -> Spec | None:
     """The measure of a reply in JSON; None if the clause asks for none, or for JSON in a part."""
     match = first_match(_JSON, clause.text)
     if match is None:
@@ -130,7 +130,7 @@ def _json(clause: BotClause) -> Spec | None:
     return {"name": "ifeval_detectable_format_json_format"}
 
 
-def _list(clause: BotClause) -> Spec | None:
+def _read_list(clause: BotClause) -> Spec | None:
     """The measure of a numbered list or bullets; None if the clause asks for neither."""
     match = first_match(_LIST, clause.text)
     if match is None:
@@ -142,7 +142,7 @@ def _list(clause: BotClause) -> Spec | None:
     return {"name": "numbered_list" if is_numbered else "bullet_list"}
 
 
-def _plain(clause: BotClause) -> list[Draft]:
+def _read_plain_text(clause: BotClause) -> list[Draft]:
     """Reads "in plain text", a requirement, and "never use tables", a prohibition."""
     is_plain = first_match(_PLAIN, clause.text) is not None
     patterns = [_MARKDOWN] if is_plain else []

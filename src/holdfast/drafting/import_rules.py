@@ -13,7 +13,7 @@ from holdfast.drafting.instructions import Instruction, Modality, instruction_of
 # --- Libraries and modules
 
 # libraries as people name them without backticks, and the modules that code imports
-_OF_SCRIPTS = {
+_SCRIPT_LIBRARIES = {
     **{
         name: name
         for name in (
@@ -35,7 +35,7 @@ _OF_SCRIPTS = {
     "styled components": "styled-components",
     "tailwind": "tailwindcss",
 }
-_OF_PYTHON = {
+_PYTHON_LIBRARIES = {
     **{
         name: name
         for name in (
@@ -47,7 +47,7 @@ _OF_PYTHON = {
     "llamaindex": "llama_index",
 }
 # libraries of other languages, and the pattern of the line that imports them
-_OF_OTHERS = {
+_IMPORTS_OF_OTHER_LIBRARIES = {
     "automapper": r"^\s*(?:global\s+)?using\s+AutoMapper\b",
     "fluentassertions": r"^\s*(?:global\s+)?using\s+FluentAssertions\b",
     "guava": r"^\s*import\s+com\.google\.common\b",
@@ -67,7 +67,12 @@ _ANY_CODE = ("*", "!*.{md,mdx,txt,rst,json}")
 
 # --- Instructions about imports
 
-_LIBRARY = one_of(*(re.escape(name) for name in (*_OF_SCRIPTS, *_OF_PYTHON, *_OF_OTHERS)))
+_LIBRARY = one_of(
+    *(
+        re.escape(name)
+        for name in (*_SCRIPT_LIBRARIES, *_PYTHON_LIBRARIES, *_IMPORTS_OF_OTHER_LIBRARIES)
+    )
+)
 _LIBRARIES = forms(
     {
         "jQuery, lodash or other libraries": (
@@ -117,7 +122,7 @@ def import_rule(clause: Clause) -> list[Draft]:
     files = files_of_places(instruction)
     if objects is None or files is None:
         return []
-    tokens = _tokens(objects, instruction)
+    tokens = _imports_of(objects, instruction)
     return forbid_code(tokens, files, clause.statement) if tokens else []
 
 
@@ -148,7 +153,7 @@ def _forbidden_modules(instruction: Instruction) -> str | None:
     return re.sub(r"^(?:the|from) ", "", rejected)
 
 
-def _tokens(objects: str, instruction: Instruction) -> list[CodeToken] | None:
+def _imports_of(objects: str, instruction: Instruction) -> list[CodeToken] | None:
     """The imports of the libraries or modules in a list; None if it may list other things."""
     if libraries := whole_match(_LIBRARIES, objects):
         if _is_of_the_network(objects, instruction):
@@ -173,13 +178,13 @@ def library_token(name: str) -> CodeToken | None:
     plain = name.lower()
     patterns: list[str] = []
     files: list[str] = []
-    if module := _OF_SCRIPTS.get(plain):
+    if module := _SCRIPT_LIBRARIES.get(plain):
         patterns.append(_script_import(module))
         files += SCRIPT
-    if module := _OF_PYTHON.get(plain):
+    if module := _PYTHON_LIBRARIES.get(plain):
         patterns.append(rf"^\s*(?:import|from)\s+{module}\b")
         files.append("*.py")
-    if pattern := _OF_OTHERS.get(plain):
+    if pattern := _IMPORTS_OF_OTHER_LIBRARIES.get(plain):
         patterns.append(pattern)
         files.append("*.{java,kt,cs}")
     return CodeToken("|".join(patterns), tuple(files)) if patterns else None

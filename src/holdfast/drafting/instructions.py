@@ -8,11 +8,11 @@ and each circumstance.
 A clause is read from left to right, in these steps:
 
 1. `read_tokens`: words, code spans, brackets and marks;
-2. circumstances in front of the main clause: "In tests, ..." (`_fronted`);
+2. circumstances in front of the main clause: "In tests, ..." (`_read_with_fronted_circumstance`);
 3. words that only lead to the instruction: "always", "make sure to" (`_skip_leads`);
-4. either a subject and what must or must not happen to it (`_of_subject`), or a negation or
-   "only", verbs, and their object (`_of_verbs`);
-5. the object up to the first circumstance, and the circumstances (`_object_and_circumstances`).
+4. either a subject and what must or must not happen to it (`_read_subject`), or a negation or
+   "only", verbs, and their object (`_read_verbs`);
+5. the object up to the first circumstance, and the circumstances (`_split_at_circumstances`).
 
 The words are in `instruction_words.py`.
 """
@@ -208,8 +208,10 @@ _STATES = FORBIDDEN | REQUIRED | NEEDS | NOT_DONE | ONLY_DONE | ONLY_ALLOWED
 _PREDICATES = phrase_table(_STATES | BE_NOT | BE | MAY_BE | MUST | MUST_NOT | MUST_PASS)
 _PASSES = phrase_table(PASSES | FAILS)
 _ARTICLES = frozenset("the any a an these those all your".split())
-_BEFORE_ACTS = ("manual", "direct", "further", "following")
-_KINDS = frozenset("bare raw plain direct global inline".split())  # "never raw `fetch`"
+_ADJECTIVES_OF_ACTS = ("manual", "direct", "further", "following")
+_ADJECTIVES_OF_CODE = frozenset(
+    "bare raw plain direct global inline".split()
+)  # "never raw `fetch`"
 _MAX_CIRCUMSTANCES = 40  # so that a long clause takes time in proportion to its length
 _MAX_FRONTED_COMMAS = 5  # a circumstance in front ends at one of the first commas
 _MAX_FRONTED_TOKENS = 25
@@ -244,7 +246,9 @@ Circumstance(relation=<Relation.ADVICE: 'advice'>, text='use `unknown`')))
     text = _WE_USE.sub("use ", _FORCE_PUSH.sub("force-", text.strip(" .!,:")))
     tokens = read_tokens(text)
     clause = _Clause(text, tokens, [token.word for token in tokens])
-    return _fronted(clause, is_prohibited) or _main(clause, 0, is_prohibited)
+    return _read_with_fronted_circumstance(clause, is_prohibited) or _read_main_clause(
+        clause, 0, is_prohibited
+    )
 
 
 def circumstance_of(text: str) -> Circumstance | None:
@@ -261,15 +265,15 @@ def circumstance_of(text: str) -> Circumstance | None:
     return Circumstance(RELATIONS[phrase], rest.strip(" .!,:"))
 
 
-def _fronted(clause: _Clause, is_prohibited: bool) -> Instruction | None:
+def _read_with_fronted_circumstance(clause: _Clause, is_prohibited: bool) -> Instruction | None:
     """A clause with a circumstance in front, which is put behind: "in tests, never use `sleep`"."""
     start = _skip_leads(clause, 0)
     phrase = longest_phrase(_RELATIONS, clause.words, start)
-    if not phrase or RELATIONS[phrase] not in IN_FRONT or _negation(clause, start):
+    if not phrase or RELATIONS[phrase] not in IN_FRONT or _negation_at(clause, start):
         return None
     begin = start + len(phrase.split())
     for end, main in _main_starts(clause, begin):
-        instruction = _main(clause, main, is_prohibited)
+        instruction = _read_main_clause(clause, main, is_prohibited)
         if instruction is not None:
             circumstance = Circumstance(RELATIONS[phrase], clause.part(begin, end))
             circumstances = (*instruction.circumstances, circumstance)
@@ -284,20 +288,24 @@ def _main_starts(clause: _Clause, begin: int) -> list[tuple[int, int]]:
     words = clause.words
     commas = [n for n in range(begin, len(words)) if words[n] in (",", ":", "-", "–", "—")]
     commas = commas[:_MAX_FRONTED_COMMAS]
-    starts = [(n, n + 1) for n in commas if _begins(clause, n + 1) and not _lists_verbs(words, n)]
+    starts = [
+        (n, n + 1)
+        for n in commas
+        if _begins_main_clause(clause, n + 1) and not _lists_verbs(words, n)
+    ]
     for n in range(begin + 1, min(begin + _MAX_FRONTED_TOKENS, len(words))):
-        is_order = words[n] in _ORDERS or _negation(clause, n)
+        is_order = words[n] in _ORDERS or _negation_at(clause, n)
         if is_order and words[n - 1] not in _JOINED_TO_VERBS:
             starts.append((n, n))
     others = [(n, n + 1) for n in reversed(commas) if (n, n + 1) not in starts]
     return sorted(starts) + others
 
 
-def _begins(clause: _Clause, start: int) -> bool:
+def _begins_main_clause(clause: _Clause, start: int) -> bool:
     """Whether a main clause clearly begins at a token."""
     word = clause.word(start)
     is_lead = longest_phrase(_LEADS, clause.words, start)
-    return bool(word in VERBS | _FIRST_WORDS or _negation(clause, start) or is_lead)
+    return bool(word in VERBS | _FIRST_WORDS or _negation_at(clause, start) or is_lead)
 
 
 def _lists_verbs(words: Sequence[str], comma: int) -> bool:
@@ -308,7 +316,7 @@ def _lists_verbs(words: Sequence[str], comma: int) -> bool:
 
 def _skip_leads(clause: _Clause, start: int) -> int:
     """The first token behind words that only lead to the instruction."""
-    while start < len(clause.words) and not _negation(clause, start):
+    while start < len(clause.words) and not _negation_at(clause, start):
         lead = longest_phrase(_LEADS, clause.words, start)
         if longest_phrase(_RELATIONS, clause.words, start) == "instead of":
             break
@@ -318,26 +326,26 @@ def _skip_leads(clause: _Clause, start: int) -> int:
     return start
 
 
-def _negation(clause: _Clause, start: int) -> str:
+def _negation_at(clause: _Clause, start: int) -> str:
     """The words that forbid at a token; "" if none do."""
     return longest_phrase(_NEGATIONS, clause.words, start)
 
 
-def _main(clause: _Clause, start: int, is_prohibited: bool) -> Instruction | None:
+def _read_main_clause(clause: _Clause, start: int, is_prohibited: bool) -> Instruction | None:
     """The main clause from a token on."""
     start = _skip_leads(clause, start)
     if start >= len(clause.words):
         return None
-    if _negation(clause, start):
-        return _of_verbs(clause, start, is_prohibited)
+    if _negation_at(clause, start):
+        return _read_verbs(clause, start, is_prohibited)
     return (
-        _of_passing(clause, start)
-        or _of_subject(clause, start)
-        or _of_verbs(clause, start, is_prohibited)
+        _read_passing_command(clause, start)
+        or _read_subject(clause, start)
+        or _read_verbs(clause, start, is_prohibited)
     )
 
 
-def _of_passing(clause: _Clause, start: int) -> Instruction | None:
+def _read_passing_command(clause: _Clause, start: int) -> Instruction | None:
     """Reads "`make test` passes" and "`make test` must be run", perhaps behind "verify"."""
     words = clause.words
     while start < len(words) and words[start] in ("verify", "check", "confirm", "all", "both"):
@@ -348,13 +356,13 @@ def _of_passing(clause: _Clause, start: int) -> Instruction | None:
     predicate = longest_phrase(_PASSES, words, end)
     if end == start or not predicate or predicate in FAILS:
         return None
-    head, circumstances = _object_and_circumstances(clause, end + len(predicate.split()))
+    head, circumstances = _split_at_circumstances(clause, end + len(predicate.split()))
     if head:
         return None
     return Instruction(Modality.MUST, ("pass",), clause.part(start, end), circumstances)
 
 
-def _of_subject(clause: _Clause, start: int) -> Instruction | None:
+def _read_subject(clause: _Clause, start: int) -> Instruction | None:
     """Reads a subject and its predicate: "`any` is forbidden", "`vendor/` must not be edited"."""
     words = clause.words
     if words[start] in VERBS and not _is_noun(clause, start):
@@ -363,7 +371,7 @@ def _of_subject(clause: _Clause, start: int) -> Instruction | None:
         if words[position] in _SUBORDINATE:
             return None
         if predicate := longest_phrase(_PREDICATES, words, position):
-            return _of_predicate(clause, start, position, predicate)
+            return _read_predicate(clause, start, position, predicate)
     return None
 
 
@@ -380,64 +388,66 @@ def _is_noun(clause: _Clause, start: int) -> bool:
     return False
 
 
-def _of_predicate(clause: _Clause, start: int, position: int, predicate: str) -> Instruction | None:
+def _read_predicate(
+    clause: _Clause, start: int, position: int, predicate: str
+) -> Instruction | None:
     """The instruction of a subject, from a token up to a position, and the predicate there."""
     behind = position + len(predicate.split())
     subject = clause.part(start, position)
     if predicate in NOT_DONE | ONLY_DONE:  # "a task is not done until `make check` passes"
-        _, circumstances = _object_and_circumstances(clause, behind)
+        _, circumstances = _split_at_circumstances(clause, behind)
         modality = Modality.NEVER if predicate in NOT_DONE else Modality.ONLY
         return Instruction(modality, ("finish",), subject, circumstances)
     if predicate in FORBIDDEN | ONLY_ALLOWED:
-        act = _of_act(_clause_part(clause, start, position))
-        head, circumstances = _object_and_circumstances(clause, behind)
+        act = _read_act(_part_of_clause(clause, start, position))
+        head, circumstances = _split_at_circumstances(clause, behind)
         if head or act is None:
             return None
         modality = Modality.NEVER if predicate in FORBIDDEN else Modality.ONLY
         circumstances = (*act.circumstances, *circumstances)
         return replace(act, modality=modality, circumstances=circumstances)
     if predicate in REQUIRED:
-        head, circumstances = _object_and_circumstances(clause, behind)
+        head, circumstances = _split_at_circumstances(clause, behind)
         return None if head else Instruction(Modality.MUST, ("require",), subject, circumstances)
     if predicate in NEEDS | MUST_PASS:
-        head, circumstances = _object_and_circumstances(clause, behind)
+        head, circumstances = _split_at_circumstances(clause, behind)
         verb = "require" if predicate in NEEDS else "pass"
         occasion = Circumstance(Relation.SUBJECT, subject)
         return Instruction(Modality.MUST, (verb,), head, (occasion, *circumstances))
     if predicate in MUST_NOT | MUST:
-        return _of_actor(clause, subject, behind, is_prohibited=predicate in MUST_NOT)
-    return _of_passive(clause, _clause_part(clause, start, position), predicate, behind)
+        return _read_actor(clause, subject, behind, is_prohibited=predicate in MUST_NOT)
+    return _read_passive(clause, _part_of_clause(clause, start, position), predicate, behind)
 
 
-def _clause_part(clause: _Clause, start: int, end: int) -> _Clause:
+def _part_of_clause(clause: _Clause, start: int, end: int) -> _Clause:
     """A part of a clause as a clause."""
     return _Clause(clause.text, clause.tokens[start:end], clause.words[start:end])
 
 
-def _of_act(clause: _Clause) -> Instruction | None:
+def _read_act(clause: _Clause) -> Instruction | None:
     """Forbids an act that is named as a thing: "edits to `vendor/`", "running `make`", "`any`"."""
     words = clause.words
     start = 0
-    while start < len(words) and words[start] in (*_ARTICLES, *_BEFORE_ACTS):
+    while start < len(words) and words[start] in (*_ARTICLES, *_ADJECTIVES_OF_ACTS):
         start += 1
     if start >= len(words):
         return None
     if words[start] in GERUNDS:
-        return _of_verbs(clause, start, True)
+        return _read_verbs(clause, start, True)
     if words[start] in ACT_NOUNS and clause.word(start + 1) in BEHIND_ACT_NOUNS | {""}:
         verb = ACT_NOUNS[words[start]]
         begin = start + 1 + (clause.word(start + 1) == "of")
-        head, circumstances = _object_and_circumstances(clause, begin)
+        head, circumstances = _split_at_circumstances(clause, begin)
         return Instruction(Modality.NEVER, (verb,), head, circumstances)
-    head, circumstances = _object_and_circumstances(clause, start)
+    head, circumstances = _split_at_circumstances(clause, start)
     return Instruction(Modality.NEVER, ("use",), head, circumstances)
 
 
-def _of_actor(
+def _read_actor(
     clause: _Clause, subject: str, behind: int, *, is_prohibited: bool
 ) -> Instruction | None:
     """Reads "tests must not use `sleep`", where the subject is the place."""
-    instruction = _of_verbs(clause, behind, is_prohibited)
+    instruction = _read_verbs(clause, behind, is_prohibited)
     if instruction is None or clause.word(behind) not in VERBS | ADVERBS:
         return None
     if instruction.verbs in (("appear",), ("occur",)) and not instruction.object:
@@ -446,7 +456,7 @@ def _of_actor(
     return replace(instruction, circumstances=(place, *instruction.circumstances))
 
 
-def _of_passive(
+def _read_passive(
     clause: _Clause, subject: _Clause, predicate: str, behind: int
 ) -> Instruction | None:
     """Reads "`vendor/` must not be edited"."""
@@ -464,31 +474,31 @@ def _of_passive(
         modality = Modality.NEVER
     if predicate.split()[-1] == "only" or " only " in predicate:
         modality = Modality.ONLY
-    head, circumstances = _object_and_circumstances(clause, end)
+    head, circumstances = _split_at_circumstances(clause, end)
     if head:
         return None
     first = int(is_of_nothing)
     verb = next((n for n, word in enumerate(subject.words) if word in ("is", "are")), None)
     if verb is not None:  # "`dist/` is built by CI and must not be committed"
-        subject = _clause_part(subject, 0, verb)
-    thing, places = _object_and_circumstances(subject, first)
+        subject = _part_of_clause(subject, 0, verb)
+    thing, places = _split_at_circumstances(subject, first)
     return Instruction(modality, verbs, thing, (*places, *circumstances))
 
 
-def _of_verbs(clause: _Clause, start: int, is_prohibited: bool) -> Instruction | None:
+def _read_verbs(clause: _Clause, start: int, is_prohibited: bool) -> Instruction | None:
     """Reads a modality, verbs and their object: "never push to `main`", "no `any`"."""
     words = clause.words
     modality = Modality.NEVER if is_prohibited else Modality.MUST
     preference = longest_phrase(_PREFERENCES, words, start)
-    if negation := _negation(clause, start):
+    if negation := _negation_at(clause, start):
         modality = Modality.NEVER
         start += len(negation.split())
     elif clause.word(start) == "no":
         skipped = 1 + (clause.word(start + 1) == "more")
-        return _of_act(_clause_part(clause, start + skipped, len(words)))
+        return _read_act(_part_of_clause(clause, start + skipped, len(words)))
     elif preference:
         start += len(preference.split())
-        head, circumstances = _object_and_circumstances(clause, start)
+        head, circumstances = _split_at_circumstances(clause, start)
         return Instruction(Modality.PREFER, ("use",), head, circumstances)
     elif clause.word(start) == "only":
         modality = Modality.ONLY
@@ -505,30 +515,30 @@ def _of_verbs(clause: _Clause, start: int, is_prohibited: bool) -> Instruction |
         start += 1
     verbs, end = _verb_list(words, start, _INFINITIVES)
     if not verbs:
-        return _of_thing(clause, start, modality)
+        return _read_thing(clause, start, modality)
     if clause.word(end) == "only" and modality is Modality.MUST:  # not of "use *only pnpm*"
         end += 1
         if longest_phrase(_RELATIONS, words, end):
             modality = Modality.ONLY
-    head, circumstances = _object_and_circumstances(clause, end)
+    head, circumstances = _split_at_circumstances(clause, end)
     if re.search(r"(?:^| )only$", head) and modality is Modality.MUST:  # "push only when asked"
         modality = Modality.ONLY
         head = head.removesuffix("only").strip()
     return Instruction(modality, verbs, head, circumstances)
 
 
-def _of_thing(clause: _Clause, start: int, modality: Modality) -> Instruction | None:
+def _read_thing(clause: _Clause, start: int, modality: Modality) -> Instruction | None:
     """Reads a thing without a verb: "never bare `python`", "`make lint` before committing", "pnpm,
     not npm".
     """
     tokens = clause.tokens
     if start >= len(tokens):
         return None
-    first = start + (clause.words[start] in _KINDS)
+    first = start + (clause.words[start] in _ADJECTIVES_OF_CODE)
     if first < len(tokens) and tokens[first].is_code:
-        head, circumstances = _object_and_circumstances(clause, start)
+        head, circumstances = _split_at_circumstances(clause, start)
         return Instruction(modality, ("use",), head, circumstances)
-    head, circumstances = _object_and_circumstances(clause, start)
+    head, circumstances = _split_at_circumstances(clause, start)
     is_name = 1 <= len(head.split()) <= 2 and clause.words[start] not in _SUBORDINATE
     if is_name and circumstances and circumstances[0].relation in COMPARISONS:
         return Instruction(modality, ("use",), head, circumstances)
@@ -564,7 +574,7 @@ def _verb_list(
     return tuple(verbs), end
 
 
-def _object_and_circumstances(clause: _Clause, start: int) -> tuple[str, tuple[Circumstance, ...]]:
+def _split_at_circumstances(clause: _Clause, start: int) -> tuple[str, tuple[Circumstance, ...]]:
     """The words up to the first circumstance, and the circumstances, from a token on."""
     tokens = clause.tokens
     cuts: list[_Cut] = []

@@ -25,7 +25,7 @@ _VERB = one_of(
     *(r"antworte\w*", r"schreib\w*", r"sprich\w*"),
 )
 # words between the verb and the language: "answer all messages of users in"
-_BETWEEN = one_of(
+_OBJECT = one_of(
     *"back to only ever always everything everybody everyone all of your the users?".split(),
     *"customers? them me us guests? it exclusively solely strictly entirely so with".split(),
     *"messages? replies responses answers immer siempre solo sempre toujours uniquement".split(),
@@ -41,13 +41,13 @@ _LABEL = one_of(
     *("language", "output language", "response language", "reply language"),
     *("idioma", "langue", "sprache"),
 )
-_OF_REPLIES = one_of(
+_AUXILIARIES = one_of(
     *"must should are is be always will".split(), "have to", "has to", "written", "given"
 )
 _LANGUAGES = forms(
     {
         "always answer all messages of users in German": (
-            rf"{_SUBJECT}{_VERB}(?: {_BETWEEN}){{0,8}} (?:in|auf|en|in lingua) {_LANGUAGE}\b"
+            rf"{_SUBJECT}{_VERB}(?: {_OBJECT}){{0,8}} (?:in|auf|en|in lingua) {_LANGUAGE}\b"
         ),
         "use only German": (
             rf"{_SUBJECT}(?:speak|use) (?:only )?{_LANGUAGE}(?: only)?"
@@ -55,7 +55,7 @@ _LANGUAGES = forms(
         ),
         "write German in all replies": rf"{_SUBJECT}write {_LANGUAGE}(?= (?:in|for) {REPLY}\b)",
         "your replies must always be in German": (
-            rf"\b{REPLY}(?: {_OF_REPLIES})* in {_LANGUAGE}\b"
+            rf"\b{REPLY}(?: {_AUXILIARIES})* in {_LANGUAGE}\b"
         ),
         "Response language: German": rf"^{_LABEL}: ?(?:always |only )?{_LANGUAGE}\b",
         "in German only": rf"^(?:in )?{_LANGUAGE} only$",
@@ -63,7 +63,7 @@ _LANGUAGES = forms(
     }
 )
 # "English: reply in English" is for those who write in English
-_OF_A_LANGUAGE = re.compile(rf"^{_LANGUAGE}(?: speakers?| mode)?:", re.I)
+_FOR_ONE_LANGUAGE = re.compile(rf"^{_LANGUAGE}(?: speakers?| mode)?:", re.I)
 # before a language, these words make the rule one for others, or for something else than replies
 _NOT_A_RULE = re.compile(
     r"(?:\b|(?=n't))(?:never|not|n't|avoid|they|users?|customers?|who|questions|same language"
@@ -92,7 +92,7 @@ _SECOND_LANGUAGE = re.compile(
     re.I,
 )
 # orders to reply in a language, given in that language, and its code
-_IN_OWN_LANGUAGE = tuple(
+_ORDERS_IN_OWN_LANGUAGE = tuple(
     (forms({example: pattern}), code)
     for example, pattern, code in (
         (
@@ -138,7 +138,7 @@ _IN_OWN_LANGUAGE = tuple(
 
 def language_rules(clause: BotClause) -> list[Draft]:
     """Reads "always answer in German"."""
-    if _OF_A_LANGUAGE.search(clause.text):
+    if _FOR_ONE_LANGUAGE.search(clause.text):
         return []
     for form in _LANGUAGES:
         if name := _language_in(form, clause.text):
@@ -153,7 +153,7 @@ def code_of_own_language(text: str) -> str | None:
     """The code of the language in which a text asks for replies in that same language; None if it
     does not ask so.
     """
-    return next((code for ways, code in _IN_OWN_LANGUAGE if whole_match(ways, text)), None)
+    return next((code for ways, code in _ORDERS_IN_OWN_LANGUAGE if whole_match(ways, text)), None)
 
 
 def _language_in(form: Form, text: str) -> str:

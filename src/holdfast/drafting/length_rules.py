@@ -99,7 +99,7 @@ _UPPER_LIMIT_AFTER = re.compile(
 )
 _IS_TOO_LITTLE = re.compile(r" (?:is|are) (?:not|never|too (?:short|few|little))\b", re.I)
 
-_OF_REPLIES = re.compile(
+_NAMES_REPLIES = re.compile(
     one_of(
         r"\b(?:answer|reply|respond|write|speak|talk)\b",
         r"\b(?:answers|replies|responses|messages|length:)",
@@ -109,7 +109,7 @@ _OF_REPLIES = re.compile(
     re.I,
 )
 # Other things that have a length: other texts than the reply, parts of it, and what the bot reads.
-_OF_OTHER_TEXTS = re.compile(
+_OTHER_TEXTS = re.compile(
     r"\b"
     + one_of(
         r"summar\w+|analysis|definition|explanation|feedback|reviews?|code|examples?|quotes?",
@@ -129,7 +129,7 @@ _OF_OTHER_TEXTS = re.compile(
     + r"\b",
     re.I,
 )
-_OF_OTHER_TEXTS_AFTER = re.compile(
+_OTHER_TEXTS_AFTER = re.compile(
     one_of(
         r" (?:per|each|of|from|about|that|which|to|after|before)\b",
         r" (?:in (?:the|a|your|each)|for (?:the|a|each|every))\b",
@@ -193,7 +193,7 @@ def _measure_of(match: re.Match[str], before: str, after: str) -> Spec | None:
     is_below = _IS_BELOW.search(before)
     if is_below and _IS_TOO_LITTLE.match(after):
         return None
-    names_replies = _OF_REPLIES.search(before)
+    names_replies = _NAMES_REPLIES.search(before)
     if _IS_EXACT.search(before) and not match["least"]:
         if names_replies and unit in _EXACT_MEASURES:
             return {"name": _EXACT_MEASURES[unit], "count": count}
@@ -219,7 +219,7 @@ def _is_of_another_text(before: str, after: str) -> bool:
     if colon and len(title.split()) > _MAX_TITLE_WORDS:
         nearest = rest
     nearest = _ANSWER_QUESTIONS.sub("answer", nearest)
-    return bool(_OF_OTHER_TEXTS.search(nearest) or _OF_OTHER_TEXTS_AFTER.match(after))
+    return bool(_OTHER_TEXTS.search(nearest) or _OTHER_TEXTS_AFTER.match(after))
 
 
 def _at_most(unit: str, count: int) -> Spec | None:

@@ -69,13 +69,13 @@ _ENDING = frozenset("finish complete end conclude finalize finalise close".split
 _REPORTING = frozenset("mark consider declare call report claim deem hand".split())
 _DONE = frozenset("done complete completed finished ready off completion success".split())
 _END_NOUNS = frozenset("handoff completion hand-off finishing".split())
-_SMALL_WORDS = frozenset(
+_FUNCTION_WORDS = frozenset(
     """a an any every each the your all this that you we i are is as be been have has having with
     making of to it's you're series it's coding or it's being up for review""".split()
 )
 
 # acts for which "when" means "before": what is run "when deploying" may be the deployment
-_CHECKED = frozenset(("commit", "push", "pr", "merge", "submission", "review"))
+_CHECKED_EVENTS = frozenset(("commit", "push", "pr", "merge", "submission", "review"))
 
 # --- Changes of files
 
@@ -90,7 +90,9 @@ _FORMS_OF_CHANGE = {
     **{"refactoring": "refactor", "implementing": "implement", "implemented": "implement"},
     **{"wrote": "write", "renaming": "rename", "moving": "move", "altering": "alter"},
 }
-_CHANGES = frozenset("change changes edit edits modification modifications update updates".split())
+_NOUNS_OF_CHANGE = frozenset(
+    "change changes edit edits modification modifications update updates".split()
+)
 _SOMEBODY = frozenset("you we i having are have you've you're".split())
 # what must pass a check, if that says nothing about files
 _ANYTHING = re.compile(
@@ -98,13 +100,13 @@ _ANYTHING = re.compile(
     r"(?:code|changes?|tests?|commits?|these|checks?|following|everything|it|work|them)",
     re.I,
 )
-_BEFORE_PLACES = frozenset("the any your a an all these files".split())
-_IS_CHANGED = re.compile(
+_ARTICLES = frozenset("the any your a an all these files".split())
+_FILES_ARE_CHANGED = re.compile(
     r"(?P<files>.+?) (?:(?:is|are|was|were|has been|have been|gets?) )?"
     r"(?:chang(?:e|es|ed)|modified|edited|updated|touched|added|regenerated)",
     re.I,
 )
-_THAT_YOU_CHANGE = re.compile(
+_FILES_YOU_CHANGE = re.compile(
     r"(?P<files>.+?) (?:that )?you (?:[a-z]+ or )?(?:create|modify|change|edit|touch|add|write)",
     re.I,
 )
@@ -133,13 +135,13 @@ _USUAL_FILES = (
 )
 _KIND_OF_FILES = r"(?: (?:files?|folder|directory|schemas?|definitions?|code|source|sources))?"
 _CODES_OF_FILES = re.compile(rf"{CODES}{_KIND_OF_FILES}")
-_BEFORE_NAMES = re.compile(
+_WORDS_BEFORE_FILES = re.compile(
     r"^(?:(?:to|in|of|under|inside|within|any|every|each|the|all|new|a|an|code|files?|anything|something"
     r"|everything|source) )+(?:changes? (?:to|in|under) )?(?:the )?(?=\S)",
     re.I,
 )
 _BARE_PATH = re.compile(r"(?:[\w.@-]+/)+\*{0,2}|[\w-]+\.(?:json|toml|ya?ml|proto|prisma|md)")
-_OF_ONE_LANGUAGE = re.compile(
+_ONE_LANGUAGE = re.compile(
     r"\S+(?: (?:code|files?|changes?|sources?|source files?|code changes?))?"
 )
 
@@ -155,13 +157,13 @@ def occasion_of(circumstance: Circumstance) -> Occasion | None:
     if relation in (Relation.BEFORE, Relation.UNTIL):
         if is_end_of_work(text):
             return END_OF_WORK
-        return _event(text)
+        return _before_events(text)
     if relation in (Relation.AFTER, Relation.ONCE, Relation.WHEN, Relation.IF):
-        return _after(relation, text)
+        return _after_change_or_work(relation, text)
     if relation is Relation.ON and re.match("every|each|any", text):  # "on every change to `a`"
-        return _after(Relation.AFTER, text)
+        return _after_change_or_work(Relation.AFTER, text)
     if relation is Relation.SUBJECT:  # "changes to `a.proto` require", "committing requires"
-        return _event(text) or _after(Relation.AFTER, text)
+        return _before_events(text) or _after_change_or_work(Relation.AFTER, text)
     return None
 
 
@@ -194,7 +196,7 @@ def _occasions_in(instruction: Instruction) -> list[Occasion | None]:
         if relation in OCCASIONS or relation is Relation.ON:
             is_subject = relation is Relation.SUBJECT  # which is complete
             rest = () if is_subject else instruction.circumstances[number + 1 :]
-            text = " ".join([circumstance.text, *_continuation(rest)])
+            text = " ".join([circumstance.text, *_continued_texts(rest)])
             occasion = occasion_of(circumstance._replace(text=text))
             occasions += [occasion] if occasion or relation is not Relation.ON else []
     return occasions
@@ -218,19 +220,19 @@ def _only_names_language(instruction: Instruction) -> bool:
     return len(texts) == 1 and "`" not in texts[0] and not is_conditional
 
 
-def _continuation(circumstances: Sequence[Circumstance]) -> Iterator[str]:
+def _continued_texts(circumstances: Sequence[Circumstance]) -> Iterator[str]:
     """The words with which an occasion goes on: "any change" goes on "to `src/`"; a purpose, as in
     "any change to verify it", is something else.
     """
     for relation, text in circumstances:
         first = text.split(" ")[0].lower()
-        is_place = text.startswith("`") or first in _BEFORE_PLACES
+        is_place = text.startswith("`") or first in _ARTICLES
         if relation is not Relation.IN and not (relation is Relation.TO and is_place):
             return
         yield f"{relation.value} {text}"
 
 
-def _event(text: str) -> Occasion | None:
+def _before_events(text: str) -> Occasion | None:
     """The occasion before an event such as "committing or pushing"."""
     if re.search(r"\bpush\w* .*\bto `?(?:main|master|develop)\b", text, re.I):
         return None  # other pushes need not wait
@@ -238,23 +240,23 @@ def _event(text: str) -> Occasion | None:
     return BeforeEvent(gate_of(acts)) if acts else None
 
 
-def _after(relation: Relation, text: str) -> Occasion | None:
+def _after_change_or_work(relation: Relation, text: str) -> Occasion | None:
     """The occasion behind "after" or "when": a change, or the end of the work."""
     if is_end_of_work(text) or re.fullmatch(r"(?:an?|the|each|every|your) (?:task|session)", text):
         return END_OF_WORK
-    globs = _changed(text, relation)
+    globs = _changed_files(text, relation)
     if globs:
         return AfterChange(tuple(globs))
     acts = acts_in(text) if relation is Relation.WHEN else None  # "when committing"
-    is_check_first = acts is not None and all(_CHECKED & act.nouns for act in acts)
-    return _event(text) if is_check_first else None
+    is_check_first = acts is not None and all(_CHECKED_EVENTS & act.nouns for act in acts)
+    return _before_events(text) if is_check_first else None
 
 
 def is_end_of_work(text: str) -> bool:
     """Whether words name the end of the work: "you are done with your changes", "handoff", "marking
     a task complete".
     """
-    words = [word for word in re.findall(r"[\w'’-]+", text.lower()) if word not in _SMALL_WORDS]
+    words = [word for word in re.findall(r"[\w'’-]+", text.lower()) if word not in _FUNCTION_WORDS]
     verbs = [GERUNDS.get(word, word) for word in words]
     if not words or not all(
         word in _WORK | _DONE | _END_NOUNS or verb in _ENDING | _REPORTING
@@ -267,7 +269,7 @@ def is_end_of_work(text: str) -> bool:
     return is_ended or words[-1] in _DONE | _END_NOUNS
 
 
-def _changed(text: str, relation: Relation) -> list[str] | None:
+def _changed_files(text: str, relation: Relation) -> list[str] | None:
     """The globs of the files that a phrase says are changed; None if it says something else."""
     text = text.strip(" ,.")
     words = text.split()
@@ -287,12 +289,12 @@ def _changed(text: str, relation: Relation) -> list[str] | None:
     )
     if nouns and nouns["files"]:
         return globs_of_change(nouns["files"])
-    if nouns and text.lower() not in _CHANGES:
+    if nouns and text.lower() not in _NOUNS_OF_CHANGE:
         return globs_of_change(text)
-    touched = _THAT_YOU_CHANGE.fullmatch(text)
+    touched = _FILES_YOU_CHANGE.fullmatch(text)
     if touched:
         return globs_of_change(touched["files"])
-    is_changed = _IS_CHANGED.fullmatch(text) if relation is not Relation.AFTER else None
+    is_changed = _FILES_ARE_CHANGED.fullmatch(text) if relation is not Relation.AFTER else None
     return globs_of_change(is_changed["files"]) if is_changed else None
 
 
@@ -311,7 +313,7 @@ def globs_of_change(text: str) -> list[str] | None:
         return list(_CODE_FILES)
     if _ANY_CHANGE.fullmatch(text):
         return ["*"]
-    plain = _BEFORE_NAMES.sub("", text) or text
+    plain = _WORDS_BEFORE_FILES.sub("", text) or text
     # "JavaScript/TypeScript" names two languages, and `a/b` a path
     parts = re.split(r",? or (?:any |the )?|,? and (?:any |the )?|, |(?<=[a-z+#])/(?=[A-Z])", plain)
     if len(parts) > 1 and not _CODES_OF_FILES.fullmatch(plain):
@@ -331,6 +333,6 @@ def globs_of_change(text: str) -> list[str] | None:
     for names_of_files, globs in _USUAL_FILES:
         if names_of_files.fullmatch(plain):
             return list(globs)
-    if not _OF_ONE_LANGUAGE.fullmatch(plain):
+    if not _ONE_LANGUAGE.fullmatch(plain):
         return None
     return files_of_language(plain) or None

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-_OF_THE_SYSTEM = r"/(?:bin|dev|etc|home|opt|proc|root|sys|tmp|usr|var|Users)"
+_SYSTEM_FOLDERS = r"/(?:bin|dev|etc|home|opt|proc|root|sys|tmp|usr|var|Users)"
 # a code span such as `.js` means all files with this ending
 _ENDINGS = frozenset(
     ".js .jsx .mjs .cjs .ts .tsx .css .scss .less .sass .py .pyc .go .rs .java .kt .rb .php .vue"
@@ -35,7 +35,7 @@ def path_glob(text: str) -> str | None:
     if text in ("/bin", "/bin/"):
         return None  # the repository's folder, or the system's
     is_path = "/" in text or text in _NAMES
-    if not re.match(rf"{_OF_THE_SYSTEM}\b", text):
+    if not re.match(rf"{_SYSTEM_FOLDERS}\b", text):
         text = text.removeprefix("./").removeprefix("/")  # `/lib` is a folder of the repository
     has_extension = re.search(r"(?:^|[\w*/.}-])\.(?:[A-Za-z]\w{0,9}|\{[\w,.]+\})$", text)
     if not (is_path or has_extension) or re.fullmatch(r"[*./]*", text):

@@ -37,7 +37,7 @@ _PURPOSES = (
     Relation.WITH,
 )
 _WANTED_COMMAND = forms({"`rg` only": rf"(?:{CODE}|[\w.-]+)(?: \w+)?"})
-_BEFORE_COMMANDS = re.compile(r"^(?:(?:just|plain|raw|bare|the|use|using|running|run) )+")
+_WORDS_BEFORE_COMMANDS = re.compile(r"^(?:(?:just|plain|raw|bare|the|use|using|running|run) )+")
 _UNWANTED_COMMANDS = forms(
     {"npm or `yarn` directly": rf"(?P<commands>{OBJECTS})(?: commands?| directly| CLI)?{TAIL}"}
 )
@@ -52,7 +52,7 @@ _OVER = (
     Relation.TO,
     Relation.INSTEAD_OF,
 )
-_COMMAND_LIST = forms({"`rg` commands": rf"(?P<commands>{OBJECTS})(?: commands?| directly)?"})
+_LISTED_COMMANDS = forms({"`rg` commands": rf"(?P<commands>{OBJECTS})(?: commands?| directly)?"})
 _PREFERRED_MANAGER = forms(
     {
         "Use `bun` as the preferred package manager": (
@@ -80,7 +80,7 @@ _ONLY_MANAGER = forms(
     }
 )
 # a heading about a part of the repository, which may have a package manager of its own
-_OF_A_PART = re.compile(
+_PART_OF_REPOSITORY = re.compile(
     r"\b(?:in|for|under|inside) `|^\W*`?[\w.-]+/|\b(?:docs|documentation|examples?|demos?)"
     r" ?(?:site|app|$)|\b(?:web)?site\b",
     re.I,
@@ -123,7 +123,7 @@ def _replaced_commands(instruction: Instruction) -> list[str] | None:
     circumstances = instruction.circumstances
     first = next(n for n, (relation, _) in enumerate(circumstances) if relation in _AGAINST)
     purposes = [text for relation, text in circumstances[first:] if relation in _PURPOSES]
-    unwanted = whole_match(_UNWANTED_COMMANDS, _BEFORE_COMMANDS.sub("", rejected))
+    unwanted = whole_match(_UNWANTED_COMMANDS, _WORDS_BEFORE_COMMANDS.sub("", rejected))
     commands = commands_in(unwanted["commands"]) if unwanted else None
     if not commands or not all(map(_PURPOSE.fullmatch, purposes)):
         return None
@@ -140,7 +140,7 @@ def preference_rule(clause: Clause) -> list[Draft]:
     match = whole_match(_PREFERRED_MANAGER, clause.text)
     match = match or _PREFERRED_OVER.match(clause.statement.text)
     if match and (others := managers_beside(match["name"].lower())):
-        return _prefer([match["name"].lower()], others)
+        return _require_rather([match["name"].lower()], others)
     instruction = instruction_of(clause.text)
     if instruction is None or instruction.modality is not Modality.PREFER:
         return []
@@ -153,16 +153,16 @@ def preference_rule(clause: Clause) -> list[Draft]:
     )
     if not use or not rather_than or set(use) & set(rather_than):
         return []
-    return _prefer(use, rather_than)
+    return _require_rather(use, rather_than)
 
 
 def _commands_of_list(text: str) -> list[str] | None:
     """The commands of "`rg` or `fd` commands"; None if the text may be about something else."""
-    match = whole_match(_COMMAND_LIST, text)
+    match = whole_match(_LISTED_COMMANDS, text)
     return commands_in(match["commands"]) if match else None
 
 
-def _prefer(use: Sequence[str], rather_than: Sequence[str]) -> list[Draft]:
+def _require_rather(use: Sequence[str], rather_than: Sequence[str]) -> list[Draft]:
     """Requires some commands rather than others."""
     spec = {
         "name": "prefers",
@@ -174,7 +174,7 @@ def _prefer(use: Sequence[str], rather_than: Sequence[str]) -> list[Draft]:
 
 def package_manager_rule(clause: Clause) -> list[Draft]:
     """Reads "use pnpm as the package manager"."""
-    if clause.is_prohibited or any(map(_OF_A_PART.search, clause.statement.under)):
+    if clause.is_prohibited or any(map(_PART_OF_REPOSITORY.search, clause.statement.under)):
         return []
     match = whole_match(_ONLY_MANAGER, clause.text)
     installs = other_installs(match["name"].lower()) if match else None

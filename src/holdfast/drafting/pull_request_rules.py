@@ -30,14 +30,14 @@ _TITLE_LABEL = forms(
 )
 _ABOUT_PRS = re.compile(r"\bPRs?\b|pull", re.I)
 _NAMES_TITLE = re.compile(_TITLE, re.I)
-_BEFORE_CONVENTIONAL = (
+_TITLES_FOLLOW = (
     rf"(?:{_TITLE} {_MUST}|{ADVERBS}(?:use|follow|write) |{ADVERBS})?"
     r"(?:follow(?:s|ing)?|use|be|in|using|adhere to|match)*(?: an?)?(?: valid)?"
 )
 _CONVENTIONAL_TITLES = forms(
     {
         "PR titles must follow Conventional Commits": (
-            rf"{_BEFORE_CONVENTIONAL} ?(?:the )?{CONVENTIONAL}"
+            rf"{_TITLES_FOLLOW} ?(?:the )?{CONVENTIONAL}"
             rf"(?: for (?:all )?{_TITLE}| in {_TITLE})?.{{0,3}}"
         )
     }

@@ -32,7 +32,7 @@ _FORBIDS_NOTHING = re.compile(
     re.I,
 )
 # before the negation: nobody, the bot, or its replies; "some guests never" is not about replies
-_OF_THE_BOT = re.compile(
+_SUBJECT_IS_BOT = re.compile(
     r"(?:^|[,:;.] ?| (?:and|but|so|then) )(?:"
     + one_of(
         *"and but also so then please always strictly important note rule rules you we it".split(),
@@ -155,7 +155,7 @@ _NOT_AS = forms(
 
 def reply_prohibitions(clause: BotClause) -> list[Draft]:
     """Reads 'never reply in French', 'never begin with "Sure"', 'never end with a question'."""
-    return [*_languages(clause.text), *_edges(clause), *_formats(clause.text)]
+    return [*_read_languages(clause.text), *_read_edges(clause), *_read_formats(clause.text)]
 
 
 def _forbid(kind: RuleKind, spec: Spec) -> Draft:
@@ -163,42 +163,42 @@ def _forbid(kind: RuleKind, spec: Spec) -> Draft:
     return Draft(kind, "prohibition", {"name": "never", "measure": spec})
 
 
-def _match(ways: Forms, text: str) -> re.Match[str] | None:
+def _first_affirmed(ways: Forms, text: str) -> re.Match[str] | None:
     """The match of a form, if the words before it let the negation forbid something to the bot."""
     match = first_match(ways, text)
     if match is None or _CAN_NOT_SPEAK.match(match[0]):
         return None
     before = text[: match.start()]
-    return match if _OF_THE_BOT.search(before) and not _FORBIDS_NOTHING.search(before) else None
+    return match if _SUBJECT_IS_BOT.search(before) and not _FORBIDS_NOTHING.search(before) else None
 
 
-def _languages(text: str) -> list[Draft]:
+def _read_languages(text: str) -> list[Draft]:
     """Reads "never reply in French", and "in no other language than German"."""
-    if sole := _match(_IN_NO_OTHER, text):
+    if sole := _first_affirmed(_IN_NO_OTHER, text):
         spec = {"name": "language", "code": CODES[sole["name"].lower()]}
         return [Draft("language", "requirement", spec)]
-    match = _match(_NOT_IN, text)
+    match = _first_affirmed(_NOT_IN, text)
     names = re.findall(rf"\b{_NAME}\b", match["names"], re.I) if match else []
     specs = ({"name": "language", "code": CODES[name.lower()]} for name in names)
     return [_forbid("language", spec) for spec in specs]
 
 
-def _formats(text: str) -> list[Draft]:
+def _read_formats(text: str) -> list[Draft]:
     """Reads "never reply in JSON or code"."""
-    match = _match(_NOT_AS, text)
+    match = _first_affirmed(_NOT_AS, text)
     names = re.findall(one_of(*_FORMATS), match["formats"], re.I) if match else []
     return [_forbid("format", _FORMATS[name]) for name in dict.fromkeys(map(str.lower, names))]
 
 
-def _edges(clause: BotClause) -> list[Draft]:
+def _read_edges(clause: BotClause) -> list[Draft]:
     """Reads "never begin a reply with ⟪0⟫", and "never end a reply with a question"."""
-    last = _match(_NO_QUESTION_LAST, clause.text)
+    last = _first_affirmed(_NO_QUESTION_LAST, clause.text)
     if last and not _NOT_EVERY.search(last[0]):
         return [_forbid("closing", {"name": "asks_back"})]
     drafts: list[Draft] = []
     edges: tuple[tuple[Forms, RuleKind], ...] = ((_NOT_FIRST, "opening"), (_NOT_LAST, "closing"))
     for ways, kind in edges:
-        match = _match(ways, clause.text)
+        match = _first_affirmed(ways, clause.text)
         if match is None or _NARROWED.match(clause.text[match.end() :]):
             continue
         if _NOT_EVERY.search(match[0][: match[0].index("⟪")]):

@@ -10,12 +10,12 @@ from holdfast.drafting.forms import Forms, first_match, forms, one_of
 # --- The opening and the closing of a reply
 
 # "with the exact words: "
-_BEFORE_WORDS = one_of(
+_KIND_OF_TEXT = one_of(
     *"the exactly these this exact following words? phrase sentence line greeting".split(),
     *("sign-?off", "text", "prefix", "tag", "les mots", "la frase", "den Worten", ":"),
 )
 _BY = one_of("with", "by saying", "by", "as", "mit", "par", "con", "por")
-_WITH = f"{_BY}(?: {_BEFORE_WORDS})*:? ?"
+_WITH = f"{_BY}(?: {_KIND_OF_TEXT})*:? ?"
 _END = one_of(
     *"end ends ending close closes finish finishes finishing conclude concludes".split(),
     *("sign off", "sign", "signs off", "say goodbye"),
@@ -179,7 +179,7 @@ _NAME = re.compile(
 )
 
 # behind a word: something else than the word is forbidden, as in "never say "no" to a customer"
-_OF_SOMETHING = re.compile(
+_ABOUT_SOMETHING = re.compile(
     r" (?:to(?! (?:me|the user)\b)|about|for|at the|as your|more than)\b", re.I
 )
 
@@ -216,17 +216,17 @@ class _Edge(NamedTuple):
 def wording_rules(clause: BotClause) -> list[Draft]:
     """Reads rules about the words with which a reply begins or ends, and that it has or lacks."""
     return [
-        *_edges(clause),
+        *_read_edges(clause),
         *_names_for_people(clause),
         *_read_forbidden(clause),
         *_read_included(clause),
     ]
 
 
-def _edges(clause: BotClause) -> list[Draft]:
+def _read_edges(clause: BotClause) -> list[Draft]:
     """Reads "begin every reply with ⟪0⟫" and "end every reply with ⟪1⟫"."""
-    opening = _edge(_OPENINGS, clause)
-    closing = _edge(_CLOSINGS, clause)
+    opening = _quotation_at_edge(_OPENINGS, clause)
+    closing = _quotation_at_edge(_CLOSINGS, clause)
     drafts = []
     # "Start with "Hello, how can I help?"" is about the first reply only
     if opening and (opening.names_reply or not _GREETING.match(opening.quote)):
@@ -236,7 +236,7 @@ def _edges(clause: BotClause) -> list[Draft]:
     return drafts
 
 
-def _edge(ways: Forms, clause: BotClause) -> _Edge | None:
+def _quotation_at_edge(ways: Forms, clause: BotClause) -> _Edge | None:
     """The quotation that every reply begins or ends with; None if the clause asks for none, or not
     for every reply.
     """
@@ -275,7 +275,7 @@ def _names_for_people(clause: BotClause) -> list[Draft]:
             continue
         if re.match(r"(?:,? or|,? and|/|,) ?⟪", clause.text[match.end() :]):
             continue
-        spec = _contains(words[0])
+        spec = _say(words[0])
         if len(words) > 1:
             spec = {"name": "contains", "words": words, "all": False}
         return [Draft("address", "requirement", spec)]
@@ -288,7 +288,7 @@ def _either_of(text: str) -> list[str]:
     return words if len(words) == 2 and all(len(word.split()) == 1 for word in words) else [text]
 
 
-def _contains(word: str) -> Spec:
+def _say(word: str) -> Spec:
     """The measure of replies that contain a word; "Ms Li" may also be "Ms. Li"."""
     titled = re.match(r"(Ms|Mr|Mrs|Dr) ", word)
     if titled:
@@ -310,7 +310,7 @@ def _read_forbidden(clause: BotClause) -> list[Draft]:
 def _forbidden_words(clause: BotClause) -> list[str]:
     """The words that a clause forbids; [] if it forbids none."""
     match = first_match(_FORBIDDEN_WORDS, clause.text)
-    if match and not _OF_SOMETHING.match(clause.text[match.end() :]):
+    if match and not _ABOUT_SOMETHING.match(clause.text[match.end() :]):
         return clause.quotations_in(match["quotes"])
     if match := _NAME.search(clause.text):
         return [match["name"]]
