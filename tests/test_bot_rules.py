@@ -5,11 +5,11 @@ from functools import cache
 
 import pytest
 
-from holdfast.drafting.bot_prompts import is_of_a_bot
 from holdfast.drafting.drafted_files import draft_lines
 from holdfast.drafting.drafts import A_PREFERENCE, AN_EXCEPTION, ON_OCCASION, Draft, Undrafted
 from holdfast.drafting.line_rules import draft
 from holdfast.drafting.probing import PROBES, probed
+from holdfast.drafting.reply_rules.bot_prompts import is_of_a_bot
 from holdfast.drafting.rules_file import read_statements
 from holdfast.drafting.suite_text import suite_text
 from holdfast.drift import load_suite

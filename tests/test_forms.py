@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import holdfast.drafting
-from holdfast.drafting.forms import Form
+from holdfast.drafting.grammar.forms import Form
 
 
 def _forms_in(value: Any) -> Iterator[Form]:
@@ -23,8 +23,8 @@ def _forms_in(value: Any) -> Iterator[Form]:
 
 
 MODULES = [
-    importlib.import_module(f"holdfast.drafting.{module.name}")
-    for module in pkgutil.iter_modules(holdfast.drafting.__path__)
+    importlib.import_module(module.name)
+    for module in pkgutil.walk_packages(holdfast.drafting.__path__, "holdfast.drafting.")
 ]
 FORMS = {
     (module.__name__.rpartition(".")[2], form.example, form.pattern.pattern): form

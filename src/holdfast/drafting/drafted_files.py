@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import yaml
 
-from holdfast.drafting.bot_prompts import is_of_a_bot
 from holdfast.drafting.drafts import Draft, Undrafted
-from holdfast.drafting.forms import word_pattern
+from holdfast.drafting.grammar.forms import word_pattern
 from holdfast.drafting.line_rules import draft
 from holdfast.drafting.prohibited_statements import as_said
+from holdfast.drafting.reply_rules.bot_prompts import is_of_a_bot
 from holdfast.drafting.rule_ids import rule_id
 from holdfast.drafting.rules_file import Statement, read_statements
 from holdfast.errors import UsageError

@@ -11,32 +11,54 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from holdfast.drafting.asking_rules import ask_rule
-from holdfast.drafting.bot_rules import agent_reply_rule, bot_rules
-from holdfast.drafting.checklist_rules import (
+from holdfast.drafting.agent_rules.asking_rules import ask_rule
+from holdfast.drafting.agent_rules.checklist_rules import (
     block_below_heading,
     checklist_rule,
     heads_commands,
     labelled_command_rule,
 )
-from holdfast.drafting.clauses import Clause, clauses_of
-from holdfast.drafting.code_layout_rules import (
+from holdfast.drafting.agent_rules.code_layout_rules import (
     indentation_rule,
     line_length_rule,
     style_list_rule,
 )
-from holdfast.drafting.code_rules import code_rule
-from holdfast.drafting.command_rules import (
+from holdfast.drafting.agent_rules.code_rules import code_rule
+from holdfast.drafting.agent_rules.command_rules import (
     forbidden_command_rule,
 )
-from holdfast.drafting.commit_form_rules import commit_form_rule, unwanted_prefix_rule
-from holdfast.drafting.commit_trailer_rules import co_author_rule, trailer_rule
-from holdfast.drafting.committed_file_rules import committed_file_rule
-from holdfast.drafting.conventional_commits import (
+from holdfast.drafting.agent_rules.commit_form_rules import commit_form_rule, unwanted_prefix_rule
+from holdfast.drafting.agent_rules.commit_trailer_rules import co_author_rule, trailer_rule
+from holdfast.drafting.agent_rules.committed_file_rules import committed_file_rule
+from holdfast.drafting.agent_rules.conventional_commits import (
     commit_type_rule,
     conventional_commit_rule,
     unwanted_type_rule,
 )
+from holdfast.drafting.agent_rules.file_rules import (
+    generated_file_rule,
+    labelled_file_rule,
+    protected_file_rule,
+)
+from holdfast.drafting.agent_rules.git_rules import (
+    branch_name_rule,
+    branches_below,
+    git_act_rule,
+    push_rule,
+)
+from holdfast.drafting.agent_rules.import_rules import import_place_rule, import_rule
+from holdfast.drafting.agent_rules.preferred_command_rules import (
+    package_manager_rule,
+    preference_rule,
+    replacement_rule,
+)
+from holdfast.drafting.agent_rules.pull_request_rules import (
+    pr_base_rule,
+    pr_body_rule,
+    pr_title_rule,
+)
+from holdfast.drafting.agent_rules.run_rules import run_rule
+from holdfast.drafting.agent_rules.wrapped_commands import permit_wrapped
 from holdfast.drafting.drafts import (
     A_PREFERENCE,
     AN_EXCEPTION,
@@ -48,19 +70,8 @@ from holdfast.drafting.drafts import (
     Draft,
     Undrafted,
 )
-from holdfast.drafting.file_rules import (
-    generated_file_rule,
-    labelled_file_rule,
-    protected_file_rule,
-)
-from holdfast.drafting.forms import one_of, word_pattern
-from holdfast.drafting.git_rules import branch_name_rule, branches_below, git_act_rule, push_rule
-from holdfast.drafting.import_rules import import_place_rule, import_rule
-from holdfast.drafting.preferred_command_rules import (
-    package_manager_rule,
-    preference_rule,
-    replacement_rule,
-)
+from holdfast.drafting.grammar.clauses import Clause, clauses_of
+from holdfast.drafting.grammar.forms import one_of, word_pattern
 from holdfast.drafting.prohibited_statements import (
     NEVER_FIRST,
     as_order,
@@ -69,10 +80,8 @@ from holdfast.drafting.prohibited_statements import (
     prohibits,
     with_prohibition,
 )
-from holdfast.drafting.pull_request_rules import pr_base_rule, pr_body_rule, pr_title_rule
+from holdfast.drafting.reply_rules.bot_rules import agent_reply_rule, bot_rules
 from holdfast.drafting.rules_file import Part, Statement
-from holdfast.drafting.run_rules import run_rule
-from holdfast.drafting.wrapped_commands import permit_wrapped
 
 # reads the rules that a clause states; [] if it states none of the reader's kind
 Reader = Callable[[Clause], list[Draft]]

@@ -5,9 +5,9 @@
 import re
 from dataclasses import replace
 
-from holdfast.drafting.commands import is_command
-from holdfast.drafting.forms import NEVER, forms, whole_match
-from holdfast.drafting.path_globs import path_glob
+from holdfast.drafting.grammar.commands import is_command
+from holdfast.drafting.grammar.forms import NEVER, forms, whole_match
+from holdfast.drafting.grammar.path_globs import path_glob
 from holdfast.drafting.rules_file import Statement
 
 # headings and introductions of lists that forbid their items

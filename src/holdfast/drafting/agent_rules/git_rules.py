@@ -1,0 +1,220 @@
+"""Rules about Git: what is never done with it, and the branches that are pushed to or made."""
+
+import re
+from collections.abc import Sequence
+
+from holdfast.drafting.agent_rules.command_rules import forbid_commands, forbid_matches
+from holdfast.drafting.drafts import Draft
+from holdfast.drafting.grammar.acts import acts_of
+from holdfast.drafting.grammar.clauses import Clause, codes_in
+from holdfast.drafting.grammar.commands import any_of, command_pattern
+from holdfast.drafting.grammar.forms import (
+    ADVERBS,
+    CODES,
+    forms,
+    whole_match,
+)
+from holdfast.drafting.grammar.instruction_words import COMPARISONS, Relation
+from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
+from holdfast.drafting.rules_file import Statement
+
+# --- Acts that are forbidden
+
+_BRANCHES = re.compile(
+    r"(?:the )?(?P<branches>`?[\w./-]+`?(?:(?: or |, | and |/)`?[\w./-]+`?)*)(?: branch(?:es)?)?",
+    re.I,
+)
+_USUAL_BRANCHES = ("main", "master", "develop", "dev", "trunk", "production", "staging")
+_COMMITS = ("", "commits", "changes", "code", "anything", "directly", "new commits")
+_PLACES = (
+    Relation.TO,
+    Relation.ON,
+    Relation.IN,
+)
+_FORCED = ("git push --force", "git push --force-with-lease")
+_UNVERIFIED = ("git commit --no-verify", "git push --no-verify")
+_HOOKS = re.compile(
+    r"(?:(?:any|git|commit|pre-?commit|pre-push|them|it|these) ?)*(?:hooks?|checks)?", re.I
+)
+_ANYWHERE = re.compile(r"(?:the )?(?:remote|repo|repository|origin|GitHub)?", re.I)
+_PRE_COMMIT = re.compile(r"(?:running )?(?:the )?pre-?commit(?: hooks)?", re.I)
+_PUSHED = re.compile(r"(?:pushing|committing)\b[^`]*", re.I)
+# what is not pushed or committed at all, rather than only a certain thing: "never commit it"
+_ANY_OBJECT = re.compile(
+    r"(?:(?:any|an?|the|new|existing|previous|published|shared|GitHub|git|code) ?)*(?:PRs?"
+    r"|pull requests?|issues?|branch(?:es)?|commits?|changes|code|anything|releases?|tags?"
+    r"|history)?",
+    re.I,
+)
+_FORBIDDEN_VERBS = frozenset(
+    "force-push amend rebase merge open create submit commit push rewrite".split()
+)
+
+# --- Names of new branches
+
+_NAMING = r"(?:(?: |-)(?:naming|names?|prefix(?:es)?|conventions?|format|pattern|strategy))"
+_NAMES_LABEL = forms(
+    {"Branch naming convention": rf"(?:git |feature )?branch(?:es)?{_NAMING}*(?: \([^()]*\))?"}
+)
+_NAMES_ALONE = forms(  # behind such a label, or below such a heading
+    {
+        "use `feature/description` or `fix/description`": (
+            rf"(?:use |follow )?(?P<names>{CODES})(?:,? etc\.?)?"
+        )
+    }
+)
+_NAMING_RULES = forms(
+    {
+        "Branch names must start with `feature/`": (
+            r"(?:all |new |git |feature )*branch(?:es| names)?"
+            r" (?:must |should )?(?:always )?(?:be )?(?:named|follow|use|start with|begin with"
+            rf"|prefixed with)(?: the)?(?: pattern| format| prefix)?:? (?P<names>{CODES})"
+        ),
+        "Use `feature/` branches": (
+            rf"{ADVERBS}(?:use|create) (?P<names>`[\w-]+/[^`]*`) branch(?:es| names)?"
+        ),
+        "Create branches with the prefix `claude/`": (
+            rf"{ADVERBS}(?:create|name|prefix|start)(?: all| new| your| every)*"
+            r" branch(?:es)?(?: names)?"
+            rf" (?:with|as|like|named)(?: the)?(?: prefix(?:es)?| format)? (?P<names>{CODES})"
+        ),
+    }
+)
+_NAME = re.compile(r"(?P<first>[<\[{(]?[\w-]+[>\]})]?)/.*")  # `feature/xyz`, `<type>/<name>`
+_ANY_WORD = re.compile(r"[<\[{(].*|type|kind|category|prefix|username|user|name|author", re.I)
+_REMOTES = {"origin", "upstream", "remotes"}  # `origin/main` is a branch of one of these
+_NEW_BRANCH = r"git (?:checkout -[bB]|switch -[cC]|branch(?! -)) "
+_NO_NAME = r"\d*&?[<>]|&>|\S*[$`]"  # a redirection, or a name that only the shell knows
+
+
+def push_rule(clause: Clause) -> list[Draft]:
+    """Reads "never push to `main`" and "open a PR instead of pushing to `main`"."""
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    if instruction is None or not _forbids_pushing(instruction):
+        return []
+    names = _branch_list(instruction)
+    if not names or not all(n in _USUAL_BRANCHES or f"`{n}`" in clause.text for n in names):
+        return []
+    return forbid_matches("git push" + _pushed_to(any_of(map(re.escape, names))))
+
+
+def _forbids_pushing(instruction: Instruction) -> bool:
+    """Whether an instruction forbids pushing, or orders another act instead of it."""
+    if instruction.modality is Modality.NEVER:
+        is_push = "push" in instruction.verbs and instruction.does(["push", "commit"])
+        return is_push and instruction.object.lower() in _COMMITS and instruction.has_only(*_PLACES)
+    rejected = instruction.rejected_object or ""
+    others = (*COMPARISONS, *_PLACES, Relation.THEN)
+    is_order = instruction.modality is Modality.MUST and instruction.has_only(*others)
+    return is_order and re.fullmatch("(?:directly )?pushing", rejected, re.I) is not None
+
+
+def _branch_list(instruction: Instruction) -> list[str]:
+    """The branches behind "to" in an instruction about pushing."""
+    places = instruction.texts_of(*_PLACES)
+    match = _BRANCHES.fullmatch(places[0]) if len(places) == 1 else None
+    if match is None:
+        return []
+    return re.split(r" or | and |, |/(?=main|master)", match["branches"].replace("`", ""))
+
+
+def _pushed_to(branch: str) -> str:
+    """The part of a pattern that finds a branch among what is pushed, also as `+main`."""
+    return rf"(?=.*[ :+](?:refs/heads/)?{branch}(?!\S))"
+
+
+def branches_below(statement: Statement) -> list[Draft]:
+    """Reads a code block with `<type>/<description>` right below the heading "Branch naming"."""
+    if len(statement.block) != 1 or not whole_match(_NAMES_LABEL, statement.text.strip("# *:")):
+        return []
+    return _branch_names([statement.block[0].strip()])
+
+
+def branch_name_rule(clause: Clause) -> list[Draft]:
+    """Reads "branch names: `feature/description`, `fix/description`"."""
+    if clause.is_prohibited:
+        return []
+    above = (clause.statement.label, *clause.statement.under[-1:])
+    is_labelled = any(whole_match(_NAMES_LABEL, name.strip(" :.")) for name in above)
+    match = whole_match(_NAMING_RULES + (_NAMES_ALONE if is_labelled else ()), clause.text)
+    return _branch_names(codes_in(match["names"])) if match else []
+
+
+def _branch_names(examples: Sequence[str]) -> list[Draft]:
+    """The rule that new branches have names like these examples; [] if an example has no part
+    before a slash.
+    """
+    names = [_NAME.fullmatch(example) for example in examples]
+    firsts = [name["first"] for name in names if name]
+    if len(firsts) < len(names) or not firsts or _REMOTES & set(firsts):
+        return []
+    if any(map(_ANY_WORD.fullmatch, firsts)):
+        begins = r"[\w.-]+/"
+    else:
+        begins = any_of(map(_escape, firsts)) + "/"
+    spec = {"name": "command_not_run", "command": rf"{_NEW_BRANCH}(?!{begins}|{_NO_NAME})\S"}
+    return [Draft("command", "requirement", spec)]
+
+
+def _escape(name: str) -> str:
+    return re.escape(name).replace(r"\-", "-")
+
+
+def git_act_rule(clause: Clause) -> list[Draft]:
+    """Reads "never force-push" and "do not skip hooks"."""
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    if instruction is None or instruction.modality is not Modality.NEVER:
+        return []
+    whens = instruction.texts_of(Relation.WHEN)
+    if not all(map(_PUSHED.fullmatch, whens)):
+        return []
+    # a line that names --force-with-lease recommends it instead of --force
+    forced = _FORCED[:1] if "--force-with-lease" in clause.statement.text else _FORCED
+    names_forcing = re.fullmatch("force-push(?:es|ing)?", instruction.object, re.I)
+    if instruction.does(["force-push"]) or names_forcing:
+        return _forbid_forced_pushes(instruction, forced)
+    if _is_about_hooks(instruction):
+        return forbid_commands(_UNVERIFIED)
+    if instruction.does(["commit"]) and _PRE_COMMIT.fullmatch(
+        instruction.text_of(Relation.WITHOUT) or ""
+    ):
+        return forbid_commands(_UNVERIFIED[:1])
+    if instruction.does(["amend"]) and _ANY_OBJECT.fullmatch(instruction.object):
+        return forbid_commands(["git commit --amend"]) if instruction.has_only() else []
+    if "--amend" in instruction.object and instruction.does(["use", "pass", "run"]):
+        return forbid_commands(["git commit --amend"]) if instruction.has_only() else []
+    if not instruction.does(_FORBIDDEN_VERBS) or not _ANY_OBJECT.fullmatch(instruction.object):
+        return []
+    if "push" in instruction.verbs and re.search(r"\bdirectly\b", clause.text):
+        return []  # about a branch that another sentence names
+    if not _ANYWHERE.fullmatch(instruction.text_of(*_PLACES) or ""):
+        return []  # "never commit to `main`" allows other commits
+    acts = acts_of(instruction, Relation.WHEN) or []
+    return forbid_matches(any_of(act.gate for act in acts)) if acts else []
+
+
+def _forbid_forced_pushes(instruction: Instruction, forced: Sequence[str]) -> list[Draft]:
+    """Reads "never force-push to `main`"; a place such as "shared branches" limits nothing."""
+    place = instruction.text_of(*_PLACES) or ""
+    pattern = any_of(map(command_pattern, forced))
+    if not instruction.has_only(*_PLACES, Relation.WHEN):
+        return []
+    if branch := re.fullmatch(r"(?:the )?`?(main|master)`?(?: branch)?", place, re.I):
+        return forbid_matches(pattern + _pushed_to(branch[1]))
+    return forbid_matches(pattern) if "`" not in place else []
+
+
+def _is_about_hooks(instruction: Instruction) -> bool:
+    """Whether an instruction forbids to skip hooks, by any of their names."""
+    if instruction.does(["skip", "bypass", "disable"]):
+        option = instruction.text_of(Relation.WITH) or ""
+        names_hooks = "--no-verify" in option or "hook" in instruction.object
+        is_about = names_hooks and _HOOKS.fullmatch(instruction.object) is not None
+        return is_about and instruction.has_only(Relation.WITH, Relation.WHEN)
+    is_option = re.fullmatch("`?--no-verify`?", instruction.object) is not None
+    uses_it = instruction.does(["use", "pass", "add", "run"])
+    return (
+        is_option
+        and uses_it
+        and instruction.has_only(Relation.WHEN, Relation.WITH, Relation.TO, Relation.ON)
+    )
