@@ -5,7 +5,7 @@ files".
 import re
 from collections.abc import Sequence
 
-from holdfast.drafting.drafts import Draft, Spec
+from holdfast.drafting.drafts import Draft
 from holdfast.drafting.grammar.acts import acts_in, split_list
 from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.commands import command_pattern, is_command, is_runnable
@@ -39,11 +39,7 @@ _WORDS_AROUND_APPROVAL = frozenset(
 _ASKS = frozenset("ask confirm check get obtain seek request wait".split())
 _NEEDS_OBJECT = frozenset("check get obtain seek request wait".split())  # "get *approval*"
 _PEOPLE = frozenset("user me human maintainer developer us owner".split())
-_FORBIDDEN_UNLESS = (
-    Relation.WITHOUT,
-    Relation.UNLESS,
-    Relation.UNTIL,
-)
+_FORBIDDEN_UNLESS = (Relation.WITHOUT, Relation.UNLESS, Relation.UNTIL)
 _ALLOWED_UNDER = (
     Relation.WHEN,
     Relation.IF,
@@ -52,12 +48,7 @@ _ALLOWED_UNDER = (
     Relation.ONCE,
     Relation.AT_ALL,
 )
-_FOLLOWED_BY = (
-    Relation.THEN,
-    Relation.EXPLANATION,
-    Relation.ADVICE,
-    Relation.NOT,
-)
+_FOLLOWED_BY = (Relation.THEN, Relation.EXPLANATION, Relation.ADVICE, Relation.NOT)
 # circumstances that are said without a word of their own, and the sign before them
 _SIGNS = {
     Relation.THEN: ",",
@@ -69,7 +60,6 @@ _SIGNS = {
 }
 _REPEATED_ACT = re.compile(r"\b(instructions?|requests?|permission|approval) to \w+$", re.I)
 _BY_YOURSELF = re.compile(r" (?:yourself|autonomously|automatically|proactively)$", re.I)
-
 
 # --- Acts that need approval
 
@@ -130,11 +120,11 @@ def _acts_behind_asking(instruction: Instruction) -> str:
     rest = circumstances[number + 1 :]
     if rest and _is_approval(_join(rest), must_ask=False, may_be_empty=True):
         rest = ()
-    grants = _WORDS_OF_APPROVAL | (
-        _PEOPLE if instruction.does(["check", "wait", "confirm"]) else set()
-    )
-    names_approval = bool(grants & set(_words_in(asked)))
-    if not set(_words_in(asked)) <= _WORDS_OF_APPROVAL | _WORDS_AROUND_APPROVAL:
+    words = set(_words_in(asked))
+    names_approval = bool(words & _WORDS_OF_APPROVAL)
+    if instruction.does(["check", "wait", "confirm"]):
+        names_approval = names_approval or bool(words & _PEOPLE)
+    if not words <= _WORDS_OF_APPROVAL | _WORDS_AROUND_APPROVAL:
         return ""
     if instruction.does(_NEEDS_OBJECT | {"require"}) and not names_approval:
         return ""
@@ -170,8 +160,8 @@ def _is_approval(text: str, *, must_ask: bool, may_be_empty: bool = False) -> bo
 
 
 def _require_approval_of_acts(acts: str) -> list[Draft]:
-    """The rules about running the listed commands, or about acts that have commands; [] if no act
-    has commands, or if one of the words is not understood.
+    """The rules about running the listed commands, or about acts that have commands; [] if none
+    has, or if one of the words is not understood.
     """
     drafts: list[Draft] = []
     others: list[str] = []
@@ -182,14 +172,17 @@ def _require_approval_of_acts(acts: str) -> list[Draft]:
             drafts.append(_require_approval(command, _word_for(code["code"])))
         else:
             others.append(part)
-    named = acts_in(acts if not drafts else ", ".join(others), may_name_others=True) or []
-    for act in named:
-        command = act.command
-        if branch := re.search(r"\bto `?(main|master|develop)`?", acts):
-            to_branch = rf"git push(?=.*[ :]{branch[1]}(?!\S))"
-            command = command.replace("git push", to_branch)
-        drafts.append(_require_approval(command, act.word))
+    named = acts_in(acts if not drafts else ", ".join(others), may_name_others=True)
+    drafts += [_require_approval(_of_branch(act.command, acts), act.word) for act in named]
     return drafts if named or not others else []
+
+
+def _of_branch(command: str, acts: str) -> str:
+    """The pattern of pushes to the branch that the acts name: "push to `main`"."""
+    branch = re.search(r"\bto `?(main|master|develop)`?", acts)
+    if branch is None:
+        return command
+    return command.replace("git push", rf"git push(?=.*[ :]{branch[1]}(?!\S))")
 
 
 def _is_run(match: re.Match[str]) -> bool:
@@ -206,12 +199,11 @@ def _word_for(command: str) -> str:
 
 
 def _require_approval(command: str, word: str) -> Draft:
-    """Requires the user's approval of the commands that a pattern matches."""
-    spec = {"name": "asks_before", "command": command, **_words_of_approval(word)}
+    """Requires the user's approval of the commands that a pattern matches.
+
+    Args:
+        word: the pattern of a word for what the commands do.
+    """
+    word = f"(?i){word}"  # finds a question about an act, and an order of it
+    spec = {"name": "asks_before", "command": command, "asking": word, "ordered": word}
     return Draft("command", "gate", spec)
-
-
-def _words_of_approval(word: str) -> Spec:
-    """The arguments that find a question about an act, and an order of it, by a word for it."""
-    pattern = f"(?i){word}"
-    return {"asking": pattern, "ordered": pattern}

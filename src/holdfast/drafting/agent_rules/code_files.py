@@ -6,7 +6,7 @@ from itertools import chain
 
 from holdfast.drafting.agent_rules.code_tokens import DOCUMENTS, TESTS, CodeToken, files_of_language
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.grammar.clauses import all_or_none, codes_in
+from holdfast.drafting.grammar.clauses import all_known, codes_in
 from holdfast.drafting.grammar.commands import any_of
 from holdfast.drafting.grammar.forms import any_words, forms, one_of, whole_match, word_pattern
 from holdfast.drafting.grammar.instruction_words import Relation
@@ -72,8 +72,8 @@ def files_of_places(instruction: Instruction) -> list[str] | None:
         elif relation is Relation.OUTSIDE and whole_match(_CONFIG, place):
             globs += ["!config/*", "!*config.*"]
         elif relation is Relation.OUTSIDE:
-            paths = all_or_none([path_glob(name) for name in codes_in(place)])
-            if paths is None:
+            paths = all_known([path_glob(name) for name in codes_in(place)])
+            if not paths:
                 return None
             globs += [f"!{path}" for path in paths]
     return globs
@@ -81,7 +81,7 @@ def files_of_places(instruction: Instruction) -> list[str] | None:
 
 def _files_in(place: str) -> list[str] | None:
     """The globs of a place; [] if it is all code, and None if it is not a set of files."""
-    paths = all_or_none([path_glob(name) for name in codes_in(place)])
+    paths = all_known([path_glob(name) for name in codes_in(place)])
     if paths and whole_match(_IN_PATHS, place):
         return paths
     if whole_match(_IN_TESTS, place):
@@ -99,7 +99,7 @@ def _files_in(place: str) -> list[str] | None:
     parts = re.split(r",? or |,? and |, ", place)  # "CSS rules or HTML attributes"
     if len(parts) == 1:
         return None
-    globs_by_part = all_or_none([_files_in(part) or None for part in parts])
+    globs_by_part = all_known([_files_in(part) or None for part in parts])
     return list(dict.fromkeys(chain.from_iterable(globs_by_part))) if globs_by_part else None
 
 

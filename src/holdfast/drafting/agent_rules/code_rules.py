@@ -13,7 +13,7 @@ from holdfast.drafting.agent_rules.code_tokens import (
     token_of_kind,
 )
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.grammar.clauses import Clause, all_or_none, codes_in
+from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in
 from holdfast.drafting.grammar.forms import CODE, forms, one_of, whole_match
 from holdfast.drafting.grammar.instruction_words import WRITE, Relation
 from holdfast.drafting.grammar.instructions import (
@@ -28,15 +28,8 @@ from holdfast.drafting.rules_file import Statement
 _NAMED_EXPORTS = forms(
     {"Use only named exports": r"(?:always )?(?:(?:use |only )*named exports(?: only)?)"}
 )
-_AGAINST = (
-    Relation.INSTEAD_OF,
-    Relation.NOT,
-    Relation.OVER,
-)
-_PLACES = (
-    Relation.IN,
-    Relation.OUTSIDE,
-)
+_AGAINST = (Relation.INSTEAD_OF, Relation.NOT, Relation.OVER)
+_PLACES = (Relation.IN, Relation.OUTSIDE)
 _PURPOSE = re.compile(r"\w+ing|images|performance|interactivity", re.I)
 _TO_SILENCE = re.compile(
     r"(?:silence|suppress|bypass|work around|get around|hide|satisfy) .*", re.I
@@ -113,9 +106,7 @@ def code_rule(clause: Clause) -> list[Draft]:
     pairs = _PAIRS.findall(text)  # "`a` instead of `b` and `c` instead of `d`"
     tokens = _tokens_named(", ".join(pairs) if len(pairs) > 1 else objects, statement)
     files = files_of_places(instruction)
-    if tokens is None or files is None:
-        return []
-    return forbid_code(tokens, files, statement)
+    return [] if files is None else forbid_code(tokens, files, statement)
 
 
 def _forbidden_objects(instruction: Instruction, text: str) -> str | None:
@@ -181,8 +172,8 @@ def is_named_word(word: str) -> bool:
     return word.lower() in _WORDS
 
 
-def _tokens_named(objects: str, statement: Statement) -> list[CodeToken] | None:
-    """The pieces of code in a list; None if something in it may not be code."""
+def _tokens_named(objects: str, statement: Statement) -> list[CodeToken]:
+    """The pieces of code in a list; [] if something in it may not be code."""
     plain = _ADJECTIVES.sub("", objects)
     if bracketed := _CODE_IN_BRACKETS.fullmatch(plain):
         plain = bracketed[1]
@@ -190,20 +181,18 @@ def _tokens_named(objects: str, statement: Statement) -> list[CodeToken] | None:
         plain = _NAME_OF_LIBRARY.sub("", plain)
     if spans := whole_match(_TOKENS, plain):
         kind = spans["nouns"].strip()
-        return all_or_none(
-            [
-                _token_beside(code, statement.text) or token_of_kind(code, kind)
-                for code in codes_in(spans["codes"])
-            ]
-        )
+        codes = codes_in(spans["codes"])
+        beside = [_token_beside(code, statement.text) for code in codes]
+        pairs = zip(codes, beside, strict=True)
+        return all_known([token or token_of_kind(code, kind) for code, token in pairs])
     first, *others = re.split(r",? or |,? nor |, ", plain)
     if others and "`" not in plain:  # "TODOs, placeholders or gaps"
         plain = first
     words = re.sub(r"^typescript ", "", plain.replace("`", "").lower())
     if " " not in words and not is_named_word(words):
-        return None
+        return []
     token = named_token(words)
-    return [token] if token and _may_be_of(token, statement) else None
+    return [token] if token and _may_be_of(token, statement) else []
 
 
 def _may_be_of(token: CodeToken, statement: Statement) -> bool:

@@ -1,10 +1,10 @@
-"""Rules about commands that are never run, or never without an option."""
+"""Rules about commands that are never run: "never run `git push --force`"."""
 
 import re
 from collections.abc import Sequence
 
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.grammar.clauses import Clause, all_or_none, names_in
+from holdfast.drafting.grammar.clauses import Clause, all_known, names_in
 from holdfast.drafting.grammar.commands import (
     any_of,
     command_pattern,
@@ -22,8 +22,6 @@ from holdfast.drafting.grammar.forms import (
 )
 from holdfast.drafting.grammar.instruction_words import RUN, Relation
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
-
-# --- Commands that are never run
 
 _IN_THIS_PROJECT = re.compile(r"(?:this|the) (?:project|repo|repository)", re.I)
 _VERBS = (RUN | {"introduce", "test", "build"}) - {"pass", "succeed"}
@@ -50,8 +48,6 @@ _INSTALLATION = re.compile(
     re.I,
 )
 
-# --- Commands that are never run without an option
-
 
 def forbidden_command_rule(clause: Clause) -> list[Draft]:
     """Reads "never run `git push --force`"."""
@@ -66,26 +62,25 @@ def forbidden_command_rule(clause: Clause) -> list[Draft]:
     if managers := _forbid_installs(instruction):
         return managers
     purpose = instruction.text_of(Relation.FOR) or "this project"
-    if not instruction.has_only(Relation.FOR, Relation.WITH) or not _IN_THIS_PROJECT.fullmatch(
-        purpose
-    ):
+    is_always = _IN_THIS_PROJECT.fullmatch(purpose) is not None
+    if not is_always or not instruction.has_only(Relation.FOR, Relation.WITH):
         return []
     if tool := instruction.text_of(Relation.WITH):  # "do not run the tests with `cargo test`"
         is_tests = _THINGS_RUN.fullmatch(instruction.object) is not None
-        commands = commands_in(tool) if is_tests and re.fullmatch(CODES, tool) else None
-        return forbid_commands(commands) if commands else []
+        is_list = re.fullmatch(CODES, tool) is not None
+        return forbid_commands(commands_in(tool)) if is_tests and is_list else []
     return _forbid_object(instruction)
 
 
 def _forbid_object(instruction: Instruction) -> list[Draft]:
     """The rule that the object of an instruction is not run; [] if it may be no command."""
     if others := _COMMANDS_BUT_THESE.fullmatch(instruction.object):
-        commands = commands_in(others["commands"])
-    else:
-        match = whole_match(_FORBIDDEN_COMMANDS, instruction.object)
-        is_run = instruction.does(("run", "execute"))
-        commands = commands_in(match["commands"], is_run=is_run) if match else None
-    return forbid_commands(commands) if commands else []
+        return forbid_commands(commands_in(others["commands"]))
+    match = whole_match(_FORBIDDEN_COMMANDS, instruction.object)
+    if match is None:
+        return []
+    is_run = instruction.does(("run", "execute"))
+    return forbid_commands(commands_in(match["commands"], is_run=is_run))
 
 
 def _forbid_installs(instruction: Instruction) -> list[Draft]:
@@ -96,12 +91,12 @@ def _forbid_installs(instruction: Instruction) -> list[Draft]:
     match = whole_match(_FORBIDDEN_COMMANDS, instruction.object)
     if match is None or not _INSTALLATION.fullmatch(purpose):
         return []
-    installs = all_or_none([installs_of(name) for name, _ in names_in(match["commands"])])
+    installs = all_known([installs_of(name) for name, _ in names_in(match["commands"])])
     return forbid_matches(any_of(installs)) if installs else []
 
 
-def commands_in(objects: str, *, is_run: bool = False) -> list[str] | None:
-    """The commands of a list; None if the list may have something else than commands.
+def commands_in(objects: str, *, is_run: bool = False) -> list[str]:
+    """The commands of a list; [] if the list may have something else than commands.
 
     Args:
         is_run: whether the text says that they are run, so that any program may be meant.
@@ -109,10 +104,10 @@ def commands_in(objects: str, *, is_run: bool = False) -> list[str] | None:
     names = names_in(objects)
     for name, is_code in names:
         if is_code and not (is_command(name) or (is_run and _may_be_run(name))):
-            return None
+            return []
         if not is_code and not is_tool(name):
-            return None
-    return [name for name, _ in names] or None
+            return []
+    return [name for name, _ in names]
 
 
 def _may_be_run(code: str) -> bool:
@@ -122,8 +117,8 @@ def _may_be_run(code: str) -> bool:
 
 
 def forbid_commands(commands: Sequence[str]) -> list[Draft]:
-    """Forbids some commands."""
-    return forbid_matches(any_of(map(command_pattern, commands)))
+    """Forbids some commands; [] if there are none."""
+    return forbid_matches(any_of(map(command_pattern, commands))) if commands else []
 
 
 def forbid_matches(pattern: str) -> list[Draft]:

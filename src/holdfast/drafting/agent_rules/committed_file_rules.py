@@ -3,7 +3,7 @@
 import re
 
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.grammar.clauses import Clause, all_or_none, names_in
+from holdfast.drafting.grammar.clauses import Clause, all_known, names_in
 from holdfast.drafting.grammar.forms import CODES, forms, one_of, whole_match
 from holdfast.drafting.grammar.instruction_words import Relation
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
@@ -44,8 +44,8 @@ def committed_file_rule(clause: Clause) -> list[Draft]:
     if match is None:
         return []
     names = [name for name, _ in names_in(match["files"])]
-    paths = all_or_none([name if name in _ENVIRONMENT else path_glob(name) for name in names])
-    if paths is None:
+    paths = all_known([name if name in _ENVIRONMENT else path_glob(name) for name in names])
+    if not paths:
         return []
     spec = {"name": "commit_excludes", "paths": glob_argument(paths)}
     return [Draft("commit", "prohibition", spec)]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.grammar.clauses import Clause, all_or_none, names_in
+from holdfast.drafting.grammar.clauses import Clause, all_known, names_in
 from holdfast.drafting.grammar.forms import (
     CODE,
     CODES,
@@ -50,10 +50,7 @@ _NAMED_FILES = forms(
     }
 )
 _ANY_FILES = re.compile(rf"(?:(?:{_FILE_WORDS})(?: |$))*", re.I)
-_PLACES = (
-    Relation.IN,
-    Relation.TO,
-)
+_PLACES = (Relation.IN, Relation.TO)
 _CHANGING = re.compile("updating|editing|changing|modifying", re.I)
 # the ending of files of a kind, where it is not the name of the kind
 _ENDINGS = {"yaml": "{yml,yaml}", "markdown": "{md,mdx}"}
@@ -111,9 +108,9 @@ def protected_file_rule(clause: Clause) -> list[Draft]:
     instruction = instruction_of(clause.text, clause.is_prohibited)
     names = _files_left_alone(instruction) if instruction else ""
     match = whole_match(_NAMED_FILES, names) or _match_instead_of_editing(clause)
-    globs = _globs_in(match["files"].replace(" any ", " ")) if match else []
-    if match is None or globs is None:
+    if match is None:
         return []
+    globs = _globs_in(match["files"].replace(" any ", " "))
     kind = (match.groupdict().get("kind") or "").lower()
     if kind:  # "any JSON files in `src/`"
         ending = _ENDINGS.get(kind, kind)
@@ -171,9 +168,8 @@ def _is_imperative(text: str) -> bool:
     first = re.match(
         r"(?:(?:always|please|only|instead|just|you (?:must|should)),? )*([\w-]+)", text, re.I
     )
-    return (
-        first is not None and first[1].lower() in VERBS and not _NEGATED_OR_PERMITTED.search(text)
-    )
+    begins_with_verb = first is not None and first[1].lower() in VERBS
+    return begins_with_verb and not _NEGATED_OR_PERMITTED.search(text)
 
 
 def generated_file_rule(clause: Clause) -> list[Draft]:
@@ -189,30 +185,23 @@ def generated_file_rule(clause: Clause) -> list[Draft]:
     pieces += re.split(r"[;—–]|\. |, (?=\w)", statement.following)[:1]
     if not any(whole_match(_NOT_EDITED, piece.strip(" .!,:)")) for piece in pieces):
         return []
-    return _protect_listed(match["files"])
+    return _protect(_globs_in(match["files"]))
 
 
 def labelled_file_rule(clause: Clause) -> list[Draft]:
     """Reads "Generated files — do not hand-edit: `src/gen/`, `src/api.ts`"."""
     text = clause.statement.text.strip(" .")
     is_labelled = whole_match(_NO_EDIT_LABEL, clause.statement.label) is not None
-    return _protect_listed(text) if is_labelled and re.fullmatch(CODES, text) else []
+    is_list = re.fullmatch(CODES, text) is not None
+    return _protect(_globs_in(text)) if is_labelled and is_list else []
 
 
-def _protect_listed(objects: str) -> list[Draft]:
-    """Protects each path of a list, with one rule per path; [] if the list may have something else
-    than paths.
-    """
-    globs = _globs_in(objects)
-    return [] if globs is None else _protect(globs)
-
-
-def _globs_in(objects: str) -> list[str] | None:
-    """The globs of a list of paths; None if the list may have something else than paths."""
+def _globs_in(objects: str) -> list[str]:
+    """The globs of a list of paths; [] if the list may have something else than paths."""
     names = names_in(objects)
     if not all(is_code or _BARE_FILE.fullmatch(name) for name, is_code in names):
-        return None
-    return all_or_none([path_glob(name) for name, _ in names])
+        return []
+    return all_known([path_glob(name) for name, _ in names])
 
 
 def _protect(globs: Iterable[str]) -> list[Draft]:

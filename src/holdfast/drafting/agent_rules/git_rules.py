@@ -26,11 +26,7 @@ _BRANCHES = re.compile(
 )
 _USUAL_BRANCHES = ("main", "master", "develop", "dev", "trunk", "production", "staging")
 _COMMITS = ("", "commits", "changes", "code", "anything", "directly", "new commits")
-_PLACES = (
-    Relation.TO,
-    Relation.ON,
-    Relation.IN,
-)
+_PLACES = (Relation.TO, Relation.ON, Relation.IN)
 _FORCED = ("git push --force", "git push --force-with-lease")
 _UNVERIFIED = ("git commit --no-verify", "git push --no-verify")
 _HOOKS = re.compile(
@@ -189,7 +185,7 @@ def git_act_rule(clause: Clause) -> list[Draft]:
         return []  # about a branch that another sentence names
     if not _ANYWHERE.fullmatch(instruction.text_of(*_PLACES) or ""):
         return []  # "never commit to `main`" allows other commits
-    acts = acts_of(instruction, Relation.WHEN) or []
+    acts = acts_of(instruction, Relation.WHEN)
     return forbid_matches(any_of(act.gate for act in acts)) if acts else []
 
 

@@ -5,7 +5,7 @@ import re
 from holdfast.drafting.agent_rules.code_files import files_of_places, forbid_code
 from holdfast.drafting.agent_rules.code_tokens import INLINE_IMPORT, SCRIPT, CodeToken
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.grammar.clauses import Clause, all_or_none, codes_in
+from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in
 from holdfast.drafting.grammar.forms import CODES, forms, one_of, whole_match
 from holdfast.drafting.grammar.instruction_words import Relation
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
@@ -86,17 +86,8 @@ _MODULES = forms(
     {"`lodash` and `'moment'`": rf"(?:the )?(?P<codes>{CODES})(?: (?:packages?|modules?))?"}
 )
 _VERBS = ("use", "import", "add", "introduce", "install", "include")
-_PLACES = (
-    Relation.IN,
-    Relation.OUTSIDE,
-)
-_AGAINST = (
-    Relation.INSTEAD_OF,
-    Relation.NOT,
-    Relation.OVER,
-    Relation.FROM,
-    Relation.FOR,
-)
+_PLACES = (Relation.IN, Relation.OUTSIDE)
+_AGAINST = (Relation.INSTEAD_OF, Relation.NOT, Relation.OVER, Relation.FROM, Relation.FOR)
 
 # --- The place of imports
 
@@ -153,18 +144,18 @@ def _forbidden_modules(instruction: Instruction) -> str | None:
     return re.sub(r"^(?:the|from) ", "", rejected)
 
 
-def _imports_of(objects: str, instruction: Instruction) -> list[CodeToken] | None:
-    """The imports of the libraries or modules in a list; None if it may list other things."""
+def _imports_of(objects: str, instruction: Instruction) -> list[CodeToken]:
+    """The imports of the libraries or modules in a list; [] if it may list other things."""
     if libraries := whole_match(_LIBRARIES, objects):
         if _is_of_the_network(objects, instruction):
-            return None
+            return []
         names = re.findall(_LIBRARY, libraries["names"], re.I)
-        return all_or_none([library_token(name) for name in names])
+        return all_known([library_token(name) for name in names])
     modules = whole_match(_MODULES, objects)
     codes = codes_in(modules["codes"]) if modules else []
     if "import" in instruction.verbs or all(map(_PACKAGE.fullmatch, codes)):
-        return all_or_none([module_token(code) for code in codes])
-    return None
+        return all_known([module_token(code) for code in codes])
+    return []
 
 
 def _is_of_the_network(objects: str, instruction: Instruction) -> bool:

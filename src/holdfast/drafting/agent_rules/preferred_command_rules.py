@@ -32,15 +32,8 @@ _PURPOSE = re.compile(
 )
 _USES = ("use", "run", "call", "edit", "add", "update")
 _DONE_WITH = CHECK | {"install", "manage", "run", "do", "add", "commit"}
-_AGAINST = (
-    Relation.INSTEAD_OF,
-    Relation.NOT,
-)
-_PURPOSES = (
-    Relation.FOR,
-    Relation.IN,
-    Relation.WITH,
-)
+_AGAINST = (Relation.INSTEAD_OF, Relation.NOT)
+_PURPOSES = (Relation.FOR, Relation.IN, Relation.WITH)
 _WANTED_COMMAND = forms({"`rg` only": rf"(?:{CODE}|[\w.-]+)(?: \w+)?"})
 _WORDS_BEFORE_COMMANDS = re.compile(r"^(?:(?:just|plain|raw|bare|the|use|using|running|run) )+")
 _UNWANTED_COMMANDS = forms(
@@ -52,11 +45,7 @@ _ANY_VERB_NOT = forms(
 
 # --- One command rather than another
 
-_OVER = (
-    Relation.OVER,
-    Relation.TO,
-    Relation.INSTEAD_OF,
-)
+_OVER = (Relation.OVER, Relation.TO, Relation.INSTEAD_OF)
 _LISTED_COMMANDS = forms({"`rg` commands": rf"(?P<commands>{OBJECTS})(?: commands?| directly)?"})
 _PREFERRED_MANAGER = forms(
     {
@@ -103,38 +92,33 @@ def replacement_rule(clause: Clause) -> list[Draft]:
     text = re.sub(r"^uses ", "use ", clause.text, flags=re.I)
     text = re.sub(r"(?<=[`\w]) (?:only|exclusively)(?=[, ])", "", text)
     instruction = instruction_of(text)
-    commands = _replaced_commands(instruction) if instruction else None
-    return forbid_commands(commands) if commands else []
+    return forbid_commands(_replaced_commands(instruction)) if instruction else []
 
 
-def _replaced_commands(instruction: Instruction) -> list[str] | None:
-    """The commands in whose place another is used; None if the instruction is about something
-    else, or if more than a usual purpose limits it.
+def _replaced_commands(instruction: Instruction) -> list[str]:
+    """The commands in whose place another is used; [] if the instruction is about something else,
+    or if more than a usual purpose limits it.
     """
     rejected = instruction.text_of(*_AGAINST)
     wanted = instruction.object
     if not instruction.does(_USES):  # "install packages with `uv`, not `pip`"
         wanted = (instruction.text_of(Relation.WITH) or "") if instruction.does(_DONE_WITH) else ""
-    if (
-        rejected is None
-        or not wanted
-        or not instruction.binds
-        or not instruction.has_only(
-            *_AGAINST, Relation.AS, Relation.FOR, Relation.WITH, Relation.IN
-        )
-        or not (whole_match(_WANTED_COMMAND, wanted) or "`" in rejected)
-    ):
-        return None
+    if rejected is None or not wanted or not instruction.binds:
+        return []
+    if not instruction.has_only(*_AGAINST, *_PURPOSES, Relation.AS):
+        return []
+    if not (whole_match(_WANTED_COMMAND, wanted) or "`" in rejected):
+        return []
     circumstances = instruction.circumstances
     first = next(n for n, (relation, _) in enumerate(circumstances) if relation in _AGAINST)
     purposes = [text for relation, text in circumstances[first:] if relation in _PURPOSES]
     unwanted = whole_match(_UNWANTED_COMMANDS, _WORDS_BEFORE_COMMANDS.sub("", rejected))
-    commands = commands_in(unwanted["commands"]) if unwanted else None
-    if not commands or not all(map(_PURPOSE.fullmatch, purposes)):
-        return None
+    if unwanted is None or not all(map(_PURPOSE.fullmatch, purposes)):
+        return []
+    commands = commands_in(unwanted["commands"])
     preferred = wanted.strip("`")
     if any(preferred.startswith(f"{name} ") or preferred == name for name in commands):
-        return None  # in "`npm run test`, not `npm`", the preferred command begins as the other
+        return []  # in "`npm run test`, not `npm`", the preferred command begins as the other
     return commands
 
 
@@ -161,10 +145,10 @@ def preference_rule(clause: Clause) -> list[Draft]:
     return _require_rather(use, rather_than)
 
 
-def _commands_of_list(text: str) -> list[str] | None:
-    """The commands of "`rg` or `fd` commands"; None if the text may be about something else."""
+def _commands_of_list(text: str) -> list[str]:
+    """The commands of "`rg` or `fd` commands"; [] if the text may be about something else."""
     match = whole_match(_LISTED_COMMANDS, text)
-    return commands_in(match["commands"]) if match else None
+    return commands_in(match["commands"]) if match else []
 
 
 def _require_rather(use: Sequence[str], rather_than: Sequence[str]) -> list[Draft]:

@@ -181,11 +181,7 @@ _FILLERS = frozenset(
 _SUBJECTS = frozenset("you i we agents they having being are is to".split())
 _SINGULARS = {"branches": "branch", "dependencies": "dependency", "libraries": "library"}
 _OTHER_ACT = re.compile(r"[a-z][a-z `'-]*", re.I)
-_PLACES = (
-    Relation.TO,
-    Relation.ON,
-    Relation.IN,
-)
+_PLACES = (Relation.TO, Relation.ON, Relation.IN)
 _JOINT = re.compile(r",? or |,? and |, |/(?=\w)")
 
 
@@ -270,8 +266,8 @@ def _without_fillers(words: Sequence[str]) -> str:
     return " ".join([*rest[:-1], singular(rest[-1])]) if rest else ""
 
 
-def acts_in(text: str, *, may_name_others: bool = False) -> list[Act] | None:
-    """The acts of a list such as "commit, push or open a PR"; None if one of them is not known.
+def acts_in(text: str, *, may_name_others: bool = False) -> list[Act]:
+    """The acts of a list such as "commit, push or open a PR"; [] if one of them is not known.
 
     A verb without a thing has the thing of the next one, and a thing without a verb the verb of the
     one before: "create, switch, or delete branches", "delete files or folders".
@@ -293,25 +289,25 @@ def acts_in(text: str, *, may_name_others: bool = False) -> list[Act] | None:
         if act is None and begins_with_verb and not thing:
             waiting.append(first)
         elif act is None and not (may_name_others and _OTHER_ACT.fullmatch(part)):
-            return None
+            return []
         if act is None:
             continue
         others = [act_named(f"{earlier} {thing}") for earlier in waiting]
         acts += [*filter(None, others), act]
         waiting = []
         verb = first if begins_with_verb else verb
-    return list(dict.fromkeys(acts)) or None
+    return list(dict.fromkeys(acts))
 
 
-def acts_of(instruction: Instruction, *further: Relation) -> list[Act] | None:
-    """The acts that an instruction is about; None if one of them is not known, or limited.
+def acts_of(instruction: Instruction, *further: Relation) -> list[Act]:
+    """The acts that an instruction is about; [] if one of them is not known, or limited.
 
     Args:
         further: relations of circumstances that do not belong to the act: "without".
     """
     places = [f"to {text}" for text in instruction.texts_of(*_PLACES)]
     if not instruction.has_only(*_PLACES, *further):
-        return None
+        return []
     verbs = " or ".join(instruction.verbs)
     return acts_in(" ".join([verbs, instruction.object, *places]).strip())
 

@@ -158,8 +158,7 @@ def codes_in(text: str) -> list[str]:
     return re.findall("`([^`]+)`", text)
 
 
-def all_or_none(values: Sequence[T | None]) -> list[T] | None:
-    """The values, if there are any and none of them is None; otherwise None."""
-    if not values or None in values:
-        return None
-    return [value for value in values if value is not None]
+def all_known(values: Sequence[T | None]) -> list[T]:
+    """The values if none of them is None; otherwise []."""
+    known = [value for value in values if value is not None]
+    return known if len(known) == len(values) else []

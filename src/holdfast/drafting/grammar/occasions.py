@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from holdfast.drafting.agent_rules.code_tokens import files_of_language
 from holdfast.drafting.grammar.acts import acts_in, gate_of
-from holdfast.drafting.grammar.clauses import all_or_none, names_in
+from holdfast.drafting.grammar.clauses import all_known, names_in
 from holdfast.drafting.grammar.forms import CODES
 from holdfast.drafting.grammar.instruction_words import GERUNDS, PARTICIPLES, Relation
 from holdfast.drafting.grammar.instructions import Circumstance, Instruction
@@ -247,8 +247,8 @@ def _after_change_or_work(relation: Relation, text: str) -> Occasion | None:
     globs = _changed_files(text, relation)
     if globs:
         return AfterChange(tuple(globs))
-    acts = acts_in(text) if relation is Relation.WHEN else None  # "when committing"
-    is_check_first = acts is not None and all(_CHECKED_EVENTS & act.nouns for act in acts)
+    acts = acts_in(text) if relation is Relation.WHEN else []  # "when committing"
+    is_check_first = bool(acts) and all(_CHECKED_EVENTS & act.nouns for act in acts)
     return _before_events(text) if is_check_first else None
 
 
@@ -269,8 +269,8 @@ def is_end_of_work(text: str) -> bool:
     return is_ended or words[-1] in _DONE | _END_NOUNS
 
 
-def _changed_files(text: str, relation: Relation) -> list[str] | None:
-    """The globs of the files that a phrase says are changed; None if it says something else."""
+def _changed_files(text: str, relation: Relation) -> list[str]:
+    """The globs of the files that a phrase says are changed; [] if it says something else."""
     text = text.strip(" ,.")
     words = text.split()
     while words and words[0].lower() in _SOMEBODY:
@@ -280,7 +280,7 @@ def _changed_files(text: str, relation: Relation) -> list[str] | None:
         verbs += 1
     if verbs and words[verbs - 1].lower() not in ("or", "and", "/"):
         rest = " ".join(words[verbs:])
-        return globs_of_change(rest) if rest else None
+        return globs_of_change(rest) if rest else []
     nouns = re.fullmatch(
         r"(?P<kind>(?:[\w#+-]+ ){0,4})(?:changes?|edits?|modifications?|updates?)"
         r"(?: (?:to|in|of|under|on) (?P<files>.+))?",
@@ -294,8 +294,8 @@ def _changed_files(text: str, relation: Relation) -> list[str] | None:
     touched = _FILES_YOU_CHANGE.fullmatch(text)
     if touched:
         return globs_of_change(touched["files"])
-    is_changed = _FILES_ARE_CHANGED.fullmatch(text) if relation is not Relation.AFTER else None
-    return globs_of_change(is_changed["files"]) if is_changed else None
+    is_changed = _FILES_ARE_CHANGED.fullmatch(text) if relation is not Relation.AFTER else []
+    return globs_of_change(is_changed["files"]) if is_changed else []
 
 
 def _is_change_verb(word: str) -> bool:
@@ -304,8 +304,8 @@ def _is_change_verb(word: str) -> bool:
     return all(part in _FORMS_OF_CHANGE for part in parts) or word.lower() in ("or", "and")
 
 
-def globs_of_change(text: str) -> list[str] | None:
-    """The globs of the files that words such as "any file in `src/`" name; None if the words name
+def globs_of_change(text: str) -> list[str]:
+    """The globs of the files that words such as "any file in `src/`" name; [] if the words name
     no files, or may name something else.
     """
     text = text.strip(" ,.")
@@ -317,15 +317,15 @@ def globs_of_change(text: str) -> list[str] | None:
     # "JavaScript/TypeScript" names two languages, and `a/b` a path
     parts = re.split(r",? or (?:any |the )?|,? and (?:any |the )?|, |(?<=[a-z+#])/(?=[A-Z])", plain)
     if len(parts) > 1 and not _CODES_OF_FILES.fullmatch(plain):
-        globs_by_part = all_or_none([globs_of_change(part) for part in parts])
-        return [glob for globs in globs_by_part for glob in globs] if globs_by_part else None
+        globs_by_part = all_known([globs_of_change(part) for part in parts])
+        return [glob for globs in globs_by_part for glob in globs] if globs_by_part else []
     if _CODES_OF_FILES.fullmatch(plain):
         names = [name for name, is_code in names_in(re.sub(r"(?<=`) \w+$", "", plain)) if is_code]
         # `.proto` stands for all files with this ending
-        return all_or_none([path_glob(re.sub(r"^(?=\.\w+$)", "*", name)) for name in names])
+        return all_known([path_glob(re.sub(r"^(?=\.\w+$)", "*", name)) for name in names])
     if _BARE_PATH.fullmatch(plain):
         glob = path_glob(plain)
-        return [glob] if glob else None
+        return [glob] if glob else []
     if _ANY_CODE.fullmatch(plain):
         return list(_CODE_FILES)
     if _ANY_CHANGE.fullmatch(plain):
@@ -334,5 +334,5 @@ def globs_of_change(text: str) -> list[str] | None:
         if names_of_files.fullmatch(plain):
             return list(globs)
     if not _ONE_LANGUAGE.fullmatch(plain):
-        return None
-    return files_of_language(plain) or None
+        return []
+    return files_of_language(plain)
