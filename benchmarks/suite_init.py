@@ -43,7 +43,8 @@ from stamp import measured_on, write_record
 
 from holdfast.analysis.statistics import SCORES, estimate
 from holdfast.drafting.drafted_files import statements_of
-from holdfast.drafting.line_rules import Undrafted, draft
+from holdfast.drafting.drafts import Undrafted
+from holdfast.drafting.line_rules import draft
 
 LABELS = Path(__file__).parent / "suite_init_labels.json"
 

@@ -14,7 +14,8 @@ from refusals import refusal_in
 from holdfast.cli import main
 from holdfast.drafting import draft_file, suite_text
 from holdfast.drafting.drafted_files import draft_lines
-from holdfast.drafting.line_rules import Undrafted, draft
+from holdfast.drafting.drafts import Undrafted
+from holdfast.drafting.line_rules import draft
 from holdfast.drafting.rules_file import Part, read_statements
 from holdfast.drift import load_suite
 from holdfast.drift.cases import LabelledTurn

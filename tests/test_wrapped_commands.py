@@ -3,7 +3,8 @@
 import pytest
 
 from holdfast.drafting.drafted_files import statements_of
-from holdfast.drafting.line_rules import Undrafted, draft
+from holdfast.drafting.drafts import Undrafted
+from holdfast.drafting.line_rules import draft
 from holdfast.measures import build
 from holdfast.measures.turns import AssistantTurn, ToolCall
 

@@ -57,12 +57,12 @@ def prohibits(heading: str) -> bool:
 
 def is_prohibited(statement: Statement) -> bool:
     """Whether a statement is forbidden by its label or the heading above it: "Do not:"."""
-    if NEVER_FIRST.match(statement.text) or may_be_cure(statement):
+    if NEVER_FIRST.match(statement.text) or may_be_advice(statement):
         return False
     return any(map(prohibits, (statement.label, *statement.under[-1:])))
 
 
-def may_be_cure(statement: Statement) -> bool:
+def may_be_advice(statement: Statement) -> bool:
     """Whether a statement below "Do not:" may say what to do instead: "- Use npm. Use pnpm."."""
     if NEVER_FIRST.match(statement.text):
         return False

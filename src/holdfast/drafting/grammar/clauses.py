@@ -67,7 +67,7 @@ _CODES_IN_BRACKETS = re.compile(
 _CALLS_ATTENTION = re.compile(r"^(?:in particular|specifically|note|important),? ", re.I)
 _QUOTATION = re.compile(r"\"[^\"]{1,80}\"|“[^”“]{1,80}”")
 # the rest of the sentence says why, or what to do instead
-_REASON_OR_CURE = re.compile(
+_REASON_OR_ADVICE = re.compile(
     one_of(
         r",? (?:so that|because|otherwise)\b",
         r", (?:so|since|which|as|it|they|these|this)\b",
@@ -121,7 +121,7 @@ def _cut(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
         yield statement.label, [text]
     if _CODES_IN_BRACKETS.search(text):  # the brackets say what is meant
         yield text.strip(_MARKS), []
-    if reason := _REASON_OR_CURE.search(masked):
+    if reason := _REASON_OR_ADVICE.search(masked):
         yield text[: reason.start()].strip(_MARKS), [text[reason.start() :]]
     pattern = _CUTS if _CIRCUMSTANCE.match(text) else _CUTS_AND_COMMAS
     cuts = list(islice(pattern.finditer(masked), _MAX_CUTS))
