@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from holdfast.drafting.agent_rules.asking_rules import ask_rule
+from holdfast.drafting.agent_rules.branch_rules import branch_name_rule
 from holdfast.drafting.agent_rules.checklist_rules import (
     checklist_rule,
     labelled_command_rule,
@@ -30,8 +31,10 @@ from holdfast.drafting.agent_rules.file_rules import (
     protected_file_rule,
 )
 from holdfast.drafting.agent_rules.git_rules import (
-    branch_name_rule,
+    amend_rule,
+    forced_push_rule,
     git_act_rule,
+    hook_rule,
     push_rule,
 )
 from holdfast.drafting.agent_rules.import_rules import import_place_rule, import_rule
@@ -61,6 +64,9 @@ READERS: tuple[Reader, ...] = (
     preference_rule,
     forbidden_command_rule,
     push_rule,
+    forced_push_rule,
+    hook_rule,
+    amend_rule,
     git_act_rule,
     branch_name_rule,
     protected_file_rule,

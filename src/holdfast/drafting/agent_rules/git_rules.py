@@ -1,24 +1,14 @@
-"""Rules about Git: what is never done with it, and the branches that are pushed to or made."""
+"""Rules about what is never done with Git: "never push to `main`", "do not skip hooks"."""
 
 import re
-from collections.abc import Sequence
 
 from holdfast.drafting.agent_rules.command_rules import forbid_commands, forbid_matches
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.grammar.acts import acts_of
-from holdfast.drafting.grammar.clauses import Clause, codes_in
+from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.commands import any_of, command_pattern
-from holdfast.drafting.grammar.forms import (
-    ADVERBS,
-    CODES,
-    forms,
-    whole_match,
-)
 from holdfast.drafting.grammar.instruction_words import COMPARISONS, Relation
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
-from holdfast.drafting.rules_file import Statement
-
-# --- Acts that are forbidden
 
 _BRANCHES = re.compile(
     r"(?:the )?(?P<branches>`?[\w./-]+`?(?:(?: or |, | and |/)`?[\w./-]+`?)*)(?: branch(?:es)?)?",
@@ -42,45 +32,7 @@ _ANY_OBJECT = re.compile(
     r"|history)?",
     re.I,
 )
-_FORBIDDEN_VERBS = frozenset(
-    "force-push amend rebase merge open create submit commit push rewrite".split()
-)
-
-# --- Names of new branches
-
-_NAMING = r"(?:(?: |-)(?:naming|names?|prefix(?:es)?|conventions?|format|pattern|strategy))"
-_NAMES_LABEL = forms(
-    {"Branch naming convention": rf"(?:git |feature )?branch(?:es)?{_NAMING}*(?: \([^()]*\))?"}
-)
-_NAMES_ALONE = forms(  # behind such a label, or below such a heading
-    {
-        "use `feature/description` or `fix/description`": (
-            rf"(?:use |follow )?(?P<names>{CODES})(?:,? etc\.?)?"
-        )
-    }
-)
-_NAMING_RULES = forms(
-    {
-        "Branch names must start with `feature/`": (
-            r"(?:all |new |git |feature )*branch(?:es| names)?"
-            r" (?:must |should )?(?:always )?(?:be )?(?:named|follow|use|start with|begin with"
-            rf"|prefixed with)(?: the)?(?: pattern| format| prefix)?:? (?P<names>{CODES})"
-        ),
-        "Use `feature/` branches": (
-            rf"{ADVERBS}(?:use|create) (?P<names>`[\w-]+/[^`]*`) branch(?:es| names)?"
-        ),
-        "Create branches with the prefix `claude/`": (
-            rf"{ADVERBS}(?:create|name|prefix|start)(?: all| new| your| every)*"
-            r" branch(?:es)?(?: names)?"
-            rf" (?:with|as|like|named)(?: the)?(?: prefix(?:es)?| format)? (?P<names>{CODES})"
-        ),
-    }
-)
-_NAME = re.compile(r"(?P<first>[<\[{(]?[\w-]+[>\]})]?)/.*")  # `feature/xyz`, `<type>/<name>`
-_ANY_WORD = re.compile(r"[<\[{(].*|type|kind|category|prefix|username|user|name|author", re.I)
-_REMOTES = {"origin", "upstream", "remotes"}  # `origin/main` is a branch of one of these
-_NEW_BRANCH = r"git (?:checkout -[bB]|switch -[cC]|branch(?! -)) "
-_NO_NAME = r"\d*&?[<>]|&>|\S*[$`]"  # a redirection, or a name that only the shell knows
+_FORBIDDEN_VERBS = frozenset("rebase merge open create submit commit push rewrite".split())
 
 
 def push_rule(clause: Clause) -> list[Draft]:
@@ -119,67 +71,59 @@ def _pushed_to(branch: str) -> str:
     return rf"(?=.*[ :+](?:refs/heads/)?{branch}(?!\S))"
 
 
-def branches_below(statement: Statement) -> list[Draft]:
-    """Reads a code block with `<type>/<description>` right below the heading "Branch naming"."""
-    if len(statement.block) != 1 or not whole_match(_NAMES_LABEL, statement.text.strip("# *:")):
+def forced_push_rule(clause: Clause) -> list[Draft]:
+    """Reads "never force-push to `main`"; a place such as "shared branches" limits nothing."""
+    instruction = _prohibition_in(clause)
+    if instruction is None or not instruction.has_only(*_PLACES, Relation.WHEN):
         return []
-    return _branch_names([statement.block[0].strip()])
-
-
-def branch_name_rule(clause: Clause) -> list[Draft]:
-    """Reads "branch names: `feature/description`, `fix/description`"."""
-    if clause.is_prohibited:
-        return []
-    above = (clause.statement.label, *clause.statement.under[-1:])
-    is_labelled = any(whole_match(_NAMES_LABEL, name.strip(" :.")) for name in above)
-    match = whole_match(_NAMING_RULES + (_NAMES_ALONE if is_labelled else ()), clause.text)
-    return _branch_names(codes_in(match["names"])) if match else []
-
-
-def _branch_names(examples: Sequence[str]) -> list[Draft]:
-    """The rule that new branches have names like these examples; [] if an example has no part
-    before a slash.
-    """
-    names = [_NAME.fullmatch(example) for example in examples]
-    firsts = [name["first"] for name in names if name]
-    if len(firsts) < len(names) or not firsts or _REMOTES & set(firsts):
-        return []
-    if any(map(_ANY_WORD.fullmatch, firsts)):
-        begins = r"[\w.-]+/"
-    else:
-        begins = any_of(map(_escape, firsts)) + "/"
-    spec = {"name": "command_not_run", "command": rf"{_NEW_BRANCH}(?!{begins}|{_NO_NAME})\S"}
-    return [Draft("command", "requirement", spec)]
-
-
-def _escape(name: str) -> str:
-    return re.escape(name).replace(r"\-", "-")
-
-
-def git_act_rule(clause: Clause) -> list[Draft]:
-    """Reads "never force-push" and "do not skip hooks"."""
-    instruction = instruction_of(clause.text, clause.is_prohibited)
-    if instruction is None or instruction.modality is not Modality.NEVER:
-        return []
-    whens = instruction.texts_of(Relation.WHEN)
-    if not all(map(_PUSHED.fullmatch, whens)):
+    names_forcing = re.fullmatch("force-push(?:es|ing)?", instruction.object, re.I) is not None
+    if not (names_forcing or instruction.does(["force-push"])):
         return []
     # a line that names --force-with-lease recommends it instead of --force
     forced = _FORCED[:1] if "--force-with-lease" in clause.statement.text else _FORCED
-    names_forcing = re.fullmatch("force-push(?:es|ing)?", instruction.object, re.I)
-    if instruction.does(["force-push"]) or names_forcing:
-        return _forbid_forced_pushes(instruction, forced)
-    if _is_about_hooks(instruction):
-        return forbid_commands(_UNVERIFIED)
-    if instruction.does(["commit"]) and _PRE_COMMIT.fullmatch(
-        instruction.text_of(Relation.WITHOUT) or ""
-    ):
-        return forbid_commands(_UNVERIFIED[:1])
-    if instruction.does(["amend"]) and _ANY_OBJECT.fullmatch(instruction.object):
-        return forbid_commands(["git commit --amend"]) if instruction.has_only() else []
-    if "--amend" in instruction.object and instruction.does(["use", "pass", "run"]):
-        return forbid_commands(["git commit --amend"]) if instruction.has_only() else []
-    if not instruction.does(_FORBIDDEN_VERBS) or not _ANY_OBJECT.fullmatch(instruction.object):
+    pattern = any_of(map(command_pattern, forced))
+    place = instruction.text_of(*_PLACES) or ""
+    if branch := re.fullmatch(r"(?:the )?`?(main|master)`?(?: branch)?", place, re.I):
+        return forbid_matches(pattern + _pushed_to(branch[1]))
+    return forbid_matches(pattern) if "`" not in place else []
+
+
+def hook_rule(clause: Clause) -> list[Draft]:
+    """Reads "do not skip hooks", "never use `--no-verify`" and "never commit without the hooks"."""
+    instruction = _prohibition_in(clause)
+    if instruction is None:
+        return []
+    if instruction.does(["skip", "bypass", "disable"]):
+        option = instruction.text_of(Relation.WITH) or ""
+        names_hooks = "--no-verify" in option or "hook" in instruction.object
+        is_about = names_hooks and _HOOKS.fullmatch(instruction.object) is not None
+        is_always = instruction.has_only(Relation.WITH, Relation.WHEN)
+        return forbid_commands(_UNVERIFIED) if is_about and is_always else []
+    if re.fullmatch("`?--no-verify`?", instruction.object):
+        uses_it = instruction.does(["use", "pass", "add", "run"])
+        is_always = instruction.has_only(Relation.WHEN, Relation.WITH, Relation.TO, Relation.ON)
+        return forbid_commands(_UNVERIFIED) if uses_it and is_always else []
+    left_out = instruction.text_of(Relation.WITHOUT) or ""
+    is_commit = instruction.does(["commit"]) and _PRE_COMMIT.fullmatch(left_out) is not None
+    return forbid_commands(_UNVERIFIED[:1]) if is_commit else []
+
+
+def amend_rule(clause: Clause) -> list[Draft]:
+    """Reads "never amend commits" and "do not use `--amend`"."""
+    instruction = _prohibition_in(clause)
+    if instruction is None or not instruction.has_only():
+        return []
+    amends = instruction.does(["amend"]) and _ANY_OBJECT.fullmatch(instruction.object) is not None
+    uses_option = "--amend" in instruction.object and instruction.does(["use", "pass", "run"])
+    return forbid_commands(["git commit --amend"]) if amends or uses_option else []
+
+
+def git_act_rule(clause: Clause) -> list[Draft]:
+    """Reads "never commit" and "do not open pull requests", which forbid an act altogether."""
+    instruction = _prohibition_in(clause)
+    if instruction is None or not instruction.does(_FORBIDDEN_VERBS):
+        return []
+    if not _ANY_OBJECT.fullmatch(instruction.object):
         return []
     if "push" in instruction.verbs and re.search(r"\bdirectly\b", clause.text):
         return []  # about a branch that another sentence names
@@ -189,28 +133,10 @@ def git_act_rule(clause: Clause) -> list[Draft]:
     return forbid_matches(any_of(act.gate for act in acts)) if acts else []
 
 
-def _forbid_forced_pushes(instruction: Instruction, forced: Sequence[str]) -> list[Draft]:
-    """Reads "never force-push to `main`"; a place such as "shared branches" limits nothing."""
-    place = instruction.text_of(*_PLACES) or ""
-    pattern = any_of(map(command_pattern, forced))
-    if not instruction.has_only(*_PLACES, Relation.WHEN):
-        return []
-    if branch := re.fullmatch(r"(?:the )?`?(main|master)`?(?: branch)?", place, re.I):
-        return forbid_matches(pattern + _pushed_to(branch[1]))
-    return forbid_matches(pattern) if "`" not in place else []
-
-
-def _is_about_hooks(instruction: Instruction) -> bool:
-    """Whether an instruction forbids to skip hooks, by any of their names."""
-    if instruction.does(["skip", "bypass", "disable"]):
-        option = instruction.text_of(Relation.WITH) or ""
-        names_hooks = "--no-verify" in option or "hook" in instruction.object
-        is_about = names_hooks and _HOOKS.fullmatch(instruction.object) is not None
-        return is_about and instruction.has_only(Relation.WITH, Relation.WHEN)
-    is_option = re.fullmatch("`?--no-verify`?", instruction.object) is not None
-    uses_it = instruction.does(["use", "pass", "add", "run"])
-    return (
-        is_option
-        and uses_it
-        and instruction.has_only(Relation.WHEN, Relation.WITH, Relation.TO, Relation.ON)
-    )
+def _prohibition_in(clause: Clause) -> Instruction | None:
+    """The instruction of a clause if it forbids something, and whenever that is done."""
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    if instruction is None or instruction.modality is not Modality.NEVER:
+        return None
+    is_always = all(map(_PUSHED.fullmatch, instruction.texts_of(Relation.WHEN)))
+    return instruction if is_always else None
