@@ -40,7 +40,8 @@ from holdfast.drafting.prohibited_statements import (
     prohibits,
     with_prohibition,
 )
-from holdfast.drafting.reply_rules.bot_rules import agent_reply_rule, bot_rules
+from holdfast.drafting.reply_rules.agent_replies import agent_reply_rule
+from holdfast.drafting.reply_rules.bot_rules import bot_rules
 from holdfast.drafting.rules_file import Part, Statement
 from holdfast.drafting.statement_limits import (
     begins_with_exception,

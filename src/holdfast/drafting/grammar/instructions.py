@@ -71,11 +71,7 @@ class Modality(Enum):
 
 
 class Circumstance(NamedTuple):
-    """A circumstance of an instruction, such as "in tests".
-
-    Args:
-        text: the rest of it: "tests".
-    """
+    """A circumstance of an instruction: (IN, "tests") of "in tests"."""
 
     relation: Relation
     text: str
@@ -488,31 +484,13 @@ def _read_passive(
 def _read_verbs(clause: _Clause, start: int, is_prohibited: bool) -> Instruction | None:
     """Reads a modality, verbs and their object: "never push to `main`", "no `any`"."""
     words = clause.words
-    modality = Modality.NEVER if is_prohibited else Modality.MUST
-    preference = longest_phrase(_PREFERENCES, words, start)
-    if negation := _negation_at(clause, start):
-        modality = Modality.NEVER
-        start += len(negation.split())
-    elif clause.word(start) == "no":
+    if clause.word(start) == "no":
         skipped = 1 + (clause.word(start + 1) == "more")
         return _read_act(_part_of_clause(clause, start + skipped, len(words)))
-    elif preference:
-        start += len(preference.split())
-        head, circumstances = _split_at_circumstances(clause, start)
-        return Instruction(Modality.PREFER, ("use",), head, circumstances)
-    elif clause.word(start) == "only":
-        modality = Modality.ONLY
-        start += 1
-    while start < len(words):
-        adverb = longest_phrase(_RELATIONS, words, start)
-        if RELATIONS.get(adverb) is Relation.AT_ALL:  # "do not, under any circumstances, push"
-            start += len(adverb.split())
-        elif words[start] in (*ADVERBS, ","):
-            start += 1
-        else:
-            break
-    if clause.word(start) == "git" and clause.word(start + 1) in VERBS:  # "do not git commit"
-        start += 1
+    if preference := longest_phrase(_PREFERENCES, words, start):
+        return _read_preference(clause, start + len(preference.split()))
+    modality, start = _read_modality(clause, start, is_prohibited)
+    start = _skip_adverbs(clause, start)
     verbs, end = _verb_list(words, start, _INFINITIVES)
     if not verbs:
         return _read_thing(clause, start, modality)
@@ -525,6 +503,35 @@ def _read_verbs(clause: _Clause, start: int, is_prohibited: bool) -> Instruction
         modality = Modality.ONLY
         head = head.removesuffix("only").strip()
     return Instruction(modality, verbs, head, circumstances)
+
+
+def _read_preference(clause: _Clause, start: int) -> Instruction:
+    """Reads "`rg` over `grep`", behind "prefer"."""
+    head, circumstances = _split_at_circumstances(clause, start)
+    return Instruction(Modality.PREFER, ("use",), head, circumstances)
+
+
+def _read_modality(clause: _Clause, start: int, is_prohibited: bool) -> tuple[Modality, int]:
+    """The modality of the verb at a token, and the token behind the words for it."""
+    if negation := _negation_at(clause, start):
+        return Modality.NEVER, start + len(negation.split())
+    if clause.word(start) == "only":
+        return Modality.ONLY, start + 1
+    return Modality.NEVER if is_prohibited else Modality.MUST, start
+
+
+def _skip_adverbs(clause: _Clause, start: int) -> int:
+    """The first token behind adverbs that limit nothing: "directly", "under any circumstances"."""
+    while start < len(clause.words):
+        phrase = longest_phrase(_RELATIONS, clause.words, start)
+        if RELATIONS.get(phrase) is Relation.AT_ALL:
+            start += len(phrase.split())
+        elif clause.words[start] in (*ADVERBS, ","):
+            start += 1
+        else:
+            break
+    is_git = clause.word(start) == "git" and clause.word(start + 1) in VERBS
+    return start + 1 if is_git else start  # "do not git commit"
 
 
 def _read_thing(clause: _Clause, start: int, modality: Modality) -> Instruction | None:
