@@ -32,6 +32,10 @@ LEAD = rf"(?:^|[,:] ?|\b{_BEFORE_VERB} )"
 QUOTE = r"⟪\d+⟫"
 QUOTES = rf"{QUOTE}(?:(?:, (?:and |or |nor )?| and | or | nor |/){QUOTE})*"
 
+# a quotation without a second one beside it, of which either would do
+SOLE_QUOTE = rf"(?P<quote>{QUOTE})(?!(?:,| or| and|/)? ?(?:or |and )?⟪)"
+PLACEHOLDER = re.compile(r"[\[{<][A-Za-z]|\.\.\.|…|\bX\b|_{2,}|%s|\$")
+
 _QUOTED = re.compile(
     "|".join(
         (

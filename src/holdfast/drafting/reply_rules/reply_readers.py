@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.reply_rules.bot_prompts import BotClause
+from holdfast.drafting.reply_rules.edge_rules import edge_rules
 from holdfast.drafting.reply_rules.format_rules import format_rules
 from holdfast.drafting.reply_rules.language_rules import language_rules
 from holdfast.drafting.reply_rules.length_rules import length_rules
@@ -14,6 +15,7 @@ from holdfast.drafting.reply_rules.wording_rules import wording_rules
 REPLY_READERS: tuple[Callable[[BotClause], list[Draft]], ...] = (
     language_rules,
     length_rules,
+    edge_rules,
     wording_rules,
     format_rules,
     tone_rules,

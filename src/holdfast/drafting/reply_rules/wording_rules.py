@@ -1,100 +1,17 @@
-"""Rules about words: the opening, the closing, the address, and what is always or never said."""
+"""Rules about words that a reply always or never has, and the name by which it calls the user."""
 
 import re
-from typing import NamedTuple
 
 from holdfast.drafting.drafts import Draft, Spec
-from holdfast.drafting.grammar.forms import Forms, first_match, forms, one_of
-from holdfast.drafting.reply_rules.bot_prompts import QUOTE, QUOTES, REPLY, BotClause
-
-# --- The opening and the closing of a reply
-
-# "with the exact words: "
-_KIND_OF_TEXT = one_of(
-    *"the exactly these this exact following words? phrase sentence line greeting".split(),
-    *("sign-?off", "text", "prefix", "tag", "les mots", "la frase", "den Worten", ":"),
+from holdfast.drafting.grammar.forms import first_match, forms, one_of
+from holdfast.drafting.reply_rules.bot_prompts import (
+    PLACEHOLDER,
+    QUOTE,
+    QUOTES,
+    REPLY,
+    SOLE_QUOTE,
+    BotClause,
 )
-_BY = one_of("with", "by saying", "by", "as", "mit", "par", "con", "por")
-_WITH = f"{_BY}(?: {_KIND_OF_TEXT})*:? ?"
-_END = one_of(
-    *"end ends ending close closes finish finishes finishing conclude concludes".split(),
-    *("sign off", "sign", "signs off", "say goodbye"),
-    *("endet", "beende", "terminez", "termine", "termina", "terminas", "termina siempre"),
-    *("finis", "finissez", "schließe", "concludi"),
-)
-_BEGIN = one_of(
-    *"start starts starting begin begins beginning open opens opening".split(),
-    *"beginnt beginne commencez commence empieza empiezas comienza inizia".split(),
-)
-# "each reply" in "end each reply with"
-_WHOLE_REPLY = one_of(
-    *(REPLY, r"jede \w+", r"jeden? \w+", r"chaque \w+", r"cada \w+", "siempre", "toujours"),
-    *("immer", "it", "everything", r"ogni \w+"),
-)
-_WHOLE = f"(?: {_WHOLE_REPLY})?"
-_MUST = one_of("must", "should", "always", "will", "has to", "have to")
-# a quotation without a second one beside it, of which either would do
-_SOLE = rf"(?P<quote>{QUOTE})(?!(?:,| or| and|/)? ?(?:or |and )?⟪)"
-_FIRST = r"first (?:words?|sentence|line|thing)"
-_LAST = r"last(?: (?:words?|sentence|line|thing))?"
-_OPENINGS = forms(
-    {
-        "⟪0⟫ is always your first sentence": (
-            rf"{_SOLE},? (?:is|are) (?:always )?(?:your|the|every) {_FIRST}(?=$|,| of)"
-        ),
-        "start every reply with the exact words ⟪0⟫": (
-            rf"\b{_BEGIN}{_WHOLE}(?: always)? {_WITH}{_SOLE}"
-        ),
-        "the first word of every reply is ⟪0⟫": (
-            rf"\bfirst (?:words?|sentence|line) of {REPLY}[^:⟪]{{0,30}}(?:is|are|:)"
-            rf"(?: always)? ?{_SOLE}"
-        ),
-        "put ⟪0⟫ in front of every reply": (
-            rf"\b(?:put|write|add) {_SOLE}"
-            rf" (?:in front of|before|at the (?:start|beginning) of) {REPLY}"
-        ),
-        "every reply must begin with ⟪0⟫": rf"\b{REPLY} (?:{_MUST} )*{_BEGIN} {_WITH}{_SOLE}",
-        "⟪0⟫ opens every reply": rf"{_SOLE} (?:opens|begins|starts) {REPLY}",
-        "prefix each message with ⟪0⟫": rf"\bprefix {REPLY} with {_SOLE}",
-    }
-)
-_CLOSINGS = forms(
-    {
-        "⟪0⟫ is always your last word": (
-            rf"{_SOLE},? (?:is |are )?(?:always )?(?:your|the) {_LAST}(?=$|,| of)"
-        ),
-        "⟪0⟫ closes every reply": rf"{_SOLE} (?:closes|ends|finishes|concludes) {REPLY}",
-        "it ends with ⟪0⟫": rf"\bit ends with {_SOLE}",
-        "end each reply with ⟪0⟫": rf"\b{_END}{_WHOLE}(?: always)? {_WITH}{_SOLE}",
-        "the last thing you say is ⟪0⟫": (
-            r"\blast (?:\w+ )?(?:words?|sentence|line|thing)"
-            rf"(?: you say| that you say| of it| of {REPLY})?(?: is| are|:)(?: always)? ?{_SOLE}"
-        ),
-        "it has ⟪0⟫ as the last line of the reply": (
-            rf"\b(?:has|have) {_SOLE} as (?:the|its|their) {_LAST} of {REPLY}"
-        ),
-        "every reply must end with ⟪0⟫": rf"\b{REPLY} (?:{_MUST} )*{_END} {_WITH}{_SOLE}",
-        "put ⟪0⟫ at the very end of every reply": (
-            rf"\b(?:put|write|add|append) {_SOLE} (?:at|to) the (?:very )?end of {REPLY}"
-        ),
-        "sign every message as ⟪0⟫": rf"\bsigns? (?:it|them|{REPLY}) (?:with|as) {_SOLE}",
-    }
-)
-# what happens once and is not a reply: "end the conversation with"
-_OCCASION = one_of(
-    *("conversation", "chat session", "session", "dialog(?:ue)?", "first", "interaction"),
-    *("(?:the|each|every|a) calls?", "story", "email", "e-mail", r"intro\w*", "summary"),
-    *("section", "poem", "article", "post"),
-)
-_ONCE = re.compile(rf"\b{_OCCASION}\b", re.I)
-_REPLY_NAMED = re.compile(rf"\b{REPLY}\b|nachricht|réponse|respuesta", re.I)
-# the rule is about parts of a reply: "every line of a reply starts with"
-_NOT_OF_THE_REPLY = re.compile(
-    r"\b(?:without|lines?|sentences?|paragraphs?|bullets?|items?|steps?)\b[^,]*$", re.I
-)
-_GREETING = re.compile(r"(?:hi|hello|hey|greetings|good (?:morning|day))\b|[^?]*\?\W*$", re.I)
-_PLACEHOLDER = re.compile(r"[\[{<][A-Za-z]|\.\.\.|…|\bX\b|_{2,}|%s|\$")
-_BRACKETED = re.compile(r"^\W*[\[\]{}<>#*~|-]|[\[\]{}<>#*~|]\W*$")
 
 # --- Names for the user
 
@@ -119,7 +36,7 @@ _NAMES_FOR_PEOPLE = forms(
         "refer to users only as ⟪0⟫": rf"\brefer to {_PERSON} (?:only )?as {_EITHER}",
     }
 )
-# polite and familiar forms, about which `language_rules` has the rules
+# polite and familiar forms, which are no names
 _FORMS_OF_ADDRESS = frozenset("sie du vous tu usted tú lei you".split())
 
 # --- Words that are never said
@@ -192,73 +109,27 @@ _LINE_OR_LINK = r"(?:words? |phrase |line |sentence |disclaimer |link )"
 _INCLUDING = forms(
     {
         "include the line ⟪0⟫ in every reply": (
-            rf"\b{_INCLUDE} (?:the )?{_LINE_OR_LINK}*:? ?{_SOLE}(?: at least once)? (?:in|to) "
+            rf"\b{_INCLUDE} (?:the )?{_LINE_OR_LINK}*:? ?{SOLE_QUOTE}(?: at least once)? (?:in|to) "
             rf"(?:every|each|all)(?: of)?(?: your)? ?{REPLY}"
         ),
         "every reply must contain the word ⟪0⟫": (
             r"\b(?:every|each) (?:reply|response|answer|message)"
-            rf" (?:(?:must|should|has to|will) )?{_INCLUDES} (?:the )?{_LINE}*:? ?{_SOLE}"
+            rf" (?:(?:must|should|has to|will) )?{_INCLUDES} (?:the )?{_LINE}*:? ?{SOLE_QUOTE}"
         ),
         "always add the disclaimer ⟪0⟫": (
-            rf"\balways (?:include|mention|add|use) (?:the )?{_LINE}+:? ?{_SOLE}$"
+            rf"\balways (?:include|mention|add|use) (?:the )?{_LINE}+:? ?{SOLE_QUOTE}$"
         ),
     }
 )
 
 
-class _Edge(NamedTuple):
-    """The words that every reply begins or ends with, and whether the clause speaks of a reply."""
-
-    quote: str
-    names_reply: bool
-
-
 def wording_rules(clause: BotClause) -> list[Draft]:
-    """Reads rules about the words with which a reply begins or ends, and that it has or lacks."""
+    """Reads rules about words that a reply has or lacks."""
     return [
-        *_read_edges(clause),
         *_names_for_people(clause),
         *_read_forbidden(clause),
         *_read_included(clause),
     ]
-
-
-def _read_edges(clause: BotClause) -> list[Draft]:
-    """Reads "begin every reply with ⟪0⟫" and "end every reply with ⟪1⟫"."""
-    opening = _quotation_at_edge(_OPENINGS, clause)
-    closing = _quotation_at_edge(_CLOSINGS, clause)
-    drafts = []
-    # "Start with "Hello, how can I help?"" is about the first reply only
-    if opening and (opening.names_reply or not _GREETING.match(opening.quote)):
-        drafts.append(Draft("opening", "requirement", _edge_spec(opening.quote, opens=True)))
-    if closing:
-        drafts.append(Draft("closing", "requirement", _edge_spec(closing.quote, opens=False)))
-    return drafts
-
-
-def _quotation_at_edge(ways: Forms, clause: BotClause) -> _Edge | None:
-    """The quotation that every reply begins or ends with; None if the clause asks for none, or not
-    for every reply.
-    """
-    match = first_match(ways, clause.text)
-    if match is None or _NOT_OF_THE_REPLY.search(clause.text[: match.start()]):
-        return None
-    (quote,) = clause.quotations_in(match["quote"])
-    if _PLACEHOLDER.search(quote) and not re.fullmatch(r"\[\w+\]", quote):
-        return None
-    if _ONCE.search(re.sub(rf"\b{_FIRST}", "", clause.text)):
-        return None
-    return _Edge(quote, _REPLY_NAMED.search(match[0]) is not None)
-
-
-def _edge_spec(quote: str, *, opens: bool) -> Spec:
-    """The measure of replies that begin, or end, with a quotation."""
-    words = quote.strip().rstrip(".,:;!?").strip()
-    if _BRACKETED.search(quote) or not re.search(r"\w", words):  # measures ignore such signs
-        escaped = re.escape(quote.strip()).replace(r"\-", "-").replace(r"\ ", r"\s*")
-        regex = rf"\A\W*?{escaped}" if opens else rf"{escaped}\W*\Z"
-        return {"name": "regex", "regex": regex, "flags": "i"}
-    return {"name": "starts_with" if opens else "ends_with", "word": words}
 
 
 def _names_for_people(clause: BotClause) -> list[Draft]:
@@ -271,7 +142,7 @@ def _names_for_people(clause: BotClause) -> list[Draft]:
         quotes = clause.quotations_in(groups["quote"] + groups.get("other", ""))
         text = " or ".join(quotes) or groups.get("names", "")
         words = [word.strip(" .,!") for word in _either_of(text)]
-        if any(word.lower() in _FORMS_OF_ADDRESS or _PLACEHOLDER.search(word) for word in words):
+        if any(word.lower() in _FORMS_OF_ADDRESS or PLACEHOLDER.search(word) for word in words):
             continue
         if re.match(r"(?:,? or|,? and|/|,) ?⟪", clause.text[match.end() :]):
             continue
@@ -300,7 +171,7 @@ def _say(word: str) -> Spec:
 def _read_forbidden(clause: BotClause) -> list[Draft]:
     """Reads "never say ⟪0⟫ or ⟪1⟫" and "never mention Velox"."""
     words = [word.strip().rstrip(".,!?;:…").rstrip() for word in _forbidden_words(clause)]
-    if not words or any(_PLACEHOLDER.search(word) or not re.search(r"\w", word) for word in words):
+    if not words or any(PLACEHOLDER.search(word) or not re.search(r"\w", word) for word in words):
         return []
     if {word.lower() for word in words} & _FORMS_OF_ADDRESS or words[0].startswith("'"):
         return []
@@ -322,7 +193,7 @@ def _read_included(clause: BotClause) -> list[Draft]:
     for form in _INCLUDING:
         if match := form.pattern.search(clause.text):
             (quote,) = clause.quotations_in(match["quote"])
-            if _PLACEHOLDER.search(quote):
+            if PLACEHOLDER.search(quote):
                 continue
             spec = {"name": "contains", "words": [quote.strip(" .,!?")]}
             return [Draft("format", "requirement", spec)]
