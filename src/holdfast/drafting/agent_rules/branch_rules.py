@@ -27,9 +27,6 @@ _NAMING_RULES = forms(
             r" (?:must |should )?(?:always )?(?:be )?(?:named|follow|use|start with|begin with"
             rf"|prefixed with)(?: the)?(?: pattern| format| prefix)?:? (?P<names>{CODES})"
         ),
-        "Use `feature/` branches": (
-            rf"{ADVERBS}(?:use|create) (?P<names>`[\w-]+/[^`]*`) branch(?:es| names)?"
-        ),
         "Create branches with the prefix `claude/`": (
             rf"{ADVERBS}(?:create|name|prefix|start)(?: all| new| your| every)*"
             r" branch(?:es)?(?: names)?"

@@ -49,9 +49,6 @@ _LENGTHS = forms(
             r" (?:(?:must|should|do|can) (?:not )?(?:be |stay )?)?"
             rf"{_AT_MOST}(?: of)? {_COUNT}"
         ),
-        "Write a subject of at most 50 characters": (
-            rf"{ADVERBS}(?:use |write )?{_SUBJECT}:? (?:of )?{_AT_MOST} ?{_COUNT}"
-        ),
         "Max 70 characters for header": (
             rf"(?P<how>max(?:imum)?|at most|up to) (?P<count>\d+) {_CHARACTERS}"
             r" (?:for|in) (?:the )?(?:subject|title|header|summary|first line)(?: line)?"
@@ -122,13 +119,6 @@ _BLANK_LINE = forms(
 )
 _ONE_LINE = forms(
     {
-        "Use one-line commit messages": (
-            rf"{ADVERBS}(?:use |write |keep )?(?:single|one)[- ]line commit messages(?: only)?"
-        ),
-        "Keep commit messages to one line": (
-            r"(?:keep )?commit messages (?:must |should )?(?:be |to )?"
-            r"(?:a |one |single)*[- ]?line(?: only)?"
-        ),
         "Every commit message must be a short one-liner": (
             rf"(?:every |each |all )?{MESSAGES} (?:must|should) (?:always )?be (?:an? )?"
             r"(?:(?:simple|short|single|concise) )*"

@@ -93,10 +93,6 @@ _LISTED_TYPES = forms(
             rf"(?: for (?:all )?{MESSAGES})?"
         ),
         "types: `feat`, `fix`, `docs`": rf"{_PREFIXES}{_TYPE_CODES}(?: prefixes)?",
-        "Commit messages must start with `feat:` or `fix:`": (
-            r"(?:all )?commit messages? (?:must |should )?(?:start|begin|use|be prefixed)s?"
-            rf" (?:with )?{_PREFIXES}{_TYPE_CODES}"
-        ),
     }
 )
 _KIND_OF_LIST = one_of(*("conventions?", "format", "messages?", "types?", "prefix(?:es)?", "style"))

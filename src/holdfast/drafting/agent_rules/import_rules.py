@@ -46,17 +46,6 @@ _PYTHON_LIBRARIES = {
     "beautifulsoup": "bs4",
     "llamaindex": "llama_index",
 }
-# libraries of other languages, and the pattern of the line that imports them
-_IMPORTS_OF_OTHER_LIBRARIES = {
-    "automapper": r"^\s*(?:global\s+)?using\s+AutoMapper\b",
-    "fluentassertions": r"^\s*(?:global\s+)?using\s+FluentAssertions\b",
-    "guava": r"^\s*import\s+com\.google\.common\b",
-    "lombok": r"^\s*import\s+lombok\b",
-    "mediatr": r"^\s*(?:global\s+)?using\s+MediatR\b",
-    "mockito": r"^\s*import\s+(?:static\s+)?org\.mockito\b",
-    "moq": r"^\s*(?:global\s+)?using\s+Moq\b",
-    "newtonsoft.json": r"^\s*(?:global\s+)?using\s+Newtonsoft\.Json\b",
-}
 _QUOTES = "[\"']"
 _MODULE = re.compile(  # `lodash`, `'@prisma/client'`, `encoding/json`, `os.path`
     rf"(?P<quote>{_QUOTES}?)(?P<name>@?[\w-]+(?:[/.][\w-]+)*)(?P=quote)"
@@ -67,12 +56,7 @@ _ANY_CODE = ("*", "!*.{md,mdx,txt,rst,json}")
 
 # --- Instructions about imports
 
-_LIBRARY = one_of(
-    *(
-        re.escape(name)
-        for name in (*_SCRIPT_LIBRARIES, *_PYTHON_LIBRARIES, *_IMPORTS_OF_OTHER_LIBRARIES)
-    )
-)
+_LIBRARY = one_of(*(re.escape(name) for name in (*_SCRIPT_LIBRARIES, *_PYTHON_LIBRARIES)))
 _LIBRARIES = forms(
     {
         "jQuery, lodash or other libraries": (
@@ -175,9 +159,6 @@ def library_token(name: str) -> CodeToken | None:
     if module := _PYTHON_LIBRARIES.get(plain):
         patterns.append(rf"^\s*(?:import|from)\s+{module}\b")
         files.append("*.py")
-    if pattern := _IMPORTS_OF_OTHER_LIBRARIES.get(plain):
-        patterns.append(pattern)
-        files.append("*.{java,kt,cs}")
     return CodeToken("|".join(patterns), tuple(files)) if patterns else None
 
 

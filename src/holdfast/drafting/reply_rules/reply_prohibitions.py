@@ -43,7 +43,6 @@ _SUBJECT_IS_BOT = re.compile(
     + r"[,:!]? )*$",
     re.I,
 )
-_CAN_NOT_SPEAK = re.compile(r"\b(?:cannot|ca n't|can't|(?:may|can) not)\b.* speak", re.I)
 # behind the rule: the end of its part of the sentence
 _END_OF_RULE = (
     r"(?= *(?:$|[,.:]| (?:and|or|but|nor|instead|ever|at all|to (?:the )?users?|again)\b))"
@@ -71,21 +70,6 @@ _NOT_IN = forms(
         "Never reply to the user in French or German": (
             rf"{_NEVER} {_TALK} {_OBJECT}in {_LANGUAGE_LIST}{_END_OF_RULE}"
         ),
-        "Your replies must never be in French": (
-            rf"\b{REPLY} {_NEVER.replace('avoid', 'are never')} (?:be )?(?:written )?"
-            rf"in {_LANGUAGE_LIST}{_END_OF_RULE}"
-        ),
-        "Do not speak French": (
-            rf"{_NEVER} (?:speak(?:ing)?|switch(?:ing)? to) {_LANGUAGE_LIST}{_END_OF_RULE}"
-        ),
-    }
-)
-_IN_NO_OTHER = forms(
-    {
-        "Never answer in any language other than German": (
-            rf"{_NEVER} {_TALK} {_OBJECT}in (?:any|a|another) (?:other )?language"
-            rf" (?:other than|but|except|than|apart from) (?P<name>{_NAME})(?= *(?:$|[,.:]))"
-        )
     }
 )
 
@@ -110,14 +94,6 @@ _NOT_FIRST = forms(
     }
 )
 _NOT_LAST = forms({"Do not end your replies with ⟪0⟫": rf"{_NEVER} {_END}{_THE_REPLY} {_ANY_OF}"})
-_NO_QUESTION_LAST = forms(
-    {
-        "Never end your reply with a follow-up question": (
-            rf"{_NEVER} {_END}{_THE_REPLY} {_WITH} (?:an? |any )?"
-            rf"(?:follow-?up |open-ended |closing )?questions?{_END_OF_RULE}"
-        )
-    }
-)
 # behind the quotations: words that limit the rule, as in "never begin with ⟪0⟫ in an e-mail"
 _NARROWED = re.compile(
     r",? (?:if|when|unless|in (?:an?|the|your)|for|to|about|more|while|again"
@@ -154,7 +130,7 @@ _NOT_AS = forms(
 
 
 def reply_prohibitions(clause: BotClause) -> list[Draft]:
-    """Reads 'never reply in French', 'never begin with "Sure"', 'never end with a question'."""
+    """Reads 'never reply in French', 'never begin with "Sure"', "never reply in code"."""
     return [*_read_languages(clause.text), *_read_edges(clause), *_read_formats(clause.text)]
 
 
@@ -166,17 +142,14 @@ def _forbid(kind: RuleKind, spec: Spec) -> Draft:
 def _first_affirmed(ways: Forms, text: str) -> re.Match[str] | None:
     """The match of a form, if the words before it let the negation forbid something to the bot."""
     match = first_match(ways, text)
-    if match is None or _CAN_NOT_SPEAK.match(match[0]):
+    if match is None:
         return None
     before = text[: match.start()]
     return match if _SUBJECT_IS_BOT.search(before) and not _FORBIDS_NOTHING.search(before) else None
 
 
 def _read_languages(text: str) -> list[Draft]:
-    """Reads "never reply in French", and "in no other language than German"."""
-    if sole := _first_affirmed(_IN_NO_OTHER, text):
-        spec = {"name": "language", "code": CODES[sole["name"].lower()]}
-        return [Draft("language", "requirement", spec)]
+    """Reads "never reply in French"."""
     match = _first_affirmed(_NOT_IN, text)
     names = re.findall(rf"\b{_NAME}\b", match["names"], re.I) if match else []
     specs = ({"name": "language", "code": CODES[name.lower()]} for name in names)
@@ -191,10 +164,7 @@ def _read_formats(text: str) -> list[Draft]:
 
 
 def _read_edges(clause: BotClause) -> list[Draft]:
-    """Reads "never begin a reply with ⟪0⟫", and "never end a reply with a question"."""
-    last = _first_affirmed(_NO_QUESTION_LAST, clause.text)
-    if last and not _NOT_EVERY.search(last[0]):
-        return [_forbid("closing", {"name": "asks_back"})]
+    """Reads "never begin a reply with ⟪0⟫" and "never end one with ⟪1⟫"."""
     drafts: list[Draft] = []
     edges: tuple[tuple[Forms, RuleKind], ...] = ((_NOT_FIRST, "opening"), (_NOT_LAST, "closing"))
     for ways, kind in edges:
