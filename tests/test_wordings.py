@@ -424,6 +424,12 @@ def test_a_heading_says_what_holds_for_its_items(heading, item, name):
     assert [spec["name"] for spec in measures_of(f"{heading}\n\n- {item}\n")] == [name]
 
 
+def test_an_item_that_offers_another_command_is_no_rule():
+    assert (
+        measures_of("Before committing:\n\n- Run `make a` (or `make b`) - it finds links.\n") == []
+    )
+
+
 @pytest.mark.parametrize("line", lines_of(NO_RULES))
 def test_what_only_looks_like_a_rule(line):
     assert measures_of(line) == []

@@ -4,7 +4,12 @@
 
 import re
 
-from holdfast.drafting.agent_rules.required_commands import listed_commands, require, require_block
+from holdfast.drafting.agent_rules.required_commands import (
+    listed_commands,
+    offers_another,
+    require,
+    require_block,
+)
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.commands import is_command, is_tool, parts_of
@@ -64,13 +69,15 @@ _NO_STEP = re.compile(r"\b(?:no|not|never|if|optional\w*|instead|see|read)\b", r
 def labelled_command_rule(clause: Clause) -> list[Draft]:
     """Reads "before committing: `make test`", perhaps with the label as a sentence before it."""
     statement = clause.statement
+    if clause.is_prohibited or offers_another(statement.text):
+        return []
     label = statement.label or statement.opening.strip(" .:")
     text = clause.text
     if ": `" in text and not label:
         label, _, text = text.partition(": ")
     occasion = _occasion_of_heading(label)
     instruction = instruction_of(text)
-    if occasion is None or instruction is None or clause.is_prohibited:
+    if occasion is None or instruction is None:
         return []
     if not instruction.binds or instruction.circumstances or not instruction.does(RUN):
         return []
@@ -82,8 +89,10 @@ def labelled_command_rule(clause: Clause) -> list[Draft]:
 def checklist_rule(clause: Clause) -> list[Draft]:
     """Reads an item such as "`make test`" below "Before committing:"."""
     statement = clause.statement
+    if clause.is_prohibited or offers_another(statement.text) or not clause.begins_statement:
+        return []
     occasion = _occasion_above(statement)
-    if occasion is None or not clause.begins_statement or clause.is_prohibited:
+    if occasion is None:
         return []
     if _OPTIONAL.search(f"{statement.label} {statement.text}"):
         return []

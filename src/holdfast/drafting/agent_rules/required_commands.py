@@ -18,6 +18,7 @@ from holdfast.drafting.grammar.path_globs import glob_argument
 
 _MAX_COMMANDS = 8  # a code block with more commands is a script rather than a list of steps
 _PREPARES = re.compile(r"(?:cd|source|export) ")  # what only leads to a command
+_OFFERS_ANOTHER = re.compile(r"` \(or (?!equivalent|similar)")
 _COMMITS = re.compile(r"\s*git (?:add|commit|push)\b")
 
 
@@ -25,6 +26,11 @@ def listed_commands(text: str) -> list[str]:
     """The code spans of a list; [] if one of them would do, as in "`make lint` or `make check`"."""
     is_choice = re.search(r"`,? or `", text) is not None
     return [] if is_choice else codes_in(text)
+
+
+def offers_another(text: str) -> bool:
+    """Whether a text offers another command in brackets: "`make test` (or `make check`)"."""
+    return _OFFERS_ANOTHER.search(text) is not None
 
 
 def require(commands: Iterable[str], occasion: Occasion, *, are_run: bool = False) -> list[Draft]:

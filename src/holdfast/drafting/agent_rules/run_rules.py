@@ -4,7 +4,12 @@ committing", "after editing `api.proto`, run `make gen`".
 
 import re
 
-from holdfast.drafting.agent_rules.required_commands import listed_commands, require, require_block
+from holdfast.drafting.agent_rules.required_commands import (
+    listed_commands,
+    offers_another,
+    require,
+    require_block,
+)
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.grammar.acts import acts_of, gate_of
 from holdfast.drafting.grammar.clauses import Clause, codes_in
@@ -46,7 +51,6 @@ _FURTHER = (
     *(Relation.WITH, Relation.THEN, Relation.TO, Relation.ON, Relation.AS),
     Relation.EXPLANATION,
 )
-_OFFERS_ANOTHER = re.compile(r"` \(or (?!equivalent|similar)")  # "`make test` (or `make check`)"
 _ROOT = re.compile(
     r"(?:(?:the|this) )?(?:repo|repository|project|monorepo|codebase|workspace|root)\b.*|`[^`]+`.*",
     re.I,
@@ -69,7 +73,7 @@ _NEXT_STEP = re.compile(r"(?:and |then |only )*(?P<act>(?:git )?(?:commit|push|m
 
 def run_rule(clause: Clause) -> list[Draft]:
     """Reads "run `make test` before committing" and "after editing `a.proto`, run `make gen`"."""
-    if clause.is_prohibited or _OFFERS_ANOTHER.search(clause.statement.text):
+    if clause.is_prohibited or offers_another(clause.statement.text):
         return []
     label = clause.statement.label
     for text in (clause.text, f"{label}: {clause.text}" if label else ""):
