@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.drafting.agent_rules.agent_readers import (
-    READ_CONDITIONS,
-    READERS,
+    AGENT_READERS,
+    CONDITION_READERS,
     RUN_READERS,
     Reader,
 )
@@ -84,7 +84,7 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
             return rules
     statement = as_order(statement)
     clauses = list(clauses_of(statement, is_prohibited=is_prohibited(statement)))
-    readers = READERS if of_bot else (agent_reply_rule, *READERS)
+    readers = AGENT_READERS if of_bot else (agent_reply_rule, *AGENT_READERS)
     for reader in readers:
         if rules := _read_by(reader, clauses, statement):
             if isinstance(rules, Undrafted):
@@ -132,4 +132,4 @@ def _reads_conditions(reader: Reader, statement: Statement) -> bool:
         conditions = [name for name in conditions if not says_when_editing(name)]
     if is_of_some_changes(statement):
         return False
-    return not conditions or (reader in READ_CONDITIONS and conditions == [statement.label])
+    return not conditions or (reader in CONDITION_READERS and conditions == [statement.label])

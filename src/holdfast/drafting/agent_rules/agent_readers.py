@@ -55,7 +55,7 @@ from holdfast.drafting.grammar.clauses import Clause
 # reads the rules that a clause states; [] if it states none of the reader's kind
 Reader = Callable[[Clause], list[Draft]]
 
-READERS: tuple[Reader, ...] = (
+AGENT_READERS: tuple[Reader, ...] = (
     ask_rule,
     run_rule,
     labelled_command_rule,
@@ -93,4 +93,4 @@ READERS: tuple[Reader, ...] = (
 )
 RUN_READERS: tuple[Reader, ...] = (run_rule, labelled_command_rule, checklist_rule)
 # these readers take a condition, or an exception, as a part of the rule
-READ_CONDITIONS: tuple[Reader, ...] = (ask_rule, *RUN_READERS)
+CONDITION_READERS: tuple[Reader, ...] = (ask_rule, *RUN_READERS)

@@ -8,7 +8,7 @@ and each circumstance.
 A clause is read from left to right, in these steps:
 
 1. `read_tokens`: words, code spans, brackets and marks;
-2. circumstances in front of the main clause: "In tests, ..." (`_read_with_fronted_circumstance`);
+2. circumstances in front of the main clause: "In tests, ..." (`_read_fronted_circumstance`);
 3. words that only lead to the instruction: "always", "make sure to" (`_skip_leads`);
 4. either a subject and what must or must not happen to it (`_read_subject`), or a negation or
    "only", verbs, and their object (`_read_verbs`);
@@ -171,7 +171,7 @@ def read_tokens(text: str) -> list[Token]:
     return tokens
 
 
-class _Clause(NamedTuple):
+class _Words(NamedTuple):
     """A text with its tokens and their words."""
 
     text: str
@@ -182,12 +182,16 @@ class _Clause(NamedTuple):
         """The word of a token; "" for code and brackets, and behind the last token."""
         return self.words[position] if position < len(self.words) else ""
 
-    def part(self, start: int, end: int) -> str:
+    def text_between(self, start: int, end: int) -> str:
         """The text from one token up to another."""
         if start >= end:
             return ""
         begin = self.tokens[start].start
         return self.text[begin : self.tokens[end - 1].end].strip(" ,").rstrip(".")
+
+    def slice(self, start: int, end: int) -> "_Words":
+        """The tokens from one up to another."""
+        return self._replace(tokens=self.tokens[start:end], words=self.words[start:end])
 
 
 _WE_USE = re.compile(
@@ -241,8 +245,8 @@ Circumstance(relation=<Relation.ADVICE: 'advice'>, text='use `unknown`')))
     """
     text = _WE_USE.sub("use ", _FORCE_PUSH.sub("force-", text.strip(" .!,:")))
     tokens = read_tokens(text)
-    clause = _Clause(text, tokens, [token.word for token in tokens])
-    return _read_with_fronted_circumstance(clause, is_prohibited) or _read_main_clause(
+    clause = _Words(text, tokens, [token.word for token in tokens])
+    return _read_fronted_circumstance(clause, is_prohibited) or _read_main_clause(
         clause, 0, is_prohibited
     )
 
@@ -261,7 +265,7 @@ def circumstance_of(text: str) -> Circumstance | None:
     return Circumstance(RELATIONS[phrase], rest.strip(" .!,:"))
 
 
-def _read_with_fronted_circumstance(clause: _Clause, is_prohibited: bool) -> Instruction | None:
+def _read_fronted_circumstance(clause: _Words, is_prohibited: bool) -> Instruction | None:
     """A clause with a circumstance in front, which is put behind: "in tests, never use `sleep`"."""
     start = _skip_leads(clause, 0)
     phrase = longest_phrase(_RELATIONS, clause.words, start)
@@ -271,13 +275,13 @@ def _read_with_fronted_circumstance(clause: _Clause, is_prohibited: bool) -> Ins
     for end, main in _main_starts(clause, begin):
         instruction = _read_main_clause(clause, main, is_prohibited)
         if instruction is not None:
-            circumstance = Circumstance(RELATIONS[phrase], clause.part(begin, end))
+            circumstance = Circumstance(RELATIONS[phrase], clause.text_between(begin, end))
             circumstances = (*instruction.circumstances, circumstance)
             return replace(instruction, circumstances=circumstances)
     return None
 
 
-def _main_starts(clause: _Clause, begin: int) -> list[tuple[int, int]]:
+def _main_starts(clause: _Words, begin: int) -> list[tuple[int, int]]:
     """Where a circumstance in front may end, and where the main clause may begin: at a comma before
     a verb or a negation, at such a verb without a comma, and at last at any comma.
     """
@@ -297,7 +301,7 @@ def _main_starts(clause: _Clause, begin: int) -> list[tuple[int, int]]:
     return sorted(starts) + others
 
 
-def _begins_main_clause(clause: _Clause, start: int) -> bool:
+def _begins_main_clause(clause: _Words, start: int) -> bool:
     """Whether a main clause clearly begins at a token."""
     word = clause.word(start)
     is_lead = longest_phrase(_LEADS, clause.words, start)
@@ -310,7 +314,7 @@ def _lists_verbs(words: Sequence[str], comma: int) -> bool:
     return before in VERBS and comma + 1 < len(words) and words[comma + 1] in VERBS
 
 
-def _skip_leads(clause: _Clause, start: int) -> int:
+def _skip_leads(clause: _Words, start: int) -> int:
     """The first token behind words that only lead to the instruction."""
     while start < len(clause.words) and not _negation_at(clause, start):
         lead = longest_phrase(_LEADS, clause.words, start)
@@ -322,12 +326,12 @@ def _skip_leads(clause: _Clause, start: int) -> int:
     return start
 
 
-def _negation_at(clause: _Clause, start: int) -> str:
+def _negation_at(clause: _Words, start: int) -> str:
     """The words that forbid at a token; "" if none do."""
     return longest_phrase(_NEGATIONS, clause.words, start)
 
 
-def _read_main_clause(clause: _Clause, start: int, is_prohibited: bool) -> Instruction | None:
+def _read_main_clause(clause: _Words, start: int, is_prohibited: bool) -> Instruction | None:
     """The main clause from a token on."""
     start = _skip_leads(clause, start)
     if start >= len(clause.words):
@@ -341,7 +345,7 @@ def _read_main_clause(clause: _Clause, start: int, is_prohibited: bool) -> Instr
     )
 
 
-def _read_passing_command(clause: _Clause, start: int) -> Instruction | None:
+def _read_passing_command(clause: _Words, start: int) -> Instruction | None:
     """Reads "`make test` passes" and "`make test` must be run", perhaps behind "verify"."""
     words = clause.words
     while start < len(words) and words[start] in ("verify", "check", "confirm", "all", "both"):
@@ -355,10 +359,10 @@ def _read_passing_command(clause: _Clause, start: int) -> Instruction | None:
     head, circumstances = _split_at_circumstances(clause, end + len(predicate.split()))
     if head:
         return None
-    return Instruction(Modality.MUST, ("pass",), clause.part(start, end), circumstances)
+    return Instruction(Modality.MUST, ("pass",), clause.text_between(start, end), circumstances)
 
 
-def _read_subject(clause: _Clause, start: int) -> Instruction | None:
+def _read_subject(clause: _Words, start: int) -> Instruction | None:
     """Reads a subject and its predicate: "`any` is forbidden", "`vendor/` must not be edited"."""
     words = clause.words
     if words[start] in VERBS and not _is_noun(clause, start):
@@ -371,7 +375,7 @@ def _read_subject(clause: _Clause, start: int) -> Instruction | None:
     return None
 
 
-def _is_noun(clause: _Clause, start: int) -> bool:
+def _is_noun(clause: _Words, start: int) -> bool:
     """Whether a word that is a verb or a noun begins a subject: "use of `any` is forbidden", "type
     assertions are forbidden".
     """
@@ -385,17 +389,17 @@ def _is_noun(clause: _Clause, start: int) -> bool:
 
 
 def _read_predicate(
-    clause: _Clause, start: int, position: int, predicate: str
+    clause: _Words, start: int, position: int, predicate: str
 ) -> Instruction | None:
     """The instruction of a subject, from a token up to a position, and the predicate there."""
     behind = position + len(predicate.split())
-    subject = clause.part(start, position)
+    subject = clause.text_between(start, position)
     if predicate in NOT_DONE | ONLY_DONE:  # "a task is not done until `make check` passes"
         _, circumstances = _split_at_circumstances(clause, behind)
         modality = Modality.NEVER if predicate in NOT_DONE else Modality.ONLY
         return Instruction(modality, ("finish",), subject, circumstances)
     if predicate in FORBIDDEN | ONLY_ALLOWED:
-        act = _read_act(_part_of_clause(clause, start, position))
+        act = _read_act(clause.slice(start, position))
         head, circumstances = _split_at_circumstances(clause, behind)
         if head or act is None:
             return None
@@ -412,15 +416,10 @@ def _read_predicate(
         return Instruction(Modality.MUST, (verb,), head, (occasion, *circumstances))
     if predicate in MUST_NOT | MUST:
         return _read_actor(clause, subject, behind, is_prohibited=predicate in MUST_NOT)
-    return _read_passive(clause, _part_of_clause(clause, start, position), predicate, behind)
+    return _read_passive(clause, clause.slice(start, position), predicate, behind)
 
 
-def _part_of_clause(clause: _Clause, start: int, end: int) -> _Clause:
-    """A part of a clause as a clause."""
-    return _Clause(clause.text, clause.tokens[start:end], clause.words[start:end])
-
-
-def _read_act(clause: _Clause) -> Instruction | None:
+def _read_act(clause: _Words) -> Instruction | None:
     """Forbids an act that is named as a thing: "edits to `vendor/`", "running `make`", "`any`"."""
     words = clause.words
     start = 0
@@ -440,7 +439,7 @@ def _read_act(clause: _Clause) -> Instruction | None:
 
 
 def _read_actor(
-    clause: _Clause, subject: str, behind: int, *, is_prohibited: bool
+    clause: _Words, subject: str, behind: int, *, is_prohibited: bool
 ) -> Instruction | None:
     """Reads "tests must not use `sleep`", where the subject is the place."""
     instruction = _read_verbs(clause, behind, is_prohibited)
@@ -453,7 +452,7 @@ def _read_actor(
 
 
 def _read_passive(
-    clause: _Clause, subject: _Clause, predicate: str, behind: int
+    clause: _Words, subject: _Words, predicate: str, behind: int
 ) -> Instruction | None:
     """Reads "`vendor/` must not be edited"."""
     words = clause.words
@@ -476,17 +475,17 @@ def _read_passive(
     first = int(is_of_nothing)
     verb = next((n for n, word in enumerate(subject.words) if word in ("is", "are")), None)
     if verb is not None:  # "`dist/` is built by CI and must not be committed"
-        subject = _part_of_clause(subject, 0, verb)
+        subject = subject.slice(0, verb)
     thing, places = _split_at_circumstances(subject, first)
     return Instruction(modality, verbs, thing, (*places, *circumstances))
 
 
-def _read_verbs(clause: _Clause, start: int, is_prohibited: bool) -> Instruction | None:
+def _read_verbs(clause: _Words, start: int, is_prohibited: bool) -> Instruction | None:
     """Reads a modality, verbs and their object: "never push to `main`", "no `any`"."""
     words = clause.words
     if clause.word(start) == "no":
         skipped = 1 + (clause.word(start + 1) == "more")
-        return _read_act(_part_of_clause(clause, start + skipped, len(words)))
+        return _read_act(clause.slice(start + skipped, len(words)))
     if preference := longest_phrase(_PREFERENCES, words, start):
         return _read_preference(clause, start + len(preference.split()))
     modality, start = _read_modality(clause, start, is_prohibited)
@@ -505,13 +504,13 @@ def _read_verbs(clause: _Clause, start: int, is_prohibited: bool) -> Instruction
     return Instruction(modality, verbs, head, circumstances)
 
 
-def _read_preference(clause: _Clause, start: int) -> Instruction:
+def _read_preference(clause: _Words, start: int) -> Instruction:
     """Reads "`rg` over `grep`", behind "prefer"."""
     head, circumstances = _split_at_circumstances(clause, start)
     return Instruction(Modality.PREFER, ("use",), head, circumstances)
 
 
-def _read_modality(clause: _Clause, start: int, is_prohibited: bool) -> tuple[Modality, int]:
+def _read_modality(clause: _Words, start: int, is_prohibited: bool) -> tuple[Modality, int]:
     """The modality of the verb at a token, and the token behind the words for it."""
     if negation := _negation_at(clause, start):
         return Modality.NEVER, start + len(negation.split())
@@ -520,7 +519,7 @@ def _read_modality(clause: _Clause, start: int, is_prohibited: bool) -> tuple[Mo
     return Modality.NEVER if is_prohibited else Modality.MUST, start
 
 
-def _skip_adverbs(clause: _Clause, start: int) -> int:
+def _skip_adverbs(clause: _Words, start: int) -> int:
     """The first token behind adverbs that limit nothing: "directly", "under any circumstances"."""
     while start < len(clause.words):
         phrase = longest_phrase(_RELATIONS, clause.words, start)
@@ -534,7 +533,7 @@ def _skip_adverbs(clause: _Clause, start: int) -> int:
     return start + 1 if is_git else start  # "do not git commit"
 
 
-def _read_thing(clause: _Clause, start: int, modality: Modality) -> Instruction | None:
+def _read_thing(clause: _Words, start: int, modality: Modality) -> Instruction | None:
     """Reads a thing without a verb: "never bare `python`", "`make lint` before committing", "pnpm,
     not npm".
     """
@@ -581,7 +580,7 @@ def _verb_list(
     return tuple(verbs), end
 
 
-def _split_at_circumstances(clause: _Clause, start: int) -> tuple[str, tuple[Circumstance, ...]]:
+def _split_at_circumstances(clause: _Words, start: int) -> tuple[str, tuple[Circumstance, ...]]:
     """The words up to the first circumstance, and the circumstances, from a token on."""
     tokens = clause.tokens
     cuts: list[_Cut] = []
@@ -593,10 +592,10 @@ def _split_at_circumstances(clause: _Clause, start: int) -> tuple[str, tuple[Cir
             break
         position = max(position + 1, cut.text_start if cut else 0)
     bounds = [*(cut.start for cut in cuts), len(tokens)]
-    head = clause.part(start, bounds[0])
+    head = clause.text_between(start, bounds[0])
     circumstances: list[Circumstance] = []
     for (relation, _, text_start), end in zip(cuts, bounds[1:], strict=True):
-        text = clause.part(text_start, end)
+        text = clause.text_between(text_start, end)
         if (
             relation is Relation.AT_ALL and text
         ):  # "edit directly the files": the words go on behind it
@@ -628,7 +627,7 @@ class _Cut(NamedTuple):
     text_start: int
 
 
-def _cut_at(clause: _Clause, position: int, last: Relation | None) -> _Cut | None:
+def _cut_at(clause: _Words, position: int, last: Relation | None) -> _Cut | None:
     """The circumstance that begins at a token; None if none begins there.
 
     Args:
