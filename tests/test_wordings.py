@@ -287,6 +287,7 @@ NO_RULES = """
     Tests must be run before merging.
     Use `git push` with care.
     Run `make gen` after changing the interface.
+    Run `make gen` after editing `a.ts` or the handbook.
     Do not use `any` if you can help it.
     You may use `any` in tests.
     `any` is used in tests.

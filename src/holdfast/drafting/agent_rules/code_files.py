@@ -4,13 +4,14 @@ import re
 from collections.abc import Sequence
 from itertools import chain
 
-from holdfast.drafting.agent_rules.code_tokens import DOCUMENTS, TESTS, CodeToken, files_of_language
+from holdfast.drafting.agent_rules.code_tokens import CodeToken
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.grammar.clauses import all_known, codes_in
 from holdfast.drafting.grammar.commands import any_of
 from holdfast.drafting.grammar.forms import any_words, forms, one_of, whole_match, word_pattern
 from holdfast.drafting.grammar.instruction_words import Relation
 from holdfast.drafting.grammar.instructions import Instruction
+from holdfast.drafting.grammar.language_files import DOCUMENTS, TESTS, files_of_language
 from holdfast.drafting.grammar.path_globs import glob_argument, path_glob
 from holdfast.drafting.rules_file import Statement
 from holdfast.measures.rule_kinds import Polarity

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 from holdfast.drafting.agent_rules.code_files import code_draft
 from holdfast.drafting.agent_rules.code_rules import code_rule, is_about_commit_style, is_named_word
-from holdfast.drafting.agent_rules.code_tokens import DOCUMENTS, SPACES, TABS, files_of_language
+from holdfast.drafting.agent_rules.code_tokens import SPACES, TABS
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.forms import forms, whole_match
+from holdfast.drafting.grammar.language_files import DOCUMENTS, files_of_language
 
 # --- The length of lines
 

@@ -4,11 +4,8 @@ import re
 
 from holdfast.drafting.agent_rules.code_files import files_of_places, forbid_code
 from holdfast.drafting.agent_rules.code_tokens import (
-    PYTHON,
-    SCRIPT,
     CodeToken,
     code_token,
-    files_of_language,
     named_token,
     token_of_kind,
 )
@@ -21,6 +18,7 @@ from holdfast.drafting.grammar.instructions import (
     Modality,
     instruction_of,
 )
+from holdfast.drafting.grammar.language_files import PYTHON, SCRIPT, files_of_language
 from holdfast.drafting.rules_file import Statement
 
 # --- Instructions about code

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from holdfast.drafting.grammar.commands import is_command
 from holdfast.drafting.grammar.forms import EMOJI_SIGNS
+from holdfast.drafting.grammar.language_files import DOCUMENTS, MARKUP, PYTHON, SCRIPT, TYPED
 from holdfast.drafting.grammar.path_globs import path_glob
 
 
@@ -43,42 +44,6 @@ class _NamedToken(NamedTuple):
         return CodeToken(self.pattern, self.files)
 
 
-SCRIPT = ("*.{ts,tsx,mts,cts,js,jsx,mjs,cjs,vue,svelte}",)
-_TYPED = ("*.{ts,tsx,mts,cts,vue,svelte}",)
-PYTHON = ("*.py",)
-_MARKUP = "*.{html,tsx,jsx,vue,svelte,astro,twig,erb,hbs,liquid,njk,php,cshtml,razor}"
-DOCUMENTS = "!*.{md,mdx,txt,rst}"
-# a language or framework as people name it, and the globs of its files
-_LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (r"Type[Ss]cript|TSX?|React(?: Native)?|Next\.js", _TYPED),
-    (r"Java[Ss]cript|JSX?|Node(?:\.js)?", SCRIPT),
-    (r"Python|Django|FastAPI|Flask", PYTHON),
-    (r"Rust", ("*.rs",)),
-    (r"Go|Golang", ("*.go",)),
-    (r"Kotlin", ("*.{kt,kts}",)),
-    (r"Java", ("*.java",)),
-    (r"Swift(?:UI)?", ("*.swift",)),
-    (r"C#|\.NET", ("*.cs",)),
-    (r"F#", ("*.{fs,fsx}",)),
-    (r"C\+\+", ("*.{cc,cpp,cxx,h,hh,hpp}",)),
-    (r"PHP|Laravel", ("*.php",)),
-    (r"Ruby|Rails", ("*.rb",)),
-    (r"S?CSS|[Ss]tylesheets?", ("*.{css,scss}",)),
-    (r"Tailwind(?: CSS)?", (_MARKUP, "*.{css,scss}")),
-    (r"HTML", ("*.{html,htm}",)),
-    (r"PowerShell", ("*.{ps1,psm1}",)),
-    (r"Vue", ("*.vue",)),
-    (r"Svelte", ("*.svelte",)),
-    (r"SQL", ("*.sql",)),
-    (r"[Ss]hell|Bash", ("*.{sh,bash}",)),
-    (r"Markdown", ("*.{md,mdx}",)),
-    (r"Dart|Flutter", ("*.dart",)),
-    (r"Elixir", ("*.{ex,exs}",)),
-    (r"Terraform", ("*.tf",)),
-    (r"Protobuf|[Pp]roto", ("*.proto",)),
-)
-TESTS = ("*{.test.,.spec.,_test.,_spec.,test_,tests/,test/,__tests__/,Test.,Tests.,Tests/}*",)
-
 TABS = CodeToken(r"^ *\t", ("*", "!*.{md,mdx,txt,mk,go,tsv}", "!*Makefile"))
 SPACES = CodeToken(r"^\t* {2,}[^ *]", ("*", "!*.{md,mdx,txt,yml,yaml,py}"))
 
@@ -95,10 +60,10 @@ INLINE_IMPORT = (
 
 _TOKENS = (
     _NamedToken(
-        ("any", "any type", "any types"), r"(?:[:<|&,(=]\s*|\bas\s+)any\b(?!\s*[:(])", _TYPED
+        ("any", "any type", "any types"), r"(?:[:<|&,(=]\s*|\bas\s+)any\b(?!\s*[:(])", TYPED
     ),
     _NamedToken(
-        ("enum", "enums"), r"^\s*(?:export\s+)?(?:declare\s+)?(?:const\s+)?enum\s+\w", _TYPED
+        ("enum", "enums"), r"^\s*(?:export\s+)?(?:declare\s+)?(?:const\s+)?enum\s+\w", TYPED
     ),
     _NamedToken(("var", "var declarations"), r"^\s*(?:export\s+)?var\s+\w|\(var\s+\w", SCRIPT),
     _NamedToken(
@@ -113,7 +78,7 @@ _TOKENS = (
     _NamedToken(
         ("inline styles", "inline style attributes", "inline css"),
         r"\bstyle=(?:[\"']|\{\{)",
-        (_MARKUP,),
+        (MARKUP,),
     ),
     _NamedToken(("innerHTML",), r"\.innerHTML\b", SCRIPT),
     _NamedToken(("print", "print statements"), r"(?<![\w.])print\(", ()),
@@ -127,7 +92,7 @@ _TOKENS = (
         r"^\s*from\s+\S+\s+import\s+\*",
         ("*.py",),
     ),
-    _NamedToken(("any casts",), r"\bas\s+any\b", _TYPED),
+    _NamedToken(("any casts",), r"\bas\s+any\b", TYPED),
     _NamedToken(
         ("console logs", "console.log", "console.log statements", "console.logs"),
         r"(?<![\w$])console\.log\b",
@@ -136,7 +101,7 @@ _TOKENS = (
     _NamedToken(("console statements",), r"(?<![\w$])console\.\w", SCRIPT),
     _NamedToken(("trailing commas",), r",[ \t]*\n\s*[\])}]", SCRIPT),
     _NamedToken(("eslint-disable comments",), r"eslint-disable", SCRIPT),
-    _NamedToken(("ts-ignore comments", "@ts-ignore"), r"@ts-ignore\b", _TYPED),
+    _NamedToken(("ts-ignore comments", "@ts-ignore"), r"@ts-ignore\b", TYPED),
     _NamedToken(("mutable default arguments",), r"\bdef [^\n]*=\s*(?:\[\]|\{\})", ("*.py",)),
     _NamedToken(("todo comments", "todos"), r"\bTODO\b", ("*", DOCUMENTS)),
     _NamedToken(
@@ -170,14 +135,14 @@ _TOKENS = (
     ),
     _NamedToken(("inline imports", "local imports"), INLINE_IMPORT, PYTHON),
     _NamedToken(
-        ("non-null assertions", "non-null assertion operators"), r"[\w)\]]!(?=[.;,)\[])", _TYPED
+        ("non-null assertions", "non-null assertion operators"), r"[\w)\]]!(?=[.;,)\[])", TYPED
     ),
-    _NamedToken(("@ts-expect-error",), r"@ts-expect-error\b", _TYPED),
-    _NamedToken(("@ts-nocheck",), r"@ts-nocheck\b", _TYPED),
+    _NamedToken(("@ts-expect-error",), r"@ts-expect-error\b", TYPED),
+    _NamedToken(("@ts-nocheck",), r"@ts-nocheck\b", TYPED),
 )
 # code that only some languages have, and the files of these languages
 _TOKEN_LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (r"as (?:any|unknown|never).*|.*@ts-.*|Record<.*|Array<.*|Promise<.*", _TYPED),
+    (r"as (?:any|unknown|never).*|.*@ts-.*|Record<.*|Array<.*|Promise<.*", TYPED),
     (
         r"console\..*|.*export (?:default|\*).*|React\..*|use[A-Z]\w*(?:\(\))?|window\..*"
         r"|document\..*|localStorage.*|process\.env.*|Math\.random.*|Date\.now.*|new Date.*"
@@ -220,16 +185,6 @@ _NO_CODE = re.compile(
     r"|\.config$|^#\s|^@?[a-z]\w*-[\w-]+$"  # files, headings, names of packages
     r"|-name$|^\w+: ?\w+$"  # settings
 )
-
-
-def files_of_language(text: str) -> list[str]:
-    """The globs of the languages that a text names; [] if it names none."""
-    plain = re.sub(r"`[^`]*`", "", text)
-    globs: list[str] = []
-    for name, files in _LANGUAGES:
-        if re.search(rf"(?<![\w/.-])(?:{name})(?![\w/-]|\.\w)", plain):
-            globs += [glob for glob in files if glob not in globs]
-    return globs
 
 
 def named_token(words: str) -> CodeToken | None:

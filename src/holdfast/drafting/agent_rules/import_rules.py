@@ -3,12 +3,13 @@
 import re
 
 from holdfast.drafting.agent_rules.code_files import files_of_places, forbid_code
-from holdfast.drafting.agent_rules.code_tokens import INLINE_IMPORT, SCRIPT, CodeToken
+from holdfast.drafting.agent_rules.code_tokens import INLINE_IMPORT, CodeToken
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in
 from holdfast.drafting.grammar.forms import CODES, forms, one_of, whole_match
 from holdfast.drafting.grammar.instruction_words import Relation
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
+from holdfast.drafting.grammar.language_files import SCRIPT
 
 # --- Libraries and modules
 

@@ -8,13 +8,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from holdfast.drafting.agent_rules.code_tokens import files_of_language
 from holdfast.drafting.grammar.acts import acts_in, gate_of
-from holdfast.drafting.grammar.clauses import all_known, names_in
-from holdfast.drafting.grammar.forms import CODES
-from holdfast.drafting.grammar.instruction_words import GERUNDS, PARTICIPLES, Relation
+from holdfast.drafting.grammar.changed_files import files_changed_in
+from holdfast.drafting.grammar.instruction_words import GERUNDS, Relation
 from holdfast.drafting.grammar.instructions import Circumstance, Instruction
-from holdfast.drafting.grammar.path_globs import path_glob
 
 # the relations of circumstances that may be occasions
 OCCASIONS = (
@@ -77,23 +74,6 @@ _FUNCTION_WORDS = frozenset(
 # acts for which "when" means "before": what is run "when deploying" may be the deployment
 _CHECKED_EVENTS = frozenset(("commit", "push", "pr", "merge", "submission", "review"))
 
-# --- Changes of files
-
-_CHANGE_VERBS = frozenset(
-    """change modify edit touch update add create make write alter implement rename remove delete
-    complete finish bump regenerate refactor move""".split()
-)
-_FORMS_OF_CHANGE = {
-    **{verb: verb for verb in _CHANGE_VERBS},
-    **{word: verb for word, verb in GERUNDS.items() if verb in _CHANGE_VERBS},
-    **{word: verb for word, verb in PARTICIPLES.items() if verb in _CHANGE_VERBS},
-    **{"refactoring": "refactor", "implementing": "implement", "implemented": "implement"},
-    **{"wrote": "write", "renaming": "rename", "moving": "move", "altering": "alter"},
-}
-_NOUNS_OF_CHANGE = frozenset(
-    "change changes edit edits modification modifications update updates".split()
-)
-_SOMEBODY = frozenset("you we i having are have you've you're".split())
 # what must pass a check, if that says nothing about files
 _ANYTHING = re.compile(
     r"(?:(?:all|the|your|any|every|of|each|both|new) )*"
@@ -101,49 +81,6 @@ _ANYTHING = re.compile(
     re.I,
 )
 _ARTICLES = frozenset("the any your a an all these files".split())
-_FILES_ARE_CHANGED = re.compile(
-    r"(?P<files>.+?) (?:(?:is|are|was|were|has been|have been|gets?) )?"
-    r"(?:chang(?:e|es|ed)|modified|edited|updated|touched|added|regenerated)",
-    re.I,
-)
-_FILES_YOU_CHANGE = re.compile(
-    r"(?P<files>.+?) (?:that )?you (?:[a-z]+ or )?(?:create|modify|change|edit|touch|add|write)",
-    re.I,
-)
-_CODE_FILES = ("*", "!*.{md,mdx,txt,rst}")
-_ANY_CODE = re.compile(
-    r"(?:(?:any|every|each|the|your|all|some|new|existing|production|application) )*"
-    r"(?:source |production )?(?:code|sources?|source files?|code files?)"
-    r"(?: (?:changes?|edits?|files?|in this repo|modifications?|base))?|(?:the )?codebase",
-    re.I,
-)
-_ANY_CHANGE = re.compile(
-    r"(?:(?:any|the|your|all|every|each|a|file|making|significant|single|set of|series of|of) )*"
-    r"(?:changes?|files?|edits?|modifications?)",
-    re.I,
-)
-_USUAL_FILES = (
-    (
-        re.compile(r"(?:(?:any|the|new|project|a) )*(?:dependency|dependencies)(?: versions?)?"),
-        ("{package.json,pyproject.toml,Cargo.toml,go.mod,requirements*.txt,Gemfile}",),
-    ),
-    (re.compile(r"(?:(?:the|any) )*Prisma schema", re.I), ("*schema.prisma",)),
-    (
-        re.compile(r"(?:(?:the|any|a) )*(?:proto|protobuf)(?: files?| definitions?)?", re.I),
-        ("*.proto",),
-    ),
-)
-_KIND_OF_FILES = r"(?: (?:files?|folder|directory|schemas?|definitions?|code|source|sources))?"
-_CODES_OF_FILES = re.compile(rf"{CODES}{_KIND_OF_FILES}")
-_WORDS_BEFORE_FILES = re.compile(
-    r"^(?:(?:to|in|of|under|inside|within|any|every|each|the|all|new|a|an|code|files?|anything|something"
-    r"|everything|source) )+(?:changes? (?:to|in|under) )?(?:the )?(?=\S)",
-    re.I,
-)
-_BARE_PATH = re.compile(r"(?:[\w.@-]+/)+\*{0,2}|[\w-]+\.(?:json|toml|ya?ml|proto|prisma|md)")
-_ONE_LANGUAGE = re.compile(
-    r"\S+(?: (?:code|files?|changes?|sources?|source files?|code changes?))?"
-)
 
 
 def occasion_of(circumstance: Circumstance) -> Occasion | None:
@@ -244,7 +181,7 @@ def _after_change_or_work(relation: Relation, text: str) -> Occasion | None:
     """The occasion behind "after" or "when": a change, or the end of the work."""
     if is_end_of_work(text) or re.fullmatch(r"(?:an?|the|each|every|your) (?:task|session)", text):
         return END_OF_WORK
-    globs = _changed_files(text, relation)
+    globs = files_changed_in(text, may_be_passive=relation is not Relation.AFTER)
     if globs:
         return AfterChange(tuple(globs))
     acts = acts_in(text) if relation is Relation.WHEN else []  # "when committing"
@@ -267,72 +204,3 @@ def is_end_of_work(text: str) -> bool:
         return len(words) > 1 and words[-1] in _DONE
     is_ended = words[0] in _DONE | _END_NOUNS or verbs[0] in _ENDING
     return is_ended or words[-1] in _DONE | _END_NOUNS
-
-
-def _changed_files(text: str, relation: Relation) -> list[str]:
-    """The globs of the files that a phrase says are changed; [] if it says something else."""
-    text = text.strip(" ,.")
-    words = text.split()
-    while words and words[0].lower() in _SOMEBODY:
-        words = words[1:]
-    verbs = 0
-    while verbs < len(words) and _is_change_verb(words[verbs]):
-        verbs += 1
-    if verbs and words[verbs - 1].lower() not in ("or", "and", "/"):
-        rest = " ".join(words[verbs:])
-        return globs_of_change(rest) if rest else []
-    nouns = re.fullmatch(
-        r"(?P<kind>(?:[\w#+-]+ ){0,4})(?:changes?|edits?|modifications?|updates?)"
-        r"(?: (?:to|in|of|under|on) (?P<files>.+))?",
-        text,
-        re.I,
-    )
-    if nouns and nouns["files"]:
-        return globs_of_change(nouns["files"])
-    if nouns and text.lower() not in _NOUNS_OF_CHANGE:
-        return globs_of_change(text)
-    touched = _FILES_YOU_CHANGE.fullmatch(text)
-    if touched:
-        return globs_of_change(touched["files"])
-    is_changed = _FILES_ARE_CHANGED.fullmatch(text) if relation is not Relation.AFTER else []
-    return globs_of_change(is_changed["files"]) if is_changed else []
-
-
-def _is_change_verb(word: str) -> bool:
-    """Whether a word is a verb of a change, or joins two of them."""
-    parts = word.lower().strip(",").split("/")
-    return all(part in _FORMS_OF_CHANGE for part in parts) or word.lower() in ("or", "and")
-
-
-def globs_of_change(text: str) -> list[str]:
-    """The globs of the files that words such as "any file in `src/`" name; [] if the words name
-    no files, or may name something else.
-    """
-    text = text.strip(" ,.")
-    if _ANY_CODE.fullmatch(text):
-        return list(_CODE_FILES)
-    if _ANY_CHANGE.fullmatch(text):
-        return ["*"]
-    plain = _WORDS_BEFORE_FILES.sub("", text) or text
-    # "JavaScript/TypeScript" names two languages, and `a/b` a path
-    parts = re.split(r",? or (?:any |the )?|,? and (?:any |the )?|, |(?<=[a-z+#])/(?=[A-Z])", plain)
-    if len(parts) > 1 and not _CODES_OF_FILES.fullmatch(plain):
-        globs_by_part = all_known([globs_of_change(part) for part in parts])
-        return [glob for globs in globs_by_part for glob in globs] if globs_by_part else []
-    if _CODES_OF_FILES.fullmatch(plain):
-        names = [name for name, is_code in names_in(re.sub(r"(?<=`) \w+$", "", plain)) if is_code]
-        # `.proto` stands for all files with this ending
-        return all_known([path_glob(re.sub(r"^(?=\.\w+$)", "*", name)) for name in names])
-    if _BARE_PATH.fullmatch(plain):
-        glob = path_glob(plain)
-        return [glob] if glob else []
-    if _ANY_CODE.fullmatch(plain):
-        return list(_CODE_FILES)
-    if _ANY_CHANGE.fullmatch(plain):
-        return ["*"]
-    for names_of_files, globs in _USUAL_FILES:
-        if names_of_files.fullmatch(plain):
-            return list(globs)
-    if not _ONE_LANGUAGE.fullmatch(plain):
-        return []
-    return files_of_language(plain)
