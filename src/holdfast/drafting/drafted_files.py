@@ -13,7 +13,7 @@ import yaml
 from holdfast.drafting.drafts import Draft, Undrafted
 from holdfast.drafting.grammar.forms import word_pattern
 from holdfast.drafting.line_rules import draft
-from holdfast.drafting.prohibited_statements import as_said
+from holdfast.drafting.prohibited_statements import state_in_full
 from holdfast.drafting.reply_rules.bot_prompts import is_of_a_bot
 from holdfast.drafting.rule_ids import rule_id
 from holdfast.drafting.rules_file import Statement, read_statements
@@ -206,5 +206,5 @@ def _read_lines(
                 continue
             lines_by_rule[spec] = statement.line
             is_alone = not of_bot or len(drafts) == 1
-            name = rule_id(as_said(statement), rule, ids, is_alone=is_alone)
+            name = rule_id(state_in_full(statement), rule, ids, is_alone=is_alone)
             yield DraftedRule(name, statement, rule)

@@ -34,11 +34,11 @@ from holdfast.drafting.drafts import (
 from holdfast.drafting.grammar.clauses import Clause, clauses_of
 from holdfast.drafting.prohibited_statements import (
     NEVER_FIRST,
-    as_order,
+    add_never,
     is_prohibited,
     may_be_advice,
     prohibits,
-    with_prohibition,
+    turn_into_prohibition,
 )
 from holdfast.drafting.reply_rules.agent_replies import agent_reply_rule
 from holdfast.drafting.reply_rules.bot_rules import bot_rules
@@ -79,10 +79,10 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
     if may_be_advice(statement):
         return NEEDS_A_JUDGE
     if of_bot:
-        statement = with_prohibition(statement)
+        statement = add_never(statement)
         if rules := bot_rules(statement):
             return rules
-    statement = as_order(statement)
+    statement = turn_into_prohibition(statement)
     clauses = list(clauses_of(statement, is_prohibited=is_prohibited(statement)))
     readers = AGENT_READERS if of_bot else (agent_reply_rule, *AGENT_READERS)
     for reader in readers:

@@ -72,11 +72,11 @@ def may_be_advice(statement: Statement) -> bool:
     return (below or prohibits(statement.label)) and bool(_INSTEAD.search(statement.text))
 
 
-def as_said(statement: Statement) -> Statement:
+def state_in_full(statement: Statement) -> Statement:
     """A statement with the "never" or "avoid" that its label or the heading above it implies, as a
     reader of the statement alone has to see it.
     """
-    prohibition = with_prohibition(statement)
+    prohibition = add_never(statement)
     if prohibition == statement:
         return statement
     text = prohibition.text
@@ -88,7 +88,7 @@ def as_said(statement: Statement) -> Statement:
     return replace(prohibition, text=text, under=under)
 
 
-def with_prohibition(statement: Statement) -> Statement:
+def add_never(statement: Statement) -> Statement:
     """A statement with the "never" that its label or the heading above it implies."""
     text = statement.text
     label = statement.label
@@ -101,7 +101,7 @@ def with_prohibition(statement: Statement) -> Statement:
     return replace(statement, label="", text=f"Never {text}")
 
 
-def as_order(statement: Statement) -> Statement:
+def turn_into_prohibition(statement: Statement) -> Statement:
     """A statement with "never" at its front, if it forbids something in other words: "`vendor/` is
     off limits", or an item below "Never use".
     """

@@ -106,7 +106,7 @@ def propose(
         if isinstance(line, DraftedRule) or not _is_undecided(line):
             lines.append(line)
             continue
-        draft = _draft_of(next(replies), line.statement, line.why)
+        draft = _read_proposal(next(replies), line.statement, line.why)
         if isinstance(draft, Draft):
             lines.append(accepted.add(replace(draft, proposed_by=model.name), line.statement))
         else:
@@ -197,13 +197,13 @@ def _messages(statement: Statement) -> tuple[dict[str, str], ...]:
     return ({"role": "system", "content": _PROMPT}, *shots, question)
 
 
-def _draft_of(reply: str, statement: Statement, undrafted: Undrafted) -> Draft | Undrafted:
+def _read_proposal(reply: str, statement: Statement, undrafted: Undrafted) -> Draft | Undrafted:
     """The rule that a reply proposes, or the reason why the proposal is not a rule.
 
     Args:
         undrafted: why the statement was no rule before.
     """
-    fields = _object_in(reply)
+    fields = _first_json_object(reply)
     name = fields.get("measure")
     if name == _NONE:
         return undrafted
@@ -221,9 +221,9 @@ def _draft_of(reply: str, statement: Statement, undrafted: Undrafted) -> Draft |
         breaks=tuple(proposal.examples.entry(text, arguments) for text in breaks),
     )
     problem = (
-        _problem_of_arguments(arguments, statement)
-        or _problem_of_examples(follows, breaks)
-        or _problem_of_scores(draft)
+        _find_unsaid_word(arguments, statement)
+        or _find_faulty_examples(follows, breaks)
+        or _find_wrong_score(draft)
     )
     if problem is None:
         return draft
@@ -231,7 +231,7 @@ def _draft_of(reply: str, statement: Statement, undrafted: Undrafted) -> Draft |
     return Undrafted(f"the model proposed {spec}, but {problem}")
 
 
-def _object_in(reply: str) -> dict[str, Any]:
+def _first_json_object(reply: str) -> dict[str, Any]:
     """The first JSON object in a reply; {} if there is none."""
     start = reply.find("{")
     if start < 0:
@@ -243,7 +243,7 @@ def _object_in(reply: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _problem_of_arguments(arguments: Mapping[str, Any], statement: Statement) -> str | None:
+def _find_unsaid_word(arguments: Mapping[str, Any], statement: Statement) -> str | None:
     """A word or number of the arguments that the line does not say; None if it says all of them."""
     line = " ".join((*statement.under, sentence_of(statement))).lower()
     words = set(_WORD.findall(line))
@@ -259,7 +259,7 @@ def _problem_of_arguments(arguments: Mapping[str, Any], statement: Statement) ->
     return None
 
 
-def _problem_of_examples(follows: Sequence[str], breaks: Sequence[str]) -> str | None:
+def _find_faulty_examples(follows: Sequence[str], breaks: Sequence[str]) -> str | None:
     """Finds a fault of the examples that needs no scoring; returns None if there is none."""
     if len(set(follows)) < 2 or len(set(breaks)) < 2 or set(follows) & set(breaks):
         return "it came without two examples of each kind"
@@ -267,7 +267,7 @@ def _problem_of_examples(follows: Sequence[str], breaks: Sequence[str]) -> str |
     return f"it repeats the example {copies[0]!r} of the question" if copies else None
 
 
-def _problem_of_scores(draft: Draft) -> str | None:
+def _find_wrong_score(draft: Draft) -> str | None:
     """Which example the measure does not score as it is labelled; None if it scores all so."""
     try:
         problems = (*_wrong_scores(draft, "follows"), *_wrong_scores(draft, "breaks"))

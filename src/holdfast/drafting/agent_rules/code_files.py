@@ -1,7 +1,8 @@
 """The files that a rule about code is about: those of a language, of a folder, of tests."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 from holdfast.drafting.agent_rules.code_tokens import CodeToken
@@ -52,92 +53,96 @@ _HEADING_OF_TESTS = forms(  # headings
 _IN_COMPONENTS = forms({"UI components": r"(?:the |any |all |your |UI |Vue |React )*components?"})
 _COMPONENTS = "*.{tsx,jsx,vue,svelte}"
 _CONFIG = forms({"config files": r"(?:of )?(?:the )?config(?:uration)?(?: files?)?"})
+_CONFIG_FILES = ("config/*", "*config.*")
 _MAX_LANGUAGE_WORDS = 3  # "in TypeScript files" is a language, and a longer place may be more
 
 
-def files_of_places(instruction: Instruction) -> list[str] | None:
-    """The globs of the places that an instruction names, with "!" before what it leaves out; [] if
-    it names none, and None if a place is not a set of files.
+@dataclass(frozen=True)
+class Places:
+    """The files that a rule about code names.
+
+    Args:
+        included: their globs; () for all files that may have such code.
+        excluded: the globs of files among them that are left out.
     """
-    globs: list[str] = []
-    for relation, place in instruction.circumstances:
+
+    included: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+
+def places_of(instruction: Instruction) -> Places | None:
+    """The places that an instruction names; None if one of them is not a set of files."""
+    named: list[Places | None] = []
+    for relation, text in instruction.circumstances:
         if relation is Relation.EXCEPT:
             return None
         if relation is Relation.IN:
-            place_globs = _files_in(place)
-            if place_globs is None:
-                return None
-            globs += place_globs
-        elif relation is Relation.OUTSIDE and whole_match(_IN_TESTS, place):
-            globs += [f"!{glob}" for glob in TESTS]
-        elif relation is Relation.OUTSIDE and whole_match(_CONFIG, place):
-            globs += ["!config/*", "!*config.*"]
+            named.append(_inside(text))
         elif relation is Relation.OUTSIDE:
-            paths = all_known([path_glob(name) for name in codes_in(place)])
-            if not paths:
-                return None
-            globs += [f"!{path}" for path in paths]
-    return globs
+            named.append(_outside(text))
+    return None if None in named else _join(filter(None, named))
 
 
-def _files_in(place: str) -> list[str] | None:
-    """The globs of a place; [] if it is all code, and None if it is not a set of files."""
+def _join(places: Iterable[Places]) -> Places:
+    """All places of some; each glob once."""
+    places = list(places)
+    included = dict.fromkeys(chain.from_iterable(place.included for place in places))
+    excluded = dict.fromkeys(chain.from_iterable(place.excluded for place in places))
+    return Places(tuple(included), tuple(excluded))
+
+
+def _inside(place: str) -> Places | None:
+    """The files in a place; None if it is not a set of files."""
     paths = all_known([path_glob(name) for name in codes_in(place)])
     if paths and whole_match(_IN_PATHS, place):
-        return paths
+        return Places(tuple(paths))
     if whole_match(_IN_TESTS, place):
-        return list(TESTS)
+        return Places(TESTS)
     if whole_match(_IN_COMPONENTS, place):
-        return [_COMPONENTS]
+        return Places((_COMPONENTS,))
     if whole_match(_ALL_CODE, place):
         is_without_tests = _NOT_OF_TESTS.search(place) and "test" not in place.lower()
-        return [f"!{glob}" for glob in TESTS] if is_without_tests else []
+        return Places(excluded=TESTS) if is_without_tests else Places()
     if whole_match(_IN_TEXTS, place):
-        return None if whole_match(_IN_COMMITS, place) else []
-    language_globs = files_of_language(place)
-    if language_globs and len(place.split()) <= _MAX_LANGUAGE_WORDS:
-        return language_globs
+        return None if whole_match(_IN_COMMITS, place) else Places()
+    languages = files_of_language(place)
+    if languages and len(place.split()) <= _MAX_LANGUAGE_WORDS:
+        return Places(tuple(languages))
     parts = re.split(r",? or |,? and |, ", place)  # "CSS rules or HTML attributes"
-    if len(parts) == 1:
-        return None
-    globs_by_part = all_known([_files_in(part) or None for part in parts])
-    return list(dict.fromkeys(chain.from_iterable(globs_by_part))) if globs_by_part else None
+    named = [_inside(part) for part in parts] if len(parts) > 1 else []
+    is_set_of_files = bool(named) and all(place and place.included for place in named)
+    return _join(filter(None, named)) if is_set_of_files else None
 
 
-def forbid_code(
-    tokens: Sequence[CodeToken], files: Sequence[str], statement: Statement
-) -> list[Draft]:
-    """Forbids some code, with one rule per set of files that may have it.
+def _outside(place: str) -> Places | None:
+    """The files outside of a place; None if it is not a set of files."""
+    if whole_match(_IN_TESTS, place):
+        return Places(excluded=TESTS)
+    if whole_match(_CONFIG, place):
+        return Places(excluded=_CONFIG_FILES)
+    paths = all_known([path_glob(name) for name in codes_in(place)])
+    return Places(excluded=tuple(paths)) if paths else None
 
-    Args:
-        files: the globs of the places that the statement names.
+
+def forbid_code(tokens: Sequence[CodeToken], places: Places, statement: Statement) -> list[Draft]:
+    """Forbids some code in the places that the statement names, with one rule per set of files that
+    may have it.
     """
-    included = [glob for glob in files if not glob.startswith("!")]
+    included = places.included
     if not included and any(whole_match(_HEADING_OF_TESTS, name) for name in statement.under[-2:]):
-        included = list(TESTS)
-    excluded = [glob for glob in files if glob.startswith("!")]
+        included = TESTS
+    excluded = [f"!{glob}" for glob in places.excluded]
     by_files: dict[tuple[str, ...], list[str]] = {}
     for token in tokens:
         globs = included or token.files or files_of_language(statement.context)
-        globs = globs or ["*", DOCUMENTS]
+        globs = globs or ("*", DOCUMENTS)
         by_files.setdefault((*globs, *excluded), []).append(token.pattern)
     return [
-        code_draft("code_not_written", any_of(patterns), globs, "prohibition")
-        for globs, patterns in by_files.items()
+        code_draft(any_of(patterns), globs, "prohibition") for globs, patterns in by_files.items()
     ]
 
 
-def code_draft(
-    measure: str,
-    pattern: str,
-    files: Sequence[str],
-    polarity: Polarity = "requirement",
-    **more: bool,
-) -> Draft:
-    """A rule about code that a pattern finds in some files.
-
-    Args:
-        more: other arguments of the measure.
-    """
-    spec = {"name": measure, "pattern": pattern, "files": glob_argument(files), **more}
+def code_draft(pattern: str, files: Sequence[str], polarity: Polarity = "requirement") -> Draft:
+    """The rule that no file of these has code that a pattern finds."""
+    spec = {"name": "code_not_written", "pattern": pattern, "files": glob_argument(files)}
     return Draft("code", polarity, spec)

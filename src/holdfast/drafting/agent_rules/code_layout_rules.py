@@ -90,7 +90,7 @@ def line_length_rule(clause: Clause) -> list[Draft]:
         return []
     pattern = rf"^.{{{int(match['count']) + 1},}}$"
     files = files_of_language(clause.context) or ["*", DOCUMENTS]
-    return [code_draft("code_not_written", pattern, files)]
+    return [code_draft(pattern, files)]
 
 
 def indentation_rule(clause: Clause) -> list[Draft]:
@@ -101,7 +101,7 @@ def indentation_rule(clause: Clause) -> list[Draft]:
         return []
     token = SPACES if uses_tabs else TABS
     files = files_of_language(clause.context) or token.files
-    return [code_draft("code_not_written", token.pattern, files)]
+    return [code_draft(token.pattern, files)]
 
 
 def style_list_rule(clause: Clause) -> list[Draft]:

@@ -2,7 +2,7 @@
 
 import re
 
-from holdfast.drafting.agent_rules.code_files import files_of_places, forbid_code
+from holdfast.drafting.agent_rules.code_files import Places, forbid_code, places_of
 from holdfast.drafting.agent_rules.code_tokens import (
     CodeToken,
     code_token,
@@ -90,7 +90,7 @@ def code_rule(clause: Clause) -> list[Draft]:
     statement = clause.statement
     if whole_match(_NAMED_EXPORTS, text):
         default = CodeToken(r"^\s*export\s+default\b", SCRIPT)
-        return [] if clause.is_prohibited else forbid_code([default], [], statement)
+        return [] if clause.is_prohibited else forbid_code([default], Places(), statement)
     if "`" not in text:
         text = _IDENTIFIERS.sub(lambda names: f"`{names[0].replace('/', '`/`')}`", text)
     instruction = instruction_of(text, clause.is_prohibited)
@@ -103,8 +103,8 @@ def code_rule(clause: Clause) -> list[Draft]:
         return []  # a name alone may be that of a tool
     pairs = _PAIRS.findall(text)  # "`a` instead of `b` and `c` instead of `d`"
     tokens = _tokens_named(", ".join(pairs) if len(pairs) > 1 else objects, statement)
-    files = files_of_places(instruction)
-    return [] if files is None else forbid_code(tokens, files, statement)
+    places = places_of(instruction)
+    return [] if places is None else forbid_code(tokens, places, statement)
 
 
 def _forbidden_objects(instruction: Instruction, text: str) -> str | None:

@@ -2,7 +2,7 @@
 
 import re
 
-from holdfast.drafting.agent_rules.code_files import files_of_places, forbid_code
+from holdfast.drafting.agent_rules.code_files import Places, forbid_code, places_of
 from holdfast.drafting.agent_rules.code_tokens import INLINE_IMPORT, CodeToken
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in
@@ -95,11 +95,11 @@ def import_rule(clause: Clause) -> list[Draft]:
     if instruction is None or not _is_about_imports(instruction):
         return []
     objects = _forbidden_modules(instruction)
-    files = files_of_places(instruction)
-    if objects is None or files is None:
+    places = places_of(instruction)
+    if objects is None or places is None:
         return []
     tokens = _imports_of(objects, instruction)
-    return forbid_code(tokens, files, clause.statement) if tokens else []
+    return forbid_code(tokens, places, clause.statement) if tokens else []
 
 
 def _is_about_imports(instruction: Instruction) -> bool:
@@ -194,4 +194,4 @@ def import_place_rule(clause: Clause) -> list[Draft]:
         return []
     if _NOT_PYTHON.search(clause.statement.context):
         return []
-    return forbid_code([_BELOW_TOP], [], clause.statement)
+    return forbid_code([_BELOW_TOP], Places(), clause.statement)
