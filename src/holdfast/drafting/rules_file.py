@@ -253,18 +253,18 @@ class _BlockReader:
 
     Args:
         open: the paragraph or item that the next line may continue.
-        fence: the marks that end the code block in which the reader is; "" outside of one.
+        fence: the marks that end the code block in which the reader is; None outside of one.
         introduces: the block right above the code block, whose text may introduce it.
-        until: the text that ends the comment, metadata or example in which the reader is; ""
+        until: the text that ends the comment, metadata or example in which the reader is; None
             outside of one.
         part: what the lines up to that text are.
     """
 
     blocks: list[_Block] = field(default_factory=list)
     open: _Block | None = None
-    fence: str = ""
+    fence: str | None = None
     introduces: _Block | None = None
-    until: str = ""
+    until: str | None = None
     part: Part = Part.COMMENT
 
     def read(self, number: int, line: str) -> None:
@@ -272,10 +272,10 @@ class _BlockReader:
         if self.until:
             self._add(number, line, self.part)
             if self.until in line:
-                self.until = ""
+                self.until = None
         elif self.fence:
             if re.match(rf"\s*{self.fence}", line):
-                self.fence = ""
+                self.fence = None
             else:
                 if self.introduces is not None:
                     self.introduces.code.append(line.strip())
@@ -308,7 +308,7 @@ class _BlockReader:
             self.part = Part.METADATA
         elif line.lstrip().startswith("<!--"):
             self._add(number, line, Part.COMMENT)
-            self.until = "" if "-->" in line else "-->"
+            self.until = None if "-->" in line else "-->"
             self.part = Part.COMMENT
         elif tag and not tag[1] and re.search("example|bad|wrong|incorrect", tag[2], re.I):
             self._add(number, line, Part.EXAMPLE)
