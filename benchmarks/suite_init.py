@@ -56,7 +56,7 @@ def drafted_in(path: Path, text: str) -> list[tuple[int, str, dict[str, Any]]]:
     for statement in statements:
         drafts = draft(statement, of_bot)
         if not isinstance(drafts, Undrafted):
-            rows += [(statement.line, rule.kind, rule.measure) for rule in drafts]
+            rows += [(statement.line, rule.kind, rule.measure.entry) for rule in drafts]
     return rows
 
 

@@ -38,7 +38,7 @@ def decides(rule, draft: Draft) -> bool:
     """Whether a draft accepts the replies that follow a rule, and refuses most that break it."""
     if (draft.kind, rule.kind) != ("opening", "identity") and draft.kind != rule.kind:
         return False  # an opening such as "Leni vom Edelhof:" says who writes
-    measure = build(draft.measure)
+    measure = build(draft.measure.entry)
     follows = [measure.score(reply).value >= 0.5 for reply in rule.follows]
     breaks = [measure.score(reply).value < 0.5 for reply in rule.breaks]
     return all(follows) and 2 * sum(breaks) >= len(breaks)
@@ -69,7 +69,9 @@ def test_most_rules_for_every_reply_of_the_suite_are_drafted():
 def test_nothing_else_is_drafted_but_names_and_what_is_said_twice():
     for case in BOTS:
         for rule in matched(case)[1]:
-            is_name = rule.kind == "identity" and NAMES.get(case.id) in rule.measure["words"]
+            is_name = (
+                rule.kind == "identity" and NAMES.get(case.id) in rule.measure.arguments["words"]
+            )
             assert is_name or (case.id, rule.kind) in SAID_TWICE, (case.id, rule)
 
 
@@ -150,7 +152,7 @@ RULES = [  # a line, a reply that follows it, one that breaks it
 @pytest.mark.parametrize(("line", "follows", "breaks"), RULES)
 def test_a_line_of_a_bot_becomes_a_rule_that_decides_it(line, follows, breaks):
     (rule,) = drafted(f"You are a bot for customers.\n\n- {line}\n")
-    measure = build(rule.measure)
+    measure = build(rule.measure.entry)
     assert measure.score(follows).value >= 0.5
     assert measure.score(breaks).value < 0.5
 
@@ -238,7 +240,7 @@ def test_what_is_one_way_of_several_or_of_a_part_is_no_rule(line):
 
 def test_a_length_of_commit_messages_is_no_length_of_replies():
     (draft,) = drafted("Commit messages must be at most 72 characters.\n")
-    assert draft.measure == {"name": "commit_message", "pattern": r"\A.{1,72}(?:\n|\Z)"}
+    assert draft.measure.entry == {"name": "commit_message", "pattern": r"\A.{1,72}(?:\n|\Z)"}
 
 
 @pytest.mark.parametrize(
@@ -257,7 +259,7 @@ def test_a_length_of_commit_messages_is_no_length_of_replies():
 )
 def test_numbers_of_a_limit_are_read_whole(line, count):
     (rule,) = drafted(line)
-    assert rule.measure["count"] == count
+    assert rule.measure.arguments["count"] == count
 
 
 @pytest.mark.parametrize(
@@ -292,7 +294,7 @@ def test_a_lower_limit_is_no_upper_limit(line):
 )
 def test_a_negation_turns_a_limit_round(line, count):
     (rule,) = drafted(line)
-    assert rule.measure == {"name": "at_most_words", "count": count}
+    assert rule.measure.entry == {"name": "at_most_words", "count": count}
 
 
 @pytest.mark.parametrize(
@@ -310,12 +312,19 @@ def test_a_negation_turns_a_limit_round(line, count):
 )
 def test_questions_are_counted_by_their_ends(reply, is_kept):
     (rule,) = drafted("Ask at most one question per reply.")
-    assert (build(rule.measure).score(reply).value == 1) == is_kept
+    assert (build(rule.measure.entry).score(reply).value == 1) == is_kept
+
+
+def scores_low(rule: Draft, reply: str) -> bool:
+    return build(rule.measure.entry).score(reply).value < 0.5
 
 
 def test_each_of_two_forbidden_formats_is_a_rule():
     broken = [
-        [build(rule.measure).score(reply).value < 0.5 for reply in ("Yes.", "{}", "```\na\n```")]
+        [
+            build(rule.measure.entry).score(reply).value < 0.5
+            for reply in ("Yes.", "{}", "```\na\n```")
+        ]
         for rule in drafted("Never reply in JSON or code.")
     ]
     assert broken == [[False, True, False], [False, False, True]]
@@ -324,7 +333,10 @@ def test_each_of_two_forbidden_formats_is_a_rule():
 
 def test_hashtags_and_emojis_are_both_forbidden():
     broken = [
-        [build(rule.measure).score(reply).value < 0.5 for reply in ("Yes.", "Yes #a", "Yes 🎉")]
+        [
+            build(rule.measure.entry).score(reply).value < 0.5
+            for reply in ("Yes.", "Yes #a", "Yes 🎉")
+        ]
         for rule in drafted("Never use hashtags or emojis.")
     ]
     assert sorted(broken) == [[False, False, True], [False, True, False]]
@@ -332,8 +344,8 @@ def test_hashtags_and_emojis_are_both_forbidden():
 
 def test_a_name_is_given_without_what_kind_of_program_it_is():
     (name,) = drafted("You are Luna AI, a helper of Orchid.")
-    assert build(name.measure).score("I'm Luna!").value == 1
-    assert build(name.measure).score("I'm a helper.").value == 0
+    assert build(name.measure.entry).score("I'm Luna!").value == 1
+    assert build(name.measure.entry).score("I'm a helper.").value == 0
 
 
 def test_a_limit_of_nothing_and_rules_below_a_condition_are_none():

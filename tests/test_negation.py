@@ -61,7 +61,7 @@ NEGATIONS = (
 def measures(sentence):
     """The measures drafted from a sentence of a bot's prompt, but for that of its name."""
     rules = drafted(f"You are Ada, the assistant of a shop.\n\n{sentence}")
-    return [rule.measure for rule in rules if rule.kind != "identity"]
+    return [rule.measure.entry for rule in rules if rule.kind != "identity"]
 
 
 @pytest.mark.parametrize("request_", REQUESTS)

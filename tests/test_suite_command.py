@@ -27,7 +27,9 @@ from holdfast.measures.turns import AssistantTurn, ToolCall
 def rules_of(text: str) -> list[dict]:
     """The measures that a text is drafted into."""
     drafts = [draft(statement) for statement in read_statements(text)]
-    return [rule.measure for rules in drafts if not isinstance(rules, Undrafted) for rule in rules]
+    return [
+        rule.measure.entry for rules in drafts if not isinstance(rules, Undrafted) for rule in rules
+    ]
 
 
 def ran(*commands: str) -> AssistantTurn:

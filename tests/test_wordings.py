@@ -19,7 +19,12 @@ from holdfast.drafting.rules_file import read_statements
 def measures_of(text: str) -> list[dict]:
     """The measures of all rules that a text drafts."""
     results = [draft(statement) for statement in read_statements(text)]
-    return [rule.measure for rules in results if not isinstance(rules, Undrafted) for rule in rules]
+    return [
+        rule.measure.entry
+        for rules in results
+        if not isinstance(rules, Undrafted)
+        for rule in rules
+    ]
 
 
 COMMIT, PUSH, REQUEST = r"git commit(?!\S)", r"git push(?!\S)", r"gh pr create(?!\S)"

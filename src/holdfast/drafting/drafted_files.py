@@ -199,7 +199,7 @@ def _read_lines(
             yield UndraftedLine(statement, drafts)
             continue
         for rule in drafts:
-            spec = json.dumps([rule.measure, rule.when], sort_keys=True)
+            spec = json.dumps([rule.measure.entry, rule.when], sort_keys=True)
             if spec in lines_by_rule:
                 same = Undrafted(f"the same rule as line {lines_by_rule[spec]}")
                 yield UndraftedLine(statement, same)

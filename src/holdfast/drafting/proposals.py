@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from holdfast.drafting.drafted_files import DraftedFile, DraftedRule, UndraftedLine
-from holdfast.drafting.drafts import NEEDS_A_JUDGE, NO_MEASURE, Draft, Undrafted
+from holdfast.drafting.drafts import NEEDS_A_JUDGE, NO_MEASURE, Draft, Undrafted, measure
 from holdfast.drafting.rule_ids import rule_id
 from holdfast.drafting.rules_file import Statement
 from holdfast.drafting.suite_text import sentence_of
@@ -133,7 +133,7 @@ class _AcceptedRules:
 
 def _key(draft: Draft) -> str:
     """A text that two rules have in common if the same measure decides them."""
-    return json.dumps(draft.measure, sort_keys=True)
+    return json.dumps(draft.measure.entry, sort_keys=True)
 
 
 def grammar_of_proposals() -> Grammar | None:
@@ -216,7 +216,7 @@ def _read_proposal(reply: str, statement: Statement, undrafted: Undrafted) -> Dr
     draft = Draft(
         proposal.kind,
         proposal.polarity,
-        {"name": name, **arguments},
+        measure(name, **arguments),
         follows=tuple(proposal.examples.entry(text, arguments) for text in follows),
         breaks=tuple(proposal.examples.entry(text, arguments) for text in breaks),
     )
@@ -278,11 +278,11 @@ def _find_wrong_score(draft: Draft) -> str | None:
 
 def _wrong_scores(draft: Draft, label: Literal["follows", "breaks"]) -> Iterator[str]:
     """A clause about each example that the measure does not score as it is labelled."""
-    measure = build(draft.measure)
+    built = build(draft.measure.entry)
     for example in draft.follows if label == "follows" else draft.breaks:
         fields = {"reply": example} if isinstance(example, str) else example
         turn = TurnEntry.model_validate(fields).labelled(label == "follows").turn
-        score = measure.judge_turn(turn)
+        score = built.judge_turn(turn)
         text = cut(" ".join(str(example).split()), 60)
         if not isinstance(score, Score):
             yield f"it does not apply to its example {text!r} under {label}"

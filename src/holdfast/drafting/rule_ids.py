@@ -80,12 +80,11 @@ def _name_by_measure(rule: Draft) -> str:
     """The name of a rule by the argument of its measure, as in "at-most-60-words"; "" if the
     argument does not say all of the rule.
     """
-    spec = rule.measure
-    if spec.get("name") == "never":
-        name = _name_by_measure(replace(rule, measure=spec["measure"]))
+    if rule.measure.name == "never":
+        name = _name_by_measure(replace(rule, measure=rule.measure.arguments["measure"]))
         return f"never-{name}" if name else ""
-    by_argument = _NAMES_BY_MEASURE.get(str(spec.get("name")))
-    value = spec.get(by_argument.argument) if by_argument else None
+    by_argument = _NAMES_BY_MEASURE.get(rule.measure.name)
+    value = rule.measure.arguments.get(by_argument.argument) if by_argument else None
     if by_argument is None or value is None:
         return ""
     text = " or ".join(value) if isinstance(value, list) else str(value)

@@ -109,7 +109,7 @@ def _rule_lines(rule: DraftedRule, probes: Sequence[str]) -> list[str]:
     if probes and is_shown_by_replies(draft):
         questions = draft.probes or probes
     when = draft.when
-    if not when and questions and is_of_answers(draft.measure):
+    if not when and questions and is_of_answers(draft.measure.entry):
         when = _EVERY_TURN
     fields = {
         "id": rule.id,
@@ -118,7 +118,7 @@ def _rule_lines(rule: DraftedRule, probes: Sequence[str]) -> list[str]:
         "text": sentence_of(state_in_full(rule.statement)),
         "when": dict(when),
         "probes": list(questions),
-        "measure": draft.measure,
+        "measure": draft.measure.entry,
         "follows": list(draft.follows),
         "breaks": list(draft.breaks),
     }

@@ -5,7 +5,7 @@ files".
 import re
 from collections.abc import Sequence
 
-from holdfast.drafting.drafts import Draft
+from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.acts import acts_in, split_list
 from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.commands import command_pattern, is_command, is_runnable
@@ -205,5 +205,5 @@ def _require_approval(command: str, word: str) -> Draft:
         word: the pattern of a word for what the commands do.
     """
     word = f"(?i){word}"  # finds a question about an act, and an order of it
-    spec = {"name": "asks_before", "command": command, "asking": word, "ordered": word}
+    spec = measure("asks_before", command=command, asking=word, ordered=word)
     return Draft("command", "gate", spec)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from holdfast.drafting.drafts import Draft
+from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause, codes_in
 from holdfast.drafting.grammar.commands import any_of
 from holdfast.drafting.grammar.forms import ADVERBS, CODES, forms, whole_match
@@ -70,7 +70,7 @@ def _branch_names(examples: Sequence[str]) -> list[Draft]:
         begins = r"[\w.-]+/"
     else:
         begins = any_of(map(_escape, firsts)) + "/"
-    spec = {"name": "command_not_run", "command": rf"{_NEW_BRANCH}(?!{begins}|{_NO_NAME})\S"}
+    spec = measure("command_not_run", command=rf"{_NEW_BRANCH}(?!{begins}|{_NO_NAME})\S")
     return [Draft("command", "requirement", spec)]
 
 

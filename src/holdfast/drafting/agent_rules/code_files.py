@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from holdfast.drafting.agent_rules.code_tokens import CodeToken
-from holdfast.drafting.drafts import Draft
+from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import all_known, codes_in
 from holdfast.drafting.grammar.commands import any_of
 from holdfast.drafting.grammar.forms import any_words, forms, one_of, whole_match, word_pattern
@@ -144,5 +144,5 @@ def forbid_code(tokens: Sequence[CodeToken], places: Places, statement: Statemen
 
 def code_draft(pattern: str, files: Sequence[str], polarity: Polarity = "requirement") -> Draft:
     """The rule that no file of these has code that a pattern finds."""
-    spec = {"name": "code_not_written", "pattern": pattern, "files": glob_argument(files)}
+    spec = measure("code_not_written", pattern=pattern, files=glob_argument(files))
     return Draft("code", polarity, spec)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from holdfast.drafting.drafts import Draft
+from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause, all_known, names_in
 from holdfast.drafting.grammar.commands import (
     any_of,
@@ -123,4 +123,4 @@ def forbid_commands(commands: Sequence[str]) -> list[Draft]:
 
 def forbid_matches(pattern: str) -> list[Draft]:
     """Forbids the commands that a pattern matches."""
-    return [Draft("command", "prohibition", {"name": "command_not_run", "command": pattern})]
+    return [Draft("command", "prohibition", measure("command_not_run", command=pattern))]

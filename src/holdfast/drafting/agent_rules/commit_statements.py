@@ -2,7 +2,7 @@
 
 import re
 
-from holdfast.drafting.drafts import Draft
+from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.forms import forms, one_of, whole_match, word_pattern
 from holdfast.drafting.rules_file import Statement
 from holdfast.measures.rule_kinds import Polarity
@@ -37,7 +37,7 @@ _OTHER_TEXTS = re.compile(r"pull[ -]request|changelog|release notes|squash", re.
 
 def commit_rule(pattern: str, polarity: Polarity) -> list[Draft]:
     """A rule about commit messages: a pattern matches each one that keeps it."""
-    return [Draft("commit", polarity, {"name": "commit_message", "pattern": pattern})]
+    return [Draft("commit", polarity, measure("commit_message", pattern=pattern))]
 
 
 def is_about_commits(statement: Statement) -> bool:

@@ -5,7 +5,7 @@
 import re
 
 from holdfast.drafting.agent_rules.commit_statements import commit_rule
-from holdfast.drafting.drafts import Draft
+from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.forms import NEVER, TAIL, forms, one_of, whole_match
 from holdfast.drafting.grammar.instruction_words import Relation
@@ -56,7 +56,7 @@ def trailer_rule(clause: Clause) -> list[Draft]:
     )
     if trailer is None or not is_added or not _COMMITS.fullmatch(place):
         return []
-    spec = {"name": "commit_includes", "trailer": f"(?i)^{trailer['name']}:"}
+    spec = measure("commit_includes", trailer=f"(?i)^{trailer['name']}:")
     return [Draft("commit", "requirement", spec)]
 
 

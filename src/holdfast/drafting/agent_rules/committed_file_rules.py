@@ -2,7 +2,7 @@
 
 import re
 
-from holdfast.drafting.drafts import Draft
+from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause, all_known, names_in
 from holdfast.drafting.grammar.forms import CODES, forms, one_of, whole_match
 from holdfast.drafting.grammar.instruction_words import Relation
@@ -47,7 +47,7 @@ def committed_file_rule(clause: Clause) -> list[Draft]:
     paths = all_known([name if name in _ENVIRONMENT else path_glob(name) for name in names])
     if not paths:
         return []
-    spec = {"name": "commit_excludes", "paths": glob_argument(paths)}
+    spec = measure("commit_excludes", paths=glob_argument(paths))
     return [Draft("commit", "prohibition", spec)]
 
 

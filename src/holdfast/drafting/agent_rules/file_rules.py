@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from holdfast.drafting.drafts import Draft
+from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause, all_known, names_in
 from holdfast.drafting.grammar.forms import (
     CODE,
@@ -206,5 +206,5 @@ def _globs_in(objects: str) -> list[str]:
 
 def _protect(globs: Iterable[str]) -> list[Draft]:
     """Protects the files of each glob, with one rule per glob."""
-    specs = [{"name": "file_not_touched", "path": glob} for glob in dict.fromkeys(globs)]
+    specs = [measure("file_not_touched", path=glob) for glob in dict.fromkeys(globs)]
     return [Draft("file", "prohibition", spec) for spec in specs]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from holdfast.drafting.agent_rules.command_rules import commands_in, forbid_commands
-from holdfast.drafting.drafts import Draft
+from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.commands import (
     any_of,
@@ -153,11 +153,11 @@ def _commands_of_list(text: str) -> list[str]:
 
 def _require_rather(use: Sequence[str], rather_than: Sequence[str]) -> list[Draft]:
     """Requires some commands rather than others."""
-    spec = {
-        "name": "prefers",
-        "use": any_of(map(command_pattern, use)),
-        "rather_than": any_of(map(command_pattern, rather_than)),
-    }
+    spec = measure(
+        "prefers",
+        use=any_of(map(command_pattern, use)),
+        rather_than=any_of(map(command_pattern, rather_than)),
+    )
     return [Draft("command", "requirement", spec)]
 
 
@@ -169,4 +169,4 @@ def package_manager_rule(clause: Clause) -> list[Draft]:
     installs = other_installs(match["name"].lower()) if match else None
     if installs is None:
         return []
-    return [Draft("command", "requirement", {"name": "command_not_run", "command": installs})]
+    return [Draft("command", "requirement", measure("command_not_run", command=installs))]

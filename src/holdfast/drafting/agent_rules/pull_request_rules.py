@@ -3,7 +3,7 @@
 import re
 
 from holdfast.drafting.agent_rules.conventional_commits import CONVENTIONAL, conventional_pattern
-from holdfast.drafting.drafts import Draft
+from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.forms import (
     ADVERBS,
@@ -157,4 +157,4 @@ def pr_body_rule(clause: Clause) -> list[Draft]:
 
 def _require(**arguments: str) -> list[Draft]:
     """Requires pull requests to be as these arguments of the measure say."""
-    return [Draft("commit", "requirement", {"name": "pull_request", **arguments})]
+    return [Draft("commit", "requirement", measure("pull_request", **arguments))]

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from holdfast.drafting.drafts import Draft
+from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import codes_in
 from holdfast.drafting.grammar.commands import (
     is_command,
@@ -84,9 +84,9 @@ def _is_step(text: str, *, is_run: bool) -> bool:
 
 
 def _runs_before(command: str, event: str) -> Draft:
-    return Draft("command", "gate", {"name": "runs_before", "first": command, "then": event})
+    return Draft("command", "gate", measure("runs_before", first=command, then=event))
 
 
 def _runs_after(command: str, files: Sequence[str]) -> Draft:
-    spec = {"name": "runs_after", "changed": glob_argument(files), "run": command}
+    spec = measure("runs_after", changed=glob_argument(files), run=command)
     return Draft("command", "requirement", spec)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from holdfast.drafting.drafts import Draft
+from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.commands import any_of
 from holdfast.drafting.rules_file import Statement
 from holdfast.measures.command_wrappers import wrappers_in
@@ -33,9 +33,9 @@ def permit_wrapped(drafts: Iterable[Draft], statement: Statement) -> list[Draft]
 
 def _differs_by_folder(draft: Draft, text: str) -> bool:
     """Whether a text has the forbidden command with the folder of its program as well."""
-    if draft.measure.get("name") != "command_not_run" or draft.polarity != "prohibition":
+    if draft.measure.name != "command_not_run" or draft.polarity != "prohibition":
         return False
-    pattern = str(draft.measure["command"])
+    pattern = str(draft.measure.arguments["command"])
     codes = [code.strip("`") for code in _CODE.findall(text)]
     return any(
         not re.match(pattern, code) and re.match(pattern, re.sub(r"^\S*/", "", code))
@@ -44,17 +44,18 @@ def _differs_by_folder(draft: Draft, text: str) -> bool:
 
 
 def _permit(draft: Draft, text: str) -> Draft:
-    argument = _UNWANTED.get(str(draft.measure.get("name")), "")
-    if not argument or (argument == "command" and draft.polarity != "prohibition"):
+    argument = _UNWANTED.get(draft.measure.name)
+    if argument is None or (argument == "command" and draft.polarity != "prohibition"):
         return draft
-    pattern = str(draft.measure[argument])
+    pattern = str(draft.measure.arguments[argument])
     wrappers: Sequence[str] = wrappers_in(_without_matches(text, pattern))
     if not wrappers and _BARE.search(text) and " " not in pattern:
         wrappers = _ENVIRONMENTS
     if not wrappers:
         return draft
     names = any_of(re.escape(name).replace("\\ ", " ").replace("\\-", "-") for name in wrappers)
-    return replace(draft, measure={**draft.measure, argument: rf"(?!{names} ){pattern}"})
+    arguments = {**draft.measure.arguments, argument: rf"(?!{names} ){pattern}"}
+    return replace(draft, measure=measure(draft.measure.name, **arguments))
 
 
 def _without_matches(text: str, pattern: str) -> str:

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from holdfast.drafting.drafts import Draft, Spec
+from holdfast.drafting.drafts import Draft, MeasureSpec, measure
 from holdfast.drafting.grammar.forms import Forms, first_match, forms, one_of
 from holdfast.drafting.reply_rules.bot_prompts import (
     PLACEHOLDER,
@@ -133,11 +133,11 @@ def _quotation_at_edge(ways: Forms, clause: BotClause) -> _Edge | None:
     return _Edge(quote, _REPLY_NAMED.search(match[0]) is not None)
 
 
-def _edge_spec(quote: str, *, opens: bool) -> Spec:
+def _edge_spec(quote: str, *, opens: bool) -> MeasureSpec:
     """The measure of replies that begin, or end, with a quotation."""
     words = quote.strip().rstrip(".,:;!?").strip()
     if _BRACKETED.search(quote) or not re.search(r"\w", words):  # measures ignore such signs
         escaped = re.escape(quote.strip()).replace(r"\-", "-").replace(r"\ ", r"\s*")
         regex = rf"\A\W*?{escaped}" if opens else rf"{escaped}\W*\Z"
-        return {"name": "regex", "regex": regex, "flags": "i"}
-    return {"name": "starts_with" if opens else "ends_with", "word": words}
+        return measure("regex", regex=regex, flags="i")
+    return measure("starts_with" if opens else "ends_with", word=words)

@@ -2,7 +2,7 @@
 
 import re
 
-from holdfast.drafting.drafts import Draft, Spec
+from holdfast.drafting.drafts import Draft, MeasureSpec, measure
 from holdfast.drafting.grammar.forms import first_match, forms, one_of
 from holdfast.drafting.reply_rules.bot_prompts import LEAD, QUOTES, REPLY, BotClause
 
@@ -113,7 +113,7 @@ def format_rules(clause: BotClause) -> list[Draft]:
     return [*drafts, *_read_plain_text(clause)]
 
 
-def _read_json(clause: BotClause) -> Spec | None:
+def _read_json(clause: BotClause) -> MeasureSpec | None:
     """The measure of a reply in JSON; None if the clause asks for none, or for JSON in a part."""
     match = first_match(_JSON, clause.text)
     if match is None:
@@ -124,13 +124,13 @@ def _read_json(clause: BotClause) -> Spec | None:
     if keys := first_match(_KEYS, rest):
         quoted = clause.quotations_in(keys["quotes"])
         if all(re.fullmatch(r"[\w-]+", key) for key in quoted):
-            return {"name": "json_object", "keys": quoted}
+            return measure("json_object", keys=quoted)
     if match["object"]:
-        return {"name": "json_object"}
-    return {"name": "ifeval_detectable_format_json_format"}
+        return measure("json_object")
+    return measure("ifeval_detectable_format_json_format")
 
 
-def _read_list(clause: BotClause) -> Spec | None:
+def _read_list(clause: BotClause) -> MeasureSpec | None:
     """The measure of a numbered list or bullets; None if the clause asks for neither."""
     match = first_match(_LIST, clause.text)
     if match is None:
@@ -139,7 +139,7 @@ def _read_list(clause: BotClause) -> Spec | None:
     if re.match(r" (?:or|and|for|where|of (?:the|key)|at|to|with)\b", after, re.I):
         return None
     is_numbered = match["kind"].lower().startswith("numbered")
-    return {"name": "numbered_list" if is_numbered else "bullet_list"}
+    return measure("numbered_list" if is_numbered else "bullet_list")
 
 
 def _read_plain_text(clause: BotClause) -> list[Draft]:
@@ -154,5 +154,5 @@ def _read_plain_text(clause: BotClause) -> list[Draft]:
                 patterns.append(pattern)
     if not patterns:
         return []
-    spec = {"name": "regex", "regex": rf"(?ms)\A(?!.*(?:{'|'.join(patterns)})).*\S"}
+    spec = measure("regex", regex=rf"(?ms)\A(?!.*(?:{'|'.join(patterns)})).*\S")
     return [Draft("format", "requirement" if is_plain else "prohibition", spec)]

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from holdfast.drafting.drafts import Draft, Spec
+from holdfast.drafting.drafts import Draft, MeasureSpec, measure
 from holdfast.drafting.grammar.forms import Form, one_of
 from holdfast.drafting.reply_rules.bot_prompts import QUOTE, BotClause
 
@@ -100,7 +100,7 @@ def identity_rules(clause: BotClause) -> list[Draft]:
     return []
 
 
-def _says_name(name: str) -> Spec:
+def _says_name(name: str) -> MeasureSpec:
     """The measure of a reply that says a name, with or without its accents; "Luna" is enough for
     "Luna AI".
     """
@@ -108,5 +108,5 @@ def _says_name(name: str) -> Spec:
     signs = unicodedata.normalize("NFD", name)
     plain = "".join(sign for sign in signs if not unicodedata.combining(sign))
     if plain == name:
-        return {"name": "contains", "words": [name]}
-    return {"name": "contains", "words": [name, plain], "all": False}
+        return measure("contains", words=[name])
+    return measure("contains", words=[name, plain], all=False)

@@ -2,7 +2,7 @@
 
 import re
 
-from holdfast.drafting.drafts import Draft
+from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.forms import Form, forms, one_of, whole_match
 from holdfast.drafting.reply_rules.bot_prompts import REPLY, BotClause
 from holdfast.measures.language_names import ANY_NAME, CODES
@@ -142,10 +142,10 @@ def language_rules(clause: BotClause) -> list[Draft]:
         return []
     for form in _LANGUAGES:
         if name := _language_in(form, clause.text):
-            spec = {"name": "language", "code": CODES[name.lower()]}
+            spec = measure("language", code=CODES[name.lower()])
             return [Draft("language", "requirement", spec)]
     if code := code_of_own_language(clause.text):
-        return [Draft("language", "requirement", {"name": "language", "code": code})]
+        return [Draft("language", "requirement", measure("language", code=code))]
     return []
 
 

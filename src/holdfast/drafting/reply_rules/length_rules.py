@@ -2,7 +2,7 @@
 
 import re
 
-from holdfast.drafting.drafts import Draft, Spec
+from holdfast.drafting.drafts import Draft, MeasureSpec, measure
 from holdfast.drafting.grammar.forms import one_of
 from holdfast.drafting.reply_rules.bot_prompts import REPLY, BotClause
 from holdfast.measures.number_words import NUMBER_WORDS
@@ -156,8 +156,8 @@ def length_rules(clause: BotClause) -> list[Draft]:
     for match in _AMOUNTS.finditer(clause.text):
         before = clause.text[: match.start()].rstrip()
         after = clause.text[match.end() :]
-        if (measure := _measure_of(match, before, after)) is not None:
-            drafts.append(Draft("length", "requirement", measure))
+        if (spec := _measure_of(match, before, after)) is not None:
+            drafts.append(Draft("length", "requirement", spec))
     return drafts
 
 
@@ -178,7 +178,7 @@ def number_value(text: str) -> int:
     return thousands + value
 
 
-def _measure_of(match: re.Match[str], before: str, after: str) -> Spec | None:
+def _measure_of(match: re.Match[str], before: str, after: str) -> MeasureSpec | None:
     """The measure of replies with at most an amount; None if the amount is not a limit of replies.
 
     Args:
@@ -196,7 +196,7 @@ def _measure_of(match: re.Match[str], before: str, after: str) -> Spec | None:
     names_replies = _NAMES_REPLIES.search(before)
     if _IS_EXACT.search(before) and not match["least"]:
         if names_replies and unit in _EXACT_MEASURES:
-            return {"name": _EXACT_MEASURES[unit], "count": count}
+            return measure(_EXACT_MEASURES[unit], count=count)
         return None
     is_range = match["least"] and number_value(match["least"]) < count
     is_limit = (
@@ -222,7 +222,7 @@ def _is_of_another_text(before: str, after: str) -> bool:
     return bool(_OTHER_TEXTS.search(nearest) or _OTHER_TEXTS_AFTER.match(after))
 
 
-def _at_most(unit: str, count: int) -> Spec | None:
+def _at_most(unit: str, count: int) -> MeasureSpec | None:
     """The measure of replies with at most this many units; None if there is no such measure.
 
     Args:
@@ -231,7 +231,7 @@ def _at_most(unit: str, count: int) -> Spec | None:
     if count < 1:
         return None
     if unit in ("word", "sentence"):
-        return {"name": f"at_most_{unit}s", "count": count}
+        return measure(f"at_most_{unit}s", count=count)
     if unit == "character":
-        return {"name": "regex", "regex": rf"(?s)\A.{{1,{count}}}\Z"}
-    return {"name": "regex", "regex": rf"\A\s*\S[^\n]*(?:\n\s*\S[^\n]*){{0,{count - 1}}}\s*\Z"}
+        return measure("regex", regex=rf"(?s)\A.{{1,{count}}}\Z")
+    return measure("regex", regex=rf"\A\s*\S[^\n]*(?:\n\s*\S[^\n]*){{0,{count - 1}}}\s*\Z")

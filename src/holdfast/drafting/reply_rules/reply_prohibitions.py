@@ -6,7 +6,7 @@ nobody but the bot is its subject.
 
 import re
 
-from holdfast.drafting.drafts import Draft, Spec
+from holdfast.drafting.drafts import Draft, MeasureSpec, measure
 from holdfast.drafting.grammar.forms import Forms, any_words, first_match, forms, one_of
 from holdfast.drafting.reply_rules.bot_prompts import QUOTES, REPLY, BotClause
 from holdfast.measures.language_names import ANY_NAME, CODES
@@ -109,13 +109,10 @@ _NOT_OF_REPLIES = re.compile(
 )
 _PLACEHOLDER = re.compile(r"[\[{<]|\.\.\.\S|_{2,}|%s|\$|\bX\b")
 # formats, and the measure of replies in each
-_FORMATS: dict[str, Spec] = {
-    "json": {"name": "ifeval_detectable_format_json_format"},
-    "code": {"name": "regex", "regex": "```"},
-    "markdown": {
-        "name": "regex",
-        "regex": r"\*\*|__|```|(?m:^\s*(?:\||(?:[-*•]|#+|\d+[.)])\s))",
-    },
+_FORMATS: dict[str, MeasureSpec] = {
+    "json": measure("ifeval_detectable_format_json_format"),
+    "code": measure("regex", regex="```"),
+    "markdown": measure("regex", regex=r"\*\*|__|```|(?m:^\s*(?:\||(?:[-*•]|#+|\d+[.)])\s))"),
 }
 _FORMAT = rf"{one_of(*_FORMATS)}(?: (?:blocks?|snippets?))?"
 _NOT_AS = forms(
@@ -134,9 +131,9 @@ def reply_prohibitions(clause: BotClause) -> list[Draft]:
     return [*_read_languages(clause.text), *_read_edges(clause), *_read_formats(clause.text)]
 
 
-def _forbid(kind: RuleKind, spec: Spec) -> Draft:
+def _forbid(kind: RuleKind, spec: MeasureSpec) -> Draft:
     """Forbids the replies that a measure finds."""
-    return Draft(kind, "prohibition", {"name": "never", "measure": spec})
+    return Draft(kind, "prohibition", measure("never", measure=spec))
 
 
 def _first_affirmed(ways: Forms, text: str) -> re.Match[str] | None:
@@ -152,7 +149,7 @@ def _read_languages(text: str) -> list[Draft]:
     """Reads "never reply in French"."""
     match = _first_affirmed(_NOT_IN, text)
     names = re.findall(rf"\b{_NAME}\b", match["names"], re.I) if match else []
-    specs = ({"name": "language", "code": CODES[name.lower()]} for name in names)
+    specs = (measure("language", code=CODES[name.lower()]) for name in names)
     return [_forbid("language", spec) for spec in specs]
 
 
@@ -183,12 +180,12 @@ def _read_edges(clause: BotClause) -> list[Draft]:
     return drafts
 
 
-def _edge_spec(words: str, *, opens: bool) -> Spec:
+def _edge_spec(words: str, *, opens: bool) -> MeasureSpec:
     """The measure of replies that begin with some words, or have them in their last sentence."""
     if opens:
-        return {"name": "starts_with", "word": words}
+        return measure("starts_with", word=words)
     escaped = re.escape(words).replace(r"\ ", " ").replace(r"\-", "-").replace("'", "['’]")
     begin = r"\b" if re.match(r"\w", words) else ""
     end = r"\b" if re.search(r"\w\Z", words) else ""
     regex = rf"{begin}{escaped}{end}[^.!?\n]*+[.!?\s]*+\Z"
-    return {"name": "regex", "regex": regex, "flags": "i"}
+    return measure("regex", regex=regex, flags="i")

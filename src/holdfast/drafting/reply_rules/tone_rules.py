@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from holdfast.drafting.drafts import Draft
+from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.forms import EMOJI_SIGNS, Forms, first_match, forms, one_of
 from holdfast.drafting.reply_rules.bot_prompts import LEAD, REPLY, BotClause
 from holdfast.measures.rule_kinds import Polarity
@@ -169,11 +169,11 @@ def tone_rules(clause: BotClause) -> list[Draft]:
     drafts = []
     for tone in _TONES:
         if first_match(tone.ways, clause.text):
-            spec = {"name": "regex", "regex": tone.regex}
+            spec = measure("regex", regex=tone.regex)
             drafts.append(Draft("tone", tone.polarity, spec))
     if first_match(_ONE_QUESTION, clause.text):
-        spec = {"name": "regex", "regex": rf"(?s)\A(?!(?:.*?{_QUESTION_END}){{2}})"}
+        spec = measure("regex", regex=rf"(?s)\A(?!(?:.*?{_QUESTION_END}){{2}})")
         drafts.append(Draft("length", "requirement", spec))
     if first_match(_QUESTION_LAST, clause.text):
-        drafts.append(Draft("closing", "requirement", {"name": "asks_back"}))
+        drafts.append(Draft("closing", "requirement", measure("asks_back")))
     return drafts

@@ -2,7 +2,7 @@
 
 import re
 
-from holdfast.drafting.drafts import Draft, Spec
+from holdfast.drafting.drafts import Draft, MeasureSpec, measure
 from holdfast.drafting.grammar.forms import first_match, forms, one_of
 from holdfast.drafting.reply_rules.bot_prompts import (
     PLACEHOLDER,
@@ -148,7 +148,7 @@ def _names_for_people(clause: BotClause) -> list[Draft]:
             continue
         spec = _say(words[0])
         if len(words) > 1:
-            spec = {"name": "contains", "words": words, "all": False}
+            spec = measure("contains", words=words, all=False)
         return [Draft("address", "requirement", spec)]
     return []
 
@@ -159,13 +159,13 @@ def _either_of(text: str) -> list[str]:
     return words if len(words) == 2 and all(len(word.split()) == 1 for word in words) else [text]
 
 
-def _say(word: str) -> Spec:
+def _say(word: str) -> MeasureSpec:
     """The measure of replies that contain a word; "Ms Li" may also be "Ms. Li"."""
     titled = re.match(r"(Ms|Mr|Mrs|Dr) ", word)
     if titled:
         words = [word, word.replace(titled[1], f"{titled[1]}.", 1)]
-        return {"name": "contains", "words": words, "all": False}
-    return {"name": "contains", "words": [word]}
+        return measure("contains", words=words, all=False)
+    return measure("contains", words=[word])
 
 
 def _read_forbidden(clause: BotClause) -> list[Draft]:
@@ -175,7 +175,7 @@ def _read_forbidden(clause: BotClause) -> list[Draft]:
         return []
     if {word.lower() for word in words} & _FORMS_OF_ADDRESS or words[0].startswith("'"):
         return []
-    return [Draft("forbidden", "prohibition", {"name": "never_contains", "words": words})]
+    return [Draft("forbidden", "prohibition", measure("never_contains", words=words))]
 
 
 def _forbidden_words(clause: BotClause) -> list[str]:
@@ -195,6 +195,6 @@ def _read_included(clause: BotClause) -> list[Draft]:
             (quote,) = clause.quotations_in(match["quote"])
             if PLACEHOLDER.search(quote):
                 continue
-            spec = {"name": "contains", "words": [quote.strip(" .,!?")]}
+            spec = measure("contains", words=[quote.strip(" .,!?")])
             return [Draft("format", "requirement", spec)]
     return []
