@@ -204,10 +204,10 @@ def _read_proposal(reply: str, statement: Statement, undrafted: Undrafted) -> Dr
         undrafted: why the statement was no rule before.
     """
     fields = _first_json_object(reply)
-    name = fields.get("measure")
+    name = str(fields.get("measure"))
     if name == _NONE:
         return undrafted
-    proposal = _PROPOSALS.get(name) if isinstance(name, str) else None
+    proposal = _PROPOSALS.get(name)
     if proposal is None or not {*proposal.arguments} <= fields.keys():
         return Undrafted(f"{undrafted.reason}; the model's answer is no proposal")
     arguments = {argument: fields[argument] for argument in proposal.arguments}

@@ -146,5 +146,7 @@ def _occasion_of_heading(heading: str) -> Occasion | None:
         is_limited = instruction.text_of(Relation.IN, Relation.UNLESS) is not None
         return occasion_of_instruction(instruction) if is_run and not is_limited else None
     parts = (plain, plain.split(",")[0], *re.findall(r"\bbefore [^`]+$", plain, re.I))
-    alone = filter(None, map(circumstance_of, parts))
-    return next(filter(None, map(occasion_of, alone)), None)
+    for circumstance in filter(None, map(circumstance_of, parts)):
+        if occasion := occasion_of(circumstance):
+            return occasion
+    return None

@@ -122,7 +122,7 @@ def occasion_of_instruction(instruction: Instruction) -> Occasion | None:
     if of_files and events and not _only_names_language(instruction):
         return of_files[0]
     changes.sort(key=lambda change: change == END_OF_WORK)
-    return [*events, *changes][0]
+    return events[0] if events else changes[0]
 
 
 def _occasions_in(instruction: Instruction) -> list[Occasion | None]:
