@@ -546,3 +546,14 @@ def test_a_suite_for_logs_is_refused_if_rules_are_probed(suite, short):
     short.write_text(SHORT.replace("one_sentence", "{name: tool_called, tool: x}, probe: Hi?"))
     with pytest.raises(UsageError, match="'tool_called'"):
         load_suite(str(short))
+
+
+def test_the_file_of_junit_may_be_in_the_new_folder_of_the_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rules.yaml").write_text(SHORT)
+    (tmp_path / "one.jsonl").write_text(lines_of(chats(1, lambda number: 3)))
+    options = ["--junit", "run/logs.xml", "--export", "run/scores.csv", "--out", "run"]
+    main(["logs", "one.jsonl", "--suite", "rules.yaml", "--min-adherence", "0.9", *options])
+    assert {"logs.xml", "scores.csv", "report.html"} <= {
+        path.name for path in Path("run").iterdir()
+    }

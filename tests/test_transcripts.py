@@ -980,3 +980,34 @@ def test_a_late_system_step_of_an_atif_trajectory_is_no_prompt(tmp_path):
 )
 def test_a_text_is_in_one_element_only_if_that_element_ends_with_it(text, name):
     assert enclosing_element(text) == name
+
+
+@pytest.mark.parametrize(
+    ("end", "problem"),
+    [
+        ('{"type": "user", "message": {"content": "größ'.encode()[:-1], "line 3: it is not UTF-8"),
+        (b'{"type": "user", "content": "caf\xe9"}\n', "line 3: it is not UTF-8"),
+        (b"\0" * 4096, None),
+    ],
+)
+def test_a_line_that_is_no_text_costs_only_itself(end, problem, tmp_path):
+    """A program writes to its log while it is read, or the computer stops as it does."""
+    path = written(tmp_path, user("u1", None, "Hi"), reply("a1", "u1", bash("t1")))
+    path.write_bytes(path.read_bytes() + end)
+    logs = read_logs([path])
+    assert [len(dialog.turns) for dialog in logs.dialogs] == [1]
+    assert [problem in sentence for sentence in logs.problems] == ([True] if problem else [])
+
+
+def test_a_message_of_another_session_is_not_the_users(tmp_path):
+    queued = {"type": "queued_command", "commandMode": "prompt", "prompt": "The build is done."}
+    lines = [
+        user("u1", None, "Hi"),
+        claude("attachment", "q1", "u1", None, attachment={**queued, "origin": "peer"}),
+        reply("a1", "q1", {"type": "text", "text": "Hello."}),
+        user("u2", "a1", '<cross-session-message from="x">Done.</cross-session-message>'),
+        user("u3", "u2", "Peer?", origin="peer"),
+        reply("a2", "u3", {"type": "text", "text": "Well."}),
+    ]
+    (dialog,) = read_logs([written(tmp_path, *lines)]).dialogs
+    assert [turn.user for turn in dialog.turns] == ["Hi"]

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -35,6 +36,11 @@ _TYPES = ("user", "gemini", "info", "warning", "error")
 _OPENINGS = ("This is the Gemini CLI. We are setting up the context", "<session_context>")
 # what the program says where the model stopped too early
 _CONTINUATION = "System: Please continue."
+# in the result of a call that the user, a policy or a hook refused
+_NOT_SUCCESSFUL = ("cancelled", "error")
+_REFUSED = re.compile(
+    r"User did not allow tool call|Tool execution (?:for .{0,80} )?(?:denied by policy|blocked)"
+)
 # the line of a message after which the texts of files follow that the user named
 _FILES = "--- Content from referenced files ---"
 
@@ -284,12 +290,17 @@ def _call(call: Mapping[str, Any]) -> ToolCall:
 def _results(call: Mapping[str, Any]) -> list[Event]:
     """Returns the results of a call as the model saw them: Gemini's parts, or text."""
     result = call.get("result")
+    is_refusal = call.get("status") in _NOT_SUCCESSFUL and bool(_REFUSED.search(json.dumps(result)))
+    call_id = str(call.get("id") or "")
     if isinstance(result, str):
-        return [Event(Kind.TOOL_RESULT, result, call_id=str(call.get("id") or ""))]
+        return [Event(Kind.TOOL_RESULT, result, call_id=call_id, is_refusal=is_refusal)]
     if not isinstance(result, list) or not result:
         return []
     events = read_messages([{"role": "tool", "parts": result}])
-    return [event for event in events if event.kind is Kind.TOOL_RESULT and event.text]
+    results = [event for event in events if event.kind is Kind.TOOL_RESULT and event.text]
+    if is_refusal:  # the ids in the result may be missing
+        results = [replace(event, call_id=call_id, is_refusal=True) for event in results]
+    return results
 
 
 def _classify(event: Event) -> Event:
