@@ -105,6 +105,7 @@ def codex(*items: dict) -> str:
     [
         "exec command rejected by user",
         "rejected by user",
+        "apply_patch verification failed: Failed to find expected lines in a.py",
         "`bash -lc 'git push --force'` rejected: blocked by policy",
         "This action was rejected due to unacceptable risk.\nReason: it rewrites history.",
     ],
@@ -263,7 +264,12 @@ def test_the_ai_sdk_and_inspect_have_denied_calls(tmp_path):
          "error": {"type": "approval", "message": "rejected by the operator"}},
         {"role": "assistant", "content": "Then not."},
     ]  # fmt: skip
-    log = {"version": 2, "status": "success", "eval": {"task": "t"}, "samples": [{"id": 1, "messages": messages}]}
+    log = {
+        "version": 2,
+        "status": "success",
+        "eval": {"task": "t"},
+        "samples": [{"id": 1, "messages": messages}],
+    }
     assert commands_run(tmp_path, "log.json", json.dumps(log)) == []
 
 

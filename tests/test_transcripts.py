@@ -445,6 +445,14 @@ def test_a_torn_line_is_named(tmp_path):
 GEMINI = {"sessionId": "s1", "projectHash": "f", "startTime": "2026-05-22T14:59:00Z"}
 
 
+@pytest.mark.parametrize("arguments", ["{'command': 'ls'}", '{"command": "ls"}'])
+def test_gemini_cli_may_have_the_arguments_of_a_call_as_text(arguments, tmp_path):
+    call = {"id": "c", "name": "run_shell_command", "args": arguments, "status": "success"}
+    reply = {**gemini(2, "gemini", "Done."), "toolCalls": [call]}
+    (dialog,) = read_logs([written(tmp_path, GEMINI, gemini(1, "user", "Hi"), reply)]).dialogs
+    assert [dict(call.arguments) for call in dialog.turns[0].done.calls] == [{"command": "ls"}]
+
+
 def gemini(number, kind, text):
     return {"id": str(number), "timestamp": "2026-05-22T14:59:00Z", "type": kind, "content": text}
 
@@ -987,7 +995,7 @@ def test_a_text_is_in_one_element_only_if_that_element_ends_with_it(text, name):
     [
         ('{"type": "user", "message": {"content": "größ'.encode()[:-1], "line 3: it is not UTF-8"),
         (b'{"type": "user", "content": "caf\xe9"}\n', "line 3: it is not UTF-8"),
-        (b"\0" * 4096, None),
+        (b"\0" * 4096, "line 3: it is not JSON"),
     ],
 )
 def test_a_line_that_is_no_text_costs_only_itself(end, problem, tmp_path):
@@ -996,7 +1004,7 @@ def test_a_line_that_is_no_text_costs_only_itself(end, problem, tmp_path):
     path.write_bytes(path.read_bytes() + end)
     logs = read_logs([path])
     assert [len(dialog.turns) for dialog in logs.dialogs] == [1]
-    assert [problem in sentence for sentence in logs.problems] == ([True] if problem else [])
+    assert [problem in sentence for sentence in logs.problems] == [True]
 
 
 def test_a_message_of_another_session_is_not_the_users(tmp_path):

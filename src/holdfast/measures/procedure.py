@@ -234,5 +234,5 @@ def prefers(turn: AssistantTurn, use: Pattern, rather_than: Pattern) -> Score | 
             others.append(action.command.words[0])
     if not good and not others:
         return None
-    reason = f"{others[0]} was used" if others else "kept"
+    reason = f"`{others[0]}` was used" if others else "kept"
     return Score(good / (good + len(others)), reason)

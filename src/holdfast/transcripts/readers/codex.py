@@ -44,7 +44,7 @@ _NOT_MESSAGES = ("ghost_snapshot", "compaction_summary", "context_compaction", "
 # the result of a call that the user, a reviewer or a policy refused
 _REFUSED = re.compile(
     r"(?:(?:exec command|patch|command) )?rejected by user"
-    r"|This action was rejected due to unacceptable risk"
+    r"|This action was rejected due to unacceptable risk|apply_patch verification failed"
     r"|(?:`[^\n]*` |\w+ )?rejected: blocked by policy"
 )
 # A compaction repeats up to 20,000 tokens of the user's messages, four characters per token.

@@ -1,5 +1,6 @@
 """Gemini CLI's sessions: `~/.gemini/tmp/*/chats/session-*`, one JSON document or JSON lines."""
 
+import ast
 import hashlib
 import json
 import re
@@ -283,8 +284,22 @@ def _events_of_reply(record: Mapping[str, Any]) -> list[Event]:
 
 
 def _call(call: Mapping[str, Any]) -> ToolCall:
-    arguments = require_object(call.get("args") or {})
+    arguments = require_object(_arguments(call.get("args") or {}))
     return ToolCall(str(call.get("name")), arguments, str(call.get("id") or ""))
+
+
+def _arguments(arguments: Any) -> Any:
+    """Decodes arguments that a session has as text: JSON, or a dictionary as Python prints it."""
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        return json.loads(arguments)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return ast.literal_eval(arguments)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return arguments
 
 
 def _results(call: Mapping[str, Any]) -> list[Event]:
