@@ -1,6 +1,7 @@
 """Tool calls that never ran, as the user, a hook or a permission stopped them, break no rule."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from logged_dialogs import lines_of
 
 from holdfast.cli import main
 from holdfast.logs import read_logs
+from holdfast.measures import build
+from holdfast.measures.turns import AssistantTurn, ToolCall
 
 SUITE = """
 cases:
@@ -271,6 +274,17 @@ def test_the_ai_sdk_and_inspect_have_denied_calls(tmp_path):
         "samples": [{"id": 1, "messages": messages}],
     }
     assert commands_run(tmp_path, "log.json", json.dumps(log)) == []
+
+
+def test_a_turn_whose_only_match_was_refused_does_not_count():
+    call = ToolCall("Bash", {"command": PUSH})
+    turn = AssistantTurn("", calls=(ToolCall("Bash", {"command": "ls"}),), refused=(call,))
+    for name in ("command_run", "command_not_run"):
+        assert build({"name": name, "command": "git push"}).score_turn(turn) is None
+    for name in ("tool_called", "tool_not_called"):
+        assert build({"name": name, "tool": "Bash"}).score_turn(turn) is not None
+        only_refused = replace(turn, calls=(ToolCall("Read"),))
+        assert build({"name": name, "tool": "Bash"}).score_turn(only_refused) is None
 
 
 def test_refused_tests_are_no_tests_and_the_output_counts_the_calls(tmp_path, capsys, monkeypatch):

@@ -1019,3 +1019,17 @@ def test_a_message_of_another_session_is_not_the_users(tmp_path):
     ]
     (dialog,) = read_logs([written(tmp_path, *lines)]).dialogs
     assert [turn.user for turn in dialog.turns] == ["Hi"]
+
+
+def test_what_programs_keep_beside_their_sessions_is_no_log(tmp_path):
+    written(tmp_path, user("u1", None, "Hi"), reply("a1", "u1", bash("t1")), name="c/s.jsonl")
+    others = {"c/s/custom-title.json": {"customTitle": "x"}, "c/s/tool-results/a.json": [{"a": 1}]}
+    hello, answer = gemini(1, "user", "Hi"), gemini(2, "gemini", "Hello.")
+    written(tmp_path, GEMINI, hello, answer, name="g/chats/session-1.jsonl")
+    typed = {"sessionId": "s", "messageId": 0, "type": "user", "message": "Hi", "timestamp": "t"}
+    for name, value in {**others, "g/logs.json": [typed]}.items():
+        written(tmp_path, value, name=name)
+    logs = read_logs([tmp_path])
+    assert len(logs.dialogs) == 2 and not logs.problems
+    with pytest.raises(UsageError, match="no known format"):
+        read_logs([tmp_path / "g" / "logs.json"])

@@ -107,13 +107,14 @@ class LoggedExchange:
     def replies(self) -> list[Event]:
         return [event for event in self.after if event.is_by_assistant]
 
-    @property
-    def calls(self) -> tuple[ToolCall, ...]:
-        """The assistant's tool calls that ran, with the user's answers to its questions."""
+    def calls(self, *, refused: bool) -> tuple[ToolCall, ...]:
+        """Returns the assistant's tool calls that ran, with the user's answers to its questions; or
+        those that were refused.
+        """
         calls = calls_with_answers(self.after)
         called = [n for n, reply in zip(self.positions, self.replies, strict=True) if reply.call]
-        ran = zip(called, calls, strict=True)
-        return tuple(call for position, call in ran if position not in self.refused)
+        pairs = zip(called, calls, strict=True)
+        return tuple(call for position, call in pairs if (position in self.refused) is refused)
 
     @property
     def role(self) -> str:
@@ -149,11 +150,12 @@ def turns_of(
         texts = [split_reasoning(event.text) for event in replies]
         done = AssistantTurn(
             text="\n\n".join(text.reply for text in texts if text.reply.strip()),
-            calls=exchange.calls,
+            calls=exchange.calls(refused=False),
             earlier=earlier,
             is_cut=replies[-1].is_cut,
             user=exchange.user,
             previous=previous,
+            refused=exchange.calls(refused=True),
         )
         turns.append(
             LoggedTurn(
