@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import io
 import json
 import re
 import shutil
@@ -557,3 +558,14 @@ def test_the_file_of_junit_may_be_in_the_new_folder_of_the_run(tmp_path, monkeyp
     assert {"logs.xml", "scores.csv", "report.html"} <= {
         path.name for path in Path("run").iterdir()
     }
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", ".cursorrules", "api.mdc"])
+@pytest.mark.parametrize("command", [["logs", "one.jsonl"], ["remind", "--strict"]])
+def test_a_file_for_the_agent_is_no_suite(command, name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text("- Use `pnpm`, not `npm`.")
+    Path("one.jsonl").write_text(lines_of(chats(1, lambda number: 3)))
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"transcript_path": "one.jsonl"}'))
+    assert main([*command, "--suite", name]) != 0
+    assert f"holdfast suite init {name} --out rules.yaml" in capsys.readouterr().err

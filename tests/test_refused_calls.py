@@ -209,6 +209,8 @@ def test_cline_names_no_ids_so_results_answer_calls_in_their_order(tmp_path):
         user("<task>\nPush\n</task>", "<environment_details>\n</environment_details>"),
         runs("make test"),
         user("[execute_command for 'make test'] Result:\nok"),
+        runs("make interrupted"),
+        user("<user_message>\ngo on\n</user_message>"),
         runs(PUSH),
         user(f"[execute_command for '{PUSH}'] Result:", "The user denied this operation."),
         runs("git push"),
@@ -216,7 +218,11 @@ def test_cline_names_no_ids_so_results_answer_calls_in_their_order(tmp_path):
     ]
     name = "tasks/1/api_conversation_history.json"
     ran = commands_run(tmp_path, name, json.dumps(task))
-    assert ran == ['{"command": "make test"}', '{"command": "git push"}']
+    assert [json.loads(call)["command"] for call in ran] == [
+        "make test",
+        "make interrupted",
+        "git push",
+    ]
 
 
 @pytest.mark.parametrize("field", ["rejected", "permissionDenied"])

@@ -28,21 +28,25 @@ def is_refusal_by_claude_code(text: str) -> bool:
 def refused_calls(path: Sequence[Event]) -> frozenset[int]:
     """Returns the positions of the calls on a path that never ran.
 
-    A result belongs to the last call with its id before it, or else to the first one after it. A
-    result without an id belongs to the first call without an id that has no result yet.
+    A result belongs to the last call with its id before it, or else to the first one after it.
+    Results without ids answer the calls without ids of the last reply, in their order.
     """
     if not any(event.is_refusal for event in path):
         return frozenset()
     refused: set[int] = set()
     before: dict[str, int] = {}  # the last call with each id so far
-    unanswered: list[int] = []  # calls without an id
+    unanswered: list[int] = []  # the calls of the last reply that have no id
+    is_answering = False  # whether something followed these calls
     for position, event in enumerate(path):
         if event.call is not None:
             if event.call.id:
                 before[event.call.id] = position
-            else:
-                unanswered.append(position)
-        elif event.kind is Kind.TOOL_RESULT:
+                continue
+            unanswered = [position] if is_answering else [*unanswered, position]
+            is_answering = False
+            continue
+        is_answering = is_answering or not event.is_by_assistant
+        if event.kind is Kind.TOOL_RESULT:
             call: int | None = before.get(event.call_id)
             if not event.call_id:
                 call = unanswered.pop(0) if unanswered else None
