@@ -30,7 +30,7 @@ PATCH = "*** Begin Patch\n*** Add File: a.py\n+x = 1\n*** End Patch"
 def test_arguments_that_are_literals_are_read(script, arguments):
     (call,), computed = calls_in_script(script)
     assert arguments.items() <= dict(call.arguments).items()
-    assert computed == 0
+    assert not computed
 
 
 @pytest.mark.parametrize(
@@ -45,14 +45,14 @@ def test_arguments_that_are_literals_are_read(script, arguments):
     ],
 )
 def test_arguments_that_are_computed_are_counted_and_not_guessed(script):
-    assert calls_in_script(script) == ((), 1)
+    assert calls_in_script(script) == ((), ("exec_command",))
 
 
 @pytest.mark.parametrize(
     "script", ['// tools.exec_command({cmd: "a"})', "text('tools.exec_command({cmd: 1})')", ""]
 )
 def test_comments_and_texts_are_no_calls(script):
-    assert calls_in_script(script) == ((), 0)
+    assert calls_in_script(script) == ((), ())
 
 
 def rollout(folder: Path, script: str, *events: dict) -> Path:
@@ -84,12 +84,13 @@ def test_the_commands_of_a_script_are_calls_of_the_session(tmp_path):
     logs = read_logs([rollout(tmp_path, script)])
     assert commands(logs) == ["{'cmd': 'git push'}"]
     (problem,) = logs.problems
-    assert "1 tool call of a script, whose arguments the script computes" in problem
+    assert "left out 1 tool call of a script that computes the arguments" in problem
 
 
 def test_events_that_show_the_calls_of_scripts_are_read_instead(tmp_path):
     shown = {"type": "exec_command_end", "call_id": "s1", "command": ["bash", "-lc", "git push"],
              "aggregated_output": "ok", "exit_code": 0}  # fmt: skip
-    script = 'await tools.exec_command({cmd: "git push"})'
+    script = 'await tools.exec_command({cmd: "git push"}); tools.exec_command(x)'
     logs = read_logs([rollout(tmp_path, script, shown)])
+    assert not logs.problems
     assert commands(logs) == ["{'command': ['bash', '-lc', 'git push']}"]

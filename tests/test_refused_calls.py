@@ -85,6 +85,11 @@ def test_output_that_looks_like_a_refusal_is_none(tmp_path):
     assert len(commands_run(tmp_path, "s.jsonl", lines_of(claude(REFUSED, False)))) == 1
 
 
+def test_a_question_that_the_user_declined_was_asked(tmp_path):
+    session = json.dumps(claude(REFUSED)).replace('"Bash"', '"AskUserQuestion"')
+    assert len(commands_run(tmp_path, "s.jsonl", lines_of(json.loads(session)))) == 1
+
+
 @pytest.mark.parametrize(
     ("kind", "count"), [("user-rejected", 0), ("permission-rule", 0), ("interrupted", 1)]
 )

@@ -6,6 +6,7 @@ A log says so in the call's result, which readers mark as a refusal.
 import re
 from collections.abc import Sequence
 
+from holdfast.measures.agent_tools import ASKS_USER
 from holdfast.transcripts.transcript import Event, Kind
 
 # how the results of calls begin that Claude Code did not run; it marks them as errors
@@ -29,7 +30,8 @@ def refused_calls(path: Sequence[Event]) -> frozenset[int]:
     """Returns the positions of the calls on a path that never ran.
 
     A result belongs to the last call with its id before it, or else to the first one after it.
-    Results without ids answer the calls without ids of the last reply, in their order.
+    Results without ids answer the calls without ids of the last reply, in their order. A question
+    that the user declined to answer has been asked, so its call is none of these.
     """
     if not any(event.is_refusal for event in path):
         return frozenset()
@@ -54,7 +56,11 @@ def refused_calls(path: Sequence[Event]) -> frozenset[int]:
                 call = _call_after(path, position, event.call_id)
             if call is not None and event.is_refusal:
                 refused.add(call)
-    return frozenset(refused)
+    return frozenset(position for position in refused if not _asks_user(path[position]))
+
+
+def _asks_user(event: Event) -> bool:
+    return event.call is not None and bool(ASKS_USER.search(event.call.name))
 
 
 def _call_after(path: Sequence[Event], position: int, call_id: str) -> int | None:

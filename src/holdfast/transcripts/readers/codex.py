@@ -18,7 +18,7 @@ from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.content_blocks import CALL_TYPES, text_of
 from holdfast.transcripts.json_fields import at, require_object
 from holdfast.transcripts.reader import Format, Record, Unread, Values, file_of, separate_objects
-from holdfast.transcripts.readers.codex_scripts import ScriptCalls, calls_in_script
+from holdfast.transcripts.readers.codex_scripts import calls_in_script
 from holdfast.transcripts.readers.codex_shown_events import (
     identity_of,
     shown_call,
@@ -166,12 +166,13 @@ class _Session:
             events = self._read_new_item(require_object(payload))
             if events and _is_script(payload):
                 script = calls_in_script(text_of(at(payload, "input")))
-                if script.computed:
+                hidden_calls = [call for call in script.calls if self._is_hidden(call.name)]
+                events += [event for call in hidden_calls for event in call_events(call)]
+                if computed := sum(map(self._is_hidden, script.computed)):
                     yield Unread(
-                        f"{source}: {count_of(script.computed, 'tool call')} of a script, whose"
-                        " arguments the script computes"
+                        f"{source}: left out {count_of(computed, 'tool call')} of a script that"
+                        " computes the arguments"
                     )
-                events += self._events_of_script(script)
         elif _is_display_event(fields):
             events = self._read_display_event(require_object(payload))
         if source in self._inherited_sources:
@@ -196,15 +197,10 @@ class _Session:
             return []
         return _read_item(item, self._typed_texts)
 
-    def _events_of_script(self, script: ScriptCalls) -> list[Event]:
-        """Returns the calls in a script whose tools the session's events do not show."""
-        hidden = [
-            call
-            for call in script.calls
-            if (call.name if call.name == "apply_patch" else "exec_command")
-            not in self._shown_tools
-        ]
-        return [event for call in hidden for event in call_events(call)]
+    def _is_hidden(self, tool: str) -> bool:
+        """Whether the session's events do not show the calls of a tool that scripts make."""
+        shown_as = tool if tool == "apply_patch" else "exec_command"
+        return shown_as not in self._shown_tools
 
     def _was_written(self, item: Mapping[str, Any]) -> bool:
         """Whether an item with the same id and content came before; notes it for the next ones."""

@@ -30,10 +30,10 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0
 
 
 class ScriptCalls(NamedTuple):
-    """The calls in a script, in their order, and how many of them it computes."""
+    """The calls in a script whose arguments can be read, and the tools of the other calls."""
 
     calls: tuple[ToolCall, ...]
-    computed: int
+    computed: tuple[str, ...]
 
 
 class _NotLiteral(Exception):
@@ -44,18 +44,18 @@ def calls_in_script(script: str) -> ScriptCalls:
     """Reads the calls of tools that run commands or change files."""
     texts = _bound_texts(script)
     calls: list[ToolCall] = []
-    computed = 0
+    computed: list[str] = []
     for match in _CALL.finditer(_without_comments(script)):
         try:
             value, end = _value(script, match.end(), texts)
             if not re.compile(r"\s*,?\s*\)").match(script, end):
                 raise _NotLiteral
         except _NotLiteral:
-            computed += 1
+            computed.append(match[1])
             continue
         arguments = value if isinstance(value, Mapping) else {_TOOLS[match[1]]: value}
         calls.append(ToolCall(match[1], arguments))
-    return ScriptCalls(tuple(calls), computed)
+    return ScriptCalls(tuple(calls), tuple(computed))
 
 
 def _without_comments(script: str) -> str:
