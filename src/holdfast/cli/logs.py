@@ -95,7 +95,7 @@ class LogsArguments(options.ReportOptions, options.EndpointOptions):
     files: Annotated[list[Path], Arg("FILE", positional=True, nargs="+", action="store")]
     """logs, or folders of them (.jsonl, .ndjson, .json), or a run's folder"""
     suite: Annotated[str, Arg("FILE.yaml")]
-    """the rules; their probes may be left out"""
+    """the rules; `holdfast suite init AGENTS.md` drafts them"""
     allow_code: bool = False
     """allow the suite to use Python functions as measures"""
     format: Annotated[str | None, Arg("NAME")] = None
