@@ -335,3 +335,31 @@ REASONS = [
 @pytest.mark.parametrize(("spec", "turn", "reason"), REASONS)
 def test_reasons_are_in_words(spec, turn, reason):
     assert build(spec).score_turn(turn).reason == reason
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ToolCall("Edit", {"file_path": "C:\\shop\\migrations\\1.sql", "new_string": "x"}),
+        ToolCall("Write", {"file_path": "\\\\host\\shop\\migrations\\1.sql", "content": "x"}),
+        ToolCall("edit", {"path": "migrations\\1.sql"}),
+        ToolCall("apply_patch", {"input": PATCH.replace("b/c.txt", "db\\migrations\\1.sql")}),
+        ToolCall("Bash", {"command": "rm 'C:\\shop\\migrations\\1.sql'"}),
+    ],
+)
+def test_paths_of_windows_match_like_others(call):
+    spec = {"name": "file_not_touched", "path": "migrations/*"}
+    assert scored(spec, Turn("", (call,))) == 0
+    other = {"name": "file_not_touched", "path": "*.py"}
+    assert scored(other, Turn("", (ToolCall("Edit", {"file_path": "C:\\a\\b.ts"}),))) == 1
+
+
+def test_a_file_that_was_read_by_a_path_of_windows_is_known_to_exist():
+    read = ToolCall("Read", {"file_path": "C:\\shop\\a.md"})
+    write = ToolCall("Write", {"file_path": "C:\\shop\\a.md", "content": "x"})
+    turn = Turn("", calls=(read, write))
+    posix = Turn("", calls=tuple(
+        ToolCall(call.name, {**call.arguments, "file_path": "/shop/a.md"}) for call in (read, write)
+    ))  # fmt: skip
+    spec = {"name": "text_kept", "pattern": "BEGIN"}
+    assert build(spec).score_turn(turn) is build(spec).score_turn(posix) is None
