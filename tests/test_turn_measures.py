@@ -363,3 +363,41 @@ def test_a_file_that_was_read_by_a_path_of_windows_is_known_to_exist():
     ))  # fmt: skip
     spec = {"name": "text_kept", "pattern": "BEGIN"}
     assert build(spec).score_turn(turn) is build(spec).score_turn(posix) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "pattern"),
+    [
+        ("pnpm run test", "pnpm test"),
+        ("pnpm t", "pnpm test"),
+        ("npm run test -- --ci", "npm test"),
+        ("npm test", "npm run test"),
+        ("pnpm --filter web test", "pnpm test"),
+        ("pnpm -r run lint", "pnpm lint"),
+        ("yarn --cwd web lint", "yarn run lint"),
+        ("npm -w web run build", "npm run build"),
+        ("go -C api test ./...", "go test"),
+    ],
+)
+def test_a_script_is_the_same_with_run_and_without(command, pattern):
+    assert scored({"name": "command_run", "command": pattern}, ran(command)) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "pattern"),
+    [
+        ("pnpm run install", "pnpm install"),
+        ("npm run lint", "npm lint"),
+        ("npm install", "npm run install"),
+        ("pnpm run", "pnpm test"),
+        ("bun run test", "bun test"),  # two different things
+    ],
+)
+def test_a_script_is_not_a_command_of_the_package_manager(command, pattern):
+    assert scored({"name": "command_run", "command": pattern}, ran(command)) == 0
+
+
+def test_the_reason_names_the_program_behind_its_wrapper():
+    spec = {"name": "prefers", "use": "pnpm", "rather_than": "npm"}
+    score = build(spec).score_turn(ran("sudo npm i -g x"))
+    assert score is not None and score.reason == "`npm` was used"

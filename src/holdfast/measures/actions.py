@@ -65,11 +65,14 @@ class Action:
 
     def matches(self, pattern: str) -> bool:
         """Whether the command begins with a match of a regular expression."""
-        return any(
-            matches(rf"\A(?:{pattern})", " ".join(reading.words))
-            for reading in (*self.command.readings, *self.command.around)
-            if reading.suits(pattern)
-        )
+        return bool(self.program_matching(pattern))
+
+    def program_matching(self, pattern: str) -> str:
+        """Returns the program of the reading that begins with a match; "" if none does."""
+        for reading in (*self.command.readings, *self.command.around):
+            if reading.suits(pattern) and matches(rf"\A(?:{pattern})", " ".join(reading.words)):
+                return reading.words[0]
+        return ""
 
 
 def actions_of(calls: Sequence[ToolCall]) -> Iterator[Action]:
