@@ -41,6 +41,7 @@ def test_arguments_that_are_literals_are_read(script, arguments):
         'let c = "a"; c += "b"; tools.exec_command({cmd: c})',
         'let c = "a"; if (x) c = "b"; tools.exec_command({cmd: c})',
         "tools.exec_command(options)",
+        "tools.exec_command(" + "[" * 5000 + ")",
         'tools.exec_command({...options, cmd: "ls"})',
     ],
 )

@@ -7,6 +7,7 @@ are read, or names that are bound to one once; arguments that the script compute
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ _TOOLS = {"exec_command": "cmd", "shell": "command", "shell_command": "command",
           "apply_patch": "input"}  # fmt: skip
 _CALL = re.compile(rf"\btools\.({'|'.join(_TOOLS)})\s*\(\s*")
 _BINDING = re.compile(r"\b(?:const|let|var)\s+([A-Za-z_$][\w$]*)\s*=\s*(?=[\"'`])")
+_CHANGED = re.compile(r"(?<![\w$.])([A-Za-z_$][\w$]*)\s*[+\-*/]?=(?![=>])")
 _NAME = re.compile(r"[A-Za-z_$][\w$]*")
 _KEY = re.compile(r"\s*(?:([A-Za-z_$][\w$]*)|\"([^\"\\]*)\"|'([^'\\]*)')\s*")
 _WORD = re.compile(r"true|false|null|undefined|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -50,7 +52,7 @@ def calls_in_script(script: str) -> ScriptCalls:
             value, end = _value(script, match.end(), texts)
             if not re.compile(r"\s*,?\s*\)").match(script, end):
                 raise _NotLiteral
-        except _NotLiteral:
+        except (_NotLiteral, RecursionError):
             computed.append(match[1])
             continue
         arguments = value if isinstance(value, Mapping) else {_TOOLS[match[1]]: value}
@@ -67,12 +69,11 @@ def _without_comments(script: str) -> str:
 def _bound_texts(script: str) -> Mapping[str, str]:
     """Returns the texts that are bound to a name which the script never binds again."""
     texts: dict[str, str] = {}
+    changes = Counter(_CHANGED.findall(script))
     for match in _BINDING.finditer(script):
-        name = re.escape(match[1])
-        changes = re.findall(rf"(?<![\w$.]){name}\s*(?:[+\-*/]?=(?![=>]))", script)
         text = _TEXT.match(script, match.end())
         is_whole = text and re.compile(r"\s*(?:[;\n]|\Z)").match(script, text.end())
-        if text and is_whole and len(changes) == 1:
+        if text and is_whole and changes[match[1]] == 1:
             texts[match[1]] = _unescaped(text[0])
     return texts
 
