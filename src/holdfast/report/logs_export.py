@@ -28,7 +28,7 @@ from holdfast.errors import UsageError
 from holdfast.extras import import_extra
 from holdfast.files import cannot_write
 from holdfast.measures.scores import MIN_KEPT_SCORE
-from holdfast.records import Probe, Run
+from holdfast.records import LogProbe, Probe, Run
 from holdfast.records.export import arrow_schema, csv_line, without_formula, without_surrogates
 from holdfast.records.log_scores import rule_of
 from holdfast.records.run_table import Column
@@ -114,7 +114,7 @@ def rows_of(run: Run) -> Iterator[ScoreRow]:
         for score in sorted(record.answered, key=lambda item: item.round):
             turn = turns[score.round]
             value = score.score if isinstance(score, Probe) else None
-            cause = score.cause if isinstance(score, Probe) else None
+            cause = score.cause if isinstance(score, LogProbe) else None
             step = cause.step if cause else None
             yield ScoreRow(
                 source=record.source,
