@@ -125,7 +125,8 @@ def test_a_breach_has_its_cause_and_the_call_that_broke_the_rule(tmp_path):
     files = [tmp_path / "scores.csv", tmp_path / "scores.json", tmp_path / "scores.xml"]
     words = ["logs", str(tmp_path / "a.jsonl"), "--suite", str(tmp_path / "r.yaml")]
     given = [word for file in files[:2] for word in ("--export", str(file))]
-    main([*words, *given, "--junit", str(files[2]), "--out", str(tmp_path / "run")])
+    given += ["--min-adherence", "0.9", "--junit", str(files[2])]
+    main([*words, *given, "--out", str(tmp_path / "run")])
     with files[0].open(newline="") as file:
         (row,) = csv.DictReader(file)
     assert (row["cause"], row["call"]) == ("unknown", "bash rm x")
