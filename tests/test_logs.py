@@ -566,6 +566,7 @@ def test_a_file_for_the_agent_is_no_suite(command, name, tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     Path(name).write_text("- Use `pnpm`, not `npm`.")
     Path("one.jsonl").write_text(lines_of(chats(1, lambda number: 3)))
-    monkeypatch.setattr("sys.stdin", io.StringIO('{"transcript_path": "one.jsonl"}'))
+    event = b'{"transcript_path": "one.jsonl", "hook_event_name": "UserPromptSubmit"}'
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(event)))
     assert main([*command, "--suite", name]) != 0
     assert f"holdfast suite init {name} --out rules.yaml" in capsys.readouterr().err
