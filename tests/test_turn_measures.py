@@ -403,23 +403,6 @@ def test_the_reason_names_the_program_behind_its_wrapper():
     assert score is not None and score.reason == "`npm` was used"
 
 
-@pytest.mark.parametrize(
-    ("command", "pattern", "score"),
-    [
-        ("python -m pytest -q", "pytest", 1),
-        ("python3 -m pip install x", "pip install", 1),
-        (".venv/bin/python3.12 -u -m ruff check", "ruff check", 1),
-        ("py -3 -m pytest", "pytest", 1),
-        ("uv run python -m pytest", "pytest", 1),
-        ("python -m pytest", "python -m pytest", 1),
-        ("python3 -m pytest", "(?!python3? -m )pytest", 0),
-        ("python a.py -m pytest", "pytest", 0),
-    ],
-)
-def test_a_module_that_python_runs_is_a_command(command, pattern, score):
-    assert scored({"name": "command_run", "command": pattern}, ran(command)) == score
-
-
 def test_the_name_of_a_trailer_has_no_case():
     spec = {"name": "commit_excludes", "trailer": "Co-Authored-By: Claude"}
     commit = "git commit -m x --trailer 'Co-authored-by: Claude <a@b>'"

@@ -210,8 +210,6 @@ _RUN_INPUT = ("at", "batch")
 # the options of ssh that take a value
 _OF_SSH = tuple(f"-{letter}" for letter in "BbcDEeFIiJLlmOopQRSWw")
 _KEYS = ("Enter", "C-m", "C-j")  # with which tmux ends a line
-_PYTHON = re.compile(r"(?:python|pypy)[\d.]*|py")
-_FLAGS_OF_PYTHON = re.compile(r"-[bBdEiIOPqsSuvx]+|-X\S+|-W\S+|-\d[\d.]*")
 _REDIRECTION = re.compile(r"[0-9&]*[<>]")
 _VERSION = re.compile(r"(?<=.)@[\w.^~*-]+\Z")
 
@@ -313,24 +311,12 @@ def unwrap(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | No
         return None
     if program in _SHELLS:
         return _file_of_shell(words), (program,)
-    if _PYTHON.fullmatch(program) and (module := _module_of(words)):
-        return module, (program, "python")
     if program == "command" and words[1:2] in (("-v",), ("-V",)):
         return None
     for names, wrapper in _wrappers_of(program):
         if (rest := _after_names(words, names)) is not None:
             return _command_in(rest, wrapper), (program,)
     return None
-
-
-def _module_of(words: Sequence[str]) -> tuple[str, ...]:
-    """Returns the module that Python runs as a program, with its arguments; () if it runs none."""
-    for position, word in enumerate(words[1:], start=2):
-        if word == "-m":
-            return tuple(words[position:])
-        if not _FLAGS_OF_PYTHON.fullmatch(word):
-            break
-    return ()
 
 
 def wrappers_in(text: str) -> list[str]:
