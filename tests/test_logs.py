@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import io
 import json
 import re
 import shutil
@@ -541,3 +542,26 @@ def test_a_suite_for_logs_is_refused_if_rules_are_probed(suite, short):
     short.write_text(SHORT.replace("one_sentence", "{name: tool_called, tool: x}, probe: Hi?"))
     with pytest.raises(UsageError, match="'tool_called'"):
         load_suite(str(short))
+
+
+def test_the_file_of_junit_may_be_in_the_new_folder_of_the_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rules.yaml").write_text(SHORT)
+    (tmp_path / "one.jsonl").write_text(lines_of(chats(1, lambda number: 3)))
+    options = ["--junit", "run/logs.xml", "--export", "run/scores.csv", "--out", "run"]
+    main(["logs", "one.jsonl", "--suite", "rules.yaml", "--min-adherence", "0.9", *options])
+    assert {"logs.xml", "scores.csv", "report.html"} <= {
+        path.name for path in Path("run").iterdir()
+    }
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", ".cursorrules", "api.mdc"])
+@pytest.mark.parametrize("command", [["logs", "one.jsonl"], ["remind", "--strict"]])
+def test_a_file_for_the_agent_is_no_suite(command, name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text("- Use `pnpm`, not `npm`.")
+    Path("one.jsonl").write_text(lines_of(chats(1, lambda number: 3)))
+    event = b'{"transcript_path": "one.jsonl", "hook_event_name": "UserPromptSubmit"}'
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(event)))
+    assert main([*command, "--suite", name]) != 0
+    assert f"holdfast suite init {name} --out rules.yaml" in capsys.readouterr().err
