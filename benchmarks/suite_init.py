@@ -43,7 +43,8 @@ from stamp import measured_on, write_record
 
 from holdfast.analysis.statistics import SCORES, estimate
 from holdfast.drafting.drafted_files import statements_of
-from holdfast.drafting.line_rules import Undrafted, draft
+from holdfast.drafting.drafts import Undrafted
+from holdfast.drafting.line_rules import draft
 
 LABELS = Path(__file__).parent / "suite_init_labels.json"
 
@@ -55,7 +56,7 @@ def drafted_in(path: Path, text: str) -> list[tuple[int, str, dict[str, Any]]]:
     for statement in statements:
         drafts = draft(statement, of_bot)
         if not isinstance(drafts, Undrafted):
-            rows += [(statement.line, rule.kind, rule.measure) for rule in drafts]
+            rows += [(statement.line, rule.kind, rule.measure.entry) for rule in drafts]
     return rows
 
 

@@ -31,7 +31,7 @@ from tabled.behaviour import (
     lengths_table,
     quoted_dialog,
     screen_line,
-    suite_init_line,
+    suite_init_table,
     verdicts_table,
 )
 from tabled.catalogue import api_sections, catalogue_table
@@ -47,7 +47,7 @@ from tabled.edits import (
 from tabled.house import house_drawing
 from tabled.large_logs import large_logs_table
 from tabled.loss import (
-    conversations_line,
+    conversations_list,
     kinds_table,
     lost_sentences,
     recall_table,
@@ -173,7 +173,7 @@ def documents() -> dict[Path, str]:
         "vllm": vllm_table(),
         **{name: reproduction_line(name) for name in records()},
         "contradicted": contradicted_list(),
-        "loss_conversations": conversations_line(),
+        "loss_conversations": conversations_list(),
         "loss_kinds": kinds_table(),
         "lost": lost_sentences(),
         "loss_recall": recall_table(),
@@ -209,7 +209,7 @@ def documents() -> dict[Path, str]:
         ("quoted", quoted_dialog),
         ("bot", bot_table),
         ("screen_smollm2", screen_line),
-        ("suite_init", suite_init_line),
+        ("suite_init", suite_init_table),
         ("smollm2_drift", real_drift_table),
         ("smollm2_decay", real_decay_table),
         ("smollm2_explored", explored_line),

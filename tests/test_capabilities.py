@@ -20,6 +20,7 @@ from holdfast import (
     Pasta,
     Repetition,
     Request,
+    Sampling,
     SplitSoftmax,
     methods,
 )
@@ -191,6 +192,18 @@ def test_models_declare_what_they_offer():
         endpoint.generate(TALK, [Guidance(2.0)])
     with pytest.raises(Unsteerable, match=r"boost:factor=3 needs attention.*MambaForCausalLM"):
         model("mamba").generate(TALK, [Boost(3)])
+
+
+def test_a_custom_method_on_one_head_acts_as_a_built_in_one_there():
+    class OnOneHead(Louder):
+        heads: ClassVar[HeadSet] = HeadSet({(0, 1)})
+
+    both = OnOneHead(math.log(4)), Boost(4, {(0, 1)})
+    greedy = Sampling(temperature=0, max_new_tokens=3)
+    custom, boosted = (model().generate(TALK, [made], greedy, trace=True) for made in both)
+    assert torch.allclose(custom.trace.mass, boosted.trace.mass, atol=1e-5)
+    everywhere = model().generate(TALK, [Louder(math.log(4))], greedy, trace=True)
+    assert not torch.allclose(custom.trace.mass, everywhere.trace.mass, atol=1e-3)
 
 
 def test_only_a_dataclass_method_can_be_put_on_chosen_heads():

@@ -68,7 +68,7 @@ def test_a_drift_run_has_no_verdicts(tmp_path):
     settings = drift.Settings(rounds=2, conversations=3)
     run = drift.run(Scripted(SHARES), SUITE, tmp_path, settings)
     assert read_check(run) is None and summarise(run).check is None
-    assert "What the check says" not in text_of(run)
+    assert "Verdicts of the check" not in text_of(run)
 
 
 def test_page_junit_and_summary_derive_the_verdicts_again(checked, tmp_path):

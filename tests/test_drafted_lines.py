@@ -12,7 +12,12 @@ from holdfast.measures.turns import AssistantTurn, ToolCall
 def measures_of(text: str, of_bot: bool = False) -> list[dict]:
     """The measures of all rules that a text drafts."""
     results = [draft(statement, of_bot) for statement in read_statements(text)]
-    return [rule.measure for rules in results if not isinstance(rules, Undrafted) for rule in rules]
+    return [
+        rule.measure.entry
+        for rules in results
+        if not isinstance(rules, Undrafted)
+        for rule in rules
+    ]
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,20 @@ def test_any_engine_is_found_by_its_entry_point(monkeypatch):
     assert load_in_engine("sglang:tiny", dtype="float32") == ("tiny", {"dtype": "float32"})
 
 
+def test_an_engine_gets_only_options_that_it_declares(monkeypatch):
+    """It need not refuse the others itself, nor ignore those that were not given."""
+    loaded = SimpleNamespace(name="echo", load=lambda: lambda name, *, volume=1: (name, volume))
+    monkeypatch.setattr("holdfast.models.engine_plugins.entry_points", lambda **_: [loaded])
+    standard = {"dtype": None, "batch_size": None, "trust_remote_code": False}
+    assert load_in_engine("echo:tiny", **standard) == ("tiny", 1)
+    assert load_in_engine("echo:tiny", **standard, volume=0) == ("tiny", 0)
+    for name, value in (("dtype", "float32"), ("batch_size", 8), ("pitch", 0)):
+        with pytest.raises(UsageError) as refused:
+            load_in_engine("echo:tiny", **{**standard, name: value})
+        assert (refused.value.option, refused.value.value) == (name, value)
+        assert refused.value.allowed == ["volume"]
+
+
 def test_engine_options_are_parsed_or_refused():
     given = ["max_model_len=4096", "enforce_eager=true", "x=[1, 2]", "y=CUSTOM"]
     options = {"max_model_len": 4096, "enforce_eager": True, "x": [1, 2], "y": "CUSTOM"}

@@ -157,6 +157,20 @@ def assert_light(modules, heavy, tmp_path):
     assert list(tmp_path.iterdir()) == [], "importing wrote files"
 
 
+def test_every_module_with_measures_is_imported_by_its_package():
+    """Importing a module registers its measures."""
+    folder = PACKAGE / "measures"
+    statements = ast.parse((folder / "__init__.py").read_text(encoding="utf-8")).body
+    from_here = [node for node in statements if getattr(node, "module", "") == "holdfast.measures"]
+    imported = {alias.name for node in from_here for alias in node.names}
+    decorated = re.compile(r"^@measure\b", re.MULTILINE)
+    sources = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}
+    registering = {name for name, source in sources.items() if decorated.search(source)}
+    assert len(registering) > 15
+    forgotten = registering - imported
+    assert not forgotten, f"import {forgotten} in measures/__init__.py"
+
+
 def test_html_is_written_only_by_templates():
     """No module of report/ or papers/ contains a tag, and only one creates the environment."""
     made_in = []

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import io
 import json
 import re
 import shutil
@@ -12,7 +13,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import yaml
-from code_blocks import ROOT
 from fast_set import only_fast
 from logged_dialogs import ONLY_PROBED, PROBED, SHORT, asked_and_answered, chats, cities, lines_of
 from refusals import refusal_in
@@ -76,13 +76,9 @@ def test_a_codex_patch_counts_as_a_file_change():
 
 def test_every_format_has_a_fixture():
     fixtures = {path.name for path in DATA.iterdir()} - {"README.md", "agent_transcripts.yaml"}
-    assert {*FILES.values()} == fixtures
-
-
-def test_every_format_is_in_the_table_of_the_page_on_logs():
-    rows = [line for line in (ROOT / "docs" / "logs.md").read_text().splitlines() if "|" in line]
-    named = {name for row in rows for name in re.findall(r"`([\w-]+)`", row.split("|")[1])}
-    assert named >= FORMATS.keys()
+    missing = {*FILES.values()} - fixtures
+    assert not missing, f"write the dialog of tests/data/logs in the new format, as {missing}"
+    assert not fixtures - {*FILES.values()}
 
 
 def test_the_conversations_of_a_run_are_dialogs():
@@ -546,3 +542,26 @@ def test_a_suite_for_logs_is_refused_if_rules_are_probed(suite, short):
     short.write_text(SHORT.replace("one_sentence", "{name: tool_called, tool: x}, probe: Hi?"))
     with pytest.raises(UsageError, match="'tool_called'"):
         load_suite(str(short))
+
+
+def test_the_file_of_junit_may_be_in_the_new_folder_of_the_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rules.yaml").write_text(SHORT)
+    (tmp_path / "one.jsonl").write_text(lines_of(chats(1, lambda number: 3)))
+    options = ["--junit", "run/logs.xml", "--export", "run/scores.csv", "--out", "run"]
+    main(["logs", "one.jsonl", "--suite", "rules.yaml", "--min-adherence", "0.9", *options])
+    assert {"logs.xml", "scores.csv", "report.html"} <= {
+        path.name for path in Path("run").iterdir()
+    }
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", ".cursorrules", "api.mdc"])
+@pytest.mark.parametrize("command", [["logs", "one.jsonl"], ["remind", "--strict"]])
+def test_a_file_for_the_agent_is_no_suite(command, name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text("- Use `pnpm`, not `npm`.")
+    Path("one.jsonl").write_text(lines_of(chats(1, lambda number: 3)))
+    event = b'{"transcript_path": "one.jsonl", "hook_event_name": "UserPromptSubmit"}'
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(event)))
+    assert main([*command, "--suite", name]) != 0
+    assert f"holdfast suite init {name} --out rules.yaml" in capsys.readouterr().err

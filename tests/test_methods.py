@@ -15,6 +15,7 @@ from fitted_files import write_all
 
 import holdfast
 from holdfast import methods
+from holdfast.attention.layer_shifts import MethodGroup, MethodSequence
 from holdfast.errors import ParameterOutOfRange, PromptError, UnknownName, UsageError
 from holdfast.methods import Boost, Kind, Pasta, Reminder, Repetition, SplitSoftmax, Spotlight
 from holdfast.methods.all_methods import METHODS
@@ -249,11 +250,21 @@ LOG_ODDS = [*method_examples.of_kind(Kind.LOG_ODDS), *map(SplitSoftmax, EXPONENT
 LOG_ODDS += [Pasta(0.3, None, "scale"), Boost(3), Boost(1e6), Spotlight(0.1), Spotlight(0.9)]
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_has_the_members_of_its_kind(method):
+    declared = {field.name for field in dataclasses.fields(method)}
+    members = ("source", *members_of(method.kind))
+    missing = [name for name in members if name not in declared and not hasattr(method, name)]
+    assert not missing, f"{method.__name__} lacks {missing}; see methods/protocols.py"
+
+
 def test_every_method_without_a_file_or_rules_has_an_oracle():
     kinds = (Kind.LOG_ODDS, Kind.LOGITS, Kind.MESSAGES)
     names = {method.name for method in METHODS if method.kind in kinds}
-    assert names - oracles.ORACLES.keys() == {"repair"}  # `test_rule_methods.py`
-    assert oracles.ORACLES.keys() <= names
+    without = names - oracles.ORACLES.keys() - {"repair"}  # `test_rule_methods.py`
+    assert not without, f"add an oracle of {without} to tests/oracles.py"
+    unknown = oracles.ORACLES.keys() - names
+    assert not unknown, f"add the class of {unknown} to methods/method_classes.py"
 
 
 @pytest.mark.parametrize("method", LOG_ODDS, ids=repr)
@@ -330,11 +341,34 @@ def test_infinite_log_odds_stay_and_only_chosen_heads_move(method):
     assert torch.equal(method.shift(one_group, 0), one_group)
     log_odds = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0)) - 4
     before, named = log_odds.clone(), dataclasses.replace(method, heads={(3, 1), (5, 0)})
-    chosen = named.shift(log_odds, 3)
-    assert torch.equal(named.shift(log_odds, 4), log_odds) and torch.equal(log_odds, before)
+    chosen = _in_layer(named, 3).shift(log_odds)
+    unmoved = _in_layer(named, 4).shift(log_odds)
+    assert torch.equal(unmoved, log_odds) and torch.equal(log_odds, before)
     assert torch.equal(chosen[:, 1], method.shift(log_odds, 3)[:, 1])
     assert not torch.equal(chosen[:, 1], log_odds[:, 1])
     assert torch.equal(chosen[:, [0, 2, 3]], log_odds[:, [0, 2, 3]])
+
+
+def _in_layer(method, layer):
+    """The method as it acts on a layer of four heads."""
+    return MethodSequence([MethodGroup((method,), slice(None))], layer, num_heads=4)
+
+
+def test_a_custom_method_moves_only_its_heads():
+    """Its `shift` has only the formula."""
+
+    class Louder:
+        name, heads, span_includes_generated = "louder", frozenset({(3, 1), (5, 0)}), False
+
+        def shift(self, log_odds, layer):
+            return log_odds + 1
+
+    log_masses = torch.zeros(2, 4, 3)
+    expected = torch.tensor([0.0, 1.0, 0.0, 0.0])[:, None].expand(2, 4, 3)
+    on_one_head = _in_layer(Louder(), 3)
+    assert torch.equal(on_one_head.shift(log_masses), expected)
+    span, generated = on_one_head.shift_log_masses(log_masses, log_masses, log_masses)
+    assert torch.equal(span, expected) and torch.equal(generated, log_masses)
 
 
 def test_repetition_puts_the_system_prompt_before_each_user_message():

@@ -11,8 +11,6 @@ from holdfast.drafting.line_rules import draft
 from holdfast.drafting.rules_file import read_statements
 
 REQUESTS = (
-    "write everything in capital letters",
-    "write in all caps",
     "reply in lowercase",
     "reply in French",
     "answer in JSON",
@@ -63,7 +61,7 @@ NEGATIONS = (
 def measures(sentence):
     """The measures drafted from a sentence of a bot's prompt, but for that of its name."""
     rules = drafted(f"You are Ada, the assistant of a shop.\n\n{sentence}")
-    return [rule.measure for rule in rules if rule.kind != "identity"]
+    return [rule.measure.entry for rule in rules if rule.kind != "identity"]
 
 
 @pytest.mark.parametrize("request_", REQUESTS)
@@ -125,7 +123,6 @@ def test_a_rule_beside_a_negation_is_drafted(sentence, same_as):
         "Do not:\n\n- Reply in French",
         "Avoid:\n\n- Replying in French",
         'Never begin a reply with "Sure".',
-        "Don't end your replies with a question.",
     ],
 )
 def test_a_prohibition_is_drafted_as_one(sentence):

@@ -108,7 +108,7 @@ def test_only_lines_that_no_form_decides_are_asked_about(prompt):
 )  # fmt: skip
 def test_a_proposal_that_fails_is_a_comment_with_the_reason(answer, reason, prompt):
     file = proposed(prompt, {"discount": answer})
-    assert [rule.draft.measure["name"] for rule in file.rules] == ["at_most_sentences"]
+    assert [rule.draft.measure.name for rule in file.rules] == ["at_most_sentences"]
     assert reason in reasons(file)[0]
     assert reason.split(" '")[0] in suite_text([file])
 
@@ -116,7 +116,7 @@ def test_a_proposal_that_fails_is_a_comment_with_the_reason(answer, reason, prom
 def test_an_endpoint_may_write_around_its_answer(prompt):
     wrapped = f"Here it is:\n```json\n{json.dumps(DISCOUNT)}\n```"
     file = proposed(prompt, {"discount": wrapped})
-    assert [rule.draft.measure["name"] for rule in file.rules][1:] == ["never_contains"]
+    assert [rule.draft.measure.name for rule in file.rules][1:] == ["never_contains"]
 
 
 def test_the_same_rule_is_proposed_once(prompt):

@@ -35,7 +35,10 @@ def test_the_default_model_replies_as_recorded(one_thread):
 def test_the_fixture_covers_every_method():
     late, specs = {*fixture.UNCOVERED}, fixture.specs_by_name()
     answers = fixture.read()["models"]
-    assert all(f"three/{method}/2" in answers["default"] for method in BY_NAME.keys() - late)
+    missing = [
+        name for name in BY_NAME.keys() - late if f"three/{name}/2" not in answers["default"]
+    ]
+    assert not missing, f"run python benchmarks/replies_fixture.py, for replies under {missing}"
     later = {name.split("/")[1] for name in answers["default"] if name.startswith("mixed/")}
     assert BY_NAME.keys() - late <= {*fixture.MIXED} | later
     for name in answers:

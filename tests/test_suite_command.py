@@ -14,7 +14,8 @@ from refusals import refusal_in
 from holdfast.cli import main
 from holdfast.drafting import draft_file, suite_text
 from holdfast.drafting.drafted_files import draft_lines
-from holdfast.drafting.line_rules import Undrafted, draft
+from holdfast.drafting.drafts import Undrafted
+from holdfast.drafting.line_rules import draft
 from holdfast.drafting.rules_file import Part, read_statements
 from holdfast.drift import load_suite
 from holdfast.drift.cases import LabelledTurn
@@ -26,7 +27,9 @@ from holdfast.measures.turns import AssistantTurn, ToolCall
 def rules_of(text: str) -> list[dict]:
     """The measures that a text is drafted into."""
     drafts = [draft(statement) for statement in read_statements(text)]
-    return [rule.measure for rules in drafts if not isinstance(rules, Undrafted) for rule in rules]
+    return [
+        rule.measure.entry for rules in drafts if not isinstance(rules, Undrafted) for rule in rules
+    ]
 
 
 def ran(*commands: str) -> AssistantTurn:
@@ -46,23 +49,6 @@ def said(text: str) -> AssistantTurn:
     return AssistantTurn(text)
 
 
-AS_NO_ASSERTION = """import * as React from 'react'
-import { a as b } from 'c'
-import {
-  Foo as Bar,
-  type D as E,
-} from 'f'
-export { a as G }
-// the same as Before
-const text = 'known as Foo'
-const more = <p>known as React developers</p>
-"""
-TERNARIES_SIDE_BY_SIDE = """f(a ? 1 : 2, b ? 3 : 4)
-const x = `${a ? 1 : 2} and ${b ? 3 : 4}`
-const y = a ? 1 : 2
-const z = { b: c ? 3 : 4, d: e ?? f }
-const g = (h?: string) => h ? 'why?' : i?.j
-"""
 TYPE_CHECKING = """import a
 
 if TYPE_CHECKING:
@@ -79,7 +65,6 @@ RULES = [  # a line, a turn that follows it, one that breaks it
     ("ONLY use uv, NEVER pip", ran("uv pip install x"), ran("python -m pip install x")),
     ("Do not use npm/yarn/pnpm.", ran("bun install"), ran("cd web && npm ci")),
     ("- Use `just test` instead of `cargo test`.", ran("just test"), ran("cargo test -p core")),
-    ("**Package manager**: pnpm (required)", ran("npm run x"), ran("npm install x")),
     ("Never run `git push --force`.", ran("git push"), ran("git push origin main --force")),
     ("You must never force-push.", ran("git push -u origin main"), ran("git push -f")),
     ("Never force-push to main.", ran("git push -f origin x"), ran("git push origin +main")),
@@ -97,28 +82,6 @@ RULES = [  # a line, a turn that follows it, one that breaks it
     ("Never touch `.github`", wrote(".gitignore"), wrote(".github/workflows/ci.yml")),
     ("Do not touch `node_modules`.", wrote("src/x.js"), wrote("node_modules/a/x.js")),
     ("Never edit `*.{gen,pb}.ts`", wrote("a.ts"), wrote("src/a.pb.ts")),
-    *(
-        (line, ran("git commit -asm x"), ran("git commit -m 'use -s'"))
-        for line in (
-            "Sign off every commit (`git commit -s`).",
-            "Use `git commit -s`.",
-            'When committing, use `git commit -sm "message"`.',
-            "Always commit with the `-s` flag",
-            "DCO: all commits must be signed (`-s`).",
-            "Commits require a DCO sign-off.",
-            "DCO sign-off is required on all commits (`git commit --signoff`).",
-            "Every commit needs a Signed-off-by line.",
-            "All commits must include a `Signed-off-by` line.",
-        )
-    ),
-    *(
-        (line, ran("git commit -S -m 'use -s'"), ran("git commit -sm x"))
-        for line in (
-            "Never use `git commit -s`.",
-            "Do not add `Signed-off-by` lines.",
-            "AI agents MUST NOT add Signed-off-by tags.",
-        )
-    ),
     (
         "Always run `make test` before committing changes.",
         ran("make test", "git commit -m x"),
@@ -133,8 +96,6 @@ RULES = [  # a line, a turn that follows it, one that breaks it
     ("### Before committing\n1. Run `npm test`", ran("npm test && git commit"), ran("git commit")),
     ("Do not edit files in `vendor/`.", wrote("src/a.go"), wrote("vendor/a.go")),
     ("`src/gen/` is generated; do not edit it.", wrote("src/a.ts"), wrote("/app/src/gen/a.ts")),
-    ("Files you must NOT edit:\n- `api/schema.json` - made by CI", wrote("a.json"),
-     wrote("api/schema.json")),
     ("Commit messages follow Conventional Commits.", ran("git commit -m 'fix(api): it'"),
      ran("git commit -m 'Fixed it'")),
     ("Do not add Co-Authored-By trailers to commits", ran("git commit -m 'fix: it'"),
@@ -151,9 +112,6 @@ RULES = [  # a line, a turn that follows it, one that breaks it
     ("Never use emojis.", said("Done."), said("Done 🎉")),
     ('End every reply with "Ciao!"', said("Bene. Ciao!"), said("Bene.")),
     ('Never use the words "simply" or "just"', said("Run it."), said("Simply run it.")),
-    ("Run `make gen` before `make test`.", ran("make gen && make test"), ran("make test")),
-    ("Never run `make ship` without running `make test`.", ran("make test", "make ship"),
-     ran("make ship")),
     ("Before committing, make sure `tools/fmt.js` is run to format it.",
      ran("tools/fmt.js", "git commit -m x"), ran("git commit -m x")),
     ("- **Lint**: `yarn lint` - Run all linting before committing", ran("yarn lint; git commit"),
@@ -163,8 +121,6 @@ RULES = [  # a line, a turn that follows it, one that breaks it
     ('Never say "as an AI".', said("I think so."), said("As an AI, I think so.")),
     ('Never include "Co-Authored-By: Claude" in commit messages.', ran("git commit -m 'fix: it'"),
      ran("git commit -m 'fix: it\n\nCo-Authored-By: Claude <a@b.c>'")),
-    ('Start commit messages with "[core]".', ran("git commit -m '[core] It'"),
-     ran("git commit -m 'It'")),
     ("Stage files by name, not `git add -A` or `git add .`.", ran("git add src"),
      ran("git add -A")),
     ("You MUST not git commit files unless explicitly asked.", asked("Commit it.", "git commit"),
@@ -211,8 +167,6 @@ RULES = [  # a line, a turn that follows it, one that breaks it
      asked("Fix it.", "git push --force")),
     ("Do not commit unless the user explicitly asks.", asked("Commit it.", "git commit -m x"),
      asked("Fix it.", "git commit -m x")),
-    ("## Ask first\n\n- Adding new dependencies", asked("Add zod.", "pnpm add zod"),
-     asked("Fix it.", "pnpm add zod")),
     ("Never use `any`.", wrote("a.ts", "const a: string = b"), wrote("a.ts", "const a: any = b")),
     ("Use `pathlib` instead of `os.path`.", wrote("a.py", "Path(x)"),
      wrote("a.py", "os.path.join(x)")),
@@ -225,22 +179,14 @@ RULES = [  # a line, a turn that follows it, one that breaks it
      wrote("api.proto", "x")),
     ("Run `make lint` after every code change", wrote("a.py", "x", "make lint"),
      wrote("a.py", "x")),
-    ("When you change `src/api/`, update `docs/api.md`.", wrote("src/b.ts"),
-     wrote("src/api/a.ts")),
     ("PRs target `develop`", ran("gh pr create -B develop -t x -b y"),
      ran("gh pr create -B main -t x -b y")),
     ("Pull request titles must follow Conventional Commits.",
      ran("gh pr create -t 'fix: it' -b y"), ran("gh pr create -t 'Fix it' -b y")),
-    ("Open pull requests as drafts.", ran("gh pr create -d -t x -b y"),
-     ran("gh pr create -t x -b y")),
     ("Commit messages: imperative mood, max 20 characters", ran("git commit -m 'Fix it'"),
      ran("git commit -m 'Fix something that is long'")),
-    ("Use lowercase commit messages.", ran("git commit -m 'fix: it'"),
-     ran("git commit -m 'fix: It'")),
     ("## Commits\n\n- Capitalize the subject line", ran("git commit -m 'Fix it'"),
      ran("git commit -m 'fix it'")),
-    ("No AI attribution in commit messages", ran("git commit -m 'Fix it'"),
-     ran("git commit -m 'Fix it\n\nCo-Authored-By: Claude <a@b.c>'")),
     ("Never commit `.env` files", ran("git add a.py; git commit -m x"),
      ran("git add .env; git commit -m x")),
     ("### Before committing\n- Format: `make fmt` to fix the layout", ran("make fmt; git commit"),
@@ -254,11 +200,7 @@ RULES = [  # a line, a turn that follows it, one that breaks it
      wrote("a.py", "x")),
     ("Before completing changes:\n1. `make lint` -- checks the style",
      wrote("a.py", "x", "make lint"), wrote("a.py", "x")),
-    ("Generated files (never edit by hand):\n- `docs/cli.md` is generated by `make docs`",
-     wrote("docs/a.md"), wrote("docs/cli.md")),
     ("Never modify system files (`/etc`)", wrote("a.conf"), wrote("/etc/a.conf")),
-    ("Treat `vendor/` as read-only.", wrote("src/a.go"), wrote("vendor/a.go")),
-    ("pnpm only.", ran("pnpm add x"), ran("npm install x")),
     ("Don't commit or bump versions unless asked.", asked("Commit it.", "git commit -m x"),
      asked("Fix it.", "git commit -m x")),
     ("Do not bypass hooks with `--no-verify`.", ran("git commit -m x"),
@@ -268,7 +210,6 @@ RULES = [  # a line, a turn that follows it, one that breaks it
     ("Use `<Img>` not `<img>`", wrote("a.tsx", "<Img src={x} />"), wrote("a.tsx", "<img src='x'>")),
     ("`#[allow(dead_code)]` is absolutely forbidden.", wrote("a.rs", "fn x() {}"),
      wrote("a.rs", "#[allow(dead_code)]")),
-    ("Update `CHANGELOG.md` for every change.", wrote("CHANGELOG.md"), wrote("a.py")),
     ("Never push to `main`.", ran("git push origin x"), ran("git push origin main")),
     ("All PRs MUST target the `dev` branch, not `main`.", ran("gh pr create --base dev"),
      ran("gh pr create --base main")),
@@ -336,22 +277,15 @@ RULES = [  # a line, a turn that follows it, one that breaks it
      wrote("a.py", "def f():\n    import os")),
     ("No relative imports.", wrote("a.ts", "import a from '@/a'"),
      wrote("a.ts", "import a from '../a'")),
-    ("Never suppress ESLint warnings.", wrote("a.js"), wrote("a.js", "// eslint-disable-line")),
-    ("Do not disable lint rules.", wrote("a.py"), wrote("a.py", "x = 1  # noqa")),
     ("No `using` statements — use `GlobalUsings.cs`.", wrote("a.cs", "// It is using it."),
      wrote("a.cs", "using System;")),
     ("Catch specific exceptions (`OSError`); never bare `except Exception`.",
      wrote("a.py", "except OSError:"), wrote("a.py", "except Exception:")),
     ("Never hardcode hex values in CSS rules or HTML style attributes.",
      wrote("a.css", "a {color: var(--a)}"), wrote("a.html", "<p style='color: #fff000'>")),
-    ("Never use `print` for debugging.", wrote("a.py", "log(x)"), wrote("a.py", "print(x)")),
     ("Do not use npm or yarn to install packages.", ran("npm run x"), ran("yarn add x")),
-    ("Always run `uv run` with the `--frozen` flag.", ran("uv run --frozen x"), ran("uv run x")),
-    ("Pass `--no-interaction` to all `php artisan` commands.",
-     ran("php artisan x --no-interaction"), ran("php artisan x")),
     ("Do not run `vendor/bin/pint --test`, simply run `vendor/bin/pint`.", ran("vendor/bin/pint"),
      ran("vendor/bin/pint --test")),
-    ("Never start the dev server.", ran("npm run build"), ran("pnpm dev")),
     ("Do not use other web servers (`python -m http.server`, etc.).", ran("astro dev"),
      ran("python -m http.server 80")),
     ("Vanilla JS only — no framework, no build step, no npm", ran("node a.js"),
@@ -410,8 +344,6 @@ RULES = [  # a line, a turn that follows it, one that breaks it
     ("Never commit sensitive data (.env files, credentials)",
      wrote("a", "x", "git add a; git commit"),
      wrote(".env", "x", "git add .env; git commit -m x")),
-    ("Rely on PATH, never hardcode `/opt/homebrew` etc.", wrote("a.sh", "brew"),
-     wrote("a.sh", "/opt/homebrew/bin/brew")),
     ("Never `mattn/go-sqlite3` (CGO).", wrote("a.go", 'import "modernc.org/sqlite"'),
      wrote("a.go", 'import "github.com/mattn/go-sqlite3"')),
     ("### NEVER USE\n- Redux/MobX (use Zustand)", wrote("a.ts", "import a from 'zustand'"),
@@ -419,27 +351,10 @@ RULES = [  # a line, a turn that follows it, one that breaks it
     ("### JavaScript\n- Maintain 2-space indentation", wrote("a.js", "  x"), wrote("a.js", "\tx")),
     ("Do not put `assert` statements in production code.",
      wrote("tests/test_a.py", "assert x"), wrote("src/a.py", "assert x")),
-    ("Never use type assertions.", wrote("a.ts", AS_NO_ASSERTION), wrote("a.ts", "f(x as Foo);")),
-    ("Never use type casts.", wrote("a.ts", "x = [1] as const"),
-     wrote("a.ts", "const x = y as unknown as Foo<T>")),
-    ("Never use `as`.", wrote("a.ts", AS_NO_ASSERTION), wrote("a.ts", "x = 'a' as string")),
-    *(
-        ("No nested ternaries.", wrote("a.ts", TERNARIES_SIDE_BY_SIDE), wrote("a.ts", nested))
-        for nested in (
-            "x = a ? b ? 1 : 2 : 3",
-            "x = a ? 1 : b ? 2 : 3",
-            "x = a ? (b ? 1 : 2) : 3",
-            "x = a?.y ? f(1) : (b ? 2 : 3)",
-            "x = a\n  ? 1\n  : b\n    ? 2\n    : 3",
-        )
-    ),
     ("No inline imports.", wrote("a.py", TYPE_CHECKING),
      wrote("a.py", f"{TYPE_CHECKING}\n\ndef f():\n    import b")),
     ("All imports must be at the top of the file.", wrote("a.py", TYPE_CHECKING),
      wrote("a.py", "def f():\n    from a import b")),
-    ("No dynamic imports.",
-     wrote("a.ts", "let x: import('a').B\ntype C = typeof import('c')"),
-     wrote("a.ts", "const x = await import('a')")),
     ("Never import from `src/internal`.", wrote("a.ts", 'import x from "src/internals"'),
      wrote("a.ts", 'import x from "src/internal/db"')),
     *(
@@ -511,14 +426,6 @@ def test_a_line_that_a_program_can_decide_becomes_one_rule_that_decides_it(line,
     measure = build(spec)
     good, bad = measure.score_turn(follows), measure.score_turn(breaks)
     assert (good is None or good.value > 0.99) and bad is not None and bad.value < 0.5
-
-
-def test_a_sign_off_is_found_in_whatever_way_it_is_written():
-    (spec,) = rules_of("Always sign off commits with `git commit -s`.")
-    measure = build(spec)
-    for script in ("git commit -m x -m 'Signed-off-by: A <a@b.c>'", "git commit --amend -s"):
-        assert measure.score_turn(ran(script)).value == 1
-    assert measure.score_turn(ran("git commit -S -m x")).value == 0  # a signature by a key
 
 
 def test_a_line_with_several_commands_becomes_a_rule_for_each():
@@ -834,14 +741,6 @@ def test_what_is_forbidden_outside_config_files_is_allowed_in_all_of_them(path):
     (rule,) = rules_of("Never use `process.env` outside config files.")
     assert build(rule).judge_turn(wrote(path, "process.env.A")) is None
     assert build(rule).judge_turn(wrote("src/a.ts", "process.env.A")).value == 0
-
-
-def test_names_in_sync_become_a_rule_for_each():
-    specs = rules_of("Keep `a.md` and `b.md` structurally aligned.")
-    assert [(spec["changed"], spec["also"]) for spec in specs] == [
-        ("a.md", "b.md"),
-        ("b.md", "a.md"),
-    ]
 
 
 def test_several_files_become_several_cases(agents, tmp_path):

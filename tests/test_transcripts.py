@@ -445,6 +445,14 @@ def test_a_torn_line_is_named(tmp_path):
 GEMINI = {"sessionId": "s1", "projectHash": "f", "startTime": "2026-05-22T14:59:00Z"}
 
 
+@pytest.mark.parametrize("arguments", ["{'command': 'ls'}", '{"command": "ls"}'])
+def test_gemini_cli_may_have_the_arguments_of_a_call_as_text(arguments, tmp_path):
+    call = {"id": "c", "name": "run_shell_command", "args": arguments, "status": "success"}
+    reply = {**gemini(2, "gemini", "Done."), "toolCalls": [call]}
+    (dialog,) = read_logs([written(tmp_path, GEMINI, gemini(1, "user", "Hi"), reply)]).dialogs
+    assert [dict(call.arguments) for call in dialog.turns[0].done.calls] == [{"command": "ls"}]
+
+
 def gemini(number, kind, text):
     return {"id": str(number), "timestamp": "2026-05-22T14:59:00Z", "type": kind, "content": text}
 
@@ -827,6 +835,9 @@ def test_a_format_is_added_as_the_page_on_contributing_says(tmp_path, monkeypatc
     for damaged in (3, [3], {"by": 3}, [{"by": [], "text": 3}], [{"text": "Meow."}]):
         (file,) = read_transcripts(written(tmp_path, {"ticket": 9, "entries": damaged}))
         assert not file.transcripts and len(file.unread) == 1
+    for other in (None, 5, [1], {"a": 1}):
+        (file,) = read_transcripts(written(tmp_path, other), "tickets")
+        assert not file.transcripts and len(file.unread) == 1
     (file,) = read_transcripts(written(tmp_path, ticket.text.strip(), wrong))
     (transcript,) = file.transcripts
     assert transcript.format == "tickets"
@@ -980,3 +991,48 @@ def test_a_late_system_step_of_an_atif_trajectory_is_no_prompt(tmp_path):
 )
 def test_a_text_is_in_one_element_only_if_that_element_ends_with_it(text, name):
     assert enclosing_element(text) == name
+
+
+@pytest.mark.parametrize(
+    ("end", "problem"),
+    [
+        ('{"type": "user", "message": {"content": "größ'.encode()[:-1], "line 3: it is not UTF-8"),
+        (b'{"type": "user", "content": "caf\xe9"}\n', "line 3: it is not UTF-8"),
+        (b"\0" * 4096, "line 3: it is not JSON"),
+    ],
+)
+def test_a_line_that_is_no_text_costs_only_itself(end, problem, tmp_path):
+    """A program writes to its log while it is read, or the computer stops as it does."""
+    path = written(tmp_path, user("u1", None, "Hi"), reply("a1", "u1", bash("t1")))
+    path.write_bytes(path.read_bytes() + end)
+    logs = read_logs([path])
+    assert [len(dialog.turns) for dialog in logs.dialogs] == [1]
+    assert [problem in sentence for sentence in logs.problems] == [True]
+
+
+def test_a_message_of_another_session_is_not_the_users(tmp_path):
+    queued = {"type": "queued_command", "commandMode": "prompt", "prompt": "The build is done."}
+    lines = [
+        user("u1", None, "Hi"),
+        claude("attachment", "q1", "u1", None, attachment={**queued, "origin": "peer"}),
+        reply("a1", "q1", {"type": "text", "text": "Hello."}),
+        user("u2", "a1", '<cross-session-message from="x">Done.</cross-session-message>'),
+        user("u3", "u2", "Peer?", origin="peer"),
+        reply("a2", "u3", {"type": "text", "text": "Well."}),
+    ]
+    (dialog,) = read_logs([written(tmp_path, *lines)]).dialogs
+    assert [turn.user for turn in dialog.turns] == ["Hi"]
+
+
+def test_what_programs_keep_beside_their_sessions_is_no_log(tmp_path):
+    written(tmp_path, user("u1", None, "Hi"), reply("a1", "u1", bash("t1")), name="c/s.jsonl")
+    others = {"c/s/custom-title.json": {"customTitle": "x"}, "c/s/tool-results/a.json": [{"a": 1}]}
+    hello, answer = gemini(1, "user", "Hi"), gemini(2, "gemini", "Hello.")
+    written(tmp_path, GEMINI, hello, answer, name="g/chats/session-1.jsonl")
+    typed = {"sessionId": "s", "messageId": 0, "type": "user", "message": "Hi", "timestamp": "t"}
+    for name, value in {**others, "g/logs.json": [typed]}.items():
+        written(tmp_path, value, name=name)
+    logs = read_logs([tmp_path])
+    assert len(logs.dialogs) == 2 and not logs.problems
+    with pytest.raises(UsageError, match="no known format"):
+        read_logs([tmp_path / "g" / "logs.json"])

@@ -335,3 +335,75 @@ REASONS = [
 @pytest.mark.parametrize(("spec", "turn", "reason"), REASONS)
 def test_reasons_are_in_words(spec, turn, reason):
     assert build(spec).score_turn(turn).reason == reason
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ToolCall("Edit", {"file_path": "C:\\shop\\migrations\\1.sql", "new_string": "x"}),
+        ToolCall("Write", {"file_path": "\\\\host\\shop\\migrations\\1.sql", "content": "x"}),
+        ToolCall("edit", {"path": "migrations\\1.sql"}),
+        ToolCall("apply_patch", {"input": PATCH.replace("b/c.txt", "db\\migrations\\1.sql")}),
+        ToolCall("Bash", {"command": "rm 'C:\\shop\\migrations\\1.sql'"}),
+    ],
+)
+def test_paths_of_windows_match_like_others(call):
+    spec = {"name": "file_not_touched", "path": "migrations/*"}
+    assert scored(spec, Turn("", (call,))) == 0
+    other = {"name": "file_not_touched", "path": "*.py"}
+    assert scored(other, Turn("", (ToolCall("Edit", {"file_path": "C:\\a\\b.ts"}),))) == 1
+
+
+def test_a_file_that_was_read_by_a_path_of_windows_is_known_to_exist():
+    read = ToolCall("Read", {"file_path": "C:\\shop\\a.md"})
+    write = ToolCall("Write", {"file_path": "C:\\shop\\a.md", "content": "x"})
+    turn = Turn("", calls=(read, write))
+    posix = Turn("", calls=tuple(
+        ToolCall(call.name, {**call.arguments, "file_path": "/shop/a.md"}) for call in (read, write)
+    ))  # fmt: skip
+    spec = {"name": "text_kept", "pattern": "BEGIN"}
+    assert build(spec).score_turn(turn) is build(spec).score_turn(posix) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "pattern"),
+    [
+        ("pnpm run test", "pnpm test"),
+        ("pnpm t", "pnpm test"),
+        ("npm run test -- --ci", "npm test"),
+        ("npm test", "npm run test"),
+        ("pnpm --filter web test", "pnpm test"),
+        ("pnpm -r run lint", "pnpm lint"),
+        ("yarn --cwd web lint", "yarn run lint"),
+        ("npm -w web run build", "npm run build"),
+        ("go -C api test ./...", "go test"),
+    ],
+)
+def test_a_script_is_the_same_with_run_and_without(command, pattern):
+    assert scored({"name": "command_run", "command": pattern}, ran(command)) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "pattern"),
+    [
+        ("pnpm run install", "pnpm install"),
+        ("npm run lint", "npm lint"),
+        ("npm install", "npm run install"),
+        ("pnpm run", "pnpm test"),
+        ("bun run test", "bun test"),  # two different things
+    ],
+)
+def test_a_script_is_not_a_command_of_the_package_manager(command, pattern):
+    assert scored({"name": "command_run", "command": pattern}, ran(command)) == 0
+
+
+def test_the_reason_names_the_program_behind_its_wrapper():
+    spec = {"name": "prefers", "use": "pnpm", "rather_than": "npm"}
+    score = build(spec).score_turn(ran("sudo npm i -g x"))
+    assert score is not None and score.reason == "`npm` was used"
+
+
+def test_the_name_of_a_trailer_has_no_case():
+    spec = {"name": "commit_excludes", "trailer": "Co-Authored-By: Claude"}
+    commit = "git commit -m x --trailer 'Co-authored-by: Claude <a@b>'"
+    assert scored(spec, ran(commit)) == 0

@@ -13,7 +13,7 @@ from tiny import model
 from holdfast import drift
 from holdfast.cli import main, read_command
 from holdfast.cli.user_messages import load_user_turns
-from holdfast.drift.pairing import draw
+from holdfast.drift.pairing import draw_conversation
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.resolved_settings import resolve_settings
 from holdfast.drift.user_scripts import read_user_turns
@@ -59,11 +59,15 @@ def test_the_agent_answers_each_message_and_probes_fork(tmp_path, scripts):
 def test_every_script_is_used_before_one_is_used_again(scripts):
     user_turns = read_user_turns(scripts)
     settings = resolve_settings(SUITE, replace(QUICK, conversations=9), user_turns)
-    lines = [draw(SUITE, settings, user_turns, number).script.line for number in range(9)]
+    lines = [
+        draw_conversation(SUITE, settings, user_turns, number).script.line for number in range(9)
+    ]
     assert Counter(lines) == {1: 3, 2: 3, 3: 3}
     assert all(set(lines[lap : lap + 3]) == {1, 2, 3} for lap in (0, 3, 6))
     other = replace(settings, seed=5)
-    assert lines != [draw(SUITE, other, user_turns, number).script.line for number in range(9)]
+    assert lines != [
+        draw_conversation(SUITE, other, user_turns, number).script.line for number in range(9)
+    ]
 
 
 @pytest.mark.parametrize("probe_at", only_fast(["in-place", "after-round"], "in-place"))

@@ -3,7 +3,8 @@
 import pytest
 
 from holdfast.drafting.drafted_files import statements_of
-from holdfast.drafting.line_rules import Undrafted, draft
+from holdfast.drafting.drafts import Undrafted
+from holdfast.drafting.line_rules import draft
 from holdfast.measures import build
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
@@ -337,7 +338,7 @@ def test_a_rule_permits_the_wrapper_that_it_names(line, tmp_path):
     path.write_text(f"# Rules\n\n{line}\n")
     statements, of_bot = statements_of(path, path.read_text())
     (rule,) = [rule for statement in statements for rule in drafts_of(statement, of_bot)]
-    measure = build(dict(rule.measure))
+    measure = build(rule.measure.entry)
     for script, breaks in BARE[line].items():
         assert measure.score_turn(turn(script)).value == (0 if breaks else 1), script
 

@@ -333,8 +333,8 @@ def _seen(quoted: dict | None) -> str:
         return ""
     stop = "" if last.endswith((".", "!", "?")) else "."
     return (
-        f" In one dialog, which we picked, the answer to “{quoted['questions'][0]}” is at first"
-        f" “{first}”, as the prompt demands, and in the last round “{last}”{stop}"
+        f" In one dialog, which we picked, it first answers “{quoted['questions'][0]}” with"
+        f" “{first}”, as the prompt demands, and in the last round with “{last}”{stop}"
     )
 
 
@@ -445,47 +445,42 @@ def bot_table() -> str:
     )
 
 
-# the groups of sets that were drafted at first sight, latest first, and what was special of each
+# the groups of sets that were drafted at first sight, latest first, and what each consists of
 _FIRST_SIGHT = {
-    "with_one_grammar": "On {files} files, 13 of them from small repositories drawn at random and 6"
-    " prompts of chat bots, labelled by hand before they were drafted; the labels count every line"
-    " that any measure could decide (November 2026)",
-    "with_more_kinds": "On {files} files in two sets before these, most of them from small"
-    " repositories drawn at random",
-    "with_never": "On {files} files in three sets before these, a third of them prompts of chat"
+    "with_one_grammar": "one set: 13 from small repositories drawn at random, 6 prompts of chat"
     " bots",
-    "with_forms": "On {files} files in two sets before these, half of them from small repositories"
-    " drawn at random",
-    "with_lists": "On {files} files from small repositories, in two sets before these",
-    "with_the_grammar": "On {files} files in two sets before these, mostly from known repositories",
-    "before_the_grammar": "On {files} files in four sets before these, with an earlier version and"
-    " fewer measures",
+    "with_more_kinds": "two sets, most of them from small repositories drawn at random",
+    "with_never": "three sets, a third of them prompts of chat bots",
+    "with_forms": "two sets, half of them from small repositories drawn at random",
+    "with_lists": "two sets from small repositories",
+    "with_the_grammar": "two sets, mostly from known repositories",
+    "before_the_grammar": "four sets, with an earlier version and fewer measures",
 }
 
 
-def suite_init_line() -> str:
+def suite_init_table() -> str:
     """How many drafted rules were right at first sight, and how many lines were found."""
     record = read("suite_init")
 
     def shown(share: dict) -> str:
         return (
-            f"{share['count']} of {share['of']}"
-            f" ({share['share']:.2f}; 95% interval {share['low']:.2f} to {share['high']:.2f})"
+            f"{share['count']} of {share['of']}:"
+            f" {share['share']:.2f} [{share['low']:.2f}, {share['high']:.2f}]"
         )
 
-    sentences = []
-    for group, where in _FIRST_SIGHT.items():
+    rows = [["files, latest first", "drafted rules that are right", "decidable lines found"]]
+    for group, sets in _FIRST_SIGHT.items():
         row = record["at_first_sight"][group]
-        sentences.append(
-            f"{where.format(files=row['files'])}: {shown(row['precision'])} drafted rules were"
-            f" right, and {shown(row['recall'])} lines that a measure can decide became right"
-            " rules."
-        )
+        rows.append([f"{row['files']} in {sets}", shown(row["precision"]), shown(row["recall"])])
     now = record["now"]["all"]
-    return " ".join(
+    return "\n".join(
         [
-            *sentences,
-            "After each set, the forms that it had shown were added; in the"
+            *markdown(rows),
+            "",
+            "95% intervals in brackets. Files were labelled by hand before they were drafted; a"
+            " line is decidable if a measure can decide it, and found if it became a right rule."
+            " In the first row (November 2026), the labels count every such line. After each set,"
+            " the forms that it had shown were added. In the"
             f" {now['files']} files of all sets that were available for this version, it finds"
             f" {now['recall']['count']} of {now['recall']['of']} such lines, which says nothing"
             " about other files.",

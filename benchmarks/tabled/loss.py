@@ -29,14 +29,14 @@ def models() -> dict[str, ModelLoss]:
     }
 
 
-def conversations_line() -> str:
+def conversations_list() -> str:
     """The conversations that the maps were measured on, and the commands."""
-    lines = []
+    counts, commands = [], []
     for name, model in models().items():
-        counts = " and ".join(f"{run.conversations}" for run in model.runs)
-        commands = "; ".join(f"`{run.command}`" for run in model.runs)
-        lines.append(f"`{name}`: {counts} conversations ({commands}).")
-    return "\n".join(f"- {line}" for line in lines)
+        sizes = " and ".join(f"{run.conversations}" for run in model.runs)
+        counts.append(f"- `{name}`: {sizes} conversations")
+        commands += [run.command for run in model.runs]
+    return "\n".join([*counts, "", "```", *commands, "```"])
 
 
 def kinds_table() -> str:

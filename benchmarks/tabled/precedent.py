@@ -10,10 +10,10 @@ from tabled.reading import RESULTS, interval, markdown
 FOLDER = RESULTS / "precedent"
 METHODS = RESULTS / "precedent_methods"  # with fixes, on a part of the prompts
 _COLUMNS = (  # history, whether the prompt is in view
-    ("kept", True, "kept, with the prompt"),
-    ("kept", False, "kept, without it"),
-    ("broken", True, "broken, with the prompt"),
-    ("broken", False, "broken, without it"),
+    ("kept", True, "after kept replies, with the prompt"),
+    ("kept", False, "after kept replies, without it"),
+    ("broken", True, "after broken replies, with the prompt"),
+    ("broken", False, "after broken replies, without it"),
 )
 
 

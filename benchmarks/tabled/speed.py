@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
 
 from tabled.reading import markdown, read, versions
 
@@ -105,97 +104,128 @@ def differing(name: str) -> str:
 
 def real_speed_table() -> str:
     """The drift loop and a decode step on real models, against their peers and the machine."""
-    lines = ["| what | measured | processor |", "| --- | --- | --- |"]
+    tables = (_times_as_fast(), _decode_steps(), _time_and_memory())
+    return "\n\n".join("\n".join(markdown(rows)) for rows in tables)
 
-    def processor(record: dict) -> str:
-        name = str(record["measured_on"]["machine"]).partition(",")[0]
-        return name.replace("(R)", "").removesuffix(" Processor")
 
-    def ratios(values: list[float]) -> str:
-        spread = f"{min(values):.2f} to {max(values):.2f}" if values[1:] else "one run"
-        return f"{statistics.median(values):.2f} ({spread})"
+def _processor(record: dict) -> str:
+    name = str(record["measured_on"]["machine"]).partition(",")[0]
+    return name.replace("(R)", "").removesuffix(" Processor")
 
-    for name, words in (
-        (
-            "drift_loop_qwen",
-            "Qwen2.5-Coder 0.5B: times as fast per token as lock-step `generate`, {conversations}"
-            " conversations of {rounds} rounds",
-        ),
-        ("drift_loop_qwen_few", "the same, {conversations} conversations of {rounds} rounds"),
-        (
-            "drift_loop_qwen15",
-            "Qwen2.5-Coder 1.5B: the same, {conversations} conversations of {rounds} rounds",
-        ),
-        (
-            "drift_loop_smollm2",
-            "SmolLM2: times as fast per token as lock-step `generate`, {conversations}"
-            " conversations of {rounds} rounds",
-        ),
-        ("drift_loop_few", "the same, {conversations} conversations of {rounds} rounds"),
-        ("drift_loop_busy", "the same, while {busy} other processes keep both processors busy"),
-        (
-            "drift_loop_gemma",
-            "Gemma 3 270M, 15 of whose 18 layers see 512 tokens: the same, {conversations}"
-            " conversations of {rounds} rounds",
-        ),
+
+def _ratios(values: list[float]) -> str:
+    spread = f"{min(values):.2f} to {max(values):.2f}" if values[1:] else "one run"
+    return f"{statistics.median(values):.2f} ({spread})"
+
+
+def _times_as_fast() -> list[list[str]]:
+    """The drift loop and a chat, against other engines."""
+    rows = [["model", "compared with", "work", "times as fast per token", "processor"]]
+    for name, model, also in (
+        ("drift_loop_qwen", "Qwen2.5-Coder 0.5B", ""),
+        ("drift_loop_qwen_few", "Qwen2.5-Coder 0.5B", ""),
+        ("drift_loop_qwen15", "Qwen2.5-Coder 1.5B", ""),
+        ("drift_loop_smollm2", "SmolLM2", ""),
+        ("drift_loop_few", "SmolLM2", ""),
+        ("drift_loop_busy", "SmolLM2", ", while {busy} other processes keep both processors busy"),
+        ("drift_loop_gemma", "Gemma 3 270M, 15 of whose 18 layers see 512 tokens", ""),
     ):
         loop = read(name)
-        values = [row["lock_step"]["ratio_per_token"] for row in loop["repetitions"]]
-        lines.append(f"| {words.format(**loop)} | {ratios(values)} | {processor(loop)} |")
+        ratios = _ratios([row["lock_step"]["ratio_per_token"] for row in loop["repetitions"]])
+        work = _work(loop) + also.format(**loop)
+        rows.append([model, "lock-step `generate`", work, ratios, _processor(loop)])
     server = read("llama_server")
     chat = read("llama_chat")
-    lines += [
-        "| Qwen2.5-Coder 0.5B: times as fast per token as llama.cpp's own server with 16 slots on"
-        f" the same file, {server['conversations']} conversations of {server['rounds']} rounds of"
-        f" replies of up to {server['max_new_tokens']} tokens |"
-        f" {ratios(_server_over(server, 'torch', 'ms_per_token'))} |"
-        f" {processor(server)} |",
-        "| the same, one chat, in our own engine |"
-        f" {ratios(_server_over(chat, 'torch', 'chat_ms_per_token'))} | {processor(chat)} |",
-        "| the same, one chat, with the plug-in for llama.cpp, which `holdfast chat` uses [if it is"
-        " installed](llama.md#which-engine-runs-a-file) |"
-        f" {ratios(_server_over(chat, 'llama', 'chat_ms_per_token'))} | the same |",
-    ]
     vllm = read("vllm_loop")
-    lines.append(
-        f"| SmolLM2: times as fast per token as vLLM {vllm['vllm']} in process, without start-up,"
-        f" {vllm['conversations']} conversations of {vllm['rounds']} rounds |"
-        f" {ratios(vllm['ratios'])} | {processor(vllm)} |"
-    )
-    llama = read("llama_steering")
-    most = max(row["rows"] for row in llama["rows"])
+    qwen = "Qwen2.5-Coder 0.5B"
+    on_server = _ratios(_server_over(server, "torch", "ms_per_token"))
+    own_chat = _ratios(_server_over(chat, "torch", "chat_ms_per_token"))
+    plugged_chat = _ratios(_server_over(chat, "llama", "chat_ms_per_token"))
+    rows += [
+        [
+            qwen,
+            "llama.cpp's own server with 16 slots, same file",
+            _work(server),
+            on_server,
+            _processor(server),
+        ],
+        [qwen, "the same server", "one chat, in our own engine", own_chat, _processor(chat)],
+        [
+            qwen,
+            "the same server",
+            "one chat, with the plug-in for llama.cpp, which `holdfast chat` uses [if it is"
+            " installed](llama.md#which-engine-runs-a-file)",
+            plugged_chat,
+            _processor(chat),
+        ],
+        [
+            "SmolLM2",
+            f"vLLM {vllm['vllm']} in process, without start-up",
+            _work(vllm),
+            _ratios(vllm["ratios"]),
+            _processor(vllm),
+        ],
+        _stock_llama_row(read("llama_steering")),
+    ]
+    return rows
+
+
+def _work(loop: dict) -> str:
+    return f"{loop['conversations']} conversations of {loop['rounds']} rounds"
+
+
+def _stock_llama_row(record: dict) -> list[str]:
+    """The processor time of stock llama.cpp over ours under Boost, at the most rows."""
+    most = max(row["rows"] for row in record["rows"])
     steps = {
         row["way"]: row["decode_ms"]
-        for row in llama["rows"]
+        for row in record["rows"]
         if (row["file"], row["rows"]) == ("BF16", most)
     }
     stock = min(time for way, time in steps.items() if way.startswith("llama.cpp"))
-    lines.append(
-        "| SmolLM2: processor time of a decode step in stock llama.cpp, divided by ours under"
-        f" `boost`, {most} rows, one thread | {stock / steps['holdfast, bfloat16']:.2f} |"
-        f" {processor(llama)} |"
-    )
-    lines += _steered_llama_lines(read("llama_steering_qwen"), processor)
+    return [
+        "SmolLM2",
+        "stock llama.cpp, in processor time, ours under `boost`",
+        f"a decode step of {most} rows, one thread",
+        f"{stock / steps['holdfast, bfloat16']:.2f}",
+        _processor(record),
+    ]
+
+
+def _decode_steps() -> list[list[str]]:
+    """A step on the machine's bound, and with every head steered."""
+    rows = [
+        [
+            "a decode step",
+            "rows",
+            "milliseconds",
+            "divided by the least that the machine allows",
+            "every head of every row steered, divided by none",
+            "processor",
+        ]
+    ]
     for name, model in (("decode_step_qwen", "Qwen2.5-Coder 0.5B"), ("decode_step", "SmolLM2")):
-        lines += _step_lines(read(name), model, processor(read(name)))
-    return "\n".join(lines)
+        record = read(name)
+        for row in record["steps"]:
+            numbers = [f"{row['seconds'] * 1e3:.0f}", f"{row['over_floor']:.1f}"]
+            steered = _steered(row["steered"])
+            rows.append([model, str(row["rows"]), *numbers, steered, _processor(record)])
+    llama = read("llama_steering_qwen")
+    for count in dict.fromkeys(row["rows"] for row in llama["rows"]):
+        steps = {row["way"]: row["decode_ms"] for row in llama["rows"] if row["rows"] == count}
+        steered = _steered(
+            {
+                "split-softmax:exponent=0.5": steps["split-softmax"] / steps["nothing steered"],
+                "boost:factor=4": steps["boost"] / steps["nothing steered"],
+            }
+        )
+        name = "Qwen2.5-Coder 0.5B in Q4_K_M, with the plug-in for llama.cpp, in processor time"
+        rows.append([name, str(count), "", "", steered, _processor(llama)])
+    return rows
 
 
-def _steered_llama_lines(record: dict, processor: Callable[[dict], str]) -> list[str]:
-    """The processor time of steered steps in llama.cpp over unsteered ones, on a quantised file."""
-    lines = []
-    for rows in dict.fromkeys(row["rows"] for row in record["rows"]):
-        steps = {row["way"]: row["decode_ms"] for row in record["rows"] if row["rows"] == rows}
-        split, boost = (
-            f"{steps[way] / steps['nothing steered']:.2f}" for way in ("split-softmax", "boost")
-        )
-        lines.append(
-            "| Qwen2.5-Coder 0.5B in Q4_K_M, with the plug-in for llama.cpp: processor time of a"
-            f" decode step of {count_of(rows, 'row')} with every head steered, divided by none"
-            f" steered | {split} under `split-softmax:exponent=0.5` and {boost} under"
-            f" `boost:factor=4` | {processor(record)} |"
-        )
-    return lines
+def _steered(ratios: dict[str, float]) -> str:
+    return " and ".join(f"{value:.2f} under `{name}`" for name, value in ratios.items())
 
 
 def _server_over(record: dict, engine: str, number: str) -> list[float]:
@@ -205,41 +235,36 @@ def _server_over(record: dict, engine: str, number: str) -> list[float]:
     return [rows["llama-server", at] / rows[engine, at] for at in repetitions]
 
 
-def _step_lines(record: dict, model: str, processor: str) -> list[str]:
-    """The lines on a decode step of a model, and on the memory of a drift run."""
-    lines = []
-    for row in record["steps"]:
-        steered = " and ".join(
-            f"{value:.2f} under `{name}`" for name, value in row["steered"].items()
-        )
-        lines += [
-            f"| {model}: a decode step of {count_of(row['rows'], 'row')}, divided by the least that"
-            " the machine allows"
-            f" | {row['over_floor']:.1f} ({row['seconds'] * 1e3:.0f} ms) | {processor} |",
-            "| the same step with every head of every row steered, divided by none steered"
-            f" | {steered} | the same |",
+def _time_and_memory() -> list[list[str]]:
+    """Where the time and the memory of a drift run go, a column for each model."""
+    records = {"Qwen2.5-Coder 0.5B": read("decode_step_qwen"), "SmolLM2": read("decode_step")}
+    rows = [["a drift run", *records]]
+    for part in ("products", "attention", "elsewhere"):
+        shares = (f"{record['share'][part]:.0%}" for record in records.values())
+        rows.append([f"share of the time: {part}", *shares])
+    memories = [record["memory"] for record in records.values()]
+    (work,) = {_work(memory) for memory in memories}
+    peaks = (f"{memory['ratio']:.1f} ({memory['peak_bytes'] / 1e9:.1f} GB)" for memory in memories)
+    rows.append(
+        [
+            f"peak memory beyond the weights, divided by the live keys and values, {work}",
+            *peaks,
         ]
-    share = record["share"]
-    lines.append(
-        f"| {model}: share of a drift run's time in products, in attention, elsewhere |"
-        f" {share['products']:.0%}, {share['attention']:.0%}, {share['elsewhere']:.0%}"
-        " | the same |"
     )
-    if (memory := record.get("memory")) is not None:
-        lines.append(
-            f"| {model}: peak memory beyond the weights, divided by the keys and values live at"
-            f" once, {memory['conversations']} conversations of {memory['rounds']} rounds |"
-            f" {memory['ratio']:.1f} ({memory['peak_bytes'] / 1e9:.1f} GB) | the same |"
-        )
-        if parts := memory.get("parts_of_highest_step"):
-            whole = sum(parts.values())
-            shares = ", ".join(f"{part / whole:.0%}" for part in parts.values())
-            lines.append(
-                "| the parts of that memory: keys and values of running rows; their padding to the"
-                " longest row; keys and values of kept dialogs; everything else (activations,"
-                f" compiled products) | {shares} | the same |"
-            )
-    return lines
+    names = (
+        "keys and values of running rows",
+        "their padding to the longest row",
+        "keys and values of kept dialogs",
+        "everything else (activations, compiled products)",
+    )
+    for number, name in enumerate(names):
+        rows.append([f"share of that memory: {name}", *(_part(m, number) for m in memories)])
+    return rows
+
+
+def _part(memory: dict, number: int) -> str:
+    parts = list(memory.get("parts_of_highest_step", {}).values())
+    return f"{parts[number] / sum(parts):.0%}" if parts else "not measured"
 
 
 def gpu_table() -> str:
@@ -690,7 +715,7 @@ def cold_start_table() -> str:
     records = [read("cold_start"), read("cold_start_smollm2")]
     for record in records:
         for row in record["rows"]:
-            prompt = "last token in a separate pass" if row["split"] else "in one pass, as before"
+            prompt = "last token in a separate pass" if row["split"] else "in one pass"
             chats = row["chats"]
             lines.append(
                 f"| {record['model']}, {row['steering']} | {prompt} |"

@@ -69,12 +69,15 @@ def read_text(path: Path | str) -> str:
 def text_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[str]:
     """Reads the lines of a user's UTF-8 file, which may be compressed by gzip or zstandard.
 
+    If a later line than the first has other bytes, as when the last character was written only in
+    part, these become lone surrogates (`surrogateescape`).
+
     Args:
         start: the byte to begin at, in a file that is not compressed.
         end: the byte to end at; None reads to the end of the file, as does any compressed file.
 
     Raises:
-        UsageError: the file cannot be read or unpacked, or is not UTF-8.
+        UsageError: the file cannot be read or unpacked, or its first line is not UTF-8.
     """
     with _read_errors(path), contextlib.ExitStack() as stack:
         file: IO[bytes] | gzip.GzipFile = stack.enter_context(path.open("rb"))
@@ -91,11 +94,15 @@ def text_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[s
         while end is None or position < end:
             if not (line := file.readline()):
                 return
+            content = line.removesuffix(b"\n")
             try:
-                yield line.removesuffix(b"\n").decode("utf-8" if position else "utf-8-sig")
+                text = content.decode("utf-8" if position else "utf-8-sig")
             except UnicodeDecodeError as error:
-                error.start += position
-                raise
+                if position == start:
+                    error.start += position
+                    raise
+                text = content.decode("utf-8", "surrogateescape")
+            yield text
             position += len(line)
 
 

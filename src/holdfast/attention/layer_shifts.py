@@ -15,7 +15,7 @@ from torch.nn.functional import softplus
 
 from holdfast.methods.compiled import CompiledMethods
 from holdfast.methods.protocols import ShiftsAttention
-from holdfast.methods.table import LayerTable
+from holdfast.methods.table import LayerTable, TableMethod
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class MethodSequence:
         for group in self.groups:
             group_odds = log_odds[group.rows]
             for method in group.methods:
-                group_odds = method.shift(group_odds, self.layer)
+                group_odds = _shift_touched_heads(method, group_odds, self.layer)
             if isinstance(group.rows, slice):  # this is the only group, and has all rows
                 return group_odds
             if shifted is log_odds:
@@ -110,6 +110,17 @@ class MethodSequence:
         return shifted_span, shifted_generated
 
 
+def _shift_touched_heads(method: ShiftsAttention, log_odds: Tensor, layer: int) -> Tensor:
+    """Returns log-odds of all heads of a layer, shifted in those that the method touches."""
+    shifted = method.shift(log_odds, layer)
+    if method.heads is None or isinstance(method, TableMethod):  # a table has an entry per head
+        return shifted
+    touched = [head for at, head in method.heads if at == layer]
+    result = log_odds.clone()
+    result[:, touched] = shifted[:, touched]
+    return result
+
+
 # both compute the shifted `mass` and `log_rest` from log-odds [row, head, query]
 LayerShift = LayerTable | MethodSequence
 
@@ -125,7 +136,8 @@ def _shift_one(
     finite = log_odds.isfinite()
     # infinite values would give a gradient of NaN, even in the branch of `where` that is not taken
     log_odds = log_odds.masked_fill(~finite, 0.0)
-    change = torch.where(finite, method.shift(log_odds, layer) - log_odds, 0.0)
+    shifted = _shift_touched_heads(method, log_odds, layer)
+    change = torch.where(finite, shifted - log_odds, 0.0)
     if method.span_includes_generated:
         generated = generated + change
     return span + change, generated

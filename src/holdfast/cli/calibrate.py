@@ -1,4 +1,4 @@
-"""`holdfast calibrate`: the gain and the cost of each fix, and which to take."""
+"""`holdfast calibrate`: measures the gain and the cost of each fix, and recommends one."""
 
 import dataclasses
 import shlex
@@ -50,11 +50,11 @@ from holdfast.study.capability import Capability, load_capability, usual_capabil
 from holdfast.validation import ranges
 
 DESCRIPTION = (
-    "Sweeps the strength of every method. For each setting it measures stability (all"
-    " ordered pairs of one prompt per category; a single prompt with the suite's"
-    " personas) and a capability, asked in the middle of the same dialogs. It plots one"
-    " against the other, and recommends the most stable setting within a budget, where"
-    " the evidence allows.\nLi et al. 2024, section 6.3, Figures 5 and 6."
+    "Runs methods at several strengths. For each setting it measures stability (all"
+    " ordered pairs of one prompt per category, or a single prompt with the suite's"
+    " personas) and a capability, which is tested in the middle of the same dialogs. It"
+    " plots one against the other, and recommends the most stable setting within a"
+    " budget, if the evidence allows.\nLi et al. 2024, section 6.3, Figures 5 and 6."
 )
 
 EXAMPLES = """examples:
@@ -316,7 +316,7 @@ def _larger_calibration(
 
 COMMAND = Command(
     "calibrate",
-    "the gain and the cost of each fix, and which to take",
+    "measure the gain and the cost of each fix, and recommend one",
     run,
     CalibrateArguments,
     DESCRIPTION,

@@ -47,13 +47,13 @@ def run(arguments: CompareArguments) -> None:
 
 COMMAND = Command(
     "compare",
-    "set runs side by side: two models, prompts or versions",
+    "compare runs of two models, prompts or versions",
     run,
     CompareArguments,
     description=(
         "Says what differs between runs, what therefore cannot be compared, and how much better or"
-        " worse their prompts are kept, rule by rule, with intervals: in pairs where conversations"
-        " began alike, and otherwise as two samples."
+        " worse each rule is kept, with intervals. Conversations that began alike are compared in"
+        " pairs, others as two samples."
     ),
     examples=EXAMPLES,
 )

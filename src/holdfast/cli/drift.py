@@ -43,26 +43,21 @@ from holdfast.report.next_step import next_step
 
 EXAMPLES = """examples:
   holdfast drift                               the default model on its own prompts
+  holdfast drift --model Qwen/Qwen2.5-0.5B-Instruct --suite core
+  holdfast drift --model http://localhost:8000/v1 --endpoint-model my-model --suite my_bot.yaml
   holdfast drift --method none --method split-softmax:exponent=0.5 --out runs/fix
-  holdfast drift --model Qwen/Qwen2.5-0.5B-Instruct --suite core --rounds 8
-  holdfast drift --model http://localhost:8000/v1 --endpoint-model my-model --suite core
-  holdfast drift --model vllm:Qwen/Qwen2.5-0.5B-Instruct --engine max_model_len=8192
-  holdfast drift --suite li2024:hundred_system_prompts.py --scoring released
-  holdfast drift --suite sys-ifeval:sys_ifeval.jsonl.gz --rounds 4 --conversations 8
-  holdfast drift --user-model http://localhost:8000/v1     another model plays the user
-  holdfast drift --user-turns everyday         scripted user messages, and no user model
-  holdfast drift --suite bots --user-turns work --rounds 16 --pairs balanced
   holdfast drift --suite my_bot.yaml --dialogs logs.jsonl  your own logs, replayed and probed
   holdfast drift --suite my_bot.yaml --persona "You are Ada, hungry and in a hurry."
+  holdfast drift --suite bots --user-turns work --rounds 16 --pairs balanced
 
 Repeating a command resumes it; with more --conversations or another --method it extends the run.
-Methods are listed by `holdfast methods`, measures by `holdfast measures`."""
+`holdfast methods` lists the methods, `holdfast measures` the measures."""
 
 
 class _PaperOptions(options.Options):
     """Options that only studies need, such as those of the papers."""
 
-    title = "protocols of studies"
+    title = "for studies"
 
     families: Literal["explore", "confirm"] | None = None
     """use one half of the families of prompts: explore to choose settings, confirm to report the
@@ -87,15 +82,15 @@ class DriftArguments(
     _PaperOptions,
 ):
     shard: Annotated[str | None, Arg("PART/PARTS")] = None
-    """hold only a part of the conversations, such as 1/4, in a separate folder; `holdfast join`
+    """run only a part of the conversations, such as 1/4, in a separate folder; `holdfast join`
     puts the folders of all parts together"""
     baseline: bool = False
     """also ask the probes without a system prompt, to find rules that are never followed and rules
     that score as well without it"""
     dialogs: Annotated[str | None, Arg("FILE.jsonl")] = None
-    """in place of self-chats, replay your own logs up to --rounds and probe at every round; one
-    dialog per line (OpenAI's messages or ShareGPT, with tool calls if the model's chat template
-    renders them)"""
+    """replay your own logs instead of new conversations, up to --rounds, with probes in every
+    round; one dialog per line (OpenAI's messages or ShareGPT, with tool calls if the model's chat
+    template renders them)"""
 
 
 def run(arguments: DriftArguments) -> None:
@@ -233,10 +228,10 @@ COMMAND = Command(
     run,
     DriftArguments,
     description=(
-        "Holds conversations under each system prompt of a suite; at every round a probe asks, and"
-        " a measure scores, whether the agent still follows its prompt (stability). The user's"
-        " messages are scripted, or a copy of the model plays the user under another prompt, which"
-        " the agent may take over (adoption), as in Li et al. 2024, Figure 3."
+        "Runs conversations under the system prompts of a suite. In every round, a probe tests"
+        " whether the agent still follows its prompt, and a measure scores the reply (stability)."
+        " The user's messages are scripted, or a copy of the model plays the user under another"
+        " prompt, which the agent may take over (adoption), as in Li et al. 2024, Figure 3."
     ),
     examples=EXAMPLES,
     common=("model", "suite", "method", "conversations", "out"),

@@ -14,7 +14,7 @@ from holdfast.cli.estimates import Measured, PricedOptions, WorkItem, print_esti
 from holdfast.cli.progress import Bar, duration, note
 from holdfast.drift.asking_baseline import FOLDER as BASELINE
 from holdfast.drift.asking_baseline import UNSTEERED
-from holdfast.drift.pairing import draw
+from holdfast.drift.pairing import draw_conversation
 from holdfast.drift.remaining import count_replies, missing_numbers
 from holdfast.methods import Method
 from holdfast.models.model_names import is_url
@@ -93,7 +93,9 @@ def estimate_run(
         len(by_name) * count_replies(run.suite, run.settings, users, all_numbers),
     )
     if baseline:
-        pairings = [draw(run.suite, run.settings, users, number) for number in all_numbers]
+        pairings = [
+            draw_conversation(run.suite, run.settings, users, number) for number in all_numbers
+        ]
         probes = sum(len(pairing.probes) for pairing in pairings)
         unasked = len(missing_numbers(run.out / BASELINE, [UNSTEERED], all_numbers)[UNSTEERED])
         without_prompt = "conversations asked without a prompt"

@@ -42,7 +42,7 @@ def _write_table(arguments: ExportArguments) -> Path:
 
 COMMAND = Command(
     "export",
-    "write a run for other tools",
+    "write a run as a table, for other tools",
     run,
     ExportArguments,
     description=(

@@ -283,9 +283,9 @@ COMMAND = Command(
     run,
     TryArguments,
     description=(
-        "The first run: drafts the rules of your bot's prompt, holds conversations with the model"
-        " for two minutes, prints how well each rule is kept in the first and the last round, and"
-        " opens the page. Repeating the command continues for two more minutes."
+        "Drafts rules from your bot's prompt, runs conversations with the model for two minutes,"
+        " prints how well each rule is kept in the first and the last round, and opens the page."
+        " Repeating the command continues for two more minutes."
     ),
     examples=(
         "examples:\n"

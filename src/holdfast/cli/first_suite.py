@@ -8,7 +8,7 @@ from typing import NamedTuple
 from holdfast.cli.progress import note_if_long
 from holdfast.drafting.drafted_files import DraftedFile, UndraftedLine, draft_lines
 from holdfast.drafting.probing import probed
-from holdfast.drafting.prohibited_statements import as_said
+from holdfast.drafting.prohibited_statements import state_in_full
 from holdfast.drafting.suite_text import sentence_of, suite_text
 from holdfast.errors import UsageError, cut
 from holdfast.files import write_whole
@@ -34,7 +34,9 @@ def print_draft(drafted: DraftedFile) -> None:
     """Prints the rules of a prompt, then its other lines with the reason why they are not rules."""
     print(f"{drafted.path}: {count_of(len(drafted.rules), 'rule')} drafted.")
     for rule in drafted.rules:
-        print(f"  rule {rule.id}: {cut(sentence_of(as_said(rule.statement)), _MAX_LINE_LENGTH)}")
+        print(
+            f"  rule {rule.id}: {cut(sentence_of(state_in_full(rule.statement)), _MAX_LINE_LENGTH)}"
+        )
     others = [line for line in drafted.lines if isinstance(line, UndraftedLine)]
     if others:
         print("Not measured, as these lines are not rules that a measure can decide:")

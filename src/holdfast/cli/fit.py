@@ -87,7 +87,7 @@ def _check(arguments: FitArguments) -> None:
 
 COMMAND = Command(
     "fit",
-    "learn the directions that a method adds, from examples",
+    "learn from examples the directions that some methods need",
     run,
     FitArguments,
     description=(

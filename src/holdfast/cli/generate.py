@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel
 
-from holdfast import methods
 from holdfast.chat.emphasis import read_marks
 from holdfast.chat.messages import Message, has_prompt
 from holdfast.cli.json_output import write_document
@@ -67,7 +66,7 @@ class GenerateArguments(ModelOptions, MethodOptions, SystemOptions, DrawOptions)
 def run(arguments: GenerateArguments) -> None:
     request = Request(
         _read_messages(arguments),
-        methods.parse(arguments.method),
+        arguments.method,
         arguments.sampling_for(arguments.model),
         arguments.seed,
         system_as=arguments.system_as,

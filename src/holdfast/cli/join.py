@@ -68,7 +68,7 @@ def _missing_line(count: int, command: str) -> str:
 
 COMMAND = Command(
     "join",
-    "put the shards of a run into one folder",
+    "join the shards of a run in one folder",
     run,
     JoinArguments,
     description=(

@@ -33,7 +33,7 @@ from holdfast.logs import scan_logs
 from holdfast.logs.label_agreement import agreements
 from holdfast.logs.label_file import LabelFile
 from holdfast.logs.label_tasks import label_tasks, sample_turns
-from holdfast.logs.loaded_files import LoadedFile, read_loaded
+from holdfast.logs.loaded_files import LoadedFile, read_loaded, refuse_rules_file
 from holdfast.logs.log_reading import NoDialog
 from holdfast.logs.part_scanning import Scan
 from holdfast.logs.recalled_causes import RecallSample, ask_recall
@@ -64,7 +64,7 @@ EXAMPLES = f"""examples:
   holdfast logs july.jsonl --suite my_bot.yaml --min-adherence 0.9 --junit logs.xml
   holdfast logs july.jsonl --suite my_bot.yaml --against runs/june --out runs/july
 
-Formats, which are detected: {", ".join(sorted(FORMATS))}. --list-formats says where each lies.
+Formats (detected): {", ".join(sorted(FORMATS))}. --list-formats says where their files are.
 
 Exit codes:
   0  the logs are scored; with --min-adherence or --against, every rule passes
@@ -95,13 +95,13 @@ class LogsArguments(options.ReportOptions, options.EndpointOptions):
     files: Annotated[list[Path], Arg("FILE", positional=True, nargs="+", action="store")]
     """logs, or folders of them (.jsonl, .ndjson, .json), or a run's folder"""
     suite: Annotated[str, Arg("FILE.yaml")]
-    """the rules; their probes may be left out"""
+    """the rules; `holdfast suite init AGENTS.md` drafts them"""
     allow_code: bool = False
     """allow the suite to use Python functions as measures"""
     format: Annotated[str | None, Arg("NAME")] = None
     """one of the formats below, such as claude-code (default: detected)"""
     list_formats: Annotated[bool, Arg(action=_ListFormats)] = False
-    """print each format, where its logs lie and how to export them, and exit"""
+    """print each format, where its files are and how to export them, and exit"""
     loaded: Annotated[list[Path] | None, Arg("FILE")] = None
     """a file of rules, such as CLAUDE.md, that the agent loads into every context but transcripts
     leave out; with it, the causes of breaches are found; repeatable"""
@@ -146,6 +146,7 @@ def run(arguments: LogsArguments) -> int:
     out = _folder(arguments)
     _check(arguments, out)
     page = page_path(arguments, out)
+    refuse_rules_file(arguments.suite)
     suite = load_suite(arguments.suite, allow_code=arguments.allow_code, probed=False)
     loaded = read_loaded(arguments.loaded or ())
     earlier = read_earlier(arguments.against, "logs") if arguments.against else None

@@ -116,7 +116,7 @@ class ConversationsOptions(Options):
     """How many conversations there are."""
 
     conversations: int = CONVERSATIONS
-    """how many conversations to hold"""
+    """how many conversations to run"""
 
 
 class MethodOptions(Options):

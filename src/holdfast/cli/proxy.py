@@ -97,7 +97,7 @@ def run(arguments: ProxyArguments) -> None:
 
 COMMAND = Command(
     "proxy",
-    "stand between a client and its server: add reminders, score replies",
+    "forward a client's requests to its server, add reminders, score replies",
     run,
     ProxyArguments,
     DESCRIPTION,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from holdfast.cli.progress import duration, note
 from holdfast.cli.time_box import Pilot
 from holdfast.drift import Settings, Suite
-from holdfast.drift.pairing import Pairing, draw
+from holdfast.drift.pairing import Pairing, draw_conversation
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.resolved_settings import prepare
 from holdfast.drift.user_scripts import UserTurns
@@ -56,7 +56,7 @@ def time_replies(
     trials = list(dict.fromkeys((min(count, max_count), length) for count, length in _TRIALS))
     numbers = range(max_count)
     replies = count_replies(suite, settings, user_source, numbers)
-    pairings = [draw(suite, settings, user_source, number) for number in numbers]
+    pairings = [draw_conversation(suite, settings, user_source, number) for number in numbers]
 
     async def run_trials() -> list[_Trial]:
         finished: list[_Trial] = []

@@ -35,7 +35,7 @@ def run(arguments: ReportArguments) -> None:
 
 COMMAND = Command(
     "report",
-    "make one page of one or more runs",
+    "write one page about one or more runs",
     run,
     ReportArguments,
     description=(

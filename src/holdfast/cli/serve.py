@@ -86,7 +86,7 @@ class ServeArguments(options.LocalModelOptions):
     """the most replies generated together (default: as for `--batch-size` of `drift`: 192, or 48
     for large models on the CPU)"""
     queue: Annotated[int, options.Arg("REQUESTS")] = 64
-    """the most requests that may wait for their turn; further ones are asked to try again later"""
+    """the most requests that may wait for their turn; any more get status 429"""
     max_tokens: Annotated[int, options.Arg("TOKENS")] = 4096
     """the most tokens of one reply"""
     timeout: Annotated[float, options.Arg("SECONDS")] = 600.0

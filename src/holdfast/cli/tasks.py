@@ -17,9 +17,9 @@ from holdfast.report import write_summary
 from holdfast.report.task_tables import table, tasks_page
 
 DESCRIPTION = (
-    "Runs JSON formatting, pronouns changing, Bias in Bios and CounterFact (Zhang et al. 2024):"
-    " prompting baselines with the unsteered model, and steering methods with the zero-shot"
-    " prompt, on the same samples. Decoding is greedy. Repeating a command resumes it."
+    "Runs the four tasks of Zhang et al. 2024 (JSON formatting, pronoun changing, Bias in Bios,"
+    " CounterFact): prompting baselines on the unsteered model, and steering methods with the"
+    " zero-shot prompt, on the same samples. Decoding is greedy. Repeating a command resumes it."
 )
 
 EXAMPLES = """examples:

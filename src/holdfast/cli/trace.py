@@ -59,7 +59,7 @@ class GeometryArguments(_StudyOptions):
     abilities: ClassVar[frozenset[Ability]] = frozenset({Ability.LAYERS})
 
     conversations: int = 12
-    """how many conversations to hold"""
+    """how many conversations to run"""
 
 
 def _folder(command: str, arguments: _StudyOptions) -> Path:

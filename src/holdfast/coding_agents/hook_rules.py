@@ -137,7 +137,9 @@ def _write_cache(file: Path, rules: tuple[HookRule, ...]) -> None:
 
 def _load(spec: str, allow_code: bool, check: bool) -> tuple[HookRule, ...]:
     from holdfast.drift.suites import load_suite
+    from holdfast.logs.loaded_files import refuse_rules_file
 
+    refuse_rules_file(spec)
     suite = load_suite(spec, allow_code=allow_code, probed=False, check=check)
     if len(suite.cases) > 1:
         raise UsageError(

@@ -1,17 +1,16 @@
 """Drafts a suite from a rules file such as AGENTS.md, or from a bot's prompt, without a model.
 
-A file is read into statements (`rules_file`), and a statement is cut into clauses (`clauses`). Each
-module `..._rules` has readers for one theme: a reader takes a clause and returns the rules that the
-clause states, or [] if it states none of this theme. `line_rules` tries the readers in turn.
-`suite_text` writes the rules as a suite.
+A file passes these stations, each of which knows only those before it:
 
-Rules for coding agents are read by a grammar (`instructions`, with its words in
-`instruction_words`): it brings the ways to say one thing into one structure of modality, verbs,
-object and circumstances, which the readers match. `acts` has the acts with known commands, such as
-"commit", and `occasions` the events and changes of files that circumstances name.
+1. `rules_file` reads it into statements: sentences with the headings above them;
+2. `grammar` reads a statement: its clauses, and each clause as an instruction;
+3. `agent_rules` and `reply_rules` have a reader for each theme of rules, which drafts the rules
+   that a clause states;
+4. `line_rules` decides whether a statement is a rule at all, and asks the readers;
+5. `drafted_files` does so for each line of a file, and keeps the reason for every other line;
+6. `suite_text` writes both as a suite.
 
-Readers of replies and commit messages know the wordings of a rule by *forms* (`forms`), regular
-expressions that each have an example, with which a test matches them.
+`proposals` asks a model about the lines that no reader knows.
 """
 
 from holdfast.drafting.drafted_files import DraftedFile, draft_file

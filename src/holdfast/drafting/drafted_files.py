@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import yaml
 
-from holdfast.drafting.bot_prompts import is_of_a_bot
 from holdfast.drafting.drafts import Draft, Undrafted
-from holdfast.drafting.forms import word_pattern
+from holdfast.drafting.grammar.forms import word_pattern
 from holdfast.drafting.line_rules import draft
-from holdfast.drafting.prohibited_statements import as_said
+from holdfast.drafting.prohibited_statements import state_in_full
+from holdfast.drafting.reply_rules.bot_prompts import is_of_a_bot
 from holdfast.drafting.rule_ids import rule_id
 from holdfast.drafting.rules_file import Statement, read_statements
 from holdfast.errors import UsageError
@@ -35,7 +35,7 @@ _QUOTES_A_TEXT = word_pattern(
     *("sent", "wrote", "templates?", "e\\.g", "for instance", "don['’]t", "another", "other"),
 )
 _YOU_ARE = re.compile(r"^\W*(?:You are|You['’]re|Act as|Du bist|Tu es|Eres|Sei)\b", re.M)
-_OF_CODING_AGENTS = re.compile(
+_FILES_OF_CODING_AGENTS = re.compile(
     r"(?:AGENTS|CLAUDE|GEMINI|CONTRIBUTING|copilot-instructions)\b.*\.md|\.\w+rules|.*\.mdc", re.I
 )
 
@@ -142,12 +142,12 @@ def draft_lines(path: Path | str) -> DraftedFile:
             value=str(path),
         )
     statements, of_bot = statements_of(path, text)
-    return DraftedFile(path, text, tuple(_lines(statements, of_bot)), of_bot)
+    return DraftedFile(path, text, tuple(_read_lines(statements, of_bot)), of_bot)
 
 
 def statements_of(path: Path, text: str) -> FileStatements:
     """The statements of a file with this name and text; AGENTS.md, for one, is no bot's prompt."""
-    of_bot = not _OF_CODING_AGENTS.fullmatch(path.name) and is_of_a_bot(text)
+    of_bot = not _FILES_OF_CODING_AGENTS.fullmatch(path.name) and is_of_a_bot(text)
     statements = read_statements(_without_fences(text) if of_bot else text)
     return FileStatements(statements, of_bot)
 
@@ -187,7 +187,9 @@ def _in_words(reasons: Counter[str]) -> str:
     return ", ".join(f"{count} {reason}" for reason, count in reasons.items()) or "no other lines"
 
 
-def _lines(statements: Sequence[Statement], of_bot: bool) -> Iterator[DraftedRule | UndraftedLine]:
+def _read_lines(
+    statements: Sequence[Statement], of_bot: bool
+) -> Iterator[DraftedRule | UndraftedLine]:
     """The rules that each statement states, or why it states none, or none that is new."""
     ids: set[str] = set()
     lines_by_rule: dict[str, int] = {}
@@ -197,12 +199,12 @@ def _lines(statements: Sequence[Statement], of_bot: bool) -> Iterator[DraftedRul
             yield UndraftedLine(statement, drafts)
             continue
         for rule in drafts:
-            spec = json.dumps([rule.measure, rule.when], sort_keys=True)
+            spec = json.dumps([rule.measure.entry, rule.when], sort_keys=True)
             if spec in lines_by_rule:
                 same = Undrafted(f"the same rule as line {lines_by_rule[spec]}")
                 yield UndraftedLine(statement, same)
                 continue
             lines_by_rule[spec] = statement.line
             is_alone = not of_bot or len(drafts) == 1
-            name = rule_id(as_said(statement), rule, ids, is_alone=is_alone)
+            name = rule_id(state_in_full(statement), rule, ids, is_alone=is_alone)
             yield DraftedRule(name, statement, rule)

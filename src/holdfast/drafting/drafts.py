@@ -6,7 +6,27 @@ from typing import Any
 
 from holdfast.measures.rule_kinds import Polarity, RuleKind
 
-Spec = dict[str, Any]  # of a measure, as a suite has it: its name and arguments
+
+@dataclass(frozen=True)
+class MeasureSpec:
+    """A measure and its arguments, as a suite names them."""
+
+    name: str
+    arguments: Mapping[str, Any]
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """The measure as a suite has it."""
+        values = {
+            argument: value.entry if isinstance(value, MeasureSpec) else value
+            for argument, value in self.arguments.items()
+        }
+        return {"name": self.name, **values}
+
+
+def measure(name: str, /, **arguments: Any) -> MeasureSpec:
+    """A measure by its name, with its arguments."""
+    return MeasureSpec(name, arguments)
 
 
 @dataclass(frozen=True)
@@ -24,7 +44,7 @@ class Draft:
 
     kind: RuleKind
     polarity: Polarity
-    measure: Spec
+    measure: MeasureSpec
     when: Mapping[str, str] = field(default_factory=dict)
     probes: tuple[str, ...] = ()
     follows: tuple[str | dict[str, Any], ...] = ()

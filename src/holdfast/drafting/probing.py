@@ -35,7 +35,7 @@ def is_shown_by_replies(draft: Draft) -> bool:
     """Whether a reply to a question shows if a rule is kept: to a question of the rule, or to any
     question if the rule is for all turns.
     """
-    return (not draft.when or bool(draft.probes)) and not build(draft.measure).of_turn
+    return (not draft.when or bool(draft.probes)) and not build(draft.measure.entry).of_turn
 
 
 def _if_shown(line: DraftedRule | UndraftedLine) -> DraftedRule | UndraftedLine:

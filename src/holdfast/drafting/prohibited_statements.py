@@ -5,9 +5,9 @@
 import re
 from dataclasses import replace
 
-from holdfast.drafting.commands import is_command
-from holdfast.drafting.forms import NEVER, forms, whole_match
-from holdfast.drafting.path_globs import path_glob
+from holdfast.drafting.grammar.commands import is_command
+from holdfast.drafting.grammar.forms import NEVER, forms, whole_match
+from holdfast.drafting.grammar.path_globs import path_glob
 from holdfast.drafting.rules_file import Statement
 
 # headings and introductions of lists that forbid their items
@@ -57,12 +57,12 @@ def prohibits(heading: str) -> bool:
 
 def is_prohibited(statement: Statement) -> bool:
     """Whether a statement is forbidden by its label or the heading above it: "Do not:"."""
-    if NEVER_FIRST.match(statement.text) or may_be_cure(statement):
+    if NEVER_FIRST.match(statement.text) or may_be_advice(statement):
         return False
     return any(map(prohibits, (statement.label, *statement.under[-1:])))
 
 
-def may_be_cure(statement: Statement) -> bool:
+def may_be_advice(statement: Statement) -> bool:
     """Whether a statement below "Do not:" may say what to do instead: "- Use npm. Use pnpm."."""
     if NEVER_FIRST.match(statement.text):
         return False
@@ -72,11 +72,11 @@ def may_be_cure(statement: Statement) -> bool:
     return (below or prohibits(statement.label)) and bool(_INSTEAD.search(statement.text))
 
 
-def as_said(statement: Statement) -> Statement:
+def state_in_full(statement: Statement) -> Statement:
     """A statement with the "never" or "avoid" that its label or the heading above it implies, as a
     reader of the statement alone has to see it.
     """
-    prohibition = with_prohibition(statement)
+    prohibition = add_never(statement)
     if prohibition == statement:
         return statement
     text = prohibition.text
@@ -88,7 +88,7 @@ def as_said(statement: Statement) -> Statement:
     return replace(prohibition, text=text, under=under)
 
 
-def with_prohibition(statement: Statement) -> Statement:
+def add_never(statement: Statement) -> Statement:
     """A statement with the "never" that its label or the heading above it implies."""
     text = statement.text
     label = statement.label
@@ -101,7 +101,7 @@ def with_prohibition(statement: Statement) -> Statement:
     return replace(statement, label="", text=f"Never {text}")
 
 
-def as_order(statement: Statement) -> Statement:
+def turn_into_prohibition(statement: Statement) -> Statement:
     """A statement with "never" at its front, if it forbids something in other words: "`vendor/` is
     off limits", or an item below "Never use".
     """

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from holdfast.drafting.drafted_files import DraftedFile, DraftedRule, UndraftedLine
-from holdfast.drafting.drafts import NEEDS_A_JUDGE, NO_MEASURE, Draft, Undrafted
+from holdfast.drafting.drafts import NEEDS_A_JUDGE, NO_MEASURE, Draft, Undrafted, measure
 from holdfast.drafting.rule_ids import rule_id
 from holdfast.drafting.rules_file import Statement
 from holdfast.drafting.suite_text import sentence_of
@@ -106,7 +106,7 @@ def propose(
         if isinstance(line, DraftedRule) or not _is_undecided(line):
             lines.append(line)
             continue
-        draft = _draft_of(next(replies), line.statement, line.why)
+        draft = _read_proposal(next(replies), line.statement, line.why)
         if isinstance(draft, Draft):
             lines.append(accepted.add(replace(draft, proposed_by=model.name), line.statement))
         else:
@@ -133,7 +133,7 @@ class _AcceptedRules:
 
 def _key(draft: Draft) -> str:
     """A text that two rules have in common if the same measure decides them."""
-    return json.dumps(draft.measure, sort_keys=True)
+    return json.dumps(draft.measure.entry, sort_keys=True)
 
 
 def grammar_of_proposals() -> Grammar | None:
@@ -197,17 +197,17 @@ def _messages(statement: Statement) -> tuple[dict[str, str], ...]:
     return ({"role": "system", "content": _PROMPT}, *shots, question)
 
 
-def _draft_of(reply: str, statement: Statement, undrafted: Undrafted) -> Draft | Undrafted:
+def _read_proposal(reply: str, statement: Statement, undrafted: Undrafted) -> Draft | Undrafted:
     """The rule that a reply proposes, or the reason why the proposal is not a rule.
 
     Args:
         undrafted: why the statement was no rule before.
     """
-    fields = _object_in(reply)
-    name = fields.get("measure")
+    fields = _first_json_object(reply)
+    name = str(fields.get("measure"))
     if name == _NONE:
         return undrafted
-    proposal = _PROPOSALS.get(name) if isinstance(name, str) else None
+    proposal = _PROPOSALS.get(name)
     if proposal is None or not {*proposal.arguments} <= fields.keys():
         return Undrafted(f"{undrafted.reason}; the model's answer is no proposal")
     arguments = {argument: fields[argument] for argument in proposal.arguments}
@@ -216,14 +216,14 @@ def _draft_of(reply: str, statement: Statement, undrafted: Undrafted) -> Draft |
     draft = Draft(
         proposal.kind,
         proposal.polarity,
-        {"name": name, **arguments},
+        measure(name, **arguments),
         follows=tuple(proposal.examples.entry(text, arguments) for text in follows),
         breaks=tuple(proposal.examples.entry(text, arguments) for text in breaks),
     )
     problem = (
-        _problem_of_arguments(arguments, statement)
-        or _problem_of_examples(follows, breaks)
-        or _problem_of_scores(draft)
+        _find_unsaid_word(arguments, statement)
+        or _find_faulty_examples(follows, breaks)
+        or _find_wrong_score(draft)
     )
     if problem is None:
         return draft
@@ -231,7 +231,7 @@ def _draft_of(reply: str, statement: Statement, undrafted: Undrafted) -> Draft |
     return Undrafted(f"the model proposed {spec}, but {problem}")
 
 
-def _object_in(reply: str) -> dict[str, Any]:
+def _first_json_object(reply: str) -> dict[str, Any]:
     """The first JSON object in a reply; {} if there is none."""
     start = reply.find("{")
     if start < 0:
@@ -243,7 +243,7 @@ def _object_in(reply: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _problem_of_arguments(arguments: Mapping[str, Any], statement: Statement) -> str | None:
+def _find_unsaid_word(arguments: Mapping[str, Any], statement: Statement) -> str | None:
     """A word or number of the arguments that the line does not say; None if it says all of them."""
     line = " ".join((*statement.under, sentence_of(statement))).lower()
     words = set(_WORD.findall(line))
@@ -259,7 +259,7 @@ def _problem_of_arguments(arguments: Mapping[str, Any], statement: Statement) ->
     return None
 
 
-def _problem_of_examples(follows: Sequence[str], breaks: Sequence[str]) -> str | None:
+def _find_faulty_examples(follows: Sequence[str], breaks: Sequence[str]) -> str | None:
     """Finds a fault of the examples that needs no scoring; returns None if there is none."""
     if len(set(follows)) < 2 or len(set(breaks)) < 2 or set(follows) & set(breaks):
         return "it came without two examples of each kind"
@@ -267,7 +267,7 @@ def _problem_of_examples(follows: Sequence[str], breaks: Sequence[str]) -> str |
     return f"it repeats the example {copies[0]!r} of the question" if copies else None
 
 
-def _problem_of_scores(draft: Draft) -> str | None:
+def _find_wrong_score(draft: Draft) -> str | None:
     """Which example the measure does not score as it is labelled; None if it scores all so."""
     try:
         problems = (*_wrong_scores(draft, "follows"), *_wrong_scores(draft, "breaks"))
@@ -278,11 +278,11 @@ def _problem_of_scores(draft: Draft) -> str | None:
 
 def _wrong_scores(draft: Draft, label: Literal["follows", "breaks"]) -> Iterator[str]:
     """A clause about each example that the measure does not score as it is labelled."""
-    measure = build(draft.measure)
+    built = build(draft.measure.entry)
     for example in draft.follows if label == "follows" else draft.breaks:
         fields = {"reply": example} if isinstance(example, str) else example
         turn = TurnEntry.model_validate(fields).labelled(label == "follows").turn
-        score = measure.judge_turn(turn)
+        score = built.judge_turn(turn)
         text = cut(" ".join(str(example).split()), 60)
         if not isinstance(score, Score):
             yield f"it does not apply to its example {text!r} under {label}"

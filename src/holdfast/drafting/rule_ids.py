@@ -12,7 +12,7 @@ from holdfast.drafting.rules_file import Statement
 _MAX_WORDS = 4
 _MAX_CHARACTERS = 40
 # words that say little about a rule
-_SMALL = frozenset(
+_FUNCTION_WORDS = frozenset(
     "a an the and of to for on at by is are be do does it its this that these those you your we our"
     " always please must should shall will can may all any each every ever use uses run call make"
     " sure keep ensure them their reply replies response responses answer answers message messages"
@@ -22,7 +22,9 @@ _NEGATION = re.compile(
     r"\b(?:(?:do|does|must|should|may|shall|will) not(?: ever)?|don't|doesn't|mustn't|shouldn't"
     r"|won't|cannot|can't|can not|no longer|avoid|refrain from|stop)\b"
 )
-_LINKS = frozenset("never not no in or from with without before after only than over when".split())
+_LINKING_WORDS = frozenset(
+    "never not no in or from with without before after only than over when".split()
+)
 
 
 class _ArgumentName(NamedTuple):
@@ -78,12 +80,11 @@ def _name_by_measure(rule: Draft) -> str:
     """The name of a rule by the argument of its measure, as in "at-most-60-words"; "" if the
     argument does not say all of the rule.
     """
-    spec = rule.measure
-    if spec.get("name") == "never":
-        name = _name_by_measure(replace(rule, measure=spec["measure"]))
+    if rule.measure.name == "never":
+        name = _name_by_measure(replace(rule, measure=rule.measure.arguments["measure"]))
         return f"never-{name}" if name else ""
-    by_argument = _NAMES_BY_MEASURE.get(str(spec.get("name")))
-    value = spec.get(by_argument.argument) if by_argument else None
+    by_argument = _NAMES_BY_MEASURE.get(rule.measure.name)
+    value = rule.measure.arguments.get(by_argument.argument) if by_argument else None
     if by_argument is None or value is None:
         return ""
     text = " or ".join(value) if isinstance(value, list) else str(value)
@@ -103,9 +104,9 @@ def _name_by_words(statement: Statement) -> str:
     words: list[str] = []
     for part in re.split(r"(`[^`]*`)", text):
         is_code = part.startswith("`")
-        words += [word for word in _plain_words(part) if is_code or word not in _SMALL]
+        words += [word for word in _plain_words(part) if is_code or word not in _FUNCTION_WORDS]
     first = [word for word, _ in groupby(words)][:_MAX_WORDS]  # a word twice in a row counts once
-    while first and first[-1] in _LINKS:
+    while first and first[-1] in _LINKING_WORDS:
         first.pop()
     return _join_words(first) or f"line-{statement.line}"
 

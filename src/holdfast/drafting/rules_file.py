@@ -138,11 +138,11 @@ def read_statements(text: str) -> list[Statement]:
             parents = [parent for parent in parents if _is_inside(block, parent.depth)]
         under = tuple(above.text for above in (*headings, *parents))
         if block.part is Part.HEADING:
-            headings.append(_Above(block.level, _plain(block.text)))
+            headings.append(_Above(block.level, _without_marks(block.text)))
         nested = _nested_text(blocks, number)
-        statements += _statements(block, under, nested)
+        statements += _statements_of_block(block, under, nested)
         if block.part is Part.SENTENCE:
-            plain = _plain(block.text)
+            plain = _without_marks(block.text)
             if block.is_item or plain.endswith(":") or _may_introduce_a_list(plain):
                 depth = block.indent if block.is_item else block.indent - 1
                 parents.append(_Above(depth, plain))
@@ -167,11 +167,11 @@ def _nested_text(blocks: Sequence[_Block], number: int) -> str:
         other = blocks[below]
         if not (block.is_item and other.is_item and other.indent > block.indent):
             break
-        texts.append(_plain(other.text))
+        texts.append(_without_marks(other.text))
     return " ".join(texts)
 
 
-def _statements(block: _Block, under: tuple[str, ...], nested: str) -> Iterator[Statement]:
+def _statements_of_block(block: _Block, under: tuple[str, ...], nested: str) -> Iterator[Statement]:
     """The statements of a block: its sentences, or its lines if it is not a text."""
     if block.part is not Part.SENTENCE:
         for line in block.lines:
@@ -183,10 +183,10 @@ def _statements(block: _Block, under: tuple[str, ...], nested: str) -> Iterator[
     for line in block.lines:
         starts.append(len(text))
         text += line.text.strip() + " "
-    sentences = list(_sentences(text.rstrip()))
+    sentences = list(_split_sentences(text.rstrip()))
     for index, sentence in enumerate(sentences):
         line = block.lines[bisect_right(starts, sentence.position) - 1]
-        rest = [_plain(other.text) for other in sentences[index + 1 : index + 3]]
+        rest = [_without_marks(other.text) for other in sentences[index + 1 : index + 3]]
         label, plain = _split_label(sentence.text)
         is_last = index == len(sentences) - 1
         yield Statement(
@@ -195,12 +195,12 @@ def _statements(block: _Block, under: tuple[str, ...], nested: str) -> Iterator[
             label=label,
             under=under,
             following=" ".join(filter(None, [*rest, nested])),
-            opening=_plain(sentences[0].text) if block.is_item and index else "",
+            opening=_without_marks(sentences[0].text) if block.is_item and index else "",
             block=tuple(block.code) if is_last else (),
         )
 
 
-def _sentences(text: str) -> Iterator[_Sentence]:
+def _split_sentences(text: str) -> Iterator[_Sentence]:
     """The sentences of a paragraph; code spans and brackets stay whole."""
     masked = re.sub(r"`[^`]*`|\([^()]*\)", lambda match: "X" * len(match[0]), text)
     start = 0
@@ -218,14 +218,14 @@ def _split_label(text: str) -> tuple[str, str]:
     text = re.sub(r"^[^\w`*_\"'“(\[<~/.$@#-]+", "", text)  # a leading emoji or sign
     match = _LABEL.match(text)
     if match is None:
-        text = _plain(text)
+        text = _without_marks(text)
         match = _PLAIN_LABEL.match(text)
     if match is None:
-        return "", _plain(text)
-    return match[1].strip(), _plain(text[match.end() :])
+        return "", _without_marks(text)
+    return match[1].strip(), _without_marks(text[match.end() :])
 
 
-def _plain(text: str) -> str:
+def _without_marks(text: str) -> str:
     """A text without the marks of emphasis and links; code spans are not changed."""
     text = re.sub(r"</?[A-Z][A-Z_-]+>", "", text)
     text = _LINK.sub(lambda match: match[0] if match[1] else match[2], text)
@@ -253,18 +253,18 @@ class _BlockReader:
 
     Args:
         open: the paragraph or item that the next line may continue.
-        fence: the marks that end the code block in which the reader is; "" outside of one.
+        fence: the marks that end the code block in which the reader is; None outside of one.
         introduces: the block right above the code block, whose text may introduce it.
-        until: the text that ends the comment, metadata or example in which the reader is; ""
+        until: the text that ends the comment, metadata or example in which the reader is; None
             outside of one.
         part: what the lines up to that text are.
     """
 
     blocks: list[_Block] = field(default_factory=list)
     open: _Block | None = None
-    fence: str = ""
+    fence: str | None = None
     introduces: _Block | None = None
-    until: str = ""
+    until: str | None = None
     part: Part = Part.COMMENT
 
     def read(self, number: int, line: str) -> None:
@@ -272,10 +272,10 @@ class _BlockReader:
         if self.until:
             self._add(number, line, self.part)
             if self.until in line:
-                self.until = ""
+                self.until = None
         elif self.fence:
             if re.match(rf"\s*{self.fence}", line):
-                self.fence = ""
+                self.fence = None
             else:
                 if self.introduces is not None:
                     self.introduces.code.append(line.strip())
@@ -308,7 +308,7 @@ class _BlockReader:
             self.part = Part.METADATA
         elif line.lstrip().startswith("<!--"):
             self._add(number, line, Part.COMMENT)
-            self.until = "" if "-->" in line else "-->"
+            self.until = None if "-->" in line else "-->"
             self.part = Part.COMMENT
         elif tag and not tag[1] and re.search("example|bad|wrong|incorrect", tag[2], re.I):
             self._add(number, line, Part.EXAMPLE)

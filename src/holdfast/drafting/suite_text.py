@@ -11,7 +11,7 @@ import yaml
 from holdfast.drafting.drafted_files import DraftedFile, DraftedRule
 from holdfast.drafting.drafts import NEEDS_A_JUDGE
 from holdfast.drafting.probing import is_shown_by_replies
-from holdfast.drafting.prohibited_statements import as_said
+from holdfast.drafting.prohibited_statements import state_in_full
 from holdfast.drafting.rule_ids import id_by_words
 from holdfast.drafting.rules_file import Statement
 from holdfast.drift.cases import is_of_answers
@@ -109,16 +109,16 @@ def _rule_lines(rule: DraftedRule, probes: Sequence[str]) -> list[str]:
     if probes and is_shown_by_replies(draft):
         questions = draft.probes or probes
     when = draft.when
-    if not when and questions and is_of_answers(draft.measure):
+    if not when and questions and is_of_answers(draft.measure.entry):
         when = _EVERY_TURN
     fields = {
         "id": rule.id,
         "kind": draft.kind,
         "polarity": draft.polarity,
-        "text": sentence_of(as_said(rule.statement)),
+        "text": sentence_of(state_in_full(rule.statement)),
         "when": dict(when),
         "probes": list(questions),
-        "measure": draft.measure,
+        "measure": draft.measure.entry,
         "follows": list(draft.follows),
         "breaks": list(draft.breaks),
     }
@@ -128,7 +128,7 @@ def _rule_lines(rule: DraftedRule, probes: Sequence[str]) -> list[str]:
 
 def _judge_lines(statement: Statement, ids: set[str], probes: Sequence[str]) -> list[str]:
     """A rule with a judge, as comments: the reader has to complete it."""
-    statement = as_said(statement)
+    statement = state_in_full(statement)
     sentence = sentence_of(statement)
     judge = {"judge": f"Does the reply follow this instruction? {sentence}",
              "model": "http://localhost:8000/v1"}  # fmt: skip

@@ -15,7 +15,7 @@ from pathlib import Path
 from holdfast.drift.cases import Suite
 from holdfast.drift.dialog_records import agent_of, participant_of, place_of
 from holdfast.drift.judges import load_judges, open_judges
-from holdfast.drift.pairing import Pairing, ProbeQuestion, draw
+from holdfast.drift.pairing import Pairing, ProbeQuestion, draw_conversation
 from holdfast.drift.probe_outcomes import ProbeOutcome, ProbeResults, outcome_of
 from holdfast.drift.resolved_settings import prepare
 from holdfast.drift.run_identity import identity_of_model, known_identity
@@ -105,7 +105,9 @@ def ask_baseline(
                 model.session() as engine,
             ):
                 for batch in pending:
-                    pairings = [draw(suite, settings, user_source, n) for n in batch.to_run]
+                    pairings = [
+                        draw_conversation(suite, settings, user_source, n) for n in batch.to_run
+                    ]
                     began = time.monotonic()
                     answered = await _ask(engine, pairings, settings, watch)
                     seconds = (time.monotonic() - began) / len(pairings)

@@ -14,7 +14,7 @@ from holdfast.drift.cases import Suite
 from holdfast.drift.dialog import Dialog
 from holdfast.drift.dialog_records import conversation_of
 from holdfast.drift.judges import JudgeName, Judges, load_judges, open_judges
-from holdfast.drift.pairing import draw
+from holdfast.drift.pairing import draw_conversation
 from holdfast.drift.prompt_rules import CaseRules, check_in_dialogs, check_with_rules
 from holdfast.drift.recorded_dialogs import Dialogs
 from holdfast.drift.remaining import count_replies
@@ -88,14 +88,14 @@ def run(
     benchmark = _Benchmark(model, suite, settings, user_source, cast, running)
     identity = benchmark.identity(methods_by_spec, judge_models)
     about = benchmark.about()
-    with records.open_run(Path(out), identity, about, COMPATIBILITY) as folder:
+    with records.open_run(Path(out), identity, about, COMPATIBILITY) as open_run:
 
         async def run_all() -> None:
             async with open_judges(suite, judge_models, Path(out)) as judges:
                 await judges.check(cast.judging)
                 for spec, methods_of_agent in methods_by_spec.items():
                     groups = batches() if batches else [range(settings.conversations)]
-                    for batch in records.resume(folder, spec, groups, alone=True):
+                    for batch in records.resume(open_run, spec, groups, alone=True):
                         if batch.numbers and all(map(running.should_stop, batch.numbers)):
                             return
                         await benchmark.run_batch(batch, methods_of_agent, judges)
@@ -150,7 +150,9 @@ class _Benchmark:
             self.running.progress(replies, 0)
         if not batch.to_run:
             return
-        pairings = [draw(self.suite, self.settings, self.user_source, n) for n in batch.to_run]
+        pairings = [
+            draw_conversation(self.suite, self.settings, self.user_source, n) for n in batch.to_run
+        ]
         # a model that runs elsewhere limits the number of its requests itself
         is_remote = self.model.independent and self.cast.user_model is None
         concurrency = None if is_remote else self.settings.batch
@@ -162,9 +164,8 @@ class _Benchmark:
                 methods,
                 self.settings,
                 recorder.record,
-                self.running.progress,
-                concurrency,
-                self.running.should_stop,
+                running=self.running,
+                concurrency=concurrency,
             )
 
 

@@ -139,7 +139,7 @@ class Dialog:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The tools that a replayed dialog declares; () for any other dialog."""
-        return () if self.pairing.dialog is None else self.pairing.dialog.tools
+        return () if self.pairing.recorded is None else self.pairing.recorded.tools
 
     def count(self, view: str, reply: Reply) -> None:
         """Counts the tokens of a reply, and of the discarded replies that it replaces."""

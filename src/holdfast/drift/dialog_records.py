@@ -141,7 +141,7 @@ def conversation_of(
 
 def _replayed(pairing: Pairing) -> Replayed | None:
     """Says which recorded dialog was replayed, and whether the system prompt was its own."""
-    recorded = pairing.dialog
+    recorded = pairing.recorded
     if recorded is None:
         return None
     if recorded.system.strip() == pairing.agent.system_prompt.strip():

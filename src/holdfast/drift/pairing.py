@@ -63,7 +63,7 @@ class Pairing:
         user: its system prompt is s_A; None if the user model has no system prompt.
         starter: the user's first message, a_1.
         every_probe: the probes of each round, for every rule of the agent and of the user.
-        dialog: the recorded dialog to replay; None if the agent replies itself.
+        recorded: the dialog to replay; None if the agent replies itself.
         script: the user's messages; None if a user model writes them.
         canary: a sentence that is added to the agent's system prompt, with a fact to ask for; "" if
             there is none.
@@ -75,7 +75,7 @@ class Pairing:
     user: Case | Persona | None
     starter: str
     every_probe: tuple[ProbeQuestion, ...]
-    dialog: RecordedDialog | None = None
+    recorded: RecordedDialog | None = None
     script: Script | None = None
     canary: str = ""
     recall: tuple[ProbeQuestion, ...] = ()
@@ -113,7 +113,9 @@ def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
     return Pairing(number, agent, user, starter, probes)
 
 
-def draw(suite: Suite, settings: Settings, user_source: UserSource | None, number: int) -> Pairing:
+def draw_conversation(
+    suite: Suite, settings: Settings, user_source: UserSource | None, number: int
+) -> Pairing:
     """Draws conversation `number` of a run, whichever side of it is recorded or scripted.
 
     Args:
@@ -178,15 +180,15 @@ def _draw_replay(suite: Suite, settings: Settings, dialogs: Dialogs, number: int
     It is the case whose system prompt the dialog has, if there is one. The user's prompt is
     unknown, so there are no probes for adoption.
     """
-    dialog = dialogs.dialogs[number]
+    recorded = dialogs.dialogs[number]
     rng = random.Random(seed_of("pairing", settings.seed, number))
-    agent = suite.case_with_prompt(dialog.system)
+    agent = suite.case_with_prompt(recorded.system)
     if agent is None:
         agent = rng.choice(suite.cases)
         if settings.pairs != "random":
             agent = suite.cases[number % len(suite.cases)]
     probes = _draw_probes("stability", agent, settings, number, rng)
-    return Pairing(number, agent, None, dialog.rounds[0].user, probes, dialog)
+    return Pairing(number, agent, None, recorded.rounds[0].user, probes, recorded)
 
 
 def _draw_pair(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from holdfast.drift.cases import Suite
-from holdfast.drift.pairing import Pairing, ProbeQuestion, draw
+from holdfast.drift.pairing import Pairing, ProbeQuestion, draw_conversation
 from holdfast.drift.recorded_dialogs import RecordedDialog
 from holdfast.drift.settings import Settings
 from holdfast.drift.user_scripts import UserSource
@@ -15,14 +15,14 @@ def count_replies(
     suite: Suite, settings: Settings, user_source: UserSource | None, numbers: Iterable[int]
 ) -> int:
     """Counts the turns and probes of these conversations, if none of them ends early."""
-    pairings = (draw(suite, settings, user_source, number) for number in numbers)
+    pairings = (draw_conversation(suite, settings, user_source, number) for number in numbers)
     return sum(replies_in(pairing, settings) for pairing in pairings)
 
 
 def replies_in(pairing: Pairing, settings: Settings) -> int:
     """Counts the turns and probes of a conversation, if it does not end early."""
-    if pairing.dialog is not None:
-        last = probed_rounds(pairing.dialog, settings)
+    if pairing.recorded is not None:
+        last = probed_rounds(pairing.recorded, settings)
         before = sum(len(probes_in_round(pairing, settings, n)) for n in range(1, last))
         return before + len(pairing.probes_of(last, last))
     # the model does not write a_1, nor any user turn of a script

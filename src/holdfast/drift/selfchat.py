@@ -28,10 +28,10 @@ from holdfast.drift.dialog import (
 from holdfast.drift.dialog_records import outcomes_of, place_of, turn_of
 from holdfast.drift.dialog_requests import CutWatch, DialogRequests, ReplyProgress
 from holdfast.drift.pairing import Pairing, ProbeQuestion
-from holdfast.drift.progress import Progress, ignore_progress
+from holdfast.drift.progress import ignore_progress
 from holdfast.drift.recorded_dialogs import RecordedDialog
 from holdfast.drift.remaining import probed_rounds, probes_in_round, replies_in
-from holdfast.drift.settings import Settings
+from holdfast.drift.settings import Running, Settings
 from holdfast.errors import PromptTooLong, RequestFailed, UsageError
 from holdfast.methods import Method
 from holdfast.models.event_loop import task_group
@@ -72,9 +72,9 @@ async def converse(
     methods: Sequence[Method],
     settings: Settings,
     save: SaveDialog,
-    progress: Progress,
+    *,
+    running: Running,
     concurrency: int | None = None,
-    should_stop: Callable[[int], bool] = lambda number: False,
 ) -> None:
     """Holds conversations side by side; none waits for another's turn.
 
@@ -84,10 +84,9 @@ async def converse(
         methods: steer the agent.
         save: records a conversation that is over. One with a failed request is recorded only once
             another request is answered, as the server may be down.
-        progress: receives the progress in replies.
+        running: receives the progress in replies, and says which conversations are to stop.
         concurrency: how many conversations run at once; the end of one makes room for the next.
             None runs all at once.
-        should_stop: called after each reply, and every second; see `Running`.
 
     Raises:
         PromptTooLong: not even the first question of a conversation fits into the context.
@@ -95,18 +94,21 @@ async def converse(
     async with task_group() as held_back:
         watch = OutageWatch(lambda dialog: held_back.create_task(save(dialog)), "conversation")
         room = nullcontext() if concurrency is None else asyncio.Semaphore(concurrency)
-        stops = _Stops(should_stop)
+        stops = _Stops(running.should_stop)
         cut_watch = CutWatch(settings.sampling.max_new_tokens)
 
         def report(replies: int, tokens: int = 0) -> None:
-            progress(replies, tokens)
+            running.progress(replies, tokens)
             stops.check()
 
         async def run_one(pairing: Pairing) -> None:
             dialog = Dialog(pairing)
             async with room:
                 replies = ReplyProgress(replies_in(pairing, settings), report)
-                await _run_dialog(engine, dialog, methods, settings, watch, replies, cut_watch)
+                requests = DialogRequests(
+                    engine, dialog, tuple(methods), settings, watch, replies, cut_watch
+                )
+                await _hold(requests)
                 for view in (AGENT_VIEW, USER_VIEW):
                     engine.forget((view, pairing.number))
             if not watch.holds_back(pairing.number, dialog):
@@ -140,21 +142,13 @@ async def converse_once(
     watch = OutageWatch(lambda dialog: None, "conversation")
     replies = ReplyProgress(replies_in(pairing, settings), ignore_progress)
     cut_watch = CutWatch(settings.sampling.max_new_tokens)
-    await _run_dialog(engine, dialog, methods, settings, watch, replies, cut_watch)
+    requests = DialogRequests(engine, dialog, tuple(methods), settings, watch, replies, cut_watch)
+    await _hold(requests)
 
 
-async def _run_dialog(
-    engine: Engine,
-    dialog: Dialog,
-    methods: Sequence[Method],
-    settings: Settings,
-    watch: OutageWatch,
-    progress: ReplyProgress,
-    cut_watch: CutWatch,
-) -> None:
+async def _hold(requests: DialogRequests) -> None:
     """Holds a conversation to its end: a self-chat, or the replay of a recorded dialog."""
-    requests = DialogRequests(engine, dialog, tuple(methods), settings, watch, progress, cut_watch)
-    recorded = dialog.pairing.dialog
+    recorded = requests.dialog.pairing.recorded
     if recorded is None:
         await self_chat(requests)
     else:

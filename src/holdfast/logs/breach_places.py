@@ -26,8 +26,8 @@ def breaking_call(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -> 
 
     def is_broken(count: int) -> bool:
         """Whether the first events of the turn break the rule."""
-        events = [path[position] for position in turn.positions[:count]]
-        calls = tuple(event.call for event in events if event.call is not None)
+        ran = [position for position in turn.positions[:count] if position not in turn.refused]
+        calls = tuple(call for position in ran if (call := path[position].call) is not None)
         score = measure.score_so_far(replace(turn.done, text="", calls=calls))
         return score is not None and not score.keeps_rule
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from holdfast.chat.reasoning import split_reasoning
 from holdfast.logs.context import Contexts
 from holdfast.measures.turns import AssistantTurn, ToolCall
+from holdfast.transcripts.refused_calls import refused_calls
 from holdfast.transcripts.transcript import Event, Kind, Transcript
 from holdfast.transcripts.user_answers import calls_with_answers
 
@@ -40,6 +41,7 @@ class LoggedTurn:
         trace_span: the span that recorded its last call of a model, as `TRACE_ID/SPAN_ID`; "" if
             the log has none.
         positions: the positions of its events on the path of the transcript.
+        refused: the positions among them of calls that never ran, which `done` does not have.
     """
 
     number: int
@@ -50,6 +52,7 @@ class LoggedTurn:
     reasoning: str = ""
     trace_span: str = ""
     positions: tuple[int, ...] = ()
+    refused: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ class LoggedExchange:
         begins: the event of the user's message; None if the assistant began the dialog.
         after: the events after the user's message.
         positions: the positions of the assistant's events among them on the path.
+        refused: the positions of calls among these that never ran.
     """
 
     user: str
@@ -97,10 +101,20 @@ class LoggedExchange:
     begins: Event | None = None
     after: list[Event] = field(default_factory=list)
     positions: list[int] = field(default_factory=list)
+    refused: set[int] = field(default_factory=set)
 
     @property
     def replies(self) -> list[Event]:
         return [event for event in self.after if event.is_by_assistant]
+
+    def calls(self, *, refused: bool) -> tuple[ToolCall, ...]:
+        """Returns the assistant's tool calls that ran, with the user's answers to its questions; or
+        those that were refused.
+        """
+        calls = calls_with_answers(self.after)
+        called = [n for n, reply in zip(self.positions, self.replies, strict=True) if reply.call]
+        pairs = zip(called, calls, strict=True)
+        return tuple(call for position, call in pairs if (position in self.refused) is refused)
 
     @property
     def role(self) -> str:
@@ -136,11 +150,12 @@ def turns_of(
         texts = [split_reasoning(event.text) for event in replies]
         done = AssistantTurn(
             text="\n\n".join(text.reply for text in texts if text.reply.strip()),
-            calls=calls_with_answers(exchange.after),
+            calls=exchange.calls(refused=False),
             earlier=earlier,
             is_cut=replies[-1].is_cut,
             user=exchange.user,
             previous=previous,
+            refused=exchange.calls(refused=True),
         )
         turns.append(
             LoggedTurn(
@@ -152,6 +167,7 @@ def turns_of(
                 reasoning="\n\n".join(text.reasoning for text in texts if text.reasoning.strip()),
                 trace_span=next((e.trace_span for e in reversed(replies) if e.trace_span), ""),
                 positions=tuple(exchange.positions),
+                refused=frozenset(exchange.refused),
             )
         )
         earlier = (*earlier, *done.calls)
@@ -168,6 +184,7 @@ def _prompts(path: Sequence[Event]) -> list[str]:
 def exchanges_of(path: Sequence[Event]) -> list[LoggedExchange]:
     """The exchanges on a path; the first one has no message of the user."""
     contexts = Contexts(path)
+    refused = refused_calls(path)
     size_of_prompts = sum(len(text.encode("utf-8", "replace")) for text in _prompts(path))
     exchanges = [LoggedExchange("", size_of_prompts)]
     for position, event in enumerate(path):
@@ -182,4 +199,5 @@ def exchanges_of(path: Sequence[Event]) -> list[LoggedExchange]:
             last.after.append(event)
             if event.is_by_assistant:
                 last.positions.append(position)
+                last.refused |= {position} & refused
     return exchanges

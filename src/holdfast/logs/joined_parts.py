@@ -27,6 +27,10 @@ class _Original(NamedTuple):
     def reasoning_turns(self) -> int:
         return len({*self.dialog.reasoning} - self.copies)
 
+    @property
+    def refused_calls(self) -> int:
+        return sum(turn not in self.copies for turn in self.dialog.refused)
+
 
 def join_files(paths: Sequence[Path | str], files: Sequence[ScannedPart], scan: Scan) -> ScoredLogs:
     """The dialogs of files as scored logs, without turns that are copies of others.
@@ -52,6 +56,7 @@ def join_files(paths: Sequence[Path | str], files: Sequence[ScannedPart], scan: 
         cases=tuple(scan.suite.cases[original.dialog.case or 0] for original in scored),
         other_prompts=sum(original.dialog.has_other_prompt for original in scored),
         reasoning_turns=sum(original.reasoning_turns for original in scored),
+        refused_calls=sum(original.refused_calls for original in scored),
         formats=formats,
         problems=(*problems, *copies.problems),
         fingerprint=log_fingerprint(

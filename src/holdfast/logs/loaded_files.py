@@ -9,6 +9,9 @@ from holdfast.files import read_text
 from holdfast.logs.context import WITHOUT_PROMPTS
 from holdfast.transcripts.transcript import Event, Kind, Transcript
 
+# how the names of files end that agents read, and from which `suite init` drafts a suite
+_RULES_FILES = (".md", ".mdc", ".txt", "rules")
+
 
 @dataclass(frozen=True)
 class LoadedFile:
@@ -16,6 +19,22 @@ class LoadedFile:
 
     name: str
     text: str
+
+
+def refuse_rules_file(suite: str) -> None:
+    """Refuses a file such as AGENTS.md in the place of a suite.
+
+    Raises:
+        UsageError: the name of the file is that of a file for agents.
+    """
+    path = Path(suite)
+    if path.name.lower().endswith(_RULES_FILES) and path.is_file():
+        raise UsageError(
+            f"{suite} is a file for the agent, not a suite; `holdfast suite init {suite} --out"
+            " rules.yaml` drafts a suite from it.",
+            option="suite",
+            value=suite,
+        )
 
 
 def read_loaded(paths: Sequence[Path]) -> tuple[LoadedFile, ...]:

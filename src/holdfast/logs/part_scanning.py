@@ -65,6 +65,7 @@ class ScannedDialog:
         events: the ids by which copies of its turns are found; no turns if the log has no ids.
         case: the position of its case in the suite; None if it has no case, and so no record.
         reasoning: the positions of those of its turns that begin with reasoning.
+        refused: for each call that never ran, the position of its turn.
         records: the file in which its record has this start and size.
         awaits_judge: whether the record is a `ScoredDialog` without its judged scores, not JSON.
     """
@@ -76,6 +77,7 @@ class ScannedDialog:
     case: int | None = None
     has_other_prompt: bool = False
     reasoning: tuple[int, ...] = ()
+    refused: tuple[int, ...] = ()
     records: Path = Path()
     start: int = 0
     size: int = 0
@@ -158,6 +160,7 @@ def _scan_into(file: IO[bytes], records: Path, scan: Scan, part: FilePart) -> Sc
                 case=scan.suite.cases.index(case),
                 has_other_prompt=has_other_prompt(dialog, case),
                 reasoning=tuple(n for n, turn in enumerate(dialog.turns) if turn.reasoning),
+                refused=tuple(n for n, turn in enumerate(dialog.turns) for _ in turn.refused),
                 records=records,
                 start=file.tell(),
                 size=file.write(_content_of(scored)),

@@ -45,6 +45,7 @@ class ScoredLogs:
         cases: the case of each dialog that is scored.
         other_prompts: how many of these have a system prompt other than that of their case.
         reasoning_turns: how many of their turns begin with reasoning.
+        refused_calls: how many tool calls in their turns never ran.
         formats: the number of dialogs in each format.
         problems: a sentence for each line or part of a file that was left out.
         fingerprint: SHA-256 of the files, their formats and the dialogs, in hexadecimal.
@@ -57,6 +58,7 @@ class ScoredLogs:
     cases: tuple[Case, ...]
     other_prompts: int
     reasoning_turns: int
+    refused_calls: int
     formats: Mapping[str, int]
     problems: tuple[str, ...]
     fingerprint: str
@@ -87,6 +89,7 @@ def score_logs(
         cases=tuple(case for _, case in pairs),
         other_prompts=sum(has_other_prompt(dialog, case) for dialog, case in pairs),
         reasoning_turns=sum(bool(turn.reasoning) for dialog, _ in pairs for turn in dialog.turns),
+        refused_calls=sum(len(turn.refused) for dialog, _ in pairs for turn in dialog.turns),
         formats=logs.formats,
         problems=logs.problems,
         fingerprint=logs.fingerprint,
@@ -120,6 +123,7 @@ def write_scores(
         "unmatched": logs.dialogs - len(logs.cases),
         "other_prompts": logs.other_prompts,
         "reasoning_turns": logs.reasoning_turns,
+        "refused_calls": logs.refused_calls,
         "formats": dict(logs.formats),
         "problems": list(logs.problems),
         "rules": rules_of(cases),

@@ -30,6 +30,7 @@ Globs = Annotated[
 ]
 
 _MAX_LABEL_CHARACTERS = 60
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]|\\\\")  # how an absolute path of Windows begins
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,14 @@ class Action:
 
     def matches(self, pattern: str) -> bool:
         """Whether the command begins with a match of a regular expression."""
-        return any(
-            matches(rf"\A(?:{pattern})", " ".join(reading.words))
-            for reading in (*self.command.readings, *self.command.around)
-            if reading.suits(pattern)
-        )
+        return bool(self.program_matching(pattern))
+
+    def program_matching(self, pattern: str) -> str:
+        """Returns the program of the reading that begins with a match; "" if none does."""
+        for reading in (*self.command.readings, *self.command.around):
+            if reading.suits(pattern) and matches(rf"\A(?:{pattern})", " ".join(reading.words)):
+                return reading.words[0]
+        return ""
 
 
 def actions_of(calls: Sequence[ToolCall]) -> Iterator[Action]:
@@ -78,11 +82,13 @@ def actions_of(calls: Sequence[ToolCall]) -> Iterator[Action]:
         if not script:
             arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
             command = Command((Reading((call.name, arguments)),))
-            yield Action(command, tuple(edits_by_call(call)), position, call)
+            edits = tuple(map(_with_slashes, edits_by_call(call)))
+            yield Action(command, edits, position, call)
             continue
         folder = ""  # the working folder, relative to the one that the script began in
         for command in _read_script(script):
-            edits = tuple(_in_folder(edit, folder) for edit in edits_by_command(command))
+            changes = map(_with_slashes, edits_by_command(command))
+            edits = tuple(_in_folder(edit, folder) for edit in changes)
             yield Action(command, edits, position, folder=folder)
             # the end of a subshell, which is not known here, would undo its `cd`
             is_cd = command.arguments[0] == "cd" and not command.is_elsewhere
@@ -98,9 +104,17 @@ def _folder_after(folder: str, words: Sequence[str]) -> str:
     return posixpath.normpath(posixpath.join(folder, target))
 
 
+def _with_slashes(edit: FileEdit) -> FileEdit:
+    """Writes a path of Windows with `/`, as suites do."""
+    if "\\" not in edit.path or not (_DRIVE.match(edit.path) or "/" not in edit.path):
+        return edit
+    return replace(edit, path=edit.path.replace("\\", "/"))
+
+
 def _in_folder(edit: FileEdit, folder: str) -> FileEdit:
     """Makes the path of an edit relative to the folder that the script began in."""
-    if not folder or not edit.path or edit.path.startswith(("/", "~", "$")):
+    is_absolute = edit.path.startswith(("/", "~", "$")) or _DRIVE.match(edit.path)
+    if not folder or not edit.path or is_absolute:
         return edit
     return replace(edit, path=posixpath.normpath(posixpath.join(folder, edit.path)))
 
@@ -136,7 +150,8 @@ def calls_since_commit(calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
 
 def mentions(call: ToolCall, path: str) -> bool:
     """Whether a path occurs in the arguments of a call."""
-    return any(path in str(value) for value in call.arguments.values())
+    texts = map(str, call.arguments.values())
+    return any(path in text or path in text.replace("\\", "/") for text in texts)
 
 
 def is_among(path: str, globs: Globs) -> bool:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 from holdfast.measures.command_wrappers import unwrap, wrapper_without_options
 
@@ -133,15 +134,42 @@ _BEFORE_SUBCOMMAND = {
         **dict.fromkeys(("--no-replace-objects", "--no-optional-locks"), False),
     },
     "make": {"-C": True, "--directory": True, "-s": False, "--silent": False},
-    "npm": {"--prefix": True},
+    "npm": {
+        **dict.fromkeys(("--prefix", "-C", "-w", "--workspace"), True),
+        **dict.fromkeys(("-s", "--silent", "--workspaces", "--if-present"), False),
+    },
+    "pnpm": {
+        **dict.fromkeys(("--filter", "-F", "-C", "--dir"), True),
+        **dict.fromkeys(("-r", "--recursive", "-w", "--workspace-root", "-s", "--silent"), False),
+    },
+    "yarn": {"--cwd": True, "-s": False, "--silent": False},
+    "go": {"-C": True},
     **dict.fromkeys(
         ("kubectl", "oc"), dict.fromkeys(("-n", "--namespace", "--context", "--kubeconfig"), True)
     ),
 }
+# scripts of package.json that run without `run` too; pnpm and yarn run every other script so, if
+# its name is not that of a command of their own
+_SCRIPTS = ("test", "start", "stop", "restart")
+_SHORT_FOR_TEST = ("t", "tst")
+_RUN = ("run", "run-script")
+_RUN_EVERY_SCRIPT = ("pnpm", "yarn")
+_OWN_COMMANDS = frozenset(
+    "access add approve-builds audit bin cache cat-file catalog ci completion config constraints"
+    " create dedupe deploy deprecate dlx doctor env exec explain explore fetch fund get global help"
+    " i import info init install install-test it licenses link list ll ln login logout ls node"
+    " outdated owner pack patch patch-commit patch-remove ping pkg plugin policies prefix prune"
+    " publish rb rebuild recursive remove rm root sbom search self-update server set setup stage"
+    " store tag team un unplug uninstall unlink up update upgrade upgrade-interactive version"
+    " versions view whoami why workspace workspaces".split()
+)
 
 
 def readings_of(reading: Reading) -> tuple[Reading, ...]:
-    """Returns a reading and those without its wrappers: `sudo git push`, then `git push`."""
+    """Returns a reading and those without its wrappers: `sudo git push`, then `git push`.
+
+    A script of package.json has a reading with `run`, and one without it.
+    """
     readings = [reading]
     while len(readings) < _MAX_READINGS:
         following = _unwrap(readings[-1])
@@ -150,7 +178,27 @@ def readings_of(reading: Reading) -> tuple[Reading, ...]:
         if plain := _without_options(readings[-1], following):
             readings.append(plain)
         readings.append(following)
-    return tuple(readings)
+    return (*readings, *chain.from_iterable(map(_script_readings, readings)))
+
+
+def _script_readings(reading: Reading) -> list[Reading]:
+    """Returns the other ways to write the run of a script: `npm test` for `npm run test`."""
+    program, *rest = reading.words
+    if program not in ("npm", *_RUN_EVERY_SCRIPT) or not rest:
+        return []
+    if rest[0] in _SHORT_FOR_TEST:
+        tests = [(program, "test", *rest[1:]), (program, "run", "test", *rest[1:])]
+        return [Reading(words, reading.without) for words in tests]
+    if rest[0] in _RUN and len(rest) > 1 and _runs_without_run(program, rest[1]):
+        return [reading.reduce_to((program, *rest[1:]), rest[0])]
+    if _runs_without_run(program, rest[0]):
+        return [Reading((program, "run", *rest), reading.without)]
+    return []
+
+
+def _runs_without_run(program: str, script: str) -> bool:
+    is_own = script in _OWN_COMMANDS or script in _RUN or script.startswith("-")
+    return script in _SCRIPTS or (program in _RUN_EVERY_SCRIPT and not is_own)
 
 
 def _without_options(reading: Reading, inner: Reading) -> Reading | None:

@@ -144,8 +144,11 @@ def _fixed_end(pattern: str) -> str:
 
 
 def _has_trailer(message: CommitMessage, trailer: str) -> bool | None:
-    """Whether a line below the subject of a message matches; None if that is not known."""
-    if any(matches(trailer, line.strip()) for line in message.lines_below()):
+    """Whether a line below the subject of a message matches; None if that is not known.
+
+    Git ignores the case of a trailer's name, and so does this.
+    """
+    if any(matches(trailer, line.strip(), "i") for line in message.lines_below()):
         return True
     is_shown = message.text is not None and not message.may_fit(trailer)
     return False if is_shown else None

@@ -88,9 +88,12 @@ def tool_called(
     arguments: Arguments | None = None,
     arguments_schema: Schema | None = None,
 ) -> Score | None:
-    """1 if a tool of this name (with * and ?) was called, with arguments that match."""
+    """1 if a tool of this name (with * and ?) was called, with arguments that match; a turn
+    in which only a refused call matches does not count."""
     if any(_matches(call, tool, arguments, arguments_schema) for call in turn.calls):
         return Score(1.0, f"{tool} was called")
+    if any(_matches(call, tool, arguments, arguments_schema) for call in turn.refused):
+        return None
     return Score(0.0, f"{tool} was not called")
 
 
@@ -121,10 +124,14 @@ def command_not_run(turn: AssistantTurn, command: Pattern) -> Score | None:
 
 @measure(check=lambda command: compile_regex(command, ""), when_cut=WhenCut.IF_KEPT)
 def command_run(turn: AssistantTurn, command: Pattern) -> Score | None:
-    """1 if a shell command begins with a match of the regular expression."""
+    """1 if a shell command begins with a match of the regular expression; a turn in which only
+    a refused command matches does not count."""
     for action in actions_of(turn.calls):
         if action.is_shell and action.matches(command):
             return Score(1.0, f"ran {quote(' '.join(action.command.words))}")
+    refused = actions_of(turn.refused)
+    if any(action.is_shell and action.matches(command) for action in refused):
+        return None
     return Score(0.0, "not run")
 
 

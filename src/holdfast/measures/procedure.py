@@ -230,9 +230,9 @@ def prefers(turn: AssistantTurn, use: Pattern, rather_than: Pattern) -> Score | 
     for action in actions_of(turn.calls):
         if action.matches(use):
             good += 1
-        elif action.matches(rather_than):
-            others.append(action.command.words[0])
+        elif program := action.program_matching(rather_than):
+            others.append(program)
     if not good and not others:
         return None
-    reason = f"{others[0]} was used" if others else "kept"
+    reason = f"`{others[0]}` was used" if others else "kept"
     return Score(good / (good + len(others)), reason)

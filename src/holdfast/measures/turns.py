@@ -39,6 +39,7 @@ class AssistantTurn:
     is_cut: bool = False  # whether its last message ended at the token limit
     user: str = ""  # the user's message before it; "" if the log has none
     previous: str = ""  # the assistant's text that the user's message answers
+    refused: tuple[ToolCall, ...] = ()  # calls that never ran, which are not among `calls`
 
     def text_with_calls(self) -> str:
         """Returns all that it said, and then its tool calls in order, for a judge to read."""

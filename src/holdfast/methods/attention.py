@@ -19,7 +19,6 @@ class SplitSoftmax(TableMethod):
 
     name: ClassVar[str] = "split-softmax"
     source: ClassVar[str] = "Li et al. 2024, eq. 6"
-    span_includes_generated: ClassVar[bool] = False
 
     exponent: float = parameter(
         "the power k; 1 changes nothing, 0 puts all mass on the span", number(0, 1), "0.5"
@@ -81,7 +80,6 @@ class Boost(TableMethod):
     source: ClassVar[str] = (
         "InstABoost, arXiv 2506.13734; GUIDE, arXiv 2409.19001, with delta = log(factor)"
     )
-    span_includes_generated: ClassVar[bool] = False
 
     factor: float = parameter("the factor M; 1 changes nothing", number(1), "4")
     heads: HeadSet | None = heads_parameter()
@@ -103,7 +101,6 @@ class Spotlight(TableMethod):
 
     name: ClassVar[str] = "spotlight"
     source: ClassVar[str] = "Spotlight, arXiv 2505.12025, made exact"
-    span_includes_generated: ClassVar[bool] = False
 
     target: float = parameter(
         "the mass psi; 0 changes nothing", number(0, 1, below_high=True, share=True), "0.3"

@@ -27,7 +27,6 @@ class Floors(TableMethod):
     """The least mass of each head: what `Hold` becomes after a rehearsed first reply."""
 
     name: ClassVar[str] = "floors"
-    span_includes_generated: ClassVar[bool] = False
 
     floors: tuple[tuple[float, ...], ...]  # log-odds, [layer][head]; -inf for no floor
     touched: HeadSet | None = None  # the heads that may have a floor; None for all

@@ -26,9 +26,9 @@ class Method(Protocol):
 class ShiftsAttention(Method, Protocol):
     """An attention method: a function on the log-odds of the attention mass on the span.
 
-    A layer without any of its `heads` may be skipped. With `span_includes_generated`, only the
-    rest of the prompt loses mass. For a `TableMethod`, three numbers per head are used instead of
-    calling `shift`.
+    Only its `heads` are moved, whatever `shift` returns for others. With `span_includes_generated`,
+    only the rest of the prompt loses mass. For a `TableMethod`, three numbers per head are used
+    instead of calling `shift`.
     """
 
     @property

@@ -167,6 +167,11 @@ class TableMethod(ShiftsAttention, Protocol):
     kind: ClassVar[Kind] = Kind.LOG_ODDS
 
     @property
+    def span_includes_generated(self) -> bool:
+        """False unless a method says otherwise."""
+        return False
+
+    @property
     def table_entry(self) -> TableEntry:
         """The entry of all heads that it touches."""
         return TableEntry()

@@ -2,21 +2,25 @@
 
 The package declares an entry point of the group `holdfast.models`, under the engine's name:
 
-    load(name, dtype=None, *, batch_size=None, trust_remote_code=False, **options) -> ChatModel
+    load(name, **options) -> ChatModel
+
+The options are `dtype`, `batch_size` and `trust_remote_code`, and those that users give with
+`--engine`. A `load` declares those that it takes; any other is refused for it.
 """
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any
 
-from holdfast.errors import ModelError, UsageError
+from holdfast.errors import ModelError, UsageError, option
 from holdfast.methods.kinds import Ability
 from holdfast.models.protocol import ChatModel
 
 GROUP = "holdfast.models"
+_STANDARD_OPTIONS = ("dtype", "batch_size", "trust_remote_code", "prefix_memory")
 
 
 def load_in_engine(model: str, *, to_serve: bool = False, **options: Any) -> ChatModel:
@@ -43,8 +47,29 @@ def load_in_engine(model: str, *, to_serve: bool = False, **options: Any) -> Cha
             f"{model} runs in {engine}, which `holdfast serve` does not serve; start the server of"
             " that engine, if it has one, or give a folder or a name on the hub."
         )
-    chat_model: ChatModel = load(name, **options)
+    chat_model: ChatModel = load(name, **_options_for(load, engine, options))
     return chat_model
+
+
+def _options_for(
+    load: Callable[..., ChatModel], engine: str, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The options that an engine's `load` declares; refuses any other that was given."""
+    declared = signature(load).parameters
+    if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in declared.values()):
+        return dict(options)
+    for name, value in options.items():
+        was_given = value is not None and value is not False
+        if was_given and name not in declared:
+            own = [other for other in list(declared)[1:] if other not in _STANDARD_OPTIONS]
+            raise UsageError(
+                f"The engine {engine} does not take {option(name, value)}; leave it out (its own"
+                f" options: {', '.join(own) or 'none'}).",
+                option=name,
+                value=value,
+                allowed=own,
+            )
+    return {name: value for name, value in options.items() if name in declared}
 
 
 def abilities_in(engine: str) -> frozenset[Ability] | None:
@@ -61,11 +86,11 @@ def abilities_in(engine: str) -> frozenset[Ability] | None:
 def read_options(words: Sequence[str]) -> Mapping[str, Any]:
     """An engine's own options, given as NAME=VALUE, with JSON or plain text as the value."""
     options: dict[str, Any] = {}
-    for option in words:
-        name, equals, text = option.partition("=")
+    for word in words:
+        name, equals, text = word.partition("=")
         if not equals or not name.isidentifier() or name in options:
             raise UsageError(
-                f"{option!r} is no option of an engine; give each once, as in max_model_len=4096."
+                f"{word!r} is no option of an engine; give each once, as in max_model_len=4096."
             )
         try:
             options[name] = json.loads(text)

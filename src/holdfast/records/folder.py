@@ -271,9 +271,18 @@ def _planned_conversations(identity: Mapping[str, Any]) -> Any:
     return identity.get("settings", {}).get("conversations")
 
 
+def _is_junit(path: Path) -> bool:
+    """Whether a file is JUnit XML, which `--junit` may write into the folder before the run."""
+    if path.suffix != ".xml" or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return b"<testsuite" in file.read(1000)
+
+
 def _refuse_foreign_files(folder: Path) -> None:
     """Refuses a folder without a manifest that has files in it."""
-    names = sorted(path.name for path in folder.iterdir())
+    paths = [path for path in folder.iterdir() if not _is_junit(path)]
+    names = sorted(path.name for path in paths)
     foreign = [name for name in names if name not in _OWN_FILES and not name.startswith(".")]
     if foreign:
         raise AnotherRun(

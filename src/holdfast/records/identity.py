@@ -208,6 +208,7 @@ class Manifest(RecordModel):
     unmatched: int = 0  # how many of them are under none of the suite's prompts
     other_prompts: int = 0  # how many have another system prompt
     reasoning_turns: int = 0
+    refused_calls: int = 0  # how many tool calls never ran, and so are not scored
     formats: dict[str, int] = Field(default_factory=dict)
     problems: List[str] = ()  # sentences on what was not read, or was left out
     rules: dict[str, Any] = Field(default_factory=dict)  # how each rule was scored

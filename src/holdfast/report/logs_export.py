@@ -28,7 +28,7 @@ from holdfast.errors import UsageError
 from holdfast.extras import import_extra
 from holdfast.files import cannot_write
 from holdfast.measures.scores import MIN_KEPT_SCORE
-from holdfast.records import Probe, Run
+from holdfast.records import LogProbe, Probe, Run
 from holdfast.records.export import arrow_schema, csv_line, without_formula, without_surrogates
 from holdfast.records.log_scores import rule_of
 from holdfast.records.run_table import Column
@@ -55,6 +55,8 @@ class ScoreRow(NamedTuple):
     score: float | None  # None if the turn was not judged
     label: str  # KEPT_LABEL, BROKEN_LABEL or UNSCORED_LABEL
     reason: str
+    cause: str | None  # of a breach: why the rule was broken
+    call: str | None  # of a breach: the tool call that broke the rule, if a single one did
     judge: str | None
     user: str
     reply: str
@@ -112,6 +114,8 @@ def rows_of(run: Run) -> Iterator[ScoreRow]:
         for score in sorted(record.answered, key=lambda item: item.round):
             turn = turns[score.round]
             value = score.score if isinstance(score, Probe) else None
+            cause = score.cause if isinstance(score, LogProbe) else None
+            step = cause.step if cause else None
             yield ScoreRow(
                 source=record.source,
                 dialog=record.conversation,
@@ -123,6 +127,8 @@ def rows_of(run: Run) -> Iterator[ScoreRow]:
                 score=value,
                 label=_label(value),
                 reason=score.reason,
+                cause=cause.cause if cause else None,
+                call=f"{step.tool} {step.text}" if step else None,
                 judge=score.judge if isinstance(score, Probe) else None,
                 user=score.question,
                 reply=turn.text,
@@ -190,6 +196,7 @@ def _event(row: ScoreRow, time: str) -> dict[str, Any]:
         "gen_ai.evaluation.explanation": row.reason,
         "holdfast.source": row.source,
         "holdfast.turn": row.turn,
+        "holdfast.cause": row.cause,
         # an id in another form than OpenTelemetry's does not fit its fields
         "holdfast.span": row.span if not is_linked else None,
     }

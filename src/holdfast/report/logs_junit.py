@@ -9,7 +9,7 @@ from holdfast.plurals import count_of
 from holdfast.records import Run
 from holdfast.records.identity import LogsIdentity
 from holdfast.report.junit import JUnitCase, outcome_of, write_cases
-from holdfast.report.logs_page import broken_turns
+from holdfast.report.logs_page import TurnDetails, broken_turns
 from holdfast.report.logs_sentences import Rows
 from holdfast.report.wording import plain, signed
 
@@ -24,17 +24,25 @@ def write_logs_junit(
     cases = []
     for row in rows:
         prompt, _, rule = row.rule.partition("/")
-        turns = broken_turns(run, row)[:_MAX_TURNS_SHOWN]
+        turns = [*map(_sentence, broken_turns(run, row)[:_MAX_TURNS_SHOWN])]
+        if (hidden := len(row.broken) - len(turns)) > 0:
+            turns.append(f"and {count_of(hidden, 'more turn')}")
         cases.append(
             JUnitCase(
                 classname=f"holdfast.{suite}.{prompt}",
                 name=rule or prompt,
                 outcome=outcome_of(row.verdict),
                 message="; ".join(_facts(row, bar)),
-                text="\n".join(f"{turn.where}: {turn.reason}" for turn in turns),
+                text="\n".join(turns),
             )
         )
     return write_cases(f"holdfast logs {suite}", cases, path, seconds)
+
+
+def _sentence(turn: TurnDetails) -> str:
+    """Says how a turn broke the rule, and why if that was examined."""
+    why = f" (why: {turn.why.name})" if turn.why else ""
+    return f"{turn.where}: {turn.reason}{why}"
 
 
 def _facts(row: Adherence, bar: float | None) -> list[str]:

@@ -223,6 +223,11 @@ def _left_out(run: Run) -> list[str]:
             "Begin with reasoning (such as <think>), which is recorded and not scored:"
             f" {count_of(manifest.reasoning_turns, 'turn')}."
         )
+    if manifest.refused_calls:
+        sentences.append(
+            "Refused or blocked before they ran, and so not scored:"
+            f" {count_of(manifest.refused_calls, 'tool call')}."
+        )
     if manifest.problems:
         parts = count_of(len(manifest.problems), "part")
         sentences.append(f"Not read or left out: {parts} of the files.")

@@ -58,7 +58,7 @@ def could_be_chance(change: Estimate) -> str:
     """'-10 points (95% interval -28 to +8) could be chance', for a change that is no finding."""
     why = verdict_on(change).why
     if change.excludes_zero:
-        return f"{points(change)} rests on too little: {why}"
+        return f"{points(change)} rests on too little data: {why}"
     if why == INCLUDES_ZERO:  # the reader sees that the interval includes 0
         return f"{points(change)} could be chance"
     return f"{points(change)} could be chance: {why}"

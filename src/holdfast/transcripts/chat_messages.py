@@ -205,7 +205,12 @@ def _events_of_message(item: Mapping[str, Any], *, is_strict: bool) -> Iterator[
         if isinstance(block, ToolCall) and block.id not in {call.id for call in calls}:
             calls.append(block)
         elif isinstance(block, ToolResult):
-            yield from message_events("tool", block.text, call_id=block.call_id)
+            yield Event(
+                Kind.TOOL_RESULT,
+                block.text,
+                call_id=block.call_id,
+                is_refusal=block.is_refusal,
+            )
     if role != "assistant":
         calls = []  # Vercel's SDK repeats the assistant's call in the tool's result
     if is_strict and content is None and not (text or calls):
@@ -230,8 +235,9 @@ def _read_content(content: Any) -> _Content:
                 calls.append(block)
             case Summary(text):
                 others.append(Event(Kind.COMPACTION, text))
-            case ToolResult(text, call_id):
-                others += message_events("tool", text, call_id=call_id)
+            case ToolResult(text, call_id, is_refusal):
+                result = Event(Kind.TOOL_RESULT, text, call_id=call_id, is_refusal=is_refusal)
+                others.append(result)
     return _Content("\n".join(texts), calls, others)
 
 

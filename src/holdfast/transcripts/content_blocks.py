@@ -13,6 +13,7 @@ from typing import Any
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.json_fields import at
+from holdfast.transcripts.refused_calls import is_refusal_by_claude_code
 from holdfast.transcripts.transcript import Malformed
 from holdfast.validation.json_values import fields_of
 
@@ -71,6 +72,7 @@ class ToolResult:
 
     text: str
     call_id: str  # of the call whose result it is; "" if the log does not say
+    is_refusal: bool = False  # whether the log says that the call never ran
 
 
 @dataclass(frozen=True)
@@ -303,8 +305,12 @@ def _read_vercel(part: Mapping[str, Any]) -> list[Block] | None:
     arguments = first_of(part, "input", "args")
     blocks: list[Block] = [read_call({"name": name, "id": call_id, "input": arguments})]
     result = first_of(part, "output", "result", "errorText")
-    if result is not None:
-        blocks.append(ToolResult(_text_or_json(result), call_id))
+    is_refusal = part.get("state") == "output-denied"
+    if is_refusal:
+        result = first_of(part, "output", "errorText", default=at(part, "approval", "reason"))
+    if result is not None or is_refusal:
+        text = "" if result is None else _text_or_json(result)
+        blocks.append(ToolResult(text, call_id, is_refusal))
     return blocks
 
 
@@ -331,7 +337,8 @@ def _read_anthropic(part: Mapping[str, Any]) -> list[Block] | None:
     if isinstance(kind, str) and kind.endswith("tool_result"):  # also of the provider's own tools
         content = part.get("content")
         text = _text_or_json(content) if isinstance(content, Mapping) else text_of(content)
-        return [ToolResult(text, id_of(part))]
+        is_refusal = part.get("is_error") is True and is_refusal_by_claude_code(text)
+        return [ToolResult(text, id_of(part), is_refusal)]
     return None
 
 

@@ -21,7 +21,11 @@ _LOG_NAMES = (".aider.chat.history.md", "cursor_*.md", "state.vscdb", "store.db"
 # archives, and files that are compressed by neither gzip nor zstandard
 _UNSUPPORTED_SUFFIXES = tuple(".bz2 .xz .zip .br .lz4 .7z .tar .tar.gz .tgz .tar.zst".split())
 # files that programs write into the folder of their logs: they repeat the logs, or have no dialog
-_NAMES_WITHOUT_DIALOG = ("agent-*.meta.json", "sessions-index.json")
+_NAMES_WITHOUT_DIALOG = ("agent-*.meta.json", "sessions-index.json", "custom-title.json")
+_FOLDER_OF_RESULTS = "tool-results"  # in which Claude Code keeps long outputs of tools
+# Gemini CLI's list of what the user typed, and the folder of its sessions beside it
+_GEMINI_INPUTS = "logs.json"
+_GEMINI_SESSIONS = "chats"
 # Cline's log of a task, and the other files that it writes into the folder of the task
 _CLINE_LOG = "api_conversation_history.json"
 _CLINE_NAMES_WITHOUT_DIALOG = (
@@ -137,5 +141,9 @@ def _has_name(path: Path, patterns: Iterable[str]) -> bool:
 
 def _is_without_dialog(path: Path) -> bool:
     """Whether a program wrote the file beside a log, without a dialog of its own."""
+    if path.parent.name == _FOLDER_OF_RESULTS:
+        return True
+    if path.name == _GEMINI_INPUTS and path.with_name(_GEMINI_SESSIONS).is_dir():
+        return True
     is_of_cline = path.name in _CLINE_NAMES_WITHOUT_DIALOG and path.with_name(_CLINE_LOG).exists()
     return is_of_cline or _has_name(path, _NAMES_WITHOUT_DIALOG)

@@ -10,6 +10,7 @@ from holdfast.errors import reason_of
 from holdfast.transcripts.reader import Located, Unread, has_messages, is_message_list
 
 _PAGES = ("data", "runs", "loglines")  # the fields in which pages of APIs list their values
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")  # bytes that `text_lines` could not decode
 _NOT_BLANK = re.compile(r"\S")
 
 
@@ -88,6 +89,9 @@ def parse_lines(path: Path, lines: Iterable[str], first: int = 1) -> Iterator[Lo
     """Parses the lines of a file; `first` is the number of the first line."""
     for number, line in enumerate(lines, start=first):
         if not line.strip():
+            continue
+        if not line.isascii() and _NOT_UTF8.search(line):
+            yield Unread(f"{path}, line {number}: it is not UTF-8 text")
             continue
         try:
             yield Located(f"{path}, line {number}", json.loads(line))

@@ -77,8 +77,17 @@ class Format:
     is_per_value: bool = False
 
 
-def per_value_reader(read: Callable[[Any], list[Event]]) -> StreamingReader:
-    """Makes the reader of a format in which every value is a dialog."""
+def dialog_format(
+    name: str, recognises: Callable[[Any], bool], read: Callable[[Any], list[Event]]
+) -> Format:
+    """Makes a format in which every value is a dialog.
+
+    Args:
+        name: the value of `--format` that selects it.
+        recognises: whether a value is in this format.
+        read: returns the events of a dialog, or raises `Malformed`. If the user names the format,
+            it also gets values that `recognises` refuses.
+    """
 
     def transcripts(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
         for source, value in values:
@@ -87,7 +96,7 @@ def per_value_reader(read: Callable[[Any], list[Event]]) -> StreamingReader:
             except Malformed as error:
                 yield Unread(f"{source}: {error}")
 
-    return transcripts
+    return Format(name, recognises, transcripts, is_per_value=True)
 
 
 def separate_objects(values: Values) -> tuple[list[Record], list[Unread]]:

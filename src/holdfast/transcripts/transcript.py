@@ -39,6 +39,7 @@ class Event:
         role: for messages: system, user or assistant.
         call: for tool calls: the call.
         call_id: for tool results: the id of the call that returned it, if logged.
+        is_refusal: for tool results: whether the log says that the call never ran.
         keeps: for compactions: the ids of earlier events that stay in the context unchanged.
         clears: for clearings: the ids of the tool calls whose results leave the context, and of
             the other events that leave it.
@@ -58,6 +59,7 @@ class Event:
     role: str = ""
     call: ToolCall | None = None
     call_id: str = field(default="", compare=False)
+    is_refusal: bool = field(default=False, compare=False)
     keeps: frozenset[str] = field(default=frozenset(), compare=False)
     clears: frozenset[str] = field(default=frozenset(), compare=False)
     is_cut: bool = field(default=False, compare=False)
@@ -101,11 +103,16 @@ def message_events(
     return events
 
 
-def call_events(call: ToolCall, result: str | None = None) -> list[Event]:
-    """Returns the events of a tool call: the call, and its result unless that is None."""
+def call_events(call: ToolCall, result: str | None = None, is_refusal: bool = False) -> list[Event]:
+    """Returns the events of a tool call: the call, and its result unless that is None.
+
+    Args:
+        is_refusal: whether the log says that the call never ran; it then has a result.
+    """
     events = [Event(Kind.TOOL_CALL, call=call)]
-    if result is not None:
-        events.append(Event(Kind.TOOL_RESULT, result, call_id=call.id))
+    if result is not None or is_refusal:
+        text = result or ""
+        events.append(Event(Kind.TOOL_RESULT, text, call_id=call.id, is_refusal=is_refusal))
     return events
 
 

@@ -51,6 +51,7 @@ _RESULT = re.compile(r"\[(\w+)(?:\]| for .*?\]) Result:\s*", re.DOTALL)
 _FEEDBACK = re.compile(
     r"(?:feedback|message|input)[^<\n]*:\s*<(feedback|user_message)>(.*?)</\1>", re.DOTALL
 )
+_REFUSED = ("The user denied this operation", "Skipping tool [")
 _TRUNCATED = "[NOTE] Some previous conversation history with the user has been removed"
 _SUMMARY = "This session is being continued from a previous conversation"
 _TOOLS = (
@@ -261,7 +262,8 @@ def _events_of_user(message: Mapping[str, Any], task: _Task) -> Iterator[Event]:
     for block in blocks_of(message.get("content")):
         match block:
             case ToolResult(text, call_id):
-                yield Event(Kind.TOOL_RESULT, text, call_id=call_id)
+                is_refusal = _is_refusal(text)
+                yield Event(Kind.TOOL_RESULT, text, call_id=call_id, is_refusal=is_refusal)
                 yield from _words_in_result(text, task.tool_names.get(call_id, ""))
             case TextBlock(text):
                 header = _RESULT.match(text)
@@ -270,11 +272,17 @@ def _events_of_user(message: Mapping[str, Any], task: _Task) -> Iterator[Event]:
                 if header and header.end() == len(text):
                     continue  # the result is in the next text
                 if header or (tool and remove_elements(text, _INJECTED)):
-                    yield Event(Kind.TOOL_RESULT, text)
+                    yield Event(Kind.TOOL_RESULT, text, is_refusal=_is_refusal(text))
                     yield from _words_in_result(text, tool)
                     tool = ""
                 else:
                     yield _classify(text, task)
+
+
+def _is_refusal(text: str) -> bool:
+    """Whether a tool's result says that the user refused the call, or one before it."""
+    header = _RESULT.match(text)
+    return text[header.end() if header else 0 :].lstrip().startswith(_REFUSED)
 
 
 def _words_in_result(text: str, tool: str) -> Iterator[Event]:

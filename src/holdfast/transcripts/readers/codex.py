@@ -5,17 +5,20 @@ They are read only for what is nowhere else.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from holdfast.errors import shortened
+from holdfast.plurals import count_of
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.content_blocks import CALL_TYPES, text_of
 from holdfast.transcripts.json_fields import at, require_object
 from holdfast.transcripts.reader import Format, Record, Unread, Values, file_of, separate_objects
+from holdfast.transcripts.readers.codex_scripts import calls_in_script
 from holdfast.transcripts.readers.codex_shown_events import (
     identity_of,
     shown_call,
@@ -26,11 +29,24 @@ from holdfast.transcripts.readers.codex_user_messages import (
     events_of_user_message,
     without_whitespace,
 )
-from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, Tree
+from holdfast.transcripts.transcript import (
+    Event,
+    Kind,
+    Malformed,
+    Transcript,
+    Tree,
+    call_events,
+)
 from holdfast.validation.json_values import fields_of
 
 _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _NOT_MESSAGES = ("ghost_snapshot", "compaction_summary", "context_compaction", "other")
+# the result of a call that the user, a reviewer or a policy refused
+_REFUSED = re.compile(
+    r"(?:(?:exec command|patch|command) )?rejected by user"
+    r"|This action was rejected due to unacceptable risk|apply_patch verification failed"
+    r"|(?:`[^\n]*` |\w+ )?rejected: blocked by policy"
+)
 # A compaction repeats up to 20,000 tokens of the user's messages, four characters per token.
 _MAX_REPEATED_CHARACTERS = 80_000
 
@@ -119,6 +135,13 @@ class _Session:
         )
         self._inherited_sources = _inherited_questions(records)
         self._call_ids = {str(at(item, "call_id")) for item in items}
+        self._shown_tools = {
+            event.call.name
+            for fields in shown_events
+            if identity_of(fields) not in self._call_ids
+            for event in shown_call(fields)
+            if event.call is not None
+        }
         self._items_with_id: set[str] = set()  # as JSON
         self._last_item: Any = None
 
@@ -141,6 +164,15 @@ class _Session:
                 )
         elif _is_item(fields) and at(payload, "type") not in _NOT_MESSAGES:
             events = self._read_new_item(require_object(payload))
+            if events and _is_script(payload):
+                script = calls_in_script(text_of(at(payload, "input")))
+                hidden_calls = [call for call in script.calls if self._is_hidden(call.name)]
+                events += [event for call in hidden_calls for event in call_events(call)]
+                if computed := sum(map(self._is_hidden, script.computed)):
+                    yield Unread(
+                        f"{source}: left out {count_of(computed, 'tool call')} of a script that"
+                        " computes the arguments"
+                    )
         elif _is_display_event(fields):
             events = self._read_display_event(require_object(payload))
         if source in self._inherited_sources:
@@ -164,6 +196,11 @@ class _Session:
         if is_repeat or self._was_written(item):
             return []
         return _read_item(item, self._typed_texts)
+
+    def _is_hidden(self, tool: str) -> bool:
+        """Whether the session's events do not show the calls of a tool that scripts make."""
+        shown_as = tool if tool == "apply_patch" else "exec_command"
+        return shown_as not in self._shown_tools
 
     def _was_written(self, item: Mapping[str, Any]) -> bool:
         """Whether an item with the same id and content came before; notes it for the next ones."""
@@ -191,6 +228,11 @@ class _Session:
 
 def _is_item(fields: Mapping[str, Any]) -> bool:
     return fields.get("type") == "response_item"
+
+
+def _is_script(item: Any) -> bool:
+    """Whether an item is a script that calls other tools."""
+    return bool(at(item, "type") == "custom_tool_call" and at(item, "name") == "exec")
 
 
 def _is_display_event(fields: Mapping[str, Any]) -> bool:
@@ -244,7 +286,13 @@ def _read_item(item: Any, typed_texts: Set[str] = frozenset()) -> list[Event]:
         return [Event(Kind.REMINDER, text_of(item.get("content")))]
     if at(item, "role") == "user" and at(item, "type") in (None, "message"):
         return events_of_user_message(item, typed_texts)
-    return read_messages([item])
+    return [_with_refusal(event) for event in read_messages([item])]
+
+
+def _with_refusal(event: Event) -> Event:
+    """Marks a result as a refusal if its text says that Codex did not run the call."""
+    is_refusal = event.kind is Kind.TOOL_RESULT and bool(_REFUSED.match(event.text))
+    return replace(event, is_refusal=True) if is_refusal else event
 
 
 def _headers(records: Sequence[Record]) -> list[Mapping[str, Any]]:

@@ -75,17 +75,18 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
 def _events_of_item(item: Mapping[str, Any]) -> list[Event]:
     """Reads an item of a thread."""
     call_id = str(item.get("id", ""))
+    is_refusal = item.get("status") == "declined"
     match kind := item.get("type", item.get("item_type")):
         case "agent_message" | "assistant_message":
             return message_events("assistant", str(require_field(item, "text")))
         case "command_execution":
             command = {"command": str(require_field(item, "command"))}
             output = text_of(item.get("aggregated_output") or "")
-            return call_events(ToolCall("shell", command, call_id), output)
+            return call_events(ToolCall("shell", command, call_id), output, is_refusal)
         case "file_change":
             changes = optional_list(require_field(item, "changes"))
             calls = [ToolCall("apply_patch", require_object(entry), call_id) for entry in changes]
-            return message_events("assistant", "", calls)
+            return [event for call in calls for event in call_events(call, None, is_refusal)]
         case "mcp_tool_call":
             tool = str(require_field(item, "tool"))
             arguments = fields_of(item.get("arguments"))

@@ -49,13 +49,16 @@ def shown_call(event: Mapping[str, Any]) -> list[Event]:
     item = shown_item(event)
     call_id = identity_of(event)
     output = first_of(item, "aggregated_output", "aggregatedOutput", "stdout", default="")
+    is_refusal = str(item.get("status")).lower() == "declined"
     match item.get("type"):
         case "exec_command_end" | "CommandExecution" if item.get("source") not in _NOT_BY_MODEL:
             command = {"command": item.get("command")}
-            return call_events(ToolCall("exec_command", command, call_id), str(output))
+            return call_events(ToolCall("exec_command", command, call_id), str(output), is_refusal)
         case "patch_apply_end" | "FileChange":
             patch = "\n".join(starmap(_patch_of, _changes(item.get("changes"))))
-            return call_events(ToolCall("apply_patch", {"input": patch}, call_id), str(output))
+            return call_events(
+                ToolCall("apply_patch", {"input": patch}, call_id), str(output), is_refusal
+            )
         case "mcp_tool_call_end" | "McpToolCall":
             invocation = fields_of(item.get("invocation")) or item
             name = f"mcp__{invocation.get('server')}__{invocation.get('tool')}"

@@ -1,5 +1,6 @@
 """Copilot CLI's sessions: `~/.copilot/session-state/*/events.jsonl`, an event per line."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,12 @@ _DIALOG = (
     *("session.snapshot_rewind", "session.truncation", "system.message", "system.notification"),
     *("user.message", "assistant.message", "tool.user_requested", "tool.execution_start"),
     *("tool.execution_complete", "skill.invoked", "abort"),
+)
+# the code and the text of the result of a call that the user or the permissions refused
+_REFUSALS = ("rejected", "denied")
+_REFUSED = re.compile(
+    r"Permission denied and could not request permission|(?:Tool call )?[Dd]enied by "
+    r"|The user rejected|The tool call (?:required approval|was (?:rejected|denied))"
 )
 _VERSION = 1  # the known version of the events
 
@@ -222,7 +229,10 @@ def _result(data: Mapping[str, Any]) -> Event:
     text = content if content is not None else at(data, "error", "message")
     if data.get("isUserRequested") is True:  # a command that the user ran
         return Event(Kind.REMINDER, text_of(text))
-    return Event(Kind.TOOL_RESULT, text_of(text), call_id=_call_id(data))
+    is_refusal = data.get("success") is False and (
+        at(data, "error", "code") in _REFUSALS or bool(_REFUSED.match(text_of(text)))
+    )
+    return Event(Kind.TOOL_RESULT, text_of(text), call_id=_call_id(data), is_refusal=is_refusal)
 
 
 def _reaches_back(value: Any) -> bool:

@@ -51,6 +51,8 @@ _ROLES: dict[int | str, str] = {
     **{1: "user", 2: "assistant"},
     **{"user": "user", "ai": "assistant"},
 }
+# the fields of the result of a call that the user or the permissions refused
+_REFUSALS = ("rejected", "permissionDenied")
 _INJECTED = (
     *("timestamp", "user_info", "system_reminder", "open_and_recently_viewed_files", "git_status"),
     *("attached_files", "cursor_rules", "rules", "agent_transcripts", "project_layout"),
@@ -235,7 +237,8 @@ def _read_output_call(line: Mapping[str, Any], call_ids: set[str]) -> list[Event
     result = fields.get("result")
     if line.get("subtype") == "completed" and result is not None:
         text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
-        events.append(Event(Kind.TOOL_RESULT, text, call_id=call_id))
+        is_refusal = not fields_of(result).keys().isdisjoint(_REFUSALS)
+        events.append(Event(Kind.TOOL_RESULT, text, call_id=call_id, is_refusal=is_refusal))
     return events
 
 
@@ -399,8 +402,10 @@ def _bubble(bubble: Mapping[str, Any]) -> list[Event]:
     arguments = decode_json(tool.get("rawArgs")) or decode_json(tool.get("params"))
     call = read_call({"name": tool["name"], "arguments": arguments, "id": call_id})
     events = message_events(role, text, [call])
-    if tool.get("result") is not None:
-        events.append(Event(Kind.TOOL_RESULT, str(tool["result"]), call_id=call_id))
+    is_refusal = "rejected" in (tool.get("userDecision"), tool.get("status"))
+    if is_refusal or tool.get("result") is not None:
+        text = str(tool.get("result") or "")
+        events.append(Event(Kind.TOOL_RESULT, text, call_id=call_id, is_refusal=is_refusal))
     return events
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from holdfast.transcripts.call_messages import output_messages, system_prompt
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.json_fields import at, require_field, require_object
-from holdfast.transcripts.reader import Format, per_value_reader
+from holdfast.transcripts.reader import dialog_format
 from holdfast.transcripts.transcript import Event
 from holdfast.validation.json_values import fields_of
 
@@ -30,4 +30,4 @@ def _read(value: Any) -> list[Event]:
     return [*system_prompt(instruction), *messages, *output_messages(answer)]
 
 
-FORMAT = Format("gemini", _recognises, per_value_reader(_read), is_per_value=True)
+FORMAT = dialog_format("gemini", _recognises, _read)

@@ -1,7 +1,9 @@
 """Gemini CLI's sessions: `~/.gemini/tmp/*/chats/session-*`, one JSON document or JSON lines."""
 
+import ast
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -35,6 +37,11 @@ _TYPES = ("user", "gemini", "info", "warning", "error")
 _OPENINGS = ("This is the Gemini CLI. We are setting up the context", "<session_context>")
 # what the program says where the model stopped too early
 _CONTINUATION = "System: Please continue."
+# in the result of a call that the user, a policy or a hook refused
+_NOT_SUCCESSFUL = ("cancelled", "error")
+_REFUSED = re.compile(
+    r"User did not allow tool call|Tool execution (?:for .{0,80} )?(?:denied by policy|blocked)"
+)
 # the line of a message after which the texts of files follow that the user named
 _FILES = "--- Content from referenced files ---"
 
@@ -277,19 +284,38 @@ def _events_of_reply(record: Mapping[str, Any]) -> list[Event]:
 
 
 def _call(call: Mapping[str, Any]) -> ToolCall:
-    arguments = require_object(call.get("args") or {})
+    arguments = require_object(_arguments(call.get("args") or {}))
     return ToolCall(str(call.get("name")), arguments, str(call.get("id") or ""))
+
+
+def _arguments(arguments: Any) -> Any:
+    """Decodes arguments that a session has as text: JSON, or a dictionary as Python prints it."""
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        return json.loads(arguments)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return ast.literal_eval(arguments)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return arguments
 
 
 def _results(call: Mapping[str, Any]) -> list[Event]:
     """Returns the results of a call as the model saw them: Gemini's parts, or text."""
     result = call.get("result")
+    is_refusal = call.get("status") in _NOT_SUCCESSFUL and bool(_REFUSED.search(json.dumps(result)))
+    call_id = str(call.get("id") or "")
     if isinstance(result, str):
-        return [Event(Kind.TOOL_RESULT, result, call_id=str(call.get("id") or ""))]
+        return [Event(Kind.TOOL_RESULT, result, call_id=call_id, is_refusal=is_refusal)]
     if not isinstance(result, list) or not result:
         return []
     events = read_messages([{"role": "tool", "parts": result}])
-    return [event for event in events if event.kind is Kind.TOOL_RESULT and event.text]
+    results = [event for event in events if event.kind is Kind.TOOL_RESULT and event.text]
+    if is_refusal:  # the ids in the result may be missing
+        results = [replace(event, call_id=call_id, is_refusal=True) for event in results]
+    return results
 
 
 def _classify(event: Event) -> Event:

@@ -18,6 +18,8 @@ from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, 
 from holdfast.validation.json_values import fields_of
 
 _VERSIONS = (1, 2)  # the known versions of the format
+# types of the errors of calls that never ran
+_REFUSALS = ("approval", "parsing")
 _ATTACHMENT = "attachment://"
 # how messages begin that Inspect's agents write in place of a user
 _SCAFFOLD = (
@@ -86,6 +88,8 @@ def _events(messages: Sequence[Mapping[str, Any]]) -> list[Event]:
             new_events = read_message(message)
         except Malformed as error:
             raise Malformed(f"message {number}: {error}") from error
+        if at(message, "error", "type") in _REFUSALS:
+            new_events = [replace(event, is_refusal=True) for event in new_events]
         if "summary" in fields_of(message.get("metadata")):
             keeps = frozenset(event.id for event in events) - {""}
             new_events = [Event(Kind.COMPACTION, e.text, keeps=keeps) for e in new_events]

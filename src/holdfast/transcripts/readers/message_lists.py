@@ -12,12 +12,11 @@ from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.json_fields import at, list_or_empty, require_field
 from holdfast.transcripts.reader import (
-    Format,
+    dialog_format,
     first_message,
     has_messages,
     is_message_list,
     is_responses_item,
-    per_value_reader,
 )
 from holdfast.transcripts.transcript import Event
 from holdfast.validation.json_values import fields_of
@@ -59,7 +58,7 @@ def _is_openai(value: Any) -> bool:
     return has_messages(value) or (is_message_list(value) and not is_responses_item(value[0]))
 
 
-AI_SDK = Format("ai-sdk", _is_ai_sdk, per_value_reader(_read), is_per_value=True)
-SHAREGPT = Format("sharegpt", _is_sharegpt, per_value_reader(_read), is_per_value=True)
-ANTHROPIC = Format("anthropic", _is_anthropic, per_value_reader(_read), is_per_value=True)
-OPENAI = Format("openai", _is_openai, per_value_reader(_read), is_per_value=True)
+AI_SDK = dialog_format("ai-sdk", _is_ai_sdk, _read)
+SHAREGPT = dialog_format("sharegpt", _is_sharegpt, _read)
+ANTHROPIC = dialog_format("anthropic", _is_anthropic, _read)
+OPENAI = dialog_format("openai", _is_openai, _read)

@@ -1,6 +1,7 @@
 """The messages of a session of opencode's, with the events that their parts contain."""
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +20,11 @@ _PARTS_FOR_DISPLAY = (
     *("step-start", "step-finish", "snapshot", "patch"),
     *("agent", "file", "reasoning", "retry"),
 )
+# the error of a call that the user or a rule refused, and what precedes the user's words in it
+_REFUSED = re.compile(
+    r"The user rejected permission to use|The user has specified a rule which prevents you"
+)
+_WORDS_OF_REFUSAL = "with the following feedback: "
 _FINISHED_AT_LIMIT = ("length", "max_tokens")
 
 
@@ -159,5 +165,8 @@ def _events_of_tool(part: Mapping[str, Any]) -> list[Event]:
         case "completed":
             return call_events(call, text_of(state.get("output")))
         case "error":
-            return call_events(call, text_of(state.get("error")))
+            failure = text_of(state.get("error"))
+            events = call_events(call, failure, is_refusal=bool(_REFUSED.match(failure)))
+            words = failure.partition(_WORDS_OF_REFUSAL)[2] if events[-1].is_refusal else ""
+            return [*events, *(message_events("user", words.strip()) if words.strip() else [])]
     return call_events(call)

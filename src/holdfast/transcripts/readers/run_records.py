@@ -5,7 +5,7 @@ from typing import Any
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.json_fields import optional_list, require_field
-from holdfast.transcripts.reader import Format, per_value_reader
+from holdfast.transcripts.reader import dialog_format
 from holdfast.transcripts.transcript import Event
 from holdfast.validation.json_values import fields_of
 
@@ -29,4 +29,4 @@ def _read(value: Any) -> list[Event]:
     return [*system_prompt(prompt), *read_messages(turns)]
 
 
-FORMAT = Format("run", _recognises, per_value_reader(_read), is_per_value=True)
+FORMAT = dialog_format("run", _recognises, _read)

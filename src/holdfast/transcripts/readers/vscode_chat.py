@@ -35,6 +35,8 @@ from holdfast.validation.json_values import fields_of
 
 _VERSIONS = (1, 2, 3)  # the known versions of a session
 _INITIAL, _SET, _PUSH, _DELETE = range(4)  # the kinds of changes
+_NOT_CONFIRMED = (0, 5)  # the kinds of confirmations by which a call is denied or skipped
+_REFUSED = ("The user chose to skip the tool call", "The user cancelled the tool call")
 _CANCELLED = 2  # a state of a response
 # parts of a response that are not the model's text
 _FOR_DISPLAY = (
@@ -262,7 +264,9 @@ def _read_rounds(rounds: Sequence[Any], results: Mapping[str, Any]) -> list[Even
         for call in calls:
             if call.id in results:
                 text = _result_text(results[call.id])
-                events.append(Event(Kind.TOOL_RESULT, text, call_id=call.id))
+                is_refusal = text.startswith(_REFUSED)
+                result = Event(Kind.TOOL_RESULT, text, call_id=call.id, is_refusal=is_refusal)
+                events.append(result)
     return events
 
 
@@ -286,12 +290,15 @@ def _read_displayed_call(part: Mapping[str, Any]) -> list[Event]:
         arguments = first_of(details, "rawInput", default=result_details.get("input"))
     identity = str(part.get("toolCallId") or "")
     call = read_call({"name": part.get("toolId") or "", "arguments": arguments, "id": identity})
+    confirmation = part.get("isConfirmed")  # a flag, or an object with its kind
+    is_refusal = confirmation is False or at(confirmation, "type") in _NOT_CONFIRMED
     output = result_details.get("output")
     if isinstance(output, list):
         texts = [at(item, "value") for item in output]
-        return call_events(call, "\n".join(text for text in texts if isinstance(text, str)))
+        result = "\n".join(text for text in texts if isinstance(text, str))
+        return call_events(call, result, is_refusal)
     is_complete = bool(part.get("isComplete"))  # a flag, or since 1.132 an object
-    return call_events(call, "" if is_complete else None)
+    return call_events(call, "" if is_complete else None, is_refusal)
 
 
 def _edits(part: Mapping[str, Any]) -> list[ToolCall]:

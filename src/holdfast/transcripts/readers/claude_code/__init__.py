@@ -29,8 +29,9 @@ def _recognises(value: Any) -> bool:
     fields = fields_of(value)
     if any(name in fields for name in _FOREIGN_FIELDS) or fields.get("type") in langfuse.TYPES:
         return False
-    if "parts" in fields_of(fields.get("message")):  # sessions of Qwen Code, which look similar
-        return False
+    message = fields.get("message")
+    if "parts" in fields_of(message) or isinstance(message, str):
+        return False  # sessions of Qwen Code, and Gemini CLI's list of inputs, which look similar
     if "sessionId" in fields and ("type" in fields or "message" in fields):
         return True
     if "session_id" in fields and fields.get("subtype") in BOUNDARIES:  # printed as stream-json

@@ -49,7 +49,9 @@ def events_of_attachment(line: Mapping[str, Any]) -> Iterator[Event]:
 def _read_queued(attachment: Mapping[str, Any]) -> Event:
     """Reads a message that was queued until the assistant had finished a step."""
     prompt = text_of(attachment.get("prompt"))
-    is_by_person = at(attachment, "origin", "kind") in (None, "human")
+    origin = attachment.get("origin")  # an object with its kind, or the kind itself
+    kind = origin if isinstance(origin, str) else at(origin, "kind")
+    is_by_person = kind in (None, "human")
     is_typed = is_by_person and attachment.get("commandMode", "prompt") == "prompt"
     text = remove_elements(prompt, INJECTED) if is_typed else ""
     return Event(Kind.MESSAGE, text, "user") if text else Event(Kind.REMINDER, prompt)

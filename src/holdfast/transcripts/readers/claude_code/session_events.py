@@ -26,6 +26,8 @@ _REFUSED = re.compile(
     r" To tell you how to proceed, the user said:\n(.*)",
     re.DOTALL,
 )
+# what stopped a call that had begun; other kinds of denials came before it ran
+_DENIALS_WHILE_RUNNING = ("interrupted",)
 _SUMMARY = "This session is being continued from a previous conversation"
 # where the boundary of a microcompaction lists what was cleared: in sessions, and in stream-json
 _CLEARED = (
@@ -117,8 +119,16 @@ def _events(
     message = require_object(require_field(line.fields, "message"))
     events: list[Event] = []
     for event in read_messages([{"role": line.kind, **message}]):
-        events += _classify(event, line, before, after)
+        events += _classify(_with_refusal(event, line), line, before, after)
     return [*events, *_words_of_refusals(line, events)]
+
+
+def _with_refusal(event: Event, line: SessionLine) -> Event:
+    """Marks a result as a refusal, or not, if the line says why its call was denied."""
+    if event.kind is not Kind.TOOL_RESULT:
+        return event
+    kind = line.denial_kind(event.call_id)
+    return replace(event, is_refusal=kind not in _DENIALS_WHILE_RUNNING) if kind else event
 
 
 def _words_of_refusals(line: SessionLine, events: Sequence[Event]) -> Iterator[Event]:
@@ -226,7 +236,7 @@ def _human_text(
     which then counts instead.
     """
     origin = line.fields.get("origin")
-    kind = origin.get("kind", "human") if isinstance(origin, Mapping) else "human"
+    kind = origin.get("kind", "human") if isinstance(origin, Mapping) else origin or "human"
     if kind != "human" or text.startswith(_CAVEAT):
         return None
     if line.flag("isVisibleInTranscriptOnly") or line.flag("isSynthetic"):

@@ -120,6 +120,16 @@ class SessionLine:
         """Whether the line has a block of this type."""
         return any(block.get("type") == kind for block in self.blocks)
 
+    def denial_kind(self, call_id: str) -> str:
+        """Returns why a call whose result is in the line was denied; "" if the line does not say.
+
+        Sessions say it of the whole line, and stream-json of each result.
+        """
+        for details in list_or_empty(self.fields.get("tool_result_meta")):
+            if str(at(details, "id") or "") == call_id:
+                return str(at(details, "non_execution_kind") or "")
+        return str(self.fields.get("toolDenialKind") or "")
+
     @property
     def retracted_ids(self) -> list[str]:
         """The uuids of the replies that this line replaces, or that a refusal took back."""

@@ -1,0 +1,209 @@
+"""Rules about what needs the user's approval: "do not push unless asked", "ask before you delete
+files".
+"""
+
+import re
+from collections.abc import Sequence
+
+from holdfast.drafting.drafts import Draft, measure
+from holdfast.drafting.grammar.acts import acts_in, split_list
+from holdfast.drafting.grammar.clauses import Clause
+from holdfast.drafting.grammar.commands import command_pattern, is_command, is_runnable
+from holdfast.drafting.grammar.forms import forms, whole_match
+from holdfast.drafting.grammar.instruction_words import Relation
+from holdfast.drafting.grammar.instructions import (
+    Circumstance,
+    Instruction,
+    Modality,
+    instruction_of,
+    read_tokens,
+)
+
+# --- Words for approval
+
+_WORDS_OF_APPROVAL = frozenset(
+    """ask asks asked asking request requests requested requesting instruct instructs instructed
+    instruction instructions told tells say says permission approval approve approves approved
+    consent direction confirm confirms confirmed confirmation authorization authorized authorizes
+    authorize permitted go-ahead sign-off ok okay""".split()
+)
+# words around them, which say whom, how and when to ask
+_WORDS_AROUND_APPROVAL = frozenset(
+    """you you're i the user user's users human maintainer maintainers developer owner reviewer it
+    it's they has have been being is are was were for to so do me us them specifically explicitly
+    explicit directly first clear clearly my your a an any prior of from by in this session that
+    or and exact action current conversation otherwise prompt with written operator someone person
+    getting obtaining receiving having given gives give giving who doing again instead please but
+    always check wait get obtain seek before""".split()
+)
+_ASKS = frozenset("ask confirm check get obtain seek request wait".split())
+_NEEDS_OBJECT = frozenset("check get obtain seek request wait".split())  # "get *approval*"
+_PEOPLE = frozenset("user me human maintainer developer us owner".split())
+_FORBIDDEN_UNLESS = (Relation.WITHOUT, Relation.UNLESS, Relation.UNTIL)
+_ALLOWED_UNDER = (
+    Relation.WHEN,
+    Relation.IF,
+    Relation.AFTER,
+    Relation.WITH,
+    Relation.ONCE,
+    Relation.AT_ALL,
+)
+_FOLLOWED_BY = (Relation.THEN, Relation.EXPLANATION, Relation.ADVICE, Relation.NOT)
+# circumstances that are said without a word of their own, and the sign before them
+_SIGNS = {
+    Relation.THEN: ",",
+    Relation.SUBJECT: "",
+    Relation.EXPLANATION: "",
+    Relation.ADVICE: "",
+    Relation.AT_ALL: "",
+    Relation.ALONE: "",
+}
+_REPEATED_ACT = re.compile(r"\b(instructions?|requests?|permission|approval) to \w+$", re.I)
+_BY_YOURSELF = re.compile(r" (?:yourself|autonomously|automatically|proactively)$", re.I)
+
+# --- Acts that need approval
+
+_CODE_ACT = forms(
+    {
+        "running `make ship`": (
+            r"(?:(?P<runs>run|running|execute|executing|use|using) )?`(?P<code>[^`]+)`"
+            r"(?: anything| commands?)?"
+        )
+    }
+)
+
+
+def ask_rule(clause: Clause) -> list[Draft]:
+    """Reads "do not push unless asked" and "ask before adding dependencies"."""
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    acts = _acts_that_need_approval(instruction) if instruction else ""
+    acts = re.sub(r"^(?:the |any |you )+", "", acts.strip(" ,"), flags=re.I)
+    return _require_approval_of_acts(acts) if acts else []
+
+
+def _acts_that_need_approval(instruction: Instruction) -> str:
+    """The words for what an instruction allows only with approval; "" if it says something else."""
+    if instruction.modality is Modality.NEVER:
+        return _acts_before_approval(instruction, (*_FORBIDDEN_UNLESS, *_FOLLOWED_BY))
+    if instruction.modality is Modality.ONLY:
+        return _acts_before_approval(instruction, _ALLOWED_UNDER)
+    if instruction.modality is Modality.MUST and instruction.does(_ASKS | {"require"}):
+        return _acts_behind_asking(instruction)
+    return ""
+
+
+def _acts_before_approval(instruction: Instruction, relations: Sequence[Relation]) -> str:
+    """The act of "never push unless asked", up to the circumstance that asks for approval."""
+    circumstances = instruction.circumstances
+    for number, (relation, text) in enumerate(circumstances):
+        rest = f"{text} {_join(circumstances[number + 1 :])}".strip(" ,")
+        if relation in relations and _is_approval(rest, must_ask=relation in _FOLLOWED_BY):
+            act = f"{' or '.join(instruction.verbs)} {instruction.object}"
+            further = _join(circumstances[:number])
+            act += further if further.startswith(",") else f" {further}"
+            return _BY_YOURSELF.sub("", act.strip())
+    return ""
+
+
+def _acts_behind_asking(instruction: Instruction) -> str:
+    """The act of "ask the user before pushing" and of "pushing requires approval"."""
+    circumstances = instruction.circumstances
+    relations = (Relation.BEFORE, Relation.SUBJECT)
+    numbers = [n for n, each in enumerate(circumstances) if each.relation in relations]
+    if instruction.verbs == ("require",) and not numbers:  # "approval is required to push"
+        numbers = [n for n, each in enumerate(circumstances) if each.relation is Relation.TO]
+    if len(numbers) != 1:
+        return ""
+    number = numbers[0]
+    asked = f"{instruction.object} {_join(circumstances[:number])}"
+    acts = circumstances[number].text
+    rest = circumstances[number + 1 :]
+    if rest and _is_approval(_join(rest), must_ask=False, may_be_empty=True):
+        rest = ()
+    words = set(_words_in(asked))
+    names_approval = bool(words & _WORDS_OF_APPROVAL)
+    if instruction.does(["check", "wait", "confirm"]):
+        names_approval = names_approval or bool(words & _PEOPLE)
+    if not words <= _WORDS_OF_APPROVAL | _WORDS_AROUND_APPROVAL:
+        return ""
+    if instruction.does(_NEEDS_OBJECT | {"require"}) and not names_approval:
+        return ""
+    return " ".join(filter(None, (acts, _join(rest))))
+
+
+def _join(circumstances: Sequence[Circumstance]) -> str:
+    """The text of circumstances, with the words that begin them."""
+    text = ""
+    for relation, words in circumstances:
+        text += f"{_SIGNS.get(relation, f' {relation.value}')} {words}"
+    return " ".join(text.split())
+
+
+def _words_in(text: str) -> list[str]:
+    return [token.word or token.text for token in read_tokens(text) if token.word not in (",", "-")]
+
+
+def _is_approval(text: str, *, must_ask: bool, may_be_empty: bool = False) -> bool:
+    """Whether words are about approval and nothing else: "the user explicitly asks you to".
+
+    Args:
+        must_ask: whether they must begin with a verb such as "ask".
+        may_be_empty: whether they need not name approval.
+    """
+    # "an explicit instruction to push" and "a request to do so" repeat the act
+    words = _words_in(_REPEATED_ACT.sub(r"\1", text))
+    verbs = [word for word in words if word not in ("but", "always", "instead", "please")]
+    if must_ask and not (verbs and verbs[0] in _ASKS):
+        return False
+    names_it = may_be_empty or bool(_WORDS_OF_APPROVAL & set(words))
+    return names_it and set(words) <= _WORDS_OF_APPROVAL | _WORDS_AROUND_APPROVAL
+
+
+def _require_approval_of_acts(acts: str) -> list[Draft]:
+    """The rules about running the listed commands, or about acts that have commands; [] if none
+    has, or if one of the words is not understood.
+    """
+    drafts: list[Draft] = []
+    others: list[str] = []
+    for part in split_list(acts):
+        code = whole_match(_CODE_ACT, part)
+        if code and _is_run(code):
+            command = command_pattern(code["code"])
+            drafts.append(_require_approval(command, _word_for(code["code"])))
+        else:
+            others.append(part)
+    named = acts_in(acts if not drafts else ", ".join(others), may_name_others=True)
+    drafts += [_require_approval(_of_branch(act.command, acts), act.word) for act in named]
+    return drafts if named or not others else []
+
+
+def _of_branch(command: str, acts: str) -> str:
+    """The pattern of pushes to the branch that the acts name: "push to `main`"."""
+    branch = re.search(r"\bto `?(main|master|develop)`?", acts)
+    if branch is None:
+        return command
+    return command.replace("git push", rf"git push(?=.*[ :]{branch[1]}(?!\S))")
+
+
+def _is_run(match: re.Match[str]) -> bool:
+    """Whether the code span of an act is a command, by itself or by the verb before it."""
+    names_running = (match["runs"] or "").startswith(("run", "execut"))
+    return is_command(match["code"]) or (names_running and is_runnable(match["code"]))
+
+
+def _word_for(command: str) -> str:
+    """A pattern of the words by which a question refers to a command: "push" for `git push`."""
+    words = [word for word in re.findall(r"[A-Za-z]{3,}", command) if word != "run"]
+    words = words or [command.split(" ")[0]]  # `rm -rf`
+    return rf"\b(?:{'|'.join(map(re.escape, (words[1:] or words)[:4]))})"
+
+
+def _require_approval(command: str, word: str) -> Draft:
+    """Requires the user's approval of the commands that a pattern matches.
+
+    Args:
+        word: the pattern of a word for what the commands do.
+    """
+    word = f"(?i){word}"  # finds a question about an act, and an order of it
+    spec = measure("asks_before", command=command, asking=word, ordered=word)
+    return Draft("command", "gate", spec)

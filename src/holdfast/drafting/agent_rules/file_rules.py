@@ -1,0 +1,210 @@
+"""Rules about files that are left alone: "do not edit `vendor/`", "`src/gen/` is generated"."""
+
+import re
+from collections.abc import Iterable
+
+from holdfast.drafting.drafts import Draft, measure
+from holdfast.drafting.grammar.clauses import Clause, all_known, names_in
+from holdfast.drafting.grammar.forms import (
+    CODE,
+    CODES,
+    NEVER,
+    OBJECTS,
+    REASON,
+    first_match,
+    forms,
+    one_of,
+    whole_match,
+)
+from holdfast.drafting.grammar.instruction_words import (
+    EDIT,
+    MAKE_FILES,
+    REMOVE_FILES,
+    VERBS,
+    Relation,
+)
+from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
+from holdfast.drafting.grammar.path_globs import path_glob
+
+# --- Files that are named in the prohibition: "never edit `vendor/`"
+
+_EDIT = r"(?:hand-?|manually |directly |ever )?" + one_of(*sorted(EDIT))
+_FOLDER = r"(?: files?| folder| directory)?"
+# what comes before and behind the names of files: "*any files in* `src/`", "`src/` *JSON files*"
+_FILE_WORDS = (
+    r"the|any|all|generated|existing|translated|translations|docs|artifacts|bindings|output|files?"
+    r"|folders?|anything|code|director(?:y|ies)|changes|edits|content|contents|manual|direct|new"
+)
+_NAMED_FILES = forms(
+    {
+        "any generated files in `vendor/`": (
+            rf"(?:(?:{_FILE_WORDS}|in|inside|under|of|to) )*"
+            rf"(?P<files>{CODES}|{OBJECTS})"
+            r"(?: (?P<kind>YAML|JSON|TOML|Markdown|SQL|XML|CSS|HTML))?"
+            r"(?: files?| folders?| director(?:y|ies))?"
+        ),
+        "system files (`/etc`)": (
+            r"(?:[\w-]+,? ){1,6}?(?:files?|code|folders|directories)"
+            rf" \((?P<files>{CODES}(?:(?:,|,? or|,? and) any {CODE})*)\)"
+        ),
+    }
+)
+_ANY_FILES = re.compile(rf"(?:(?:{_FILE_WORDS})(?: |$))*", re.I)
+_PLACES = (Relation.IN, Relation.TO)
+_CHANGING = re.compile("updating|editing|changing|modifying", re.I)
+# the ending of files of a kind, where it is not the name of the kind
+_ENDINGS = {"yaml": "{yml,yaml}", "markdown": "{md,mdx}"}
+_BARE_FILE = re.compile(
+    r"[\w./-]*\w\.(?:py|js|mjs|ts|tsx|jsx|json|toml|ya?ml|cfg|ini|lock|md|txt|sh|sql|css|html|env)"
+)
+_INSTEAD_OF_EDITING = forms(
+    {
+        "rather than editing `tasks.json` directly": (
+            r"(?:rather than|instead of|never by|not by) (?:directly |manually )?(?:hand-?)?editing"
+            rf" (?:the )?(?P<files>{CODES})(?: files?)?(?: directly| manually| by hand)?"
+            r"(?= so\b|$|[,.;:)])"
+        )
+    }
+)
+
+_NEGATED_OR_PERMITTED = re.compile(
+    r"\b(?:never|not|cannot|can|could|may|might|fine|ok|okay|allowed|avoid|stop)\b|n['’]t\b", re.I
+)
+
+# --- Files that are named first: "`src/gen/` is generated - do not edit"
+
+_FILES_FIRST = re.compile(
+    rf"(?:the |all |files in |everything in )?(?P<files>{CODES}){_FOLDER}"
+    r"\s*(?:[—–:(,-]|(?:is|are|was|were)\b)",
+    re.I,
+)
+# what may be said of files that were named before it
+_NOT_EDITED = forms(
+    {
+        "generated, do not edit it directly": (
+            rf"(?:(?:so|and|auto-?generated|generated|please)[,:.]? )*{NEVER} {_EDIT}"
+            rf"(?: (?:it|them|this|these|this file|that file|these files|{REASON}))*"
+        ),
+        "generated and read-only": (
+            r"(?:auto-?generated|generated)?(?:,| and)? ?(?:is |are )?(?:strictly )?read-only"
+        ),
+    }
+)
+
+# --- Files behind a label that forbids to edit them
+
+_NO_EDIT_LABEL = forms(
+    {
+        "Do not edit generated files": rf"{NEVER} {_EDIT}(?: generated| these)? files?",
+        "Generated files — do not hand-edit": (
+            rf"(?:(?:auto-?)?generated|protected|vendored) files?\W+{NEVER} {_EDIT}"
+        ),
+    }
+)
+
+
+def protected_file_rule(clause: Clause) -> list[Draft]:
+    """Reads "do not edit files in `vendor/`"."""
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    names = _files_left_alone(instruction) if instruction else ""
+    match = whole_match(_NAMED_FILES, names) or _match_instead_of_editing(clause)
+    if match is None:
+        return []
+    globs = _globs_in(match["files"].replace(" any ", " "))
+    kind = (match.groupdict().get("kind") or "").lower()
+    if kind:  # "any JSON files in `src/`"
+        ending = _ENDINGS.get(kind, kind)
+        globs = [f"{glob.removesuffix('*')}*.{ending}" for glob in globs]
+    return _protect(globs)
+
+
+def _files_left_alone(instruction: Instruction) -> str:
+    """The words for the files that an instruction forbids to edit, or to make; "" if it forbids
+    something else, or only at times.
+    """
+    verbs = set(instruction.verbs)
+    places = instruction.texts_of(*_PLACES)
+    whens = instruction.texts_of(Relation.WHEN)
+    is_edit = bool(verbs & EDIT) and verbs <= EDIT | MAKE_FILES | REMOVE_FILES | {"write"}
+    is_write = verbs <= {"write", "make"} and len(places) == 1
+    # "create new `.html` files" leaves the old ones to be edited
+    is_making = verbs <= MAKE_FILES and not places and "new" not in instruction.object.split()
+    if (
+        instruction.modality is not Modality.NEVER
+        or not instruction.has_only(*_PLACES, Relation.WHEN)
+        or not all(map(_CHANGING.fullmatch, whens))
+        or not (is_edit or is_write or is_making)
+        or len(places) > 1
+    ):
+        return ""
+    if not places:
+        return instruction.object
+    if "code" in instruction.object and not is_edit:
+        return ""
+    return places[0] if _ANY_FILES.fullmatch(instruction.object) else ""
+
+
+def _match_instead_of_editing(clause: Clause) -> re.Match[str] | None:
+    """The match of "instead of editing `a.json`", if it follows an order."""
+    is_soft = re.search(r"\b(?:prefer|consider|if|when)\b", clause.text, re.I)
+    match = first_match(_INSTEAD_OF_EDITING, clause.text)
+    if clause.is_prohibited or is_soft or match is None:
+        return None
+    return match if _says_what_to_do(clause.text[: match.start()], match[0]) else None
+
+
+def _says_what_to_do(before: str, comparison: str) -> bool:
+    """Whether the words before "instead of editing" are an order.
+
+    "Never by editing" needs no order, as it forbids by itself, unless a negation comes before it.
+    """
+    if re.match("never|not", comparison, re.I):
+        return not re.search(r"\b(?:never|not)\b|n['’]t\b", before, re.I)
+    return _is_imperative(before)
+
+
+def _is_imperative(text: str) -> bool:
+    """Whether a text begins with a verb that tells what to do, and neither forbids nor permits."""
+    first = re.match(
+        r"(?:(?:always|please|only|instead|just|you (?:must|should)),? )*([\w-]+)", text, re.I
+    )
+    begins_with_verb = first is not None and first[1].lower() in VERBS
+    return begins_with_verb and not _NEGATED_OR_PERMITTED.search(text)
+
+
+def generated_file_rule(clause: Clause) -> list[Draft]:
+    """Reads "`src/gen/` is generated - do not edit"."""
+    statement = clause.statement
+    whole = statement.text.strip(" .")
+    if clause.text not in statement.text and clause.text != whole:
+        return []
+    match = _FILES_FIRST.match(statement.text)
+    if match is None or not clause.begins_statement:
+        return []
+    pieces = re.split(r"[—–;:(,]|\s-\s|, (?=\w)|\. ", statement.text[match.end("files") :])
+    pieces += re.split(r"[;—–]|\. |, (?=\w)", statement.following)[:1]
+    if not any(whole_match(_NOT_EDITED, piece.strip(" .!,:)")) for piece in pieces):
+        return []
+    return _protect(_globs_in(match["files"]))
+
+
+def labelled_file_rule(clause: Clause) -> list[Draft]:
+    """Reads "Generated files — do not hand-edit: `src/gen/`, `src/api.ts`"."""
+    text = clause.statement.text.strip(" .")
+    is_labelled = whole_match(_NO_EDIT_LABEL, clause.statement.label) is not None
+    is_list = re.fullmatch(CODES, text) is not None
+    return _protect(_globs_in(text)) if is_labelled and is_list else []
+
+
+def _globs_in(objects: str) -> list[str]:
+    """The globs of a list of paths; [] if the list may have something else than paths."""
+    names = names_in(objects)
+    if not all(is_code or _BARE_FILE.fullmatch(name) for name, is_code in names):
+        return []
+    return all_known([path_glob(name) for name, _ in names])
+
+
+def _protect(globs: Iterable[str]) -> list[Draft]:
+    """Protects the files of each glob, with one rule per glob."""
+    specs = [measure("file_not_touched", path=glob) for glob in dict.fromkeys(globs)]
+    return [Draft("file", "prohibition", spec) for spec in specs]

@@ -1,0 +1,142 @@
+"""Rules about what is never done with Git: "never push to `main`", "do not skip hooks"."""
+
+import re
+
+from holdfast.drafting.agent_rules.command_rules import forbid_commands, forbid_matches
+from holdfast.drafting.drafts import Draft
+from holdfast.drafting.grammar.acts import acts_of
+from holdfast.drafting.grammar.clauses import Clause
+from holdfast.drafting.grammar.commands import any_of, command_pattern
+from holdfast.drafting.grammar.instruction_words import COMPARISONS, Relation
+from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
+
+_BRANCHES = re.compile(
+    r"(?:the )?(?P<branches>`?[\w./-]+`?(?:(?: or |, | and |/)`?[\w./-]+`?)*)(?: branch(?:es)?)?",
+    re.I,
+)
+_USUAL_BRANCHES = ("main", "master", "develop", "dev", "trunk", "production", "staging")
+_COMMITS = ("", "commits", "changes", "code", "anything", "directly", "new commits")
+_PLACES = (Relation.TO, Relation.ON, Relation.IN)
+_FORCED = ("git push --force", "git push --force-with-lease")
+_UNVERIFIED = ("git commit --no-verify", "git push --no-verify")
+_HOOKS = re.compile(
+    r"(?:(?:any|git|commit|pre-?commit|pre-push|them|it|these) ?)*(?:hooks?|checks)?", re.I
+)
+_ANYWHERE = re.compile(r"(?:the )?(?:remote|repo|repository|origin|GitHub)?", re.I)
+_PRE_COMMIT = re.compile(r"(?:running )?(?:the )?pre-?commit(?: hooks)?", re.I)
+_PUSHED = re.compile(r"(?:pushing|committing)\b[^`]*", re.I)
+# what is not pushed or committed at all, rather than only a certain thing: "never commit it"
+_ANY_OBJECT = re.compile(
+    r"(?:(?:any|an?|the|new|existing|previous|published|shared|GitHub|git|code) ?)*(?:PRs?"
+    r"|pull requests?|issues?|branch(?:es)?|commits?|changes|code|anything|releases?|tags?"
+    r"|history)?",
+    re.I,
+)
+_FORBIDDEN_VERBS = frozenset("rebase merge open create submit commit push rewrite".split())
+
+
+def push_rule(clause: Clause) -> list[Draft]:
+    """Reads "never push to `main`" and "open a PR instead of pushing to `main`"."""
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    if instruction is None or not _forbids_pushing(instruction):
+        return []
+    names = _branch_list(instruction)
+    if not names or not all(n in _USUAL_BRANCHES or f"`{n}`" in clause.text for n in names):
+        return []
+    return forbid_matches("git push" + _pushed_to(any_of(map(re.escape, names))))
+
+
+def _forbids_pushing(instruction: Instruction) -> bool:
+    """Whether an instruction forbids pushing, or orders another act instead of it."""
+    if instruction.modality is Modality.NEVER:
+        is_push = "push" in instruction.verbs and instruction.does(["push", "commit"])
+        return is_push and instruction.object.lower() in _COMMITS and instruction.has_only(*_PLACES)
+    rejected = instruction.rejected_object or ""
+    others = (*COMPARISONS, *_PLACES, Relation.THEN)
+    is_order = instruction.modality is Modality.MUST and instruction.has_only(*others)
+    return is_order and re.fullmatch("(?:directly )?pushing", rejected, re.I) is not None
+
+
+def _branch_list(instruction: Instruction) -> list[str]:
+    """The branches behind "to" in an instruction about pushing."""
+    places = instruction.texts_of(*_PLACES)
+    match = _BRANCHES.fullmatch(places[0]) if len(places) == 1 else None
+    if match is None:
+        return []
+    return re.split(r" or | and |, |/(?=main|master)", match["branches"].replace("`", ""))
+
+
+def _pushed_to(branch: str) -> str:
+    """The part of a pattern that finds a branch among what is pushed, also as `+main`."""
+    return rf"(?=.*[ :+](?:refs/heads/)?{branch}(?!\S))"
+
+
+def forced_push_rule(clause: Clause) -> list[Draft]:
+    """Reads "never force-push to `main`"; a place such as "shared branches" limits nothing."""
+    instruction = _prohibition_in(clause)
+    if instruction is None or not instruction.has_only(*_PLACES, Relation.WHEN):
+        return []
+    names_forcing = re.fullmatch("force-push(?:es|ing)?", instruction.object, re.I) is not None
+    if not (names_forcing or instruction.does(["force-push"])):
+        return []
+    # a line that names --force-with-lease recommends it instead of --force
+    forced = _FORCED[:1] if "--force-with-lease" in clause.statement.text else _FORCED
+    pattern = any_of(map(command_pattern, forced))
+    place = instruction.text_of(*_PLACES) or ""
+    if branch := re.fullmatch(r"(?:the )?`?(main|master)`?(?: branch)?", place, re.I):
+        return forbid_matches(pattern + _pushed_to(branch[1]))
+    return forbid_matches(pattern) if "`" not in place else []
+
+
+def hook_rule(clause: Clause) -> list[Draft]:
+    """Reads "do not skip hooks", "never use `--no-verify`" and "never commit without the hooks"."""
+    instruction = _prohibition_in(clause)
+    if instruction is None:
+        return []
+    if instruction.does(["skip", "bypass", "disable"]):
+        option = instruction.text_of(Relation.WITH) or ""
+        names_hooks = "--no-verify" in option or "hook" in instruction.object
+        is_about = names_hooks and _HOOKS.fullmatch(instruction.object) is not None
+        is_always = instruction.has_only(Relation.WITH, Relation.WHEN)
+        return forbid_commands(_UNVERIFIED) if is_about and is_always else []
+    if re.fullmatch("`?--no-verify`?", instruction.object):
+        uses_it = instruction.does(["use", "pass", "add", "run"])
+        is_always = instruction.has_only(Relation.WHEN, Relation.WITH, Relation.TO, Relation.ON)
+        return forbid_commands(_UNVERIFIED) if uses_it and is_always else []
+    left_out = instruction.text_of(Relation.WITHOUT) or ""
+    is_commit = instruction.does(["commit"]) and _PRE_COMMIT.fullmatch(left_out) is not None
+    return forbid_commands(_UNVERIFIED[:1]) if is_commit else []
+
+
+def amend_rule(clause: Clause) -> list[Draft]:
+    """Reads "never amend commits" and "do not use `--amend`"."""
+    instruction = _prohibition_in(clause)
+    if instruction is None or not instruction.has_only():
+        return []
+    amends = instruction.does(["amend"]) and _ANY_OBJECT.fullmatch(instruction.object) is not None
+    uses_option = "--amend" in instruction.object and instruction.does(["use", "pass", "run"])
+    return forbid_commands(["git commit --amend"]) if amends or uses_option else []
+
+
+def git_act_rule(clause: Clause) -> list[Draft]:
+    """Reads "never commit" and "do not open pull requests", which forbid an act altogether."""
+    instruction = _prohibition_in(clause)
+    if instruction is None or not instruction.does(_FORBIDDEN_VERBS):
+        return []
+    if not _ANY_OBJECT.fullmatch(instruction.object):
+        return []
+    if "push" in instruction.verbs and re.search(r"\bdirectly\b", clause.text):
+        return []  # about a branch that another sentence names
+    if not _ANYWHERE.fullmatch(instruction.text_of(*_PLACES) or ""):
+        return []  # "never commit to `main`" allows other commits
+    acts = acts_of(instruction, Relation.WHEN)
+    return forbid_matches(any_of(act.gate for act in acts)) if acts else []
+
+
+def _prohibition_in(clause: Clause) -> Instruction | None:
+    """The instruction of a clause if it forbids something, and whenever that is done."""
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    if instruction is None or instruction.modality is not Modality.NEVER:
+        return None
+    is_always = all(map(_PUSHED.fullmatch, instruction.texts_of(Relation.WHEN)))
+    return instruction if is_always else None

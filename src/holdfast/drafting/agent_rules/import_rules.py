@@ -1,0 +1,197 @@
+"""Rules about what code imports, and where: "no jQuery", "never import from `lodash`"."""
+
+import re
+
+from holdfast.drafting.agent_rules.code_files import Places, forbid_code, places_of
+from holdfast.drafting.agent_rules.code_tokens import INLINE_IMPORT, CodeToken
+from holdfast.drafting.drafts import Draft
+from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in
+from holdfast.drafting.grammar.forms import CODES, forms, one_of, whole_match
+from holdfast.drafting.grammar.instruction_words import Relation
+from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
+from holdfast.drafting.grammar.language_files import SCRIPT
+
+# --- Libraries and modules
+
+# libraries as people name them without backticks, and the modules that code imports
+_SCRIPT_LIBRARIES = {
+    **{
+        name: name
+        for name in (
+            "antd axios chai date-fns dayjs ember enzyme express formik graphql-request immer jotai"
+            " jquery langchain lodash lodash-es luxon mobx moment mongoose nativewind next-auth"
+            " node-fetch ramda recoil redux rxjs sequelize sinon socket.io"
+            " styled-components superagent typeorm winston yup zod zustand"
+        ).split()
+    },
+    "ant design": "antd",
+    "chakra ui": "@chakra-ui",
+    "framer motion": "framer-motion",
+    "expo router": "expo-router",
+    "material ui": "@mui",
+    "moment.js": "moment",
+    "mui": "@mui",
+    "react query": "@tanstack/react-query",
+    "redux toolkit": "@reduxjs/toolkit",
+    "styled components": "styled-components",
+    "tailwind": "tailwindcss",
+}
+_PYTHON_LIBRARIES = {
+    **{
+        name: name
+        for name in (
+            "aiohttp celery django fastapi flask httpx langchain loguru nose numpy pandas peewee"
+            " polars pydantic requests sqlalchemy tensorflow unittest urllib urllib2 urllib3"
+        ).split()
+    },
+    "beautifulsoup": "bs4",
+    "llamaindex": "llama_index",
+}
+_QUOTES = "[\"']"
+_MODULE = re.compile(  # `lodash`, `'@prisma/client'`, `encoding/json`, `os.path`
+    rf"(?P<quote>{_QUOTES}?)(?P<name>@?[\w-]+(?:[/.][\w-]+)*)(?P=quote)"
+)
+_PACKAGE = re.compile(r"@[\w-]+/[\w.-]+|(?!src/|lib/|app/|test)[\w.-]+/[\w-]+")  # `a/go-sqlite3`
+_FILE = re.compile(r"\.(?:tsx?|jsx?|mjs|py|json|css|scss|md|svg|png|env)$")
+_ANY_CODE = ("*", "!*.{md,mdx,txt,rst,json}")
+
+# --- Instructions about imports
+
+_LIBRARY = one_of(*(re.escape(name) for name in (*_SCRIPT_LIBRARIES, *_PYTHON_LIBRARIES)))
+_LIBRARIES = forms(
+    {
+        "jQuery, lodash or other libraries": (
+            rf"(?P<names>{_LIBRARY}(?:(?:, | or |, or |/| and ){_LIBRARY})*)"
+            r"(?:,? or (?:any )?other [\w -]+)?"
+            r"(?: (?:library|libraries|package|packages|module|dependency|imports?))?"
+        )
+    }
+)
+_MODULES = forms(
+    {"`lodash` and `'moment'`": rf"(?:the )?(?P<codes>{CODES})(?: (?:packages?|modules?))?"}
+)
+_VERBS = ("use", "import", "add", "introduce", "install", "include")
+_PLACES = (Relation.IN, Relation.OUTSIDE)
+_AGAINST = (Relation.INSTEAD_OF, Relation.NOT, Relation.OVER, Relation.FROM, Relation.FOR)
+
+# --- The place of imports
+
+_ON_TOP = forms(
+    {
+        "All imports must be at the top of the file": (
+            r"(?:(?:always|all|keep|put|place|python) )*imports"
+            r" (?:must |should |are |be |go |placed |always )*(?:at|on) (?:the )?top"
+            r"(?: of (?:the|each|every|a) (?:file|module)s?| of files| level)?"
+        )
+    }
+)
+_BELOW_TOP = CodeToken(INLINE_IMPORT, ("*.py",))
+_NOT_PYTHON = re.compile(r"type[ -]?script|java|\bgo\b|rust|react|\bjs\b|swift|kotlin", re.I)
+
+
+def import_rule(clause: Clause) -> list[Draft]:
+    """Reads "no jQuery", "use dayjs, not moment" and "never import from `lodash`"."""
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    if instruction is None or not _is_about_imports(instruction):
+        return []
+    objects = _forbidden_modules(instruction)
+    places = places_of(instruction)
+    if objects is None or places is None:
+        return []
+    tokens = _imports_of(objects, instruction)
+    return forbid_code(tokens, places, clause.statement) if tokens else []
+
+
+def _is_about_imports(instruction: Instruction) -> bool:
+    """Whether the verbs may be about imports: "import or call" may, and "call" alone may not."""
+    if instruction.does(["call"]):
+        return False
+    return instruction.does((*_VERBS, "call"))
+
+
+def _forbidden_modules(instruction: Instruction) -> str | None:
+    """The words for what must not be imported; None if nothing is forbidden, or only at times."""
+    rejected = instruction.rejected_object
+    source = instruction.text_of(Relation.FROM)
+    if instruction.modality is Modality.NEVER:
+        if rejected or not instruction.has_only(*_PLACES, Relation.FROM):
+            return None
+        if source is None:
+            return instruction.object
+        return None if instruction.object else source  # "never import `a` from `b`" is about `a`
+    if instruction.modality is not Modality.MUST or not rejected:
+        return None
+    if (
+        not instruction.has_only(*_PLACES, *_AGAINST)
+        or instruction.circumstances[-1].relation is Relation.FROM
+    ):
+        return None
+    return re.sub(r"^(?:the|from) ", "", rejected)
+
+
+def _imports_of(objects: str, instruction: Instruction) -> list[CodeToken]:
+    """The imports of the libraries or modules in a list; [] if it may list other things."""
+    if libraries := whole_match(_LIBRARIES, objects):
+        if _is_of_the_network(objects, instruction):
+            return []
+        names = re.findall(_LIBRARY, libraries["names"], re.I)
+        return all_known([library_token(name) for name in names])
+    modules = whole_match(_MODULES, objects)
+    codes = codes_in(modules["codes"]) if modules else []
+    if "import" in instruction.verbs or all(map(_PACKAGE.fullmatch, codes)):
+        return all_known([module_token(code) for code in codes])
+    return []
+
+
+def _is_of_the_network(objects: str, instruction: Instruction) -> bool:
+    """Whether "no requests" may be about requests to servers rather than the library."""
+    is_bare = objects.lower() == "requests" and "import" not in instruction.verbs
+    return is_bare and instruction.modality is Modality.NEVER
+
+
+def library_token(name: str) -> CodeToken | None:
+    """The imports of a library with this name; None if the library is unknown."""
+    plain = name.lower()
+    patterns: list[str] = []
+    files: list[str] = []
+    if module := _SCRIPT_LIBRARIES.get(plain):
+        patterns.append(_script_import(module))
+        files += SCRIPT
+    if module := _PYTHON_LIBRARIES.get(plain):
+        patterns.append(rf"^\s*(?:import|from)\s+{module}\b")
+        files.append("*.py")
+    return CodeToken("|".join(patterns), tuple(files)) if patterns else None
+
+
+def module_token(code: str) -> CodeToken | None:
+    """The imports of the module that a code span names; None if it may name something else."""
+    module = _MODULE.fullmatch(code)
+    if module is None or _FILE.search(code):
+        return None
+    if library := library_token(module["name"]):
+        return library
+    if module["quote"] or "/" in module["name"]:  # also in the import lists of Go
+        name = f"(?:[\\w.@~-]+/)*{_escape(module['name'])}"
+        return CodeToken(f"{_QUOTES}{name}[\"'/]", _ANY_CODE)
+    by_name = rf"^\s*(?:import|from|use|using)\s+{_escape(module['name'])}\b"
+    return CodeToken(f"{_script_import(module['name'])}|{by_name}", _ANY_CODE)
+
+
+def _script_import(module: str) -> str:
+    """The pattern of an import of a module, or of a part of it, in JavaScript and TypeScript."""
+    return rf"(?:\bfrom|\bimport|\b(?:require|import)\()\s*{_QUOTES}{_escape(module)}[\"'/]"
+
+
+def _escape(name: str) -> str:
+    return re.escape(name).replace(r"\-", "-")
+
+
+def import_place_rule(clause: Clause) -> list[Draft]:
+    """Reads "all imports at the top of the file", a rule about Python: other languages have their
+    imports there anyway.
+    """
+    if clause.is_prohibited or whole_match(_ON_TOP, clause.text) is None:
+        return []
+    if _NOT_PYTHON.search(clause.statement.context):
+        return []
+    return forbid_code([_BELOW_TOP], Places(), clause.statement)

@@ -1,0 +1,160 @@
+"""Rules about pull requests: their title, base branch and body."""
+
+import re
+
+from holdfast.drafting.agent_rules.conventional_commits import CONVENTIONAL, conventional_pattern
+from holdfast.drafting.drafts import Draft, measure
+from holdfast.drafting.grammar.clauses import Clause
+from holdfast.drafting.grammar.forms import (
+    ADVERBS,
+    CODE,
+    any_words,
+    forms,
+    one_of,
+    whole_match,
+)
+from holdfast.drafting.rules_file import Statement
+
+_PRS = r"(?:PRs?|pull[ -]requests?)"
+_EVERY = one_of("all", "every", "each", "any", "your", "the", "new", "an?")
+# "every new pull request (PR)"
+_PR = rf"(?:\b(?:{_EVERY} ){{0,4}}{_PRS}(?: \(PRs?\))?)"
+_TITLE = rf"(?:{_PR}(?:['’]s)? titles?|titles? (?:of|for) {_PR})"
+_BODY = rf"(?:{_PR}(?:['’]s)? (?:body|bodies|descriptions?)|(?:body|description)s? of {_PR})"
+_MUST = any_words("must", "should", "need to", "always", "is", "are", "has to", "have to")
+
+# --- The title
+
+_TITLE_LABEL = forms(
+    {"Titles of pull requests": _TITLE, "PR title format": r"(?:PR )?titles?(?: format)?"}
+)
+_ABOUT_PRS = re.compile(r"\bPRs?\b|pull", re.I)
+_NAMES_TITLE = re.compile(_TITLE, re.I)
+_TITLES_FOLLOW = (
+    rf"(?:{_TITLE} {_MUST}|{ADVERBS}(?:use|follow|write) |{ADVERBS})?"
+    r"(?:follow(?:s|ing)?|use|be|in|using|adhere to|match)*(?: an?)?(?: valid)?"
+)
+_CONVENTIONAL_TITLES = forms(
+    {
+        "PR titles must follow Conventional Commits": (
+            rf"{_TITLES_FOLLOW} ?(?:the )?{CONVENTIONAL}"
+            rf"(?: for (?:all )?{_TITLE}| in {_TITLE})?.{{0,3}}"
+        )
+    }
+)
+_LOWER_CASE_TITLE = forms(
+    {
+        "PR titles must start with a lowercase letter": (
+            rf"(?:{_TITLE}|titles?) {_MUST}(?:start|begin)s? with (?:an? )?lower-?case(?: letter)?"
+        )
+    }
+)
+# behind a label such as "PR title"
+_SHAPE_ALONE = re.compile(r"`(?P<shape>[^`]+)`(?: format)?")
+# the parts of "[scope]", "type(scope):" or "area:", and the summary behind them
+_SHAPE = re.compile(
+    r"(?P<first>\[[\w -]+\]|\w+)?(?P<scope>\([\w ./|-]+\))?(?:!?\??)(?P<colon>:)?"
+    r" ?[A-Za-z][\w .'-]*(?:\.\.\.|…)?"
+)
+
+# --- The base branch
+
+_NOT_ANOTHER = (
+    r"(?:,? (?:not|never|instead of|rather than) (?:the )?`?[\w./-]+`?(?: branch)?)?"  # ", not `x`"
+)
+_BRANCH = rf"`?(?P<base>[\w./-]+?)`?(?: branch)?(?: on GitHub)?{_NOT_ANOTHER}"
+_GO_TO = one_of(
+    *("target", "be opened against", "opened against", "be against", "go to", "go into"),
+    *("based on", "be based on", "be made against", "be submitted to"),
+)
+_BASE = forms(
+    {
+        "PRs must target `develop`, not `main`": rf"{_PR} {_MUST}{_GO_TO} (?:the )?{_BRANCH}",
+        "Open a pull request against the `main` branch": (
+            rf"{ADVERBS}(?:open|create|target|submit|base|make) {_PR}"
+            rf" (?:against|to|on|at|into|for) (?:the )?{_BRANCH}"
+        ),
+        "Open PRs targeting `develop`": (
+            rf"{ADVERBS}(?:open|create|submit|make) {_PR} targeting (?:the )?{_BRANCH}"
+        ),
+        "Open a PR on a feature branch targeting `master`": (
+            rf"{ADVERBS}(?:open|create|submit) {_PR} (?:on|from) an? [\w -]*branch"
+            rf"(?: \([^()]*\))? targeting {_BRANCH}"
+        ),
+        "Target the `develop` branch for PRs": (
+            rf"{ADVERBS}target (?:the )?{_BRANCH} (?:branch )?(?:for|in|with) {_PR}"
+        ),
+    }
+)
+_NO_BRANCH = re.compile(r"a|the|draft", re.I)  # "to the upstream" names no branch
+_USUAL_BRANCHES = ("main", "master", "develop")  # names that need no backticks
+
+# --- The body
+
+_LABEL_INCLUDED = re.compile(
+    rf"{_BODY} {_MUST}(?:include|have|contain) (?:an? |the )?`(?P<label>[^`]+:)`"
+    r" (?:section|line)(?: as the (?:first|last) line(?: of (?:the )?body)?)?",
+    re.I,
+)
+
+
+def pr_title_rule(clause: Clause) -> list[Draft]:
+    """Reads "PR titles must follow Conventional Commits"."""
+    if clause.is_prohibited:
+        return []
+    text = clause.text
+    is_labelled = _is_about_titles(clause.statement)
+    is_about_titles = is_labelled or _NAMES_TITLE.search(text) is not None
+    if is_about_titles and whole_match(_CONVENTIONAL_TITLES, text):
+        return _require(title=conventional_pattern(clause.statement.text))
+    if is_about_titles and whole_match(_LOWER_CASE_TITLE, text):
+        return _require(title=r"\A(?:[a-z]+(?:\([^)\n]*\))?!?: )?+[^A-Z]")
+    match = _SHAPE_ALONE.fullmatch(text) if is_labelled else None
+    pattern = _title_pattern(match["shape"]) if match else None
+    return _require(title=pattern) if pattern else []
+
+
+def _is_about_titles(statement: Statement) -> bool:
+    """Whether the label of a statement, or the heading above it, is about titles of PRs."""
+    under = [name for name in statement.under if not re.fullmatch(CODE, name)]  # a shape alone
+    if not any(whole_match(_TITLE_LABEL, name) for name in (statement.label, *under[-1:])):
+        return False
+    return any(map(_ABOUT_PRS.search, (statement.label, *under[-2:])))
+
+
+def _title_pattern(shape: str) -> str | None:
+    """The pattern of titles with a shape such as `[scope] Summary` or `type(scope): summary`;
+    None for a shape without brackets and colon, which any text would fit.
+    """
+    parts = _SHAPE.fullmatch(re.sub(r"[<>]", "", shape))
+    if parts is None:
+        return None
+    is_bracketed = (parts["first"] or "").startswith("[")
+    if not (parts["colon"] or is_bracketed):
+        return None
+    first = r"\[[^\]\n]+\]" if is_bracketed else r"[\w-]+"
+    scope = r"(?:\([^)\n]+\))?!?" if parts["scope"] or parts["colon"] else ""
+    return rf"\A{first}{scope}{parts['colon'] or ''} \S"
+
+
+def pr_base_rule(clause: Clause) -> list[Draft]:
+    """Reads "PRs must target `develop`"."""
+    match = whole_match(_BASE, clause.text)
+    if match is None or clause.is_prohibited or _NO_BRANCH.match(match["base"]):
+        return []
+    base = match["base"]
+    is_branch = f"`{base}`" in clause.text or base in _USUAL_BRANCHES
+    return _require(base=rf"\A{re.escape(base)}\Z") if is_branch else []
+
+
+def pr_body_rule(clause: Clause) -> list[Draft]:
+    """Reads "PR bodies must include a `Notes:` section"."""
+    match = _LABEL_INCLUDED.fullmatch(clause.text)
+    if match is None or clause.is_prohibited:
+        return []
+    return _require(body=rf"(?m)^\W*{re.escape(match['label'])}")
+
+
+def _require(**arguments: str) -> list[Draft]:
+    """Requires pull requests to be as these arguments of the measure say."""
+    return [Draft("commit", "requirement", measure("pull_request", **arguments))]

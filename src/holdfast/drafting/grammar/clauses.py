@@ -1,0 +1,164 @@
+"""Cuts a statement into clauses, and finds the names that a clause lists."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple, TypeVar
+
+from holdfast.drafting.grammar.commands import without_placeholder
+from holdfast.drafting.grammar.forms import CODE, NEVER, one_of
+from holdfast.drafting.rules_file import Statement
+
+T = TypeVar("T")
+
+# enough to tell `npm run lint:js` from `npm run lint:css`, and few enough that brackets further on
+# may have been cut out of the clause
+_COMPARED_CHARACTERS = 20
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A clause of a statement, from which a rule may be read.
+
+    Args:
+        text: the words of the clause, without punctuation at either end.
+        statement: the statement that the clause is a part of.
+        is_prohibited: whether the statement is below "Do not:", where "push to `main`" forbids
+            pushing.
+        others: the other clauses of the statement, which may name exceptions.
+    """
+
+    text: str
+    statement: Statement
+    is_prohibited: bool = False
+    others: tuple[str, ...] = ()
+
+    @property
+    def begins_statement(self) -> bool:
+        """Whether the clause begins like its statement, as the first clause does."""
+        return self.statement.text.startswith(self.text[:_COMPARED_CHARACTERS])
+
+    @property
+    def context(self) -> str:
+        """The clause with the label and the headings above it, which may say what it is about."""
+        return " ".join((self.text, self.statement.label, *self.statement.under))
+
+
+class ListedName(NamedTuple):
+    """One name of a list, and whether it is in backticks."""
+
+    text: str
+    is_code: bool
+
+
+_BRACKETS = r"\(((?:[^()]|\([^()]*\))*)\)"
+# "Use X (not Y)" and "Never push (wait for approval)", but not "X (not available)"
+_ORDER_IN_BRACKETS = re.compile(
+    r"\((not|never|(?:but )?(?:ask(?= (?:first|me|the user))|wait for))"
+    r" (?!(?:available|required|recommended|supported|needed|yet)\b)((?:`[^`]*`|[^()`])+)\)",
+    re.I,
+)
+# "(`x`)" or "(e.g. `x`, `y`, etc.)"
+_CODES_IN_BRACKETS = re.compile(
+    rf"\((?:(?:e\.g\.,?|such as|like) )?{CODE}(?:(?:, | or | and |, or |/)(?:any )?{CODE})*"
+    r"(?:,? etc\.?| or (?:equivalent|similar))?\)"
+)
+_CALLS_ATTENTION = re.compile(r"^(?:in particular|specifically|note|important),? ", re.I)
+_QUOTATION = re.compile(r"\"[^\"]{1,80}\"|“[^”“]{1,80}”")
+# the rest of the sentence says why, or what to do instead
+_REASON_OR_ADVICE = re.compile(
+    one_of(
+        r",? (?:so that|because|otherwise)\b",
+        r", (?:so|since|which|as|it|they|these|this)\b",
+        r" so (?:the|it|we|you|they|a|all)\b",
+        r", (?:instead|simply|just) ",
+        r", (?:adding|ensuring|making sure|calling|keeping) ",
+        r", (?:always |please )?(?:re-?run|regenerate|edit|change|update|modify) ",
+    )
+)
+# "For builds, never use X": a clause that begins so limits what comes after its comma
+_CIRCUMSTANCE = re.compile(r"(?:for|in|on|when|if|during|while|after|before|inside)\b", re.I)
+# where one clause ends and the next begins, in a text whose code spans are masked as \0
+_CUT = "|".join(
+    (
+        *(r"\s+[—–]\s*", r"\s+-{1,2}\s+", r";\s+", r": (?=\S)", rf"\s*{_BRACKETS}"),
+        *(r",? and (?=(?:never|do not|don['’]t) )", r" with (?=no \0)"),
+        r",? but (?=(?:[Nn]ever|NEVER|ALWAYS|[Aa]lways|[Dd]o not|DO NOT|don['’]t) )",
+    )
+)
+_CUTS = re.compile(_CUT)
+# the same, and commas before a prohibition
+_CUTS_AND_COMMAS = re.compile(
+    rf"{_CUT}|,(?: and| but)? (?=(?:never|no) (?:[\w-]+ )?\0)|, (?=(?:do not|don['’]t|never) )"
+    r"|, (?:and |or )?(?=no [\w.-]+(?:[,.]|$))"  # "no framework, no npm"
+)
+_CODE_OR_BRACKETS = re.compile(rf"(`[^`]*`)|\s*{_BRACKETS}")
+_PROHIBITION = re.compile(rf"{NEVER} ", re.I)
+_MARKS = " .!,:"
+_MAX_CUTS = 50  # per statement, so that a long one takes time in proportion to its length
+# "Never amend commits" and "No jQuery", as labels that are rules by themselves
+_IS_ORDER = re.compile(rf"^{NEVER} \S+ \S|\b(?:must|should|always) \S|^no \S", re.I)
+# a code span, or a word that is not a conjunction
+_LISTED = re.compile(r"`([^`]+)`|(?:(?<=^)|(?<=[\s/,]))(?!(?:or|and|nor)\b)([\w.@:+-]+)")
+
+
+def clauses_of(statement: Statement, *, is_prohibited: bool) -> Iterator[Clause]:
+    """The clauses of a statement: first the whole of it, or most of it, and then its pieces.
+
+    A piece that is a part of an earlier clause comes again, as only the piece may be a rule.
+    """
+    for text, others in _cut(statement):
+        yield Clause(text, statement, is_prohibited, tuple(others))
+
+
+def _cut(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
+    """The text of each clause, and the texts of the other clauses beside it."""
+    text = _ORDER_IN_BRACKETS.sub(r", \1 \2", statement.text).replace(" ,", ",")
+    text = _CALLS_ATTENTION.sub("", text)
+    masked = _mask_code_and_quotations(text)
+    if _IS_ORDER.search(statement.label):  # "**Never amend commits**: make new ones"
+        yield statement.label, [text]
+    if _CODES_IN_BRACKETS.search(text):  # the brackets say what is meant
+        yield text.strip(_MARKS), []
+    if reason := _REASON_OR_ADVICE.search(masked):
+        yield text[: reason.start()].strip(_MARKS), [text[reason.start() :]]
+    pattern = _CUTS if _CIRCUMSTANCE.match(text) else _CUTS_AND_COMMAS
+    cuts = list(islice(pattern.finditer(masked), _MAX_CUTS))
+    starts = [0, *(cut.end() for cut in cuts)]
+    ends = [*(cut.start() for cut in cuts), len(text)]
+    pieces = [text[start:end].strip(_MARKS) for start, end in zip(starts, ends, strict=True)]
+    pieces = [piece for piece in pieces if piece]
+    asides = [text[cut.start(1) : cut.end(1)] for cut in cuts if cut[1] is not None]
+    whole = _CODE_OR_BRACKETS.sub(lambda match: match[1] or "", text).strip(_MARKS)
+    if whole not in pieces:
+        yield whole, asides
+    for index, piece in enumerate(pieces):
+        yield piece, [*pieces[:index], *pieces[index + 1 :], *asides]
+    for aside in filter(_PROHIBITION.match, asides):  # "Yarn (do not use npm)"
+        yield aside.strip(_MARKS), [other for other in [*pieces, *asides] if other != aside]
+
+
+def _mask_code_and_quotations(text: str) -> str:
+    """A text of the same length without code spans and quotations, where no clause ends."""
+    without_code = re.sub(r"`[^`]*`", lambda match: "\0" * len(match[0]), text)
+    return _QUOTATION.sub(lambda match: f'"{"x" * (len(match[0]) - 2)}"', without_code)
+
+
+def names_in(objects: str) -> list[ListedName]:
+    """The names in a list such as "npm, `yarn` or pnpm"."""
+    return [
+        ListedName(without_placeholder(code) or word, bool(code))
+        for code, word in _LISTED.findall(objects)
+    ]
+
+
+def codes_in(text: str) -> list[str]:
+    """The code spans of a text, without their backticks."""
+    return re.findall("`([^`]+)`", text)
+
+
+def all_known(values: Sequence[T | None]) -> list[T]:
+    """The values if none of them is None; otherwise []."""
+    known = [value for value in values if value is not None]
+    return known if len(known) == len(values) else []

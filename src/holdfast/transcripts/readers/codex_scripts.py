@@ -1,0 +1,162 @@
+"""The calls in Codex's scripts: with its tool `exec`, the model writes JavaScript that calls tools.
+
+Versions that log no events for these calls have them in the script only, such as
+`const r = await tools.exec_command({cmd: "git push", workdir: "/x"});`. Arguments that are literals
+are read, or names that are bound to one once; arguments that the script computes are not.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from holdfast.measures.turns import ToolCall
+
+# tools that run commands or change files, and the name of an argument that is a text by itself
+_TOOLS = {"exec_command": "cmd", "shell": "command", "shell_command": "command",
+          "apply_patch": "input"}  # fmt: skip
+_CALL = re.compile(rf"\btools\.({'|'.join(_TOOLS)})\s*\(\s*")
+_BINDING = re.compile(r"\b(?:const|let|var)\s+([A-Za-z_$][\w$]*)\s*=\s*(?=[\"'`])")
+_CHANGED = re.compile(r"(?<![\w$.])([A-Za-z_$][\w$]*)\s*[+\-*/]?=(?![=>])")
+_NAME = re.compile(r"[A-Za-z_$][\w$]*")
+_KEY = re.compile(r"\s*(?:([A-Za-z_$][\w$]*)|\"([^\"\\]*)\"|'([^'\\]*)')\s*")
+_WORD = re.compile(r"true|false|null|undefined|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+_TEXT = re.compile(
+    r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\$]|\\.|\$(?!\{))*`", re.DOTALL
+)
+_RAW_TEXT = re.compile(r"String\.raw\s*`([^`$]*)`")
+_ESCAPE = re.compile(r"\\(?:u\{([0-9A-Fa-f]+)\}|u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|(\n)|(.))",
+                     re.DOTALL)  # fmt: skip
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
+
+
+class ScriptCalls(NamedTuple):
+    """The calls in a script whose arguments can be read, and the tools of the other calls."""
+
+    calls: tuple[ToolCall, ...]
+    computed: tuple[str, ...]
+
+
+class _NotLiteral(Exception):
+    """An argument that the script computes."""
+
+
+def calls_in_script(script: str) -> ScriptCalls:
+    """Reads the calls of tools that run commands or change files."""
+    texts = _bound_texts(script)
+    calls: list[ToolCall] = []
+    computed: list[str] = []
+    for match in _CALL.finditer(_without_comments(script)):
+        try:
+            value, end = _value(script, match.end(), texts)
+            if not re.compile(r"\s*,?\s*\)").match(script, end):
+                raise _NotLiteral
+        except (_NotLiteral, RecursionError):
+            computed.append(match[1])
+            continue
+        arguments = value if isinstance(value, Mapping) else {_TOOLS[match[1]]: value}
+        calls.append(ToolCall(match[1], arguments))
+    return ScriptCalls(tuple(calls), tuple(computed))
+
+
+def _without_comments(script: str) -> str:
+    """Returns a script with its texts and comments blanked out, so that positions stay the same."""
+    either = re.compile(rf"({_TEXT.pattern})|//[^\n]*|/\*.*?\*/", re.DOTALL)
+    return either.sub(lambda match: "_" * len(match[0]), script)
+
+
+def _bound_texts(script: str) -> Mapping[str, str]:
+    """Returns the texts that are bound to a name which the script never binds again."""
+    texts: dict[str, str] = {}
+    changes = Counter(_CHANGED.findall(script))
+    for match in _BINDING.finditer(script):
+        text = _TEXT.match(script, match.end())
+        is_whole = text and re.compile(r"\s*(?:[;\n]|\Z)").match(script, text.end())
+        if text and is_whole and changes[match[1]] == 1:
+            texts[match[1]] = _unescaped(text[0])
+    return texts
+
+
+def _value(script: str, position: int, texts: Mapping[str, str]) -> tuple[Any, int]:
+    """Reads a literal, or a name that is bound to one; returns its value and where it ends.
+
+    Raises:
+        _NotLiteral: it is neither.
+    """
+    if match := _TEXT.match(script, position):
+        return _unescaped(match[0]), match.end()
+    if match := _RAW_TEXT.match(script, position):
+        return match[1], match.end()
+    if script.startswith("{", position):
+        return _object(script, position + 1, texts)
+    if script.startswith("[", position):
+        return _list(script, position + 1, texts)
+    if match := _WORD.match(script, position):
+        word = "null" if match[0] == "undefined" else match[0]
+        return json.loads(word), match.end()
+    match = _NAME.match(script, position)
+    if match and match[0] in texts:
+        return texts[match[0]], match.end()
+    raise _NotLiteral
+
+
+def _object(script: str, position: int, texts: Mapping[str, str]) -> tuple[dict[str, Any], int]:
+    """Reads the rest of an object after its brace."""
+    fields: dict[str, Any] = {}
+    while True:
+        position = _after_space(script, position)
+        if script.startswith("}", position):
+            return fields, position + 1
+        key = _KEY.match(script, position)
+        if key is None:
+            raise _NotLiteral
+        name = key[1] or key[2] or key[3] or ""
+        position = key.end()
+        if script.startswith(":", position):
+            start = _after_space(script, position + 1)
+            fields[name], position = _value(script, start, texts)
+        elif name in texts:  # `{cmd}` is `{cmd: cmd}`
+            fields[name] = texts[name]
+        else:
+            raise _NotLiteral
+        position = _after_item(script, position, "}")
+
+
+def _list(script: str, position: int, texts: Mapping[str, str]) -> tuple[list[Any], int]:
+    """Reads the rest of a list after its bracket."""
+    items: list[Any] = []
+    while True:
+        position = _after_space(script, position)
+        if script.startswith("]", position):
+            return items, position + 1
+        item, position = _value(script, position, texts)
+        items.append(item)
+        position = _after_item(script, position, "]")
+
+
+def _after_item(script: str, position: int, end: str) -> int:
+    """Returns the position after an item's comma, or that of the end of the object or list."""
+    position = _after_space(script, position)
+    if script.startswith(",", position):
+        return position + 1
+    if script.startswith(end, position):
+        return position
+    raise _NotLiteral
+
+
+def _after_space(script: str, position: int) -> int:
+    while position < len(script) and script[position].isspace():
+        position += 1
+    return position
+
+
+def _unescaped(literal: str) -> str:
+    """Returns the text of a literal in its quotation marks."""
+
+    def character(match: re.Match[str]) -> str:
+        if code := match[1] or match[2] or match[3]:
+            return chr(min(int(code, 16), 0x10FFFF))
+        return "" if match[4] else _ESCAPES.get(match[5], match[5])
+
+    return _ESCAPE.sub(character, literal[1:-1])
