@@ -51,8 +51,7 @@ Other studies
   hidden_geometry.py   the spread of hidden states
   precedent_results.py system prompt or earlier replies
   task_results.py      the results of a `tasks` run
-  profile.py           a profile of attention heads; profile_file.py: profile.json
-  gaining_heads.py     which of the heads gain something
+  profile.py           a profile of attention heads, and which of them gain something
   measure_tests.py     how well measures agree with labelled turns
   study_summary.py     summary.json of a calibration, trace or geometry
 """
