@@ -34,6 +34,11 @@ class Table:
     columns: tuple[Column, ...]
     values: Columns  # by the name of the column
 
+    @property
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """The rows, with their values in the order of the columns."""
+        return zip(*(self.values[column.name] for column in self.columns), strict=True)
+
 
 PROBE_COLUMNS = (
     Column("model", str),
