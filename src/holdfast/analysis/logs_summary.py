@@ -9,12 +9,7 @@ from holdfast.analysis.adherence import Adherence
 from holdfast.analysis.rule_context import context_effects, count_causes
 from holdfast.analysis.summary import write_results
 from holdfast.records import Run
-from holdfast.records.run_summary import (
-    CauseCounts,
-    FirstBroken,
-    LoggedRule,
-    LogsResult,
-)
+from holdfast.records.run_summary import CauseCounts, LoggedRule, LogsResult
 
 
 def write_logs_summary(
@@ -37,7 +32,6 @@ def write_logs_summary(
 
 def _logged_rule(row: Adherence, causes: Mapping[str, int] | None) -> LoggedRule:
     """The adherence to a rule as `summary.json` has it."""
-    survival = row.survival
     return LoggedRule(
         rule=row.rule,
         applied=row.applied,
@@ -47,15 +41,7 @@ def _logged_rule(row: Adherence, causes: Mapping[str, int] | None) -> LoggedRule
         change=row.change,
         by_turn=row.by_turn,
         by_tokens=row.by_tokens,
-        first_broken=FirstBroken(
-            dialogs=row.overall.n,
-            broken=survival.broken,
-            median_turn=survival.median,
-            turns=survival.turns,
-            unbroken=survival.share,
-            low=survival.low,
-            high=survival.high,
-        ),
+        first_broken=row.first_broken,
         broken_turns=len(row.broken),
         verdict=row.verdict or None,
         for_probes=row.for_probes,

@@ -303,15 +303,19 @@ class CheckSummary(RecordModel):
 
 
 class FirstBroken(RecordModel):
-    """When dialogs first break a rule (Kaplan and Meier 1958)."""
+    """When dialogs first break a rule (Kaplan and Meier 1958); a dialog that ends without breaking
+    it is censored.
+    """
 
     dialogs: Number
     broken: Number  # dialogs that break the rule
     median_turn: int | None  # the first turn after which at most half are unbroken
     turns: List[int]  # at which some dialog first breaks the rule
     unbroken: List[SummaryNumber]  # the share of dialogs that are unbroken after each of them
-    low: List[SummaryNumber]  # the 95% interval of that share, up to `high`
+    low: List[SummaryNumber]  # the 95% interval up to `high`, on the log(-log) scale
     high: List[SummaryNumber]
+    # whether some dialogs ended unbroken before the median; not in the file
+    estimated: bool = Field(default=False, exclude=True)
 
 
 class AgainstEarlierLogs(RecordModel):
