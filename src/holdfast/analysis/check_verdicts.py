@@ -25,29 +25,11 @@ from holdfast.analysis.sequential import (
     verdict_at,
 )
 from holdfast.records import Conversation
-from holdfast.records.run_summary import CheckedCell, PromptAgainstEarlierRun, RuleAgainstEarlierRun
+from holdfast.records.run_summary import CheckedCell, PromptAgainstEarlierRun, RuleCheck
 
 # With a larger share of lost replies, no prompt passes without a bar, and an undecided verdict is
 # put down to the server.
 MAX_LOST_SHARE = 0.1
-
-
-@dataclass(frozen=True)
-class RuleCheck:
-    """The verdict on one rule of a prompt.
-
-    Attributes:
-        verdict: `PASS` if every round certainly holds; `FAIL` if the prompt fails and a round of
-            this rule certainly does not hold, or if the rule has certainly fallen.
-        cell: the cell that decides the verdict; if none does, the one with the lowest mean; None if
-            nothing was measured.
-        comparison: with an earlier run; None if the rule was not compared.
-    """
-
-    rule: str
-    verdict: CheckVerdict
-    cell: CheckedCell | None
-    comparison: RuleAgainstEarlierRun | None
 
 
 @dataclass(frozen=True)
@@ -285,15 +267,18 @@ def _check_rule(
     verdicts = [] if bar is None else [cell_verdict(cell, bar) for cell in cells]
     # one interval among many says too little by itself: the prompt or this rule has to fail too
     fails = checked.first_failure is not None and (decision is None or decision.verdict == FAIL)
+    decided_by = lowest
+    verdict: CheckVerdict
     if fails and FAIL in verdicts:
-        return RuleCheck(rule, FAIL, cells[verdicts.index(FAIL)], fall)
-    if fall is not None and fall.fell:
-        return RuleCheck(rule, FAIL, lowest, fall)
-    if decision is not None:
-        return RuleCheck(rule, decision.verdict, lowest, fall)
-    if bar is None:
+        verdict = FAIL
+        decided_by = cells[verdicts.index(FAIL)]
+    elif fall is not None and fall.fell:
+        verdict = FAIL
+    elif decision is not None:
+        verdict = decision.verdict
+    elif bar is None:
         is_compared = comparison is None or (fall is not None and comparison.complete)
-        passes = is_compared and is_measured
+        verdict = PASS if is_compared and is_measured else UNDECIDED
     else:
-        passes = all(verdict == PASS for verdict in verdicts)
-    return RuleCheck(rule, PASS if passes else UNDECIDED, lowest, fall)
+        verdict = PASS if all(word == PASS for word in verdicts) else UNDECIDED
+    return RuleCheck(rule=rule, verdict=verdict, decided_by=decided_by, comparison=fall)

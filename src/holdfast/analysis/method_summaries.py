@@ -54,7 +54,7 @@ def method_summaries(results: DriftResults) -> Iterator[MethodSummary]:
             change={kind: with_verdict(row.change) for kind, row in scored.items()},
             against=_against(all_series, series),
             categories={kind: _categories(series, kind) for kind in scored},
-            prompts=tuple(row.results for row in by_prompt(series)),
+            prompts=tuple(by_prompt(series)),
             rules=tuple(_rule(row, against.get(row)) for row in rules if row.series is series),
             accuracy={f"{name}_level": tuple(points) for name, points in levels.items()} or None,
             baseline=_baseline(results.baseline) if is_first else None,

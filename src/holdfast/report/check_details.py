@@ -2,9 +2,9 @@
 
 import textwrap
 
-from holdfast.analysis.check_verdicts import PromptCheck, RuleCheck
+from holdfast.analysis.check_verdicts import PromptCheck
 from holdfast.records import Conversation, Probe
-from holdfast.records.run_summary import CheckedCell, RuleAgainstEarlierRun
+from holdfast.records.run_summary import CheckedCell, RuleAgainstEarlierRun, RuleCheck
 from holdfast.report.check_reasons import comparison_text, missing_text
 from holdfast.report.wording import WIDTH
 
@@ -41,7 +41,7 @@ def _cell_to_show(checked: PromptCheck) -> CheckedCell | None:
 
 def rule_details(rule: RuleCheck, checked: PromptCheck) -> list[str]:
     """The stability of a prompt's rule by round, and its worst conversations."""
-    cell = rule.cell
+    cell = rule.decided_by
     if rule.comparison is not None and rule.comparison.fell:
         cell = _cell_at(checked, rule.comparison)
     worst = _worst_conversations(checked, cell, _MAX_CONVERSATIONS_SHOWN)

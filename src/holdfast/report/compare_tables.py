@@ -4,11 +4,14 @@ import textwrap
 from collections.abc import Sequence
 
 from holdfast.analysis.run_comparison import MethodComparison, RunComparison
-from holdfast.analysis.run_contrasts import RunContrast
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import INCLUDES_ZERO, MIN_SAMPLES
 from holdfast.errors import cut
-from holdfast.records.comparison_summary import RuleGroupComparison, RuleGrouping
+from holdfast.records.comparison_summary import (
+    RuleGroupComparison,
+    RuleGrouping,
+    RunContrast,
+)
 from holdfast.records.mean_estimate import Judged
 from holdfast.report.compare_sentences import compare_lines, compare_title, pair_name, side_name
 from holdfast.report.wording import WIDTH, aligned, other_prompts, signed
