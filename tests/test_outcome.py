@@ -22,8 +22,7 @@ from holdfast.report.baseline_sentences import baseline_lines
 from holdfast.report.collapse_section import collapse_lines
 from holdfast.report.drift_page import render_page
 from holdfast.report.next_step import next_step
-from holdfast.report.opening_sentences import title
-from holdfast.report.rules_headline import MAX_WORDS
+from holdfast.report.opening_sentences import MAX_WORDS, title
 from holdfast.report.terminal import results_text
 
 

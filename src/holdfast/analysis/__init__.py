@@ -28,13 +28,12 @@ A drift run
   cell_scores.py       a prompt's scores by rule and round
   prompt_comparison.py a prompt against an earlier run
   check_terms.py       the bar, the error and the budget
-  check_verdicts.py    the verdicts on prompts and rules; check_outlook.py: what would settle them
+  check_verdicts.py    the verdicts on prompts and rules, and what would settle them
   check_file.py        check.json
 
 `holdfast compare`
   run_contrasts.py     in what runs differ
-  shared_series.py     the conversations and rules that two runs share
-  compared_scores.py   how their scores differ
+  shared_series.py     the conversations and rules that two runs share, and how their scores differ
   comparison_limits.py what is not compared
   run_comparison.py    the comparison
 

@@ -21,6 +21,7 @@ from holdfast.analysis.sequential import (
     Decision,
     bounds,
     capital_below,
+    conversations_needed,
     decide,
     verdict_at,
 )
@@ -30,6 +31,7 @@ from holdfast.records.run_summary import CheckedCell, PromptAgainstEarlierRun, R
 # With a larger share of lost replies, no prompt passes without a bar, and an undecided verdict is
 # put down to the server.
 MAX_LOST_SHARE = 0.1
+MAX_CONVERSATIONS_FORECAST = 2000  # larger needs are not reported: nobody waits that long
 
 
 @dataclass(frozen=True)
@@ -282,3 +284,36 @@ def _check_rule(
     else:
         verdict = PASS if all(word == PASS for word in verdicts) else UNDECIDED
     return RuleCheck(rule=rule, verdict=verdict, decided_by=decided_by, comparison=fall)
+
+
+def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:
+    """Returns how many conversations per prompt would settle the check if scores stay as they are;
+    None if nothing is undecided, if there is no bar, or if it would take too many.
+    """
+    bar = terms.min_stability
+    needed = 0
+    for checked in checks:
+        rules: list[str | None] = [*checked.undecided_rules(terms)]
+        if bar is None or (checked.verdict != UNDECIDED and not rules):
+            continue
+        scores = cell_scores(checked.records, max(cell.round for cell in checked.cells))
+        for rule in rules or [None]:
+            values = scores.values if rule is None else scores.of_rule(rule).values
+            count = conversations_needed(values, bar, checked.error, MAX_CONVERSATIONS_FORECAST)
+            if count is None:
+                return None
+            needed = max(needed, count)
+    return needed or None
+
+
+def closest_mean(checks: Sequence[PromptCheck], terms: Terms) -> float | None:
+    """Returns the mean closest to the bar among the cells of the prompts, or of their undecided
+    rules if every rule is to be decided; None if there are none, or no bar.
+    """
+    means: list[float] = []
+    for checked in checks:
+        rules = checked.undecided_rules(terms)
+        cells = [cell for cell in checked.cells if not rules or cell.rule in rules]
+        means += [cell.mean for cell in cells if cell.mean is not None]
+    bar = terms.min_stability
+    return None if bar is None else min(means, key=lambda mean: abs(mean - bar), default=None)
