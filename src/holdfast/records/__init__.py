@@ -25,6 +25,7 @@ from holdfast.records.conversation import (
     CapabilityConversation,
     ContextSummary,
     Conversation,
+    Dialog,
     Ended,
     LastReply,
     LogDialog,

@@ -1,6 +1,5 @@
 """A calibration as a table for the terminal, and as a page."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -12,13 +11,13 @@ from holdfast.analysis.choosing import Pick, front
 from holdfast.analysis.estimates import rule_rows
 from holdfast.analysis.prompt_effect import NEVER_FOLLOWED, UNINFORMATIVE, baseline_beside
 from holdfast.analysis.series import read_series
-from holdfast.analysis.statistics import SCORES, Estimate, estimate
+from holdfast.analysis.statistics import SCORES, estimate
 from holdfast.analysis.verdicts import verdict_on
 from holdfast.records import Run, read_run
 from holdfast.report.baseline_sentences import baseline_hint, baseline_lines
 from holdfast.report.calibration_sentences import answer_sentences, chance_line, signed_to
 from holdfast.report.page import Picture, Table, pictures, render_study
-from holdfast.report.wording import aligned, percent, plain, signed, with_interval
+from holdfast.report.wording import aligned, mean_text, percent, plain, signed, with_interval
 
 
 class SettingRow(NamedTuple):
@@ -227,7 +226,7 @@ def _setting_row(candidate: Candidate, *, is_on_front: bool, in_full: bool) -> S
     capability = estimate(candidate.capability, None)
     broken = candidate.broken
     perplexity = candidate.perplexity
-    write = with_interval if in_full else _mean
+    write = with_interval if in_full else mean_text
     return SettingRow(
         method=candidate.method,
         front="*" if is_on_front else "",
@@ -239,7 +238,3 @@ def _setting_row(candidate: Candidate, *, is_on_front: bool, in_full: bool) -> S
         broken="" if broken is None else percent(float(np.nanmean(broken))),
         perplexity="" if perplexity is None else f"{perplexity:.1f}",
     )
-
-
-def _mean(value: Estimate, write: Callable[[float], str]) -> str:
-    return "–" if value.mean is None else write(value.mean)
