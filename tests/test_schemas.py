@@ -12,7 +12,7 @@ from fast_set import only_fast
 
 from holdfast import report
 from holdfast.analysis.summary import summarise, write_summary
-from holdfast.analysis.verdicts import with_verdict
+from holdfast.analysis.verdicts import verdict_on
 from holdfast.cli import main
 from holdfast.drift.run_identity import COMPATIBILITY
 from holdfast.drift.settings import Settings
@@ -286,7 +286,7 @@ def test_a_row_has_all_digits_until_it_is_written():
         kept_throughout=37,
         kept_in_any_round=40,
         never_followed=False,
-        change=with_verdict(value),
+        change=verdict_on(value),
         lower_from_round=None,
         lower_in_rounds=(),
         against=None,

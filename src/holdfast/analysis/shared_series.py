@@ -20,7 +20,7 @@ from holdfast.analysis.statistics import (
     cell_means,
     paired_difference,
 )
-from holdfast.analysis.verdicts import MIN_SAMPLES, with_verdict
+from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.records import Conversation, Probe
 from holdfast.records.comparison_summary import RuleGroupComparison, RuleGrouping
 
@@ -277,8 +277,8 @@ def compare_group(
             group=group.name,
             before=NOTHING,
             now=NOTHING,
-            over_rounds=with_verdict(NOTHING),
-            last_round=with_verdict(NOTHING),
+            over_rounds=verdict_on(NOTHING),
+            last_round=verdict_on(NOTHING),
         )
     before, now = _compared_scores(group, rounds)
     mean_before = statistics.row_means(before)
@@ -296,8 +296,8 @@ def compare_group(
         group=group.name,
         before=statistics.estimate(mean_before, statistics.SCORES),
         now=statistics.estimate(mean_now, statistics.SCORES),
-        over_rounds=with_verdict(over_rounds, shared_by),
-        last_round=with_verdict(last_round, shared_by),
+        over_rounds=verdict_on(over_rounds, shared_by),
+        last_round=verdict_on(last_round, shared_by),
     )
 
 

@@ -17,7 +17,7 @@ from holdfast.analysis.method_summaries import method_summaries
 from holdfast.analysis.profile import profile_of
 from holdfast.analysis.statistics import estimate
 from holdfast.analysis.task_results import read_results
-from holdfast.analysis.verdicts import with_verdict
+from holdfast.analysis.verdicts import verdict_on
 from holdfast.files import write_whole
 from holdfast.records import Run, read_run
 from holdfast.records.identity import CalibrationIdentity
@@ -96,7 +96,7 @@ def _profile(run: Run) -> ProfileResult:
             layer=layer,
             head=head,
             score=profile.scores[layer, head],
-            gain=with_verdict(profile.gains[layer, head]),
+            gain=verdict_on(profile.gains[layer, head]),
         )
         for layer, head in profile.ranking.heads
     ]

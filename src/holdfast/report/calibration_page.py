@@ -209,11 +209,12 @@ def setting_rows(calibration: Calibration, *, in_full: bool = True) -> list[Sett
         row = _setting_row(candidate, is_on_front=is_on_front, in_full=in_full)
         if candidate is not calibration.none:
             gain = calibration.gain(candidate)
-            side = verdict_on(gain)
-            verdict = side.word("higher", "lower")
+            judged = verdict_on(gain)
             row = row._replace(
                 against=signed_to(gain, 3),
-                verdict=f"{verdict}: {side.why}" if side.why and in_full else verdict,
+                verdict=f"{judged.verdict}: {judged.why}"
+                if judged.why and in_full
+                else judged.verdict,
                 points_lost=signed_to(calibration.drop(candidate), 1),
             )
         rows.append(row)

@@ -81,7 +81,7 @@ def profile_lines(folder: Path) -> list[str]:
         score = profile.scores[layer, head]
         gain = gains[layer, head]
         text = with_interval(gain, lambda value: f"{value:+.4f}")
-        word = verdict_on(gain).word("higher", "lower")
+        word = verdict_on(gain).verdict
         lines.append(f"  layer {layer:2} head {head:2}  {score:.4f}  {text}, {word}")
     if (certain := count_certain_gains(gains)) is None:
         samples = max(gain.n for gain in gains.values())

@@ -159,7 +159,7 @@ def _against_none(all_series: Sequence[Series]) -> list[str]:
         *(
             f"  {CANNOT_TELL}, as {why}"
             for why in dict.fromkeys(reasons)
-            if why not in ("", INCLUDES_ZERO)  # the reader sees that an interval includes 0
+            if why not in (None, INCLUDES_ZERO)  # the reader sees that an interval includes 0
         ),
         *not_compared,
     ]
@@ -167,7 +167,7 @@ def _against_none(all_series: Sequence[Series]) -> list[str]:
 
 def _with_word(value: Estimate) -> str:
     """'+0.09 [+0.02, +0.15], higher', or '..., cannot tell'."""
-    return f"{signed(value)}, {verdict_on(value).word('higher', 'lower')}"
+    return f"{signed(value)}, {verdict_on(value).verdict}"
 
 
 def _rules_by_method(
@@ -184,7 +184,7 @@ def _rules_by_method(
     first = all_series[0]
     names = list(dict.fromkeys(row.group for row in rules))
     clear_differences = {
-        pair.row: verdict_on(pair.last).word("higher", "lower")
+        pair.row: verdict_on(pair.last).verdict
         for pair in rule_differences(all_series, rules)
         if verdict_on(pair.last).sign
     }
