@@ -44,20 +44,16 @@ from holdfast.report.page import Table, render
 _MAX_EXTREMES = 5  # prompts in each list of the least and the most stable
 
 
-class ChangeRow(NamedTuple):
-    """How the scores of a series change from the first round to the last."""
-
-    label: str
-    changes: list[Estimate]  # by kind, in the order of the panels
-    conversations: int
-
-
 class RoundsSection(NamedTuple):
-    """Stability and adoption round by round."""
+    """Stability and adoption round by round.
+
+    Attributes:
+        changes: from the first round to the last, by series and kind, in the order of the panels.
+    """
 
     panels: list[series_charts.Panel]
     numbers: list[series_charts.NumberRow]
-    changes: list[ChangeRow]
+    changes: list[list[Estimate]]
 
 
 class AttentionSection(NamedTuple):
@@ -251,18 +247,12 @@ def _facts(runs: Sequence[Run], series: Sequence[Series]) -> list[str]:
 
 
 def _rounds_section(all_series: Sequence[Series], scored: Sequence[str]) -> RoundsSection:
-    changes = [
-        ChangeRow(
-            series.label,
-            [estimates.row_of(series, kind).change for kind in scored],
-            len(series.records),
-        )
-        for series in all_series
-    ]
     return RoundsSection(
         panels=[series_charts.panel(all_series, kind) for kind in scored],
         numbers=series_charts.number_rows(all_series, scored),
-        changes=changes,
+        changes=[
+            [estimates.row_of(series, kind).change for kind in scored] for series in all_series
+        ],
     )
 
 
