@@ -22,7 +22,7 @@ A drift run
   loss_map.py          which kinds of rules are lost (`holdfast map`); loss_results.py: its file
   recalled_rules.py    rules that the model can state, and breaks
   drift_results.py     all of its results
-  summary.py           summary.json; method_summaries.py: its results by method
+  summary.py           summary.json, also of logs; method_summaries.py: its results by method
 
 `holdfast check`
   cell_scores.py       a prompt's scores by rule and round
@@ -40,7 +40,6 @@ A drift run
 `holdfast logs`
   adherence.py         how well each rule is kept, and until when
   rule_context.py      why rules were broken, and adherence by what was in the context
-  logs_summary.py      summary.json
 
 Other studies
   candidates.py        the gain and cost of each setting of a calibration
