@@ -8,7 +8,7 @@ from pathlib import Path
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.outcome import Outcome, findings_of
 from holdfast.analysis.series import read_series
-from holdfast.analysis.verdicts import with_verdict
+from holdfast.analysis.verdicts import verdict_on
 from holdfast.records import Conversation, open_run, read_run
 from holdfast.records.run_summary import BaselineScores
 from holdfast.report.next_step import next_step
@@ -128,7 +128,7 @@ def _made_worse(results):
         n=change.n,
         prompted=change,
         unprompted=change,
-        difference=with_verdict(change),
+        difference=verdict_on(change),
         verdict="made worse",
     )
     return _with_outcome(results, Outcome.MADE_WORSE, made_worse=(row,))

@@ -13,9 +13,13 @@ from synthetic_run import conversation_of
 import holdfast
 from holdfast import drift
 from holdfast.analysis.check_file import Check, read_check
-from holdfast.analysis.check_outlook import budget_needed, closest_mean
 from holdfast.analysis.check_terms import Terms
-from holdfast.analysis.check_verdicts import cell_verdict, check_prompts
+from holdfast.analysis.check_verdicts import (
+    budget_needed,
+    cell_verdict,
+    check_prompts,
+    closest_mean,
+)
 from holdfast.analysis.prompt_comparison import compare_runs
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.cli import main

@@ -123,7 +123,8 @@ def test_a_rule_fails_only_if_its_interval_shows_it():
     (bot,) = check_prompts(records_of(scores, names)[:8], ["bot"], 3, terms)
     rules = bot.rules
     assert bot.verdict == FAIL and [rule.rule for rule in rules] == ["kept", "lost"]
-    assert rules[1].verdict == FAIL and rules[1].cell.round == 3 and rules[1].cell.high < 0.9
+    decided_by = rules[1].decided_by
+    assert rules[1].verdict == FAIL and decided_by.round == 3 and decided_by.high < 0.9
     assert rules[0].verdict == UNDECIDED, "eight conversations show nothing else"
     (bot,) = check_prompts(records_of(np.ones((60, 3, 2)), names), ["bot"], 3, terms)
     assert [rule.verdict for rule in bot.rules] == [PASS, PASS]

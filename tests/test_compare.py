@@ -13,7 +13,7 @@ from synthetic_run import conversation_of, write_run
 
 from holdfast.analysis.run_comparison import compare_folders
 from holdfast.analysis.statistics import paired_difference, unpaired_difference
-from holdfast.analysis.verdicts import with_verdict
+from holdfast.analysis.verdicts import verdict_on
 from holdfast.cli import main
 from holdfast.errors import HoldfastError, RecordsError, UsageError
 from holdfast.records import open_run
@@ -103,7 +103,7 @@ def test_conversations_that_began_alike_are_pairs(tmp_path):
         for run in compared.runs
     ]
     expected = paired_difference(scores[1], scores[0], error=0.04)
-    assert overall(compared).over_rounds == with_verdict(expected)
+    assert overall(compared).over_rounds == verdict_on(expected)
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"starters": 500}])
@@ -118,7 +118,7 @@ def test_others_are_two_samples(tmp_path, change):
         for run in compared.runs
     ]
     expected = unpaired_difference(scores[1], scores[0], error=0.04)
-    assert overall(compared).over_rounds == with_verdict(expected)
+    assert overall(compared).over_rounds == verdict_on(expected)
     assert overall(compared).over_rounds.sign == -1
 
 

@@ -24,7 +24,7 @@ from holdfast.methods.keys import rank_covering
 from holdfast.models.requests import Request
 from holdfast.states import Site, watch_states
 from holdfast.study.fitting import recipe, replies
-from holdfast.study.fitting.examples import Triplet, read_contrasts, read_triplets
+from holdfast.study.fitting.examples import Contrast, Triplet, read_examples
 from holdfast.study.fitting.fit import fit, fitted_methods, write_control_vector
 from holdfast.study.fitting.key_directions import learn_seka
 from holdfast.study.fitting.replies import learn_capping, learn_vector
@@ -345,26 +345,26 @@ def test_custom_data_is_checked_and_fitted(tmp_path):
     line = {"context": "Anna lives in Rome.", "answer": "Rome"}
     line |= {"relevant": "Where?", "irrelevant": "Who?"}
     path.write_text(json.dumps(line) + "\n\n")
-    assert read_triplets(path) == (Triplet(*line.values()),)
+    assert read_examples(path, Triplet) == (Triplet(**line),)
     with pytest.raises(UsageError) as raised:
-        read_contrasts(path)
+        read_examples(path, Contrast)
     assert (raised.value.option, raised.value.value) == (str(path), 1)
     path.write_text(json.dumps(line | {"answer": "Oslo"}))
     with pytest.raises(UsageError, match="'Oslo'"):
-        read_triplets(path)
+        read_examples(path, Triplet)
     path.write_text(json.dumps(line | {"answer": 3}))
     with pytest.raises(UsageError, match=r"Line 1 .* answer has to be a text, not 3"):
-        read_triplets(path)
+        read_examples(path, Triplet)
     path.write_text(json.dumps(line | {"relevant": " "}))
     with pytest.raises(UsageError, match="relevant is blank"):
-        read_triplets(path)
+        read_examples(path, Triplet)
     path.write_text("\n")
     with pytest.raises(UsageError, match="has no lines"):
-        read_triplets(path)
+        read_examples(path, Triplet)
     plain = [{"role": "user", "content": "Hi"}]
     chats = {"prompted": [{"role": "system", "content": "Be brief."}, *plain], "plain": plain}
     path.write_text(json.dumps(chats))
-    (contrast,) = read_contrasts(path)
+    (contrast,) = read_examples(path, Contrast)
     assert contrast.plain == contrast.prompted[1:]
     fitted = fit("vector", model(), tmp_path / "own.safetensors", path)
     assert fitted.made_from["data"] == "data.jsonl" and fitted.made_from["examples"] == 1

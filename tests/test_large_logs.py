@@ -14,7 +14,7 @@ from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.errors import RecordsError, UsageError
 from holdfast.logs import FORMATS, read_logs, scan_logs, scanning, score_logs, scored_logs
-from holdfast.records import OpenRun, read_run, run_reading
+from holdfast.records import OpenRun, read_run
 from holdfast.records.log_scores import NONE
 from holdfast.records.stored_logs import StoredLogs
 from holdfast.report.logs_causes import causes_section, why_table
@@ -35,7 +35,7 @@ def scored(tmp_path):
 
 
 def _stored(run, monkeypatch):
-    monkeypatch.setattr(run_reading, "LARGE_RUN_BYTES", 1)
+    monkeypatch.setattr("holdfast.records.run.LARGE_RUN_BYTES", 1)
     return read_run(run.folder)
 
 

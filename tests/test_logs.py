@@ -253,9 +253,9 @@ def test_adherence_by_turn_and_survival_match_what_was_planted(tmp_path, short):
     assert (rule.applied, rule.turns) == (240, 240)
     assert rule.overall.mean == pytest.approx(0.75) and rule.change.mean == pytest.approx(-0.5)
     assert rule.bounds[0] <= 0.75 <= rule.bounds[1]
-    assert rule.survival.turns == (3, 5)
-    assert rule.survival.share == pytest.approx((0.75, 0.5))
-    assert (rule.survival.broken, rule.survival.median) == (20, 5)
+    assert rule.first_broken.turns == (3, 5)
+    assert rule.first_broken.unbroken == pytest.approx((0.75, 0.5))
+    assert (rule.first_broken.broken, rule.first_broken.median_turn) == (20, 5)
     assert rule.verdict == "pass" and len(rule.broken) == 10 * 4 + 10 * 2
 
 
@@ -264,9 +264,10 @@ def test_survival_counts_dialogs_that_end_early_as_long_as_they_last(tmp_path, s
     rows = list(chats(4, [2, 2, 9, 9].__getitem__))
     rows[2]["messages"] = rows[2]["messages"][:3]  # ends after turn 1
     (rule,) = adherence(scored(tmp_path, short, "a", rows))
-    assert rule.survival.turns == (2,) and rule.survival.share == pytest.approx((1 / 3,))
+    assert rule.first_broken.turns == (2,) and rule.first_broken.unbroken == pytest.approx((1 / 3,))
     (rule,) = adherence(scored(tmp_path, short, "b", list(chats(3, [2, 2, 2].__getitem__))))
-    assert (*rule.survival.share, *rule.survival.low, *rule.survival.high) == (0, 0, 1)
+    curve = rule.first_broken
+    assert (*curve.unbroken, *curve.low, *curve.high) == (0, 0, 1)
 
 
 def test_verdicts_need_certainty(tmp_path, short):

@@ -14,7 +14,7 @@ from holdfast.analysis.prompt_effect import MADE_WORSE, Baseline, ProbedRule
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import DIFFERENCES, SCORES, estimate
 from holdfast.analysis.summary import summary_of, write
-from holdfast.analysis.verdicts import error_at, verdict_on, with_verdict
+from holdfast.analysis.verdicts import error_at, verdict_on
 from holdfast.records import read_run
 from holdfast.records.manifest import read_raw_manifest
 from holdfast.records.run_summary import BaselineScores
@@ -22,8 +22,7 @@ from holdfast.report.baseline_sentences import baseline_lines
 from holdfast.report.collapse_section import collapse_lines
 from holdfast.report.drift_page import render_page
 from holdfast.report.next_step import next_step
-from holdfast.report.opening_sentences import title
-from holdfast.report.rules_headline import MAX_WORDS
+from holdfast.report.opening_sentences import MAX_WORDS, title
 from holdfast.report.terminal import results_text
 
 
@@ -34,7 +33,7 @@ def baseline_with(verdict: str, *names: str, by_rule: bool = False) -> Baseline:
         "n": 40,
         "prompted": prompted,
         "unprompted": unprompted,
-        "difference": with_verdict(estimate(np.full(40, -0.65), DIFFERENCES)),
+        "difference": verdict_on(estimate(np.full(40, -0.65), DIFFERENCES)),
         "verdict": verdict,
     }
     cases = {}

@@ -12,8 +12,7 @@ from test_drift import Scripted
 from tiny import chat, model
 
 from holdfast import Boost, Pasta, Repetition, Sampling, SplitSoftmax, cli
-from holdfast.analysis.gaining_heads import choose_heads
-from holdfast.analysis.profile import read_profile
+from holdfast.analysis.profile import choose_heads, read_profile
 from holdfast.analysis.statistics import Estimate
 from holdfast.errors import HoldfastError, ModelError, RecordsError, UsageError
 from holdfast.methods import HeadSet

@@ -12,7 +12,7 @@ from holdfast.logs import read_logs, score_logs
 from holdfast.logs.recalled_causes import ask_recall, messages_of
 from holdfast.logs.rereading import LogSource
 from holdfast.measures.turns import ToolCall
-from holdfast.records import read_run, run_reading
+from holdfast.records import read_run
 from holdfast.report.logs_causes import why_table
 from holdfast.transcripts.transcript import Event, Kind
 
@@ -95,7 +95,7 @@ def test_records_on_the_disk_get_the_same_causes_from_logs_that_are_read_again(
 ):
     run, logs, suite = scored
     first, asked = ask_recall(run, logs, suite, Recalls(), limit=4)
-    monkeypatch.setattr(run_reading, "LARGE_RUN_BYTES", 1)
+    monkeypatch.setattr("holdfast.records.run.LARGE_RUN_BYTES", 1)
     stored = read_run(run.folder)
     again = LogSource([tmp_path / "july.jsonl"])
     second, asked_again = ask_recall(stored, again, suite, Recalls(), limit=4)

@@ -21,7 +21,7 @@ from holdfast.records import (
     Conversation,
     open_run,
     read_run,
-    refuse_another,
+    refuse_early,
     union,
 )
 
@@ -444,17 +444,17 @@ def test_a_run_is_extended_if_its_identity_may_grow(tmp_path):
         with pytest.raises(RecordsError, match=re.escape(told)):
             open_run(tmp_path, {**IDENTITY, **changed}, ABOUT, grows)
         with pytest.raises(RecordsError, match=re.escape(told)):
-            refuse_another(tmp_path, changed, grows)
-    refuse_another(tmp_path, {"methods": ["boost"], "rounds": 8}, grows)
+            refuse_early(tmp_path, changed, {}, grows)
+    refuse_early(tmp_path, {"methods": ["boost"], "rounds": 8}, {}, grows)
     defaults = {"settings": {"pairs": "random", "batch": 48}, "plan": {"draws": 5}}
     newer = Compatibility(defaults=defaults)
-    refuse_another(tmp_path, {"settings": {"pairs": "random"}}, newer)
+    refuse_early(tmp_path, {"settings": {"pairs": "random"}}, {}, newer)
     assert read_run(tmp_path).manifest.identity.to_json()["methods"] == [*METHODS, "boost"]
 
 
 def test_a_run_without_records_accepts_changed_settings(tmp_path):
     open_run(tmp_path, IDENTITY, ABOUT).close()
-    refuse_another(tmp_path, {"rounds": 4}, Compatibility())
+    refuse_early(tmp_path, {"rounds": 4}, {})
     begun(tmp_path, {**IDENTITY, "rounds": 4})
     manifest = read_run(tmp_path).manifest
     assert manifest.identity.to_json()["rounds"] == 4 and not manifest.resumed

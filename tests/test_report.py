@@ -61,18 +61,18 @@ def test_prompts_are_ordered_by_mean_stability(tmp_path):
     scores = ("firm", [1.0, 1.0]), ("loose", [1.0, 0.0]), ("loose", [0.0, 0.0])
     records = [record(n, stability, agent=agent) for n, (agent, stability) in enumerate(scores)]
     rows = by_prompt(read_series(run_of(tmp_path, records))[0])
-    assert [(row.results.id, row.results.n, row.first, row.last) for row in rows] == [
+    assert [(row.id, row.n, row.first, row.last) for row in rows] == [
         ("loose", 2, 0.5, 0.0),
         ("firm", 1, 1.0, 1.0),
     ]
-    assert [row.results.stability for row in rows] == [0.25, 1.0]
+    assert [row.stability for row in rows] == [0.25, 1.0]
 
 
 def test_adoption_of_a_prompt_comes_from_conversations_whose_user_has_it(tmp_path):
     swapped = record(0, [1.0], [0.75], agent="b")
     swapped["user"] = {"id": "a", "category": "pattern", "system_prompt": "Be a."}
     series = read_series(run_of(tmp_path, [swapped, record(1, [1.0], [0.25])]))[0]
-    rows = {row.results.id: row.results for row in by_prompt(series)}
+    rows = {row.id: row for row in by_prompt(series)}
     adopted = [rows[name].adopted_last_round for name in ("a", "b")]
     assert adopted == [0.75, 0.25]
 

@@ -18,7 +18,7 @@ from holdfast.analysis.statistics import DIFFERENCES, SCORES, estimate
 from holdfast.analysis.summarised_rounds import summarised_rounds_of
 from holdfast.analysis.summary import write_summary
 from holdfast.analysis.truncation import truncation_of
-from holdfast.analysis.verdicts import with_verdict
+from holdfast.analysis.verdicts import verdict_on
 from holdfast.cli import main
 from holdfast.generation.sampling import Sampling
 from holdfast.measures import build
@@ -194,7 +194,7 @@ def test_a_rule_is_called_less_kept_after_a_summary_only_if_that_is_clear(
     kept, half = np.ones(n), np.tile([0.0, 0.4], n)[:n]
 
     def scores(rule, after):
-        difference = with_verdict(estimate(after - kept, DIFFERENCES))
+        difference = verdict_on(estimate(after - kept, DIFFERENCES))
         return ScoresAroundSummary(
             rule=rule,
             before=estimate(kept, SCORES),

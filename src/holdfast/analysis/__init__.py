@@ -22,26 +22,24 @@ A drift run
   loss_map.py          which kinds of rules are lost (`holdfast map`); loss_results.py: its file
   recalled_rules.py    rules that the model can state, and breaks
   drift_results.py     all of its results
-  summary.py           summary.json; method_summaries.py: its results by method
+  summary.py           summary.json, also of logs; method_summaries.py: its results by method
 
 `holdfast check`
   cell_scores.py       a prompt's scores by rule and round
   prompt_comparison.py a prompt against an earlier run
   check_terms.py       the bar, the error and the budget
-  check_verdicts.py    the verdicts on prompts and rules; check_outlook.py: what would settle them
+  check_verdicts.py    the verdicts on prompts and rules, and what would settle them
   check_file.py        check.json
 
 `holdfast compare`
   run_contrasts.py     in what runs differ
-  shared_series.py     the conversations and rules that two runs share
-  compared_scores.py   how their scores differ
+  shared_series.py     the conversations and rules that two runs share, and how their scores differ
   comparison_limits.py what is not compared
   run_comparison.py    the comparison
 
 `holdfast logs`
   adherence.py         how well each rule is kept, and until when
   rule_context.py      why rules were broken, and adherence by what was in the context
-  logs_summary.py      summary.json
 
 Other studies
   candidates.py        the gain and cost of each setting of a calibration
@@ -51,8 +49,7 @@ Other studies
   hidden_geometry.py   the spread of hidden states
   precedent_results.py system prompt or earlier replies
   task_results.py      the results of a `tasks` run
-  profile.py           a profile of attention heads; profile_file.py: profile.json
-  gaining_heads.py     which of the heads gain something
+  profile.py           a profile of attention heads, and which of them gain something
   measure_tests.py     how well measures agree with labelled turns
   study_summary.py     summary.json of a calibration, trace or geometry
 """

@@ -19,7 +19,7 @@ from holdfast.measures.scores import MIN_KEPT_SCORE
 from holdfast.records import Run
 from holdfast.records.log_scores import ScoredRule
 from holdfast.records.mean_estimate import EstimateFrom
-from holdfast.records.run_summary import AgainstEarlierLogs
+from holdfast.records.run_summary import AgainstEarlierLogs, FirstBroken
 
 TURN_BINS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 33, 65, 129, 257, 513)
 TOKEN_BINS = (0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000)
@@ -62,23 +62,6 @@ class BrokenTurn(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Survival:
-    """The share of dialogs in which a rule is unbroken after each turn; a dialog that ends without
-    breaking the rule is censored.
-    """
-
-    turns: tuple[int, ...]  # the turns at which some dialog first breaks the rule, ascending
-    share: tuple[float, ...]  # [turn], the share unbroken after it
-    low: tuple[float, ...]  # [turn], the 95% interval up to `high`, on the log(-log) scale
-    high: tuple[float, ...]
-    broken: int  # dialogs that break the rule
-    # the first turn after which the rule is unbroken in at most half of the dialogs; None if it
-    # stays unbroken in more than half
-    median: int | None
-    estimated: bool = False  # whether some dialogs ended unbroken before the median
-
-
-@dataclass(frozen=True)
 class Adherence:
     """How well a rule is kept.
 
@@ -109,7 +92,7 @@ class Adherence:
     by_turn: tuple[EstimateFrom, ...]
     by_tokens: tuple[EstimateFrom, ...]
     change: statistics.Estimate
-    survival: Survival
+    first_broken: FirstBroken
     broken: tuple[BrokenTurn, ...]
     bar: float | None = None
     earlier: AgainstEarlierLogs | None = None
@@ -279,7 +262,7 @@ def _measure(scores: RuleScores, error: float) -> Adherence:
         by_turn=estimates_from(TURN_BINS, scores.cells(TURN_BINS, scores.positions)),
         by_tokens=estimates_from(TOKEN_BINS, scores.cells(TOKEN_BINS, scores.tokens)),
         change=_change(scores),
-        survival=_survival(scores),
+        first_broken=_first_broken(scores),
         broken=tuple(broken),
     )
 
@@ -317,7 +300,7 @@ def _difference(now: np.ndarray, before: np.ndarray, error: float) -> AgainstEar
     )
 
 
-def _survival(scores: RuleScores) -> Survival:
+def _first_broken(scores: RuleScores) -> FirstBroken:
     """Estimates the Kaplan-Meier curve of the first turn that breaks the rule."""
     broken = scores.scores < MIN_KEPT_SCORE
     dialogs, first, counts = np.unique(scores.dialogs, return_index=True, return_counts=True)
@@ -326,7 +309,9 @@ def _survival(scores: RuleScores) -> Survival:
     broken_at = scores.positions[broken][first_break].astype(int)
     ended_at = scores.positions[last[~np.isin(dialogs, breaking)]].astype(int)
     if not len(broken_at):
-        return Survival(turns=(), share=(), low=(), high=(), broken=0, median=None)
+        return FirstBroken(
+            dialogs=len(dialogs), broken=0, median_turn=None, turns=(), unbroken=(), low=(), high=()
+        )
     from scipy.stats import CensoredData, ecdf
 
     curve = ecdf(CensoredData(uncensored=broken_at, right=ended_at)).sf
@@ -342,12 +327,13 @@ def _survival(scores: RuleScores) -> Survival:
     undefined = np.isnan(high)  # where no dialog is left; the last bound still holds there
     high[undefined] = high[~undefined][-1] if not undefined.all() else 1.0
     median = int(numbers[half[0]]) if len(half) else None
-    return Survival(
+    return FirstBroken(
+        dialogs=len(dialogs),
+        broken=len(broken_at),
+        median_turn=median,
         turns=tuple(map(int, numbers)),
-        share=tuple(map(float, shares)),
+        unbroken=tuple(map(float, shares)),
         low=tuple(map(float, np.nan_to_num(low, nan=0.0))),
         high=tuple(map(float, np.maximum(shares, high))),
-        broken=len(broken_at),
-        median=median,
         estimated=median is not None and bool((ended_at < median).any()),
     )

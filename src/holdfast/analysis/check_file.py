@@ -24,7 +24,6 @@ from holdfast.records.run_summary import (
     CheckSummary,
     PromptAgainstEarlierRun,
     PromptCheckSummary,
-    RuleCheckSummary,
 )
 
 FILE = "check.json"
@@ -123,9 +122,6 @@ def _summarise_prompt(checked: PromptCheck) -> PromptCheckSummary:
         let_go=checked.first_failure,
         lowest=checked.lowest,
         fall=checked.comparison,
-        rules=tuple(
-            RuleCheckSummary(rule=rule.rule, verdict=rule.verdict, decided_by=rule.cell)
-            for rule in checked.rules
-        ),
+        rules=checked.rules,
         cells=checked.cells,
     )

@@ -21,33 +21,17 @@ from holdfast.analysis.sequential import (
     Decision,
     bounds,
     capital_below,
+    conversations_needed,
     decide,
     verdict_at,
 )
 from holdfast.records import Conversation
-from holdfast.records.run_summary import CheckedCell, PromptAgainstEarlierRun, RuleAgainstEarlierRun
+from holdfast.records.run_summary import CheckedCell, PromptAgainstEarlierRun, RuleCheck
 
 # With a larger share of lost replies, no prompt passes without a bar, and an undecided verdict is
 # put down to the server.
 MAX_LOST_SHARE = 0.1
-
-
-@dataclass(frozen=True)
-class RuleCheck:
-    """The verdict on one rule of a prompt.
-
-    Attributes:
-        verdict: `PASS` if every round certainly holds; `FAIL` if the prompt fails and a round of
-            this rule certainly does not hold, or if the rule has certainly fallen.
-        cell: the cell that decides the verdict; if none does, the one with the lowest mean; None if
-            nothing was measured.
-        comparison: with an earlier run; None if the rule was not compared.
-    """
-
-    rule: str
-    verdict: CheckVerdict
-    cell: CheckedCell | None
-    comparison: RuleAgainstEarlierRun | None
+MAX_CONVERSATIONS_FORECAST = 2000  # larger needs are not reported: nobody waits that long
 
 
 @dataclass(frozen=True)
@@ -285,15 +269,51 @@ def _check_rule(
     verdicts = [] if bar is None else [cell_verdict(cell, bar) for cell in cells]
     # one interval among many says too little by itself: the prompt or this rule has to fail too
     fails = checked.first_failure is not None and (decision is None or decision.verdict == FAIL)
+    decided_by = lowest
+    verdict: CheckVerdict
     if fails and FAIL in verdicts:
-        return RuleCheck(rule, FAIL, cells[verdicts.index(FAIL)], fall)
-    if fall is not None and fall.fell:
-        return RuleCheck(rule, FAIL, lowest, fall)
-    if decision is not None:
-        return RuleCheck(rule, decision.verdict, lowest, fall)
-    if bar is None:
+        verdict = FAIL
+        decided_by = cells[verdicts.index(FAIL)]
+    elif fall is not None and fall.fell:
+        verdict = FAIL
+    elif decision is not None:
+        verdict = decision.verdict
+    elif bar is None:
         is_compared = comparison is None or (fall is not None and comparison.complete)
-        passes = is_compared and is_measured
+        verdict = PASS if is_compared and is_measured else UNDECIDED
     else:
-        passes = all(verdict == PASS for verdict in verdicts)
-    return RuleCheck(rule, PASS if passes else UNDECIDED, lowest, fall)
+        verdict = PASS if all(word == PASS for word in verdicts) else UNDECIDED
+    return RuleCheck(rule=rule, verdict=verdict, decided_by=decided_by, comparison=fall)
+
+
+def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:
+    """Returns how many conversations per prompt would settle the check if scores stay as they are;
+    None if nothing is undecided, if there is no bar, or if it would take too many.
+    """
+    bar = terms.min_stability
+    needed = 0
+    for checked in checks:
+        rules: list[str | None] = [*checked.undecided_rules(terms)]
+        if bar is None or (checked.verdict != UNDECIDED and not rules):
+            continue
+        scores = cell_scores(checked.records, max(cell.round for cell in checked.cells))
+        for rule in rules or [None]:
+            values = scores.values if rule is None else scores.of_rule(rule).values
+            count = conversations_needed(values, bar, checked.error, MAX_CONVERSATIONS_FORECAST)
+            if count is None:
+                return None
+            needed = max(needed, count)
+    return needed or None
+
+
+def closest_mean(checks: Sequence[PromptCheck], terms: Terms) -> float | None:
+    """Returns the mean closest to the bar among the cells of the prompts, or of their undecided
+    rules if every rule is to be decided; None if there are none, or no bar.
+    """
+    means: list[float] = []
+    for checked in checks:
+        rules = checked.undecided_rules(terms)
+        cells = [cell for cell in checked.cells if not rules or cell.rule in rules]
+        means += [cell.mean for cell in cells if cell.mean is not None]
+    bar = terms.min_stability
+    return None if bar is None else min(means, key=lambda mean: abs(mean - bar), default=None)

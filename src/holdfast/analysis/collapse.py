@@ -8,10 +8,8 @@ import numpy as np
 from holdfast.analysis.series import Series
 from holdfast.drift.cases import Persona
 from holdfast.drift.dialog_records import with_repetition
-from holdfast.records import Conversation, LogDialog, Participant, Repeated, Turn
+from holdfast.records import Dialog, Participant, Repeated, Turn
 from holdfast.records.conversation import GIVEN, NO_NEWS_FROM
-
-Dialog = Conversation | LogDialog
 
 COUNTED = ("cut", "own", "other", "loops", "broken")
 CUT_SHARE_WARNING = 0.25  # a run with this share of cut turns reports it

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import Field
 
-from holdfast.analysis.mass_and_score import Behaviour, correlate_mass_and_score
+from holdfast.analysis.mass_and_score import Behaviour, Rows, correlate_mass_and_score
 from holdfast.analysis.statistics import SCORES, Estimate, estimate, paired_difference
 from holdfast.errors import UsageError
 from holdfast.plurals import count_of
@@ -24,7 +24,6 @@ from holdfast.records.model import List, Number, RecordModel
 from holdfast.records.traces import TurnTrace
 
 Dialog = Mapping[int, TurnTrace]  # the agent's turns, by round
-Rows = List[List[float]]
 _Level = Callable[[TurnTrace], np.ndarray]  # takes a turn and returns its masses, [step]
 
 # masses are stored as float16: smaller ones become 0, which has no logarithm

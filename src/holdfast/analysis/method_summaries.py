@@ -15,7 +15,7 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summarised_rounds import summarised_rounds_of
 from holdfast.analysis.truncation import truncation_of, until_prompt_lost
 from holdfast.analysis.unscored import unscored_by_reason
-from holdfast.analysis.verdicts import with_verdict
+from holdfast.analysis.verdicts import verdict_on
 from holdfast.records.run_summary import (
     AgainstFirstMethod,
     BaselineSummary,
@@ -51,10 +51,10 @@ def method_summaries(results: DriftResults) -> Iterator[MethodSummary]:
             unscored=dict(sorted(unscored_by_reason(series.records).items())),
             by_round={kind: tuple(row.points) for kind, row in rows.items()},
             over_all_rounds={kind: row.mean for kind, row in scored.items()},
-            change={kind: with_verdict(row.change) for kind, row in scored.items()},
+            change={kind: verdict_on(row.change) for kind, row in scored.items()},
             against=_against(all_series, series),
             categories={kind: _categories(series, kind) for kind in scored},
-            prompts=tuple(row.results for row in by_prompt(series)),
+            prompts=tuple(by_prompt(series)),
             rules=tuple(_rule(row, against.get(row)) for row in rules if row.series is series),
             accuracy={f"{name}_level": tuple(points) for name, points in levels.items()} or None,
             baseline=_baseline(results.baseline) if is_first else None,
@@ -113,7 +113,7 @@ def _against(all_series: Sequence[Series], series: Series) -> AgainstFirstMethod
 
 def _differences(pair: RowDifference) -> MethodDifferences:
     return MethodDifferences(
-        last_round=with_verdict(pair.last), over_all_rounds=with_verdict(pair.mean)
+        last_round=verdict_on(pair.last), over_all_rounds=verdict_on(pair.mean)
     )
 
 
@@ -125,7 +125,7 @@ def _without_collapsed(uncollapsed: Sequence[Series], rest: Series) -> WithoutCo
     return WithoutCollapsed(
         conversations=len(rest.records),
         stability_by_round=tuple(row.points),
-        change=with_verdict(row.change),
+        change=verdict_on(row.change),
         against=_against(uncollapsed, rest),
     )
 
@@ -149,7 +149,7 @@ def _rule(row: estimates.EstimateRow, pair: RowDifference | None) -> RuleSummary
         kept_throughout=row.kept_throughout,
         kept_in_any_round=row.kept_in_any_round,
         never_followed=row.never_followed,
-        change=with_verdict(row.change),
+        change=verdict_on(row.change),
         lower_from_round=row.lower_from_round,
         lower_in_rounds=tuple(row.lower_in_rounds),
         against=None if pair is None else _differences(pair),

@@ -1,18 +1,29 @@
-"""Profiles of attention heads: the effect of steering each head alone, and their ranking."""
+"""Profiles of attention heads: the effect of steering each head alone, their ranking, and which of
+them gain something.
+"""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from holdfast.analysis.statistics import DIFFERENCES, Estimate, estimate_columns
-from holdfast.errors import UsageError
-from holdfast.methods.heads import Head, Ranking, Shape
+from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.files import write_whole
+from holdfast.methods.heads import Head, HeadSet, Ranking, Shape
 from holdfast.records import HeadScores, Run, read_run
 from holdfast.records.identity import ProfileIdentity
+from holdfast.records.model import List, RecordModel
 
 Gains = dict[Head, Estimate]  # by head: its score minus the unsteered score of the same samples
+Combination = Literal["intersection", "union"]
+
+SHARE_BY_CHANCE = 0.025  # of heads without a gain: their intervals lie above 0 by chance
+_DIGITS = 4  # a gain that rounds to 0 counts as 0, as the order of summation may change a score
 
 
 @dataclass(frozen=True)
@@ -91,3 +102,90 @@ def _gains_of(records: Sequence[HeadScores], heads: Sequence[Head]) -> Gains:
     unsteered = np.array([record.unsteered for record in records])
     gains = estimate_columns(steered - unsteered[:, None], DIFFERENCES)
     return dict(zip(heads, gains, strict=True))
+
+
+@dataclass(frozen=True)
+class GainingHeads:
+    """The heads that gain something.
+
+    Attributes:
+        left_out: how many of the best heads gain nothing, and so are left out.
+        certain: how many of the heads have a certain gain.
+    """
+
+    heads: HeadSet
+    left_out: int
+    certain: int
+
+
+def choose_heads(best: HeadSet, tasks: Sequence[Gains], combine: Combination) -> GainingHeads:
+    """Keeps the heads that gain something on every task ("intersection") or on any ("union").
+
+    Raises:
+        HoldfastError: no head gains anything.
+    """
+    enough_tasks = all if combine == "intersection" else any
+    heads = [
+        head
+        for head in best
+        if enough_tasks(round(gains[head].mean or 0.0, _DIGITS) > 0 for gains in tasks)
+    ]
+    if not heads:
+        raise HoldfastError(
+            f"None of the best {len(best)} heads gains anything, so no heads are written; profile"
+            " on other or more samples, by probability, or with a stronger --method.",
+            option="top",
+            value=len(best),
+        )
+    certain = [
+        head for head in heads if enough_tasks(verdict_on(gains[head]).sign > 0 for gains in tasks)
+    ]
+    return GainingHeads(HeadSet(heads, best.made_for), len(best) - len(heads), len(certain))
+
+
+def count_certain_gains(gains: Gains) -> int | None:
+    """Counts the heads that have a certain gain; None if there are too few samples to say."""
+    if max(gain.n for gain in gains.values()) < MIN_SAMPLES:
+        return None
+    return sum(verdict_on(gain).sign > 0 for gain in gains.values())
+
+
+class ScoredHead(RecordModel):
+    """A head of a ranking."""
+
+    layer: int
+    head: int
+    score: float  # with this head steered alone
+    samples: int  # how many it was scored on
+    gain: Estimate  # over the model without steering, on the same samples
+
+
+class StoredRanking(RecordModel):
+    """A ranking of heads."""
+
+    made_for: Shape
+    method: str  # its spec string, without heads
+    by: str  # what the scores measure
+    unsteered: float
+    ranking: List[ScoredHead]  # best first
+
+
+def write_ranking(profile: Profile, folder: Path) -> Path:
+    """Writes `profile.json` into the folder of a profile; returns its path."""
+    stored = StoredRanking(
+        made_for=profile.shape,
+        method=profile.method,
+        by=profile.by,
+        unsteered=profile.unsteered,
+        ranking=tuple(
+            ScoredHead(
+                layer=layer,
+                head=head,
+                score=profile.scores[layer, head],
+                samples=profile.samples[layer, head],
+                gain=profile.gains[layer, head],
+            )
+            for layer, head in profile.ranking.heads
+        ),
+    )
+    return write_whole(folder / "profile.json", json.dumps(stored.to_json(), indent=1) + "\n")

@@ -22,7 +22,6 @@ from holdfast.analysis.verdicts import (
     SUPPORTED,
     too_few,
     verdict_on,
-    with_verdict,
     within,
 )
 from holdfast.drift.asking_baseline import read_baseline
@@ -184,7 +183,7 @@ def _row(name: str, group: _Group, series: Series) -> BaselineScores:
         n=len(means),
         prompted=estimate(prompted, SCORES, error=series.error),
         unprompted=unprompted_mean,
-        difference=with_verdict(difference),
+        difference=verdict_on(difference),
         verdict=_verdict(
             difference,
             unprompted_mean,

@@ -1,7 +1,6 @@
 """The system prompts of a drift run: the stability of each, and its adoption from the user."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,27 +11,8 @@ from holdfast.records import Agent
 from holdfast.records.run_summary import PromptSummary
 
 
-@dataclass(frozen=True)
-class PromptRow:
-    """A system prompt that the agent had in one series, and its results."""
-
-    text: str
-    judge: str  # the model that scores it; "" if scores are computed from the text
-    results: PromptSummary
-
-    @property
-    def first(self) -> float:
-        """The mean of the first round that was measured."""
-        return next(mean for mean in self.results.stability_by_round if mean is not None)
-
-    @property
-    def last(self) -> float:
-        """The mean of the last round that was measured."""
-        return next(mean for mean in reversed(self.results.stability_by_round) if mean is not None)
-
-
-def by_prompt(series: Series) -> list[PromptRow]:
-    """Returns a row per system prompt of the agent, the least stable over all rounds first."""
+def by_prompt(series: Series) -> list[PromptSummary]:
+    """Returns the results on each system prompt of the agent, the least stable first."""
     adopted: dict[str | None, list[float]] = {}
     for record, value in zip(series.records, series.adoption[:, -1], strict=True):
         if not np.isnan(value):
@@ -43,16 +23,13 @@ def by_prompt(series: Series) -> list[PromptRow]:
         _prompt_row(agents[name], series, ids == name, adopted.get(name, []))
         for name in dict.fromkeys(ids.tolist())
     ]
-    return sorted(
-        filter(None, rows),
-        key=lambda row: (row.results.stability or 0.0, row.last, row.results.id),
-    )
+    return sorted(filter(None, rows), key=lambda row: (row.stability or 0.0, row.last, row.id))
 
 
 def _prompt_row(
     agent: Agent, series: Series, members: np.ndarray, adopted: Sequence[float]
-) -> PromptRow | None:
-    """Returns the row of a prompt; None if its stability was not measured.
+) -> PromptSummary | None:
+    """Returns the results of a prompt; None if its stability was not measured.
 
     Args:
         members: whether the agent had the prompt, [conversation] bool.
@@ -61,18 +38,16 @@ def _prompt_row(
     stability = series.stability[members]
     if np.isnan(stability).all():
         return None
-    return PromptRow(
+    return PromptSummary(
+        id=agent.id,
+        category=agent.category or "",
+        n=len(stability),
+        stability_by_round=tuple(_mean(column[~np.isnan(column)]) for column in stability.T),
+        stability=float(np.nanmean(statistics.row_means(stability))),
+        adopted_last_round=_mean(np.array(adopted)),
+        n_adopted=len(adopted),
         text=agent.system_prompt,
         judge=EstimateRow(series, "stability", series.stability, members).judge,
-        results=PromptSummary(
-            id=agent.id,
-            category=agent.category or "",
-            n=len(stability),
-            stability_by_round=tuple(_mean(column[~np.isnan(column)]) for column in stability.T),
-            stability=float(np.nanmean(statistics.row_means(stability))),
-            adopted_last_round=_mean(np.array(adopted)),
-            n_adopted=len(adopted),
-        ),
     )
 
 

@@ -22,13 +22,17 @@ from holdfast.analysis.comparison_limits import (
     samples_left_out,
     state_caveats,
 )
-from holdfast.analysis.run_contrasts import ComparedRun, RunContrast, contrasts_of
+from holdfast.analysis.run_contrasts import ComparedRun, contrasts_of
 from holdfast.analysis.series import NO_FIX, Series, label_runs
 from holdfast.analysis.shared_series import SharedSeries, compare_rows, prompts_of
 from holdfast.errors import AnotherRun, UsageError
 from holdfast.plurals import listing
 from holdfast.records import Run, read_run
-from holdfast.records.comparison_summary import RuleGroupComparison, RuleGrouping
+from holdfast.records.comparison_summary import (
+    RuleGroupComparison,
+    RuleGrouping,
+    RunContrast,
+)
 
 
 @dataclass(frozen=True, eq=False)

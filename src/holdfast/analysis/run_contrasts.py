@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from holdfast.analysis.series import Series, read_series
 from holdfast.records import Run
+from holdfast.records.comparison_summary import RunContrast
 from holdfast.records.identity import (
     ConversationsIdentity,
     Manifest,
@@ -49,34 +50,18 @@ class ComparedRun:
         return {agent.id: agent.system_prompt for agent in agents}
 
 
-@dataclass(frozen=True)
-class RunContrast:
-    """A fact that is not the same in all runs.
-
-    Attributes:
-        name: "settings.rounds", as manifests name it, or "prompt of CASE".
-        cause: the possible cause of a difference in scores, such as "model"; "" if the fact changes
-            only rounding.
-        values: one for each run; "–" where a run does not have it.
-    """
-
-    name: str
-    cause: str
-    values: tuple[str, ...]
-
-
 def contrasts_of(runs: Sequence[ComparedRun]) -> Iterable[RunContrast]:
     """Finds the facts that differ: in identities, in the texts of prompts, and in versions."""
     manifests = [item.run.manifest for item in runs]
     for name, values in _find_differences([_settings(item) for item in manifests]):
         if name not in _IRRELEVANT:
-            yield RunContrast(name, _cause_of(name), values)
+            yield RunContrast(name=name, cause=_cause_of(name), values=values)
     for name, values in _find_differences([item.prompts for item in runs]):
         if _ABSENT not in values:  # a prompt that some run lacks is not compared
-            yield RunContrast(f"prompt of {name}", "prompts", values)
+            yield RunContrast(name=f"prompt of {name}", cause="prompts", values=values)
     for name, values in _find_differences([_environment(item) for item in manifests]):
-        cause = "the version of Holdfast" if name == "versions.holdfast" else ""
-        yield RunContrast(name, cause, values)
+        cause = "the version of Holdfast" if name == "versions.holdfast" else None
+        yield RunContrast(name=name, cause=cause, values=values)
 
 
 def _settings(manifest: Manifest) -> dict[str, str]:
@@ -101,16 +86,17 @@ def _find_differences(
             yield name, values
 
 
-def _cause_of(name: str) -> str:
+def _cause_of(name: str) -> str | None:
     """Returns the `RunContrast.cause` of a setting, given its dotted name."""
     first, _, rest = name.partition(".")
     if first == "settings":
         return rest.rpartition(".")[2].replace("_", " ")
-    return {
-        "runtime": "",
+    causes: dict[str, str | None] = {
+        "runtime": None,
         "model_fingerprint": "model",
         "suite_fingerprint": "suite",
         "user_model": "user model",
         "user_turns": "user turns",
-        "methods": "",  # series are paired by their method
-    }.get(first, first)
+        "methods": None,  # series are paired by their method
+    }
+    return causes.get(first, first)

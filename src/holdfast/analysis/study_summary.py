@@ -10,7 +10,7 @@ from holdfast.analysis.decay import Trace
 from holdfast.analysis.hidden_geometry import Geometry
 from holdfast.analysis.statistics import SCORES, estimate
 from holdfast.analysis.summary import write_results, write_summary
-from holdfast.analysis.verdicts import with_verdict
+from holdfast.analysis.verdicts import verdict_on
 from holdfast.records import read_run
 from holdfast.records.run_summary import CalibratedSetting
 
@@ -40,12 +40,12 @@ def _setting(
         method=candidate.method,
         front=on_front,
         stability=estimate(candidate.stability, SCORES),
-        gain=with_verdict(calibration.gain(candidate)),
+        gain=verdict_on(calibration.gain(candidate)),
         capability=estimate(candidate.capability, None),
         chance=calibration.chance,
-        points_lost=with_verdict(calibration.drop(candidate)),
+        points_lost=verdict_on(calibration.drop(candidate)),
         broken=None if broken is None else estimate(broken, SCORES),
-        broken_more=with_verdict(calibration.breaks(candidate)),
+        broken_more=verdict_on(calibration.breaks(candidate)),
         reply_nats=None if nats is None else estimate(nats, None),
         tokens_forwarded=candidate.tokens,
     )

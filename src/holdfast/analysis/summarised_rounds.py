@@ -8,7 +8,7 @@ import numpy as np
 
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import SCORES, estimate, paired_difference
-from holdfast.analysis.verdicts import with_verdict
+from holdfast.analysis.verdicts import verdict_on
 from holdfast.records import Probe
 from holdfast.records.run_summary import ScoresAroundSummary
 
@@ -60,7 +60,7 @@ def _row(rule: str | None, means: _Means, error: float) -> ScoresAroundSummary:
         rule=rule,
         before=estimate(before, SCORES, error=error),
         after=estimate(after, SCORES, error=error),
-        difference=with_verdict(paired_difference(after, before, error=error)),
+        difference=verdict_on(paired_difference(after, before, error=error)),
     )
 
 

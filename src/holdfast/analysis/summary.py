@@ -5,26 +5,31 @@ and has no date or duration, so deriving it again from the same records gives th
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from holdfast.analysis.adherence import Adherence
 from holdfast.analysis.check_file import summary_of_check
 from holdfast.analysis.drift_results import DriftResults, results_of
 from holdfast.analysis.method_summaries import method_summaries
 from holdfast.analysis.profile import profile_of
+from holdfast.analysis.rule_context import context_effects, count_causes
 from holdfast.analysis.statistics import estimate
 from holdfast.analysis.task_results import read_results
-from holdfast.analysis.verdicts import with_verdict
+from holdfast.analysis.verdicts import verdict_on
 from holdfast.files import write_whole
 from holdfast.records import Run, read_run
 from holdfast.records.identity import CalibrationIdentity
 from holdfast.records.run_summary import (
     NAME,
     CapabilityResult,
+    CauseCounts,
     CheckSummary,
+    LoggedRule,
+    LogsResult,
     ProfileResult,
     RankedHead,
     Summary,
@@ -43,6 +48,22 @@ def write_results(
     """Writes `summary.json` for a command whose results are not those of a single run."""
     summary = Summary(command=command, identity=identity, records=records, results=results)
     return write(folder, summary)
+
+
+def write_logs_summary(
+    run: Run, rows: Sequence[Adherence], bar: float | None, error: float
+) -> Path:
+    """Writes `summary.json` of `holdfast logs` into the run's folder; returns its path."""
+    counts = count_causes(run)
+    results = LogsResult(
+        min_adherence=bar,
+        error=error,
+        rules=tuple(_logged_rule(row, counts.get(row.rule)) for row in rows),
+        unmatched=run.manifest.unmatched,
+        problems=run.manifest.problems,
+        context=context_effects(run),
+    )
+    return write(run.folder, _summary(run, results))
 
 
 def write(folder: Path, summary: Summary) -> Path:
@@ -96,7 +117,7 @@ def _profile(run: Run) -> ProfileResult:
             layer=layer,
             head=head,
             score=profile.scores[layer, head],
-            gain=with_verdict(profile.gains[layer, head]),
+            gain=verdict_on(profile.gains[layer, head]),
         )
         for layer, head in profile.ranking.heads
     ]
@@ -115,6 +136,26 @@ def _capability(run: Run) -> tuple[CapabilityResult, ...]:
             score = estimate(in_order, None)
             rows.append(CapabilityResult(method=method, score=score))
     return tuple(rows)
+
+
+def _logged_rule(row: Adherence, causes: Mapping[str, int] | None) -> LoggedRule:
+    """The adherence to a rule as `summary.json` has it."""
+    return LoggedRule(
+        rule=row.rule,
+        applied=row.applied,
+        turns=row.turns,
+        adherence=row.overall,
+        bounds=row.bounds,
+        change=row.change,
+        by_turn=row.by_turn,
+        by_tokens=row.by_tokens,
+        first_broken=row.first_broken,
+        broken_turns=len(row.broken),
+        verdict=row.verdict or None,
+        for_probes=row.for_probes,
+        against=row.earlier,
+        why=None if causes is None else CauseCounts(**causes),
+    )
 
 
 # the results of a run, by its command; runs of other commands are drift runs

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from holdfast.records import Conversation, LogDialog, Unanswered, Unscored
+from holdfast.records import Dialog, Unanswered, Unscored
 
 WITHOUT_SCORE = {  # why replies are no evidence, in words
     "empty": "were empty",
@@ -11,7 +11,6 @@ WITHOUT_SCORE = {  # why replies are no evidence, in words
     "refusal": "were refused",
     "tool_calls": "called a tool without a text",
 }
-Dialog = Conversation | LogDialog
 
 
 def unscored_by_reason(records: Iterable[Dialog], kind: str = "") -> Counter[str]:

@@ -11,7 +11,7 @@ certain would be wrong far more often than 5% of the time. `error_at` divides th
 looks.
 """
 
-from dataclasses import dataclass
+from dataclasses import fields
 from typing import Final, Literal
 
 from holdfast.analysis.statistics import ERROR
@@ -28,20 +28,6 @@ UNDECIDED: Final = "undecided"
 NOT_JUDGED: Final = "not judged"  # nothing was measured, or the model scores 0 whatever it is asked
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a number is above 0 (+1), below 0 (-1), or undecided (0); `why` says why it is
-    undecided.
-    """
-
-    sign: Literal[-1, 0, 1]
-    why: str = ""
-
-    def word(self, above: str, below: str) -> str:
-        """Returns the word for the sign, or "cannot tell"."""
-        return {1: above, -1: below, 0: CANNOT_TELL}[self.sign]
-
-
 def error_at(look: int) -> float:
     """Returns the probability with which a verdict at this look, from 1, may be wrong.
 
@@ -53,33 +39,33 @@ def error_at(look: int) -> float:
     return (1 - _FIRST_LOOK) * ERROR * 0.5 ** (look - 1)
 
 
-def verdict_on(value: Estimate, shared_by: int = 1) -> Verdict:
-    """Decides whether an estimate is above or below 0.
+def verdict_on(value: Estimate, shared_by: int = 1) -> Judged:
+    """Decides whether an estimate is above or below 0; returns it with the verdict.
 
     Args:
         shared_by: how many verdicts share the error for which the deciding interval was made.
     """
+    why = _doubt(value, shared_by)
+    verdict = CANNOT_TELL
+    if why is None:
+        verdict = "higher" if value.mean is not None and value.mean > 0 else "lower"
+    known = {field.name: getattr(value, field.name) for field in fields(Estimate)}
+    return Judged(**known, verdict=verdict, why=why)
+
+
+def _doubt(value: Estimate, shared_by: int) -> str | None:
+    """Says why an estimate may be on either side of 0; None if it is certainly on one."""
     if value.mean is None:
-        return Verdict(0, "nothing was measured")
+        return "nothing was measured"
     if few := too_few(value):
-        return Verdict(0, few)
+        return few
     if value.deciding is None:
-        return Verdict(0, "it has no interval")
+        return "it has no interval"
     if value.sd is not None and max(value.sd, abs(value.mean)) < 1e-9:
-        return Verdict(0, f"none of {value.n} differ")
+        return f"none of {value.n} differ"
     if not excludes_zero(*value.deciding):
-        return Verdict(0, _too_near(value, shared_by) if value.excludes_zero else INCLUDES_ZERO)
-    return Verdict(1 if value.mean > 0 else -1)
-
-
-def with_verdict(value: Estimate, shared_by: int = 1) -> Judged:
-    """Returns a difference together with its verdict.
-
-    Args:
-        shared_by: how many verdicts share the error for which the deciding interval was made.
-    """
-    verdict = verdict_on(value, shared_by)
-    return Judged(**vars(value), verdict=verdict.word("higher", "lower"), why=verdict.why or None)
+        return _too_near(value, shared_by) if value.excludes_zero else INCLUDES_ZERO
+    return None
 
 
 def _too_near(value: Estimate, shared_by: int) -> str:

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 from holdfast.cli.exit_codes import MALFORMED, UNAVAILABLE
 from holdfast.cli.one_sentence_parser import OneSentenceParser
 from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, interrupting_on_sigterm
-from holdfast.cli.unfinished_junit import write_no_verdict
 from holdfast.errors import (
     HoldfastError,
     RequestFailed,
@@ -80,6 +79,7 @@ GROUPS = {  # the commands by what they are for, each with the module and name o
 _VARIABLES = {  # by command, the module and name of its `Command`
     name: variable for group in GROUPS.values() for name, variable in group.items()
 }
+_WITH_VERDICTS = ("check", "logs")  # the commands that write JUnit XML
 _START = """Holdfast measures how a chat model drifts from its system prompt, and reduces it.
 
 Start here:
@@ -154,7 +154,7 @@ def _run(words: Sequence[str], write_error: Callable[[str], None] | None = None)
             return code
         with interrupting_on_sigterm(), warnings.catch_warnings():
             command, arguments = read_command(words)
-            write_no_verdict(words, "the command has not finished")
+            _write_no_verdict(words, "the command has not finished")
             warnings.showwarning = _print_warning  # type: ignore[assignment]
             code = command.run(arguments)
             sys.stdout.flush()  # output that cannot be written fails here, not as Python exits
@@ -162,12 +162,12 @@ def _run(words: Sequence[str], write_error: Callable[[str], None] | None = None)
     except HoldfastError as error:
         message = _as_typed(error, words[0])
         with contextlib.suppress(HoldfastError):
-            write_no_verdict(words, message)
+            _write_no_verdict(words, message)
         code = _exit_code_of(error, words[0], command)
     except KeyboardInterrupt as interrupt:
         is_terminated = isinstance(interrupt, Terminated)
         how = "terminated" if is_terminated else "interrupted"
-        write_no_verdict(words, f"the command was {how}")
+        _write_no_verdict(words, f"the command was {how}")
         print(file=sys.stderr)  # ends the line with the bar, or with "^C"
         folder = None if arguments is None else arguments.resumable_folder
         message = _interruption_message(how, folder, words)
@@ -225,6 +225,27 @@ def read_command(words: Sequence[str]) -> tuple[Command[Any], Options]:
         parsers.commands[arguments.command].refuse(unknown, arguments)
     command = command_named(arguments.command)
     return command, command.read(arguments)
+
+
+def _write_no_verdict(words: Sequence[str], why: str) -> None:
+    """Writes the file of --junit, if it is given, so that no verdict of an earlier run stays there.
+
+    Args:
+        words: the command line, which may be malformed.
+        why: why there is no verdict.
+    """
+    if words[0] not in _WITH_VERDICTS or "--dry-run" in words:
+        return
+    paths = [
+        word.partition("=")[2] or after
+        for word, after in zip(words, [*words[1:], ""], strict=True)
+        if word == "--junit" or word.startswith("--junit=")
+    ]
+    if not paths or not paths[-1] or paths[-1].startswith("--"):
+        return
+    from holdfast.report.junit import write_unfinished  # takes a while to import
+
+    write_unfinished(words[0], paths[-1], why)
 
 
 def _discard(*streams: TextIO) -> None:

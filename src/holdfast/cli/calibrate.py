@@ -243,8 +243,8 @@ def _print_result(
     print(report.table(calibration))
     if read_baseline(stability.folder) is not None:
         print(*report.unprompted_lines(stability), sep="\n")
-    for name, line in failure_lines(read_run(out / "capability").failures):
-        print(f"{name.capitalize()}: {line}.")
+    for shortfall in failure_lines(read_run(out / "capability").failures):
+        print(shortfall.sentence)
     step = _next_step(arguments, calibration, chosen)
     write_page(arguments, report.calibration_page(calibration, chosen, out, step), page)
     is_written = arguments.budget is not None and chosen.recommended

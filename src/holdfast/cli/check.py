@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast import drift, methods
-from holdfast.analysis import check_outlook, sequential
+from holdfast.analysis import sequential
 from holdfast.analysis.check_file import Check
 from holdfast.analysis.check_terms import Terms
-from holdfast.analysis.check_verdicts import PromptCheck
+from holdfast.analysis.check_verdicts import (
+    MAX_CONVERSATIONS_FORECAST,
+    PromptCheck,
+    budget_needed,
+    closest_mean,
+)
 from holdfast.analysis.drift_results import DriftResults, results_of
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli import options
@@ -312,7 +317,7 @@ def _step_after_failure(
 
 def _step_to_decide(undecided: Sequence[PromptCheck], terms: Terms, page: Path) -> str:
     """The steps that would decide the prompts that are undecided."""
-    closest = check_outlook.closest_mean(undecided, terms)
+    closest = closest_mean(undecided, terms)
     if closest is None:
         return f"see in the report why nothing could be decided: {page}"
     if (count := min(len(checked.records) for checked in undecided)) < MIN_SAMPLES:
@@ -320,12 +325,12 @@ def _step_to_decide(undecided: Sequence[PromptCheck], terms: Terms, page: Path) 
             f"run more conversations; {count} are too few to say how many will settle it:"
             f"\n{command_with(budget=50)}"
         )
-    needed = check_outlook.budget_needed(undecided, terms)
+    needed = budget_needed(undecided, terms)
     if needed is None:
         return (
             f"give a --min-stability further from {closest:.2f}, the mean of a round: if scores"
             " stay this close to it, even"
-            f" {check_outlook.MAX_CONVERSATIONS_FORECAST:,} conversations will not decide."
+            f" {MAX_CONVERSATIONS_FORECAST:,} conversations will not decide."
         )
     budget = 10 * math.ceil(1.2 * needed / 10)  # the means may move a little towards the bar
     return (

@@ -10,8 +10,8 @@ from typing import Annotated, Any, NamedTuple
 
 from holdfast.analysis import sequential
 from holdfast.analysis.adherence import Adherence, adherence
-from holdfast.analysis.logs_summary import write_logs_summary
 from holdfast.analysis.rule_context import count_causes, total_causes
+from holdfast.analysis.summary import write_logs_summary
 from holdfast.cli import options
 from holdfast.cli.endpoint_options import check_endpoint_options
 from holdfast.cli.exit_codes import COULD_NOT, FAILED, PASSED, UNDECIDED

@@ -68,8 +68,8 @@ def write_run_page(arguments: ReportOptions, results: DriftResults, page: Path) 
 
 def print_replies(run: Run) -> None:
     """Prints how many replies of a run are not scored, and why."""
-    for name, line in reply_lines([*run.conversations, *run.dialogs]):
-        print(f"{name[0].upper()}{name[1:]}: {line}.")
+    for shortfall in reply_lines([*run.conversations, *run.dialogs]):
+        print(shortfall.sentence)
 
 
 def print_figures(paths: Iterable[Path]) -> None:
@@ -84,8 +84,8 @@ def print_run(results: DriftResults) -> None:
     run = results.run
     print(results_text(results))
     print("The page has more tables.")
-    for name, line in ending_lines(run.conversations):
-        print(f"{name[0].upper()}{name[1:]}: {line}.")
+    for shortfall in ending_lines(run.conversations):
+        print(shortfall.sentence)
     seconds = sum(record.seconds for record in run.conversations)
     print(f"The conversations took {duration(seconds)} in all.")
     print(f"\n{next_step(results)}")

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from holdfast import methods
-from holdfast.analysis.gaining_heads import choose_heads
-from holdfast.analysis.profile import read_profile
+from holdfast.analysis.profile import choose_heads, read_profile
 from holdfast.cli import options
 from holdfast.cli.json_output import summary_in, write_document
 from holdfast.cli.model_loading import load_model

@@ -18,13 +18,14 @@ from holdfast.records.cause_records import (
     LoggedCompaction,
     RuleInContext,
 )
-from holdfast.records.compatibility import Compatibility, refuse_another, superset, union
+from holdfast.records.compatibility import Compatibility, superset, union
 from holdfast.records.conversation import (
     Agent,
     CapabilityAnswer,
     CapabilityConversation,
     ContextSummary,
     Conversation,
+    Dialog,
     Ended,
     LastReply,
     LogDialog,
@@ -52,7 +53,6 @@ from holdfast.records.manifest import MANIFEST, command_of
 from holdfast.records.mean_estimate import Estimate, Judged
 from holdfast.records.model import Failure
 from holdfast.records.resuming import PendingBatch, batches, resume, unfinished
-from holdfast.records.run import Run
-from holdfast.records.run_reading import FAILURES, RECORDS, read_earlier, read_run
+from holdfast.records.run import FAILURES, RECORDS, Run, read_earlier, read_run
 from holdfast.records.run_summary import MethodSummary, RuleSummary, Summary
 from holdfast.records.samples import HeadScores, TaskSample, Usage

@@ -12,12 +12,19 @@ SCHEMA = 1
 RuleGrouping = Literal["all", "kind", "rule", "adoption"]
 
 
-class ContrastSummary(RecordModel):
-    """A fact that is not the same in all runs."""
+class RunContrast(RecordModel):
+    """A fact that is not the same in all runs.
+
+    Attributes:
+        name: "settings.rounds", as manifests name it, or "prompt of CASE".
+        cause: the possible cause of a difference in scores, such as "model"; None if the fact
+            changes only rounding.
+        values: in the order of the runs; "–" where a run does not have it.
+    """
 
     name: str
-    cause: str | None  # the possible cause of a difference; None if it changes only rounding
-    values: List[str]  # in the order of the runs
+    cause: str | None
+    values: List[str]
 
 
 class RuleGroupComparison(RecordModel):
@@ -60,6 +67,6 @@ class ComparisonSummary(RecordModel):
     title: str
     runs: List[str]  # short names
     folders: List[str]
-    differs: List[ContrastSummary]
+    differs: List[RunContrast]
     limits: List[str]  # what is not compared, or needs care
     methods: List[MethodComparisonSummary]

@@ -20,15 +20,7 @@ from holdfast.records.identity_trees import (
     with_defaults,
     without_defaults,
 )
-from holdfast.records.manifest import (
-    EXTENDED_BY,
-    MANIFEST,
-    as_json,
-    command_of,
-    holds_lines,
-    read_raw_manifest,
-    typed_command,
-)
+from holdfast.records.manifest import EXTENDED_BY, as_json, command_of, typed_command
 
 
 @dataclass(frozen=True)
@@ -66,7 +58,7 @@ def join_identities(
     manifest: Mapping[str, Any],
     identity: Mapping[str, Any],
     compatibility: Compatibility,
-    about: Mapping[str, Any] | None = None,
+    about: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Returns the identity of the run that includes both the folder's and the command's.
 
@@ -87,20 +79,19 @@ def join_identities(
     difference = first_difference(stored, new)
     if difference is None:
         return without_defaults(stored, manifest["identity"], as_json(identity))
-    raise _refusal(folder, manifest, compatibility, about or {}, difference)
+    raise _refusal(folder, manifest, compatibility, about, difference)
 
 
 def refuse_another(
-    folder: Path | str,
+    folder: Path,
+    manifest: Mapping[str, Any],
     identity: Mapping[str, Any],
     compatibility: Compatibility,
-    about: Mapping[str, Any] | None = None,
+    about: Mapping[str, Any],
 ) -> None:
-    """Refuses early what `open_run` would refuse, given a part of the identity; writes nothing."""
-    folder = Path(folder)
-    if not (folder / MANIFEST).is_file() or not holds_lines(folder / "records.jsonl"):
-        return
-    manifest = read_raw_manifest(folder)
+    """Refuses a command that does not continue the run of a manifest, as far as a part of its
+    identity shows.
+    """
     new = as_json(identity)
     stored = with_defaults(manifest["identity"], compatibility.defaults)
     part = {**manifest, "identity": part_of(stored, new)}

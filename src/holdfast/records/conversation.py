@@ -296,3 +296,6 @@ class LogDialog(RecordModel):
     def answered(self) -> tuple[Probe | Unscored, ...]:
         """The probes that have a reply, with and without a score."""
         return (*self.probes, *self.unscored)
+
+
+Dialog = Conversation | LogDialog

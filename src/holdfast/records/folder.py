@@ -30,7 +30,7 @@ from holdfast.records.manifest import (
     typed_command,
 )
 from holdfast.records.model import Failure
-from holdfast.records.run_reading import FAILURES, RECORDS, read_run
+from holdfast.records.run import FAILURES, RECORDS, read_run
 from holdfast.records.run_summary import NAME as SUMMARY
 
 if TYPE_CHECKING:
@@ -187,8 +187,9 @@ def refuse_early(
     writes nothing.
     """
     folder = Path(folder)
-    if (folder / MANIFEST).exists():
-        refuse_another(folder, identity, compatibility, about)
+    if (folder / MANIFEST).is_file():
+        if holds_lines(folder / RECORDS):
+            refuse_another(folder, read_raw_manifest(folder), identity, compatibility, about)
     elif folder.is_dir():
         _refuse_foreign_files(folder)
 

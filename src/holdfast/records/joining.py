@@ -13,8 +13,7 @@ from holdfast.records.identity_trees import first_difference
 from holdfast.records.judge_records import AGREEMENTS
 from holdfast.records.lines import to_line, to_manifest
 from holdfast.records.manifest import EARLIER_SIZES, EXTENDED_BY, MANIFEST, read_raw_manifest
-from holdfast.records.run import Run
-from holdfast.records.run_reading import read_run
+from holdfast.records.run import Run, read_run
 from holdfast.records.traces import FOLDER as TRACES
 
 _RUNTIME = "runtime"  # the part of an identity in which the shards of a run may differ

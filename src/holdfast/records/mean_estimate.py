@@ -82,7 +82,7 @@ class Estimate:
 @_read_from_json
 @dataclass(frozen=True, kw_only=True)
 class Judged(Estimate):
-    """An estimate of a difference, with its verdict; `analysis.verdicts.with_verdict` makes it.
+    """An estimate of a difference, with its verdict; `analysis.verdicts.verdict_on` makes it.
 
     Args:
         verdict: "higher", "lower" or "cannot tell".
@@ -96,6 +96,10 @@ class Judged(Estimate):
     def sign(self) -> int:
         """1 for "higher", -1 for "lower", 0 for "cannot tell"."""
         return {"higher": 1, "lower": -1}.get(self.verdict, 0)
+
+    def word(self, above: str, below: str) -> str:
+        """Returns a word of the caller's for "higher" and for "lower", or "cannot tell"."""
+        return {1: above, -1: below}.get(self.sign, self.verdict)
 
 
 @_read_from_json

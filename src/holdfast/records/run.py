@@ -1,4 +1,4 @@
-"""The contents of a run folder: its manifest, and its records by kind."""
+"""Reads run folders: a `Run` has the manifest, and the records by kind."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.errors import AnotherRun
+from holdfast.errors import AnotherRun, RecordsError
 from holdfast.extras import import_extra
 from holdfast.records.belonging import Record
 from holdfast.records.conversation import CapabilityConversation, Conversation, LogDialog
 from holdfast.records.identity import Identity, Manifest
+from holdfast.records.lines import read_lines, read_notes
 from holdfast.records.log_scores import LogScores, collect_log_scores
+from holdfast.records.manifest import MANIFEST, read_manifest, read_raw_manifest
 from holdfast.records.model import Failure
 from holdfast.records.precedent_records import PrecedentChat
 from holdfast.records.run_summary import Summary, read_summary
 from holdfast.records.run_table import Columns, Table, probe_table, score_table
 from holdfast.records.samples import HeadScores, TaskSample
-from holdfast.records.stored_logs import StoredLogs
+from holdfast.records.stored_logs import LARGE_RUN_BYTES, StoredLogs
 
+RECORDS = "records.jsonl"
+FAILURES = "failures.jsonl"
 IdentityKind = TypeVar("IdentityKind", bound=Identity)
 RecordKind = TypeVar("RecordKind")
 
@@ -150,3 +154,79 @@ class Run:
         # a column in which nothing was measured would otherwise have no type
         types = {column.name: float for column in table.columns if column.type is float}
         return pandas.DataFrame(table.values).astype(types)
+
+
+def read_run(folder: Path | str) -> Run:
+    """Reads a run folder, finished or still growing; a torn last line is left out.
+
+    Raises:
+        AnotherRun: it is not a run folder.
+        RecordsError: the manifest is damaged, or a line is damaged or not of this run; the message
+            names the line's number.
+    """
+    folder = Path(folder)
+    if not (folder / MANIFEST).is_file():
+        raise AnotherRun(f"{folder} is not a run: {_explain_no_run(folder)}.", option=str(folder))
+    path = folder / RECORDS
+    if path.is_file() and path.stat().st_size >= LARGE_RUN_BYTES:
+        manifest = read_manifest(folder)
+        if manifest.command == "logs" and not manifest.lines_without_crc32:
+            return Run(folder, manifest, StoredLogs(path, manifest))
+    # A running command writes the manifest before the records that it allows, so they are read in
+    # the opposite order.
+    lines = _bytes_of(path)
+    failure_lines = _bytes_of(folder / FAILURES)
+    manifest = read_manifest(folder)
+    records = read_lines(lines, path, manifest)
+    recorded = {(record.method, record.conversation) for record in records}
+    notes = read_notes(failure_lines, folder / FAILURES, Failure)
+    latest = {(note.method, note.conversation): note for note in notes}
+    failures = [note for key, note in latest.items() if key not in recorded]
+    return Run(folder, manifest, tuple(records), tuple(failures))
+
+
+def read_earlier(folder: Path | str, command: str) -> Run:
+    """Reads the run that `--against` names; refuses one that another command made."""
+    run = read_run(folder)
+    if run.manifest.command != command:
+        raise AnotherRun(
+            f"{folder} holds a run of `holdfast {run.manifest.command}`; give --against one of"
+            f" `holdfast {command}`.",
+            option="against",
+            value=run.manifest.command,
+            allowed=command,
+        )
+    return run
+
+
+def _explain_no_run(folder: Path) -> str:
+    """Says why a path is not a run, and what to give instead."""
+    cure = "give the folder that a command's --out named"
+    if folder.is_file():
+        if (folder.parent / MANIFEST).is_file():
+            cure = f"give the run's folder, {folder.parent}"
+        return f"it is a file; {cure}"
+    if not folder.is_dir():
+        return f"it does not exist; {cure}"
+    subfolders = sorted(path.parent for path in folder.glob(f"*/{MANIFEST}"))
+    drift_runs = [
+        subfolder
+        for subfolder in subfolders
+        if read_raw_manifest(subfolder).get("command", "drift") == "drift"
+    ]
+    if not drift_runs:
+        return f"it holds no {MANIFEST}; {cure}"
+    page = folder / "report.html"
+    if page.is_file():
+        return f"its page is {page}, and its conversations are in {drift_runs[0]}; give that folder"
+    return f"its conversations are in {drift_runs[0]}; give that folder"
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes() if path.exists() else b""
+    except OSError as error:
+        raise RecordsError(
+            f"Cannot read {path}: {error.strerror}; make it readable, or give another folder.",
+            option=str(path),
+        ) from error

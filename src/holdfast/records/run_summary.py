@@ -2,7 +2,8 @@
 
 docs/records.md describes the file; `holdfast.analysis.summary` writes it. A name ends in `Summary`
 if `holdfast.analysis` has a type of the same thing with its records and matrices: of a
-`PromptCheck` there, `PromptCheckSummary` has what the file says.
+`PromptCheck` there, `PromptCheckSummary` has what the file says. Fields that are excluded are for
+the report, and not in the file.
 """
 
 import json
@@ -68,6 +69,18 @@ class PromptSummary(RecordModel):
     stability: SummaryNumber | None  # over all rounds
     adopted_last_round: SummaryNumber | None  # over the conversations whose user had it
     n_adopted: Number  # how many conversations these are
+    text: str = Field(default="", exclude=True)
+    judge: str = Field(default="", exclude=True)  # the model that scores it; "" if none does
+
+    @property
+    def first(self) -> float:
+        """The mean of the first round that was measured."""
+        return next(mean for mean in self.stability_by_round if mean is not None)
+
+    @property
+    def last(self) -> float:
+        """The mean of the last round that was measured."""
+        return next(mean for mean in reversed(self.stability_by_round) if mean is not None)
 
 
 class BaselineScores(RecordModel):
@@ -214,14 +227,6 @@ class CheckedCell(RecordModel):
     high: SummaryNumber
 
 
-class RuleCheckSummary(RecordModel):
-    """The verdict on one rule of a prompt."""
-
-    rule: str
-    verdict: str
-    decided_by: CheckedCell | None
-
-
 class RuleAgainstEarlierRun(RecordModel):
     """A rule compared with an earlier run, in the round in which its mean fell most.
 
@@ -274,6 +279,23 @@ def _comparison_json(comparison: PromptAgainstEarlierRun | None) -> Json | None:
     return fields
 
 
+class RuleCheck(RecordModel):
+    """The verdict on one rule of a prompt.
+
+    Attributes:
+        verdict: "pass" if every round certainly holds; "fail" if the prompt fails and a round of
+            this rule certainly does not hold, or if the rule has certainly fallen.
+        decided_by: the cell that decides the verdict; if none does, the one with the lowest mean;
+            None if nothing was measured.
+        comparison: with an earlier run; None if the rule was not compared.
+    """
+
+    rule: str
+    verdict: str
+    decided_by: CheckedCell | None
+    comparison: RuleAgainstEarlierRun | None = Field(default=None, exclude=True)
+
+
 class PromptCheckSummary(RecordModel):
     """The verdict of `holdfast check` on one prompt."""
 
@@ -286,7 +308,7 @@ class PromptCheckSummary(RecordModel):
     let_go: CheckedCell | None  # the first cell that certainly fails
     lowest: CheckedCell | None  # the cell with the lowest mean
     fall: Annotated[PromptAgainstEarlierRun | None, PlainSerializer(_comparison_json)]
-    rules: List[RuleCheckSummary]
+    rules: List[RuleCheck]
     cells: List[CheckedCell]
 
 
@@ -303,15 +325,19 @@ class CheckSummary(RecordModel):
 
 
 class FirstBroken(RecordModel):
-    """When dialogs first break a rule (Kaplan and Meier 1958)."""
+    """When dialogs first break a rule (Kaplan and Meier 1958); a dialog that ends without breaking
+    it is censored.
+    """
 
     dialogs: Number
     broken: Number  # dialogs that break the rule
     median_turn: int | None  # the first turn after which at most half are unbroken
     turns: List[int]  # at which some dialog first breaks the rule
     unbroken: List[SummaryNumber]  # the share of dialogs that are unbroken after each of them
-    low: List[SummaryNumber]  # the 95% interval of that share, up to `high`
+    low: List[SummaryNumber]  # the 95% interval up to `high`, on the log(-log) scale
     high: List[SummaryNumber]
+    # whether some dialogs ended unbroken before the median
+    estimated: bool = Field(default=False, exclude=True)
 
 
 class AgainstEarlierLogs(RecordModel):

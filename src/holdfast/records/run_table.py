@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from holdfast.records.conversation import Conversation, LogDialog, Probe
+from holdfast.records.conversation import Dialog, Probe
 from holdfast.records.identity import (
     ConversationsIdentity,
     Identity,
@@ -33,6 +33,11 @@ class Table:
 
     columns: tuple[Column, ...]
     values: Columns  # by the name of the column
+
+    @property
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """The rows, with their values in the order of the columns."""
+        return zip(*(self.values[column.name] for column in self.columns), strict=True)
 
 
 PROBE_COLUMNS = (
@@ -74,7 +79,7 @@ SCORE_COLUMNS = (
 )
 
 
-def probe_table(identity: Identity, dialogs: Sequence[Conversation] | Sequence[LogDialog]) -> Table:
+def probe_table(identity: Identity, dialogs: Sequence[Dialog]) -> Table:
     """Makes a table with a row for each answered probe of each round of each dialog."""
     rows = (row for dialog in dialogs for row in _probe_rows(identity, dialog))
     return _table(PROBE_COLUMNS, rows)
@@ -94,7 +99,7 @@ def _table(columns: tuple[Column, ...], rows: Iterator[Row]) -> Table:
     return Table(columns, values)
 
 
-def _probe_rows(identity: Identity, dialog: Conversation | LogDialog) -> Iterator[Row]:
+def _probe_rows(identity: Identity, dialog: Dialog) -> Iterator[Row]:
     """A row of the table for each probe of a dialog."""
     suite = None
     seed = None

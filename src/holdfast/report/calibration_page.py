@@ -1,6 +1,5 @@
 """A calibration as a table for the terminal, and as a page."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -12,13 +11,13 @@ from holdfast.analysis.choosing import Pick, front
 from holdfast.analysis.estimates import rule_rows
 from holdfast.analysis.prompt_effect import NEVER_FOLLOWED, UNINFORMATIVE, baseline_beside
 from holdfast.analysis.series import read_series
-from holdfast.analysis.statistics import SCORES, Estimate, estimate
+from holdfast.analysis.statistics import SCORES, estimate
 from holdfast.analysis.verdicts import verdict_on
 from holdfast.records import Run, read_run
 from holdfast.report.baseline_sentences import baseline_hint, baseline_lines
 from holdfast.report.calibration_sentences import answer_sentences, chance_line, signed_to
 from holdfast.report.page import Picture, Table, pictures, render_study
-from holdfast.report.wording import aligned, percent, plain, signed, with_interval
+from holdfast.report.wording import aligned, mean_text, percent, plain, signed, with_interval
 
 
 class SettingRow(NamedTuple):
@@ -210,11 +209,12 @@ def setting_rows(calibration: Calibration, *, in_full: bool = True) -> list[Sett
         row = _setting_row(candidate, is_on_front=is_on_front, in_full=in_full)
         if candidate is not calibration.none:
             gain = calibration.gain(candidate)
-            side = verdict_on(gain)
-            verdict = side.word("higher", "lower")
+            judged = verdict_on(gain)
             row = row._replace(
                 against=signed_to(gain, 3),
-                verdict=f"{verdict}: {side.why}" if side.why and in_full else verdict,
+                verdict=f"{judged.verdict}: {judged.why}"
+                if judged.why and in_full
+                else judged.verdict,
                 points_lost=signed_to(calibration.drop(candidate), 1),
             )
         rows.append(row)
@@ -227,7 +227,7 @@ def _setting_row(candidate: Candidate, *, is_on_front: bool, in_full: bool) -> S
     capability = estimate(candidate.capability, None)
     broken = candidate.broken
     perplexity = candidate.perplexity
-    write = with_interval if in_full else _mean
+    write = with_interval if in_full else mean_text
     return SettingRow(
         method=candidate.method,
         front="*" if is_on_front else "",
@@ -239,7 +239,3 @@ def _setting_row(candidate: Candidate, *, is_on_front: bool, in_full: bool) -> S
         broken="" if broken is None else percent(float(np.nanmean(broken))),
         perplexity="" if perplexity is None else f"{perplexity:.1f}",
     )
-
-
-def _mean(value: Estimate, write: Callable[[float], str]) -> str:
-    return "–" if value.mean is None else write(value.mean)

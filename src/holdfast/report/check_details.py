@@ -2,11 +2,11 @@
 
 import textwrap
 
-from holdfast.analysis.check_verdicts import PromptCheck, RuleCheck
+from holdfast.analysis.check_verdicts import PromptCheck
 from holdfast.records import Conversation, Probe
-from holdfast.records.run_summary import CheckedCell, RuleAgainstEarlierRun
+from holdfast.records.run_summary import CheckedCell, RuleAgainstEarlierRun, RuleCheck
 from holdfast.report.check_reasons import comparison_text, missing_text
-from holdfast.report.wording import WIDTH
+from holdfast.report.wording import WIDTH, wrapped
 
 _MAX_CONVERSATIONS_SHOWN = 3  # that JUnit shows per broken rule
 _BLOCKS = "▁▂▃▄▅▆▇█"  # for scores from 0 to 1
@@ -24,9 +24,9 @@ def details(checked: PromptCheck) -> list[str]:
     else:
         lines.append(_by_round(checked, None))
     if checked.comparison is not None:
-        lines += textwrap.wrap(comparison_text(checked.comparison), WIDTH)
+        lines += wrapped([comparison_text(checked.comparison)])
     if missing := missing_text(checked):
-        lines += textwrap.wrap(f"{missing}.", WIDTH)
+        lines += wrapped([f"{missing}."])
     return lines + _worst_conversations(checked, _cell_to_show(checked), 1)
 
 
@@ -41,7 +41,7 @@ def _cell_to_show(checked: PromptCheck) -> CheckedCell | None:
 
 def rule_details(rule: RuleCheck, checked: PromptCheck) -> list[str]:
     """The stability of a prompt's rule by round, and its worst conversations."""
-    cell = rule.cell
+    cell = rule.decided_by
     if rule.comparison is not None and rule.comparison.fell:
         cell = _cell_at(checked, rule.comparison)
     worst = _worst_conversations(checked, cell, _MAX_CONVERSATIONS_SHOWN)

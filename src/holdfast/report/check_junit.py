@@ -12,8 +12,9 @@ from pathlib import Path
 
 from holdfast.analysis.check_file import Check
 from holdfast.analysis.check_terms import Terms
-from holdfast.analysis.check_verdicts import PromptCheck, RuleCheck
+from holdfast.analysis.check_verdicts import PromptCheck
 from holdfast.analysis.sequential import PASS, UNDECIDED
+from holdfast.records.run_summary import RuleCheck
 from holdfast.report.check_details import details, rule_details
 from holdfast.report.check_reasons import how_to_decide, rule_sentence, sentence
 from holdfast.report.check_sentences import NO_CLEAR_FAILURE, verdict_word
@@ -76,7 +77,7 @@ def _rule_case(rule: RuleCheck, checked: PromptCheck, terms: Terms, classname: s
     if is_left_open and not terms.all_rules:
         why = "its prompt had already failed (--all-rules decides every rule)"
         return JUnitCase(classname, rule.rule, "skipped", f"not decided: {why}; {message}")
-    advice = how_to_decide(rule.verdict, rule.cell, terms)
+    advice = how_to_decide(rule.verdict, rule.decided_by, terms)
     text = _text(advice, rule_details(rule, checked))
     return JUnitCase(classname, rule.rule, outcome_of(rule.verdict), message, text)
 

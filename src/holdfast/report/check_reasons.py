@@ -4,11 +4,16 @@ import math
 from collections import Counter
 
 from holdfast.analysis.check_terms import Terms
-from holdfast.analysis.check_verdicts import PromptCheck, RuleCheck, cell_verdict
+from holdfast.analysis.check_verdicts import PromptCheck, cell_verdict
 from holdfast.analysis.sequential import FAIL, UNDECIDED
 from holdfast.analysis.unscored import WITHOUT_SCORE
 from holdfast.plurals import count_of
-from holdfast.records.run_summary import CheckedCell, PromptAgainstEarlierRun, RuleAgainstEarlierRun
+from holdfast.records.run_summary import (
+    CheckedCell,
+    PromptAgainstEarlierRun,
+    RuleAgainstEarlierRun,
+    RuleCheck,
+)
 from holdfast.report.opening_sentences import nothing_measured
 
 _ROUNDING = 1e-6  # in hundredths
@@ -110,9 +115,9 @@ def missing_text(checked: PromptCheck, rule: str | None = None) -> str:
 
 def rule_text(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
     """The evidence behind the verdict on one rule of a prompt."""
-    if rule.cell is None:
+    if rule.decided_by is None:
         return missing_text(checked, rule.rule) or "no probe was answered"
-    text = _cell_text(rule.cell, checked, terms, with_rule=False)
+    text = _cell_text(rule.decided_by, checked, terms, with_rule=False)
     if rule.comparison is None or not rule.comparison.fell:
         return text
     return f"{text}; fell against the earlier run, {_fall_text(rule.comparison)}"
@@ -123,9 +128,9 @@ def rule_sentence(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
     bar = terms.min_stability
     evidence = rule_text(rule, checked, terms)
     conversations = count_of(len(checked.records), "conversation")
-    if rule.cell is None:
+    if rule.decided_by is None:
         return f"{evidence} ({conversations})"
-    if bar is not None and rule.verdict == FAIL == cell_verdict(rule.cell, bar):
+    if bar is not None and rule.verdict == FAIL == cell_verdict(rule.decided_by, bar):
         return f"below {bar:g} in {evidence} ({conversations})"
     return f"lowest in {evidence} ({conversations})"
 

@@ -1,6 +1,5 @@
 """The output of `holdfast check`: a verdict per prompt, the details and the totals."""
 
-import textwrap
 from collections.abc import Sequence
 
 from holdfast.analysis.check_terms import Terms
@@ -9,7 +8,7 @@ from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.plurals import count_of
 from holdfast.report.check_details import details
 from holdfast.report.check_reasons import sentence
-from holdfast.report.wording import WIDTH
+from holdfast.report.wording import wrapped
 
 NO_CLEAR_FAILURE = "no clear failure"
 UNAVAILABLE = "unavailable"
@@ -62,7 +61,7 @@ def caveats(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
             "A smoke test finds only clear failures, so this does not show that the prompts hold;"
             " the check without --smoke can."
         )
-    return [line for text in sentences for line in textwrap.wrap(text, WIDTH)]
+    return wrapped(sentences)
 
 
 def count_verdicts(checks: Sequence[PromptCheck], terms: Terms | None = None) -> str:

@@ -10,7 +10,6 @@ from holdfast.analysis.series import Series
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.records.comparison_summary import (
     ComparisonSummary,
-    ContrastSummary,
     MethodComparisonSummary,
     RuleGroupComparison,
 )
@@ -139,12 +138,7 @@ def comparison_summary(comparison: RunComparison) -> ComparisonSummary:
         title=compare_title(comparison),
         runs=comparison.labels,
         folders=tuple(str(run.folder) for run in comparison.runs),
-        differs=tuple(
-            ContrastSummary(
-                name=contrast.name, cause=contrast.cause or None, values=contrast.values
-            )
-            for contrast in comparison.contrasts
-        ),
+        differs=comparison.contrasts,
         limits=comparison.limits,
         methods=tuple(map(_method_summary, comparison.methods)),
     )

@@ -1,17 +1,18 @@
 """Runs side by side in tables, for a terminal and as Markdown."""
 
-import textwrap
 from collections.abc import Sequence
 
 from holdfast.analysis.run_comparison import MethodComparison, RunComparison
-from holdfast.analysis.run_contrasts import RunContrast
-from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import INCLUDES_ZERO, MIN_SAMPLES
 from holdfast.errors import cut
-from holdfast.records.comparison_summary import RuleGroupComparison, RuleGrouping
+from holdfast.records.comparison_summary import (
+    RuleGroupComparison,
+    RuleGrouping,
+    RunContrast,
+)
 from holdfast.records.mean_estimate import Judged
 from holdfast.report.compare_sentences import compare_lines, compare_title, pair_name, side_name
-from holdfast.report.wording import WIDTH, aligned, other_prompts, signed
+from holdfast.report.wording import WIDTH, aligned, mean_text, other_prompts, signed, wrapped
 
 MAX_ROWS = 30  # of a table in the terminal and in Markdown; the page and the JSON have all
 _MAX_VALUE_CHARACTERS = 40  # of the value of a setting
@@ -62,17 +63,13 @@ def _cells(comparison: MethodComparison) -> list[tuple[str, ...]]:
     return [
         (
             row_name(row),
-            _mean(row.before),
-            _mean(row.now),
+            mean_text(row.before),
+            mean_text(row.now),
             _difference(row.over_rounds),
             _difference(row.last_round),
         )
         for row in comparison.rows
     ]
-
-
-def _mean(value: Estimate) -> str:
-    return "–" if value.mean is None else f"{value.mean:.2f}"
 
 
 def header_of(comparison: MethodComparison) -> tuple[str, ...]:
@@ -108,11 +105,11 @@ def reasons(comparison: MethodComparison) -> list[str]:
 
 def compare_text(comparison: RunComparison) -> str:
     """The text that `holdfast compare` prints."""
-    blocks = [_wrap([compare_title(comparison), *compare_lines(comparison)])]
+    blocks = [wrapped([compare_title(comparison), *compare_lines(comparison)])]
     if comparison.contrasts:
         blocks.append(["What differs:", *aligned(contrast_rows(comparison), "  ")])
     if comparison.limits:
-        blocks.append(["Keep in mind:", *_wrap(comparison.limits, "  ")])
+        blocks.append(["Keep in mind:", *wrapped(comparison.limits, "  ", "    ")])
     for method_comparison in comparison.methods:
         cells = _cells(method_comparison)
         blocks.append(
@@ -126,7 +123,7 @@ def compare_text(comparison: RunComparison) -> str:
         if others := other_prompts(method_comparison.overall.over_rounds):
             blocks[-1].append(f"  For {others} over all rounds.")
         why_open = [f"cannot tell: {why}" for why in reasons(method_comparison)[:_MAX_REASONS]]
-        blocks[-1] += _wrap(why_open, "  ")
+        blocks[-1] += wrapped(why_open, "  ", "    ")
     return "\n\n".join("\n".join(lines) for lines in blocks)
 
 
@@ -140,12 +137,6 @@ def _stack(names: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
     first = aligned(means, "  ")
     second = aligned(differences, "    ")
     return [line for pair in zip(first, second, strict=True) for line in pair]
-
-
-def _wrap(lines: Sequence[str], left: str = "") -> list[str]:
-    hanging = left + "  " if left else ""
-    wrapper = textwrap.TextWrapper(WIDTH, initial_indent=left, subsequent_indent=hanging)
-    return [part for line in lines for part in wrapper.wrap(line)]
 
 
 def compare_markdown(comparison: RunComparison) -> str:

@@ -16,7 +16,7 @@ from holdfast.analysis.method_differences import (
     rule_differences,
 )
 from holdfast.analysis.prompt_effect import Baseline
-from holdfast.analysis.prompt_rows import PromptRow, by_prompt
+from holdfast.analysis.prompt_rows import by_prompt
 from holdfast.analysis.series import KINDS, MEASURED, Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.truncation import until_prompt_lost
@@ -24,6 +24,7 @@ from holdfast.drift.cases import NO_CATEGORY
 from holdfast.records import Run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.records.judge_records import JudgeAgreement
+from holdfast.records.run_summary import PromptSummary
 from holdfast.report import charts, series_charts
 from holdfast.report.check_section import (
     CheckSection,
@@ -43,20 +44,16 @@ from holdfast.report.page import Table, render
 _MAX_EXTREMES = 5  # prompts in each list of the least and the most stable
 
 
-class ChangeRow(NamedTuple):
-    """How the scores of a series change from the first round to the last."""
-
-    label: str
-    changes: list[Estimate]  # by kind, in the order of the panels
-    conversations: int
-
-
 class RoundsSection(NamedTuple):
-    """Stability and adoption round by round."""
+    """Stability and adoption round by round.
+
+    Attributes:
+        changes: from the first round to the last, by series and kind, in the order of the panels.
+    """
 
     panels: list[series_charts.Panel]
     numbers: list[series_charts.NumberRow]
-    changes: list[ChangeRow]
+    changes: list[list[Estimate]]
 
 
 class AttentionSection(NamedTuple):
@@ -97,26 +94,20 @@ class MethodsSection(NamedTuple):
     reach: float
 
 
-class NumberedPrompt(NamedTuple):
-    """A prompt of the agent, with the number of its series."""
-
-    series_number: int
-    row: PromptRow
-
-
 class PromptsSection(NamedTuple):
-    """Every prompt that the agent had, the least stable of each series first.
+    """Every prompt that the agent had.
 
     Attributes:
+        by_series: the prompts of each series, the least stable first.
         prompts: how many different ones there are.
         extremes: titles, each with prompts of the first series; () if too few are in enough
             conversations.
         num_ranked: how many prompts of the first series are in enough conversations for a rank.
     """
 
-    rows: list[NumberedPrompt]
+    by_series: list[list[PromptSummary]]
     prompts: int
-    extremes: Sequence[tuple[str, list[PromptRow]]]
+    extremes: Sequence[tuple[str, list[PromptSummary]]]
     num_ranked: int
 
 
@@ -256,18 +247,12 @@ def _facts(runs: Sequence[Run], series: Sequence[Series]) -> list[str]:
 
 
 def _rounds_section(all_series: Sequence[Series], scored: Sequence[str]) -> RoundsSection:
-    changes = [
-        ChangeRow(
-            series.label,
-            [estimates.row_of(series, kind).change for kind in scored],
-            len(series.records),
-        )
-        for series in all_series
-    ]
     return RoundsSection(
         panels=[series_charts.panel(all_series, kind) for kind in scored],
         numbers=series_charts.number_rows(all_series, scored),
-        changes=changes,
+        changes=[
+            [estimates.row_of(series, kind).change for kind in scored] for series in all_series
+        ],
     )
 
 
@@ -327,14 +312,14 @@ def _categories_section(all_series: Sequence[Series]) -> dict[str, series_charts
 
 def _prompts_section(all_series: Sequence[Series]) -> PromptsSection:
     tables = [by_prompt(series) for series in all_series]
-    ranked = [row for row in tables[0] if row.results.n >= estimates.MIN_UNITS]
+    ranked = [row for row in tables[0] if row.n >= estimates.MIN_UNITS]
     size = min(_MAX_EXTREMES, len(ranked) // 2)
-    extremes: list[tuple[str, list[PromptRow]]] = []
+    extremes: list[tuple[str, list[PromptSummary]]] = []
     if size:
         extremes = [("Least stable", ranked[:size]), ("Most stable", ranked[::-1][:size])]
     return PromptsSection(
-        rows=[NumberedPrompt(number, row) for number, table in enumerate(tables) for row in table],
-        prompts=len({row.results.id for table in tables for row in table}),
+        by_series=tables,
+        prompts=len({row.id for table in tables for row in table}),
         extremes=extremes,
         num_ranked=len(ranked),
     )

@@ -1,6 +1,5 @@
 """The table of a first run: how well each rule is kept in the first round and in the last."""
 
-import textwrap
 from collections import Counter
 
 from holdfast.analysis import estimates
@@ -12,7 +11,7 @@ from holdfast.plurals import count_of
 from holdfast.report.collapse_section import collapse_lines
 from holdfast.report.opening_sentences import nothing_measured, opening
 from holdfast.report.rule_falls import fall
-from holdfast.report.wording import WIDTH, aligned, plain, with_verdict
+from holdfast.report.wording import aligned, plain, with_verdict, wrapped
 
 
 def first_table(results: DriftResults) -> str:
@@ -20,12 +19,12 @@ def first_table(results: DriftResults) -> str:
     run = results.run
     series = results.series[0]
     if nothing := nothing_measured(run.conversations):
-        return "\n".join(textwrap.wrap(nothing, WIDTH)) + "\n"
+        return "\n".join(wrapped([nothing])) + "\n"
     sentences = opening(until_prompt_lost(results.series), results.findings, results.baseline)
     sentences += collapse_lines(results)
     size = f"{count_of(len(series.records), 'conversation')} of {count_of(series.rounds, 'round')}"
     lines = [
-        *(line for sentence in sentences for line in textwrap.wrap(sentence, WIDTH)),
+        *wrapped(sentences),
         "",
         f"How well each rule is kept, from 0 to 1 [95% interval], in {size}:",
         *aligned(_table(results), "  "),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from holdfast.analysis.collapse import count_turns
 from holdfast.records import (
     Conversation,
+    Dialog,
     LogDialog,
     Probe,
     Run,
@@ -16,7 +17,6 @@ from holdfast.records import (
 from holdfast.records.identity import ConversationsIdentity, Manifest, flatten
 from holdfast.report.baseline_sentences import default_prompt_sentence
 from holdfast.report.shortfalls import (
-    Dialog,
     cut_line,
     ending_lines,
     failure_lines,

@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import importlib
 import json
 import os
 import re
 import secrets
 from collections.abc import Callable, Iterator
-from itertools import islice
 from pathlib import Path
 from types import NoneType
 from typing import IO, Any, NamedTuple, get_args, get_type_hints
@@ -29,7 +27,7 @@ from holdfast.extras import import_extra
 from holdfast.files import cannot_write
 from holdfast.measures.scores import MIN_KEPT_SCORE
 from holdfast.records import LogProbe, Probe, Run
-from holdfast.records.export import arrow_schema, csv_line, without_formula, without_surrogates
+from holdfast.records.export import csv_lines, write_parquet_rows
 from holdfast.records.log_scores import rule_of
 from holdfast.records.run_table import Column
 from holdfast.version import __version__
@@ -38,7 +36,6 @@ KEPT_LABEL = "pass"
 BROKEN_LABEL = "fail"
 UNSCORED_LABEL = "not judged"
 SUFFIXES = (".csv", ".parquet", ".json")
-_ROW_GROUP = 50_000  # rows of a Parquet file that are written together
 _ID_FORMATS = {"traceId": re.compile(r"[0-9a-f]{32}"), "spanId": re.compile(r"[0-9a-f]{16}")}
 
 
@@ -144,30 +141,12 @@ def _label(score: float | None) -> str:
 
 
 def _write_csv(run: Run, file: IO[bytes]) -> None:
-    file.write(csv_line([column.name for column in COLUMNS]).encode())
-    for row in rows_of(run):
-        cells = list(map(_csv_cell, COLUMNS, row))
-        file.write(csv_line(cells).encode("utf-8", "replace"))
-
-
-def _csv_cell(column: Column, value: Any) -> Any:
-    return without_formula(value) if column.type is str else value
+    file.writelines(csv_lines(COLUMNS, rows_of(run)))
 
 
 def _write_parquet(run: Run, file: IO[bytes]) -> None:
-    arrow = import_extra("pyarrow", "parquet", "A Parquet file")
-    parquet = importlib.import_module("pyarrow.parquet")
     metadata = {"holdfast.identity": json.dumps(run.manifest.identity.to_json())}
-    schema = arrow_schema(COLUMNS, metadata)
-    rows = rows_of(run)
-    with parquet.ParquetWriter(file, schema) as writer:
-        while group := list(islice(rows, _ROW_GROUP)):
-            columns = zip(*group, strict=True)
-            values = {
-                column.name: list(map(without_surrogates, cells))
-                for column, cells in zip(COLUMNS, columns, strict=True)
-            }
-            writer.write_table(arrow.table(values, schema=schema))
+    write_parquet_rows(file, COLUMNS, rows_of(run), metadata)
 
 
 def _write_otlp(run: Run, file: IO[bytes]) -> None:

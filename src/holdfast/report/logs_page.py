@@ -205,7 +205,7 @@ def _first_problems(problems: Sequence[str]) -> list[str]:
 def _broken_rule(run: Run, row: Adherence, causes: Mapping[str, int] | None) -> BrokenRule:
     """A rule that some turn broke; `causes` is None if no causes were looked for."""
     turns = broken_turns(run, row)
-    dialogs = f"{row.survival.broken} of {count_of(row.overall.n, 'dialog')}"
+    dialogs = f"{row.first_broken.broken} of {count_of(row.overall.n, 'dialog')}"
     summary = f"Broken in {len(row.broken):,} of {count_of(row.applied, 'turn')}, in {dialogs}"
     if why := causes_of_rule(causes):
         summary = f"{summary}; why: {why}"

@@ -146,7 +146,7 @@ def _on_least(rows: Rows) -> list[str]:
             f"On average over {count_of(least.overall.n, 'dialog')}, each counting once however"
             f" long it is, {_share(least.overall)} of its turns keep it."
         )
-    if least.survival.broken and least.overall.n > 1:
+    if least.first_broken.broken and least.overall.n > 1:
         sentences.append(_first_breaks(least))
     if least.overall.n < MIN_SAMPLES:
         sentences.append(
@@ -236,15 +236,15 @@ def _left_out(run: Run) -> list[str]:
 
 def _first_breaks(row: Adherence) -> str:
     """How many dialogs break a rule, and when half have; an estimate if some ended before that."""
-    survival = row.survival
+    breaks = row.first_broken
     total = row.overall.n
-    verb = "breaks" if survival.broken == 1 else "break"
-    broken = f"{survival.broken} of {total} dialogs {verb} it at least once"
-    if survival.median is None:
+    verb = "breaks" if breaks.broken == 1 else "break"
+    broken = f"{breaks.broken} of {total} dialogs {verb} it at least once"
+    if breaks.median_turn is None:
         return f"{broken}; the others had not when they ended."
-    if survival.estimated:
+    if breaks.estimated:
         return (
-            f"{broken}; an estimated half break it by turn {survival.median} (some dialogs ended"
+            f"{broken}; an estimated half break it by turn {breaks.median_turn} (some dialogs ended"
             " before that)."
         )
-    return f"{broken}; half of all dialogs have broken it by turn {survival.median}."
+    return f"{broken}; half of all dialogs have broken it by turn {breaks.median_turn}."

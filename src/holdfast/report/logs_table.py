@@ -93,13 +93,13 @@ def first_broken(row: Adherence) -> str:
     """
     if not row.is_judged:
         return "not judged"
-    survival = row.survival
-    if not survival.broken:
+    breaks = row.first_broken
+    if not breaks.broken:
         return "never"
     if row.overall.n == 1:
-        return f"in turn {survival.turns[0]}"
-    broken = f"{survival.broken} of {row.overall.n} dialogs, earliest turn {survival.turns[0]}"
-    if survival.median is None or 2 * survival.broken < row.overall.n:
+        return f"in turn {breaks.turns[0]}"
+    broken = f"{breaks.broken} of {row.overall.n} dialogs, earliest turn {breaks.turns[0]}"
+    if breaks.median_turn is None or 2 * breaks.broken < row.overall.n:
         return broken
-    about = "about " if survival.estimated else ""
-    return f"{broken}, half by {about}turn {survival.median}"
+    about = "about " if breaks.estimated else ""
+    return f"{broken}, half by {about}turn {breaks.median_turn}"

@@ -1,6 +1,6 @@
 """The opening sentences on a drift run, shared by its page and the terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from holdfast.analysis.collapse import Collapse
 from holdfast.analysis.estimates import EstimateRow, row_of
@@ -14,7 +14,7 @@ from holdfast.plurals import count_of, join_with_and, listing
 from holdfast.records import Conversation
 from holdfast.records.run_summary import BaselineScores
 from holdfast.report.fix_sentences import fix, still_lost
-from holdfast.report.rules_headline import rules_headline, uninformative_line
+from holdfast.report.rule_falls import since
 from holdfast.report.score_phrases import (
     capitalise,
     could_be_chance,
@@ -25,6 +25,10 @@ from holdfast.report.score_phrases import (
 )
 from holdfast.report.wording import percent, points_apart, with_interval
 
+_Rows = Sequence[EstimateRow]
+
+MAX_WORDS = 25  # of the first sentence
+_MAX_RULES_NAMED = 4  # in one sentence
 _UNSCORED = (  # the outcomes whose title has no score
     Outcome.MADE_WORSE,
     Outcome.UNINFORMATIVE,
@@ -44,11 +48,11 @@ def opening(
     if findings.outcome is Outcome.NOT_MEASURED:
         return [title(findings)]
     # a title without the score over all probes is followed by that score, any other by the change
-    has_no_score = findings.outcome in _UNSCORED or rules_headline(findings) is not None
+    has_no_score = findings.outcome in _UNSCORED or _rules_headline(findings) is not None
     sentences = (
         title(findings),
         _average(findings.stability) if has_no_score else None,
-        uninformative_line(findings.uninformative),
+        _uninformative_line(findings.uninformative),
         None if has_no_score else _change(findings.stability),
         _few_prompts(series[0]),
         _adoption(row_of(series[0].until(series[0].shared_rounds), "adoption")),
@@ -72,7 +76,7 @@ def title(findings: Findings) -> str:
         return _broken_down(findings.collapse)
     if findings.outcome is Outcome.CUT:
         return "Most replies to probes were cut at the token limit, too early to judge the rules."
-    return rules_headline(findings) or headline(findings)
+    return _rules_headline(findings) or _headline(findings)
 
 
 def _made_worse(rows: Sequence[BaselineScores]) -> str:
@@ -113,7 +117,7 @@ def nothing_measured(records: Sequence[Conversation]) -> str | None:
     return f"Nothing was measured: of {total:,} replies to probes, {join_with_and(parts)}."
 
 
-def headline(findings: Findings) -> str:
+def _headline(findings: Findings) -> str:
     """Says whether the agent drifts, in at most `MAX_WORDS` words.
 
     With too few conversations for a verdict, it gives the first and the last score only.
@@ -145,6 +149,80 @@ def headline(findings: Findings) -> str:
     if findings.outcome is Outcome.IMPROVES:
         return f"{join_phrases(agent, 'improves', scope)}: it scores {scores}."
     return f"{join_phrases(agent, 'drifts', scope)}: it scores {scores}."
+
+
+def _rules_headline(findings: Findings) -> str | None:
+    """Names the rules that the agent never follows or follows less often.
+
+    Returns:
+        The sentence that names most rules in at most `MAX_WORDS` words; None if there is no such
+        rule.
+    """
+    never = findings.never_followed
+    less = findings.lost
+    if not never and not less:
+        return None
+    versions = list(_versions(findings.stability.series, never, less))
+    return next((text for text in versions if len(text.split()) <= MAX_WORDS), versions[-1])
+
+
+def _versions(series: Series, never: _Rows, less: _Rows) -> Iterator[str]:
+    """Yields the same sentence in several versions, which name fewer and fewer rules."""
+    scope = scope_of(series)
+    fixed = with_fix(series)
+    if len(less) == 1 and not never:
+        when = capitalise(join_phrases(since(less[0]), fixed))
+        less_often = join_phrases("less often", scope)
+        yield f"{when}, the agent follows “{less[0].group}” {less_often}."
+    agent = capitalise(join_phrases(scope, fixed, "the agent"))
+    rounds = {since(row) for row in less}
+    when = rounds.pop() if len(rounds) == 1 else "over time"
+    always = [row for row in never if not row.kept_in_any_round]
+    mostly = [row for row in never if row.kept_in_any_round]
+    for most in range(_MAX_RULES_NAMED, -1, -1):
+        verbs = []
+        if always:
+            verbs.append(f"never follows {_names(always, most)}")
+        if mostly:
+            verbs.append(f"hardly ever follows {_names(mostly, most)}")
+        if less:
+            verbs.append(f"follows {_lost_names(less, most)} less often {when}")
+        yield f"{agent} {join_with_and(verbs)}."
+
+
+def _uninformative_line(rows: _Rows) -> str | None:
+    """Names the uninformative rules, which the first sentence leaves out; None without any."""
+    if not rows:
+        return None
+    names = _names(rows, _MAX_RULES_NAMED)
+    if len(rows) == 1:
+        return f"{names} is uninformative: it scores as well without the system prompt."
+    return f"{names} are uninformative: they score as well without the system prompt."
+
+
+def _names(rows: _Rows, most: int) -> str:
+    """'“a”, “b” and 2 more', or '4 rules' if `most` is 0."""
+    if not most:
+        return count_of(len(rows), "rule")
+    return listing([f"“{row.group}”" for row in rows], most)
+
+
+def _lost_names(rows: _Rows, most: int) -> str:
+    """Names at most `most` lost rules, the largest losses first.
+
+    Of rules that lose equally much, all are named or none, as the choice would be arbitrary.
+    """
+    if len(rows) <= most:
+        return _names(rows, most)
+    by_loss = sorted(rows, key=_points_lost, reverse=True)
+    while most and _points_lost(by_loss[most - 1]) == _points_lost(by_loss[most]):
+        most -= 1
+    return _names(by_loss, most)
+
+
+def _points_lost(row: EstimateRow) -> int:
+    """The fall from the first round to the last, in points rounded as they are displayed."""
+    return -round(100 * (row.change.mean or 0.0))
 
 
 def _average(row: EstimateRow) -> str | None:

@@ -88,7 +88,7 @@ def precedent_lines(results: Sequence[Precedent]) -> list[str]:
                 f" {signed(deepest.prompt_after_kept)} after"
                 f" {count_of(deepest.seen, 'kept reply')}."
             )
-        verdict = verdict_on(deepest.precedent).word("higher", "lower")
+        verdict = verdict_on(deepest.precedent).verdict
         lines += [
             "  With the system prompt in view, a kept history is worth"
             f" {signed(deepest.precedent)} against a broken one: {verdict}.",

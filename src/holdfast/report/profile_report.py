@@ -8,9 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.analysis.gaining_heads import GainingHeads, count_certain_gains
-from holdfast.analysis.profile import Profile, read_profile
-from holdfast.analysis.profile_file import write_ranking
+from holdfast.analysis.profile import (
+    SHARE_BY_CHANCE,
+    GainingHeads,
+    Profile,
+    count_certain_gains,
+    read_profile,
+    write_ranking,
+)
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.records import read_run
 from holdfast.report import figures
@@ -76,7 +81,7 @@ def profile_lines(folder: Path) -> list[str]:
         score = profile.scores[layer, head]
         gain = gains[layer, head]
         text = with_interval(gain, lambda value: f"{value:+.4f}")
-        word = verdict_on(gain).word("higher", "lower")
+        word = verdict_on(gain).verdict
         lines.append(f"  layer {layer:2} head {head:2}  {score:.4f}  {text}, {word}")
     if (certain := count_certain_gains(gains)) is None:
         samples = max(gain.n for gain in gains.values())
@@ -85,8 +90,8 @@ def profile_lines(folder: Path) -> list[str]:
         )
     else:
         lines.append(
-            f"{certain.count} of {len(gains)} heads have a gain distinguishable from chance;"
-            f" about {certain.by_chance:.1f} would by chance alone."
+            f"{certain} of {len(gains)} heads have a gain distinguishable from chance; about"
+            f" {len(gains) * SHARE_BY_CHANCE:.1f} would by chance alone."
         )
     return lines
 

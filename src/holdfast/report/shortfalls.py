@@ -7,16 +7,15 @@ from typing import NamedTuple
 from holdfast.generation.sampling import NO_CONTENT
 from holdfast.records import (
     Conversation,
+    Dialog,
     Ended,
     Failure,
-    LogDialog,
     Probe,
     Turn,
     Unscored,
 )
 from holdfast.records.conversation import GIVEN
 
-Dialog = Conversation | LogDialog
 Reply = Turn | Probe | Unscored
 
 _ENDED = {
@@ -44,6 +43,11 @@ class Shortfall(NamedTuple):
 
     heading: str
     text: str
+
+    @property
+    def sentence(self) -> str:
+        """'Dialogs replayed: 12 (...).'"""
+        return f"{self.heading[0].upper()}{self.heading[1:]}: {self.text}."
 
 
 def ending_lines(records: Sequence[Conversation]) -> list[Shortfall]:

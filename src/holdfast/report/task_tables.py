@@ -56,7 +56,7 @@ def table(run: Run) -> str:
         ]
     if average := _average_lines(results):
         lines += ["Average of the tasks:", *(f"  {line}" for line in average)]
-    lines += [f"{heading.capitalize()}: {text}." for heading, text in failure_lines(run.failures)]
+    lines += [shortfall.sentence for shortfall in failure_lines(run.failures)]
     if any(len(result.numbers) < 2 for result in results):
         lines.append(
             "No intervals with fewer than two samples: one cannot show how much they vary."

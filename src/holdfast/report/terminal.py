@@ -1,7 +1,6 @@
 """The text that a run prints when it ends; its page has every table."""
 
-import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +26,15 @@ from holdfast.report.opening_sentences import (
     opening,
 )
 from holdfast.report.rule_falls import fall
-from holdfast.report.wording import WIDTH, aligned, other_prompts, plain, signed
+from holdfast.report.wording import (
+    WIDTH,
+    aligned,
+    mean_text,
+    other_prompts,
+    plain,
+    signed,
+    wrapped,
+)
 
 _MAX_ROUND_LINES = 24  # of a table with a line for each round; the page has every round
 _MAX_ROUND_COLUMNS = 10  # of a table with a column for each round
@@ -47,7 +54,7 @@ def results_text(results: DriftResults) -> str:
     series = results.series
     baseline = results.baseline
     if nothing := nothing_measured(results.run.conversations):
-        return "\n".join(textwrap.wrap(nothing, WIDTH)) + "\n"
+        return "\n".join(wrapped([nothing])) + "\n"
     rules = estimates.rule_rows(series)
     sentences = [
         *truncation_lines(series),
@@ -60,15 +67,11 @@ def results_text(results: DriftResults) -> str:
         tables = [_means(series), _against_none(series), by_method]
     else:
         tables = [_by_round(series[0]), _accuracies(series[0]), by_method]
-    paragraphs = [_wrap(sentences), *tables, _notes(series, baseline)]
+    paragraphs = [wrapped(sentences), *tables, _notes(series, baseline)]
     if rules and not baseline:
         hint = baseline_hint([row for row in rules if row.series is series[0]])
-        paragraphs.append(_wrap([hint]))
+        paragraphs.append(wrapped([hint]))
     return "\n\n".join("\n".join(lines) for lines in paragraphs if lines) + "\n"
-
-
-def _wrap(sentences: Iterable[str]) -> list[str]:
-    return [line for sentence in sentences for line in textwrap.wrap(sentence, WIDTH)]
 
 
 def _notes(all_series: Sequence[Series], baseline: Baseline | None) -> list[str]:
@@ -78,8 +81,8 @@ def _notes(all_series: Sequence[Series], baseline: Baseline | None) -> list[str]
         lines.append(
             "No intervals with fewer than two conversations: one cannot show how much they vary."
         )
-    for line in baseline_lines(baseline) if baseline else ():
-        lines += textwrap.wrap(line, WIDTH, subsequent_indent="    ")
+    if baseline:
+        lines += wrapped(baseline_lines(baseline), rest="    ")
     return lines
 
 
@@ -89,7 +92,7 @@ def _means(all_series: Sequence[Series]) -> list[str]:
     numbers = range(1, rounds + 1) if rounds <= _MAX_ROUND_COLUMNS else rounds_to_number(rounds)
     rows = [["round", *(f"{number:>4}" for number in numbers)]]
     for series in all_series:
-        means = [_mean(point) for point in estimates.row_of(series, "stability").points]
+        means = [mean_text(point) for point in estimates.row_of(series, "stability").points]
         means += ["–"] * (rounds - len(means))
         rows.append([series.method, *(f"{means[number - 1]:>4}" for number in numbers)])
     return [f"Stability by round, {describe_conversations(all_series)}:", *aligned(rows, "  ")]
@@ -114,10 +117,6 @@ def probed_rounds(series: Series) -> list[int]:
     """The rounds with a score, from 1; `--probe-every` leaves out others."""
     columns = [column for kind in KINDS for column in np.nonzero(~np.isnan(series.values(kind)))[1]]
     return sorted({int(column) + 1 for column in columns})
-
-
-def _mean(value: Estimate) -> str:
-    return "–" if value.mean is None else f"{value.mean:.2f}"
 
 
 def _accuracies(series: Series) -> list[str]:
@@ -160,7 +159,7 @@ def _against_none(all_series: Sequence[Series]) -> list[str]:
         *(
             f"  {CANNOT_TELL}, as {why}"
             for why in dict.fromkeys(reasons)
-            if why not in ("", INCLUDES_ZERO)  # the reader sees that an interval includes 0
+            if why not in (None, INCLUDES_ZERO)  # the reader sees that an interval includes 0
         ),
         *not_compared,
     ]
@@ -168,7 +167,7 @@ def _against_none(all_series: Sequence[Series]) -> list[str]:
 
 def _with_word(value: Estimate) -> str:
     """'+0.09 [+0.02, +0.15], higher', or '..., cannot tell'."""
-    return f"{signed(value)}, {verdict_on(value).word('higher', 'lower')}"
+    return f"{signed(value)}, {verdict_on(value).verdict}"
 
 
 def _rules_by_method(
@@ -185,7 +184,7 @@ def _rules_by_method(
     first = all_series[0]
     names = list(dict.fromkeys(row.group for row in rules))
     clear_differences = {
-        pair.row: verdict_on(pair.last).word("higher", "lower")
+        pair.row: verdict_on(pair.last).verdict
         for pair in rule_differences(all_series, rules)
         if verdict_on(pair.last).sign
     }
@@ -219,7 +218,9 @@ def _scores_by_rule(
         words: by row, a word that follows its mean.
     """
     rows = [row for row in rules if row.series is series]
-    return {row.group: f"{_mean(row.drawn[index])} {words.get(row, '')}".rstrip() for row in rows}
+    return {
+        row.group: f"{mean_text(row.drawn[index])} {words.get(row, '')}".rstrip() for row in rows
+    }
 
 
 def _rules_of_one_method(

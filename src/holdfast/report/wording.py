@@ -1,6 +1,7 @@
 """Estimates as text: numbers with intervals, as the terminal, figures and pages show them."""
 
-from collections.abc import Callable, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
 
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import verdict_on
@@ -25,6 +26,11 @@ def with_interval(
         return text
     end = fine if fine and value.excludes_zero else write
     return f"{text} [{end(value.low)}, {end(value.high)}]"
+
+
+def mean_text(value: Estimate, write: Callable[[float], str] = "{:.2f}".format) -> str:
+    """'0.74', without its interval; a dash if nothing was measured."""
+    return "–" if value.mean is None else write(value.mean)
 
 
 def plain(value: Estimate) -> str:
@@ -127,6 +133,17 @@ def _points(share: float, *, exact: bool = False) -> str:
     while exact and not round(share, digits) and digits < _MAX_DIGITS:
         digits += 1
     return f"{100 * float(f'{share:.{digits}f}'):.{digits - 2}f}"
+
+
+def wrapped(sentences: Iterable[str], first: str = "", rest: str = "") -> list[str]:
+    """Sentences as lines that fit into a terminal.
+
+    Args:
+        first: what the first line of each sentence begins with.
+        rest: what its other lines begin with.
+    """
+    wrapper = textwrap.TextWrapper(WIDTH, initial_indent=first, subsequent_indent=rest)
+    return [line for sentence in sentences for line in wrapper.wrap(sentence)]
 
 
 def aligned(rows: Sequence[Sequence[str]], left: str = "") -> list[str]:

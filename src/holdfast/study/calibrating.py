@@ -221,9 +221,9 @@ def check_before_loading(
         "settings": {"conversations": resolved.conversations},
         **identity_of_user_source(plan.user_turns),
     }
-    records.refuse_another(Path(out) / "stability", identity_of_chats, _STABILITY_COMPATIBILITY)
+    records.refuse_early(Path(out) / "stability", identity_of_chats, {}, _STABILITY_COMPATIBILITY)
     identity = _identity_of(suite, capability, plan)
-    records.refuse_another(Path(out) / "capability", identity, COMPATIBILITY)
+    records.refuse_early(Path(out) / "capability", identity, {}, COMPATIBILITY)
 
 
 def _identity_of(suite: drift.Suite, capability: Capability, plan: Plan) -> dict[str, Any]:

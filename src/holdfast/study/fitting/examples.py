@@ -1,11 +1,11 @@
 """The examples that a method learns from, reading them from files, and what it learns."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 from torch import Tensor
 
 from holdfast.chat.messages import Message, read_message
@@ -14,8 +14,7 @@ from holdfast.files import read_json_lines
 from holdfast.validation.pydantic_errors import StrictModel, format_path, problem_of
 
 
-@dataclass(frozen=True)
-class Triplet:
+class Triplet(StrictModel):
     """A text, and two questions to put before it, of which only one asks for a part of the text."""
 
     context: str
@@ -23,11 +22,9 @@ class Triplet:
     relevant: str  # the question that asks for this part
     irrelevant: str  # the other question
 
-    def __post_init__(self) -> None:
-        for name in ("context", "answer", "relevant", "irrelevant"):
-            text = getattr(self, name)
-            if not isinstance(text, str):
-                raise UsageError(f"{name} is a text, not {text!r}.", option=name)
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for name, text in self:
             if not text.strip():
                 raise UsageError(f"{name} is blank; give a text.", option=name)
         if self.answer not in self.context:
@@ -36,44 +33,26 @@ class Triplet:
                 option="answer",
                 value=self.answer,
             )
+        return self
 
 
-@dataclass(frozen=True)
-class Contrast:
+class Contrast(StrictModel):
     """Two chats, of which only the first asks for a behaviour, for example by a system prompt."""
-
-    prompted: tuple[Message, ...]
-    plain: tuple[Message, ...]
-
-    def __post_init__(self) -> None:
-        for name in ("prompted", "plain"):
-            chat = getattr(self, name)
-            if not chat:
-                raise UsageError("a chat has at least one message.")
-            messages = [read_message(number, message) for number, message in enumerate(chat, 1)]
-            object.__setattr__(self, name, tuple(messages))
-
-
-class TripletLine(StrictModel):
-    """A line of a file of triplets."""
-
-    context: str
-    answer: str
-    relevant: str
-    irrelevant: str
-
-
-class ContrastLine(StrictModel):
-    """A line of a file of contrasts; further fields are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
-    prompted: list[dict[str, Any]]
-    plain: list[dict[str, Any]]
+    prompted: tuple[Message, ...] = Field(strict=False)
+    plain: tuple[Message, ...] = Field(strict=False)
+
+    @field_validator("prompted", "plain")
+    @classmethod
+    def _read_messages(cls, chat: tuple[Message, ...]) -> tuple[Message, ...]:
+        if not chat:
+            raise UsageError("a chat has at least one message.")
+        return tuple(read_message(number, message) for number, message in enumerate(chat, 1))
 
 
-Line = TypeVar("Line", TripletLine, ContrastLine)
-Example = TypeVar("Example", Triplet, Contrast)
+Example = TypeVar("Example", bound=StrictModel)
 
 
 @dataclass(frozen=True)
@@ -87,34 +66,14 @@ class Learned:
     facts: Mapping[str, Any] = field(default_factory=dict)  # further facts to write to the file
 
 
-def read_triplets(path: Path | str) -> tuple[Triplet, ...]:
-    """Reads a JSON Lines file of triplets; raises a `UsageError` that names the line at fault."""
-
-    def triplet(line: TripletLine) -> Triplet:
-        return Triplet(line.context, line.answer, line.relevant, line.irrelevant)
-
-    return _read(path, TripletLine, triplet)
-
-
-def read_contrasts(path: Path | str) -> tuple[Contrast, ...]:
-    """Reads a JSON Lines file of contrasts; raises a `UsageError` that names the line at fault."""
-
-    def contrast(line: ContrastLine) -> Contrast:
-        return Contrast(tuple(line.prompted), tuple(line.plain))
-
-    return _read(path, ContrastLine, contrast)
-
-
-def _read(
-    path: Path | str, model: type[Line], make: Callable[[Line], Example]
-) -> tuple[Example, ...]:
-    """Reads the lines of a file as `model`, and makes an example of each."""
+def read_examples(path: Path | str, kind: type[Example]) -> tuple[Example, ...]:
+    """Reads a JSON Lines file of examples; raises a `UsageError` that names the line at fault."""
     examples: list[Example] = []
     for number, value in read_json_lines(path):
         try:
-            examples.append(make(model.model_validate(value)))
+            examples.append(kind.model_validate(value))
         except ValidationError as error:
-            problem = problem_of(error, model, value, lambda path: format_path(path) or "the line")
+            problem = problem_of(error, kind, value, lambda path: format_path(path) or "the line")
             raise _refuse_line(path, number, problem.sentence) from None
         except HoldfastError as error:
             raise _refuse_line(path, number, str(error)) from None

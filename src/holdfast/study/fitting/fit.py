@@ -13,9 +13,10 @@ from holdfast.models.capabilities import require_layers
 from holdfast.models.local import LocalModel
 from holdfast.states import sites_of
 from holdfast.study.fitting import recipe
-from holdfast.study.fitting.examples import Learned, read_contrasts, read_triplets
+from holdfast.study.fitting.examples import Contrast, Learned, Triplet, read_examples
 from holdfast.study.fitting.key_directions import learn_prism, learn_seka
 from holdfast.study.fitting.replies import learn_capping, learn_vector
+from holdfast.validation.pydantic_errors import StrictModel
 
 
 @dataclass(frozen=True)
@@ -24,15 +25,15 @@ class _Learning:
 
     learn: Callable[[LocalModel, Any, Progress], Learned]
     shipped_examples: Callable[[], Sequence[Any]]
-    read_examples: Callable[[Path], Sequence[Any]]
+    kind: type[StrictModel]  # of the examples
     steps: int = 1  # of progress, per example
 
 
 _LEARNING: Mapping[str, _Learning] = {
-    "seka": _Learning(learn_seka, recipe.triplets, read_triplets),
-    "prism": _Learning(learn_prism, recipe.triplets, read_triplets),
-    "capping": _Learning(learn_capping, recipe.contrasts, read_contrasts, 2),
-    "vector": _Learning(learn_vector, recipe.contrasts, read_contrasts, 2),
+    "seka": _Learning(learn_seka, recipe.triplets, Triplet),
+    "prism": _Learning(learn_prism, recipe.triplets, Triplet),
+    "capping": _Learning(learn_capping, recipe.contrasts, Contrast, 2),
+    "vector": _Learning(learn_vector, recipe.contrasts, Contrast, 2),
 }
 
 
@@ -65,7 +66,7 @@ def fit(
         examples = learning.shipped_examples()
         source = {"recipe": recipe.NAME}
     else:  # a file is identified by its name and content, not its folder
-        examples = learning.read_examples(Path(data))
+        examples = read_examples(data, learning.kind)
         content = Path(data).read_bytes()
         source = {"data": Path(data).name, "sha256": hashlib.sha256(content).hexdigest()}
     with watch(method, learning.steps * len(examples)) as progress:

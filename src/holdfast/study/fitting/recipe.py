@@ -65,14 +65,18 @@ def triplets() -> tuple[Triplet, ...]:
             works = f"{name} works as {job}. The train was late."
             bought = f"{name} bought {thing}. It rained all day."
             wrote = f"{rule}. {name} wrote this at {hour}."
-            examples += (
-                Triplet(lives, town, f"Where does {name} live?", "Who won the game?"),
-                Triplet(works, job, f"What is the job of {name}?", "How deep is the river?"),
-                Triplet(bought, thing, f"What did {name} buy?", "Which song was played?"),
-                Triplet(
-                    wrote, rule, "Which rule do I have to follow?", "What colour is the house?"
-                ),
+            questions = (
+                (lives, town, f"Where does {name} live?", "Who won the game?"),
+                (works, job, f"What is the job of {name}?", "How deep is the river?"),
+                (bought, thing, f"What did {name} buy?", "Which song was played?"),
+                (wrote, rule, "Which rule do I have to follow?", "What colour is the house?"),
             )
+            for context, answer, relevant, irrelevant in questions:
+                examples.append(
+                    Triplet(
+                        context=context, answer=answer, relevant=relevant, irrelevant=irrelevant
+                    )
+                )
     return tuple(examples)
 
 
@@ -86,8 +90,8 @@ def contrasts() -> tuple[Contrast, ...]:
     """Pairs every question with every system prompt, and with none."""
     return tuple(
         Contrast(
-            ({"role": "system", "content": prompt}, {"role": "user", "content": question}),
-            ({"role": "user", "content": question},),
+            prompted=({"role": "system", "content": prompt}, {"role": "user", "content": question}),
+            plain=({"role": "user", "content": question},),
         )
         for prompt, question in itertools.product(_PROMPTS, _QUESTIONS)
     )
