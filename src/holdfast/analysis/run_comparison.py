@@ -88,7 +88,8 @@ class RunComparison:
     def causes(self, comparison: MethodComparison) -> list[str]:
         """Returns the possible causes of a difference between the two runs of a comparison."""
         number = self.labels.index(comparison.now.run)
-        causes = ["method"] if comparison.before.method != comparison.now.method else []
+        is_other_method = comparison.before.method != comparison.now.method
+        causes: list[str | None] = ["method"] if is_other_method else []
         causes += [
             contrast.cause
             for contrast in self.contrasts
