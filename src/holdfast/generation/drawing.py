@@ -24,6 +24,9 @@ _BLOCK = 64  # the vocabulary is searched in blocks of this many tokens
 # a probability's bin is its exponent and the first 7 bits of its mantissa
 _BITS_IN_BIN = 16
 _HIGHEST_BIN = 0x3F80  # of probability 1
+# on a CPU, rows are drawn in groups of at most this many logits (8 MB in float32), since copies of
+# the logits of all rows would be a good part of a run's memory
+_LOGITS_PER_GROUP = 2**21
 _ROUNDING = 1e-4  # more than the sum of a vocabulary's float32 probabilities can differ from 1
 _GREEDY = 1e-30  # a nucleus of this mass contains only the likeliest token
 _NOT_FINITE = (
@@ -60,6 +63,20 @@ def draw(logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]
     Returns:
         A token per row; `NOT_FINITE` for a row with a logit of NaN or +inf, or with only -inf.
     """
+    size = max(1, _LOGITS_PER_GROUP // logits.shape[-1])
+    if logits.device.type != "cpu" or len(samplings) <= size:
+        return _draw_together(logits, samplings, numbers)
+    tokens: list[int] = []
+    for first in range(0, len(samplings), size):
+        group = slice(first, first + size)
+        tokens += _draw_together(logits[group], samplings[group], numbers[group])
+    return tokens
+
+
+def _draw_together(
+    logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]
+) -> list[int]:
+    """Draws one token per row, with all rows at once."""
     parameters = torch.tensor(
         [
             (sampling.temperature or 1.0, sampling.top_p if sampling.temperature else _GREEDY, at)
