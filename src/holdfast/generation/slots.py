@@ -19,6 +19,7 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from holdfast.attention import EVERY_LENGTH, SAME_FACTORS, RotaryLengths, Starts
+from holdfast.generation.memory import release_freed_memory
 from holdfast.generation.prefixes import LayerKeysValues
 from holdfast.generation.slot_layers import (
     CacheLayer,
@@ -31,6 +32,11 @@ from holdfast.generation.slot_layers import (
     WindowLayer,
     layers_like,
 )
+
+
+# Tensors of a pass differ in size from those of the last one, so freed memory that glibc keeps grows
+# with every pass, to several times the memory in use. Giving it back takes milliseconds.
+_CLOSED_PER_RELEASE = 16
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,7 @@ class Slots(Cache):
         self.rotary_lengths: list[range] = []
         self.seq_length_read = False
         self._results: list[_PassResult] = []
+        self._num_closed = 0  # slots closed since freed memory was given back
 
     def expect(self, rows: int, columns: int) -> None:
         """Announces how many slots there will be and how long joining rows may become.
@@ -251,6 +258,7 @@ class Slots(Cache):
     def close(self, slot: int, *, wipe: bool = False) -> None:
         """Closes a slot and moves the last row into it; `wipe` zeroes the slot first."""
         last = len(self.lengths) - 1
+        self._num_closed += 1
         for layer in self._layers:
             if wipe:
                 layer.wipe(slot)
@@ -268,6 +276,9 @@ class Slots(Cache):
         """Releases the memory of closed rows, and of columns that only those used."""
         for layer in self._layers:
             layer.shrink(len(self.lengths), max(self.lengths, default=0))
+        if self.device.type == "cpu" and self._num_closed >= _CLOSED_PER_RELEASE:
+            release_freed_memory()
+            self._num_closed = 0
 
     # Queries by the model
 
