@@ -6,10 +6,10 @@
   the two alternate.
 - share: the share of processor time in a drift run that is spent neither in products nor in
   attention, by torch's profiler.
-- memory: the peak of a drift run in excess of the loaded model, divided by the largest size of the
-  keys and values in use at one time, of rows and kept dialogs; and the parts of that peak: the keys
-  and values of rows, the padding of rows to the longest, kept dialogs, and everything else, such as
-  activations and the products that oneDNN has compiled.
+- memory: the peak of a drift run in excess of the loaded model and the language identifier that the
+  suite's rules use, divided by the largest size of the keys and values in use at one time, of rows
+  and kept dialogs; and the parts of that peak: the keys and values of rows, those of kept dialogs,
+  and everything else, such as activations and the products that oneDNN has compiled.
 
 On a GPU, the first two.
 
@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from growth import memory
+from growth import memory, settled_memory
 from stamp import measured_on
 
 import holdfast
@@ -45,6 +45,7 @@ from holdfast.generation.decoder import Decoder
 from holdfast.generation.rows import Row, Stream
 from holdfast.generation.sampling import Sampling
 from holdfast.generation.scheduler import Scheduler
+from holdfast.measures.language import identifier
 from holdfast.methods import compile_methods, parse
 from holdfast.models.stepped_model import ThreadCache
 
@@ -215,25 +216,23 @@ def memory_use(model) -> dict:
     """A drift run's peak memory and its parts, and the largest size of the keys and values in use
     at once.
     """
+    identifier()  # of languages, which would take its memory when it first scores a reply
     talks(model, 2, 1)
-    before = memory("VmRSS")
+    before = settled_memory()
     size_of_token = bytes_per_token(model)
     use = MemoryUse()
     step_of = Decoder.step
     keep_of = ThreadCache.keep
 
     def counted_step(self):
-        used = sum(self.slots.lengths) * size_of_token
-        stores = [part for layer in self.slots.layers for part in getattr(layer, "store", ())]
-        padding = sum(part.nbytes for part in stores) - used
-        use.rows = used
+        use.rows = sum(self.slots.lengths) * size_of_token
         use.live = max(use.live, use.rows + use.kept)
         ended = step_of(self)
         resident = memory("VmRSS") - before
         if resident > use.highest:
             use.highest = resident
-            rest = resident - used - padding - use.kept
-            use.parts = {"rows": used, "padding": padding, "dialogs": use.kept, "rest": rest}
+            rest = resident - use.rows - use.kept
+            use.parts = {"rows": use.rows, "dialogs": use.kept, "rest": rest}
         return ended
 
     def counted_keep(self, thread, every):
@@ -254,7 +253,7 @@ class MemoryUse:
     """Bytes of keys and values during a run.
 
     Attributes:
-        rows: of running rows, without padding.
+        rows: of running rows.
         kept: of kept dialogs.
         live: the most of both at once.
         highest: the most resident memory after a step, in excess of the loaded model.

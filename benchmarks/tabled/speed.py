@@ -251,20 +251,19 @@ def _time_and_memory() -> list[list[str]]:
             *peaks,
         ]
     )
-    names = (
-        "keys and values of running rows",
-        "their padding to the longest row",
-        "keys and values of kept dialogs",
-        "everything else (activations, compiled products)",
-    )
-    for number, name in enumerate(names):
-        rows.append([f"share of that memory: {name}", *(_part(m, number) for m in memories)])
+    names = {
+        "rows": "keys and values of running rows",
+        "dialogs": "keys and values of kept dialogs",
+        "rest": "everything else (activations, compiled products)",
+    }
+    for part, name in names.items():
+        rows.append([f"share of that memory: {name}", *(_part(m, part) for m in memories)])
     return rows
 
 
-def _part(memory: dict, number: int) -> str:
-    parts = list(memory.get("parts_of_highest_step", {}).values())
-    return f"{parts[number] / sum(parts):.0%}" if parts else "not measured"
+def _part(memory: dict, name: str) -> str:
+    parts = memory.get("parts_of_highest_step")
+    return f"{parts[name] / sum(parts.values()):.0%}" if parts else "not measured"
 
 
 def gpu_table() -> str:

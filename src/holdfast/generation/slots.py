@@ -36,7 +36,7 @@ from holdfast.generation.slot_layers import (
 
 # Tensors of a pass differ in size from those of the last one, so freed memory that glibc keeps grows
 # with every pass, to several times the memory in use. Giving it back takes milliseconds.
-_CLOSED_PER_RELEASE = 6
+_CLOSED_PER_RELEASE = 4
 
 
 @dataclass(frozen=True)
