@@ -121,6 +121,18 @@ def test_a_mapped_store_takes_memory_only_for_the_tokens_of_its_rows():
     assert pages_with_memory(stores) <= 4 * 2
 
 
+def test_a_store_that_cannot_be_mapped_is_a_plain_one(monkeypatch):
+    def refuse(*arguments, **options):
+        raise OSError("Cannot allocate memory")
+
+    monkeypatch.setattr(mmap, "mmap", refuse)
+    slots = Slots([DynamicLayer()] * 2, torch.device("cpu"))
+    slots.open(computed(3, 7.0))
+    slots.open(computed(5, 8.0))
+    slots.close(0)
+    assert torch.equal(slots.copy_computed(0).layers[0][0], computed(5, 8.0).layers[0][0])
+
+
 def test_rows_keep_their_tokens_when_a_mapped_store_grows():
     slots = Slots([DynamicLayer()] * 2, torch.device("cpu"))
     for row, tokens in enumerate((10, 300, 20_000, 3, 40)):

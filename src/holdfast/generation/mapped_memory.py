@@ -7,6 +7,7 @@ grow, and gives memory back page by page.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
 import mmap
@@ -37,7 +38,8 @@ def map_zeros(like: Tensor, shape: Sequence[int]) -> Tensor:
         mapping = mmap.mmap(-1, count * like.dtype.itemsize, flags=flags)
     except OSError:  # a limit on address space
         return like.new_zeros(shape)
-    mapping.madvise(mmap.MADV_NOHUGEPAGE)  # a huge page takes memory for 2 MB at the first write
+    with contextlib.suppress(OSError):  # a system without huge pages
+        mapping.madvise(mmap.MADV_NOHUGEPAGE)  # one would take 2 MB at the first write
     # the tensor's storage keeps the mapping alive, and ends it
     return torch.frombuffer(mapping, dtype=like.dtype, count=count).view(*shape)
 
