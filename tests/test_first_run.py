@@ -15,7 +15,7 @@ from scripted_model import ScriptedModel
 
 from holdfast import drift
 from holdfast.analysis.drift_results import results_of
-from holdfast.cli import first_run, main, read_command
+from holdfast.cli import browser, first_run, main, read_command
 from holdfast.cli.first_suite import draft_prompt, write_suite
 from holdfast.cli.progress import Bar
 from holdfast.cli.reply_timing import time_replies
@@ -418,11 +418,11 @@ def test_a_prompt_that_has_changed_gets_a_suite_with_the_next_number(tmp_path):
 
 def test_a_browser_that_fails_does_not_fail_the_run(monkeypatch, tmp_path):
     def fail(url):
-        raise first_run.webbrowser.Error("no browser")
+        raise browser.webbrowser.Error("no browser")
 
-    stand_in = SimpleNamespace(open=fail, Error=first_run.webbrowser.Error)
-    monkeypatch.setattr(first_run, "webbrowser", stand_in)
-    first_run.open_in_browser(tmp_path / "report.html")
+    stand_in = SimpleNamespace(open=fail, Error=browser.webbrowser.Error)
+    monkeypatch.setattr(browser, "webbrowser", stand_in)
+    browser.open_in_browser(tmp_path / "report.html")
 
 
 @pytest.mark.parametrize(
@@ -440,8 +440,8 @@ def test_a_page_opens_only_where_there_is_a_display(monkeypatch, platform, varia
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(first_run.sys, "platform", platform)
-    assert first_run.has_display() is expected
+    monkeypatch.setattr(browser.sys, "platform", platform)
+    assert browser.has_display() is expected
 
 
 def test_without_a_command_it_says_where_to_start(capsys):

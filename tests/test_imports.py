@@ -24,7 +24,7 @@ LIGHT = (
     " models/requests models/protocol models/endpoint models/connecting drift/suites"
     " drafting papers/zhang2024 analysis study logs coding_agents/reminding"
     " coding_agents/settings_files report proxy/wrapping proxy/proxy_app cli cli/remind cli/proxy"
-    " cli/completion cli/json_output cli/docs"
+    " cli/completion cli/json_output cli/docs cli/browser"
 ).split()
 HEAVY = "torch transformers openai pandas matplotlib sklearn scipy ray datasets fastapi".split()
 DRAWING = ["jinja2", "markupsafe", "holdfast.report", "holdfast.study", "PIL"]

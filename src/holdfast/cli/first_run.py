@@ -6,12 +6,8 @@ conversations as there is time for, and prints that command, which continues the
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
-import sys
 import time
-import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +15,7 @@ from holdfast import drift
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.summary import summary_of, write
 from holdfast.cli import options
+from holdfast.cli.browser import has_display, open_in_browser
 from holdfast.cli.drift import DriftArguments, settings_of
 from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.first_suite import (
@@ -278,19 +275,6 @@ def _note_plan(plan: Plan, pilot: Pilot, first: int, seconds: float) -> None:
             f" {math.ceil(1.2 * seconds / 60)} and another --out, they have {rounds} rounds, and"
             f" replies of up to {tokens} tokens."
         )
-
-
-def has_display() -> bool:
-    """Whether a browser with a window can open here."""
-    if sys.platform in ("win32", "darwin"):
-        return "SSH_CONNECTION" not in os.environ
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-
-
-def open_in_browser(page: Path) -> None:
-    """Opens a file in the browser; says nothing if that fails, as the path is printed anyway."""
-    with contextlib.suppress(OSError, webbrowser.Error):
-        webbrowser.open(page.as_uri())
 
 
 COMMAND = Command(
