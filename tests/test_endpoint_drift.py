@@ -336,7 +336,9 @@ def test_a_run_without_any_scored_probe_says_so(serve, tmp_path, capsys):
     assert main(command(server, "--out", str(tmp_path / "run"))) == 1
     printed = capsys.readouterr()
     assert "ended early: 1 of 1" in printed.out
-    assert "nothing to draw" in printed.err
+    assert "nothing to draw (dialogs that ended early: 1 of 1 (1 met a content" in printed.err
+    assert main(["report", str(tmp_path / "run")]) == 1
+    assert "1 met a content filter" in capsys.readouterr().err
 
 
 @pytest.mark.slow

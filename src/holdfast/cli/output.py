@@ -72,6 +72,12 @@ def print_replies(run: Run) -> None:
         print(f"{name[0].upper()}{name[1:]}: {line}.")
 
 
+def print_shortfalls(run: Run) -> None:
+    """Prints how many conversations of a run ended early, and how many replies are missing."""
+    for name, line in ending_lines(run.conversations):
+        print(f"{name[0].upper()}{name[1:]}: {line}.")
+
+
 def print_figures(paths: Iterable[Path]) -> None:
     """Prints the paths of the figures that are PNG files; SVG files are beside them."""
     for path in paths:
@@ -84,8 +90,7 @@ def print_run(results: DriftResults) -> None:
     run = results.run
     print(results_text(results))
     print("The page has more tables.")
-    for name, line in ending_lines(run.conversations):
-        print(f"{name[0].upper()}{name[1:]}: {line}.")
+    print_shortfalls(run)
     seconds = sum(record.seconds for record in run.conversations)
     print(f"The conversations took {duration(seconds)} in all.")
     print(f"\n{next_step(results)}")
