@@ -101,6 +101,10 @@ def test_a_missing_file_is_named_with_the_one_that_was_meant(tmp_path):
     (tmp_path / "bot.yaml").write_text("cases: []")
     with pytest.raises(UsageError, match=r"bot\.yml cannot be read .*did you mean .*bot\.yaml\?$"):
         read_text(tmp_path / "bot.yml")
+    with pytest.raises(UsageError, match=r"did you mean .*bot\.yaml\?$"):
+        read_text(tmp_path / "bto.yaml")
+    with pytest.raises(UsageError, match=r"a\.yaml cannot be read .*; check the path\.$"):
+        read_text(tmp_path / "a.yaml")
     with pytest.raises(UsageError, match=r"other\.md cannot be read .*; check the path\.$"):
         read_text(tmp_path / "other.md")
     with pytest.raises(UsageError, match=r"check the path\.$"):

@@ -31,7 +31,7 @@ FULL = {
 _GZIPPED = b"\x1f\x8b"
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 _MAX_NAMES_COMPARED = 1000  # of a folder, when a similar name is looked for
-_MIN_SIMILARITY = 0.7  # of a name to the one that was given, as `difflib` measures it
+_MIN_SIMILARITY = 0.6  # of a stem to the one that was given, as `difflib` measures it
 _CREATE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 # errors of `fsync` on file systems that do not support it
 _SYNC_UNSUPPORTED = (
@@ -143,8 +143,12 @@ def similar_path(path: Path) -> Path | None:
             names = [entry.name for entry in itertools.islice(entries, _MAX_NAMES_COMPARED)]
     except OSError:
         return None
-    near = difflib.get_close_matches(path.name, sorted(names), n=1, cutoff=_MIN_SIMILARITY)
-    return path.with_name(near[0]) if near else None
+    stems = {Path(name).stem for name in names}
+    # the stems alone, as files of the same kind are alike by their suffix
+    near = difflib.get_close_matches(path.stem, stems, n=len(stems) or 1, cutoff=_MIN_SIMILARITY)
+    candidates = sorted(name for name in names if Path(name).stem in near)
+    best = difflib.get_close_matches(path.name, candidates, n=1, cutoff=0)
+    return path.with_name(best[0]) if best else None
 
 
 def unpack_zstandard(path: Path, content: bytes) -> bytes:
