@@ -205,7 +205,8 @@ def test_if_nothing_is_answered_nothing_is_recorded(serve, tmp_path):
     [
         (refusal(401, "expired"), "refused the API key"),
         (refusal(404, "The model `tiny` does not exist"), "has no model 'tiny'"),
-        (refusal(429, "quota"), "still limits requests"),
+        (refusal(429, "slow down"), "still limits requests"),
+        (refusal(429, "You exceeded it", "insufficient_quota"), "quota is used up .*add credit"),
         (refusal(400, "System role not supported"), "before the first user message"),
     ],
 )
