@@ -1,5 +1,6 @@
 """A suite from a file: what is read, and how a mistake in it is named."""
 
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
