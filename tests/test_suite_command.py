@@ -639,7 +639,7 @@ def test_a_suite_is_no_rules_file(command, text, capsys, tmp_path):
 def test_a_prompt_about_a_file_of_cases_is_a_rules_file(tmp_path):
     path = tmp_path / "prompt.md"
     path.write_text("Never use emojis.\nReply with YAML:\ncases:\n  - id: a\n")
-    assert [rule.id for rule in draft_file(path).rules] == ["never-uses-emojis"]
+    assert [rule.id for rule in draft_file(path).rules] == ["never-emojis"]
 
 
 def test_a_file_that_is_too_long_is_refused(capsys, tmp_path):
