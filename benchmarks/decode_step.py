@@ -14,6 +14,8 @@
 On a GPU, the first two.
 
     python benchmarks/decode_step.py --out benchmarks/results/decode_step.json
+    python benchmarks/decode_step.py --model qwen-0.5b --only memory
+        --out benchmarks/results/run_memory_qwen.json
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
-    parser.add_argument("--no-memory", action="store_true", help="leave out the memory of a run")
+    parser.add_argument("--only", choices=("time", "memory"), help="of a run; default: both")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--part", choices=("memory",), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -81,12 +83,14 @@ def main() -> None:
         "threads": arguments.threads,
         "dtype": str(model.hf_model.dtype).removeprefix("torch."),
         "measured_on": measured_on(model),
-        "prompt": PROMPT,
-        "steps": [timed(model, rows, arguments.repetitions) for rows in arguments.rows],
     }
-    if model.hf_model.device.type == "cpu":
-        record["share"] = share_outside(model)
-    if model.hf_model.device.type == "cpu" and not arguments.no_memory:
+    on_cpu = model.hf_model.device.type == "cpu"
+    if arguments.only != "memory":
+        record["prompt"] = PROMPT
+        record["steps"] = [timed(model, rows, arguments.repetitions) for rows in arguments.rows]
+        if on_cpu:
+            record["share"] = share_outside(model)
+    if on_cpu and arguments.only != "time":
         words = [sys.executable, __file__, "--model", arguments.model, "--part", "memory"]
         printed = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
         record["memory"] = json.loads(printed.splitlines()[-1])
