@@ -63,7 +63,7 @@ def test_most_rules_for_every_reply_of_the_suite_are_drafted():
     wanted = [rule for case in BOTS for rule in case.rules if is_for_every_reply(rule)]
     kept = [rule for case in BOTS for rule in matched(case)[0]]
     assert len(wanted) == 166
-    assert len(kept) / len(wanted) >= 0.79  # 132 of them
+    assert len(kept) / len(wanted) >= 0.84  # 141 of them
 
 
 def test_nothing_else_is_drafted_but_names_and_what_is_said_twice():
@@ -85,6 +85,10 @@ RULES = [  # a line, a reply that follows it, one that breaks it
     ("Keep responses SHORT - maximum 1-2 sentences.", "Yes. It is.", "Yes. It is. Now go."),
     ("Answer in one sentence.", "It is.", "Yes. It is."),
     ("Your response must be strictly under 10 characters.", "123456789", "1234567890"),
+    ("At most two bullet points.", "So:\n- a\n- b", "- a\n- b\n\n- c"),
+    ("Answer in one paragraph.", "Yes.\nIt is.", "Yes.\n\nIt is."),
+    ("Answer with a numbered list of 2 items.", "1. a\n2. b", "1. a\n2. b\n3. c\n4. d\n5. e"),
+    ("Always answer with a table.", "| a | b |", "a, b"),
     ("No more than 2 lines.", "a\nb", "a\nb\nc"),
     ("Limit each reply to 3 words.", "One two three.", "One two three four."),
     ("Restrict answers to two sentences.", "Yes. It is.", "Yes. It is. Now go."),
@@ -119,6 +123,7 @@ RULES = [  # a line, a reply that follows it, one that breaks it
     ("Don't begin replies with “Certainly”.", "It is certainly so.", "Certainly! It is."),
     ('Never start a response with phrases like "Great question!"', "Yes.", "Great question. Yes."),
     ('Do not end a reply with "Let me know".', "Yes.", "Yes. Let me know if it works!"),
+    ("Do not end with a question.", "Why? Yes.", "Yes. Why?"),
     ('Never end with "Bye :)".', "Bye.", "See you. Bye :)  "),
     ("Never reply in French.", "Paris", "Oui."),
     ("Never reply in French.", "OK", "Merci beaucoup!"),
@@ -127,6 +132,21 @@ RULES = [  # a line, a reply that follows it, one that breaks it
     ("Never answer in JSON.", "a: 1", '{"a": 1}'),
     ("Avoid em dashes and semicolons.", "Yes, it is.", "Yes — it is."),
     ('Never say "I\'m sorry".', "Yes.", "I'm sorry, no."),
+    (
+        "Never respond in any language other than German.",
+        "Der Himmel ist heute blau.",
+        "The sky is blue today.",
+    ),
+    ("Do not reply in all caps.", "Yes, it is.", "YES, IT IS."),
+    ("Write without contractions.", "It is not.", "It isn't."),
+    ("Use at most one emoji in each reply.", "Orchid™ 🇫🇷", "🇫🇷🇩🇪"),
+    ("One emoji per message at most.", "Yes.", "🎉🎉"),
+    ("Never use more than one emoji in a reply.", "🎉", "🎉🎉"),
+    ("Use no more than two emojis.", "1️⃣ → 2️⃣ (c) © 1 2 3", "1️⃣ 2️⃣ 🎉"),
+    ("Use at most two emojis per message.", "Hi 👋🏽 👨‍👩‍👧", "🎉 🎉🎉"),
+    ("1-2 emojis per message max.", "🎉 🎉", "🎉 🎉🎉"),
+    ("Address users with the formal vous.", "Puis-je vous aider ?", "Je peux t'aider, toi ?"),
+    ("Address guests with Sie.", "Kann ich Ihnen helfen?", "Kann ich dir helfen?"),
     ("Never use emojis.", "Orchid™ © → 3", "Hi 🇫🇷"),
     ("Never use emojis.", "Call 1 or #2.", "1️⃣ Call."),
     ("Call yourself Mira.", "I am Mira.", "I am a bot."),

@@ -25,6 +25,10 @@ PATCH = "*** Begin Patch\n*** Add File: a.py\n+x = 1\n*** End Patch"
         (f"await tools.apply_patch({json.dumps(PATCH)}); text(1)", {"input": PATCH}),
         (f"tools.apply_patch({{input: {json.dumps(PATCH)}}})", {"input": PATCH}),
         ('tools.exec_command({cmd: "echo caf\\u00e9 \\u{1F600}"})', {"cmd": "echo café 😀"}),
+        ('tools.exec_command({cmd: "echo \\uD83D\\uDE00"})', {"cmd": "echo 😀"}),
+        ("t = `it's ${x}`; tools.exec_command({cmd: 'ls'})", {"cmd": "ls"}),
+        ("if (/'/.test(x)) tools.exec_command({cmd: 'ls'})", {"cmd": "ls"}),
+        ("n = (1 + 2) / 2; tools.exec_command({cmd: 'ls'}); m = n / 2", {"cmd": "ls"}),
     ],
 )
 def test_arguments_that_are_literals_are_read(script, arguments):
@@ -43,6 +47,12 @@ def test_arguments_that_are_literals_are_read(script, arguments):
         "tools.exec_command(options)",
         "tools.exec_command(" + "[" * 5000 + ")",
         'tools.exec_command({...options, cmd: "ls"})',
+        'const c = "a"; ["b"].map(c => tools.exec_command({cmd: c}))',
+        'const c = "a"; function run(c) { return tools.exec_command({cmd: c}) }',
+        'const c = "a"; for (const c of commands) tools.exec_command({cmd: c})',
+        'let c = "a"; c ||= "b"; tools.exec_command({cmd: c})',
+        'tools.exec_command({cmd: "ls", timeout: 007})',
+        'tools.exec_command({cmd: "ls", n: ' + "9" * 5000 + "})",
     ],
 )
 def test_arguments_that_are_computed_are_counted_and_not_guessed(script):
@@ -50,7 +60,13 @@ def test_arguments_that_are_computed_are_counted_and_not_guessed(script):
 
 
 @pytest.mark.parametrize(
-    "script", ['// tools.exec_command({cmd: "a"})', "text('tools.exec_command({cmd: 1})')", ""]
+    "script",
+    [
+        '// tools.exec_command({cmd: "a"})',
+        "text('tools.exec_command({cmd: 1})')",
+        "text(`tools.exec_command({cmd: 1}) ${x}`)",
+        "",
+    ],
 )
 def test_comments_and_texts_are_no_calls(script):
     assert calls_in_script(script) == ((), ())

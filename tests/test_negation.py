@@ -123,6 +123,7 @@ def test_a_rule_beside_a_negation_is_drafted(sentence, same_as):
         "Do not:\n\n- Reply in French",
         "Avoid:\n\n- Replying in French",
         'Never begin a reply with "Sure".',
+        "Don't end your replies with a question.",
     ],
 )
 def test_a_prohibition_is_drafted_as_one(sentence):

@@ -76,7 +76,15 @@ def test_claude_code_says_in_the_result_that_a_call_did_not_run(text, tmp_path):
     assert commands_run(tmp_path, "s.jsonl", lines_of(claude(text))) == []
 
 
-@pytest.mark.parametrize("text", ["Exit code 1\nrejected by the remote", "[Request interrupted]"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Exit code 1\nrejected by the remote",
+        "[Request interrupted]",
+        "<tool_use_error>Error calling tool (Bash): spawn EPIPE</tool_use_error>",
+        "<tool_use_error>Error: Streaming fallback - tool execution discarded</tool_use_error>",
+    ],
+)
 def test_a_command_that_failed_or_was_interrupted_has_run(text, tmp_path):
     assert len(commands_run(tmp_path, "s.jsonl", lines_of(claude(text)))) == 1
 
@@ -115,6 +123,8 @@ def codex(*items: dict) -> str:
         "rejected by user",
         "apply_patch verification failed: Failed to find expected lines in a.py",
         "`bash -lc 'git push --force'` rejected: blocked by policy",
+        "patch rejected: writing outside of the project; rejected by user approval settings",
+        "approval policy is Never; reject command \u2014 you should not ask for permissions",
         "This action was rejected due to unacceptable risk.\nReason: it rewrites history.",
     ],
 )

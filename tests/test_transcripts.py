@@ -453,6 +453,15 @@ def test_gemini_cli_may_have_the_arguments_of_a_call_as_text(arguments, tmp_path
     assert [dict(call.arguments) for call in dialog.turns[0].done.calls] == [{"command": "ls"}]
 
 
+@pytest.mark.parametrize("arguments", ["{[]: 1}", "ls", "{" * 5000])
+def test_other_text_in_place_of_arguments_costs_only_its_reply(arguments, tmp_path):
+    call = {"id": "c", "name": "run_shell_command", "args": arguments, "status": "success"}
+    reply = {**gemini(2, "gemini", "Done."), "toolCalls": [call]}
+    lines = (GEMINI, gemini(1, "user", "Hi"), reply, gemini(3, "gemini", "Well."))
+    turns, (problem,), _ = read(tmp_path, *lines)
+    assert turns == [("Hi", "Well.")] and "is not an object" in problem
+
+
 def gemini(number, kind, text):
     return {"id": str(number), "timestamp": "2026-05-22T14:59:00Z", "type": kind, "content": text}
 

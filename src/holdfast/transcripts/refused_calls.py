@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from holdfast.measures.agent_tools import ASKS_USER
 from holdfast.transcripts.transcript import Event, Kind
 
-# how the results of calls begin that Claude Code did not run; it marks them as errors
+# how the results of calls begin that Claude Code did not run; it marks them as errors. A tool that
+# raised an error had begun, and may have when a broken stream was read again.
 _BY_CLAUDE_CODE = re.compile(
     r"The user (?:doesn['’]t|does not) want to (?:proceed with this tool use|take this action)"
     r"|Claude requested permissions to "
     r"|Permission (?:to|for) .{0,300}?(?:has been|was) denied"
     r"|This command (?:requires approval|contains multiple operations)"
     r"|PreToolUse:\S+ hook (?:error|blocked)|Hook PreToolUse:\S+ denied"
-    r"|<tool_use_error>|Denied by Enterprise policy",
+    r"|<tool_use_error>(?!Error calling tool|Error: Streaming fallback)"
+    r"|Denied by Enterprise policy",
     re.DOTALL,
 )
 
@@ -52,7 +54,7 @@ def refused_calls(path: Sequence[Event]) -> frozenset[int]:
             call: int | None = before.get(event.call_id)
             if not event.call_id:
                 call = unanswered.pop(0) if unanswered else None
-            elif call is None:
+            elif call is None and event.is_refusal:
                 call = _call_after(path, position, event.call_id)
             if call is not None and event.is_refusal:
                 refused.add(call)

@@ -1,10 +1,11 @@
-"""Rules about the layout of a reply: JSON, a list, plain text."""
+"""Rules about the layout of a reply: JSON, a list, a table, plain text."""
 
 import re
 
 from holdfast.drafting.drafts import Draft, MeasureSpec, measure
 from holdfast.drafting.grammar.forms import first_match, forms, one_of
 from holdfast.drafting.reply_rules.bot_prompts import LEAD, QUOTES, REPLY, BotClause
+from holdfast.drafting.reply_rules.length_rules import NUMBER, number_value
 
 # "always reply only with", "the output must be", "Format:"
 _GIVE = one_of(
@@ -49,10 +50,15 @@ _LIST = forms(
     {
         "Always answer with a numbered list": (
             rf"{_GIVE} ?(?:(?:a|an|the form of|form of|short|simple|single|only) )*"
-            r"(?P<kind>numbered list|bullet(?:ed)? (?:points|list)|bullets)\b"
+            r"(?P<kind>numbered list|bullet(?:ed)? (?:points|list)|bullets|(?:markdown )?table)\b"
             r"(?! (?:of|with) (?:up|links))"
         )
     }
+)
+_ITEMS = re.compile(rf" of (?:exactly )?(?P<count>{NUMBER}) (?:items|points|steps)\b", re.I)
+# behind a list: words that say where or when it is wanted, or how long it may be
+_NOT_ALL = re.compile(
+    rf" (?:or|and|for|where|of (?:the|key|at|up to|no more|{NUMBER})|at|to|with)\b", re.I
 )
 _MARKDOWN = r"\*\*|__|```|^\s*\||^\s*(?:[-*•]|#+|\d+[.)])\s"
 # elements of Markdown and other marks that may be forbidden, and the pattern of each
@@ -107,7 +113,7 @@ _PLAIN = forms(
 
 
 def format_rules(clause: BotClause) -> list[Draft]:
-    """Reads rules about JSON and its keys, lists, and text without Markdown."""
+    """Reads rules about JSON and its keys, lists, tables, and text without Markdown."""
     specs = [_read_json(clause), _read_list(clause)]
     drafts = [Draft("format", "requirement", spec) for spec in specs if spec is not None]
     return [*drafts, *_read_plain_text(clause)]
@@ -131,15 +137,19 @@ def _read_json(clause: BotClause) -> MeasureSpec | None:
 
 
 def _read_list(clause: BotClause) -> MeasureSpec | None:
-    """The measure of a numbered list or bullets; None if the clause asks for neither."""
+    """The measure of a list or a table; None if the clause asks for neither."""
     match = first_match(_LIST, clause.text)
     if match is None:
         return None
     after = clause.text[match.end() :]
-    if re.match(r" (?:or|and|for|where|of (?:the|key)|at|to|with)\b", after, re.I):
+    kind = match["kind"].lower()
+    items = None if kind.endswith("table") else _ITEMS.match(after)
+    if items is None and _NOT_ALL.match(after):
         return None
-    is_numbered = match["kind"].lower().startswith("numbered")
-    return measure("numbered_list" if is_numbered else "bullet_list")
+    if kind.endswith("table"):
+        return measure("regex", regex=r"(?m)^\s*\|[^\n|]+\|")
+    name = "numbered_list" if kind.startswith("numbered") else "bullet_list"
+    return measure(name, count=number_value(items["count"])) if items else measure(name)
 
 
 def _read_plain_text(clause: BotClause) -> list[Draft]:

@@ -30,7 +30,9 @@ _UNITS = {
     "word": r"words?|Wörtern?|mots|palabras|parole",
     "sentence": r"sentences?|Sätzen?|phrases|frases|oraciones|frasi",
     "character": r"characters?|chars|Zeichen|caractères|caracteres",
+    "bullet": r"bullet points?|bullets",
     "line": r"lines?",
+    "paragraph": r"paragraphs?",
 }
 _ADJECTIVE = one_of(
     *"short very simple full complete concise brief plain total whole crisp fun friendly".split(),
@@ -147,6 +149,7 @@ _MAX_TITLE_WORDS = 4  # "Docstrings: at most ...": a longer text before a colon 
 _EXACT_MEASURES = {
     "sentence": "sentence_count",
     "word": "word_count",
+    "paragraph": "paragraph_count",
 }
 
 
@@ -234,4 +237,11 @@ def _at_most(unit: str, count: int) -> MeasureSpec | None:
         return measure(f"at_most_{unit}s", count=count)
     if unit == "character":
         return measure("regex", regex=rf"(?s)\A.{{1,{count}}}\Z")
+    if unit == "paragraph":
+        return measure("paragraph_count", count=1) if count == 1 else None
+    if unit == "bullet":  # each line is a bullet or none, so that the pattern is linear
+        bullet = r"^[ \t]*[-*•][ \t].*"
+        other = r"^(?![ \t]*[-*•][ \t]).*"
+        bullets = rf"(?:(?:{other}\n)*{bullet}(?:\n|\Z)){{0,{count}}}"
+        return measure("regex", regex=rf"(?m)\A{bullets}(?:{other}(?:\n|\Z))*\Z")
     return measure("regex", regex=rf"\A\s*\S[^\n]*(?:\n\s*\S[^\n]*){{0,{count - 1}}}\s*\Z")

@@ -72,6 +72,14 @@ _NOT_IN = forms(
         ),
     }
 )
+_IN_NO_OTHER = forms(
+    {
+        "Never answer in any language other than German": (
+            rf"{_NEVER} {_TALK} {_OBJECT}in (?:any|a|another) (?:other )?language"
+            rf" (?:other than|but|except|than|apart from) (?P<name>{_NAME})(?= *(?:$|[,.:]))"
+        )
+    }
+)
 
 _BEGIN = one_of(*"start starting begin beginning open opening preface prefacing".split())
 _END = one_of(
@@ -94,6 +102,14 @@ _NOT_FIRST = forms(
     }
 )
 _NOT_LAST = forms({"Do not end your replies with ⟪0⟫": rf"{_NEVER} {_END}{_THE_REPLY} {_ANY_OF}"})
+_NO_QUESTION_LAST = forms(
+    {
+        "Never end your reply with a follow-up question": (
+            rf"{_NEVER} {_END}{_THE_REPLY} {_WITH} (?:an? |any )?"
+            rf"(?:follow-?up |open-ended |closing )?questions?{_END_OF_RULE}"
+        )
+    }
+)
 # behind the quotations: words that limit the rule, as in "never begin with ⟪0⟫ in an e-mail"
 _NARROWED = re.compile(
     r",? (?:if|when|unless|in (?:an?|the|your)|for|to|about|more|while|again"
@@ -108,9 +124,10 @@ _NOT_OF_REPLIES = re.compile(
     re.I,
 )
 _PLACEHOLDER = re.compile(r"[\[{<]|\.\.\.\S|_{2,}|%s|\$|\bX\b")
-# formats, and the measure of replies in each
+# formats, and the measure of replies in each; "in all caps" is said like them
 _FORMATS: dict[str, MeasureSpec] = {
     "json": measure("ifeval_detectable_format_json_format"),
+    "all caps": measure("upper_case"),
     "code": measure("regex", regex="```"),
     "markdown": measure("regex", regex=r"\*\*|__|```|(?m:^\s*(?:\||(?:[-*•]|#+|\d+[.)])\s))"),
 }
@@ -127,7 +144,7 @@ _NOT_AS = forms(
 
 
 def reply_prohibitions(clause: BotClause) -> list[Draft]:
-    """Reads 'never reply in French', 'never begin with "Sure"', "never reply in code"."""
+    """Reads 'never reply in French', 'never begin with "Sure"', "never end with a question"."""
     return [*_read_languages(clause.text), *_read_edges(clause), *_read_formats(clause.text)]
 
 
@@ -146,7 +163,10 @@ def _first_affirmed(ways: Forms, text: str) -> re.Match[str] | None:
 
 
 def _read_languages(text: str) -> list[Draft]:
-    """Reads "never reply in French"."""
+    """Reads "never reply in French", and "in no other language than German"."""
+    if sole := _first_affirmed(_IN_NO_OTHER, text):
+        spec = measure("language", code=CODES[sole["name"].lower()])
+        return [Draft("language", "requirement", spec)]
     match = _first_affirmed(_NOT_IN, text)
     names = re.findall(rf"\b{_NAME}\b", match["names"], re.I) if match else []
     specs = (measure("language", code=CODES[name.lower()]) for name in names)
@@ -161,7 +181,10 @@ def _read_formats(text: str) -> list[Draft]:
 
 
 def _read_edges(clause: BotClause) -> list[Draft]:
-    """Reads "never begin a reply with ⟪0⟫" and "never end one with ⟪1⟫"."""
+    """Reads "never begin a reply with ⟪0⟫", and "never end a reply with a question"."""
+    last = _first_affirmed(_NO_QUESTION_LAST, clause.text)
+    if last and not _NOT_EVERY.search(last[0]):
+        return [_forbid("closing", measure("asks_back"))]
     drafts: list[Draft] = []
     edges: tuple[tuple[Forms, RuleKind], ...] = ((_NOT_FIRST, "opening"), (_NOT_LAST, "closing"))
     for ways, kind in edges:

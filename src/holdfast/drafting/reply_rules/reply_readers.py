@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from holdfast.drafting.drafts import Draft
+from holdfast.drafting.reply_rules.address_rules import address_rules
 from holdfast.drafting.reply_rules.bot_prompts import BotClause
 from holdfast.drafting.reply_rules.edge_rules import edge_rules
 from holdfast.drafting.reply_rules.format_rules import format_rules
@@ -14,6 +15,7 @@ from holdfast.drafting.reply_rules.wording_rules import wording_rules
 
 REPLY_READERS: tuple[Callable[[BotClause], list[Draft]], ...] = (
     language_rules,
+    address_rules,
     length_rules,
     edge_rules,
     wording_rules,

@@ -1,10 +1,18 @@
-"""Rules about the manner of writing: emojis, exclamation marks, lower case, questions."""
+"""Rules about the manner of writing: emojis, exclamation marks, contractions, questions."""
 
 from dataclasses import dataclass
 
 from holdfast.drafting.drafts import Draft, measure
-from holdfast.drafting.grammar.forms import EMOJI_SIGNS, Forms, first_match, forms, one_of
+from holdfast.drafting.grammar.forms import (
+    EMOJI_SIGNS,
+    Forms,
+    first_match,
+    forms,
+    one_of,
+    word_pattern,
+)
 from holdfast.drafting.reply_rules.bot_prompts import LEAD, REPLY, BotClause
+from holdfast.drafting.reply_rules.length_rules import NUMBER, number_value
 from holdfast.measures.rule_kinds import Polarity
 
 _NO = (
@@ -93,6 +101,12 @@ _TONES = (
         r"(?s)\A(?!.*[!！¡]).*\S",
     ),
     _Tone(
+        forms({"never use contractions": rf"{_NO} contractions\b"}),
+        "prohibition",
+        r"(?si)\A(?!.*\b(?:\w+n['’]t|\w+['’](?:re|ve|ll|m|d)|(?:it|that|what|there|here|he|she|who"
+        r"|how|where|let)['’]s)\b).*\S",
+    ),
+    _Tone(
         forms(
             {
                 "always write everything in lower case": (
@@ -123,6 +137,28 @@ _TONES = (
         r"(?s)\A(?!.*[?？]).*\S",
     ),
 )
+_EMOJI_LIMIT = forms(
+    {
+        "use at most two emojis per message": (
+            rf"\b(?:at most|(?:no|never|not) (?:\w+ )?more than|max(?:imum)?(?: of)?|up to)"
+            rf" (?P<count>{NUMBER}) emojis?"
+            rf"(?= *(?:$|[,.:]| (?:per|in|in each of|for|to) (?:an? )?{REPLY}\b))"
+        ),
+        "1-2 emojis per message": (
+            rf"{NUMBER} ?(?:-|–|to|or) ?(?P<count>{NUMBER}) emojis?(?: max(?:imum)?)? per {REPLY}"
+        ),
+        "one emoji per message at most": (
+            rf"\b(?P<count>{NUMBER}) emojis? per {REPLY},? (?:at (?:the )?most|max(?:imum)?)"
+        ),
+    }
+)
+# what a limit of emojis may be for, other than a reply
+_OF_A_PART = word_pattern(
+    *"sentences? paragraphs? lines? bullets? items? headings? titles? sections? steps?".split(),
+    *"conversations? chats? sessions? days? hours? types? kinds? words? topics? points?".split(),
+)
+# Where an emoji begins. © and → are emojis only with the sign U+FE0F behind them.
+_EMOJI = r"(?=\p{Emoji_Presentation}|.\uFE0F|.\u20E3)"
 # the end of a question: "Really??" is one question, and "https://a.b/?q=1" is none
 _QUESTION_END = r"(?:？++|\?[\"'”’»)*_]*+(?=\s|\Z))"
 _ONE_QUESTION = forms(
@@ -165,12 +201,18 @@ _QUESTION_LAST = forms(
 
 
 def tone_rules(clause: BotClause) -> list[Draft]:
-    """Reads rules about emojis, exclamation marks, lower case and questions."""
+    """Reads rules about emojis, exclamation marks, contractions, lower case and questions."""
     drafts = []
     for tone in _TONES:
         if first_match(tone.ways, clause.text):
             spec = measure("regex", regex=tone.regex)
             drafts.append(Draft("tone", tone.polarity, spec))
+    limit = first_match(_EMOJI_LIMIT, clause.text)
+    if limit and not _OF_A_PART.search(clause.text):
+        count = number_value(limit["count"])
+        other = rf"(?:(?!{_EMOJI}).)*+"
+        spec = measure("regex", regex=rf"(?s)\A{other}(?:{_EMOJI}\X{other}){{0,{count}}}\Z")
+        drafts.append(Draft("tone", "requirement", spec))
     if first_match(_ONE_QUESTION, clause.text):
         spec = measure("regex", regex=rf"(?s)\A(?!(?:.*?{_QUESTION_END}){{2}})")
         drafts.append(Draft("length", "requirement", spec))

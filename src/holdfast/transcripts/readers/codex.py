@@ -43,7 +43,8 @@ _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compact
 _NOT_MESSAGES = ("ghost_snapshot", "compaction_summary", "context_compaction", "other")
 # the result of a call that the user, a reviewer or a policy refused
 _REFUSED = re.compile(
-    r"(?:(?:exec command|patch|command) )?rejected by user"
+    r"(?:(?:exec command|patch|command) )?rejected by user|patch rejected: "
+    r"|approval policy is \w+; reject command"
     r"|This action was rejected due to unacceptable risk|apply_patch verification failed"
     r"|(?:`[^\n]*` |\w+ )?rejected: blocked by policy"
 )

@@ -18,12 +18,24 @@ _TOOLS = {"exec_command": "cmd", "shell": "command", "shell_command": "command",
           "apply_patch": "input"}  # fmt: skip
 _CALL = re.compile(rf"\btools\.({'|'.join(_TOOLS)})\s*\(\s*")
 _BINDING = re.compile(r"\b(?:const|let|var)\s+([A-Za-z_$][\w$]*)\s*=\s*(?=[\"'`])")
-_CHANGED = re.compile(r"(?<![\w$.])([A-Za-z_$][\w$]*)\s*[+\-*/]?=(?![=>])")
+_CHANGED = re.compile(r"(?<![\w$.])([A-Za-z_$][\w$]*)\s*[-+*/%&|^?]{0,2}=(?![=>])")
+# names with another value in a part of the script: parameters of functions, and names of loops
+_LOCAL = re.compile(
+    r"(?<![\w$.])([A-Za-z_$][\w$]*)\s*=>|\(([^()]*)\)\s*(?:=>|\{)"
+    r"|\b(?:const|let|var)\s++([\w$,{}\[\] ]{1,80}?)\s++of\b"
+)
 _NAME = re.compile(r"[A-Za-z_$][\w$]*")
 _KEY = re.compile(r"\s*(?:([A-Za-z_$][\w$]*)|\"([^\"\\]*)\"|'([^'\\]*)')\s*")
-_WORD = re.compile(r"true|false|null|undefined|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+_WORD = re.compile(r"true|false|null|undefined|-?(?:0|[1-9]\d{0,300})(?:\.\d+)?(?:e[+-]?\d+)?")
 _TEXT = re.compile(
     r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\$]|\\.|\$(?!\{))*`", re.DOTALL
+)
+# what has no calls: texts, also computed ones, comments, and regular expressions
+_NO_CODE = re.compile(
+    rf"{_TEXT.pattern}|`(?:[^`\\]|\\.)*`|//[^\n]*|/\*.*?\*/"
+    r"|(?<=[=(,:\[!&|?{};])[ \t]*+/(?![/*])"
+    r"(?:[^/\\\n\[]|\\.|\[(?:[^\]\\\n]|\\.){0,100}+\]){1,200}+/",
+    re.DOTALL,
 )
 _RAW_TEXT = re.compile(r"String\.raw\s*`([^`$]*)`")
 _ESCAPE = re.compile(r"\\(?:u\{([0-9A-Fa-f]+)\}|u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|(\n)|(.))",
@@ -44,10 +56,11 @@ class _NotLiteral(Exception):
 
 def calls_in_script(script: str) -> ScriptCalls:
     """Reads the calls of tools that run commands or change files."""
-    texts = _bound_texts(script)
+    code = _blanked(script)
+    texts = _bound_texts(script, code)
     calls: list[ToolCall] = []
     computed: list[str] = []
-    for match in _CALL.finditer(_without_comments(script)):
+    for match in _CALL.finditer(code):
         try:
             value, end = _value(script, match.end(), texts)
             if not re.compile(r"\s*,?\s*\)").match(script, end):
@@ -60,16 +73,17 @@ def calls_in_script(script: str) -> ScriptCalls:
     return ScriptCalls(tuple(calls), tuple(computed))
 
 
-def _without_comments(script: str) -> str:
+def _blanked(script: str) -> str:
     """Returns a script with its texts and comments blanked out, so that positions stay the same."""
-    either = re.compile(rf"({_TEXT.pattern})|//[^\n]*|/\*.*?\*/", re.DOTALL)
-    return either.sub(lambda match: "_" * len(match[0]), script)
+    return _NO_CODE.sub(lambda match: "_" * len(match[0]), script)
 
 
-def _bound_texts(script: str) -> Mapping[str, str]:
+def _bound_texts(script: str, code: str) -> Mapping[str, str]:
     """Returns the texts that are bound to a name which the script never binds again."""
     texts: dict[str, str] = {}
     changes = Counter(_CHANGED.findall(script))
+    for names in _LOCAL.findall(code):
+        changes.update(_NAME.findall(" ".join(names)))
     for match in _BINDING.finditer(script):
         text = _TEXT.match(script, match.end())
         is_whole = text and re.compile(r"\s*(?:[;\n]|\Z)").match(script, text.end())
@@ -159,4 +173,6 @@ def _unescaped(literal: str) -> str:
             return chr(min(int(code, 16), 0x10FFFF))
         return "" if match[4] else _ESCAPES.get(match[5], match[5])
 
-    return _ESCAPE.sub(character, literal[1:-1])
+    text = _ESCAPE.sub(character, literal[1:-1])
+    # JavaScript writes an emoji as two code units
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -298,7 +298,7 @@ def _arguments(arguments: Any) -> Any:
         pass
     try:
         return ast.literal_eval(arguments)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return arguments
 
 
