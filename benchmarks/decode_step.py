@@ -6,14 +6,16 @@
   the two alternate.
 - share: the share of processor time in a drift run that is spent neither in products nor in
   attention, by torch's profiler.
-- memory: the peak of a drift run in excess of the loaded model, divided by the largest size of the
-  keys and values in use at one time, of rows and kept dialogs; and the parts of that peak: the keys
-  and values of rows, the padding of rows to the longest, kept dialogs, and everything else, such as
-  activations and the products that oneDNN has compiled.
+- memory: the peak of a drift run in excess of the loaded model and the language identifier that the
+  suite's rules use, divided by the largest size of the keys and values in use at one time, of rows
+  and kept dialogs; and the parts of that peak: the keys and values of rows, those of kept dialogs,
+  and everything else, such as activations and the products that oneDNN has compiled.
 
 On a GPU, the first two.
 
     python benchmarks/decode_step.py --out benchmarks/results/decode_step.json
+    python benchmarks/decode_step.py --model qwen-0.5b --only memory
+        --out benchmarks/results/run_memory_qwen.json
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import os
 
 # as the command line does, before torch
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 
 import argparse
 import json
@@ -36,7 +38,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from growth import memory
+from growth import memory, settled_memory
 from stamp import measured_on
 
 import holdfast
@@ -45,6 +47,7 @@ from holdfast.generation.decoder import Decoder
 from holdfast.generation.rows import Row, Stream
 from holdfast.generation.sampling import Sampling
 from holdfast.generation.scheduler import Scheduler
+from holdfast.measures.language import identifier
 from holdfast.methods import compile_methods, parse
 from holdfast.models.stepped_model import ThreadCache
 
@@ -64,7 +67,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
-    parser.add_argument("--no-memory", action="store_true", help="leave out the memory of a run")
+    parser.add_argument("--only", choices=("time", "memory"), help="of a run; default: both")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--part", choices=("memory",), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -80,12 +83,14 @@ def main() -> None:
         "threads": arguments.threads,
         "dtype": str(model.hf_model.dtype).removeprefix("torch."),
         "measured_on": measured_on(model),
-        "prompt": PROMPT,
-        "steps": [timed(model, rows, arguments.repetitions) for rows in arguments.rows],
     }
-    if model.hf_model.device.type == "cpu":
-        record["share"] = share_outside(model)
-    if model.hf_model.device.type == "cpu" and not arguments.no_memory:
+    on_cpu = model.hf_model.device.type == "cpu"
+    if arguments.only != "memory":
+        record["prompt"] = PROMPT
+        record["steps"] = [timed(model, rows, arguments.repetitions) for rows in arguments.rows]
+        if on_cpu:
+            record["share"] = share_outside(model)
+    if on_cpu and arguments.only != "time":
         words = [sys.executable, __file__, "--model", arguments.model, "--part", "memory"]
         printed = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
         record["memory"] = json.loads(printed.splitlines()[-1])
@@ -215,25 +220,23 @@ def memory_use(model) -> dict:
     """A drift run's peak memory and its parts, and the largest size of the keys and values in use
     at once.
     """
+    identifier()  # of languages, which would take its memory when it first scores a reply
     talks(model, 2, 1)
-    before = memory("VmRSS")
+    before = settled_memory()
     size_of_token = bytes_per_token(model)
     use = MemoryUse()
     step_of = Decoder.step
     keep_of = ThreadCache.keep
 
     def counted_step(self):
-        used = sum(self.slots.lengths) * size_of_token
-        stores = [part for layer in self.slots.layers for part in getattr(layer, "store", ())]
-        padding = sum(part.nbytes for part in stores) - used
-        use.rows = used
+        use.rows = sum(self.slots.lengths) * size_of_token
         use.live = max(use.live, use.rows + use.kept)
         ended = step_of(self)
         resident = memory("VmRSS") - before
         if resident > use.highest:
             use.highest = resident
-            rest = resident - used - padding - use.kept
-            use.parts = {"rows": used, "padding": padding, "dialogs": use.kept, "rest": rest}
+            rest = resident - use.rows - use.kept
+            use.parts = {"rows": use.rows, "dialogs": use.kept, "rest": rest}
         return ended
 
     def counted_keep(self, thread, every):
@@ -254,7 +257,7 @@ class MemoryUse:
     """Bytes of keys and values during a run.
 
     Attributes:
-        rows: of running rows, without padding.
+        rows: of running rows.
         kept: of kept dialogs.
         live: the most of both at once.
         highest: the most resident memory after a step, in excess of the loaded model.

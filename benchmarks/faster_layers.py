@@ -17,7 +17,7 @@ import os
 
 # as the command line does, before torch
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 
 import argparse
 import copy

@@ -216,10 +216,16 @@ RECORDS = (
     Record("decode_step", "benchmarks/decode_step.py --out {out}", False, 15),
     Record(
         "decode_step_qwen",
-        "benchmarks/decode_step.py --model qwen-0.5b --rows 16 --repetitions 3 --no-memory"
+        "benchmarks/decode_step.py --model qwen-0.5b --rows 1 16 --repetitions 3 --only time"
         " --out {out}",
         False,
-        8,
+        6,
+    ),
+    Record(
+        "run_memory_qwen",
+        "benchmarks/decode_step.py --model qwen-0.5b --only memory --out {out}",
+        False,
+        7,
     ),
     Record("loading", "benchmarks/loading.py --repetitions 3 --out {out}", False, 10),
     Record("checking", "benchmarks/checking.py --out {out}", False, 2),

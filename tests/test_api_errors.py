@@ -9,6 +9,7 @@ from tiny import chat, model
 
 import holdfast
 from holdfast import Boost, Request, Sampling, SplitSoftmax, drift, methods, tasks
+from holdfast.client import edit
 from holdfast.errors import (
     ParameterOutOfRange,
     UnknownName,
@@ -99,6 +100,22 @@ def test_spellings_are_accepted_wherever_methods_are(tmp_path):
     run = tasks.run(tiny, data, tmp_path / "tasks", wanted, ["boost:factor=2"])
     assert any("boost:factor=2" in record.variant for record in run.records)
     assert ProfilingPlan("boost:factor=2").method == Boost(2)
+
+
+@pytest.mark.parametrize("chat", ["Hello!", {"role": "user", "content": "Hello!"}, 3])
+def test_a_chat_that_is_no_list_is_refused(chat):
+    with pytest.raises(UsageError, match=r"^The chat is .*, not a list of messages; write it as"):
+        Request(chat)
+    with pytest.raises(UsageError, match="not a list of messages"):
+        edit(chat, "reminder")
+
+
+def test_an_error_about_a_folder_names_the_argument_in_python_and_the_option_elsewhere(tmp_path):
+    (tmp_path / "mine.txt").write_text("")
+    with pytest.raises(UsageError) as refused:
+        drift.run(model(), "core", tmp_path, SETTINGS)
+    assert "folder with out." in str(refused.value)
+    assert "folder with --out." in refused.value.message_in(lambda name, value: f"--{name}")
 
 
 def test_a_suite_that_cannot_be_loaded_is_refused(tmp_path):

@@ -342,6 +342,7 @@ def test_invalid_calibrations_are_refused(tmp_path):
         Plan(rounds=2)
     assert (raised.value.option, raised.value.value) == ("ask_at", 4)
     assert raised.value.allowed == "up to 3"
+    assert str(raised.value).endswith("give ask_at=3, or more rounds.")
     with pytest.raises(UsageError) as raised:
         Plan(reading="guessed")
     assert (raised.value.option, raised.value.value) == ("reading", "guessed")

@@ -205,7 +205,8 @@ def test_if_nothing_is_answered_nothing_is_recorded(serve, tmp_path):
     [
         (refusal(401, "expired"), "refused the API key"),
         (refusal(404, "The model `tiny` does not exist"), "has no model 'tiny'"),
-        (refusal(429, "quota"), "still limits requests"),
+        (refusal(429, "slow down"), "still limits requests"),
+        (refusal(429, "You exceeded it", "insufficient_quota"), "quota is used up .*add credit"),
         (refusal(400, "System role not supported"), "before the first user message"),
     ],
 )
@@ -336,7 +337,9 @@ def test_a_run_without_any_scored_probe_says_so(serve, tmp_path, capsys):
     assert main(command(server, "--out", str(tmp_path / "run"))) == 1
     printed = capsys.readouterr()
     assert "ended early: 1 of 1" in printed.out
-    assert "nothing to draw" in printed.err
+    assert "nothing to draw (dialogs that ended early: 1 of 1 (1 met a content" in printed.err
+    assert main(["report", str(tmp_path / "run")]) == 1
+    assert "1 met a content filter" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -216,7 +216,7 @@ def test_an_extended_run_names_the_command_that_extended_it(tmp_path):
 
 def test_the_refusal_of_a_command_does_not_suggest_repeating_it(tmp_path):
     begun(tmp_path)
-    says = r"there and 9 here; choose another folder with --out\.$"
+    says = r"there and 9 here; choose another folder with out\.$"
     with pytest.raises(AnotherRun, match=says) as told:
         open_run(tmp_path, {**IDENTITY, "rounds": 9}, ABOUT)
     assert "repeat" not in str(told.value)

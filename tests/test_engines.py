@@ -58,7 +58,8 @@ def test_an_engine_gets_only_options_that_it_declares(monkeypatch):
     standard = {"dtype": None, "batch_size": None, "trust_remote_code": False}
     assert load_in_engine("echo:tiny", **standard) == ("tiny", 1)
     assert load_in_engine("echo:tiny", **standard, volume=0) == ("tiny", 0)
-    for name, value in (("dtype", "float32"), ("batch_size", 8), ("pitch", 0)):
+    given = [("dtype", "float32"), ("batch_size", 8), ("pitch", 0), ("pitch", False)]
+    for name, value in given:
         with pytest.raises(UsageError) as refused:
             load_in_engine("echo:tiny", **{**standard, name: value})
         assert (refused.value.option, refused.value.value) == (name, value)

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 import holdfast
 from holdfast import files
-from holdfast.errors import RecordsError
-from holdfast.files import FULL, write_whole
+from holdfast.errors import AnotherRun, RecordsError, UsageError
+from holdfast.files import FULL, read_text, write_whole
 from holdfast.methods.heads import write_heads
 from holdfast.papers.findings import publish
 from holdfast.records.traces import TurnTrace, write_traces
@@ -95,6 +95,28 @@ def test_an_unwritable_path_is_explained(tmp_path):
         with pytest.raises(RecordsError, match=f"Cannot write {path}: .*; choose another place"):
             write_whole(path, "x")
     assert names(tmp_path) == ["file"]
+
+
+def test_a_missing_file_is_named_with_the_one_that_was_meant(tmp_path):
+    (tmp_path / "bot.yaml").write_text("cases: []")
+    with pytest.raises(UsageError, match=r"bot\.yml cannot be read .*did you mean .*bot\.yaml\?$"):
+        read_text(tmp_path / "bot.yml")
+    with pytest.raises(UsageError, match=r"did you mean .*bot\.yaml\?$"):
+        read_text(tmp_path / "bto.yaml")
+    with pytest.raises(UsageError, match=r"a\.yaml cannot be read .*; check the path\.$"):
+        read_text(tmp_path / "a.yaml")
+    with pytest.raises(UsageError, match=r"other\.md cannot be read .*; check the path\.$"):
+        read_text(tmp_path / "other.md")
+    with pytest.raises(UsageError, match=r"check the path\.$"):
+        read_text(tmp_path / "nowhere" / "bot.yaml")
+
+
+def test_a_missing_run_is_named_with_the_one_that_was_meant(tmp_path):
+    (tmp_path / "drift-bot").mkdir()
+    with pytest.raises(AnotherRun, match=r"does not exist; did you mean .*drift-bot\?$"):
+        holdfast.records.read_run(tmp_path / "drift-bto")
+    with pytest.raises(AnotherRun, match=r"it does not exist; give the folder .* named\.$"):
+        holdfast.records.read_run(tmp_path / "other")
 
 
 @pytest.mark.parametrize("what", ["file", "folder"])

@@ -15,7 +15,7 @@ from scripted_model import ScriptedModel
 
 from holdfast import drift
 from holdfast.analysis.drift_results import results_of
-from holdfast.cli import first_run, main, read_command
+from holdfast.cli import browser, first_run, main, read_command
 from holdfast.cli.first_suite import draft_prompt, write_suite
 from holdfast.cli.progress import Bar
 from holdfast.cli.reply_timing import time_replies
@@ -31,7 +31,7 @@ from holdfast.drafting.drafted_files import draft_lines
 from holdfast.drafting.probing import ONLY_IN_LOGS, PROBES, probed
 from holdfast.drafting.suite_text import suite_text
 from holdfast.drift import Settings, load_suite
-from holdfast.errors import ModelError
+from holdfast.errors import ModelError, RequestFailed
 from holdfast.models.requests import Reply
 from holdfast.records import read_run
 from holdfast.records.identity import ConversationsIdentity
@@ -102,6 +102,12 @@ def test_a_smaller_group_is_not_expected_to_take_proportionally_less():
 def test_the_first_group_runs_even_if_it_takes_longer_than_the_time():
     clock = Clock()
     assert groups_of(TimeBox(10, 2, clock=clock), clock, range(40), seconds_each=60) == [2]
+
+
+def test_no_group_follows_a_first_one_that_took_the_time_but_not_as_long_as_expected():
+    clock = Clock()
+    box = TimeBox(100, 1, expected=5000, clock=clock)
+    assert groups_of(box, clock, range(40), seconds_each=500) == [1]
 
 
 def group_after(seconds_per_round, *, rounds=4, count=8):
@@ -231,6 +237,22 @@ def test_a_rule_of_which_no_reply_can_be_judged_is_in_the_table(tmp_path):
     assert closing.split("–")[-1].strip() == why and "opening" in opening
 
 
+class Truncating(ScriptedModel):
+    """A model behind a server that never reads more than 50 tokens of a chat."""
+
+    async def generate(self, request):
+        await asyncio.sleep(0)
+        return Reply("Bonjour!", None, "stop", billed=(50, 2))
+
+
+def test_a_server_that_cuts_the_chats_off_is_named_above_the_table(tmp_path):
+    settings = Settings(rounds=4, conversations=6, adoption=False)
+    run = drift.run(Truncating(), load_suite("luna"), tmp_path / "run", settings)
+    text = " ".join(first_table(results_of(run)).split())
+    assert text.startswith("The server reads no more of the dialog from round 2 on.")
+    assert "add --canary to `holdfast drift`" in text
+
+
 @pytest.fixture
 def waits_are_skipped(monkeypatch):
     """Time passes only while an event loop waits, and at once."""
@@ -275,6 +297,29 @@ def test_a_refused_request_ends_the_pilot_with_its_own_error():
     suite, settings = load_suite("starter"), Settings(rounds=4, conversations=4)
     with pytest.raises(ModelError, match="refused the key"):
         time_replies(Refusing(), suite, settings, None, seconds=5)
+
+
+class Filtered(ScriptedModel):
+    """A model behind a content filter, which withholds some of the replies."""
+
+    def __init__(self, withheld):
+        self.withheld = withheld
+        self.replies = 0
+
+    async def generate(self, request):
+        await asyncio.sleep(0)
+        self.replies += 1
+        if self.withheld(self.replies):
+            raise RequestFailed("A content filter withheld the reply.", "filter")
+        return Reply("Well", None, "stop")
+
+
+def test_one_withheld_reply_does_not_end_the_pilot():
+    suite, settings = load_suite("starter"), Settings(rounds=4, conversations=4)
+    model = Filtered(lambda number: number % 4 == 1)
+    assert time_replies(model, suite, settings, None, seconds=5).replies == 3
+    with pytest.raises(RequestFailed, match="withheld the reply"):
+        time_replies(Filtered(lambda number: True), suite, settings, None, seconds=5)
 
 
 def test_only_rules_that_a_reply_shows_are_probed(tmp_path):
@@ -360,6 +405,54 @@ def test_a_model_that_would_end_nothing_in_time_is_refused_at_once(bot, capsys, 
     assert not Path("runs/mine").exists()
 
 
+def test_a_model_whose_pace_is_not_known_gets_twice_the_time_at_most(bot, capsys, monkeypatch):
+    monkeypatch.setattr(first_run, "load_model", lambda *_: Stuck())
+    first_token_only = Pilot(4, start=0, per_token=3600, limit=1)
+    monkeypatch.setattr(first_run, "time_replies", lambda *_: first_token_only)
+    began = time.monotonic()
+    assert main(changed(bot, "--minutes", "0.02")) == 1
+    assert time.monotonic() - began < 30  # the estimate is days
+    printed = capsys.readouterr().err
+    assert "no more than its first token" in printed and "--minutes 1." in printed
+    assert "an hour" not in printed
+
+
+class SometimesCut(ScriptedModel):
+    """A model whose replies are cut every second time."""
+
+    replies = 0
+
+    async def generate(self, request):
+        await asyncio.sleep(0)
+        self.replies += 1
+        stop_reason = "length" if self.replies % 2 else "stop"
+        return Reply("Bonjour, voici une longue réponse", None, stop_reason)
+
+
+def test_scores_that_are_left_out_are_counted(bot, capsys, monkeypatch):
+    monkeypatch.setattr(first_run, "load_model", lambda *_: SometimesCut())
+    assert main(bot) == 0
+    printed = capsys.readouterr().out
+    assert "Cut, not judged: " in printed
+    assert printed.index("Cut, not judged: ") < printed.index("\nPage: ")
+
+
+class CallsTools(ScriptedModel):
+    """A model that calls a tool instead of replying."""
+
+    async def generate(self, request):
+        await asyncio.sleep(0)
+        return Reply("", None, "tool_calls")
+
+
+def test_a_model_without_a_reply_to_score_is_explained(bot, capsys, monkeypatch):
+    monkeypatch.setattr(first_run, "load_model", lambda *_: CallsTools())
+    assert main(bot) == 1
+    printed = capsys.readouterr()
+    assert "Nothing was measured" in printed.out
+    assert "called a tool" in printed.out and "called a tool" in printed.err
+
+
 def test_an_interrupted_run_says_that_nothing_was_finished(bot, capsys, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
@@ -418,11 +511,11 @@ def test_a_prompt_that_has_changed_gets_a_suite_with_the_next_number(tmp_path):
 
 def test_a_browser_that_fails_does_not_fail_the_run(monkeypatch, tmp_path):
     def fail(url):
-        raise first_run.webbrowser.Error("no browser")
+        raise browser.webbrowser.Error("no browser")
 
-    stand_in = SimpleNamespace(open=fail, Error=first_run.webbrowser.Error)
-    monkeypatch.setattr(first_run, "webbrowser", stand_in)
-    first_run.open_in_browser(tmp_path / "report.html")
+    stand_in = SimpleNamespace(open=fail, Error=browser.webbrowser.Error)
+    monkeypatch.setattr(browser, "webbrowser", stand_in)
+    browser.open_in_browser(tmp_path / "report.html")
 
 
 @pytest.mark.parametrize(
@@ -440,8 +533,8 @@ def test_a_page_opens_only_where_there_is_a_display(monkeypatch, platform, varia
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(first_run.sys, "platform", platform)
-    assert first_run.has_display() is expected
+    monkeypatch.setattr(browser.sys, "platform", platform)
+    assert browser.has_display() is expected
 
 
 def test_without_a_command_it_says_where_to_start(capsys):

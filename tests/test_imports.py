@@ -24,7 +24,7 @@ LIGHT = (
     " models/requests models/protocol models/endpoint models/connecting drift/suites"
     " drafting papers/zhang2024 analysis study logs coding_agents/reminding"
     " coding_agents/settings_files report proxy/wrapping proxy/proxy_app cli cli/remind cli/proxy"
-    " cli/completion cli/json_output cli/docs"
+    " cli/completion cli/json_output cli/docs cli/browser"
 ).split()
 HEAVY = "torch transformers openai pandas matplotlib sklearn scipy ray datasets fastapi".split()
 DRAWING = ["jinja2", "markupsafe", "holdfast.report", "holdfast.study", "PIL"]
@@ -186,14 +186,24 @@ def test_html_is_written_only_by_templates():
     assert made_in == ["template_environment.py"]
 
 
-def test_a_command_imports_no_other_commands_module(tmp_path):
+def command_modules_after(call, tmp_path):
+    """The modules of `holdfast.cli` that a call of one of its functions imports."""
     script = (
-        "import sys; from holdfast.cli import read_command; read_command(['docs', 'logs']);"
+        f"import sys; from holdfast.cli import main, read_command; {call};"
         " print(*sorted(name for name in sys.modules if name.startswith('holdfast.cli.')))"
     )
     env = {"PYTHONPATH": str(SOURCE), "PATH": ""}
     ran = subprocess.run(
         [sys.executable, "-c", script], env=env, cwd=tmp_path, capture_output=True, text=True
     )
-    imported = {name.removeprefix("holdfast.cli.") for name in ran.stdout.split()}
+    return {name.removeprefix("holdfast.cli.") for name in ran.stdout.split()}
+
+
+def test_a_command_imports_no_other_commands_module(tmp_path):
+    imported = command_modules_after("read_command(['docs', 'logs'])", tmp_path)
     assert "docs" in imported and not imported & {"drift", "serve", "logs", "check"}
+
+
+def test_the_version_is_printed_without_any_commands_module(tmp_path):
+    imported = command_modules_after("main(['--version'])", tmp_path)
+    assert "progress" in imported and not imported & {"docs", "drift", "serve", "logs", "check"}

@@ -65,6 +65,19 @@ def test_every_measure_has_examples():
     assert not missing, f"add a row of {missing} to tests/data/measures.jsonl"
 
 
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("never_regex", r"write \{name: never, measure: \{name: regex, \.\.\.\}\}\.$"),
+        ("never_ends_with", r"write \{name: never, measure: \{name: ends_with, \.\.\.\}\}\.$"),
+        ("never_contain", r"did you mean 'never_contains'\?$"),
+    ],
+)
+def test_a_measure_that_forbids_is_written_with_never(name, cure):
+    with pytest.raises(UsageError, match=cure):
+        build({"name": name})
+
+
 def test_the_reason_names_what_does_not_occur():
     def reason(*words: str) -> str:
         return build({"name": "contains", "words": list(words)}).score("Dear sir, welcome.").reason

@@ -121,7 +121,58 @@ def test_a_mapped_store_takes_memory_only_for_the_tokens_of_its_rows():
     assert pages_with_memory(stores) <= 4 * 2
 
 
-def test_rows_keep_their_tokens_when_a_mapped_store_grows():
+def test_a_store_that_cannot_be_mapped_is_a_plain_one(monkeypatch):
+    def refuse(*arguments, **options):
+        raise OSError("Cannot allocate memory")
+
+    monkeypatch.setattr(mmap, "mmap", refuse)
+    slots = Slots([DynamicLayer()] * 2, torch.device("cpu"))
+    slots.open(computed(3, 7.0))
+    slots.open(computed(5, 8.0))
+    slots.close(0)
+    assert torch.equal(slots.copy_computed(0).layers[0][0], computed(5, 8.0).layers[0][0])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="maps memory as Linux does")
+def test_memory_is_mapped_by_kernels_without_huge_pages(monkeypatch):
+    monkeypatch.setattr(mmap, "MADV_NOHUGEPAGE", 9999)  # such a kernel does not know the advice
+    mapped = mapped_memory.map_zeros(torch.ones(1, dtype=torch.bfloat16), (3, 5000))
+    mapped[1:] = 1
+    mapped_memory.discard_pages(mapped[1])
+    assert mapped[0].sum() == 0 and mapped[1].sum() < 5000 and mapped[2].sum() == 5000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="maps memory as Linux does")
+def test_no_columns_are_spare_where_unwritten_memory_counts(monkeypatch, tmp_path):
+    """As with `ulimit -v`, and where the system promises no more memory than it has."""
+    resource = pytest.importorskip("resource")
+    limits: dict[int, int] = {}
+    overcommit = tmp_path / "overcommit_memory"
+    counts = mapped_memory._counts_what_is_mapped.__wrapped__  # which keeps no result
+    monkeypatch.setattr(mapped_memory, "_counts_what_is_mapped", counts)
+    monkeypatch.setattr(mapped_memory, "_OVERCOMMIT", overcommit)
+    monkeypatch.setattr(
+        resource, "getrlimit", lambda kind: (limits.get(kind, resource.RLIM_INFINITY),) * 2
+    )
+
+    def columns():
+        slots = Slots([DynamicLayer()] * 2, torch.device("cpu"))
+        slots.open(computed(1000))
+        return size(slots)[1]
+
+    assert columns() >= 4000  # the file does not exist, as on other systems with Linux's interface
+    for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
+        limits = {kind: 2**40}
+        assert columns() <= 1000 + slot_layers.SPARE_COLUMNS
+    limits = {}
+    for mode, is_mapped in (("0\n", True), ("1\n", True), ("2\n", False)):
+        overcommit.write_text(mode)
+        assert (columns() >= 4000) is is_mapped
+
+
+@pytest.mark.parametrize("mapped", [False, *([True] if sys.platform == "linux" else [])])
+def test_rows_keep_their_tokens_when_a_store_grows(monkeypatch, mapped):
+    allow_mapping(monkeypatch, mapped)
     slots = Slots([DynamicLayer()] * 2, torch.device("cpu"))
     for row, tokens in enumerate((10, 300, 20_000, 3, 40)):
         slots.open(computed(tokens, float(row)))

@@ -616,11 +616,30 @@ def test_every_way_to_force_a_push_breaks_the_rule(push):
     assert build(spec).score_turn(ran(f"git push origin {push}")).value == 0
 
 
-def test_a_suite_is_no_rules_file(capsys, tmp_path):
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name: x\ncases:\n  - id: a\n    system_prompt: Never use emojis.\n",
+        "cases:\n- system_prompt: Never use emojis.\n  probes: [Who are you?, Are you a bot?]\n",
+        "cases:\n  - id: a\n    system_prompt: |\n      Never use emojis.\n   rules:\n",
+        '{"cases": [{"id": "a", "system_prompt": "Never use emojis."}]}',
+    ],
+    ids=["block", "question marks in a list", "indented badly", "JSON"],
+)
+@pytest.mark.parametrize("command", [["suite", "init"], ["try", "--no-open", "--prompt"]])
+def test_a_suite_is_no_rules_file(command, text, capsys, tmp_path):
     path = tmp_path / "suite.yaml"
-    path.write_text("name: x\ncases:\n  - id: a\n    system_prompt: Never use emojis.\n")
-    assert main(["suite", "init", str(path)]) == 2
-    assert "suite.yaml is a suite already" in refusal_in(capsys)
+    path.write_text(text)
+    assert main([*command, str(path)]) == 2
+    refusal = refusal_in(capsys)
+    assert "suite.yaml is a suite already" in refusal
+    assert f"holdfast drift --suite {path}" in refusal
+
+
+def test_a_prompt_about_a_file_of_cases_is_a_rules_file(tmp_path):
+    path = tmp_path / "prompt.md"
+    path.write_text("Never use emojis.\nReply with YAML:\ncases:\n  - id: a\n")
+    assert [rule.id for rule in draft_file(path).rules] == ["never-emojis"]
 
 
 def test_a_file_that_is_too_long_is_refused(capsys, tmp_path):

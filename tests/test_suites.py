@@ -1,5 +1,6 @@
 """A suite from a file: what is read, and how a mistake in it is named."""
 
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -257,6 +258,20 @@ def test_unreadable_files_are_named(tmp_path):
     (tmp_path / "latin.yaml").write_bytes("name: caf\xe9".encode("latin-1"))
     with pytest.raises(UsageError, match=r"latin\.yaml.*\(byte 9\)"):
         load_suite(str(tmp_path / "latin.yaml"))
+
+
+@pytest.mark.parametrize("text", ["Be brief: no lists.", "Never use emojis.", "- a\n- b"])
+def test_a_prompt_in_place_of_a_suite_is_answered_with_the_way_to_draft_one(text, tmp_path):
+    (prompt := tmp_path / "bot.txt").write_text(text)
+    cure = re.escape(f"`holdfast suite init {prompt} --out {tmp_path / 'bot.yaml'}`")
+    with pytest.raises(UsageError, match=f"is not a suite.*{cure}"):
+        load_suite(prompt)
+
+
+def test_the_suffix_of_a_suite_does_not_matter(tmp_path):
+    text = "cases:\n- {id: a, system_prompt: Hi, probe: Hi?, measure: {regex: hi}}\n"
+    (suite := tmp_path / "suite.txt").write_text(text)
+    assert [case.id for case in load_suite(suite).cases] == ["a"]
 
 
 def test_unknown_suite_and_scoring_suggest_the_nearest():

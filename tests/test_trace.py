@@ -190,7 +190,7 @@ def test_every_record_has_its_trace_even_after_an_interruption(tmp_path, monkeyp
         assert np.allclose(ours[1].uniform[:, 0], share)
         assert ours[1].mass.mean() == pytest.approx(turn.mass, rel=1e-2)
     (tmp_path / "cut" / "traces" / "none-3.npz").unlink()
-    with pytest.raises(RecordsError, match=r"none-3\.npz.*--out"):
+    with pytest.raises(RecordsError, match=r"none-3\.npz.*another folder with out"):
         read_traces(tmp_path / "cut", "none", 3)
 
 

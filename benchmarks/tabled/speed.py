@@ -242,7 +242,7 @@ def _time_and_memory() -> list[list[str]]:
     for part in ("products", "attention", "elsewhere"):
         shares = (f"{record['share'][part]:.0%}" for record in records.values())
         rows.append([f"share of the time: {part}", *shares])
-    memories = [record["memory"] for record in records.values()]
+    memories = [read("run_memory_qwen")["memory"], read("decode_step")["memory"]]
     (work,) = {_work(memory) for memory in memories}
     peaks = (f"{memory['ratio']:.1f} ({memory['peak_bytes'] / 1e9:.1f} GB)" for memory in memories)
     rows.append(
@@ -251,20 +251,19 @@ def _time_and_memory() -> list[list[str]]:
             *peaks,
         ]
     )
-    names = (
-        "keys and values of running rows",
-        "their padding to the longest row",
-        "keys and values of kept dialogs",
-        "everything else (activations, compiled products)",
-    )
-    for number, name in enumerate(names):
-        rows.append([f"share of that memory: {name}", *(_part(m, number) for m in memories)])
+    names = {
+        "rows": "keys and values of running rows",
+        "dialogs": "keys and values of kept dialogs",
+        "rest": "everything else (activations, compiled products)",
+    }
+    for part, name in names.items():
+        rows.append([f"share of that memory: {name}", *(_part(m, part) for m in memories)])
     return rows
 
 
-def _part(memory: dict, number: int) -> str:
-    parts = list(memory.get("parts_of_highest_step", {}).values())
-    return f"{parts[number] / sum(parts):.0%}" if parts else "not measured"
+def _part(memory: dict, name: str) -> str:
+    parts = memory.get("parts_of_highest_step")
+    return f"{parts[name] / sum(parts.values()):.0%}" if parts else "not measured"
 
 
 def gpu_table() -> str:
@@ -358,7 +357,8 @@ def serve_table() -> str:
     """The server under load: lost and mixed-up replies, memory, and speed against its peer."""
     record = read("serve")
     exact, single = record["soak"]
-    medians = record["speed"]["medians"]["holdfast"]
+    medians = record["speed"]["medians"]
+    medians = medians.get("holdfast", medians)  # not by server in records of one server
     many = medians["16"]
 
     def milliseconds(figures: dict) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from holdfast.chat.emphasis import Part, check_parts
-from holdfast.chat.messages import Message, Messages, read_message
+from holdfast.chat.messages import Message, Messages, read_messages
 from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.methods import compile_methods, read_methods, spec_of
 from holdfast.methods.all_methods import BY_NAME
@@ -84,7 +84,7 @@ def edit(
     Raises:
         UsageError: a method does not edit messages, or a message has no role or no text.
     """
-    messages = [read_message(number, message) for number, message in enumerate(messages, 1)]
+    messages = list(read_messages(messages))
     compiled = compile_methods(read_methods(method))
     if others := compiled.without_edits:
         raise UsageError(

@@ -30,6 +30,7 @@ are typed (`--out`).
 
 import difflib
 import json
+import os
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -218,6 +219,8 @@ def reason_of(error: Exception) -> str:
 
     A system error is given without its number and file, and a JSON error with its line and column.
     """
+    if isinstance(error, ConnectionError) and error.errno:
+        return os.strerror(error.errno)  # asyncio's own text has the address
     if isinstance(error, json.JSONDecodeError):
         line = f"line {error.lineno}, " if error.lineno > 1 else ""
         return f"{error.msg.removesuffix(' at')} at {line}column {error.colno}"

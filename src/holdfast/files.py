@@ -1,10 +1,12 @@
 """Reads users' text and JSON Lines files, and writes files whole or not at all."""
 
 import contextlib
+import difflib
 import errno
 import gzip
 import hashlib
 import io
+import itertools
 import json
 import os
 import secrets
@@ -28,6 +30,8 @@ FULL = {
 # the first bytes of compressed files
 _GZIPPED = b"\x1f\x8b"
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
+_MAX_NAMES_COMPARED = 1000  # of a folder, when a similar name is looked for
+_MIN_SIMILARITY = 0.6  # of a stem to the one that was given, as `difflib` measures it
 _CREATE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 # errors of `fsync` on file systems that do not support it
 _SYNC_UNSUPPORTED = (
@@ -127,7 +131,24 @@ def _read_errors(path: Path) -> Iterator[None]:
             f" {path.suffix} if it is not compressed."
         ) from error
     except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}); check the path.") from error
+        similar = similar_path(path) if isinstance(error, FileNotFoundError) else None
+        cure = "check the path." if similar is None else f"did you mean {similar}?"
+        raise UsageError(f"{path} cannot be read ({error.strerror}); {cure}") from error
+
+
+def similar_path(path: Path) -> Path | None:
+    """The path in the same folder that was probably meant by one that does not exist."""
+    try:
+        with os.scandir(path.parent) as entries:
+            names = [entry.name for entry in itertools.islice(entries, _MAX_NAMES_COMPARED)]
+    except OSError:
+        return None
+    stems = {Path(name).stem for name in names}
+    # the stems alone, as files of the same kind are alike by their suffix
+    near = difflib.get_close_matches(path.stem, stems, n=len(stems) or 1, cutoff=_MIN_SIMILARITY)
+    candidates = sorted(name for name in names if Path(name).stem in near)
+    best = difflib.get_close_matches(path.name, candidates, n=1, cutoff=0)
+    return path.with_name(best[0]) if best else None
 
 
 def unpack_zstandard(path: Path, content: bytes) -> bytes:

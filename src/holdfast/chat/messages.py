@@ -2,7 +2,7 @@
 
 import difflib
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from holdfast.errors import UsageError, option, shortened
@@ -36,6 +36,21 @@ def dialog_seed(messages: Sequence[Message]) -> int:
     first = next((m["content"] for m in messages if m["role"] == "user"), "")
     system = [m["content"] for m in messages if m["role"] == "system"]
     return int.from_bytes(hashlib.sha256(repr((system, first)).encode()).digest()[:8], "big")
+
+
+def read_messages(messages: object) -> tuple[Message, ...]:
+    """Checks that a value from outside is a list of messages, and returns them.
+
+    Raises:
+        UsageError: it is a text or a single message, or a message is malformed.
+    """
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
+        raise UsageError(
+            f"The chat is {shortened(messages)}, not a list of messages; write it as"
+            " [{'role': 'user', 'content': 'Hello.'}].",
+            value=messages,
+        )
+    return tuple(read_message(number, message) for number, message in enumerate(messages, 1))
 
 
 def read_message(number: int, message: object) -> Message:

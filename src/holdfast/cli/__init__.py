@@ -80,6 +80,7 @@ _VARIABLES = {  # by command, the module and name of its `Command`
     name: variable for group in GROUPS.values() for name, variable in group.items()
 }
 _WITH_VERDICTS = ("check", "logs")  # the commands that write JUnit XML
+_VERSION = f"holdfast {__version__}"
 _START = """Holdfast measures how a chat model drifts from its system prompt, and reduces it.
 
 Start here:
@@ -121,6 +122,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if not words:
         print(_START)
+        return 0
+    if words == ["--version"]:  # the parser needs every command's module
+        print(_VERSION)
         return 0
     try:
         return _run_with_json(words) if "--json" in words else _run(words)
@@ -329,9 +333,8 @@ def _parsers(name: str | None = None) -> _Parsers:
         epilog=None if name else f"{_list_commands()}\n\n{_EPILOG}",
         formatter_class=HelpFormatter,
     )
-    version = f"holdfast {__version__}"
     text = "print the version and exit"
-    main_parser.add_argument("--version", action="version", version=version, help=text)
+    main_parser.add_argument("--version", action="version", version=_VERSION, help=text)
     commands = main_parser.add_subparsers(
         dest="command",
         required=True,

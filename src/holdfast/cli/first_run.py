@@ -6,12 +6,8 @@ conversations as there is time for, and prints that command, which continues the
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
-import sys
 import time
-import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +15,7 @@ from holdfast import drift
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.summary import summary_of, write
 from holdfast.cli import options
+from holdfast.cli.browser import has_display, open_in_browser
 from holdfast.cli.drift import DriftArguments, settings_of
 from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.first_suite import (
@@ -31,7 +28,7 @@ from holdfast.cli.first_suite import (
 from holdfast.cli.json_output import write_run_document
 from holdfast.cli.model_loading import load_model, warn_of_small_model
 from holdfast.cli.options import Arg, Command, RunFolder
-from holdfast.cli.output import command_of
+from holdfast.cli.output import command_of, print_shortfalls
 from holdfast.cli.progress import Bar, duration, note
 from holdfast.cli.progress import pace as pace_of
 from holdfast.cli.reply_timing import time_replies
@@ -215,7 +212,9 @@ def _converse(
     user_source, settings = prepare(run.model, run.suite, run.settings, run.cast.read())
     first = pilot.first_group(plan, seconds, len(missing))
     expected = first * pilot.seconds_of(plan.rounds, plan.max_new_tokens)
-    if pilot.knows_pace and expected > _TOO_LONG * seconds and len(missing) == total:
+    if not pilot.knows_pace:
+        expected = min(expected, _TOO_LONG * seconds)
+    elif expected > _TOO_LONG * seconds and len(missing) == total:
         raise HoldfastError(
             f"The model is slow here: {count_of(first, 'conversation')} of"
             f" {count_of(plan.rounds, 'round')} would take about {duration(expected)}, for which"
@@ -224,7 +223,7 @@ def _converse(
             option="minutes",
             value=minutes,
         )
-    _note_plan(plan, pilot, first, seconds)
+    _note_plan(plan, pilot, first, max(seconds, expected))
     if is_url(arguments.model):
         replies = count_replies(run.suite, settings, user_source, missing)
         note(f"at most {replies:,} requests to {arguments.model}.")
@@ -251,8 +250,9 @@ def _report(out: Path, suites: list[Path]) -> Path:
     """Prints how well the rules were kept and what to do next, and writes the page."""
     results = results_of(read_run(out))
     write(out, summary_of(results))
-    page = write_page([results], out / "report.html", "--out").resolve()
     print(first_table(results))
+    print_shortfalls(results.run)
+    page = write_page([results], out / "report.html", "--out").resolve()
     print(f"Page: {page}\n")
     step = next_step(results)
     print(step)
@@ -261,36 +261,33 @@ def _report(out: Path, suites: list[Path]) -> Path:
 
 
 def _note_plan(plan: Plan, pilot: Pilot, first: int, seconds: float) -> None:
-    """Prints the model's speed, and the conversations that were chosen to suit it."""
-    per_conversation = pilot.seconds_of(plan.rounds, plan.max_new_tokens)
-    note(
-        f"{pace_of(pilot.per_round * plan.rounds / per_conversation, 'reply')}: "
+    """Prints the model's speed, and the conversations that were chosen to suit it.
+
+    Args:
+        seconds: how long the first of them should take.
+    """
+    conversations = (
         f"{count_of(first, 'conversation')} of {count_of(plan.rounds, 'round')} to begin with, with"
-        f" replies of at most {plan.max_new_tokens} tokens, for about"
-        f" {duration(max(seconds, first * per_conversation))}."
+        f" replies of at most {plan.max_new_tokens} tokens"
     )
+    if not pilot.knows_pace:
+        note(
+            f"the model gave no more than its first token in that time: {conversations}, for at"
+            f" most about {duration(seconds)}."
+        )
+        return
+    per_conversation = pilot.seconds_of(plan.rounds, plan.max_new_tokens)
+    pace = pace_of(pilot.per_round * plan.rounds / per_conversation, "reply")
+    note(f"{pace}: {conversations}, for about {duration(seconds)}.")
     if plan.rounds < SUFFICIENT_ROUNDS or plan.max_new_tokens < Sampling.max_new_tokens:
         rounds = SUFFICIENT_ROUNDS
         tokens = Sampling.max_new_tokens
-        seconds = SUFFICIENT_CONVERSATIONS * pilot.seconds_of(rounds, tokens)
+        needed = SUFFICIENT_CONVERSATIONS * pilot.seconds_of(rounds, tokens)
         note(
-            "the model is slow here, so the conversations are short; with --minutes"
-            f" {math.ceil(1.2 * seconds / 60)} and another --out, they have {rounds} rounds, and"
+            "the time is short for this model, and so are the conversations; with --minutes"
+            f" {math.ceil(1.2 * needed / 60)} and another --out, they have {rounds} rounds, and"
             f" replies of up to {tokens} tokens."
         )
-
-
-def has_display() -> bool:
-    """Whether a browser with a window can open here."""
-    if sys.platform in ("win32", "darwin"):
-        return "SSH_CONNECTION" not in os.environ
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-
-
-def open_in_browser(page: Path) -> None:
-    """Opens a file in the browser; says nothing if that fails, as the path is printed anyway."""
-    with contextlib.suppress(OSError, webbrowser.Error):
-        webbrowser.open(page.as_uri())
 
 
 COMMAND = Command(

@@ -72,6 +72,12 @@ def print_replies(run: Run) -> None:
         print(shortfall.sentence)
 
 
+def print_shortfalls(run: Run) -> None:
+    """Prints how many conversations of a run ended early, and how many replies are missing."""
+    for shortfall in ending_lines(run.conversations):
+        print(shortfall.sentence)
+
+
 def print_figures(paths: Iterable[Path]) -> None:
     """Prints the paths of the figures that are PNG files; SVG files are beside them."""
     for path in paths:
@@ -84,8 +90,7 @@ def print_run(results: DriftResults) -> None:
     run = results.run
     print(results_text(results))
     print("The page has more tables.")
-    for shortfall in ending_lines(run.conversations):
-        print(shortfall.sentence)
+    print_shortfalls(run)
     seconds = sum(record.seconds for record in run.conversations)
     print(f"The conversations took {duration(seconds)} in all.")
     print(f"\n{next_step(results)}")

@@ -13,6 +13,7 @@ from holdfast.drift.pairing import Pairing, draw_conversation
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.resolved_settings import prepare
 from holdfast.drift.user_scripts import UserTurns
+from holdfast.errors import RequestFailed
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Reply, Request
@@ -62,10 +63,17 @@ def time_replies(
         finished: list[_Trial] = []
         end = 0.0  # set once the model has given its first token
         left = None
+        withheld = None
         async with model.session() as engine:
             for count, length in trials:
                 requests = [_request(pairing, settings, length) for pairing in pairings[:count]]
-                trial = await _run_trial(engine, requests, length, left)
+                try:
+                    trial = await _run_trial(engine, requests, length, left)
+                except RequestFailed as error:
+                    if error.why != "filter":
+                        raise
+                    withheld = error
+                    continue
                 if trial is None:
                     break
                 finished.append(trial)
@@ -73,6 +81,8 @@ def time_replies(
                 left = end - time.monotonic()
                 if len(finished) > 1 and left < _MIN_GROWTH * trial.seconds:
                     break  # a step of a slow model cannot be interrupted, and would end late
+        if withheld is not None and not finished:
+            raise withheld
         return finished
 
     return _pilot_of(run_sync(run_trials()), replies / (max_count * settings.rounds))
@@ -81,14 +91,31 @@ def time_replies(
 async def _run_trial(
     engine: Engine, requests: Sequence[Request], length: int, limit: float | None
 ) -> _Trial | None:
-    """Times the replies to requests; None if not all of them end within the limit."""
+    """Times the replies to requests; None if not all of them end within the limit.
+
+    Raises:
+        RequestFailed: no request was answered.
+    """
     began = time.monotonic()
     try:
         async with asyncio.timeout(limit), task_group() as group:
-            tasks = [group.create_task(engine.generate(request)) for request in requests]
+            tasks = [group.create_task(_reply_to(engine, request)) for request in requests]
     except TimeoutError:
         return None
-    return _Trial(length, [task.result() for task in tasks], time.monotonic() - began)
+    results = [task.result() for task in tasks]
+    replies = [result for result in results if isinstance(result, Reply)]
+    errors = [result for result in results if isinstance(result, RequestFailed)]
+    if not replies:
+        raise errors[0]
+    return _Trial(length, replies, time.monotonic() - began)
+
+
+async def _reply_to(engine: Engine, request: Request) -> Reply | RequestFailed:
+    """Answers a request; returns the error of one that fails alone, as runs record it, too."""
+    try:
+        return await engine.generate(request)
+    except RequestFailed as error:
+        return error
 
 
 def _pilot_of(trials: Sequence[_Trial], per_round: float) -> Pilot:

@@ -206,7 +206,8 @@ class TimeBox:
     Args:
         seconds: the time, from now on.
         first: the size of the first group; how long it takes determines the size of the next.
-        expected: how long the first group should take, which may be longer than `seconds`.
+        expected: how long the first group should take, which may be longer than `seconds`; no
+            group follows it then.
         clock: returns the time in seconds.
     """
 
@@ -219,7 +220,8 @@ class TimeBox:
     ):
         self.first = first
         self.clock = clock
-        self.ends = clock() + max(seconds, expected)
+        self._time_is_up = clock() + seconds
+        self.ends = clock() + max(seconds, expected)  # when the first group should have ended
         self.stops = self.ends + _OVERTIME * seconds  # when conversations are given up
 
     def groups(self, missing: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -232,7 +234,7 @@ class TimeBox:
             yield numbers
             now = self.clock()
             # how many times the last group would fit into the time that is left
-            times = (self.ends - now) / max(now - began, 1e-9)
+            times = (self._time_is_up - now) / max(now - began, 1e-9)
             if times < 1:
                 times = (times - _FIXED_SHARE) / (1 - _FIXED_SHARE)
             size = int(len(numbers) * times)

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import yaml
-
 from holdfast.drafting.drafts import Draft, Undrafted
 from holdfast.drafting.grammar.forms import word_pattern
 from holdfast.drafting.line_rules import draft
@@ -35,6 +33,11 @@ _QUOTES_A_TEXT = word_pattern(
     *("sent", "wrote", "templates?", "e\\.g", "for instance", "don['’]t", "another", "other"),
 )
 _YOU_ARE = re.compile(r"^\W*(?:You are|You['’]re|Act as|Du bist|Tu es|Eres|Sei)\b", re.M)
+# the fields that every suite has: at the beginning of a line, and of an entry
+_FIELDS_OF_SUITES = (
+    re.compile(r"""^\W*cases["']?[ \t]*:""", re.M),
+    re.compile(r"""(?:^[ \t]*(?:- +)?|[{,] *)["']?system_prompt["']?[ \t]*:""", re.M),
+)
 _FILES_OF_CODING_AGENTS = re.compile(
     r"(?:AGENTS|CLAUDE|GEMINI|CONTRIBUTING|copilot-instructions)\b.*\.md|\.\w+rules|.*\.mdc", re.I
 )
@@ -138,7 +141,8 @@ def draft_lines(path: Path | str) -> DraftedFile:
         )
     if _is_suite(text):
         raise UsageError(
-            f"{path} is a suite already; edit it as it is, and test it with `holdfast suite test`.",
+            f"{path} is a suite already, and not a prompt; measure it with `holdfast drift --suite"
+            f" {path}`, or test its measures with `holdfast suite test {path}`.",
             value=str(path),
         )
     statements, of_bot = statements_of(path, text)
@@ -172,14 +176,8 @@ def _is_prompt(*parts: str) -> bool:
 
 
 def _is_suite(text: str) -> bool:
-    """Whether a text is one of Holdfast's suites."""
-    if not re.search(r"^\W*cases\W*:", text, re.M):
-        return False
-    try:
-        value = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError, ValueError):
-        return False
-    return isinstance(value, dict) and isinstance(value.get("cases"), list)
+    """Whether a text is one of Holdfast's suites, even one that is not valid YAML yet."""
+    return all(pattern.search(text) for pattern in _FIELDS_OF_SUITES)
 
 
 def _in_words(reasons: Counter[str]) -> str:

@@ -1,5 +1,6 @@
 """Loads a suite by the name that `--suite` takes."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from holdfast.drift.suite_file import parse_suite
 from holdfast.errors import UnknownName, UsageError
 from holdfast.files import ASSETS, read_text
 
+_HAS_CASES = re.compile(r"""^\W*cases["']?[ \t]*:""", re.M)  # as every suite has
 SHIPPED = ("starter", "core", "everyday", "bots", "bot", "luna")
 
 
@@ -79,8 +81,11 @@ def load_suite(
         return load_shipped(spec)
     if Path(spec).suffix in (".yaml", ".yml") or Path(spec).is_file():
         path = Path(spec)
+        text = read_text(path)
+        if path.suffix in (".txt", ".md") and not _HAS_CASES.search(text):
+            raise _prompt_error(path)
         return parse_suite(
-            read_text(path),
+            text,
             spec,
             path.stem,
             allow_code=allow_code,
@@ -92,6 +97,18 @@ def load_suite(
         raise _folder_error(spec)
     forms = [form for kind in PUBLISHED.values() for form in kind.forms]
     raise UnknownName("suite", spec, [*SHIPPED, *forms, "FILE.yaml"])
+
+
+def _prompt_error(path: Path) -> UsageError:
+    """Builds the error for a prompt, or another text, in place of a suite file."""
+    return UsageError(
+        f"{path} is not a suite, as it has no field 'cases'; if it is a prompt, `holdfast suite"
+        f" init {path} --out {path.with_suffix('.yaml')}` drafts a suite from it, and `holdfast try"
+        f" --prompt {path}` measures it at once.",
+        option="suite",
+        value=str(path),
+        allowed="a YAML file",
+    )
 
 
 def _folder_error(spec: str) -> UsageError:

@@ -14,7 +14,8 @@ scheduler      decides when rows join and leave
 decoder        prefills running rows and generates their tokens step by step
 row_runner     the interface of a model for the scheduler, implemented here and by plug-ins
 runner         the only place that calls the model; batch builds the inputs of a pass
-slots          keys, values and states of running rows, stored in slot_layers
+slots          keys, values and states of running rows, stored in slot_layers; mapped_memory,
+               the tensors that take memory only where tokens were written
 prefixes       keys and values kept for a dialog's next turn; shared_prefixes, for other prompts
 logits         edits logits by a second stream, by penalties and by grammars
 drawing        draws tokens from logits

@@ -7,22 +7,40 @@ grow, and gives memory back page by page.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
 import mmap
 import sys
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
 _MAP_NORESERVE = 0x4000  # of Linux: what is never written need not be available
+_OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
+_NEVER = "2"  # the system promises no more memory than it has, written or not
 
 
 def can_map(device: torch.device) -> bool:
-    """Whether `map_zeros` takes memory only where something is written."""
-    return device.type == "cpu" and sys.platform == "linux"
+    """Whether `map_zeros` takes memory only where something is written, and nothing else counts."""
+    return device.type == "cpu" and sys.platform == "linux" and not _counts_what_is_mapped()
+
+
+@cache
+def _counts_what_is_mapped() -> bool:
+    """Whether mapped pages count against a limit before they are written."""
+    import resource  # not on Windows
+
+    limits = [resource.getrlimit(which)[0] for which in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
+    if set(limits) != {resource.RLIM_INFINITY}:
+        return True
+    try:
+        return _OVERCOMMIT.read_text().strip() == _NEVER
+    except OSError:
+        return False
 
 
 def map_zeros(like: Tensor, shape: Sequence[int]) -> Tensor:
@@ -35,9 +53,10 @@ def map_zeros(like: Tensor, shape: Sequence[int]) -> Tensor:
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
     try:
         mapping = mmap.mmap(-1, count * like.dtype.itemsize, flags=flags)
-    except OSError:  # a limit on address space
+    except OSError:  # too many mappings, or no address space is left
         return like.new_zeros(shape)
-    mapping.madvise(mmap.MADV_NOHUGEPAGE)  # a huge page takes memory for 2 MB at the first write
+    with contextlib.suppress(OSError):  # some kernels have no huge pages
+        mapping.madvise(mmap.MADV_NOHUGEPAGE)  # one takes memory for 2 MB at the first write
     # the tensor's storage keeps the mapping alive, and ends it
     return torch.frombuffer(mapping, dtype=like.dtype, count=count).view(*shape)
 

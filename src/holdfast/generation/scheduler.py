@@ -26,8 +26,10 @@ _RUNNING_PER_JOINING = 4
 _STEPS_BETWEEN_CLEARS = 256  # shared prefixes are dropped at most once in this many steps
 _MAX_DOUBLINGS = 6  # the wait before a limit regrows doubles at most this many times
 _TOKENS_PER_PASS = 128  # tokens that cost about as much as the fixed part of a forward pass
-# tokens of one prefill, padding included; a single row may have more
+# tokens of one prefill, padding included; a single row may have more. On a CPU, more tokens at once
+# are no faster, and their activations take more memory than the keys and values.
 _MAX_PREFILL_TOKENS = 16_384
+_MAX_PREFILL_TOKENS_ON_CPU = 1_024
 # columns of computed keys that one prefill reads, padding included; more if at least a quarter of
 # them is used
 _MAX_PREFILL_COLUMNS = 65_536
@@ -195,7 +197,9 @@ class Scheduler:
                 cached = [stream.cached_keys_values for stream in state.row.streams]
                 state.start([() if piece is None else (piece,) for piece in cached])
         ended = []
-        for group in group_into_prefills(joining):
+        on_cpu = self.runner.device.type == "cpu"
+        max_tokens = _MAX_PREFILL_TOKENS_ON_CPU if on_cpu else _MAX_PREFILL_TOKENS
+        for group in group_into_prefills(joining, max_tokens):
             ended += self._decoder.admit(group)
         return ended
 
@@ -235,11 +239,16 @@ class Scheduler:
             self._steps_since_resize = 0
 
 
-def group_into_prefills(rows: Sequence[RowState]) -> list[list[RowState]]:
+def group_into_prefills(
+    rows: Sequence[RowState], max_tokens: int = _MAX_PREFILL_TOKENS
+) -> list[list[RowState]]:
     """Groups joining rows of similar lengths into prefills, at the lowest total cost.
 
     The rows of a group are padded to the longest, and each pass has a fixed cost. With rows sorted
     by length, groups are consecutive, so dynamic programming finds the best split.
+
+    Args:
+        max_tokens: of one prefill, padding included; a single row may have more.
     """
     ordered = sorted(rows, key=lambda state: state.num_new_tokens, reverse=True)
     # for the first n rows: their lowest cost, and where their last group starts
@@ -257,7 +266,7 @@ def group_into_prefills(rows: Sequence[RowState]) -> list[list[RowState]]:
             tokens += sum(reused_lengths)
             padded = count * ordered[start].num_new_tokens
             max_columns = max(_MAX_PREFILL_COLUMNS, 4 * tokens)
-            fits = padded <= _MAX_PREFILL_TOKENS and count * longest <= max_columns
+            fits = padded <= max_tokens and count * longest <= max_columns
             if fits or start == stop - 1:
                 costs[start] = lowest_costs[start] + _TOKENS_PER_PASS + padded
         lowest_costs.append(min(costs))

@@ -253,9 +253,14 @@ class KeyLayer(DynamicLayer):
         resized = []
         for part in old:
             other = map_zeros(part, (rows, part.shape[1], columns, part.shape[3]))
-            for slot, count in enumerate(self.num_columns()[: len(part)]):
-                count = min(count, part.shape[2], columns)
-                other[slot, :, :count] = part[slot, :, :count]
+            had_rows = min(rows, part.shape[0])
+            had_columns = min(columns, part.shape[2])
+            if can_map(self.device):  # copying unwritten columns would take memory for them
+                for slot, count in enumerate(self.num_columns()[:had_rows]):
+                    count = min(count, had_columns)
+                    other[slot, :, :count] = part[slot, :, :count]
+            else:
+                other[:had_rows, :, :had_columns] = part[:had_rows, :, :had_columns]
             resized.append(other)
         self.keys, self.values = self.store = resized
 

@@ -33,10 +33,10 @@ from holdfast.generation.slot_layers import (
     layers_like,
 )
 
-
-# Tensors of a pass differ in size from those of the last one, so freed memory that glibc keeps grows
-# with every pass, to several times the memory in use. Giving it back takes milliseconds.
-_CLOSED_PER_RELEASE = 16
+# Slots closed before freed memory is given back. Tensors of a pass differ in size from those of the
+# last one, so the freed memory that glibc keeps grows to as much as the memory in use. Giving it
+# back takes a few milliseconds.
+_CLOSED_PER_RELEASE = 4
 
 
 @dataclass(frozen=True)

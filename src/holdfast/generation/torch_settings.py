@@ -19,7 +19,7 @@ import sys
 _SPINNING_SET_BY_USERS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 _SPINS = "10000"  # about 0.1 ms: long enough for a layer's threads to meet, and cheap if they don't
 _KEPT_PRODUCTS = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
-_MAX_KEPT_PRODUCTS = "128"  # those of the last 25 shapes, since a layer has five products
+_MAX_KEPT_PRODUCTS = "64"  # those of the last 12 shapes, since a layer has five products
 
 
 def set_before_torch() -> None:

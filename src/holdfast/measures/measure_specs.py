@@ -141,7 +141,7 @@ def build(spec: str | Mapping[str, Any], allow_code: bool = False) -> Measure:
     if name in BUILDERS:
         return BUILDERS[name](arguments, allow_code)
     if name not in REGISTRY:
-        raise UnknownName("measure", name, [*REGISTRY, *BUILDERS])
+        raise _unknown_measure(name)
     entry = REGISTRY[name]
     check_fields(entry.model, arguments, f"the measure {name!r}")
     values = {key: arguments.get(key, field.default) for key, field in entry.arguments.items()}
@@ -149,6 +149,19 @@ def build(spec: str | Mapping[str, Any], allow_code: bool = False) -> Measure:
     if entry.check is not None:
         entry.check(**arguments)
     return build_checked(name, arguments)
+
+
+def _unknown_measure(name: str) -> UsageError:
+    """The error for a name without a measure, also for one that puts `never_` before a measure."""
+    inner = name.removeprefix("never_")
+    if inner == name or inner not in REGISTRY:
+        return UnknownName("measure", name, [*REGISTRY, *BUILDERS])
+    return UsageError(
+        f"There is no measure {name!r}; to forbid what {inner!r} looks for, write"
+        f" {{name: never, measure: {{name: {inner}, ...}}}}.",
+        option="measure",
+        value=name,
+    )
 
 
 def build_checked(name: str, arguments: Mapping[str, Any]) -> Measure:

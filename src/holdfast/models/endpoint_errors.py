@@ -209,6 +209,11 @@ def _explain_status(error: APIStatusError, endpoint: Endpoint, retries: str) -> 
             f"{url}/chat/completions does not exist ({status}); check the base URL, which usually"
             " ends in /v1."
         )
+    if status == 429 and error.code == "insufficient_quota":
+        return (
+            f"{url} says that the account's quota is used up (429: {words}); add credit there, or"
+            " use the key of another account."
+        )
     if status == 429:
         return (
             f"{url} still limits requests (429: {words}), with {retries}; lower the concurrency,"

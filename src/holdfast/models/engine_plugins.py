@@ -59,8 +59,8 @@ def _options_for(
     if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in declared.values()):
         return dict(options)
     for name, value in options.items():
-        was_given = value is not None and value is not False
-        if was_given and name not in declared:
+        is_default = name in _STANDARD_OPTIONS and (value is None or value is False)
+        if name not in declared and not is_default:
             own = [other for other in list(declared)[1:] if other not in _STANDARD_OPTIONS]
             raise UsageError(
                 f"The engine {engine} does not take {option(name, value)}; leave it out (its own"

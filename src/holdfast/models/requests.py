@@ -16,7 +16,7 @@ from holdfast.chat.messages import (
     check_system_as,
     check_tool,
     has_prompt,
-    read_message,
+    read_messages,
 )
 from holdfast.chat.reasoning import split_reasoning
 from holdfast.errors import ParameterOutOfRange, UsageError, option, shortened
@@ -224,8 +224,7 @@ class Request:
     def __post_init__(self) -> None:
         keep = partial(object.__setattr__, self)
         keep("methods", read_methods(self.methods))
-        numbered = enumerate(self.messages or (), 1)
-        keep("messages", tuple(read_message(number, message) for number, message in numbered))
+        keep("messages", read_messages(self.messages or ()))
         keep("tools", tuple(self.tools))
         self._check_fields()
         emphasis: Sequence[Part] = self.emphasis

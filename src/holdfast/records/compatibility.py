@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import AnotherRun, cut
+from holdfast.errors import AnotherRun, cut, option
 from holdfast.records.identity import Manifest
 from holdfast.records.identity_trees import (
     ABSENT,
@@ -155,7 +155,8 @@ def _changed(
     if kind == "model":
         change = f"{change} (from {difference.stored} to {difference.new})"
     return AnotherRun(
-        f"{change}; choose another folder with --out, or undo the change to resume that run.",
+        f"{change}; choose another folder with {option('out')}, or undo the change to resume that"
+        " run.",
         option=difference.name,
         value=difference.new,
         allowed=difference.stored,
@@ -166,7 +167,7 @@ def _cure(manifest: Mapping[str, Any], about: Mapping[str, Any]) -> str:
     """Returns the advice to a user whose command is refused: to use another folder, or to repeat
     the run's command unless that is the one that is refused.
     """
-    cure = "choose another folder with --out"
+    cure = f"choose another folder with {option('out')}"
     command = command_of(Manifest.read(manifest))
     if command and command == about.get("argv"):
         return cure

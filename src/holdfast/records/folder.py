@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import AnotherRun, RecordsError, Unreachable, reason_of
+from holdfast.errors import AnotherRun, RecordsError, Unreachable, option, reason_of
 from holdfast.files import FULL, sync, write_whole
 from holdfast.records.belonging import Record, refuse_foreign
 from holdfast.records.compatibility import ALIKE, Compatibility, join_identities, refuse_another
@@ -200,7 +200,7 @@ def refuse_other_command(folder: Path | str, command: str) -> None:
     if stored not in ("", command):
         raise AnotherRun(
             f"{folder} holds a run of `holdfast {stored}`, and `holdfast {command}` needs a"
-            " separate folder; choose another with --out."
+            f" separate folder; choose another with {option('out')}."
         )
 
 
@@ -230,7 +230,7 @@ def _start_or_resume(
             manifest = _extend_manifest(stored, joined, about, lines)
         else:  # another run was started here, and recorded nothing but perhaps failures
             (folder / FAILURES).unlink(missing_ok=True)
-    write_whole(folder / MANIFEST, to_manifest(manifest), "another folder with --out")
+    write_whole(folder / MANIFEST, to_manifest(manifest), f"another folder with {option('out')}")
 
 
 def _extend_manifest(
@@ -288,7 +288,7 @@ def _refuse_foreign_files(folder: Path) -> None:
     if foreign:
         raise AnotherRun(
             f"{folder} is not empty and is not a run (it holds {foreign[0]!r});"
-            " choose a new or empty folder with --out.",
+            f" choose a new or empty folder with {option('out')}.",
             option=str(folder),
             value=foreign[0],
         )
@@ -311,6 +311,6 @@ def _unwritable(folder: Path, error: OSError, recorded: int) -> RecordsError:
             value=recorded,
         )
     return RecordsError(
-        f"Cannot write to {folder}: {why}; choose a folder you may write to with --out.",
+        f"Cannot write to {folder}: {why}; choose a folder you may write to with {option('out')}.",
         option=str(folder),
     )

@@ -9,7 +9,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.errors import RecordsError
+from holdfast.errors import RecordsError, option
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -52,7 +52,7 @@ def _in_use(folder: Path) -> RecordsError:
     writer = f"process {process_id}" if process_id else "another process"
     return RecordsError(
         f"{folder} is being written by {writer}; wait for it to end, or choose another folder with"
-        " --out.",
+        f" {option('out')}.",
         option=str(folder),
         value=process_id,
     )

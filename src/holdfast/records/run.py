@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from holdfast.errors import AnotherRun, RecordsError
 from holdfast.extras import import_extra
+from holdfast.files import similar_path
 from holdfast.records.belonging import Record
 from holdfast.records.conversation import CapabilityConversation, Conversation, LogDialog
 from holdfast.records.identity import Identity, Manifest
@@ -166,7 +167,7 @@ def read_run(folder: Path | str) -> Run:
     """
     folder = Path(folder)
     if not (folder / MANIFEST).is_file():
-        raise AnotherRun(f"{folder} is not a run: {_explain_no_run(folder)}.", option=str(folder))
+        raise AnotherRun(f"{folder} is not a run: {_explain_no_run(folder)}", option=str(folder))
     path = folder / RECORDS
     if path.is_file() and path.stat().st_size >= LARGE_RUN_BYTES:
         manifest = read_manifest(folder)
@@ -201,13 +202,14 @@ def read_earlier(folder: Path | str, command: str) -> Run:
 
 def _explain_no_run(folder: Path) -> str:
     """Says why a path is not a run, and what to give instead."""
-    cure = "give the folder that a command's --out named"
+    cure = "give the folder that a command's --out named."
     if folder.is_file():
         if (folder.parent / MANIFEST).is_file():
-            cure = f"give the run's folder, {folder.parent}"
+            cure = f"give the run's folder, {folder.parent}."
         return f"it is a file; {cure}"
     if not folder.is_dir():
-        return f"it does not exist; {cure}"
+        similar = similar_path(folder)
+        return f"it does not exist; {cure if similar is None else f'did you mean {similar}?'}"
     subfolders = sorted(path.parent for path in folder.glob(f"*/{MANIFEST}"))
     drift_runs = [
         subfolder
@@ -218,8 +220,10 @@ def _explain_no_run(folder: Path) -> str:
         return f"it holds no {MANIFEST}; {cure}"
     page = folder / "report.html"
     if page.is_file():
-        return f"its page is {page}, and its conversations are in {drift_runs[0]}; give that folder"
-    return f"its conversations are in {drift_runs[0]}; give that folder"
+        return (
+            f"its page is {page}, and its conversations are in {drift_runs[0]}; give that folder."
+        )
+    return f"its conversations are in {drift_runs[0]}; give that folder."
 
 
 def _bytes_of(path: Path) -> bytes:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from holdfast.errors import RecordsError, reason_of
+from holdfast.errors import RecordsError, option, reason_of
 from holdfast.files import write_whole
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def read_traces(run: Path, method: str, conversation: int) -> dict[int, TurnTrac
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise RecordsError(
             f"Cannot read the trace {path} ({reason_of(error)}); trace into another folder with"
-            " --out."
+            f" {option('out')}."
         ) from None
 
 

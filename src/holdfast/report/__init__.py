@@ -76,13 +76,17 @@ def write_page(results: Sequence[DriftResults], out: Path, option: str = "--out"
 
     from holdfast.report.drift_page import render_page
     from holdfast.report.run_figures import write_figures
+    from holdfast.report.shortfalls import ending_lines
 
     all_series = [series for result in results for series in result.series]
     if all(np.isnan(series.stability).all() for series in all_series):
+        run = results[0].run
+        reasons = ending_lines(run.conversations)
+        why = "; ".join(f"{reason.heading}: {reason.text}" for reason in reasons)
         raise RecordsError(
-            f"No probe of {results[0].run.folder} has a score, so there is nothing to draw; its"
-            " records say why.",
-            value=results[0].run.folder,
+            f"No probe of {run.folder} has a score, so there is nothing to draw"
+            f" ({why or 'no probe was answered'}).",
+            value=run.folder,
         )
     html = render_page(results)
     write_figures(all_series, out.with_name(out.stem + "_figures"))

@@ -64,7 +64,10 @@ def _truncation_sentences(series: Series, truncation: Truncation) -> list[str]:
     if truncation.canary_after.n:
         conclusion = f"{canary} That is inconclusive."
     else:
-        conclusion = "--canary finds out which."
+        conclusion = (
+            "To find out which, add --canary to `holdfast drift` or `holdfast check`, with another"
+            " --out."
+        )
     return [
         f"The server reads no more of the dialog from {rounds} on.",
         count,

@@ -9,6 +9,7 @@ from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.plurals import count_of
 from holdfast.report.collapse_section import collapse_lines
+from holdfast.report.context_section import truncation_lines
 from holdfast.report.opening_sentences import nothing_measured, opening
 from holdfast.report.rule_falls import fall
 from holdfast.report.wording import aligned, plain, with_verdict, wrapped
@@ -20,8 +21,11 @@ def first_table(results: DriftResults) -> str:
     series = results.series[0]
     if nothing := nothing_measured(run.conversations):
         return "\n".join(wrapped([nothing])) + "\n"
-    sentences = opening(until_prompt_lost(results.series), results.findings, results.baseline)
-    sentences += collapse_lines(results)
+    sentences = [
+        *truncation_lines(results.series),
+        *opening(until_prompt_lost(results.series), results.findings, results.baseline),
+        *collapse_lines(results),
+    ]
     size = f"{count_of(len(series.records), 'conversation')} of {count_of(series.rounds, 'round')}"
     lines = [
         *wrapped(sentences),

@@ -95,7 +95,8 @@ class Plan:
         if self.ask_at > self.rounds + 1:
             raise ParameterOutOfRange(
                 f"calibrate takes {option('ask_at')} up to {self.rounds + 1}, with"
-                f" {count_of(self.rounds, 'round')} before it, not {self.ask_at}.",
+                f" {count_of(self.rounds, 'round')} before it, not {self.ask_at}; give"
+                f" {option('ask_at', self.rounds + 1)}, or more {option('rounds')}.",
                 option="ask_at",
                 value=self.ask_at,
                 allowed=f"up to {self.rounds + 1}",
