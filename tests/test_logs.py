@@ -566,3 +566,13 @@ def test_a_file_for_the_agent_is_no_suite(command, name, tmp_path, monkeypatch, 
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(event)))
     assert main([*command, "--suite", name]) != 0
     assert f"holdfast suite init {name} --out rules.yaml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["rules", "suite.txt"])
+def test_a_suite_may_be_named_like_a_file_for_the_agent(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rule = {"id": "short", "measure": {"name": "at_most_sentences", "count": 2}}
+    case = {"id": "bot", "system_prompt": "Be short.", "rules": [rule]}
+    Path(name).write_text(f"# rules\ncases: {json.dumps([case])}\n")
+    Path("one.jsonl").write_text(lines_of(chats(1, lambda number: 3)))
+    assert main(["logs", "one.jsonl", "--suite", name, "--out", "scores"]) == 0

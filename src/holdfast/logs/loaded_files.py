@@ -1,5 +1,6 @@
 """Files of rules that an agent put into every context without recording it in its transcripts."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from holdfast.transcripts.transcript import Event, Kind, Transcript
 
 # how the names of files end that agents read, and from which `suite init` drafts a suite
 _RULES_FILES = (".md", ".mdc", ".txt", "rules")
+_CASES = re.compile(r"^\s*[\"']?cases[\"']?\s*:", re.MULTILINE)  # which every suite has
 
 
 @dataclass(frozen=True)
@@ -25,10 +27,12 @@ def refuse_rules_file(suite: str) -> None:
     """Refuses a file such as AGENTS.md in the place of a suite.
 
     Raises:
-        UsageError: the name of the file is that of a file for agents.
+        UsageError: the name of the file is that of a file for agents, and it has no cases; or the
+            file cannot be read.
     """
     path = Path(suite)
-    if path.name.lower().endswith(_RULES_FILES) and path.is_file():
+    is_named_so = path.name.lower().endswith(_RULES_FILES) and path.is_file()
+    if is_named_so and not _CASES.search(read_text(path)):
         raise UsageError(
             f"{suite} is a file for the agent, not a suite; `holdfast suite init {suite} --out"
             " rules.yaml` drafts a suite from it.",
