@@ -4,8 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 from tokenizers import Tokenizer
-from tokenizers.decoders import ByteLevel
+from tokenizers.decoders import ByteFallback, ByteLevel, Fuse, Sequence
 from tokenizers.models import BPE
+from transformers import PreTrainedTokenizerFast
 
 from holdfast.models.requests import Reply, Token
 from holdfast.models.streaming import TextDecoder
@@ -53,3 +54,18 @@ def test_a_character_is_released_once_it_is_whole_or_the_reply_is_over():
     assert decoder.add(Token(PIECES.index("Ã"))) == ()
     rest = decoder.finish(Reply("a\ufffd", (2, 0), "length"))
     assert [token.text for token in rest] == ["\ufffd"]
+
+
+def test_an_invalid_byte_after_a_whole_character_does_not_end_the_stream():
+    """In tokenizers like those of Llama 2 and Gemma, a byte without a character is a token."""
+    vocabulary = {f"<0x{byte:02X}>": byte for byte in range(256)} | {"a": 256, "b": 257}
+    backend = Tokenizer(BPE(vocabulary, [], byte_fallback=True))
+    backend.decoder = Sequence([ByteFallback(), Fuse()])
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend)
+    token_ids = [*"\u4e2d".encode(), 0xF0, 256, 257]
+    decoder = TextDecoder(tokenizer)
+    texts = ["".join(t.text for t in decoder.add(Token(token_id))) for token_id in token_ids]
+    texts.append(
+        "".join(t.text for t in decoder.finish(Reply(tokenizer.decode(token_ids), None, "")))
+    )
+    assert texts == ["", "", "\u4e2d", "", "\ufffd\ufffd\ufffda", "b", ""]

@@ -13,7 +13,10 @@ from holdfast.models.protocol import ChatModel, prepare_batch
 from holdfast.models.requests import Reply, Request, Token
 
 if TYPE_CHECKING:
+    from tokenizers.decoders import DecodeStream
     from transformers import PreTrainedTokenizerFast
+
+_UNFINISHED = "\ufffd"  # tokenizers decode an incomplete character to this
 
 
 @runtime_checkable
@@ -92,14 +95,16 @@ class TextDecoder:
         self.stopped = False
         self._tokenizer = tokenizer
         self._special = special
-        self._decoder = DecodeStream(skip_special_tokens=not special)
+        self._token_ids: list[int] = []
+        # None after bytes that `DecodeStream` cannot continue from
+        self._decoder: DecodeStream | None = DecodeStream(skip_special_tokens=not special)
         self._stops = tuple(stops)
         self._pending: list[Token] = []
         self._num_characters = 0  # of the reply so far, including the pending tokens
 
     def add(self, token: Token) -> tuple[Token, ...]:
         """Adds the next token; returns the tokens whose text is now certain."""
-        text = self._decoder.step(self._tokenizer.backend_tokenizer, token.token_id) or ""
+        text = self._decode_next(token.token_id)
         self._pending.append(replace(token, text=text))
         self._num_characters += len(text)
         return self._release() if text else ()
@@ -113,6 +118,21 @@ class TextDecoder:
             last = self._pending.pop()
             self._pending.append(replace(last, text=last.text + missing))
         return self._release(is_whole=True)
+
+    def _decode_next(self, token_id: int) -> str:
+        """Returns the text that a token completes; "" if it ends within a character.
+
+        Where every byte can be a token, an invalid byte makes all bytes before it invalid too. As
+        some of them may have been released, their text stays, and the rest is counted from there.
+        """
+        self._token_ids.append(token_id)
+        if self._decoder is not None:
+            try:
+                return self._decoder.step(self._tokenizer.backend_tokenizer, token_id) or ""
+            except Exception:  # tokenizers has no class of its own for this error
+                self._decoder = None
+        whole = str(self._tokenizer.decode(self._token_ids, skip_special_tokens=not self._special))
+        return "" if whole.endswith(_UNFINISHED) else whole[self._num_characters :]
 
     def _release(self, *, is_whole: bool = False) -> tuple[Token, ...]:
         """Pops the pending tokens that cannot be part of a stop string any more, up to the first
