@@ -108,8 +108,8 @@ RECORDS = (
     ),
     Record(
         "loss/qwen-1.5b",
-        "benchmarks/loss.py --model qwen-1.5b --dtype bfloat16 --conversations 24 --rounds 8"
-        " --batch 8 --runs {runs} --out {out}",
+        "benchmarks/loss.py --model qwen-1.5b --dtype bfloat16 --seeds 0 1 2 --conversations 24"
+        " --rounds 8 --batch 8 --runs {runs} --out {out}",
         False,
         100,
     ),

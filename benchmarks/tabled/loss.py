@@ -98,15 +98,7 @@ def lost_sentences() -> str:
             continue
         every = _group(model, Grouping.ALL, "")
         assert every is not None
-        falling = [
-            f"{polarity}s ({meaning}) fall from {row.first.mean:.2f} to {row.last.mean:.2f}"
-            for polarity, meaning in _POLARITIES.items()
-            if (row := _group(model, Grouping.POLARITY, polarity)) and row.verdict == "falls"
-        ]
-        sentences = [
-            f"In {dialogs} work dialogs with `{name}`, the rules as a whole {_verb(every)}"
-            f"{', but ' if falling else ''}{' and '.join(falling)}."
-        ]
+        sentences = [f"In {dialogs} work dialogs with `{name}`, {_change(model, every)}."]
         recall = next((row for row in model.recall if not row.kind), None)
         if recall is not None and _lies_below(recall.stated_last, recall.stated_first):
             first = recall.stated_first
@@ -117,6 +109,26 @@ def lost_sentences() -> str:
             )
         paragraphs.append(" ".join(sentences))
     return "\n\n".join(paragraphs)
+
+
+def _change(model: ModelLoss, every: LossRow) -> str:
+    """What happens to a model's rules as a whole, and which of them fall."""
+    if every.verdict == "falls":
+        rows = [_group(model, Grouping.KIND, kind) for kind in KINDS]
+        falling = [f"*{row.group}*" for row in rows if row and row.verdict == "falls"]
+        clearly = f", most clearly those of {' and '.join(falling)}" if falling else ""
+        return (
+            f"its rules are kept less often at the end ({every.last.mean:.2f}) than at the start"
+            f" ({every.first.mean:.2f}){clearly}"
+        )
+    falling = [
+        f"{polarity}s ({meaning}) fall from {row.first.mean:.2f} to {row.last.mean:.2f}"
+        for polarity, meaning in _POLARITIES.items()
+        if (row := _group(model, Grouping.POLARITY, polarity)) and row.verdict == "falls"
+    ]
+    return (
+        f"the rules as a whole {_verb(every)}{', but ' if falling else ''}{' and '.join(falling)}"
+    )
 
 
 _POLARITIES = {
