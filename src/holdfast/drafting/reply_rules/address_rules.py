@@ -44,7 +44,7 @@ _ASKED = forms(
             rf"(?:\b(?:formal|the|a|as|with|de|mit|form) )?\b{_FORM}\b"
         ),
         "in the Sie-form": rf"\b{_FORM}-form\b",
-        "vouvoyez toujours le client": r"\b(?P<form>vouvo(?:yez|ie))\b",
+        "vouvoyez le client": r"\b(?P<form>vouvo(?:yez|ie))\b",
     }
 )
 _NEGATED = re.compile(r"\b(?:never|not|nicht|no|ne)\b[^,:]*$", re.I)
