@@ -872,5 +872,5 @@ def test_a_batch_of_chats_is_padded_on_the_left_with_its_span():
     with pytest.raises(UsageError) as refused:
         holdfast.encode_chats(messages, local.tokenizer, emphasis=[()])
     assert (refused.value.option, refused.value.value, refused.value.allowed) == ("emphasis", 1, 2)
-    with pytest.raises((UsageError, PromptError), match="Message 1"):
+    with pytest.raises((UsageError, PromptError), match="not a list of messages"):
         holdfast.encode_chats(["hello"], local.tokenizer)

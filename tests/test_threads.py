@@ -32,18 +32,18 @@ def settings_after(script: str, **by_user: str) -> str:
 
 @pytest.mark.slow
 def test_threads_spin_briefly_once_the_loader_is_imported():
-    assert settings_after("import holdfast; holdfast.load") == "10000 PASSIVE 128"
+    assert settings_after("import holdfast; holdfast.load") == "10000 PASSIVE 64"
 
 
 def test_threads_spin_briefly_in_a_command_by_default():
-    assert settings_after("from holdfast.cli import main; main(['methods'])") == "10000 PASSIVE 128"
+    assert settings_after("from holdfast.cli import main; main(['methods'])") == "10000 PASSIVE 64"
 
 
 @pytest.mark.slow
 def test_settings_of_the_user_are_kept():
     assert (
         settings_after("import holdfast; holdfast.load", OMP_WAIT_POLICY="ACTIVE")
-        == "None ACTIVE 128"
+        == "None ACTIVE 64"
     )
     assert (
         settings_after("import holdfast; holdfast.load", GOMP_SPINCOUNT="1000") == "1000 None 128"
