@@ -116,7 +116,7 @@ def _change(model: ModelLoss, every: LossRow) -> str:
     if every.verdict == "falls":
         rows = [_group(model, Grouping.KIND, kind) for kind in KINDS]
         falling = [f"*{row.group}*" for row in rows if row and row.verdict == "falls"]
-        clearly = f", most clearly those of {' and '.join(falling)}" if falling else ""
+        clearly = f", most clearly rules of the kinds {' and '.join(falling)}" if falling else ""
         return (
             f"its rules are kept less often at the end ({every.last.mean:.2f}) than at the start"
             f" ({every.first.mean:.2f}){clearly}"
