@@ -89,7 +89,7 @@ def recall_table() -> str:
 def lost_sentences() -> str:
     """The rules that each model keeps and loses, in a few sentences.
 
-    Says how many of its rules a model can state only if that share clearly falls.
+    Mentions the share of its rules that a model can state only if that clearly falls.
     """
     paragraphs = []
     for name, model in models().items():
@@ -101,18 +101,13 @@ def lost_sentences() -> str:
         sentences = [f"In {dialogs} work dialogs with `{name}`, {_change(model, every)}."]
         recall = next((row for row in model.recall if not row.kind), None)
         if recall is not None and _lies_below(recall.stated_last, recall.stated_first):
-            first = recall.stated_first
-            last = recall.stated_last
-            sentences.append(
-                f"Asked for its rules, it states {first.mean:.2f} of them in the first round and"
-                f" {last.mean:.2f} in the last."
-            )
+            sentences.append("Asked for its rules, it states clearly fewer of them at the end.")
         paragraphs.append(" ".join(sentences))
     return "\n\n".join(paragraphs)
 
 
 def _change(model: ModelLoss, every: LossRow) -> str:
-    """What happens to a model's rules as a whole, and which of them fall."""
+    """The change of a model's rules as a whole, and the rules that fall."""
     if every.verdict == "falls":
         rows = [_group(model, Grouping.KIND, kind) for kind in KINDS]
         falling = [f"*{row.group}*" for row in rows if row and row.verdict == "falls"]
