@@ -90,7 +90,7 @@ def test_folders_are_labelled_by_the_parts_that_differ(tmp_path):
 def test_page_says_where_the_probe_was_asked(tmp_path):
     for probe_at, said in (
         ("in-place", "before anything has been said"),
-        ("after-round", "round 1 already carries one exchange"),
+        ("after-round", "round 1 is probed after one exchange"),
     ):
         write_run(tmp_path / probe_at, conversations=3, rounds=2, probe_at=probe_at)
         page = page_of(tmp_path / probe_at, tmp_path / f"{probe_at}.html")
