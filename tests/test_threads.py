@@ -45,9 +45,7 @@ def test_settings_of_the_user_are_kept():
         settings_after("import holdfast; holdfast.load", OMP_WAIT_POLICY="ACTIVE")
         == "None ACTIVE 64"
     )
-    assert (
-        settings_after("import holdfast; holdfast.load", GOMP_SPINCOUNT="1000") == "1000 None 64"
-    )
+    assert settings_after("import holdfast; holdfast.load", GOMP_SPINCOUNT="1000") == "1000 None 64"
     kept = settings_after("import holdfast; holdfast.load", ONEDNN_PRIMITIVE_CACHE_CAPACITY="9")
     assert kept == "10000 PASSIVE 9"
 
