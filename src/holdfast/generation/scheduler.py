@@ -26,8 +26,8 @@ _RUNNING_PER_JOINING = 4
 _STEPS_BETWEEN_CLEARS = 256  # shared prefixes are dropped at most once in this many steps
 _MAX_DOUBLINGS = 6  # the wait before a limit regrows doubles at most this many times
 _TOKENS_PER_PASS = 128  # tokens that cost about as much as the fixed part of a forward pass
-# tokens of one prefill, padding included; a single row may have more. On a CPU, more tokens at once
-# are no faster, and their activations take more memory than the keys and values.
+# tokens of one prefill, padding included; a single row may have more. On a CPU, the activations of
+# more tokens would take a good part of a run's memory.
 _MAX_PREFILL_TOKENS = 16_384
 _MAX_PREFILL_TOKENS_ON_CPU = 1_024
 # columns of computed keys that one prefill reads, padding included; more if at least a quarter of
