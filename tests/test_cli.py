@@ -20,9 +20,9 @@ from fast_set import only_fast
 from refusals import refusal_in
 
 from holdfast import measures, methods
-from holdfast.cli import _parsers, main
+from holdfast.cli import ENTRIES, _parsers, main
+from holdfast.cli.argument_parser import collects
 from holdfast.cli.catalogue import measure_example, measure_lines, method_lines
-from holdfast.cli.one_sentence_parser import collects
 from holdfast.errors import UnknownName, UsageError
 from holdfast.measures.registry import REGISTRY
 from holdfast.records import read_run
@@ -366,14 +366,14 @@ def test_an_impossible_place_elsewhere_is_refused_at_once(
 
 
 def test_every_command_that_loads_a_model_is_among_those_tried():
-    commands = _parsers().commands.items()
+    commands = _parsers(*ENTRIES).commands.items()
     assert LOADING.keys() == {
         name for name, made in commands if "--dtype" in made._option_string_actions
     }
 
 
 def test_no_option_with_one_value_can_be_given_twice():
-    commands = _parsers().commands
+    commands = _parsers(*ENTRIES).commands
     for made in commands.values():
         for action in made._actions:
             if not action.option_strings or action.nargs == 0 or collects(action):

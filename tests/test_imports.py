@@ -189,14 +189,15 @@ def test_html_is_written_only_by_templates():
 def command_modules_after(call, tmp_path):
     """The modules of `holdfast.cli` that a call of one of its functions imports."""
     script = (
-        f"import sys; from holdfast.cli import main, read_command; {call};"
-        " print(*sorted(name for name in sys.modules if name.startswith('holdfast.cli.')))"
+        f"import sys; from holdfast.cli import main, read_command\n{call}\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('holdfast.cli.')))"
     )
     env = {"PYTHONPATH": str(SOURCE), "PATH": ""}
     ran = subprocess.run(
         [sys.executable, "-c", script], env=env, cwd=tmp_path, capture_output=True, text=True
     )
-    return {name.removeprefix("holdfast.cli.") for name in ran.stdout.split()}
+    printed = ran.stdout.splitlines()[-1]
+    return {name.removeprefix("holdfast.cli.") for name in printed.split()}
 
 
 def test_a_command_imports_no_other_commands_module(tmp_path):
@@ -204,6 +205,8 @@ def test_a_command_imports_no_other_commands_module(tmp_path):
     assert "docs" in imported and not imported & {"drift", "serve", "logs", "check"}
 
 
-def test_the_version_is_printed_without_any_commands_module(tmp_path):
-    imported = command_modules_after("main(['--version'])", tmp_path)
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_the_version_and_the_list_of_commands_need_no_commands_module(tmp_path, option):
+    call = f"import contextlib\nwith contextlib.suppress(SystemExit): main(['{option}'])"
+    imported = command_modules_after(call, tmp_path)
     assert "progress" in imported and not imported & {"docs", "drift", "serve", "logs", "check"}

@@ -1,7 +1,7 @@
 """The command line; `GROUPS` lists its commands, and `_EPILOG` its exit codes.
 
-A command's module is imported only when the command is typed or its help is shown, as importing all
-of them takes a second.
+A command's module is imported only when the command is typed, as importing all of them takes a
+second.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
+from holdfast.cli.argument_parser import HelpFormatter, OneSentenceParser
 from holdfast.cli.exit_codes import MALFORMED, UNAVAILABLE
-from holdfast.cli.one_sentence_parser import OneSentenceParser
 from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, interrupting_on_sigterm
 from holdfast.errors import (
     HoldfastError,
@@ -36,49 +36,83 @@ from holdfast.version import __version__
 if TYPE_CHECKING:
     from holdfast.cli.command import Command, Options
 
-GROUPS = {  # the commands by what they are for, each with the module and name of its `Command`
-    "Start": {"try": "first_run.COMMAND"},
+
+class Entry(NamedTuple):
+    """A command in the list that `holdfast --help` prints."""
+
+    variable: str  # the module in this package and the name of its `Command`
+    summary: str
+
+
+GROUPS = {  # the commands by what they are for
+    "Start": {
+        "try": Entry("first_run.COMMAND", "measure a model, or your own bot, for two minutes"),
+    },
     "Measure": {
-        "drift": "drift.COMMAND",
-        "check": "check.COMMAND",
-        "logs": "logs.COMMAND",
-        "suite": "suite.COMMAND",
+        "drift": Entry("drift.COMMAND", "measure how a model drifts from its system prompts"),
+        "check": Entry("check.COMMAND", "test whether system prompts hold, for CI"),
+        "logs": Entry("logs.COMMAND", "score logs of real dialogs by the rules of their prompts"),
+        "suite": Entry(
+            "suite.COMMAND", "draft a suite from a rules file, or test a suite's measures"
+        ),
     },
     "Read results": {
-        "report": "report.COMMAND",
-        "compare": "compare.COMMAND",
-        "map": "map.COMMAND",
-        "export": "export.COMMAND",
-        "join": "join.COMMAND",
+        "report": Entry("report.COMMAND", "write one page about one or more runs"),
+        "compare": Entry("compare.COMMAND", "compare runs of two models, prompts or versions"),
+        "map": Entry("map.COMMAND", "see which kinds of rules are kept, and which are lost"),
+        "export": Entry("export.COMMAND", "write a run as a table, for other tools"),
+        "join": Entry("join.COMMAND", "join the shards of a run in one folder"),
     },
     "Explain": {
-        "precedent": "precedent.COMMAND",
-        "trace": "trace.COMMAND",
-        "geometry": "trace.GEOMETRY",
+        "precedent": Entry(
+            "precedent.COMMAND",
+            "see whether a model follows its system prompt or its own earlier replies",
+        ),
+        "trace": Entry("trace.COMMAND", "see how attention to the prompt decays"),
+        "geometry": Entry(
+            "trace.GEOMETRY", "see how a model's hidden states spread as a dialog grows"
+        ),
     },
-    "Fix": {"calibrate": "calibrate.COMMAND", "profile": "profile.COMMAND", "fit": "fit.COMMAND"},
+    "Fix": {
+        "calibrate": Entry(
+            "calibrate.COMMAND", "measure the gain and the cost of each fix, and recommend one"
+        ),
+        "profile": Entry("profile.COMMAND", "find the attention heads that are worth steering"),
+        "fit": Entry("fit.COMMAND", "learn from examples the directions that some methods need"),
+    },
     "Use and serve": {
-        "chat": "chat.COMMAND",
-        "generate": "generate.COMMAND",
-        "serve": "serve.COMMAND",
-        "proxy": "proxy.COMMAND",
-        "remind": "remind.COMMAND",
+        "chat": Entry("chat.COMMAND", "talk with a model in the terminal"),
+        "generate": Entry("generate.COMMAND", "answer one chat"),
+        "serve": Entry(
+            "serve.COMMAND", "serve a model to OpenAI's clients, with steering per request"
+        ),
+        "proxy": Entry(
+            "proxy.COMMAND",
+            "forward a client's requests to its server, add reminders, score replies",
+        ),
+        "remind": Entry("remind.COMMAND", "remind a coding agent of the rules that it just broke"),
     },
     "Papers and benchmarks": {
-        "reproduce": "reproduce.COMMAND",
-        "tasks": "tasks.COMMAND",
-        "lm-eval": "lm_eval.COMMAND",
+        "reproduce": Entry(
+            "reproduce.COMMAND", "reproduce a paper's figures on your model, and judge its claims"
+        ),
+        "tasks": Entry(
+            "tasks.COMMAND", "run the benchmark tasks of the PASTA paper, with prompts or steering"
+        ),
+        "lm-eval": Entry("lm_eval.COMMAND", "run lm-evaluation-harness, with --model holdfast"),
     },
     "Look up": {
-        "methods": "catalogue.METHODS",
-        "measures": "catalogue.MEASURES",
-        "docs": "docs.COMMAND",
-        "completion": "completion.COMMAND",
+        "methods": Entry("catalogue.METHODS", "list the steering methods"),
+        "measures": Entry(
+            "catalogue.MEASURES", "list the measures, and the word lists that they know"
+        ),
+        "docs": Entry("docs.COMMAND", "read the documentation, in the terminal or in a browser"),
+        "completion": Entry(
+            "completion.COMMAND", "print a script that completes commands in a shell"
+        ),
     },
 }
-_VARIABLES = {  # by command, the module and name of its `Command`
-    name: variable for group in GROUPS.values() for name, variable in group.items()
-}
+ENTRIES = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 _WITH_VERDICTS = ("check", "logs")  # the commands that write JUnit XML
 _VERSION = f"holdfast {__version__}"
 _START = """Holdfast measures how a chat model drifts from its system prompt, and reduces it.
@@ -109,7 +143,7 @@ class _Parsers(NamedTuple):
 
 def command_named(name: str) -> Command[Any]:
     """Imports a command by the name that is typed."""
-    module, _, variable = _VARIABLES[name].partition(".")
+    module, _, variable = ENTRIES[name].variable.partition(".")
     command: Command[Any] = getattr(import_module(f"holdfast.cli.{module}"), variable)
     return command
 
@@ -122,9 +156,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if not words:
         print(_START)
-        return 0
-    if words == ["--version"]:  # the parser needs every command's module
-        print(_VERSION)
         return 0
     try:
         return _run_with_json(words) if "--json" in words else _run(words)
@@ -207,7 +238,7 @@ def _answer_hook(words: Sequence[str]) -> int | None:
 def _exit_code_of(error: HoldfastError, name: str, command: Command[Any] | None) -> int:
     """The exit code of a command that failed; `command` is None if its line was malformed."""
     if command is None:
-        return command_named(name).malformed if name in _VARIABLES else MALFORMED
+        return command_named(name).malformed if name in ENTRIES else MALFORMED
     if isinstance(error, UsageError):
         return MALFORMED
     return UNAVAILABLE if _is_outage(error) else command.failed
@@ -219,11 +250,11 @@ def read_command(words: Sequence[str]) -> tuple[Command[Any], Options]:
     Raises:
         UsageError: there is no such command, or an option is unknown or malformed.
     """
-    names = [*_VARIABLES, "--help", "--version"]
+    names = [*ENTRIES, "--help", "--version"]
     if words[0] not in (*names, "-h"):
         kind = "option" if words[0].startswith("-") else "command"
         raise UnknownName(kind, words[0], names)
-    parsers = _parsers(words[0] if words[0] in _VARIABLES else None)
+    parsers = _parsers(*(name for name in words[:1] if name in ENTRIES))
     arguments, unknown = parsers.main.parse_known_args(words)
     if unknown:
         parsers.commands[arguments.command].refuse(unknown, arguments)
@@ -262,7 +293,7 @@ def _discard(*streams: TextIO) -> None:
 
 def _as_typed(error: HoldfastError, name: str) -> str:
     """The error's message, with the options of the command `name` as they are typed."""
-    if name not in _VARIABLES:
+    if name not in ENTRIES:
         return error.message_in(as_argument)
     typed = _parsers(name).commands[name].typed_options()
 
@@ -307,30 +338,31 @@ def _is_outage(error: HoldfastError) -> bool:
 
 def parser() -> argparse.ArgumentParser:
     """Builds the parser of all commands with their options."""
-    return _parsers().main
+    return _parsers(*ENTRIES).main
 
 
 def _list_commands() -> str:
     """Lists the commands by group, each with its summary."""
-    width = max(len(name) for name in _VARIABLES)
+    width = max(len(name) for name in ENTRIES)
     lines: list[str] = []
-    for group, names in GROUPS.items():
+    for group, entries in GROUPS.items():
         lines += ["", f"{group}:"]
-        lines += [f"  {name:<{width}}  {command_named(name).summary}" for name in names]
+        lines += [f"  {name:<{width}}  {entry.summary}" for name, entry in entries.items()]
     return "\n".join(lines[1:])
 
 
 @functools.cache
-def _parsers(name: str | None = None) -> _Parsers:
-    """Builds the parsers of all commands, or of the command `name` alone."""
-    from holdfast.cli.command import HelpFormatter, add_command
+def _parsers(*names: str) -> _Parsers:
+    """Builds the main parser with those of the named commands, which are imported for it.
 
+    Without a name, its help lists every command.
+    """
     main_parser = OneSentenceParser(
         prog="holdfast",
         usage="holdfast COMMAND [options]",
         description="Measure how a chat model drifts from its system prompt, see why, and"
         " reduce it.",
-        epilog=None if name else f"{_list_commands()}\n\n{_EPILOG}",
+        epilog=None if names else f"{_list_commands()}\n\n{_EPILOG}",
         formatter_class=HelpFormatter,
     )
     text = "print the version and exit"
@@ -342,6 +374,8 @@ def _parsers(name: str | None = None) -> _Parsers:
         prog="holdfast",
         help=argparse.SUPPRESS,  # the epilog lists them by group
     )
-    for added in [name] if name else _VARIABLES:
-        add_command(commands, command_named(added))
+    for name in names:
+        from holdfast.cli.command import add_command
+
+        add_command(commands, command_named(name), ENTRIES[name].summary)
     return _Parsers(main_parser, commands.choices)

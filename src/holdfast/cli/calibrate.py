@@ -316,7 +316,6 @@ def _larger_calibration(
 
 COMMAND = Command(
     "calibrate",
-    "measure the gain and the cost of each fix, and recommend one",
     run,
     CalibrateArguments,
     DESCRIPTION,

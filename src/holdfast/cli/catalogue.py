@@ -189,7 +189,6 @@ def _default(method: type[Any], parameter: str) -> str:
 
 MEASURES = Command(
     "measures",
-    "list the measures, and the word lists that they know",
     _run_measures,
     CatalogueArguments,
     description=(
@@ -199,7 +198,6 @@ MEASURES = Command(
 )
 METHODS = Command(
     "methods",
-    "list the steering methods",
     _run_methods,
     CatalogueArguments,
     description=(

@@ -405,7 +405,6 @@ def completions() -> list[str]:
 
 COMMAND = Command(
     "chat",
-    "talk with a model in the terminal",
     run,
     ChatArguments,
     "Opens a chat in the terminal, in which you can steer the model, compare methods and see how"

@@ -373,7 +373,6 @@ def exit_code_of(checks: Sequence[PromptCheck], terms: Terms) -> int:
 
 COMMAND = Command(
     "check",
-    "test whether system prompts hold, for CI",
     run,
     CheckArguments,
     description=(

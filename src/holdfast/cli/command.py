@@ -7,7 +7,7 @@ an instance of the model, which the command runs with.
 import argparse
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import (
@@ -24,6 +24,7 @@ from typing import (
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
+from holdfast.cli.argument_parser import HelpFormatter
 from holdfast.cli.exit_codes import FAILED, MALFORMED
 from holdfast.errors import UsageError
 from holdfast.validation.pydantic_errors import problem_of
@@ -104,7 +105,6 @@ class Command(Generic[AnyOptions]):
 
     Args:
         name: the command as it is typed.
-        summary: its line in the list of commands.
         run: runs the command; returns its exit code, or None for 0.
         options: the class of its options.
         description: the beginning of its help.
@@ -117,7 +117,6 @@ class Command(Generic[AnyOptions]):
     """
 
     name: str
-    summary: str
     run: Callable[[AnyOptions], int | None]
     options: type[AnyOptions]
     description: str = ""
@@ -162,11 +161,13 @@ class RunFolder(argparse.Action):
 _METAVARS = {int: "N", float: "X", RunFolder: "FOLDER"}
 
 
-def add_command(commands: "argparse._SubParsersAction[Any]", command: Command[Any]) -> None:
-    """Adds the parser of a command."""
+def add_command(
+    commands: "argparse._SubParsersAction[Any]", command: Command[Any], summary: str
+) -> None:
+    """Adds the parser of a command; `summary` is its line in the list of commands."""
     parser = commands.add_parser(
         command.name,
-        help=command.summary,
+        help=summary,
         description=command.description or None,
         epilog=command.examples,
         formatter_class=HelpFormatter,
@@ -264,24 +265,6 @@ def _parts_of(model: type[Options]) -> Iterator[tuple[type[Options], list[str]]]
             yield from _parts_of(base)
     if declared:
         yield model, declared
-
-
-class HelpFormatter(argparse.HelpFormatter):
-    """Formats the usage as one line, wraps paragraphs, and leaves indented lines as they are."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        fill = super()._fill_text
-        lines = text.split("\n")
-        return "\n".join(fill(line, width, "") if line[:1].strip() else line for line in lines)
-
-    def _format_usage(
-        self, usage: str | None, actions: Iterable[Any], groups: Any, prefix: Any
-    ) -> str:
-        if usage:
-            return super()._format_usage(usage, actions, groups, prefix)
-        needed = [action for action in actions if action.required or not action.option_strings]
-        short = super()._format_usage(usage, needed, [], prefix).rstrip()
-        return f"{short} [options]\n\n"
 
 
 def _add_option(parser: argparse._ActionsContainer, name: str, option: FieldInfo) -> None:

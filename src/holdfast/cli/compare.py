@@ -47,7 +47,6 @@ def run(arguments: CompareArguments) -> None:
 
 COMMAND = Command(
     "compare",
-    "compare runs of two models, prompts or versions",
     run,
     CompareArguments,
     description=(

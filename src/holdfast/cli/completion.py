@@ -54,7 +54,6 @@ def _actions_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
 
 COMMAND = Command(
     "completion",
-    "print a script that completes commands in a shell",
     run,
     CompletionArguments,
     description="Prints a script that completes commands, options and their values in a shell.",

@@ -72,7 +72,6 @@ def _open(page: str | None, files: dict[str, Path]) -> None:
 
 COMMAND = Command(
     "docs",
-    "read the documentation, in the terminal or in a browser",
     _run,
     DocsArguments,
     description=(

@@ -224,7 +224,6 @@ def settings_of(
 
 COMMAND = Command(
     "drift",
-    "measure how a model drifts from its system prompts",
     run,
     DriftArguments,
     description=(

@@ -42,7 +42,6 @@ def _write_table(arguments: ExportArguments) -> Path:
 
 COMMAND = Command(
     "export",
-    "write a run as a table, for other tools",
     run,
     ExportArguments,
     description=(

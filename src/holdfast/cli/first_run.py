@@ -292,7 +292,6 @@ def _note_plan(plan: Plan, pilot: Pilot, first: int, seconds: float) -> None:
 
 COMMAND = Command(
     "try",
-    "measure a model, or your own bot, for two minutes",
     run,
     TryArguments,
     description=(

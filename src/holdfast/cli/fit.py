@@ -87,7 +87,6 @@ def _check(arguments: FitArguments) -> None:
 
 COMMAND = Command(
     "fit",
-    "learn from examples the directions that some methods need",
     run,
     FitArguments,
     description=(

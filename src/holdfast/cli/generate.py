@@ -180,7 +180,6 @@ def _parse_emphasis(words: Sequence[str]) -> str | tuple[str, int]:
 
 COMMAND = Command(
     "generate",
-    "answer one chat",
     run,
     GenerateArguments,
     description=(

@@ -68,7 +68,6 @@ def _missing_line(count: int, command: str) -> str:
 
 COMMAND = Command(
     "join",
-    "join the shards of a run in one folder",
     run,
     JoinArguments,
     description=(

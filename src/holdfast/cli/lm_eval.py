@@ -33,7 +33,6 @@ def run(arguments: LmEvalArguments) -> None:
 
 COMMAND = Command(
     "lm-eval",
-    "run lm-evaluation-harness, with --model holdfast",
     run,
     LmEvalArguments,
     # no word begins with a NUL, so none is parsed as an option: all are passed on to the harness

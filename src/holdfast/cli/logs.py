@@ -343,7 +343,6 @@ def exit_code_of(verdicts: Collection[str]) -> int:
 
 COMMAND = Command(
     "logs",
-    "score logs of real dialogs by the rules of their prompts",
     run,
     LogsArguments,
     description=(

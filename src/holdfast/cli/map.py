@@ -73,7 +73,6 @@ def _read_models(arguments: MapArguments) -> list[ModelLoss]:
 
 COMMAND = Command(
     "map",
-    "see which kinds of rules are kept, and which are lost",
     run,
     MapArguments,
     description=(

@@ -138,7 +138,6 @@ def _estimate(arguments: PrecedentArguments, study: PrecedentRun) -> None:
 
 COMMAND = Command(
     "precedent",
-    "see whether a model follows its system prompt or its own earlier replies",
     run,
     PrecedentArguments,
     description=(

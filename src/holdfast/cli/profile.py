@@ -188,7 +188,6 @@ def _write_heads(
 
 COMMAND = Command(
     "profile",
-    "find the attention heads that are worth steering",
     run,
     ProfileArguments,
     DESCRIPTION,

@@ -97,7 +97,6 @@ def run(arguments: ProxyArguments) -> None:
 
 COMMAND = Command(
     "proxy",
-    "forward a client's requests to its server, add reminders, score replies",
     run,
     ProxyArguments,
     DESCRIPTION,

@@ -107,7 +107,6 @@ def _install(arguments: RemindArguments) -> int:
 
 COMMAND = Command(
     "remind",
-    "remind a coding agent of the rules that it just broke",
     _run,
     RemindArguments,
     description=(

@@ -35,7 +35,6 @@ def run(arguments: ReportArguments) -> None:
 
 COMMAND = Command(
     "report",
-    "write one page about one or more runs",
     run,
     ReportArguments,
     description=(

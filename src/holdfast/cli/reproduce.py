@@ -127,7 +127,6 @@ def _reproduce_zhang2024(arguments: ReproduceArguments, out: Path) -> Path:
 
 COMMAND = Command(
     "reproduce",
-    "reproduce a paper's figures on your model, and judge its claims",
     run,
     ReproduceArguments,
     description=(

@@ -240,7 +240,6 @@ def _read_key(variable: str | None) -> str:
 
 COMMAND = options.Command(
     "serve",
-    "serve a model to OpenAI's clients, with steering per request",
     run,
     ServeArguments,
     DESCRIPTION,

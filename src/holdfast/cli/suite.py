@@ -181,7 +181,6 @@ def _test(arguments: SuiteArguments) -> int:
 
 COMMAND = Command(
     "suite",
-    "draft a suite from a rules file, or test a suite's measures",
     run,
     SuiteArguments,
     description=(

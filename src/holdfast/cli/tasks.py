@@ -96,7 +96,6 @@ def run(arguments: TasksArguments) -> None:
 
 COMMAND = Command(
     "tasks",
-    "run the benchmark tasks of the PASTA paper, with prompts or steering",
     run,
     TasksArguments,
     DESCRIPTION,

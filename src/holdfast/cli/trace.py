@@ -170,7 +170,6 @@ def run_geometry(arguments: GeometryArguments) -> None:
 
 COMMAND = Command(
     "trace",
-    "see how attention to the prompt decays",
     run,
     TraceArguments,
     description=(
@@ -186,7 +185,6 @@ COMMAND = Command(
 )
 GEOMETRY = Command(
     "geometry",
-    "see how a model's hidden states spread as a dialog grows",
     run_geometry,
     GeometryArguments,
     description=(

@@ -1,10 +1,13 @@
-"""A parser of the command line whose errors are one sentence, with the option that was meant."""
+"""The parser of the command line: the layout of its help, and errors of one sentence.
+
+An error names the option that was probably meant.
+"""
 
 import argparse
 import difflib
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from holdfast.errors import UsageError
@@ -124,3 +127,21 @@ class OneSentenceParser(argparse.ArgumentParser):
     def _refuse_value(self, action: argparse.Action, expected: str, value: Any) -> NoReturn:
         name = next(iter(action.option_strings), action.metavar or action.dest)
         raise UsageError(f"{name} takes {expected}, not {value!r}; see `{self.prog} --help`.")
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Formats the usage as one line, wraps paragraphs, and leaves indented lines as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        fill = super()._fill_text
+        lines = text.split("\n")
+        return "\n".join(fill(line, width, "") if line[:1].strip() else line for line in lines)
+
+    def _format_usage(
+        self, usage: str | None, actions: Iterable[Any], groups: Any, prefix: Any
+    ) -> str:
+        if usage:
+            return super()._format_usage(usage, actions, groups, prefix)
+        needed = [action for action in actions if action.required or not action.option_strings]
+        short = super()._format_usage(usage, needed, [], prefix).rstrip()
+        return f"{short} [options]\n\n"
