@@ -20,11 +20,6 @@ LLAMA_WAYS = (
     "boost, traced",
     "holdfast, bfloat16",
 )
-UNITS = {
-    "conversations": "conversations of {held}",
-    "rounds": "rounds of {held}",
-    "context": "tokens of context under split-softmax",
-}
 VLLM_PROMPT = "4 sentences"
 VLLM_WORK = "a decoding step"  # first tokens vary widely
 SCALING_GPU = "H100 80 GB SXM"
@@ -104,7 +99,7 @@ def differing(name: str) -> str:
 
 def real_speed_table() -> str:
     """The drift loop and a decode step on real models, against their peers and the machine."""
-    tables = (_times_as_fast(), _decode_steps(), _time_and_memory())
+    tables = (_times_as_fast(), _decode_steps())
     return "\n\n".join("\n".join(markdown(rows)) for rows in tables)
 
 
@@ -235,37 +230,6 @@ def _server_over(record: dict, engine: str, number: str) -> list[float]:
     return [rows["llama-server", at] / rows[engine, at] for at in repetitions]
 
 
-def _time_and_memory() -> list[list[str]]:
-    """Where the time and the memory of a drift run go, a column for each model."""
-    records = {"Qwen2.5-Coder 0.5B": read("decode_step_qwen"), "SmolLM2": read("decode_step")}
-    rows = [["a drift run", *records]]
-    for part in ("products", "attention", "elsewhere"):
-        shares = (f"{record['share'][part]:.0%}" for record in records.values())
-        rows.append([f"share of the time: {part}", *shares])
-    memories = [read("run_memory_qwen")["memory"], read("decode_step")["memory"]]
-    (work,) = {_work(memory) for memory in memories}
-    peaks = (f"{memory['ratio']:.1f} ({memory['peak_bytes'] / 1e9:.1f} GB)" for memory in memories)
-    rows.append(
-        [
-            f"peak memory beyond the weights, divided by the live keys and values, {work}",
-            *peaks,
-        ]
-    )
-    names = {
-        "rows": "keys and values of running rows",
-        "dialogs": "keys and values of kept dialogs",
-        "rest": "everything else (activations, compiled products)",
-    }
-    for part, name in names.items():
-        rows.append([f"share of that memory: {name}", *(_part(m, part) for m in memories)])
-    return rows
-
-
-def _part(memory: dict, name: str) -> str:
-    parts = memory.get("parts_of_highest_step")
-    return f"{parts[name] / sum(parts.values()):.0%}" if parts else "not measured"
-
-
 def gpu_table() -> str:
     """A decode step, and a pass over a prompt, on a GPU."""
     step = read("gpu/decode_step")
@@ -296,25 +260,6 @@ def gpu_table() -> str:
             "",
             *lines,
         ]
-    )
-
-
-def layers_line() -> str:
-    """The gain of other forms of the layers, in a step of 16 rows."""
-    record = read("faster_layers")
-    rows = record["rows"]
-    (row,) = (row for row in rows if row["rows"] == 16)
-    packed, eight_bits, compiled = (
-        "{median:.2f} [{low:.2f}, {high:.2f}]".format(**row[form])
-        for form in ("packed", "int8", "compiled")
-    )
-    steps = [f"{row['packed_step']['median']:.2f}" for row in rows]
-    return (
-        f"The layers of {record['model']} in a step of {row['rows']} rows, times as fast as"
-        f" PyTorch's own: rearranged once, as we ship them, {packed}; in eight bits {eight_bits};"
-        f" compiled {compiled}. A whole step as we ship it: {', '.join(steps)} at"
-        f" {', '.join(str(row['rows']) for row in rows)} rows"
-        " ([record](RESULTS/faster_layers.json), by `python benchmarks/faster_layers.py`)."
     )
 
 
@@ -521,55 +466,6 @@ def ray_table() -> str:
     )
 
 
-def growth_line() -> str:
-    """The exponents of the growth of time and memory, on qwen-0.5b and the default model."""
-    record = read("growth_qwen")
-    lines = [
-        f"| {record['model']} | time per token | memory |",
-        "| --- | --- | --- |",
-    ]
-    for row in record["series"]:
-        first, last = (point[row["varied"]] for point in (row["points"][0], row["points"][-1]))
-        time, memory = (row["exponents"][name] for name in ("seconds_per_token", "bytes"))
-        varied = UNITS[row["varied"]].format(**row)
-        lines.append(f"| from {first:,} to {last:,} {varied} | {time:+.2f} | {memory:+.2f} |")
-    default = read("growth")["series"]
-    largest = {row["varied"]: row["points"][-1][row["varied"]] for row in default}
-    time, memory = (
-        max(row["exponents"][name] for row in default) for name in ("seconds_per_token", "bytes")
-    )
-    repetitions = record["repetitions"]
-    lines += [
-        "",
-        f"One process per point, {count_of(repetitions, 'repetition')}"
-        " ([record](RESULTS/growth_qwen.json)). The default model,"
-        f" to {largest['conversations']:,} conversations, {largest['rounds']} rounds or"
-        f" {largest['context']:,} tokens: time at most {time:+.2f} and memory at most"
-        f" {memory:+.2f} ([record](RESULTS/growth.json)).",
-    ]
-    return "\n".join(lines)
-
-
-def modern_table() -> str:
-    """Our loop against lock-step `generate`, from the kind of model that gains least to the one
-    that gains most.
-    """
-    record = read("modern")
-    rows = record["conversations"] * (1 + record["forks"])
-    ordered = sorted(record["rows"], key=lambda row: row["ratio"]["median"])
-    least, most = (
-        "{median:.2f} [{low:.2f}, {high:.2f}] times as fast for `{type}`".format(
-            type=row["type"], **row["ratio"]
-        )
-        for row in (ordered[0], ordered[-1])
-    )
-    return (
-        f"`python benchmarks/modern.py`: {len(ordered)} kinds of model, {rows} rows,"
-        f" {record['rounds']} rounds; per generated token from {least} to {most}"
-        " ([all kinds](RESULTS/modern.json))."
-    )
-
-
 def attention_table() -> str:
     """The cost of each kind of steering, as medians of ratios to plain SDPA."""
     record = read("attention")
@@ -703,37 +599,6 @@ def census_line() -> str:
         f" paper's formula on its own attention matrix, and {in_engine['exact']} in the engine"
         " behind `generate`, drift runs and the server; the others are refused by name"
         " ([the list](RESULTS/census.md))."
-    )
-
-
-def cold_start_table() -> str:
-    """How often a request at temperature 0 gets another reply when it is asked again."""
-    lines = [
-        "| model, steering | prompt | sent again | after another chat | ms to the first token |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    records = [read("cold_start"), read("cold_start_smollm2")]
-    for record in records:
-        for row in record["rows"]:
-            prompt = "last token in a separate pass" if row["split"] else "in one pass"
-            chats = row["chats"]
-            lines.append(
-                f"| {record['model']}, {row['steering']} | {prompt} |"
-                f" {row['second_differs_from_first']} of {chats} |"
-                f" {row['differs_behind_another_chat']} of {chats} | {row['first_token_ms']:g} |"
-            )
-    return "\n".join(
-        [
-            f"How many replies at temperature 0 in {records[0]['dtype']} differ, within"
-            f" {records[0]['tokens']} tokens, from the first reply to the same request in a new"
-            " session: when the request is sent again, and when it is sent in a session that has"
-            " answered another chat with the same system prompt (`python"
-            " benchmarks/cold_start.py`; records of the [default"
-            " model](RESULTS/cold_start.json) and of"
-            " [smollm2](RESULTS/cold_start_smollm2.json)).",
-            "",
-            *lines,
-        ]
     )
 
 
