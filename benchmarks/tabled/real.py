@@ -370,29 +370,18 @@ def area(estimate: dict) -> str:
 
 
 def decodable_summary() -> str:
-    """The AUC of each predictor of lost probes on every model, and how much the best one adds."""
+    """How much better than the score before the residual stream predicts a lost probe."""
     record = read("decodable")
     models = record["models"]
     unseen = {name: row["unseen"]["family"]["predictors"] for name, row in models.items()}
-    rows = [["predictor of a lost probe: AUC [95% interval]", *(f"`{name}`" for name in models)]]
-    for predictor, words in PREDICTORS.items():
-        cells = [area(scores[predictor]["auc"]) for scores in unseen.values()]
-        rows.append([words, *cells])
     less = " and ".join(
         f"{interval(scores['outcome']['less']['score before'])} (`{name}`)"
         for name, scores in unseen.items()
     )
-    return "\n".join(
-        [
-            f"`python benchmarks/decodable.py`: {record['conversations']} conversations of 8"
-            f" rounds on each of {len(record['seeds'])} seeds. Fitted predictors are tested on"
-            " other families of prompts; intervals are over families"
-            " ([all comparisons](RESULTS/decodable.md)).",
-            "",
-            *markdown(rows),
-            "",
-            f"The AUC of the residual stream's outcome, minus that of the score before: {less}.",
-        ]
+    return (
+        "The AUC of the residual stream, fitted to predict the outcome, minus that of the score"
+        f" before: {less} ({record['conversations']} conversations of 8 rounds on each of"
+        f" {len(record['seeds'])} seeds; [every predictor](RESULTS/decodable.md))."
     )
 
 
