@@ -415,37 +415,6 @@ def quoted_dialog() -> str:
     )
 
 
-def bot_table() -> str:
-    """Stability of each rule of the suite `bot`, in the first round and the last."""
-    record = read("bot")
-    last = record["rounds"] - 1
-
-    def point(estimate: dict) -> str:
-        if estimate["low"] == estimate["high"]:
-            return f"{estimate['mean']:.2f} (all equal)"
-        return f"{estimate['mean']:.2f} [{estimate['low']:.2f}, {estimate['high']:.2f}]"
-
-    def column(at: int, fix: dict) -> list[str]:
-        rules = [point(rule["stability_by_round"][at]) for rule in fix["rules"]]
-        return [f"`{fix['method']}`, round {at + 1}", *rules, point(fix["stability"][at])]
-
-    plain, *fixes = record["methods"]
-    names = [rule["rule"] for rule in plain["rules"]]
-    columns = [["rule", *names, "all four"], column(0, plain), column(last, plain)]
-    columns += [column(last, fix) for fix in fixes]
-    return "\n".join(
-        [
-            (
-                f"`python benchmarks/bot.py`: stability, {record['conversations']} conversations"
-                f" of {record['rounds']} rounds with each method; 95% bootstrap intervals."
-            ),
-            "",
-            *markdown([list(row) for row in zip(*columns, strict=True)]),
-        ]
-    )
-
-
-# the groups of sets that were drafted at first sight, latest first, and what each consists of
 _FIRST_SIGHT = (  # groups of files, latest first
     "with_one_grammar",
     "with_more_kinds",

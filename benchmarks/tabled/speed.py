@@ -9,7 +9,6 @@ from tabled.reading import markdown, read, versions
 from holdfast.plurals import count_of
 
 # the rows shown on the pages; the records have more
-CLUSTER_SIZES = (1, 4, 16, 64)
 ATTENTION_WORK = ("batch 1, context 512", "batch 8, context 2048", "prefill 4096")
 LLAMA_FILES = ("Q4_1", "BF16")
 LLAMA_WAYS = (
@@ -263,41 +262,6 @@ def gpu_table() -> str:
     )
 
 
-def cluster_table() -> str:
-    """How a simulated cluster scales with its number of engines."""
-    record = read("cluster")
-    head = record["head"]
-    rows = record["simulated"]
-    lines = [
-        f"`python benchmarks/cluster.py`: {head['conversations']:,} conversations,"
-        f" {record['model']} on {record['gpus']} per engine, replies of {record['reply_tokens']}"
-        " tokens, the faster of the two bounds. Hours until the last record is written, and in"
-        " brackets how many times as fast as one engine:",
-        "",
-        "| engines | " + " | ".join(f"`--batch {batch:,}`" for batch in _batches(rows)) + " |",
-        "| --- " * (1 + len(_batches(rows))) + "|",
-    ]
-    best = [row for row in rows if row["bound"] == "best"]
-    hours = {(row["side_by_side"], row["engines"]): row["head_done"] / 3600 for row in best}
-    for engines in CLUSTER_SIZES:
-        cells = [
-            f"{hours[batch, engines]:.2f} ({hours[batch, 1] / hours[batch, engines]:.1f})"
-            for batch in _batches(rows)
-        ]
-        lines.append(f"| {engines} | " + " | ".join(cells) + " |")
-    lines += [
-        "",
-        f"The command's own process writes {head['records_per_second']:,.0f} records a second, and"
-        f" holds {head['peak_bytes_per_record'] / 1e3:.0f} kB for each record of"
-        f" {head['bytes_per_record'] / 1e3:.0f} kB when it reads the run at the end.",
-    ]
-    return "\n".join(lines)
-
-
-def _batches(rows: list[dict]) -> list[int]:
-    return list(dict.fromkeys(row["side_by_side"] for row in rows))
-
-
 def serve_table() -> str:
     """The server under load: lost and mixed-up replies, memory, and speed against its peer."""
     record = read("serve")
@@ -437,16 +401,6 @@ def scaling_page() -> str:
     return f"# What ten thousand conversations cost\n\n{scaling_table()}\n\n{assumed}\n"
 
 
-def excess_line() -> str:
-    """The tokens that the engine forwards, relative to the minimum."""
-    excess = read("scaling")["forwarded_over_least"]
-    return (
-        f"The engine forwards {excess['mean']:.3f}"
-        f" [{excess['low']:.3f}, {excess['high']:.3f}] times"
-        f" the least possible, on {excess['conversations']} conversations of the default model."
-    )
-
-
 def ray_table() -> str:
     """The time of a run on the nodes of a Ray cluster."""
     record = read("ray_qwen")
@@ -497,28 +451,6 @@ def attention_table() -> str:
                 "| " + " | ".join([row["work"], *(cell(row, name) for name in names)]) + " |"
                 for row in record["rows"]
                 if row["work"].endswith(ATTENTION_WORK)
-            ),
-        ]
-    )
-
-
-def profiling_table() -> str:
-    """Head profiling against one head at a time."""
-    record = read("profiling")
-    return "\n".join(
-        [
-            (
-                f"`python benchmarks/profiling.py`: {record['shape']}, random weights,"
-                f" {record['samples']} samples ({record['questions']} where replies are written),"
-                f" {record['threads']} threads, torch {versions(record)['torch']}; medians of"
-                f" {len(next(iter(record['repetitions'].values())))} ratios, in alternation."
-            ),
-            "",
-            "| samples | times as fast as one head at a time | target |",
-            "| --- | --- | --- |",
-            *(
-                f"| {name} | {median['ratio']:.1f} | {record['targets'][name]} |"
-                for name, median in record["medians"].items()
             ),
         ]
     )
