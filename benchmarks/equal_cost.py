@@ -2,8 +2,8 @@
 capability?
 
 There are two pairs of stages. The first of a pair is for choosing settings; the second uses those
-that docs/equal_cost.md names, written down before its numbers existed, on two seeds and on prompts
-that are not in the first.
+that were written down before its numbers existed, on two seeds and on prompts that are not in the
+first.
 
 `explore` and `confirm` have few prompts, and every ordered pair of them talks, so their intervals
 say what to expect of these prompts. `explore-many` and `confirm-many` draw a new pair of prompts

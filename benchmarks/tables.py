@@ -19,7 +19,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from tabled.behaviour import (
     ablation_table,
-    bot_table,
     checking_table,
     coverage_table,
     demo_caption,
@@ -30,13 +29,12 @@ from tabled.behaviour import (
     ifeval_table,
     lengths_table,
     quoted_dialog,
-    screen_line,
     suite_init_table,
     verdicts_table,
 )
 from tabled.catalogue import api_sections, catalogue_table
 from tabled.causes import causes_table
-from tabled.costs import chosen_page, confirmed_costs_table, stage_page
+from tabled.costs import chosen_page, stage_page
 from tabled.edits import (
     edit_costs_line,
     edit_costs_table,
@@ -64,35 +62,25 @@ from tabled.papers import (
 from tabled.precedent import fixes_table, precedent_line, precedent_table
 from tabled.reading import RESULTS, ROOT
 from tabled.real import (
+    confirmed_page,
     decodable_page,
     decodable_summary,
-    explored_line,
+    drift_page,
+    drift_summary,
     explored_page,
     front_door,
     front_serve,
-    logs_table,
-    real_decay_table,
-    real_drift_table,
-    settings_table,
     start_line,
     truncation_table,
-    window_line,
 )
 from tabled.speed import (
     SCALING_GPU,
     attention_table,
     census_line,
     census_page,
-    cluster_table,
-    cold_start_table,
-    excess_line,
     gpu_table,
-    growth_line,
-    layers_line,
     llama_table,
     loading_table,
-    modern_table,
-    profiling_table,
     proxy_line,
     ray_table,
     real_serve_line,
@@ -110,7 +98,6 @@ from holdfast.report.log_formats import formats_table
 # by table, if its record has a different name
 RECORDED = {
     "ray": "ray_qwen",
-    "smollm2_decay": "smollm2_drift",
     "quoted": "demo_real",
     "demo_real_rules": "demo_real",
     "start-with": "smollm2_confirmed",
@@ -159,7 +146,6 @@ def documents() -> dict[Path, str]:
         "speed": speed_table(),
         "attention": attention_table(),
         "ablation": ablation_table(),
-        "profiling": profiling_table(),
         "methods": catalogue_table(),
         "api": api_sections(),
         "ifeval": ifeval_table(),
@@ -168,7 +154,6 @@ def documents() -> dict[Path, str]:
         "coverage": coverage_table(),
         "verdicts": verdicts_table(),
         "census": census_line(),
-        "excess": excess_line(),
         "llama": llama_table(),
         "vllm": vllm_table(),
         **{name: reproduction_line(name) for name in records()},
@@ -190,43 +175,29 @@ def documents() -> dict[Path, str]:
         "log_formats": formats_table(),
     }
     for name, table in (
-        ("modern", modern_table),
         ("serve", serve_table),
         ("proxy", proxy_line),
         ("remind", remind_line),
         ("large_logs", large_logs_table),
-        ("cold_start", cold_start_table),
         ("loading", loading_table),
         ("ray", ray_table),
-        ("growth", growth_line),
         ("decode_step", real_speed_table),
-        ("cluster", cluster_table),
-        ("faster_layers", layers_line),
         ("gpu", gpu_table),
         ("demo", demo_caption),
         ("demo_real", demo_real_caption),
         ("demo_real_rules", demo_real_table),
         ("quoted", quoted_dialog),
-        ("bot", bot_table),
-        ("screen_smollm2", screen_line),
         ("suite_init", suite_init_table),
-        ("smollm2_drift", real_drift_table),
-        ("smollm2_decay", real_decay_table),
-        ("smollm2_explored", explored_line),
-        ("smollm2_confirmed", functools.partial(settings_table, "smollm2_confirmed")),
+        ("smollm2_drift", drift_summary),
         ("start-with", start_line),
         ("front-measure", functools.partial(front_door, "measure")),
         ("front-logs", functools.partial(front_door, "logs")),
         ("front-serve", front_serve),
-        ("window", window_line),
-        ("logs_smollm2", logs_table),
         ("truncation_smollm2", truncation_table),
         ("decodable", decodable_summary),
     ):
         if (RESULTS / f"{RECORDED.get(name, name)}.json").exists():
             tables[name] = table()
-    if (RESULTS / "equal_cost_many.json").exists():
-        tables["equal_cost"] = confirmed_costs_table()
     if "zhang2024" in records():
         tables["pasta"] = methods_table()
     quoting = (
@@ -242,6 +213,8 @@ def documents() -> dict[Path, str]:
             RESULTS / "claims.md": verdicts_page(),
             RESULTS / "decodable.md": decodable_page(),
             RESULTS / "scaling.md": scaling_page(),
+            RESULTS / "smollm2_confirmed.md": confirmed_page(),
+            RESULTS / "smollm2_drift.md": drift_page(),
             RESULTS / "smollm2_explored.md": explored_page(),
             RESULTS / "chosen_heads" / "settings.md": chosen_page(),
         }

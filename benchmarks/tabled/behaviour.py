@@ -242,12 +242,13 @@ def verdicts_table() -> str:
     """How often a verdict is wrong where there is no difference."""
     record = read("verdicts")
     settings = record["settings"]
-    rows = record["one_look"]
-    sizes = list(dict.fromkeys(row["n"] for row in rows))
+    sizes = (20, 48, 200)
+    rows = [row for row in record["one_look"] if row["n"] in sizes]
     lines = [
         f"`python benchmarks/verdicts.py`: simulated differences whose true mean is 0,"
         f" {settings['runs']:,} runs of each kind. Shares of runs called lower or higher, and in"
-        " brackets those whose percentile bootstrap interval does not include 0.",
+        " brackets those whose percentile bootstrap interval does not include 0"
+        " ([more sizes](RESULTS/verdicts.json)).",
         "",
         "| differences | " + " | ".join(f"n = {size}" for size in sizes) + " |",
         "| --- " * (1 + len(sizes)) + "|",
@@ -415,96 +416,49 @@ def quoted_dialog() -> str:
     )
 
 
-def bot_table() -> str:
-    """Stability of each rule of the suite `bot`, in the first round and the last."""
-    record = read("bot")
-    last = record["rounds"] - 1
-
-    def point(estimate: dict) -> str:
-        if estimate["low"] == estimate["high"]:
-            return f"{estimate['mean']:.2f} (all equal)"
-        return f"{estimate['mean']:.2f} [{estimate['low']:.2f}, {estimate['high']:.2f}]"
-
-    def column(at: int, fix: dict) -> list[str]:
-        rules = [point(rule["stability_by_round"][at]) for rule in fix["rules"]]
-        return [f"`{fix['method']}`, round {at + 1}", *rules, point(fix["stability"][at])]
-
-    plain, *fixes = record["methods"]
-    names = [rule["rule"] for rule in plain["rules"]]
-    columns = [["rule", *names, "all four"], column(0, plain), column(last, plain)]
-    columns += [column(last, fix) for fix in fixes]
-    return "\n".join(
-        [
-            (
-                f"`python benchmarks/bot.py`: stability, {record['conversations']} conversations"
-                f" of {record['rounds']} rounds with each method; 95% bootstrap intervals."
-            ),
-            "",
-            *markdown([list(row) for row in zip(*columns, strict=True)]),
-        ]
-    )
-
-
-# the groups of sets that were drafted at first sight, latest first, and what each consists of
-_FIRST_SIGHT = {
-    "with_one_grammar": "one set: 13 from small repositories drawn at random, 6 prompts of chat"
-    " bots",
-    "with_more_kinds": "two sets, most of them from small repositories drawn at random",
-    "with_never": "three sets, a third of them prompts of chat bots",
-    "with_forms": "two sets, half of them from small repositories drawn at random",
-    "with_lists": "two sets from small repositories",
-    "with_the_grammar": "two sets, mostly from known repositories",
-    "before_the_grammar": "four sets, with an earlier version and fewer measures",
-}
+_FIRST_SIGHT = (  # groups of files, latest first
+    "with_one_grammar",
+    "with_more_kinds",
+    "with_never",
+    "with_forms",
+    "with_lists",
+    "with_the_grammar",
+    "before_the_grammar",  # an earlier version with fewer measures
+)
 
 
 def suite_init_table() -> str:
     """How many drafted rules were right at first sight, and how many lines were found."""
-    record = read("suite_init")
+    groups = read("suite_init")["at_first_sight"]
+    latest, *earlier = (groups[group] for group in _FIRST_SIGHT)
 
     def shown(share: dict) -> str:
         return (
-            f"{share['count']} of {share['of']}:"
-            f" {share['share']:.2f} [{share['low']:.2f}, {share['high']:.2f}]"
+            f"{share['count']} of {share['of']}"
+            f" ({share['share']:.2f} [{share['low']:.2f}, {share['high']:.2f}])"
         )
 
-    rows = [["files, latest first", "drafted rules that are right", "decidable lines found"]]
-    for group, sets in _FIRST_SIGHT.items():
-        row = record["at_first_sight"][group]
-        rows.append([f"{row['files']} in {sets}", shown(row["precision"]), shown(row["recall"])])
-    now = record["now"]["all"]
+    def span(of: str) -> str:
+        shares = [row[of]["share"] for row in earlier]
+        return f"{min(shares):.2f} to {max(shares):.2f}"
+
+    rows = [
+        ["files", "drafted rules that are right", "decidable lines found"],
+        [f"the latest {latest['files']}", shown(latest["precision"]), shown(latest["recall"])],
+        [
+            f"{len(earlier)} earlier groups, {sum(row['files'] for row in earlier)} files",
+            span("precision"),
+            span("recall"),
+        ],
+    ]
     return "\n".join(
         [
             *markdown(rows),
             "",
-            "95% intervals in brackets. Files were labelled by hand before they were drafted; a"
-            " line is decidable if a measure can decide it, and found if it became a right rule."
-            " In the first row (November 2026), the labels count every such line. After each set,"
-            " the forms that it had shown were added. In the"
-            f" {now['files']} files of all sets that were available for this version, it finds"
-            f" {now['recall']['count']} of {now['recall']['of']} such lines, which says nothing"
-            " about other files.",
+            "Files were labelled by hand before they were drafted; a line is decidable if a measure"
+            " can decide it, and found if it became a right rule. Only the labels of the latest files"
+            " count every such line. 95% intervals in brackets"
+            " ([record](RESULTS/suite_init.json),"
+            " [labels](ROOT/benchmarks/suite_init_labels.json)).",
         ]
-    )
-
-
-def screen_line() -> str:
-    """How many prompts of the suite `everyday` SmolLM2 follows, by category."""
-    record = read("screen_smollm2")
-    by_category: dict[str, list[dict]] = {}
-    for row in record["prompts"]:
-        by_category.setdefault(row["category"], []).append(row)
-    parts = []
-    for category, prompts in by_category.items():
-        passing = sum(row["passes"] for row in prompts)
-        parts.append(f"{category} {passing} of {len(prompts)}")
-    passing = [row for row in record["prompts"] if row["passes"]]
-    families = len({row["family"] for row in passing})
-    return (
-        f"`python benchmarks/screen.py --model {record['model']}`, in {record['dtype']}:"
-        f" {record['replies_per_rule']} replies to each rule with its prompt and as many without. A"
-        f" prompt passes with a mean score of at least {record['with_at_least']} with and at most"
-        f" {record['without_at_most']} without. {len(passing)} of {len(record['prompts'])} prompts"
-        f" in {families} families pass: {', '.join(parts)}"
-        " ([which](RESULTS/screen_smollm2.json))."
     )

@@ -201,36 +201,6 @@ def stage_tables(name: str) -> str:
     return "\n".join([equal_cost_head(record), *equal_cost_rows(record), *by_prompt_rows(record)])
 
 
-def confirmed_costs_table() -> str:
-    """The gain and cost of each setting of the second stage, on both seeds."""
-    record = read("equal_cost_many")
-    first, *others = record["seeds"]
-    seeds = [first, *others]
-    head = ["setting"]
-    head += [f"stability, seed {seed['seed']}" for seed in seeds]
-    head += [f"points lost, turn 4 / 8, seed {seed['seed']}" for seed in seeds]
-    rows = [head]
-    by_seed = [{setting["method"]: setting for setting in seed["settings"]} for seed in seeds]
-    for name in list(by_seed[0])[1:]:
-        settings = [settings[name] for settings in by_seed]
-        ours = "" if settings[0]["published"] else " (ours)"
-        cells = [interval(setting["gain"]) for setting in settings]
-        cells += [
-            " / ".join(f"{setting[f'points_lost_turn_{turn}']['mean']:+.1f}" for turn in (4, 8))
-            for setting in settings
-        ]
-        rows.append([f"`{name}`{ours}", *cells])
-    plain = " and ".join(f"{seed['settings'][0]['stability']['mean']:.3f}" for seed in seeds)
-    return "\n".join(
-        [
-            f"{equal_cost_head(record)} Without a fix, stability is {plain}."
-            " [Every lead and cost with its interval](RESULTS/equal_cost_many.md).",
-            "",
-            *markdown(rows),
-        ]
-    )
-
-
 def left_out_table() -> str:
     """The setting with the best lead at its cost, for each method that was removed."""
     settings = read("equal_cost_explored")["seeds"][0]["settings"][1:]

@@ -30,13 +30,14 @@ def models() -> dict[str, ModelLoss]:
 
 
 def conversations_list() -> str:
-    """The conversations that the maps were measured on, and the commands."""
-    counts, commands = [], []
+    """The conversations that the maps were measured on."""
+    counts = []
     for name, model in models().items():
         sizes = " and ".join(f"{run.conversations}" for run in model.runs)
-        counts.append(f"- `{name}`: {sizes} conversations")
-        commands += [run.command for run in model.runs]
-    return "\n".join([*counts, "", "```", *commands, "```"])
+        counts.append(
+            f"- `{name}`: {sizes} conversations ([commands and numbers](RESULTS/loss/{name}.json))"
+        )
+    return "\n".join(counts)
 
 
 def kinds_table() -> str:

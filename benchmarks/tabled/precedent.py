@@ -16,6 +16,8 @@ _COLUMNS = (  # history, whether the prompt is in view
     ("broken", False, "after broken replies, without it"),
 )
 
+_SEEN = (0, 1, 6)  # how many earlier replies; the records have more
+
 
 def precedent_table() -> str:
     """The score of the next reply after some earlier replies, which kept or broke the rules, with
@@ -27,8 +29,7 @@ def precedent_table() -> str:
             (cell["history"], cell["seen"], cell["prompted"]): cell["score"]
             for cell in record["results"][0]["cells"]
         }
-        for depth in record["results"][0]["depths"]:
-            seen = depth["seen"]
+        for seen in _SEEN:
             scores = (cells[history, seen, prompted] for history, prompted, _ in _COLUMNS)
             rows.append([f"`{record['model']}`", str(seen), *map(_score, scores)])
     return "\n".join(markdown(rows))

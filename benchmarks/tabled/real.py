@@ -44,6 +44,25 @@ def without_collapsed(kept: dict | None) -> str:
     return f"{interval(kept['stability_change'])} (n = {kept['conversations']})"
 
 
+def drift_summary() -> str:
+    """The drift of both seeds, with scripted messages and with a user model."""
+    record = read("smollm2_drift")
+    rows = [["the user's side", "seed", "stability in rounds 1 / 4 / 8", "change"]]
+    for run in record["runs"]:
+        if run["user"] in ("scripted", "suite"):
+            change = interval(run["stability_change"])
+            rows.append([SIDES[run["user"]], str(run["seed"]), fall(run["stability"]), change])
+    return "\n".join(
+        [
+            *markdown(rows),
+            "",
+            f"{record['runs'][0]['conversations']} conversations of {record['rounds']} rounds per"
+            f" row, of {len(record['prompts'])} prompts; 95% intervals are over families of prompts"
+            " ([other users, categories and attention mass](RESULTS/smollm2_drift.md)).",
+        ]
+    )
+
+
 def real_drift_table() -> str:
     """Drift by who plays the user, and by category."""
     record = read("smollm2_drift")
@@ -167,23 +186,6 @@ def by_category(record: dict) -> list[str]:
     return [head, "", *markdown(rows)]
 
 
-def logs_table() -> str:
-    """How many turns of ordinary dialogs follow each kind of rule."""
-    record = read("logs_smollm2")
-    rows = [["kind of rule", "dialogs", "turns and rules", "kept"]]
-    for category, row in record["categories"].items():
-        kept = row["adherence"]
-        cells = [str(row["dialogs"]), str(row["turns"])]
-        alike = kept["low"] == kept["high"]
-        within = "(all equal)" if alike else f"[{kept['low']:.2f}, {kept['high']:.2f}]"
-        rows.append([category, *cells, f"{kept['mean']:.2f} {within}"])
-    head = (
-        f"`python benchmarks/logs_smollm2.py`: {record['dialogs']} dialogs of 8 turns, scored"
-        " without `when:`; intervals are over dialogs."
-    )
-    return "\n".join([head, "", *markdown(rows)])
-
-
 def truncation_table() -> str:
     """The findings with a server that truncates prompts, and without it."""
     rows = [["the server reads at most", "canary known in rounds 1 to 8", "found"]]
@@ -205,23 +207,27 @@ def truncation_table() -> str:
     return "\n".join([head, "", *markdown(rows)])
 
 
-def explored_line() -> str:
-    """The gain by thirds of the layers on the exploring half."""
-    (seed,) = read("smollm2_explored")["seeds"]
-    gains = {row["method"]: interval(row["gain"]) for row in seed["settings"]}
-    thirds = (f"boost:factor=8,heads={layers}.0-8" for layers in ("0-9", "10-19", "20-29"))
-    parts = [f"{gains[third]} with `{third}`" for third in thirds]
-    return (
-        f"Stability over eight rounds changed by {parts[0]}, {parts[1]}, and {parts[2]}"
-        " ([every setting](RESULTS/smollm2_explored.md), by `python benchmarks/on_smollm2.py"
-        " explore`)."
-    )
-
-
 def explored_page() -> str:
     """Every setting of the exploring half."""
     head = "# Every setting tried on SmolLM2, on the exploring half of the prompts"
     return f"{head}\n\n{settings_table('smollm2_explored')}\n"
+
+
+def confirmed_page() -> str:
+    """Every setting of the confirming half."""
+    head = "# The settings named in advance on SmolLM2, on the confirming half of the prompts"
+    return f"{head}\n\n{settings_table('smollm2_confirmed')}\n"
+
+
+def drift_page() -> str:
+    """Everything on the drift of SmolLM2, and where its attention mass is lost."""
+    parts = (
+        "# Drift of SmolLM2",
+        real_drift_table().replace("(RESULTS/", "("),
+        "## Attention mass",
+        real_decay_table(),
+    )
+    return "\n\n".join(parts) + "\n"
 
 
 def settings_table(name: str) -> str:
@@ -359,49 +365,23 @@ def front_serve() -> str:
     return "\n".join([*shell, "```text", *printed, "```", "", picture, "", caption])
 
 
-def window_line() -> str:
-    """How the preference for the reply that keeps the rule changes, in both models."""
-    record = read("window")
-    changes = " and ".join(
-        f"{interval(model['change_of_keeps'])} in `{model['model']}`" for model in record["models"]
-    )
-    last = record["models"][0]["rounds"][-1]["round"]
-    return (
-        f"From round 1 to round {last}, the share of dialogs in which the reply that keeps the rule"
-        f" is the likelier one changes by {changes}: {record['dialogs']} dialogs are too few to say"
-        " how much is due to the window (`python benchmarks/window.py`,"
-        " [mass and preference by round](RESULTS/window.json))."
-    )
-
-
 def area(estimate: dict) -> str:
     return f"{estimate['mean']:.2f} [{estimate['low']:.2f}, {estimate['high']:.2f}]"
 
 
 def decodable_summary() -> str:
-    """The AUC of each predictor of lost probes on every model, and how much the best one adds."""
+    """How much better than the score before the residual stream predicts a lost probe."""
     record = read("decodable")
     models = record["models"]
     unseen = {name: row["unseen"]["family"]["predictors"] for name, row in models.items()}
-    rows = [["predictor of a lost probe: AUC [95% interval]", *(f"`{name}`" for name in models)]]
-    for predictor, words in PREDICTORS.items():
-        cells = [area(scores[predictor]["auc"]) for scores in unseen.values()]
-        rows.append([words, *cells])
     less = " and ".join(
         f"{interval(scores['outcome']['less']['score before'])} (`{name}`)"
         for name, scores in unseen.items()
     )
-    return "\n".join(
-        [
-            f"`python benchmarks/decodable.py`: {record['conversations']} conversations of 8"
-            f" rounds on each of {len(record['seeds'])} seeds. Fitted predictors are tested on"
-            " other families of prompts; intervals are over families"
-            " ([all comparisons](RESULTS/decodable.md)).",
-            "",
-            *markdown(rows),
-            "",
-            f"The AUC of the residual stream's outcome, minus that of the score before: {less}.",
-        ]
+    return (
+        "The AUC of the residual stream, fitted to predict the outcome, minus that of the score"
+        f" before: {less} ({record['conversations']} conversations of 8 rounds on each of"
+        f" {len(record['seeds'])} seeds; [every predictor](RESULTS/decodable.md))."
     )
 
 

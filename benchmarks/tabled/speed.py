@@ -9,7 +9,6 @@ from tabled.reading import markdown, read, versions
 from holdfast.plurals import count_of
 
 # the rows shown on the pages; the records have more
-CLUSTER_SIZES = (1, 4, 16, 64)
 ATTENTION_WORK = ("batch 1, context 512", "batch 8, context 2048", "prefill 4096")
 LLAMA_FILES = ("Q4_1", "BF16")
 LLAMA_WAYS = (
@@ -20,11 +19,6 @@ LLAMA_WAYS = (
     "boost, traced",
     "holdfast, bfloat16",
 )
-UNITS = {
-    "conversations": "conversations of {held}",
-    "rounds": "rounds of {held}",
-    "context": "tokens of context under split-softmax",
-}
 VLLM_PROMPT = "4 sentences"
 VLLM_WORK = "a decoding step"  # first tokens vary widely
 SCALING_GPU = "H100 80 GB SXM"
@@ -104,7 +98,7 @@ def differing(name: str) -> str:
 
 def real_speed_table() -> str:
     """The drift loop and a decode step on real models, against their peers and the machine."""
-    tables = (_times_as_fast(), _decode_steps(), _time_and_memory())
+    tables = (_times_as_fast(), _decode_steps())
     return "\n\n".join("\n".join(markdown(rows)) for rows in tables)
 
 
@@ -121,19 +115,16 @@ def _ratios(values: list[float]) -> str:
 def _times_as_fast() -> list[list[str]]:
     """The drift loop and a chat, against other engines."""
     rows = [["model", "compared with", "work", "times as fast per token", "processor"]]
-    for name, model, also in (
-        ("drift_loop_qwen", "Qwen2.5-Coder 0.5B", ""),
-        ("drift_loop_qwen_few", "Qwen2.5-Coder 0.5B", ""),
-        ("drift_loop_qwen15", "Qwen2.5-Coder 1.5B", ""),
-        ("drift_loop_smollm2", "SmolLM2", ""),
-        ("drift_loop_few", "SmolLM2", ""),
-        ("drift_loop_busy", "SmolLM2", ", while {busy} other processes keep both processors busy"),
-        ("drift_loop_gemma", "Gemma 3 270M, 15 of whose 18 layers see 512 tokens", ""),
+    for name, model in (
+        ("drift_loop_qwen", "Qwen2.5-Coder 0.5B"),
+        ("drift_loop_qwen_few", "Qwen2.5-Coder 0.5B"),
+        ("drift_loop_qwen15", "Qwen2.5-Coder 1.5B"),
+        ("drift_loop_smollm2", "SmolLM2"),
+        ("drift_loop_few", "SmolLM2"),
     ):
         loop = read(name)
         ratios = _ratios([row["lock_step"]["ratio_per_token"] for row in loop["repetitions"]])
-        work = _work(loop) + also.format(**loop)
-        rows.append([model, "lock-step `generate`", work, ratios, _processor(loop)])
+        rows.append([model, "lock-step `generate`", _work(loop), ratios, _processor(loop)])
     server = read("llama_server")
     chat = read("llama_chat")
     vllm = read("vllm_loop")
@@ -235,37 +226,6 @@ def _server_over(record: dict, engine: str, number: str) -> list[float]:
     return [rows["llama-server", at] / rows[engine, at] for at in repetitions]
 
 
-def _time_and_memory() -> list[list[str]]:
-    """Where the time and the memory of a drift run go, a column for each model."""
-    records = {"Qwen2.5-Coder 0.5B": read("decode_step_qwen"), "SmolLM2": read("decode_step")}
-    rows = [["a drift run", *records]]
-    for part in ("products", "attention", "elsewhere"):
-        shares = (f"{record['share'][part]:.0%}" for record in records.values())
-        rows.append([f"share of the time: {part}", *shares])
-    memories = [read("run_memory_qwen")["memory"], read("decode_step")["memory"]]
-    (work,) = {_work(memory) for memory in memories}
-    peaks = (f"{memory['ratio']:.1f} ({memory['peak_bytes'] / 1e9:.1f} GB)" for memory in memories)
-    rows.append(
-        [
-            f"peak memory beyond the weights, divided by the live keys and values, {work}",
-            *peaks,
-        ]
-    )
-    names = {
-        "rows": "keys and values of running rows",
-        "dialogs": "keys and values of kept dialogs",
-        "rest": "everything else (activations, compiled products)",
-    }
-    for part, name in names.items():
-        rows.append([f"share of that memory: {name}", *(_part(m, part) for m in memories)])
-    return rows
-
-
-def _part(memory: dict, name: str) -> str:
-    parts = memory.get("parts_of_highest_step")
-    return f"{parts[name] / sum(parts.values()):.0%}" if parts else "not measured"
-
-
 def gpu_table() -> str:
     """A decode step, and a pass over a prompt, on a GPU."""
     step = read("gpu/decode_step")
@@ -297,60 +257,6 @@ def gpu_table() -> str:
             *lines,
         ]
     )
-
-
-def layers_line() -> str:
-    """The gain of other forms of the layers, in a step of 16 rows."""
-    record = read("faster_layers")
-    rows = record["rows"]
-    (row,) = (row for row in rows if row["rows"] == 16)
-    packed, eight_bits, compiled = (
-        "{median:.2f} [{low:.2f}, {high:.2f}]".format(**row[form])
-        for form in ("packed", "int8", "compiled")
-    )
-    steps = [f"{row['packed_step']['median']:.2f}" for row in rows]
-    return (
-        f"The layers of {record['model']} in a step of {row['rows']} rows, times as fast as"
-        f" PyTorch's own: rearranged once, as we ship them, {packed}; in eight bits {eight_bits};"
-        f" compiled {compiled}. A whole step as we ship it: {', '.join(steps)} at"
-        f" {', '.join(str(row['rows']) for row in rows)} rows"
-        " ([record](RESULTS/faster_layers.json), by `python benchmarks/faster_layers.py`)."
-    )
-
-
-def cluster_table() -> str:
-    """How a simulated cluster scales with its number of engines."""
-    record = read("cluster")
-    head = record["head"]
-    rows = record["simulated"]
-    lines = [
-        f"`python benchmarks/cluster.py`: {head['conversations']:,} conversations,"
-        f" {record['model']} on {record['gpus']} per engine, replies of {record['reply_tokens']}"
-        " tokens, the faster of the two bounds. Hours until the last record is written, and in"
-        " brackets how many times as fast as one engine:",
-        "",
-        "| engines | " + " | ".join(f"`--batch {batch:,}`" for batch in _batches(rows)) + " |",
-        "| --- " * (1 + len(_batches(rows))) + "|",
-    ]
-    best = [row for row in rows if row["bound"] == "best"]
-    hours = {(row["side_by_side"], row["engines"]): row["head_done"] / 3600 for row in best}
-    for engines in CLUSTER_SIZES:
-        cells = [
-            f"{hours[batch, engines]:.2f} ({hours[batch, 1] / hours[batch, engines]:.1f})"
-            for batch in _batches(rows)
-        ]
-        lines.append(f"| {engines} | " + " | ".join(cells) + " |")
-    lines += [
-        "",
-        f"The command's own process writes {head['records_per_second']:,.0f} records a second, and"
-        f" holds {head['peak_bytes_per_record'] / 1e3:.0f} kB for each record of"
-        f" {head['bytes_per_record'] / 1e3:.0f} kB when it reads the run at the end.",
-    ]
-    return "\n".join(lines)
-
-
-def _batches(rows: list[dict]) -> list[int]:
-    return list(dict.fromkeys(row["side_by_side"] for row in rows))
 
 
 def serve_table() -> str:
@@ -492,16 +398,6 @@ def scaling_page() -> str:
     return f"# What ten thousand conversations cost\n\n{scaling_table()}\n\n{assumed}\n"
 
 
-def excess_line() -> str:
-    """The tokens that the engine forwards, relative to the minimum."""
-    excess = read("scaling")["forwarded_over_least"]
-    return (
-        f"The engine forwards {excess['mean']:.3f}"
-        f" [{excess['low']:.3f}, {excess['high']:.3f}] times"
-        f" the least possible, on {excess['conversations']} conversations of the default model."
-    )
-
-
 def ray_table() -> str:
     """The time of a run on the nodes of a Ray cluster."""
     record = read("ray_qwen")
@@ -518,55 +414,6 @@ def ray_table() -> str:
         f" {len(record['repetitions'])}: {ratios} ([record](RESULTS/ray_qwen.json)). Two nodes do"
         " not halve it, since a step of half as many rows takes more than half of the time"
         " ([decode steps](speed.md#on-real-models)); four nodes share the two processors."
-    )
-
-
-def growth_line() -> str:
-    """The exponents of the growth of time and memory, on qwen-0.5b and the default model."""
-    record = read("growth_qwen")
-    lines = [
-        f"| {record['model']} | time per token | memory |",
-        "| --- | --- | --- |",
-    ]
-    for row in record["series"]:
-        first, last = (point[row["varied"]] for point in (row["points"][0], row["points"][-1]))
-        time, memory = (row["exponents"][name] for name in ("seconds_per_token", "bytes"))
-        varied = UNITS[row["varied"]].format(**row)
-        lines.append(f"| from {first:,} to {last:,} {varied} | {time:+.2f} | {memory:+.2f} |")
-    default = read("growth")["series"]
-    largest = {row["varied"]: row["points"][-1][row["varied"]] for row in default}
-    time, memory = (
-        max(row["exponents"][name] for row in default) for name in ("seconds_per_token", "bytes")
-    )
-    repetitions = record["repetitions"]
-    lines += [
-        "",
-        f"One process per point, {count_of(repetitions, 'repetition')}"
-        " ([record](RESULTS/growth_qwen.json)). The default model,"
-        f" to {largest['conversations']:,} conversations, {largest['rounds']} rounds or"
-        f" {largest['context']:,} tokens: time at most {time:+.2f} and memory at most"
-        f" {memory:+.2f} ([record](RESULTS/growth.json)).",
-    ]
-    return "\n".join(lines)
-
-
-def modern_table() -> str:
-    """Our loop against lock-step `generate`, from the kind of model that gains least to the one
-    that gains most.
-    """
-    record = read("modern")
-    rows = record["conversations"] * (1 + record["forks"])
-    ordered = sorted(record["rows"], key=lambda row: row["ratio"]["median"])
-    least, most = (
-        "{median:.2f} [{low:.2f}, {high:.2f}] times as fast for `{type}`".format(
-            type=row["type"], **row["ratio"]
-        )
-        for row in (ordered[0], ordered[-1])
-    )
-    return (
-        f"`python benchmarks/modern.py`: {len(ordered)} kinds of model, {rows} rows,"
-        f" {record['rounds']} rounds; per generated token from {least} to {most}"
-        " ([all kinds](RESULTS/modern.json))."
     )
 
 
@@ -601,28 +448,6 @@ def attention_table() -> str:
                 "| " + " | ".join([row["work"], *(cell(row, name) for name in names)]) + " |"
                 for row in record["rows"]
                 if row["work"].endswith(ATTENTION_WORK)
-            ),
-        ]
-    )
-
-
-def profiling_table() -> str:
-    """Head profiling against one head at a time."""
-    record = read("profiling")
-    return "\n".join(
-        [
-            (
-                f"`python benchmarks/profiling.py`: {record['shape']}, random weights,"
-                f" {record['samples']} samples ({record['questions']} where replies are written),"
-                f" {record['threads']} threads, torch {versions(record)['torch']}; medians of"
-                f" {len(next(iter(record['repetitions'].values())))} ratios, in alternation."
-            ),
-            "",
-            "| samples | times as fast as one head at a time | target |",
-            "| --- | --- | --- |",
-            *(
-                f"| {name} | {median['ratio']:.1f} | {record['targets'][name]} |"
-                for name, median in record["medians"].items()
             ),
         ]
     )
@@ -703,37 +528,6 @@ def census_line() -> str:
         f" paper's formula on its own attention matrix, and {in_engine['exact']} in the engine"
         " behind `generate`, drift runs and the server; the others are refused by name"
         " ([the list](RESULTS/census.md))."
-    )
-
-
-def cold_start_table() -> str:
-    """How often a request at temperature 0 gets another reply when it is asked again."""
-    lines = [
-        "| model, steering | prompt | sent again | after another chat | ms to the first token |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    records = [read("cold_start"), read("cold_start_smollm2")]
-    for record in records:
-        for row in record["rows"]:
-            prompt = "last token in a separate pass" if row["split"] else "in one pass"
-            chats = row["chats"]
-            lines.append(
-                f"| {record['model']}, {row['steering']} | {prompt} |"
-                f" {row['second_differs_from_first']} of {chats} |"
-                f" {row['differs_behind_another_chat']} of {chats} | {row['first_token_ms']:g} |"
-            )
-    return "\n".join(
-        [
-            f"How many replies at temperature 0 in {records[0]['dtype']} differ, within"
-            f" {records[0]['tokens']} tokens, from the first reply to the same request in a new"
-            " session: when the request is sent again, and when it is sent in a session that has"
-            " answered another chat with the same system prompt (`python"
-            " benchmarks/cold_start.py`; records of the [default"
-            " model](RESULTS/cold_start.json) and of"
-            " [smollm2](RESULTS/cold_start_smollm2.json)).",
-            "",
-            *lines,
-        ]
     )
 
 

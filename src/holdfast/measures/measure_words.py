@@ -2,8 +2,8 @@
 
 Each measure that people put in words has a row: the wordings of its rule ("40 words is the most
 that an answer may have" is one of `at_most_words: 40`), the words of orders against it ("explain it
-in detail"), and whether a model may propose it for a line of a rules file. docs/causes.md has the
-same in prose.
+in detail"), and whether a model may propose it for a line of a rules file. docs/causes.md has
+examples.
 
 Patterns read sentences as `clause_words.plain_sentence` writes them.
 """
