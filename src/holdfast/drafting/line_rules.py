@@ -17,10 +17,10 @@ from holdfast.drafting.agent_rules.agent_readers import (
     Reader,
 )
 from holdfast.drafting.agent_rules.asking_rules import ask_rule
-from holdfast.drafting.agent_rules.branch_rules import branches_below
-from holdfast.drafting.agent_rules.checklist_rules import block_below_heading, heads_commands
+from holdfast.drafting.agent_rules.command_rules import permit_wrapped
 from holdfast.drafting.agent_rules.file_rules import protected_file_rule
-from holdfast.drafting.agent_rules.wrapped_commands import permit_wrapped
+from holdfast.drafting.agent_rules.git_rules import branches_below
+from holdfast.drafting.agent_rules.run_rules import block_below_heading, heads_commands
 from holdfast.drafting.drafts import (
     A_PREFERENCE,
     AN_EXCEPTION,
@@ -40,8 +40,7 @@ from holdfast.drafting.prohibited_statements import (
     prohibits,
     turn_into_prohibition,
 )
-from holdfast.drafting.reply_rules.agent_replies import agent_reply_rule
-from holdfast.drafting.reply_rules.bot_rules import bot_rules
+from holdfast.drafting.reply_rules.reply_readers import agent_reply_rule, bot_rules
 from holdfast.drafting.rules_file import Part, Statement
 from holdfast.drafting.statement_limits import (
     begins_with_exception,

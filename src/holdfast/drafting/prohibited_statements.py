@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from holdfast.drafting.grammar.commands import is_command
 from holdfast.drafting.grammar.forms import NEVER, forms, whole_match
-from holdfast.drafting.grammar.path_globs import path_glob
+from holdfast.drafting.grammar.named_files import path_glob
 from holdfast.drafting.rules_file import Statement
 
 # headings and introductions of lists that forbid their items

@@ -2,14 +2,14 @@
 
 import re
 
-from holdfast.drafting.agent_rules.code_files import Places, forbid_code, places_of
+from holdfast.drafting.agent_rules.code_rules import Places, forbid_code, places_of
 from holdfast.drafting.agent_rules.code_tokens import INLINE_IMPORT, CodeToken
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in
-from holdfast.drafting.grammar.forms import CODES, forms, one_of, whole_match
+from holdfast.drafting.grammar.forms import CODES, forms, literal, one_of, whole_match
 from holdfast.drafting.grammar.instruction_words import Relation
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
-from holdfast.drafting.grammar.language_files import SCRIPT
+from holdfast.drafting.grammar.named_files import SCRIPT
 
 # --- Libraries and modules
 
@@ -171,19 +171,15 @@ def module_token(code: str) -> CodeToken | None:
     if library := library_token(module["name"]):
         return library
     if module["quote"] or "/" in module["name"]:  # also in the import lists of Go
-        name = f"(?:[\\w.@~-]+/)*{_escape(module['name'])}"
+        name = f"(?:[\\w.@~-]+/)*{literal(module['name'])}"
         return CodeToken(f"{_QUOTES}{name}[\"'/]", _ANY_CODE)
-    by_name = rf"^\s*(?:import|from|use|using)\s+{_escape(module['name'])}\b"
+    by_name = rf"^\s*(?:import|from|use|using)\s+{literal(module['name'])}\b"
     return CodeToken(f"{_script_import(module['name'])}|{by_name}", _ANY_CODE)
 
 
 def _script_import(module: str) -> str:
     """The pattern of an import of a module, or of a part of it, in JavaScript and TypeScript."""
-    return rf"(?:\bfrom|\bimport|\b(?:require|import)\()\s*{_QUOTES}{_escape(module)}[\"'/]"
-
-
-def _escape(name: str) -> str:
-    return re.escape(name).replace(r"\-", "-")
+    return rf"(?:\bfrom|\bimport|\b(?:require|import)\()\s*{_QUOTES}{literal(module)}[\"'/]"
 
 
 def import_place_rule(clause: Clause) -> list[Draft]:

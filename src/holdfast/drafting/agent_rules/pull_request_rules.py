@@ -2,7 +2,7 @@
 
 import re
 
-from holdfast.drafting.agent_rules.conventional_commits import CONVENTIONAL, conventional_pattern
+from holdfast.drafting.agent_rules.commit_rules import CONVENTIONAL, conventional_pattern
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.forms import (

@@ -181,7 +181,7 @@ def _pattern_of_option(option: str, program: str, subcommand: str) -> str:
 def _escape(word: str) -> str:
     """The pattern of a word of a command, without quotation marks around it."""
     quoted = re.fullmatch(r"([\"'])(.*)\1", word)
-    return re.escape(quoted[2] if quoted else word).replace("\\-", "-").replace("\\/", "/")
+    return re.escape(quoted[2] if quoted else word).replace(r"\-", "-")
 
 
 def any_of(patterns: Iterable[str]) -> str:

@@ -18,6 +18,13 @@ def any_words(*alternatives: str) -> str:
     return f"(?:{one_of(*alternatives)} )*"
 
 
+def literal(text: str) -> str:
+    """A part of a pattern: a text as it is written, without the backslashes that `re.escape` puts
+    before spaces and hyphens, so that a suite shows the pattern as plainly as it can.
+    """
+    return re.escape(text).replace(r"\-", "-").replace(r"\ ", " ")
+
+
 def word_pattern(*alternatives: str) -> re.Pattern[str]:
     """A pattern that finds one of these words or patterns as a whole word, in any case."""
     return re.compile(rf"\b{one_of(*alternatives)}\b", re.I)

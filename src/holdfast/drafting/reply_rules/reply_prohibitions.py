@@ -7,7 +7,7 @@ nobody but the bot is its subject.
 import re
 
 from holdfast.drafting.drafts import Draft, MeasureSpec, measure
-from holdfast.drafting.grammar.forms import Forms, any_words, first_match, forms, one_of
+from holdfast.drafting.grammar.forms import Forms, any_words, first_match, forms, literal, one_of
 from holdfast.drafting.reply_rules.bot_prompts import QUOTES, REPLY, BotClause
 from holdfast.measures.language_names import ANY_NAME, CODES
 from holdfast.measures.rule_kinds import RuleKind
@@ -207,7 +207,7 @@ def _edge_spec(words: str, *, opens: bool) -> MeasureSpec:
     """The measure of replies that begin with some words, or have them in their last sentence."""
     if opens:
         return measure("starts_with", word=words)
-    escaped = re.escape(words).replace(r"\ ", " ").replace(r"\-", "-").replace("'", "['’]")
+    escaped = literal(words).replace("'", "['’]")
     begin = r"\b" if re.match(r"\w", words) else ""
     end = r"\b" if re.search(r"\w\Z", words) else ""
     regex = rf"{begin}{escaped}{end}[^.!?\n]*+[.!?\s]*+\Z"

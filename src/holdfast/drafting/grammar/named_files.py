@@ -1,13 +1,119 @@
-"""The files whose change a phrase names: "editing `api.proto`", "any change in `src/`"."""
+"""Globs of the files that a rule names, by a path, by a language, or by their change.
+
+`vendor/`                      -> path_glob("vendor/")          -> "vendor/*"
+in Python                      -> files_of_language("Python")   -> ["*.py"]
+after editing `a.proto`        -> files_changed_in("editing `a.proto`") -> ["a.proto"]
+"""
 
 import re
+from collections.abc import Sequence
 from itertools import chain
 
 from holdfast.drafting.grammar.clauses import all_known, names_in
 from holdfast.drafting.grammar.forms import CODES
 from holdfast.drafting.grammar.instruction_words import GERUNDS, PARTICIPLES
-from holdfast.drafting.grammar.language_files import files_of_language
-from holdfast.drafting.grammar.path_globs import path_glob
+
+# --- Paths
+
+_SYSTEM_FOLDERS = r"/(?:bin|dev|etc|home|opt|proc|root|sys|tmp|usr|var|Users)"
+# a code span such as `.js` means all files with this ending
+_ENDINGS = frozenset(
+    ".js .jsx .mjs .cjs .ts .tsx .css .scss .less .sass .py .pyc .go .rs .java .kt .rb .php .vue"
+    " .svelte .html .md .mdx .sql .sh .log .lock .snap .proto .csv .ipynb .pem .key".split()
+)
+# names of files and folders without an ending, which hardly mean anything else
+_NAMES = frozenset(
+    """Makefile Dockerfile Jenkinsfile Procfile Gemfile Rakefile Podfile Brewfile Vagrantfile
+    Justfile justfile LICENSE NOTICE CODEOWNERS AUTHORS VERSION BUILD WORKSPACE node_modules vendor
+    third_party __pycache__ __snapshots__ __generated__""".split()
+)
+
+
+def glob_argument(globs: Sequence[str]) -> str | list[str]:
+    """Globs as a measure takes them: a single one by itself, and several as a list."""
+    return globs[0] if len(globs) == 1 else list(globs)
+
+
+def path_glob(text: str) -> str | None:
+    """The glob of the file or folder that a code span names; None if it does not name one clearly.
+
+    A folder stands for all files in it: `vendor/` is `vendor/*`.
+    """
+    plain = re.sub(r"\{[\w.*/-]+(?:,[\w.*/-]+)+\}", "", text)  # of `*.{ts,tsx}`
+    if re.search(r"[\s<>(){}$=;,|'\"]|^[-!]|//|^@|\\|^~|(?:^|/)\.\.(?:/|$)", plain):
+        return None  # logs have whole paths, in which `~` and `..` do not occur
+    if text in _ENDINGS:
+        return f"*{text}"
+    if text in ("/bin", "/bin/"):
+        return None  # the repository's folder, or the system's
+    is_path = "/" in text or text in _NAMES
+    if not re.match(rf"{_SYSTEM_FOLDERS}\b", text):
+        text = text.removeprefix("./").removeprefix("/")  # `/lib` is a folder of the repository
+    has_extension = re.search(r"(?:^|[\w*/.}-])\.(?:[A-Za-z]\w{0,9}|\{[\w,.]+\})$", text)
+    if not (is_path or has_extension) or re.fullmatch(r"[*./]*", text):
+        return None
+    if text.endswith("/"):
+        return f"{text}*"
+    if text.endswith("/**"):
+        return text[:-1]
+    last = text.rpartition("/")[2]
+    is_hidden = re.fullmatch(r"\.[\w-]+", last)
+    may_be_folder = is_path and not has_extension and "*" not in last and not last.isupper()
+    if (may_be_folder and not re.search("[a-z]file$", last)) or is_hidden:
+        return f"{text}{{,/*}}"  # a folder, or a file without an ending
+    return text
+
+
+# --- Languages
+
+SCRIPT = ("*.{ts,tsx,mts,cts,js,jsx,mjs,cjs,vue,svelte}",)
+TYPED = ("*.{ts,tsx,mts,cts,vue,svelte}",)
+PYTHON = ("*.py",)
+MARKUP = "*.{html,tsx,jsx,vue,svelte,astro,twig,erb,hbs,liquid,njk,php,cshtml,razor}"
+DOCUMENTS = "!*.{md,mdx,txt,rst}"
+# a language or framework as people name it, and the globs of its files
+_LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (r"Type[Ss]cript|TSX?|React(?: Native)?|Next\.js", TYPED),
+    (r"Java[Ss]cript|JSX?|Node(?:\.js)?", SCRIPT),
+    (r"Python|Django|FastAPI|Flask", PYTHON),
+    (r"Rust", ("*.rs",)),
+    (r"Go|Golang", ("*.go",)),
+    (r"Kotlin", ("*.{kt,kts}",)),
+    (r"Java", ("*.java",)),
+    (r"Swift(?:UI)?", ("*.swift",)),
+    (r"C#|\.NET", ("*.cs",)),
+    (r"F#", ("*.{fs,fsx}",)),
+    (r"C\+\+", ("*.{cc,cpp,cxx,h,hh,hpp}",)),
+    (r"PHP|Laravel", ("*.php",)),
+    (r"Ruby|Rails", ("*.rb",)),
+    (r"S?CSS|[Ss]tylesheets?", ("*.{css,scss}",)),
+    (r"Tailwind(?: CSS)?", (MARKUP, "*.{css,scss}")),
+    (r"HTML", ("*.{html,htm}",)),
+    (r"PowerShell", ("*.{ps1,psm1}",)),
+    (r"Vue", ("*.vue",)),
+    (r"Svelte", ("*.svelte",)),
+    (r"SQL", ("*.sql",)),
+    (r"[Ss]hell|Bash", ("*.{sh,bash}",)),
+    (r"Markdown", ("*.{md,mdx}",)),
+    (r"Dart|Flutter", ("*.dart",)),
+    (r"Elixir", ("*.{ex,exs}",)),
+    (r"Terraform", ("*.tf",)),
+    (r"Protobuf|[Pp]roto", ("*.proto",)),
+)
+TESTS = ("*{.test.,.spec.,_test.,_spec.,test_,tests/,test/,__tests__/,Test.,Tests.,Tests/}*",)
+
+
+def files_of_language(text: str) -> list[str]:
+    """The globs of the languages that a text names; [] if it names none."""
+    plain = re.sub(r"`[^`]*`", "", text)
+    globs: list[str] = []
+    for name, files in _LANGUAGES:
+        if re.search(rf"(?<![\w/.-])(?:{name})(?![\w/-]|\.\w)", plain):
+            globs += [glob for glob in files if glob not in globs]
+    return globs
+
+
+# --- Changes of files
 
 _CHANGE_VERBS = frozenset(
     """change modify edit touch update add create make write alter implement rename remove delete
