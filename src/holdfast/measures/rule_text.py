@@ -22,9 +22,13 @@ from holdfast.measures.clause_words import (
     stems,
     without_markup,
 )
-from holdfast.measures.order_patterns import ASKS_FOR_FACT, LIFTS, ONCE, ONWARD, PERMITS
 from holdfast.measures.orders import (
+    ASKS_FOR_FACT,
+    LIFTS,
     MAX_QUOTE_CHARACTERS,
+    ONCE,
+    ONWARD,
+    PERMITS,
     Passage,
     Sentence,
     is_no_rule,

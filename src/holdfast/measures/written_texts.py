@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from holdfast.measures.actions import Action, edits_of, mentions
-from holdfast.measures.edit_texts import FileEdit
+from holdfast.measures.file_edits import FileEdit
 from holdfast.measures.turns import ToolCall
 
 _READ = re.compile(r"\$\((?:cat |<) *(?P<file>[^\s$`;|&]+) *\)\s*")
