@@ -41,7 +41,7 @@ from holdfast.drafting.prohibited_statements import (
     turn_into_prohibition,
 )
 from holdfast.drafting.reply_rules.reply_readers import agent_reply_rule, bot_rules
-from holdfast.drafting.rules_file import Part, Statement
+from holdfast.drafting.rules_file import Element, Statement
 from holdfast.drafting.statement_limits import (
     begins_with_exception,
     conditions_above,
@@ -64,11 +64,11 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
     Args:
         of_bot: whether it stands in the prompt of a chat bot, whose rules are about replies.
     """
-    if statement.part is Part.HEADING and statement.block:
+    if statement.element is Element.HEADING and statement.block:
         below = block_below_heading(statement) or branches_below(statement)
-        return below or Undrafted(statement.part.value)
-    if statement.part is not Part.SENTENCE:
-        return Undrafted(statement.part.value)
+        return below or Undrafted(statement.element.value)
+    if statement.element is not Element.SENTENCE:
+        return Undrafted(statement.element.value)
     if is_example(statement):
         return Undrafted("an example")
     if is_marked_as_preference(statement):

@@ -22,11 +22,11 @@ from holdfast.drift.pairing import RECALL_QUESTION
 from holdfast.errors import RequestFailed
 from holdfast.files import cannot_write
 from holdfast.generation.sampling import Sampling
-from holdfast.logs.breach_places import breach_position
 from holdfast.logs.context import Contexts
 from holdfast.logs.dialogs import LoggedDialog
 from holdfast.logs.log_reading import Logs
 from holdfast.logs.rereading import LogSource
+from holdfast.logs.rule_sightings import breach_position
 from holdfast.logs.turn_scoring import case_of
 from holdfast.measures.rule_statements import find_statement
 from holdfast.measures.rule_text import RuleText

@@ -134,14 +134,6 @@ def command_pattern(text: str) -> str:
     return _escape(program) + (_pattern_behind(rest, (program,)) or _ENDS)
 
 
-def pattern_without_option(text: str, option: str) -> str:
-    """The pattern of a command that lacks an option; `make:*` is each command that begins so."""
-    pattern = command_pattern(text.rstrip("*"))
-    if text.endswith("*"):
-        pattern = pattern.removesuffix(_ENDS)
-    return rf"{pattern}(?!.* {_escape(option)}(?:=|{_ENDS}))"
-
-
 def required_pattern(text: str) -> str:
     """The pattern of a command that has to be run, by itself or by a runner such as `uv run`."""
     words = _words(text)

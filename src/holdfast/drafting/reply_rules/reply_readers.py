@@ -26,7 +26,7 @@ from holdfast.drafting.reply_rules.length_rules import length_rules
 from holdfast.drafting.reply_rules.reply_prohibitions import reply_prohibitions
 from holdfast.drafting.reply_rules.tone_rules import tone_rules
 from holdfast.drafting.reply_rules.wording_rules import wording_rules
-from holdfast.drafting.rules_file import Part, Statement
+from holdfast.drafting.rules_file import Element, Statement
 
 # reads the rules of its theme in a clause; [] if the clause states none
 _Reader = Callable[[BotClause], list[Draft]]
@@ -81,7 +81,7 @@ def bot_rules(statement: Statement) -> list[Draft] | Undrafted:
     """The rules that a sentence of a bot's prompt states for every reply; [] if it states none, and
     a reason if those that it states do not hold for every reply.
     """
-    if statement.part is not Part.SENTENCE:
+    if statement.element is not Element.SENTENCE:
         return []
     if any(map(_FIELD_OF_REPLY.search, (statement.text, statement.label, *statement.under))):
         return []
