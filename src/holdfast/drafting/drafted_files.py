@@ -1,4 +1,8 @@
-"""Drafts the rules of a file, and says of every other line why it is none."""
+"""Drafts the rules of a file, and gives the reason why each other line is not a rule.
+
+"- Never edit `vendor/`."  -> DraftedRule("never-edit-vendor", Draft(file_not_touched))
+"- Write clean code."      -> UndraftedLine("needs a judge")
+"""
 
 import json
 import re

@@ -54,7 +54,7 @@ from holdfast.drafting.statement_limits import (
     why_unread,
 )
 
-# "Only push when the user says so", behind a rule that says the same
+# "Only push when the user says so", after a sentence that says the same
 _ONLY_FIRST = re.compile(r"^only\b[^.!]*[.!]? ?", re.I)
 
 

@@ -183,7 +183,7 @@ async def _ask_all(
 
 
 def _messages(statement: Statement) -> tuple[dict[str, str], ...]:
-    """The question about a statement, behind the instructions and the examples of answers."""
+    """The question about a statement, after the instructions and the examples of answers."""
     shots = [
         message
         for line, answer in _SHOTS

@@ -103,7 +103,7 @@ _UNCONDITIONAL = re.compile(
 )
 
 _WHEN_EDITING = re.compile(r"when (?:updating|editing|changing|modifying)[\s:.]*", re.I)
-# "If it fails, fix it", behind a rule that something is run
+# "If it fails, fix it", after an order to run something
 _IF_IT_FAILS = re.compile(
     r"if (?:it|this|they|any|anything|one|something|(?:a|the) \w+)(?: of (?:them|these))? fails?\b",
     re.I,
@@ -156,7 +156,7 @@ def names_exception(text: str) -> bool:
 
 
 def begins_with_exception(following: str) -> bool:
-    """Whether the sentences behind a rule make an exception to it."""
+    """Whether the sentences after a rule make an exception to it."""
     return _EXCEPTION_AFTER.search(following) is not None
 
 

@@ -77,7 +77,7 @@ class LoggedDialog:
     before: Callable[[], Sequence[Transcript]] = field(default=tuple, repr=False, compare=False)
 
     def turn_at(self, position: int) -> int:
-        """The number of the turn that an event is in or precedes; the last one for an event behind
+        """The number of the turn that an event is in or precedes; the last one for an event after
         all turns.
         """
         return min(bisect_left(self.ends, position) + 1, len(self.ends))

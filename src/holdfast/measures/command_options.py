@@ -63,7 +63,7 @@ def _expand_letters(
 ) -> list[str]:
     """Returns the long names of options such as the `dt` of `-dt`; `--?x` for an unknown letter.
 
-    Letters behind an option that takes a value are its value: `-mfix` is `--message=fix`.
+    Letters after an option that takes a value are its value: `-mfix` is `--message=fix`.
     """
     options: list[str] = []
     for position, letter in enumerate(letters):

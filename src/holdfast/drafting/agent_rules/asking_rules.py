@@ -88,7 +88,7 @@ def _acts_that_need_approval(instruction: Instruction) -> str:
     if instruction.modality is Modality.ONLY:
         return _acts_before_approval(instruction, _ALLOWED_UNDER)
     if instruction.modality is Modality.MUST and instruction.does(_ASKS | {"require"}):
-        return _acts_behind_asking(instruction)
+        return _acts_after_asking(instruction)
     return ""
 
 
@@ -105,7 +105,7 @@ def _acts_before_approval(instruction: Instruction, relations: Sequence[Relation
     return ""
 
 
-def _acts_behind_asking(instruction: Instruction) -> str:
+def _acts_after_asking(instruction: Instruction) -> str:
     """The act of "ask the user before pushing" and of "pushing requires approval"."""
     circumstances = instruction.circumstances
     relations = (Relation.BEFORE, Relation.SUBJECT)

@@ -305,8 +305,8 @@ _ENVIRONMENTS = (
 
 
 def permit_wrapped(drafts: Iterable[Draft], statement: Statement) -> list[Draft]:
-    """Returns the rules of a statement, in which an unwanted command is permitted behind each
-    wrapper that the statement, or the sentences behind it, name.
+    """Returns the rules of a statement, in which an unwanted command is permitted after each
+    wrapper that the statement, or the sentences after it, name.
 
     Measures see through wrappers, so `pytest` alone would also forbid `uv run pytest`. They
     also see through folders, so that "Use `bin/rails`, not `rails`" is no rule.

@@ -300,7 +300,7 @@ _SUBJECT_LABEL = forms(
         "Length": r"length",
     }
 )
-_LENGTH_ALONE = forms(  # behind such a label, or below "Commit messages"
+_LENGTH_ALONE = forms(  # after such a label, or below "Commit messages"
     {
         "at most 72 characters": (
             rf"(?:keep it |limit to |line )?{_AT_MOST} ?{_COUNT}(?: for the subject)?"

@@ -35,7 +35,7 @@ from holdfast.drafting.grammar.named_files import glob_argument, path_glob
 
 _EDIT = r"(?:hand-?|manually |directly |ever )?" + one_of(*sorted(EDIT))
 _FOLDER = r"(?: files?| folder| directory)?"
-# what comes before and behind the names of files: "*any files in* `src/`", "`src/` *JSON files*"
+# what comes before and after the names of files: "*any files in* `src/`", "`src/` *JSON files*"
 _FILE_WORDS = (
     r"the|any|all|generated|existing|translated|translations|docs|artifacts|bindings|output|files?"
     r"|folders?|anything|code|director(?:y|ies)|changes|edits|content|contents|manual|direct|new"
@@ -96,7 +96,7 @@ _NOT_EDITED = forms(
     }
 )
 
-# --- Files behind a label that forbids to edit them
+# --- Files after a label that forbids editing them
 
 _NO_EDIT_LABEL = forms(
     {

@@ -70,7 +70,7 @@ def _forbids_pushing(instruction: Instruction) -> bool:
 
 
 def _branch_list(instruction: Instruction) -> list[str]:
-    """The branches behind "to" in an instruction about pushing."""
+    """The branches after "to" in an instruction about pushing."""
     places = instruction.texts_of(*_PLACES)
     match = _BRANCHES.fullmatch(places[0]) if len(places) == 1 else None
     if match is None:
@@ -160,7 +160,7 @@ _NAMING = r"(?:(?: |-)(?:naming|names?|prefix(?:es)?|conventions?|format|pattern
 _NAMES_LABEL = forms(
     {"Branch naming convention": rf"(?:git |feature )?branch(?:es)?{_NAMING}*(?: \([^()]*\))?"}
 )
-_NAMES_ALONE = forms(  # behind such a label, or below such a heading
+_NAMES_ALONE = forms(  # after such a label, or below such a heading
     {
         "use `feature/description` or `fix/description`": (
             rf"(?:use |follow )?(?P<names>{CODES})(?:,? etc\.?)?"

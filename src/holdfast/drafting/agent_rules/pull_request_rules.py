@@ -49,9 +49,9 @@ _LOWER_CASE_TITLE = forms(
         )
     }
 )
-# behind a label such as "PR title"
+# after a label such as "PR title"
 _SHAPE_ALONE = re.compile(r"`(?P<shape>[^`]+)`(?: format)?")
-# the parts of "[scope]", "type(scope):" or "area:", and the summary behind them
+# the parts of "[scope]", "type(scope):" or "area:", and the summary after them
 _SHAPE = re.compile(
     r"(?P<first>\[[\w -]+\]|\w+)?(?P<scope>\([\w ./|-]+\))?(?:!?\??)(?P<colon>:)?"
     r" ?[A-Za-z][\w .'-]*(?:\.\.\.|…)?"

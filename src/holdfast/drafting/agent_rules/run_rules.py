@@ -148,7 +148,7 @@ _ROOT = re.compile(
     re.I,
 )
 _MANNER = re.compile(r"(?:(?:this|the|that|exact|given) )*(?:sequence|order|turn|full)", re.I)
-# behind a command: "`make lint` - *run all linters* before committing"
+# after a command: "`make lint` - *run all linters* before committing"
 _DESCRIPTION = re.compile(
     r"(?!.*\b(?:if|when|unless|only|optional)\b)(?:runs?|checks?) [^`]*", re.I
 )
@@ -261,7 +261,7 @@ def _commands_run(instruction: Instruction) -> list[str]:
 
 
 def _is_named_command(instruction: Instruction) -> bool:
-    """Whether the only word behind "run" is a command that people write in backticks elsewhere."""
+    """Whether the only word after "run" is a command that people write in backticks elsewhere."""
     return " " not in instruction.object and is_command(instruction.object)
 
 

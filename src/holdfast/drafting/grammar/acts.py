@@ -230,9 +230,9 @@ def act_named(text: str) -> Act | None:
     return next((act for act in ACTS if thing and thing in act.nouns), None)
 
 
-def _act_with_verb(verb: str, behind: Sequence[str]) -> Act | None:
-    """The act of a verb and the words behind it."""
-    thing, place = _thing_and_place(behind)
+def _act_with_verb(verb: str, words: Sequence[str]) -> Act | None:
+    """The act of a verb and the words after it."""
+    thing, place = _thing_and_place(words)
     for act in ACTS:
         if verb in act.verbs and thing in act.things and place in act.places:
             return act
@@ -240,7 +240,7 @@ def _act_with_verb(verb: str, behind: Sequence[str]) -> Act | None:
 
 
 def _thing_and_place(words: Sequence[str]) -> tuple[str, str]:
-    """The thing that some words name, without fillers and in the singular, and the place behind
+    """The thing that some words name, without fillers and in the singular, and the place after
     "to".
     """
     words = [word for word in words if word not in ("directly", "manually", "yourself")]

@@ -128,10 +128,10 @@ def command_pattern(text: str) -> str:
     """
     program, *rest = _words(text)
     if program in ("pip", "pip3"):
-        return f"(?:python3? -m )?pip3?{_pattern_behind(rest, ('pip',)) or _ENDS}"
+        return f"(?:python3? -m )?pip3?{_pattern_after(rest, ('pip',)) or _ENDS}"
     if program == "python" and not rest:
         return f"python3?{_ENDS}"
-    return _escape(program) + (_pattern_behind(rest, (program,)) or _ENDS)
+    return _escape(program) + (_pattern_after(rest, (program,)) or _ENDS)
 
 
 def required_pattern(text: str) -> str:
@@ -144,8 +144,8 @@ def required_pattern(text: str) -> str:
     return f"{_RUNNERS}{pattern}" if is_tool_alone else pattern
 
 
-def _pattern_behind(words: Sequence[str], before: tuple[str, ...]) -> str:
-    """The pattern of the words behind a program, whose options may stand anywhere; "" for none."""
+def _pattern_after(words: Sequence[str], before: tuple[str, ...]) -> str:
+    """The pattern of the words after a program, whose options may stand anywhere; "" for none."""
     if not words:
         return ""
     flags = [word.startswith("-") and word != "--" for word in words]

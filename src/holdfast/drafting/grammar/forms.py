@@ -14,7 +14,7 @@ def one_of(*alternatives: str) -> str:
 
 
 def any_words(*alternatives: str) -> str:
-    """A part of a pattern: any number of these words, each with a space behind it."""
+    """A part of a pattern: any number of these words, each with a space after it."""
     return f"(?:{one_of(*alternatives)} )*"
 
 

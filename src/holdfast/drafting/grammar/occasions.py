@@ -178,7 +178,7 @@ def _before_events(text: str) -> Occasion | None:
 
 
 def _after_change_or_work(relation: Relation, text: str) -> Occasion | None:
-    """The occasion behind "after" or "when": a change, or the end of the work."""
+    """The occasion after "after" or "when": a change, or the end of the work."""
     if is_end_of_work(text) or re.fullmatch(r"(?:an?|the|each|every|your) (?:task|session)", text):
         return END_OF_WORK
     globs = files_changed_in(text, may_be_passive=relation is not Relation.AFTER)

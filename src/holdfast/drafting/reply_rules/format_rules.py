@@ -34,7 +34,7 @@ _JSON = forms(
         )
     }
 )
-# words behind "JSON" that make it a part of the reply only: "JSON at the end"
+# words after "JSON" that make it a part of the reply only: "JSON at the end"
 _PART_OF_REPLY = re.compile(
     r"[^,]{0,20} (?:inside|block at|at the end|field\b|for (?:the|a|each))", re.I
 )
@@ -56,7 +56,7 @@ _LIST = forms(
     }
 )
 _ITEMS = re.compile(rf" of (?:exactly )?(?P<count>{NUMBER}) (?:items|points|steps)\b", re.I)
-# behind a list: words that say where or when it is wanted, or how long it may be
+# after a list: words that say where or when it is wanted, or how long it may be
 _NOT_ALL = re.compile(
     rf" (?:or|and|for|where|of (?:the|key|at|up to|no more|{NUMBER})|at|to|with)\b", re.I
 )

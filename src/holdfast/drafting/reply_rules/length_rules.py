@@ -5,7 +5,7 @@
                            | 50 words    | is enough -> at_most_words(count=50)
     add a summary of       | 50 words    |           -> no rule: of another text than the reply
 
-First the amounts are found in a clause (`_AMOUNT`). The words before and behind each then say
+First the amounts are found in a clause (`_AMOUNT`). The words before and after each then say
 whether it is a limit, and of what (`_measure_of`).
 """
 
@@ -117,7 +117,7 @@ _ANSWER_IN = re.compile(
     re.I,
 )
 
-# --- Upper limits behind the amount
+# --- Upper limits after the amount
 
 _UPPER_LIMIT_AFTER = re.compile(
     r"(?:,[^,]{0,25},)?,? "
@@ -203,7 +203,7 @@ def _measure_of(match: re.Match[str], before: str, after: str) -> MeasureSpec | 
     Args:
         match: of `_AMOUNT`.
         before: the words of the clause before the amount.
-        after: the words behind it.
+        after: the words after it.
     """
     unit = next(unit for unit in _UNITS if match[unit])
     count = number_value(match["count"])

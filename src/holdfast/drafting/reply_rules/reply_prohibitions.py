@@ -1,7 +1,11 @@
-"""Rules that forbid replies: in a language or a format, with some first or last words, too short.
+"""Rules that forbid replies: in a language or a format, or with some first or last words.
+
+    Never reply in French.           -> never(language(code="fr"))
+    Never begin a reply with "Sure". -> never(starts_with(word="Sure"))
+    Do not answer in JSON.           -> never(ifeval_detectable_format_json_format)
 
 The measure `never` inverts another measure. A clause is read here only if it has a negation, and if
-nobody but the bot is its subject.
+its subject is the bot: "some guests never reply in French" forbids nothing.
 """
 
 import re
@@ -12,7 +16,9 @@ from holdfast.drafting.reply_rules.bot_prompts import QUOTES, REPLY, BotClause
 from holdfast.measures.language_names import ANY_NAME, CODES
 from holdfast.measures.rule_kinds import RuleKind
 
-# "never", "you must not ever", "avoid"; the verb behind it is an infinitive or ends in -ing
+# --- The negation
+
+# "never", "you must not ever", "avoid"; the verb after it is an infinitive or ends in -ing
 _NEVER = (
     r"(?:(?:\b"
     + one_of(
@@ -43,7 +49,7 @@ _SUBJECT_IS_BOT = re.compile(
     + r"[,:!]? )*$",
     re.I,
 )
-# behind the rule: the end of its part of the sentence
+# after the rule: the end of its part of the sentence
 _END_OF_RULE = (
     r"(?= *(?:$|[,.:]| (?:and|or|but|nor|instead|ever|at all|to (?:the )?users?|again)\b))"
 )
@@ -53,6 +59,28 @@ _END_OF_ALL = (
     r"(?= *(?:$|[,.:]| (?:but|instead|ever|at all|to (?:the )?users?|again)\b"
     r"| and (?:never|always|do|don't|keep|use|reply|answer|write|be|avoid|end|begin)\b))"
 )
+
+
+def reply_prohibitions(clause: BotClause) -> list[Draft]:
+    """Reads 'never reply in French', 'never begin with "Sure"', "never end with a question"."""
+    return [*_read_languages(clause.text), *_read_edges(clause), *_read_formats(clause.text)]
+
+
+def _first_prohibition(ways: Forms, text: str) -> re.Match[str] | None:
+    """The match of a form, if the words before it let the negation forbid something to the bot."""
+    match = first_match(ways, text)
+    if match is None:
+        return None
+    before = text[: match.start()]
+    return match if _SUBJECT_IS_BOT.search(before) and not _FORBIDS_NOTHING.search(before) else None
+
+
+def _forbid(kind: RuleKind, spec: MeasureSpec) -> Draft:
+    """Forbids the replies that a measure finds."""
+    return Draft(kind, "prohibition", measure("never", measure=spec))
+
+
+# --- Languages
 
 _NAME = one_of(ANY_NAME)
 _NEXT_NAME = rf"(?:,? (?:or|nor|and)|,|/) ?(?:in )?{_NAME}"
@@ -80,6 +108,20 @@ _IN_NO_OTHER = forms(
         )
     }
 )
+
+
+def _read_languages(text: str) -> list[Draft]:
+    """Reads "never reply in French", and "in no other language than German"."""
+    if sole := _first_prohibition(_IN_NO_OTHER, text):
+        spec = measure("language", code=CODES[sole["name"].lower()])
+        return [Draft("language", "requirement", spec)]
+    match = _first_prohibition(_NOT_IN, text)
+    names = re.findall(rf"\b{_NAME}\b", match["names"], re.I) if match else []
+    specs = (measure("language", code=CODES[name.lower()]) for name in names)
+    return [_forbid("language", spec) for spec in specs]
+
+
+# --- First and last words
 
 _BEGIN = one_of(*"start starting begin beginning open opening preface prefacing".split())
 _END = one_of(
@@ -110,7 +152,7 @@ _NO_QUESTION_LAST = forms(
         )
     }
 )
-# behind the quotations: words that limit the rule, as in "never begin with ⟪0⟫ in an e-mail"
+# after the quotations: words that limit the rule, as in "never begin with ⟪0⟫ in an e-mail"
 _NARROWED = re.compile(
     r",? (?:if|when|unless|in (?:an?|the|your)|for|to|about|more|while|again"
     r"|once|twice|only|without|than|every|except|(?:\w+ )?times)\b",
@@ -124,71 +166,17 @@ _NOT_OF_REPLIES = re.compile(
     re.I,
 )
 _PLACEHOLDER = re.compile(r"[\[{<]|\.\.\.\S|_{2,}|%s|\$|\bX\b")
-# formats, and the measure of replies in each; "in all caps" is said like them
-_FORMATS: dict[str, MeasureSpec] = {
-    "json": measure("ifeval_detectable_format_json_format"),
-    "all caps": measure("upper_case"),
-    "code": measure("regex", regex="```"),
-    "markdown": measure("regex", regex=r"\*\*|__|```|(?m:^\s*(?:\||(?:[-*•]|#+|\d+[.)])\s))"),
-}
-_FORMAT = rf"{one_of(*_FORMATS)}(?: (?:blocks?|snippets?))?"
-_NOT_AS = forms(
-    {
-        "Never reply in JSON or code": (
-            rf"{_NEVER} {_TALK} {_OBJECT}(?:in|with|as|using) (?:raw |any )?"
-            rf"(?P<formats>{_FORMAT}(?:(?:,? (?:or|nor|and)|,|/) ?(?:in |raw )?{_FORMAT})*)"
-            rf"(?: format)?{_END_OF_ALL}"
-        )
-    }
-)
-
-
-def reply_prohibitions(clause: BotClause) -> list[Draft]:
-    """Reads 'never reply in French', 'never begin with "Sure"', "never end with a question"."""
-    return [*_read_languages(clause.text), *_read_edges(clause), *_read_formats(clause.text)]
-
-
-def _forbid(kind: RuleKind, spec: MeasureSpec) -> Draft:
-    """Forbids the replies that a measure finds."""
-    return Draft(kind, "prohibition", measure("never", measure=spec))
-
-
-def _first_affirmed(ways: Forms, text: str) -> re.Match[str] | None:
-    """The match of a form, if the words before it let the negation forbid something to the bot."""
-    match = first_match(ways, text)
-    if match is None:
-        return None
-    before = text[: match.start()]
-    return match if _SUBJECT_IS_BOT.search(before) and not _FORBIDS_NOTHING.search(before) else None
-
-
-def _read_languages(text: str) -> list[Draft]:
-    """Reads "never reply in French", and "in no other language than German"."""
-    if sole := _first_affirmed(_IN_NO_OTHER, text):
-        spec = measure("language", code=CODES[sole["name"].lower()])
-        return [Draft("language", "requirement", spec)]
-    match = _first_affirmed(_NOT_IN, text)
-    names = re.findall(rf"\b{_NAME}\b", match["names"], re.I) if match else []
-    specs = (measure("language", code=CODES[name.lower()]) for name in names)
-    return [_forbid("language", spec) for spec in specs]
-
-
-def _read_formats(text: str) -> list[Draft]:
-    """Reads "never reply in JSON or code"."""
-    match = _first_affirmed(_NOT_AS, text)
-    names = re.findall(one_of(*_FORMATS), match["formats"], re.I) if match else []
-    return [_forbid("format", _FORMATS[name]) for name in dict.fromkeys(map(str.lower, names))]
 
 
 def _read_edges(clause: BotClause) -> list[Draft]:
     """Reads "never begin a reply with ⟪0⟫", and "never end a reply with a question"."""
-    last = _first_affirmed(_NO_QUESTION_LAST, clause.text)
+    last = _first_prohibition(_NO_QUESTION_LAST, clause.text)
     if last and not _NOT_EVERY.search(last[0]):
         return [_forbid("closing", measure("asks_back"))]
     drafts: list[Draft] = []
     edges: tuple[tuple[Forms, RuleKind], ...] = ((_NOT_FIRST, "opening"), (_NOT_LAST, "closing"))
     for ways, kind in edges:
-        match = _first_affirmed(ways, clause.text)
+        match = _first_prohibition(ways, clause.text)
         if match is None or _NARROWED.match(clause.text[match.end() :]):
             continue
         if _NOT_EVERY.search(match[0][: match[0].index("⟪")]):
@@ -212,3 +200,31 @@ def _edge_spec(words: str, *, opens: bool) -> MeasureSpec:
     end = r"\b" if re.search(r"\w\Z", words) else ""
     regex = rf"{begin}{escaped}{end}[^.!?\n]*+[.!?\s]*+\Z"
     return measure("regex", regex=regex, flags="i")
+
+
+# --- Formats
+
+# formats, and the measure of replies in each; "in all caps" is said like them
+_FORMATS: dict[str, MeasureSpec] = {
+    "json": measure("ifeval_detectable_format_json_format"),
+    "all caps": measure("upper_case"),
+    "code": measure("regex", regex="```"),
+    "markdown": measure("regex", regex=r"\*\*|__|```|(?m:^\s*(?:\||(?:[-*•]|#+|\d+[.)])\s))"),
+}
+_FORMAT = rf"{one_of(*_FORMATS)}(?: (?:blocks?|snippets?))?"
+_NOT_AS = forms(
+    {
+        "Never reply in JSON or code": (
+            rf"{_NEVER} {_TALK} {_OBJECT}(?:in|with|as|using) (?:raw |any )?"
+            rf"(?P<formats>{_FORMAT}(?:(?:,? (?:or|nor|and)|,|/) ?(?:in |raw )?{_FORMAT})*)"
+            rf"(?: format)?{_END_OF_ALL}"
+        )
+    }
+)
+
+
+def _read_formats(text: str) -> list[Draft]:
+    """Reads "never reply in JSON or code"."""
+    match = _first_prohibition(_NOT_AS, text)
+    names = re.findall(one_of(*_FORMATS), match["formats"], re.I) if match else []
+    return [_forbid("format", _FORMATS[name]) for name in dict.fromkeys(map(str.lower, names))]

@@ -157,7 +157,7 @@ _OF_A_PART = word_pattern(
     *"sentences? paragraphs? lines? bullets? items? headings? titles? sections? steps?".split(),
     *"conversations? chats? sessions? days? hours? types? kinds? words? topics? points?".split(),
 )
-# Where an emoji begins. © and → are emojis only with the sign U+FE0F behind them.
+# Where an emoji begins. © and → are emojis only with the sign U+FE0F after them.
 _EMOJI = r"(?=\p{Emoji_Presentation}|.\uFE0F|.\u20E3)"
 # the end of a question: "Really??" is one question, and "https://a.b/?q=1" is none
 _QUESTION_END = r"(?:？++|\?[\"'”’»)*_]*+(?=\s|\Z))"

@@ -95,7 +95,7 @@ _NAME = re.compile(
     rf" (?:(?:the|a) )?(?:name |competitor |company |brand )*{_NAMED}(?=$|[,.]| or | in )"
 )
 
-# behind a word: something else than the word is forbidden, as in "never say "no" to a customer"
+# after a word: something else than the word is forbidden, as in "never say "no" to a customer"
 _ABOUT_SOMETHING = re.compile(
     r" (?:to(?! (?:me|the user)\b)|about|for|at the|as your|more than)\b", re.I
 )
