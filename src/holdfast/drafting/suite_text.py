@@ -22,13 +22,6 @@ _ON_PROBES = (
     "# If you add a rule that looks for words (`contains`, `regex` and so on), give it a `when`;",
     "# without one, `holdfast proxy` does not score it. `when: {user: '.'}` is for every turn.",
 )
-# the `when` of a rule about every reply, which would otherwise be about the answers to its probes
-_EVERY_TURN = {"user": "."}
-# characters that YAML takes for the end of a line, or refuses, in a comment
-_UNPRINTABLE = {
-    **dict.fromkeys((*range(32), *range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF), " "),
-    **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
-}
 
 
 def suite_text(files: Sequence[DraftedFile]) -> str:
@@ -82,6 +75,15 @@ def _slug(path: Path) -> str:
 
 def _numbered_line(statement: Statement) -> str:
     return f"line {statement.line}: {sentence_of(statement)}"
+
+
+# the `when` of a rule about every reply, which would otherwise be about the answers to its probes
+_EVERY_TURN = {"user": "."}
+# characters that YAML takes for the end of a line, or refuses, in a comment
+_UNPRINTABLE = {
+    **dict.fromkeys((*range(32), *range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF), " "),
+    **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
+}
 
 
 def sentence_of(statement: Statement) -> str:

@@ -50,6 +50,20 @@ from holdfast.drafting.grammar.named_files import (
 from holdfast.drafting.rules_file import Statement
 from holdfast.measures.rule_kinds import Polarity
 
+
+@dataclass(frozen=True)
+class Places:
+    """The files that a rule about code names.
+
+    Args:
+        included: their globs; () for all files that may have such code.
+        excluded: the globs of files among them that are left out.
+    """
+
+    included: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+
 # --- The files that a rule is about: "in tests", "outside of `src/`"
 
 _KIND_OF_CODE = one_of(
@@ -77,32 +91,11 @@ _IN_COMMITS = forms(  # these places are in no file at all
     {"commits and commit messages": r"commits?(?: messages)?(?:(?: or | and )commit messages)?"}
 )
 _NOT_OF_TESTS = word_pattern("production", "application", "app", "business")
-_HEADING_OF_TESTS = forms(  # headings
-    {
-        "Unit test conventions:": (
-            r"(?:writing |unit |e2e )*tests?(?:ing)?"
-            r"(?: (?:conventions|guidelines|rules|standards|style|practices|patterns|quality))*:?"
-        )
-    }
-)
 _IN_COMPONENTS = forms({"UI components": r"(?:the |any |all |your |UI |Vue |React )*components?"})
 _COMPONENTS = "*.{tsx,jsx,vue,svelte}"
 _CONFIG = forms({"config files": r"(?:of )?(?:the )?config(?:uration)?(?: files?)?"})
 _CONFIG_FILES = ("config/*", "*config.*")
 _MAX_LANGUAGE_WORDS = 3  # "in TypeScript files" is a language, and a longer place may be more
-
-
-@dataclass(frozen=True)
-class Places:
-    """The files that a rule about code names.
-
-    Args:
-        included: their globs; () for all files that may have such code.
-        excluded: the globs of files among them that are left out.
-    """
-
-    included: tuple[str, ...] = ()
-    excluded: tuple[str, ...] = ()
 
 
 def places_of(instruction: Instruction) -> Places | None:
@@ -159,6 +152,16 @@ def _outside(place: str) -> Places | None:
     return Places(excluded=tuple(paths)) if paths else None
 
 
+_HEADING_OF_TESTS = forms(  # headings
+    {
+        "Unit test conventions:": (
+            r"(?:writing |unit |e2e )*tests?(?:ing)?"
+            r"(?: (?:conventions|guidelines|rules|standards|style|practices|patterns|quality))*:?"
+        )
+    }
+)
+
+
 def forbid_code(tokens: Sequence[CodeToken], places: Places, statement: Statement) -> list[Draft]:
     """Forbids some code in the places that the statement names, with one rule per set of files that
     may have it.
@@ -200,50 +203,6 @@ _IDENTIFIERS = re.compile(rf"(?<![\w./@-]){_IDENTIFIER}(?:/{_IDENTIFIER})*(?![\w
 # "no `active_sessions`" may be about a feature: a rule about a name says how it must not be used
 _MERE_NAME = re.compile(r"no `[a-z]+(?:_[a-z]+)+`.*", re.I)
 _PAIRS = re.compile(rf"{CODE} (?:instead of|rather than|over|not) ({CODE})")
-_STYLE_OF_COMMITS = re.compile(
-    r"\b(?:style|format|writing)\b.*\bcommits?\b|\bcommit (?:messages?|style|format)\b", re.I
-)
-_GENERAL_LABEL = re.compile(
-    r"\b(?:code|style|types?|rules?|imports?|exports?|typescript|python|strict|no|not|never|use"
-    r"|indentation|spaces|formatting|safety|handling|logging|syntax|typing|indexing"
-    r"|interpolation|collections)\b",
-    re.I,
-)
-
-# --- Code that an instruction names
-
-# what people write without backticks
-_WORDS = frozenset(
-    "semicolons tabs enums emojis emoji todos em-dashes console.log console.logs innerhtml commonjs"
-    " print goto".split()
-)
-_NOUNS = one_of(
-    *("types?", "casts?", "casting", "calls?", "statements?", "assertions?", "comments?"),
-    *("imports?", "exports?", "blocks?", "hooks?", "keyword", "declarations?", "clauses?"),
-    *("loops?", "directives?", "annotations?", "classes", "macro", "functions?", "methods?"),
-    *("API", "fields?", "syntax", "operator", "suppressions?", "attributes?", "utilities"),
-    *("tags?", "chains?", "chaining", "elements?", "components?", "decorators?", "interface"),
-    *("expressions?", "modules?", "librar(?:y|ies)", "conditionals?", "literals?", "values?"),
-    *("selectors?", "wrappers?", "generics", "variables?", "properties", "props?", "globals?"),
-    *("packages?", "queries", "keywords?", "macros?"),
-)
-_ADJECTIVES = re.compile(
-    r"^(?:bare|raw|plain|direct|global|the|TypeScript(?:'s)?|explicit|native) ", re.I
-)
-_CODE_IN_BRACKETS = re.compile(rf"[a-z ]+ \(({CODE}(?:(?:, | or | and ){CODE})*)\)")
-_NAME_OF_LIBRARY = re.compile(r"^[A-Z][\w.]+(?:['’]s)? (?=`)")
-_KIND = r"(?:(?:deprecated|raw|bare|global|plain|direct|legacy|native) )?"
-_TOKENS = forms(
-    {
-        "`any`, `unknown` or bare `Object` types": (
-            rf"{_KIND}(?P<codes>{CODE}"
-            r"(?:(?:, (?:or |and |nor |no |never )*| or | and | nor |/| / )"
-            rf"{_KIND}{CODE})*)"
-            rf"(?P<nouns>(?: (?:[a-z]+-)?{_NOUNS})*)"
-            r"(?:,? etc\.?|,? (?:or|nor) (?:[a-z]+[ -]?){1,4})?"
-        )
-    }
-)
 
 
 def code_rule(clause: Clause) -> list[Draft]:
@@ -312,6 +271,14 @@ def _objects_of_comparison(instruction: Instruction, text: str) -> str | None:
     return rejected
 
 
+_GENERAL_LABEL = re.compile(
+    r"\b(?:code|style|types?|rules?|imports?|exports?|typescript|python|strict|no|not|never|use"
+    r"|indentation|spaces|formatting|safety|handling|logging|syntax|typing|indexing"
+    r"|interpolation|collections)\b",
+    re.I,
+)
+
+
 def is_scoped(statement: Statement) -> bool:
     """Whether a statement is about one thing only, by its label ("Absolute-positioned tooltips:
     never use ...") or by a heading such as "Writing style for commits".
@@ -322,9 +289,50 @@ def is_scoped(statement: Statement) -> bool:
     return len(statement.label.split()) > 1 and is_general is None
 
 
+_STYLE_OF_COMMITS = re.compile(
+    r"\b(?:style|format|writing)\b.*\bcommits?\b|\bcommit (?:messages?|style|format)\b", re.I
+)
+
+
 def is_about_commit_style(statement: Statement) -> bool:
     """Whether a statement stands under a heading such as "Writing style for commits"."""
     return any(map(_STYLE_OF_COMMITS.search, (statement.label, *statement.under)))
+
+
+# --- Code that an instruction names
+
+# what people write without backticks
+_WORDS = frozenset(
+    "semicolons tabs enums emojis emoji todos em-dashes console.log console.logs innerhtml commonjs"
+    " print goto".split()
+)
+_NOUNS = one_of(
+    *("types?", "casts?", "casting", "calls?", "statements?", "assertions?", "comments?"),
+    *("imports?", "exports?", "blocks?", "hooks?", "keyword", "declarations?", "clauses?"),
+    *("loops?", "directives?", "annotations?", "classes", "macro", "functions?", "methods?"),
+    *("API", "fields?", "syntax", "operator", "suppressions?", "attributes?", "utilities"),
+    *("tags?", "chains?", "chaining", "elements?", "components?", "decorators?", "interface"),
+    *("expressions?", "modules?", "librar(?:y|ies)", "conditionals?", "literals?", "values?"),
+    *("selectors?", "wrappers?", "generics", "variables?", "properties", "props?", "globals?"),
+    *("packages?", "queries", "keywords?", "macros?"),
+)
+_ADJECTIVES = re.compile(
+    r"^(?:bare|raw|plain|direct|global|the|TypeScript(?:'s)?|explicit|native) ", re.I
+)
+_CODE_IN_BRACKETS = re.compile(rf"[a-z ]+ \(({CODE}(?:(?:, | or | and ){CODE})*)\)")
+_NAME_OF_LIBRARY = re.compile(r"^[A-Z][\w.]+(?:['’]s)? (?=`)")
+_KIND = r"(?:(?:deprecated|raw|bare|global|plain|direct|legacy|native) )?"
+_TOKENS = forms(
+    {
+        "`any`, `unknown` or bare `Object` types": (
+            rf"{_KIND}(?P<codes>{CODE}"
+            r"(?:(?:, (?:or |and |nor |no |never )*| or | and | nor |/| / )"
+            rf"{_KIND}{CODE})*)"
+            rf"(?P<nouns>(?: (?:[a-z]+-)?{_NOUNS})*)"
+            r"(?:,? etc\.?|,? (?:or|nor) (?:[a-z]+[ -]?){1,4})?"
+        )
+    }
+)
 
 
 def is_named_word(word: str) -> bool:
@@ -409,6 +417,20 @@ _LENGTH_LABEL = forms({"Line length": r"(?:max(?:imum)? )?line (?:length|width)"
 _LENGTH_ALONE = forms({"max 100": rf"(?:max(?:imum)? |≤ ?|under |up to )?{_COUNT}"})
 _OTHER_TEXTS = re.compile(r"commit|subject|body|docstring|comment", re.I)
 
+
+def line_length_rule(clause: Clause) -> list[Draft]:
+    """Reads "keep lines under 100 characters" and "max line length: 100"."""
+    text = re.sub(r"[`*]", "", clause.text)
+    match = whole_match(_LINE_LENGTHS, text)
+    if match is None and whole_match(_LENGTH_LABEL, clause.statement.label):
+        match = whole_match(_LENGTH_ALONE, text)
+    if match is None or clause.is_prohibited or _OTHER_TEXTS.search(clause.context):
+        return []
+    pattern = rf"^.{{{int(match['count']) + 1},}}$"
+    files = files_of_language(clause.context) or ["*", DOCUMENTS]
+    return [code_draft(pattern, files)]
+
+
 # --- Indentation
 
 _WIDTH = r"(?:\d|two|four)[- ]"
@@ -442,23 +464,6 @@ _INDENT_WITH_SPACES = forms(
     }
 )
 
-# --- Lists of styles: "no semicolons, 2-space indent"
-
-_MAX_STYLE_WORDS = 5  # a longer part of a list is not the name of a style
-
-
-def line_length_rule(clause: Clause) -> list[Draft]:
-    """Reads "keep lines under 100 characters" and "max line length: 100"."""
-    text = re.sub(r"[`*]", "", clause.text)
-    match = whole_match(_LINE_LENGTHS, text)
-    if match is None and whole_match(_LENGTH_LABEL, clause.statement.label):
-        match = whole_match(_LENGTH_ALONE, text)
-    if match is None or clause.is_prohibited or _OTHER_TEXTS.search(clause.context):
-        return []
-    pattern = rf"^.{{{int(match['count']) + 1},}}$"
-    files = files_of_language(clause.context) or ["*", DOCUMENTS]
-    return [code_draft(pattern, files)]
-
 
 def indentation_rule(clause: Clause) -> list[Draft]:
     """Reads "indent with tabs" and "2-space indentation"; the number of spaces is not checked."""
@@ -469,6 +474,11 @@ def indentation_rule(clause: Clause) -> list[Draft]:
     token = SPACES if uses_tabs else TABS
     files = files_of_language(clause.context) or token.files
     return [code_draft(token.pattern, files)]
+
+
+# --- Lists of styles: "no semicolons, 2-space indent"
+
+_MAX_STYLE_WORDS = 5  # a longer part of a list is not the name of a style
 
 
 def style_list_rule(clause: Clause) -> list[Draft]:

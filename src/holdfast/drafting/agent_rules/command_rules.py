@@ -57,7 +57,6 @@ _FORBIDDEN_COMMANDS = forms(
         )
     }
 )
-
 _INSTALLATION = re.compile(
     r"(?:(?:install(?:ing)?|add(?:ing)?|manag(?:e|ing)|all) )?(?:(?:new|any|the|npm|node|python) )*"
     r"(?:packages?|dependenc(?:y|ies)|libraries|modules|installs?|installation"
@@ -162,43 +161,6 @@ _ANY_VERB_NOT = forms(
     {"Stage files by name, not `git add -A`": rf"[^`]+, not (?P<commands>{CODES})"}
 )
 
-# --- One command rather than another: "prefer `rg` over `grep`"
-
-_OVER = (Relation.OVER, Relation.TO, Relation.INSTEAD_OF)
-_LISTED_COMMANDS = forms({"`rg` commands": rf"(?P<commands>{OBJECTS})(?: commands?| directly)?"})
-_PREFERRED_MANAGER = forms(
-    {
-        "Use `bun` as the preferred package manager": (
-            r"use `?(?P<name>\w+)`? as (?:the|our|your) preferred package manager"
-            r"(?: and [\w -]+)?(?: for [^`]+)?"
-        )
-    }
-)
-_PREFERRED_OVER = re.compile(  # "bun (preferred over npm)"
-    rf"(?:use )?`?(?P<name>\w+)`? \(preferred (?:over|to) {OBJECTS}\)", re.I
-)
-
-# --- The package manager
-
-_MANAGER = r"`?(?P<name>pnpm|npm|yarn|bun|uv|poetry)`?"
-_PACKAGES = r"(?:\w+ )?(?:package|dependency) (?:manager|management|installs?)"
-_ONLY_MANAGER = forms(
-    {
-        "Always use pnpm for all package management": (
-            rf"{ADVERBS}use {_MANAGER}(?: (?:exclusively|only))?"
-            rf" (?:as|for) (?:the |your |our |its |all )*{_PACKAGES}{TAIL}"
-        ),
-        "Always use uv": rf"(?:always |only )?use {_MANAGER}(?: (?:only|exclusively))?{TAIL}",
-        "only yarn": rf"only {_MANAGER}",
-    }
-)
-# a heading about a part of the repository, which may have a package manager of its own
-_PART_OF_REPOSITORY = re.compile(
-    r"\b(?:in|for|under|inside) `|^\W*`?[\w.-]+/|\b(?:docs|documentation|examples?|demos?)"
-    r" ?(?:site|app|$)|\b(?:web)?site\b",
-    re.I,
-)
-
 
 def replacement_rule(clause: Clause) -> list[Draft]:
     """Reads "use pnpm, not npm or yarn"."""
@@ -241,6 +203,23 @@ def _replaced_commands(instruction: Instruction) -> list[str]:
     return commands
 
 
+# --- One command rather than another: "prefer `rg` over `grep`"
+
+_OVER = (Relation.OVER, Relation.TO, Relation.INSTEAD_OF)
+_LISTED_COMMANDS = forms({"`rg` commands": rf"(?P<commands>{OBJECTS})(?: commands?| directly)?"})
+_PREFERRED_MANAGER = forms(
+    {
+        "Use `bun` as the preferred package manager": (
+            r"use `?(?P<name>\w+)`? as (?:the|our|your) preferred package manager"
+            r"(?: and [\w -]+)?(?: for [^`]+)?"
+        )
+    }
+)
+_PREFERRED_OVER = re.compile(  # "bun (preferred over npm)"
+    rf"(?:use )?`?(?P<name>\w+)`? \(preferred (?:over|to) {OBJECTS}\)", re.I
+)
+
+
 def preference_rule(clause: Clause) -> list[Draft]:
     """Reads "prefer `rg` over `grep`"."""
     if clause.is_prohibited:
@@ -278,6 +257,28 @@ def _require_rather(use: Sequence[str], rather_than: Sequence[str]) -> list[Draf
         rather_than=any_of(map(command_pattern, rather_than)),
     )
     return [Draft("command", "requirement", spec)]
+
+
+# --- The package manager
+
+_MANAGER = r"`?(?P<name>pnpm|npm|yarn|bun|uv|poetry)`?"
+_PACKAGES = r"(?:\w+ )?(?:package|dependency) (?:manager|management|installs?)"
+_ONLY_MANAGER = forms(
+    {
+        "Always use pnpm for all package management": (
+            rf"{ADVERBS}use {_MANAGER}(?: (?:exclusively|only))?"
+            rf" (?:as|for) (?:the |your |our |its |all )*{_PACKAGES}{TAIL}"
+        ),
+        "Always use uv": rf"(?:always |only )?use {_MANAGER}(?: (?:only|exclusively))?{TAIL}",
+        "only yarn": rf"only {_MANAGER}",
+    }
+)
+# a heading about a part of the repository, which may have a package manager of its own
+_PART_OF_REPOSITORY = re.compile(
+    r"\b(?:in|for|under|inside) `|^\W*`?[\w.-]+/|\b(?:docs|documentation|examples?|demos?)"
+    r" ?(?:site|app|$)|\b(?:web)?site\b",
+    re.I,
+)
 
 
 def package_manager_rule(clause: Clause) -> list[Draft]:

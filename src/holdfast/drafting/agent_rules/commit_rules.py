@@ -32,7 +32,15 @@ from holdfast.drafting.grammar.instructions import Modality, instruction_of
 from holdfast.drafting.rules_file import Statement
 from holdfast.measures.rule_kinds import Polarity
 
+# --- Statements about commits
+
 MESSAGES = r"commits?(?: messages?)?"
+
+
+def commit_rule(pattern: str, polarity: Polarity) -> list[Draft]:
+    """A rule about commit messages: a pattern matches each one that keeps it."""
+    return [Draft("commit", polarity, measure("commit_message", pattern=pattern))]
+
 
 _GIT = "(?:git )?"
 _PULL_REQUEST = r"(?:pull request|PR)"
@@ -55,14 +63,6 @@ _ABOUT_COMMITS = forms(
     }
 )
 _MARKS_AROUND = re.compile(r"^[\W\d_]+|[\s:*.]+$")  # "3." and ":**" in "3. **Commits:**"
-# titles of pull requests, changelogs and so on, about which people say the same as about commits
-_PR_TITLES = word_pattern("titles?", "PRs?")
-_OTHER_TEXTS = re.compile(r"pull[ -]request|changelog|release notes|squash", re.I)
-
-
-def commit_rule(pattern: str, polarity: Polarity) -> list[Draft]:
-    """A rule about commit messages: a pattern matches each one that keeps it."""
-    return [Draft("commit", polarity, measure("commit_message", pattern=pattern))]
 
 
 def is_about_commits(statement: Statement) -> bool:
@@ -74,16 +74,15 @@ def is_about_commits(statement: Statement) -> bool:
     )
 
 
+# titles of pull requests, changelogs and so on, about which people say the same as about commits
+_PR_TITLES = word_pattern("titles?", "PRs?")
+_OTHER_TEXTS = re.compile(r"pull[ -]request|changelog|release notes|squash", re.I)
+
+
 def is_of_something_else(clause: str) -> bool:
     """Whether a clause may be about a pull request, a title or a changelog."""
     return bool(_PR_TITLES.search(clause) or _OTHER_TEXTS.search(clause))
 
-
-_USUAL_TYPES = (
-    *("build", "chore", "ci", "docs", "feat", "fix", "perf", "refactor", "revert", "style", "test"),
-    *("deps", "release", "wip", "improvement"),
-)
-_ANY_SCOPE = r"[^)\n]+"
 
 # --- Conventional Commits by name
 
@@ -100,22 +99,25 @@ _THEY_FOLLOW = one_of(
 )
 _WE = r"(?:we|this (?:repo|repository|project)|the (?:repo|project))"
 _WITH_SCOPES = r"(?: with (?:these|the following) scopes)?"
-_FORMS = {
-    "Use Conventional Commits for all commit messages": (
-        rf"{ADVERBS}{_FOLLOW} {CONVENTIONAL}(?: for {_ALL}(?:git )?{MESSAGES}| when committing)?"
-        rf"{TAIL}"
-    ),
-    "Commit messages must follow Conventional Commits": (
-        rf"{any_words('all', 'the', 'git', 'your', 'our')}commits?"
-        r"(?: messages?| titles?| subjects?| style| convention)*s?"
-        r" (?:must |should |need to |is |are )*(?:always )?"
-        rf"{_THEY_FOLLOW}?(?: an?)? ?{CONVENTIONAL}{TAIL}"
-    ),
-    "This repo follows Conventional Commits": (
-        rf"{_WE} (?:use|follow|adhere)s?(?: to)? {CONVENTIONAL}(?: for {MESSAGES})?"
-    ),
-}
-_CONVENTIONAL = forms({example: way + _WITH_SCOPES for example, way in _FORMS.items()})
+_CONVENTIONAL = forms(
+    {
+        "Use Conventional Commits for all commit messages": (
+            rf"{ADVERBS}{_FOLLOW} {CONVENTIONAL}"
+            rf"(?: for {_ALL}(?:git )?{MESSAGES}| when committing)?"
+            rf"{TAIL}{_WITH_SCOPES}"
+        ),
+        "Commit messages must follow Conventional Commits": (
+            rf"{any_words('all', 'the', 'git', 'your', 'our')}commits?"
+            r"(?: messages?| titles?| subjects?| style| convention)*s?"
+            r" (?:must |should |need to |is |are )*(?:always )?"
+            rf"{_THEY_FOLLOW}?(?: an?)? ?{CONVENTIONAL}{TAIL}{_WITH_SCOPES}"
+        ),
+        "This repo follows Conventional Commits": (
+            rf"{_WE} (?:use|follow|adhere)s?(?: to)? {CONVENTIONAL}(?: for {MESSAGES})?"
+            rf"{_WITH_SCOPES}"
+        ),
+    }
+)
 _NAME_ALONE = forms({"Conventional Commits": CONVENTIONAL})  # below "Commit messages"
 _LABEL = forms({"Use conventional commits": rf"(?:use |follow )?{CONVENTIONAL}"})
 # "Conventional Commits (`feat`, `fix`, `docs`)"
@@ -127,54 +129,6 @@ _SHAPE = re.compile(r"`\w+\(\w+\): \w+`")  # "`type(scope): summary`"
 _AND_MORE = re.compile(r"(?:, (?!not)| and (?:usually|always|append|include|keep)).*$")
 _ADJECTIVE = re.compile(r"\ba (?:lightweight|simple|loose) (?=conv)", re.I)
 _ANY_TYPE = r"\A[a-z]+(?:\([^)\n]+\))?!?: \S"
-_BARE_TYPE = re.compile(r"(?<![\w`])([a-z]{2,10}): ?(?=[,)]|or|and|$)")  # "feat:, fix: or docs:"
-_TYPE = re.compile(r"([a-z]+)(?:\([\w-]+\))?!?:")
-_SCOPE = re.compile(r"[a-z][a-z0-9-]*")
-_NAMES_SCOPES = re.compile(r"\bwith (?:these|the following) scopes\b", re.I)
-
-# --- Types that a line lists
-
-_TYPE_CODE = r"`[a-z]+(?:\([\w-]+\))?!?:?`"
-_AND_TYPE = rf"(?:, (?:and |or )?| or | and | / |/|\|){_TYPE_CODE}"
-_TYPE_CODES = rf"(?P<types>{_TYPE_CODE}(?:{_AND_TYPE})+)(?:,? etc\.?)?"
-_KIND_OF_PREFIX = any_words(
-    *"the these conventional semantic with commit following type valid allowed of".split(), "one of"
-)
-# "one of the commit prefixes such as"
-_PREFIXES = rf"(?:{_KIND_OF_PREFIX}(?:prefix(?:es)?|types?)(?: (?:are|is|such as|like|with))?:? ?)?"
-_LISTED_TYPES = forms(
-    {
-        "Use the commit prefixes `feat:`, `fix:` and `docs:`": (
-            rf"{ADVERBS}(?:use|start|prefix|begin)(?: (?:all |your )*{MESSAGES})?(?: with)?"
-            rf" {_PREFIXES}{_TYPE_CODES}(?: (?:as )?(?:prefixes|types|commit prefixes))?"
-            rf"(?: for (?:all )?{MESSAGES})?"
-        ),
-        "types: `feat`, `fix`, `docs`": rf"{_PREFIXES}{_TYPE_CODES}(?: prefixes)?",
-    }
-)
-_KIND_OF_LIST = one_of(*("conventions?", "format", "messages?", "types?", "prefix(?:es)?", "style"))
-# the heading of a list of types, whose first item is read as the whole list
-_LIST_HEADING = re.compile(rf"\bcommit\b.*\b{_KIND_OF_LIST}\b|\bcommit-konventionen\b", re.I)
-_FIRST_ITEM = forms({"`feat:` - New feature": r"`?feat(?:\([\w-]+\))?:`?(?: .{0,60})?"})
-_QUOTED_TYPE = re.compile(r"[\"“']([a-z]+(?:\([\w-]+\))?!?:)[\"”']")
-_UNQUOTED_TYPE = re.compile(r"(?<![\w`])([a-z]{2,10}:)(?=[, ]|$)")
-_MEANING = re.compile(r"(?<=`) for [\w /-]+(?=,|$)")  # "`fix:` for bug fixes"
-
-# --- Types that are not wanted
-
-_UNWANTED_TYPES = forms(
-    {
-        "Do not use prefixes such as `feat:` or `fix:`": (
-            rf"(?:{NEVER} (?:use|add|include|write) |no )(?:Conventional Commits? )?"
-            r"(?:(?:type )?prefix(?:es)?(?: like| such as)? )?"
-            r"(?:`\w+:`(?:,? (?:and|or) |, |/)?)+(?:,? etc\.?)?(?: prefix(?:es)?)?"
-        ),
-        "Never use Conventional Commits prefixes": (
-            rf"{NEVER} use (?:conventional|semantic) commits?(?: type)?"
-            r"(?: prefix(?:es)?| format)?"
-        ),
-    }
-)
 
 
 def conventional_commit_rule(clause: Clause) -> list[Draft]:
@@ -204,6 +158,17 @@ def _names_conventional(clause: Clause) -> bool:
     return whole_match(_CONVENTIONAL, plain) is not None
 
 
+_USUAL_TYPES = (
+    *("build", "chore", "ci", "docs", "feat", "fix", "perf", "refactor", "revert", "style", "test"),
+    *("deps", "release", "wip", "improvement"),
+)
+_ANY_SCOPE = r"[^)\n]+"
+_BARE_TYPE = re.compile(r"(?<![\w`])([a-z]{2,10}): ?(?=[,)]|or|and|$)")  # "feat:, fix: or docs:"
+_TYPE = re.compile(r"([a-z]+)(?:\([\w-]+\))?!?:")
+_SCOPE = re.compile(r"[a-z][a-z0-9-]*")
+_NAMES_SCOPES = re.compile(r"\bwith (?:these|the following) scopes\b", re.I)
+
+
 def conventional_pattern(text: str) -> str:
     """The pattern of Conventional Commits, with the types and scopes that a line lists."""
     codes = [*codes_in(text), *(f"{word}:" for word in _BARE_TYPE.findall(text))]
@@ -216,6 +181,32 @@ def conventional_pattern(text: str) -> str:
 def type_prefix(types: Iterable[str] = _USUAL_TYPES, scope: str = _ANY_SCOPE) -> str:
     """The pattern of the beginning of a message: `feat:`, `fix(api):` or `feat!:`."""
     return rf"(?:{'|'.join(types)})(?:\({scope}\))?!?:"
+
+
+# --- Types that a line lists
+
+_TYPE_CODE = r"`[a-z]+(?:\([\w-]+\))?!?:?`"
+_AND_TYPE = rf"(?:, (?:and |or )?| or | and | / |/|\|){_TYPE_CODE}"
+_TYPE_CODES = rf"(?P<types>{_TYPE_CODE}(?:{_AND_TYPE})+)(?:,? etc\.?)?"
+_KIND_OF_PREFIX = any_words(
+    *"the these conventional semantic with commit following type valid allowed of".split(), "one of"
+)
+# "one of the commit prefixes such as"
+_PREFIXES = rf"(?:{_KIND_OF_PREFIX}(?:prefix(?:es)?|types?)(?: (?:are|is|such as|like|with))?:? ?)?"
+_LISTED_TYPES = forms(
+    {
+        "Use the commit prefixes `feat:`, `fix:` and `docs:`": (
+            rf"{ADVERBS}(?:use|start|prefix|begin)(?: (?:all |your )*{MESSAGES})?(?: with)?"
+            rf" {_PREFIXES}{_TYPE_CODES}(?: (?:as )?(?:prefixes|types|commit prefixes))?"
+            rf"(?: for (?:all )?{MESSAGES})?"
+        ),
+        "types: `feat`, `fix`, `docs`": rf"{_PREFIXES}{_TYPE_CODES}(?: prefixes)?",
+    }
+)
+_KIND_OF_LIST = one_of(*("conventions?", "format", "messages?", "types?", "prefix(?:es)?", "style"))
+# the heading of a list of types, whose first item is read as the whole list
+_LIST_HEADING = re.compile(rf"\bcommit\b.*\b{_KIND_OF_LIST}\b|\bcommit-konventionen\b", re.I)
+_FIRST_ITEM = forms({"`feat:` - New feature": r"`?feat(?:\([\w-]+\))?:`?(?: .{0,60})?"})
 
 
 def commit_type_rule(clause: Clause) -> list[Draft]:
@@ -242,17 +233,39 @@ def commit_type_rule(clause: Clause) -> list[Draft]:
     return commit_rule(rf"\A{type_prefix(dict.fromkeys(all_types))}", "requirement")
 
 
-def unwanted_type_rule(clause: Clause) -> list[Draft]:
-    """Reads "do not use Conventional Commits prefixes such as `feat:` or `fix:`"."""
-    if clause.is_prohibited or whole_match(_UNWANTED_TYPES, clause.text) is None:
-        return []
-    return commit_rule(rf"\A(?!{type_prefix()})", "prohibition")
+_QUOTED_TYPE = re.compile(r"[\"“']([a-z]+(?:\([\w-]+\))?!?:)[\"”']")
+_UNQUOTED_TYPE = re.compile(r"(?<![\w`])([a-z]{2,10}:)(?=[, ]|$)")
+_MEANING = re.compile(r"(?<=`) for [\w /-]+(?=,|$)")  # "`fix:` for bug fixes"
 
 
 def _types_in_backticks(text: str) -> str:
     """A clause such as "feat: or 'fix:' for bugs" as "`feat:` or `fix:`"."""
     text = _UNQUOTED_TYPE.sub(r"`\1`", _QUOTED_TYPE.sub(r"`\1`", text))
     return _MEANING.sub("", text)
+
+
+# --- Types that are not wanted
+
+_UNWANTED_TYPES = forms(
+    {
+        "Do not use prefixes such as `feat:` or `fix:`": (
+            rf"(?:{NEVER} (?:use|add|include|write) |no )(?:Conventional Commits? )?"
+            r"(?:(?:type )?prefix(?:es)?(?: like| such as)? )?"
+            r"(?:`\w+:`(?:,? (?:and|or) |, |/)?)+(?:,? etc\.?)?(?: prefix(?:es)?)?"
+        ),
+        "Never use Conventional Commits prefixes": (
+            rf"{NEVER} use (?:conventional|semantic) commits?(?: type)?"
+            r"(?: prefix(?:es)?| format)?"
+        ),
+    }
+)
+
+
+def unwanted_type_rule(clause: Clause) -> list[Draft]:
+    """Reads "do not use Conventional Commits prefixes such as `feat:` or `fix:`"."""
+    if clause.is_prohibited or whole_match(_UNWANTED_TYPES, clause.text) is None:
+        return []
+    return commit_rule(rf"\A(?!{type_prefix()})", "prohibition")
 
 
 # --- The length of the subject
@@ -311,87 +324,86 @@ _MIN_LIMIT = 10  # a smaller number of characters is not a limit of a subject
 
 # --- The look of the subject and the body
 
-_TYPE_PREFIX = (
-    r"(?:[a-z]+(?:\([^)\n]+\))?!?: )?"  # "feat(api): ", which has its own case of letters
-)
+# "feat(api): ", which has its own case of letters
+_TYPE_PREFIX = r"(?:[a-z]+(?:\([^)\n]+\))?!?: )?"
 _LINE = r"(?:subject|title|summary)(?: line)?"
-_WITH_EMOJI = r"with an? (?:\w+ )?emoji"
-_CAPITALISED = forms(
-    {
-        "Capitalise the first word of the subject": (
-            rf"{ADVERBS}capitali[sz]e (?:the )?(?:first (?:word|letter)"
-            r"(?: of the subject(?: line)?)?|(?:commit )?subject(?: lines?)?)"
-        ),
-    }
-)
-_EMOJI_FIRST = forms(
-    {
-        "Commit messages start with a meaningful emoji": (
-            rf"(?:all |every |each )?{MESSAGES} (?:must |should )?(?:start|begin)s? {_WITH_EMOJI}"
-        ),
-    }
-)
 _NO_LAST_MARK = one_of(
     rf"{NEVER} (?:end|finish)(?: the)?(?: commit)?(?: subject| summary| title| first)?(?: lines?)?"
     " with a",
     *("no(?: trailing)?", "omit (?:the )?trailing", "without(?: a)? trailing"),
 )
-_NO_FULL_STOP = forms(
-    {
-        "Do not end the subject line with a period": (
-            rf"{_NO_LAST_MARK} (?:periods?|full stops?|dots?|punctuation)(?: at the end)?"
-            rf"(?: (?:in|on|at the end of|for) (?:the )?{_LINE})?"
-        )
-    }
-)
-_BLANK_LINE = forms(
-    {
-        "Separate the subject from the body with a blank line": (
-            rf"(?:separate (?:the )?{_LINE} from (?:the )?body (?:with|by)"
-            r"|(?:use |leave |add )?(?:a )?)(?: ?a)? ?blank line"
-            rf"(?: between (?:the )?{_LINE} and (?:the )?body)?"
-        )
-    }
-)
-_ONE_LINE = forms(
-    {
-        "Every commit message must be a short one-liner": (
-            rf"(?:every |each |all )?{MESSAGES} (?:must|should) (?:always )?be (?:an? )?"
-            r"(?:(?:simple|short|single|concise) )*"
-            r"(?:one-?liners?|(?:one|single)[- ]lines?)(?: only)?"
-        ),
-    }
-)
-_WITH_ISSUE = forms(
-    {
-        "Commit messages must reference an issue number": (
-            rf"{ADVERBS}(?:(?:all |every )?{MESSAGES} (?:must|should)(?: always)? )?"
-            r"(?:reference|include|mention|contain) (?:an? |the |its |related |relevant )*"
-            r"(?:github |jira )?(?:issues?|tickets?)(?: (?:numbers?|ids?|references?))?"
-        )
-    }
-)
-# the ways to ask for a look, and the pattern of a message that has it
+# the wordings that ask for a look, and the pattern of the messages that have it
 _LOOKS: tuple[tuple[Forms, str], ...] = (
-    (_CAPITALISED, rf"\A{_TYPE_PREFIX}[^a-z]"),
-    (_EMOJI_FIRST, r"\A\p{Extended_Pictographic}"),
-    (_NO_FULL_STOP, r"\A[^\n]*[^.\n](?:\n|\Z)"),
-    (_BLANK_LINE, r"\A[^\n]+(?:\n\n|\n?\Z)"),
-    (_ONE_LINE, r"\A[^\n]+\n?\Z"),
-    (_WITH_ISSUE, r"(?s)\A.*(?:#\d|\b[A-Z]{2,}-\d)"),
+    (
+        forms(
+            {
+                "Capitalise the first word of the subject": (
+                    rf"{ADVERBS}capitali[sz]e (?:the )?(?:first (?:word|letter)"
+                    r"(?: of the subject(?: line)?)?|(?:commit )?subject(?: lines?)?)"
+                ),
+            }
+        ),
+        rf"\A{_TYPE_PREFIX}[^a-z]",
+    ),
+    (
+        forms(
+            {
+                "Commit messages start with a meaningful emoji": (
+                    rf"(?:all |every |each )?{MESSAGES} (?:must |should )?(?:start|begin)s?"
+                    r" with an? (?:\w+ )?emoji"
+                ),
+            }
+        ),
+        r"\A\p{Extended_Pictographic}",
+    ),
+    (
+        forms(
+            {
+                "Do not end the subject line with a period": (
+                    rf"{_NO_LAST_MARK} (?:periods?|full stops?|dots?|punctuation)(?: at the end)?"
+                    rf"(?: (?:in|on|at the end of|for) (?:the )?{_LINE})?"
+                )
+            }
+        ),
+        r"\A[^\n]*[^.\n](?:\n|\Z)",
+    ),
+    (
+        forms(
+            {
+                "Separate the subject from the body with a blank line": (
+                    rf"(?:separate (?:the )?{_LINE} from (?:the )?body (?:with|by)"
+                    r"|(?:use |leave |add )?(?:a )?)(?: ?a)? ?blank line"
+                    rf"(?: between (?:the )?{_LINE} and (?:the )?body)?"
+                )
+            }
+        ),
+        r"\A[^\n]+(?:\n\n|\n?\Z)",
+    ),
+    (
+        forms(
+            {
+                "Every commit message must be a short one-liner": (
+                    rf"(?:every |each |all )?{MESSAGES} (?:must|should) (?:always )?be (?:an? )?"
+                    r"(?:(?:simple|short|single|concise) )*"
+                    r"(?:one-?liners?|(?:one|single)[- ]lines?)(?: only)?"
+                ),
+            }
+        ),
+        r"\A[^\n]+\n?\Z",
+    ),
+    (
+        forms(
+            {
+                "Commit messages must reference an issue number": (
+                    rf"{ADVERBS}(?:(?:all |every )?{MESSAGES} (?:must|should)(?: always)? )?"
+                    r"(?:reference|include|mention|contain) (?:an? |the |its |related |relevant )*"
+                    r"(?:github |jira )?(?:issues?|tickets?)(?: (?:numbers?|ids?|references?))?"
+                )
+            }
+        ),
+        r"(?s)\A.*(?:#\d|\b[A-Z]{2,}-\d)",
+    ),
 )
-
-# --- A prefix that the subject must not have
-
-_UNWANTED_PREFIX = forms(
-    {
-        "Do not prefix PR titles or commit subjects with `[codex]`": (
-            rf"{NEVER} prefix (?:PR titles (?:or|and) )?{MESSAGES}(?: titles?| subjects?)*"
-            r"(?: or PR titles)? with [`\"“](?P<prefix>[^`\"”“]+)[`\"”]"
-        )
-    }
-)
-
 _PART_END = re.compile(r", (?:and |with )?")
 _TITLE_WORDS = re.compile(r"\btitles?\b")
 
@@ -433,6 +445,18 @@ def _read_look(clause: Clause) -> list[Draft]:
     return []
 
 
+# --- A prefix that the subject must not have
+
+_UNWANTED_PREFIX = forms(
+    {
+        "Do not prefix PR titles or commit subjects with `[codex]`": (
+            rf"{NEVER} prefix (?:PR titles (?:or|and) )?{MESSAGES}(?: titles?| subjects?)*"
+            r"(?: or PR titles)? with [`\"“](?P<prefix>[^`\"”“]+)[`\"”]"
+        )
+    }
+)
+
+
 def unwanted_prefix_rule(clause: Clause) -> list[Draft]:
     """Reads "do not prefix commit subjects with `[codex]`"."""
     match = whole_match(_UNWANTED_PREFIX, clause.text)
@@ -440,6 +464,8 @@ def unwanted_prefix_rule(clause: Clause) -> list[Draft]:
         return []
     return commit_rule(rf"\A(?!{re.escape(match['prefix'])})", "prohibition")
 
+
+# --- Trailers
 
 _TRAILER_WORDS = r"(?: (?:lines?|trailers?|footers?|tags?))*"
 _TRAILER = re.compile(
@@ -453,6 +479,24 @@ _COMMITS = re.compile(
     re.I,
 )
 _ADD = one_of("add", "include", "append", "use", "put", "insert")
+
+
+def trailer_rule(clause: Clause) -> list[Draft]:
+    """Reads "include an `Assisted-by:` trailer in every commit"."""
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    if instruction is None or instruction.modality is not Modality.MUST:
+        return []
+    trailer = _TRAILER.fullmatch(instruction.object)
+    place = instruction.text_of(Relation.TO, Relation.IN, Relation.ON) or ""
+    is_added = re.fullmatch(_ADD, instruction.verbs[0]) and instruction.has_only(
+        Relation.TO, Relation.IN, Relation.ON
+    )
+    if trailer is None or not is_added or not _COMMITS.fullmatch(place):
+        return []
+    spec = measure("commit_includes", trailer=f"(?i)^{trailer['name']}:")
+    return [Draft("commit", "requirement", spec)]
+
+
 _IN_COMMITS = r" (?:to|in|on)(?: (?:the|all|any|every|each|your|git))* commits?(?: messages?)?"
 # what else is said to name the agent: "or any agent attribution"
 _CREDIT = one_of("attributions?", "signatures?", "credits?", "trailers?", "footers?", "lines?")
@@ -472,22 +516,6 @@ _NO_CO_AUTHORS = forms(
         ),
     }
 )
-
-
-def trailer_rule(clause: Clause) -> list[Draft]:
-    """Reads "include an `Assisted-by:` trailer in every commit"."""
-    instruction = instruction_of(clause.text, clause.is_prohibited)
-    if instruction is None or instruction.modality is not Modality.MUST:
-        return []
-    trailer = _TRAILER.fullmatch(instruction.object)
-    place = instruction.text_of(Relation.TO, Relation.IN, Relation.ON) or ""
-    is_added = re.fullmatch(_ADD, instruction.verbs[0]) and instruction.has_only(
-        Relation.TO, Relation.IN, Relation.ON
-    )
-    if trailer is None or not is_added or not _COMMITS.fullmatch(place):
-        return []
-    spec = measure("commit_includes", trailer=f"(?i)^{trailer['name']}:")
-    return [Draft("commit", "requirement", spec)]
 
 
 def co_author_rule(clause: Clause) -> list[Draft]:

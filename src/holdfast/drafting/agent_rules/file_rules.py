@@ -33,8 +33,6 @@ from holdfast.drafting.grammar.named_files import glob_argument, path_glob
 
 # --- Files that are named in the prohibition: "never edit `vendor/`"
 
-_EDIT = r"(?:hand-?|manually |directly |ever )?" + one_of(*sorted(EDIT))
-_FOLDER = r"(?: files?| folder| directory)?"
 # what comes before and after the names of files: "*any files in* `src/`", "`src/` *JSON files*"
 _FILE_WORDS = (
     r"the|any|all|generated|existing|translated|translations|docs|artifacts|bindings|output|files?"
@@ -59,9 +57,6 @@ _PLACES = (Relation.IN, Relation.TO)
 _CHANGING = re.compile("updating|editing|changing|modifying", re.I)
 # the ending of files of a kind, where it is not the name of the kind
 _ENDINGS = {"yaml": "{yml,yaml}", "markdown": "{md,mdx}"}
-_BARE_FILE = re.compile(
-    r"[\w./-]*\w\.(?:py|js|mjs|ts|tsx|jsx|json|toml|ya?ml|cfg|ini|lock|md|txt|sh|sql|css|html|env)"
-)
 _INSTEAD_OF_EDITING = forms(
     {
         "rather than editing `tasks.json` directly": (
@@ -71,40 +66,8 @@ _INSTEAD_OF_EDITING = forms(
         )
     }
 )
-
 _NEGATED_OR_PERMITTED = re.compile(
     r"\b(?:never|not|cannot|can|could|may|might|fine|ok|okay|allowed|avoid|stop)\b|n['’]t\b", re.I
-)
-
-# --- Files that are named first: "`src/gen/` is generated - do not edit"
-
-_FILES_FIRST = re.compile(
-    rf"(?:the |all |files in |everything in )?(?P<files>{CODES}){_FOLDER}"
-    r"\s*(?:[—–:(,-]|(?:is|are|was|were)\b)",
-    re.I,
-)
-# what may be said of files that were named before it
-_NOT_EDITED = forms(
-    {
-        "generated, do not edit it directly": (
-            rf"(?:(?:so|and|auto-?generated|generated|please)[,:.]? )*{NEVER} {_EDIT}"
-            rf"(?: (?:it|them|this|these|this file|that file|these files|{REASON}))*"
-        ),
-        "generated and read-only": (
-            r"(?:auto-?generated|generated)?(?:,| and)? ?(?:is |are )?(?:strictly )?read-only"
-        ),
-    }
-)
-
-# --- Files after a label that forbids editing them
-
-_NO_EDIT_LABEL = forms(
-    {
-        "Do not edit generated files": rf"{NEVER} {_EDIT}(?: generated| these)? files?",
-        "Generated files — do not hand-edit": (
-            rf"(?:(?:auto-?)?generated|protected|vendored) files?\W+{NEVER} {_EDIT}"
-        ),
-    }
 )
 
 
@@ -177,6 +140,29 @@ def _is_imperative(text: str) -> bool:
     return begins_with_verb and not _NEGATED_OR_PERMITTED.search(text)
 
 
+# --- Files that are named first: "`src/gen/` is generated - do not edit"
+
+_EDIT = r"(?:hand-?|manually |directly |ever )?" + one_of(*sorted(EDIT))
+_FOLDER = r"(?: files?| folder| directory)?"
+_FILES_FIRST = re.compile(
+    rf"(?:the |all |files in |everything in )?(?P<files>{CODES}){_FOLDER}"
+    r"\s*(?:[—–:(,-]|(?:is|are|was|were)\b)",
+    re.I,
+)
+# what may be said of files that were named before it
+_NOT_EDITED = forms(
+    {
+        "generated, do not edit it directly": (
+            rf"(?:(?:so|and|auto-?generated|generated|please)[,:.]? )*{NEVER} {_EDIT}"
+            rf"(?: (?:it|them|this|these|this file|that file|these files|{REASON}))*"
+        ),
+        "generated and read-only": (
+            r"(?:auto-?generated|generated)?(?:,| and)? ?(?:is |are )?(?:strictly )?read-only"
+        ),
+    }
+)
+
+
 def generated_file_rule(clause: Clause) -> list[Draft]:
     """Reads "`src/gen/` is generated - do not edit"."""
     statement = clause.statement
@@ -191,6 +177,22 @@ def generated_file_rule(clause: Clause) -> list[Draft]:
     if not any(whole_match(_NOT_EDITED, piece.strip(" .!,:)")) for piece in pieces):
         return []
     return _protect(_globs_in(match["files"]))
+
+
+_BARE_FILE = re.compile(
+    r"[\w./-]*\w\.(?:py|js|mjs|ts|tsx|jsx|json|toml|ya?ml|cfg|ini|lock|md|txt|sh|sql|css|html|env)"
+)
+
+# --- Files after a label that forbids editing them
+
+_NO_EDIT_LABEL = forms(
+    {
+        "Do not edit generated files": rf"{NEVER} {_EDIT}(?: generated| these)? files?",
+        "Generated files — do not hand-edit": (
+            rf"(?:(?:auto-?)?generated|protected|vendored) files?\W+{NEVER} {_EDIT}"
+        ),
+    }
+)
 
 
 def labelled_file_rule(clause: Clause) -> list[Draft]:

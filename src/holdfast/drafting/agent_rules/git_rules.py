@@ -29,22 +29,6 @@ _BRANCHES = re.compile(
 _USUAL_BRANCHES = ("main", "master", "develop", "dev", "trunk", "production", "staging")
 _COMMITS = ("", "commits", "changes", "code", "anything", "directly", "new commits")
 _PLACES = (Relation.TO, Relation.ON, Relation.IN)
-_FORCED = ("git push --force", "git push --force-with-lease")
-_UNVERIFIED = ("git commit --no-verify", "git push --no-verify")
-_HOOKS = re.compile(
-    r"(?:(?:any|git|commit|pre-?commit|pre-push|them|it|these) ?)*(?:hooks?|checks)?", re.I
-)
-_ANYWHERE = re.compile(r"(?:the )?(?:remote|repo|repository|origin|GitHub)?", re.I)
-_PRE_COMMIT = re.compile(r"(?:running )?(?:the )?pre-?commit(?: hooks)?", re.I)
-_PUSHED = re.compile(r"(?:pushing|committing)\b[^`]*", re.I)
-# what is not pushed or committed at all, rather than only a certain thing: "never commit it"
-_ANY_OBJECT = re.compile(
-    r"(?:(?:any|an?|the|new|existing|previous|published|shared|GitHub|git|code) ?)*(?:PRs?"
-    r"|pull requests?|issues?|branch(?:es)?|commits?|changes|code|anything|releases?|tags?"
-    r"|history)?",
-    re.I,
-)
-_FORBIDDEN_VERBS = frozenset("rebase merge open create submit commit push rewrite".split())
 
 
 def push_rule(clause: Clause) -> list[Draft]:
@@ -83,6 +67,9 @@ def _pushed_to(branch: str) -> str:
     return rf"(?=.*[ :+](?:refs/heads/)?{branch}(?!\S))"
 
 
+_FORCED = ("git push --force", "git push --force-with-lease")
+
+
 def forced_push_rule(clause: Clause) -> list[Draft]:
     """Reads "never force-push to `main`"; a place such as "shared branches" limits nothing."""
     instruction = _prohibition_in(clause)
@@ -98,6 +85,13 @@ def forced_push_rule(clause: Clause) -> list[Draft]:
     if branch := re.fullmatch(r"(?:the )?`?(main|master)`?(?: branch)?", place, re.I):
         return forbid_matches(pattern + _pushed_to(branch[1]))
     return forbid_matches(pattern) if "`" not in place else []
+
+
+_UNVERIFIED = ("git commit --no-verify", "git push --no-verify")
+_HOOKS = re.compile(
+    r"(?:(?:any|git|commit|pre-?commit|pre-push|them|it|these) ?)*(?:hooks?|checks)?", re.I
+)
+_PRE_COMMIT = re.compile(r"(?:running )?(?:the )?pre-?commit(?: hooks)?", re.I)
 
 
 def hook_rule(clause: Clause) -> list[Draft]:
@@ -120,6 +114,15 @@ def hook_rule(clause: Clause) -> list[Draft]:
     return forbid_commands(_UNVERIFIED[:1]) if is_commit else []
 
 
+# what is not pushed or committed at all, rather than only a certain thing: "never commit it"
+_ANY_OBJECT = re.compile(
+    r"(?:(?:any|an?|the|new|existing|previous|published|shared|GitHub|git|code) ?)*(?:PRs?"
+    r"|pull requests?|issues?|branch(?:es)?|commits?|changes|code|anything|releases?|tags?"
+    r"|history)?",
+    re.I,
+)
+
+
 def amend_rule(clause: Clause) -> list[Draft]:
     """Reads "never amend commits" and "do not use `--amend`"."""
     instruction = _prohibition_in(clause)
@@ -128,6 +131,11 @@ def amend_rule(clause: Clause) -> list[Draft]:
     amends = instruction.does(["amend"]) and _ANY_OBJECT.fullmatch(instruction.object) is not None
     uses_option = "--amend" in instruction.object and instruction.does(["use", "pass", "run"])
     return forbid_commands(["git commit --amend"]) if amends or uses_option else []
+
+
+_ANYWHERE = re.compile(r"(?:the )?(?:remote|repo|repository|origin|GitHub)?", re.I)
+_PUSHED = re.compile(r"(?:pushing|committing)\b[^`]*", re.I)
+_FORBIDDEN_VERBS = frozenset("rebase merge open create submit commit push rewrite".split())
 
 
 def git_act_rule(clause: Clause) -> list[Draft]:
@@ -160,6 +168,15 @@ _NAMING = r"(?:(?: |-)(?:naming|names?|prefix(?:es)?|conventions?|format|pattern
 _NAMES_LABEL = forms(
     {"Branch naming convention": rf"(?:git |feature )?branch(?:es)?{_NAMING}*(?: \([^()]*\))?"}
 )
+
+
+def branches_below(statement: Statement) -> list[Draft]:
+    """Reads a code block with `<type>/<description>` right below the heading "Branch naming"."""
+    if len(statement.block) != 1 or not whole_match(_NAMES_LABEL, statement.text.strip("# *:")):
+        return []
+    return _branch_names([statement.block[0].strip()])
+
+
 _NAMES_ALONE = forms(  # after such a label, or below such a heading
     {
         "use `feature/description` or `fix/description`": (
@@ -186,13 +203,6 @@ _ANY_WORD = re.compile(r"[<\[{(].*|type|kind|category|prefix|username|user|name|
 _REMOTES = {"origin", "upstream", "remotes"}  # `origin/main` is a branch of one of these
 _NEW_BRANCH = r"git (?:checkout -[bB]|switch -[cC]|branch(?! -)) "
 _NO_NAME = r"\d*&?[<>]|&>|\S*[$`]"  # a redirection, or a name that only the shell knows
-
-
-def branches_below(statement: Statement) -> list[Draft]:
-    """Reads a code block with `<type>/<description>` right below the heading "Branch naming"."""
-    if len(statement.block) != 1 or not whole_match(_NAMES_LABEL, statement.text.strip("# *:")):
-        return []
-    return _branch_names([statement.block[0].strip()])
 
 
 def branch_name_rule(clause: Clause) -> list[Draft]:

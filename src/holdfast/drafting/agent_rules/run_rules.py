@@ -47,10 +47,6 @@ from holdfast.drafting.rules_file import Statement
 
 # --- The rules for some commands on an occasion
 
-_MAX_COMMANDS = 8  # a code block with more commands is a script rather than a list of steps
-_PREPARES = re.compile(r"(?:cd|source|export) ")  # what only leads to a command
-_COMMITS = re.compile(r"\s*git (?:add|commit|push)\b")
-
 
 def listed_commands(text: str) -> list[str]:
     """The code spans of a list; [] if one of them would do, as in "`make lint` or `make check`"."""
@@ -61,6 +57,10 @@ def listed_commands(text: str) -> list[str]:
 def offers_another(text: str) -> bool:
     """Whether a text offers another command in brackets: "`make test` (or `make check`)"."""
     return re.search(r"` \(or (?!equivalent|similar)", text) is not None
+
+
+_MAX_COMMANDS = 8  # a code block with more commands is a script rather than a list of steps
+_PREPARES = re.compile(r"(?:cd|source|export) ")  # what only leads to a command
 
 
 def require(commands: Iterable[str], occasion: Occasion, *, are_run: bool = False) -> list[Draft]:
@@ -83,6 +83,9 @@ def require(commands: Iterable[str], occasion: Occasion, *, are_run: bool = Fals
             return []  # "when committing, use `git commit -s`" is about the commit itself
         return [_runs_before(pattern, occasion.commands) for pattern in patterns]
     return [_runs_after(pattern, occasion.files) for pattern in patterns]
+
+
+_COMMITS = re.compile(r"\s*git (?:add|commit|push)\b")
 
 
 def require_block(block: Sequence[str], occasion: Occasion) -> list[Draft]:
@@ -274,46 +277,6 @@ def _runs_block(instruction: Instruction) -> bool:
 
 # --- A list or a code block below "Before committing:"
 
-_OPTIONAL = re.compile(
-    r"\b(?:optional(?:ly)?|(?:if|when|as) (?:needed|necessary|required))\b", re.I
-)
-_CHECKLIST = re.compile(
-    r"[\W\d]*(?:required |mandatory )?(?:pre-?(?P<event>commit|push|PR|pull request|submission)s?"
-    r"|(?P<request>PR|pull request)s?)(?: "
-    + one_of(
-        *("checklist", "checks?", "requirements?", "steps", "validation", "verification"),
-        *("commands", "quality checks", "gates?"),
-    )
-    + r")+(?: \((?:required|mandatory|must pass)\))?[\s:*.]*",
-    re.I,
-)
-_MARKS = re.compile(r"^[\W\d]*(?:(?:required|mandatory):? )?|\s*\([^()]*\)|[\s:*.]+$", re.I)
-_ITEM = forms(
-    {
-        "Lint the code with `make lint` to find mistakes": (
-            r"(?P<head>[\w\s'/:-]{0,50}?)"
-            rf"\(?(?P<codes>{CODES})\)?(?: "
-            + one_of(*"to for and passes pass must should succeeds is are in from on with".split())
-            + r"\b(?:(?! (?:if|when|unless|or|only)\b).)*)?"
-        )
-    }
-)
-_RUN_THESE = re.compile(
-    r"(?:always |please )?(?:run|execute) (?:all )?(?:of )?(?:these|the following)(?: \w+)?[\s:.]*",
-    re.I,
-)
-_BEGINS_STEP = re.compile(
-    r"(?:(?:always|please|must|ensure(?: that)?|make sure(?: that)?|then) )*(?:re-?)?"
-    + one_of(
-        *"run execute use format lint check test build validate verify regenerate update".split(),
-        *("rebuild", "type-?check", "formatting", "linting", "tests", "type checks?", "compile"),
-        *("fix", "generate", r"\w+ing", ""),
-    )
-    + r"\b.*|",
-    re.I,
-)
-_NO_STEP = re.compile(r"\b(?:no|not|never|if|optional\w*|instead|see|read)\b", re.I)
-
 
 def labelled_command_rule(clause: Clause) -> list[Draft]:
     """Reads "before committing: `make test`", perhaps with the label as a sentence before it."""
@@ -333,6 +296,32 @@ def labelled_command_rule(clause: Clause) -> list[Draft]:
     if not re.fullmatch(CODES, instruction.object):
         return []
     return require(listed_commands(instruction.object), occasion)
+
+
+_OPTIONAL = re.compile(
+    r"\b(?:optional(?:ly)?|(?:if|when|as) (?:needed|necessary|required))\b", re.I
+)
+_ITEM = forms(
+    {
+        "Lint the code with `make lint` to find mistakes": (
+            r"(?P<head>[\w\s'/:-]{0,50}?)"
+            rf"\(?(?P<codes>{CODES})\)?(?: "
+            + one_of(*"to for and passes pass must should succeeds is are in from on with".split())
+            + r"\b(?:(?! (?:if|when|unless|or|only)\b).)*)?"
+        )
+    }
+)
+_BEGINS_STEP = re.compile(
+    r"(?:(?:always|please|must|ensure(?: that)?|make sure(?: that)?|then) )*(?:re-?)?"
+    + one_of(
+        *"run execute use format lint check test build validate verify regenerate update".split(),
+        *("rebuild", "type-?check", "formatting", "linting", "tests", "type checks?", "compile"),
+        *("fix", "generate", r"\w+ing", ""),
+    )
+    + r"\b.*|",
+    re.I,
+)
+_NO_STEP = re.compile(r"\b(?:no|not|never|if|optional\w*|instead|see|read)\b", re.I)
 
 
 def checklist_rule(clause: Clause) -> list[Draft]:
@@ -368,6 +357,23 @@ def block_below_heading(statement: Statement) -> list[Draft]:
         return []
     occasion = occasion_of(alone)
     return require_block(statement.block, occasion) if isinstance(occasion, BeforeEvent) else []
+
+
+_CHECKLIST = re.compile(
+    r"[\W\d]*(?:required |mandatory )?(?:pre-?(?P<event>commit|push|PR|pull request|submission)s?"
+    r"|(?P<request>PR|pull request)s?)(?: "
+    + one_of(
+        *("checklist", "checks?", "requirements?", "steps", "validation", "verification"),
+        *("commands", "quality checks", "gates?"),
+    )
+    + r")+(?: \((?:required|mandatory|must pass)\))?[\s:*.]*",
+    re.I,
+)
+_MARKS = re.compile(r"^[\W\d]*(?:(?:required|mandatory):? )?|\s*\([^()]*\)|[\s:*.]+$", re.I)
+_RUN_THESE = re.compile(
+    r"(?:always |please )?(?:run|execute) (?:all )?(?:of )?(?:these|the following)(?: \w+)?[\s:.]*",
+    re.I,
+)
 
 
 def heads_commands(heading: str) -> bool:

@@ -29,11 +29,6 @@ _NAMES = frozenset(
 )
 
 
-def glob_argument(globs: Sequence[str]) -> str | list[str]:
-    """Globs as a measure takes them: a single one by itself, and several as a list."""
-    return globs[0] if len(globs) == 1 else list(globs)
-
-
 def path_glob(text: str) -> str | None:
     """The glob of the file or folder that a code span names; None if it does not name one clearly.
 
@@ -64,6 +59,11 @@ def path_glob(text: str) -> str | None:
     return text
 
 
+def glob_argument(globs: Sequence[str]) -> str | list[str]:
+    """Globs as a measure takes them: a single one by itself, and several as a list."""
+    return globs[0] if len(globs) == 1 else list(globs)
+
+
 # --- Languages
 
 SCRIPT = ("*.{ts,tsx,mts,cts,js,jsx,mjs,cjs,vue,svelte}",)
@@ -71,6 +71,7 @@ TYPED = ("*.{ts,tsx,mts,cts,vue,svelte}",)
 PYTHON = ("*.py",)
 MARKUP = "*.{html,tsx,jsx,vue,svelte,astro,twig,erb,hbs,liquid,njk,php,cshtml,razor}"
 DOCUMENTS = "!*.{md,mdx,txt,rst}"
+TESTS = ("*{.test.,.spec.,_test.,_spec.,test_,tests/,test/,__tests__/,Test.,Tests.,Tests/}*",)
 # a language or framework as people name it, and the globs of its files
 _LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"Type[Ss]cript|TSX?|React(?: Native)?|Next\.js", TYPED),
@@ -100,7 +101,6 @@ _LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"Terraform", ("*.tf",)),
     (r"Protobuf|[Pp]roto", ("*.proto",)),
 )
-TESTS = ("*{.test.,.spec.,_test.,_spec.,test_,tests/,test/,__tests__/,Test.,Tests.,Tests/}*",)
 
 
 def files_of_language(text: str) -> list[str]:
@@ -138,40 +138,6 @@ _FILES_ARE_CHANGED = re.compile(
 _FILES_YOU_CHANGE = re.compile(
     r"(?P<files>.+?) (?:that )?you (?:[a-z]+ or )?(?:create|modify|change|edit|touch|add|write)",
     re.I,
-)
-_CODE_FILES = ("*", "!*.{md,mdx,txt,rst}")
-_ANY_CODE = re.compile(
-    r"(?:(?:any|every|each|the|your|all|some|new|existing|production|application) )*"
-    r"(?:source |production )?(?:code|sources?|source files?|code files?)"
-    r"(?: (?:changes?|edits?|files?|in this repo|modifications?|base))?|(?:the )?codebase",
-    re.I,
-)
-_ANY_CHANGE = re.compile(
-    r"(?:(?:any|the|your|all|every|each|a|file|making|significant|single|set of|series of|of) )*"
-    r"(?:changes?|files?|edits?|modifications?)",
-    re.I,
-)
-_USUAL_FILES = (
-    (
-        re.compile(r"(?:(?:any|the|new|project|a) )*(?:dependency|dependencies)(?: versions?)?"),
-        ("{package.json,pyproject.toml,Cargo.toml,go.mod,requirements*.txt,Gemfile}",),
-    ),
-    (re.compile(r"(?:(?:the|any) )*Prisma schema", re.I), ("*schema.prisma",)),
-    (
-        re.compile(r"(?:(?:the|any|a) )*(?:proto|protobuf)(?: files?| definitions?)?", re.I),
-        ("*.proto",),
-    ),
-)
-_KIND_OF_FILES = r"(?: (?:files?|folder|directory|schemas?|definitions?|code|source|sources))?"
-_CODES_OF_FILES = re.compile(rf"{CODES}{_KIND_OF_FILES}")
-_WORDS_BEFORE_FILES = re.compile(
-    r"^(?:(?:to|in|of|under|inside|within|any|every|each|the|all|new|a|an|code|files?|anything|something"
-    r"|everything|source) )+(?:changes? (?:to|in|under) )?(?:the )?(?=\S)",
-    re.I,
-)
-_BARE_PATH = re.compile(r"(?:[\w.@-]+/)+\*{0,2}|[\w-]+\.(?:json|toml|ya?ml|proto|prisma|md)")
-_ONE_LANGUAGE = re.compile(
-    r"\S+(?: (?:code|files?|changes?|sources?|source files?|code changes?))?"
 )
 _CHANGE_OF = re.compile(
     r"(?:[\w#+-]+ ){0,4}(?:changes?|edits?|modifications?|updates?)"
@@ -212,6 +178,42 @@ def _is_change_verb(word: str) -> bool:
     """Whether a word is a verb of a change, or joins two of them."""
     parts = word.lower().strip(",").split("/")
     return all(part in _FORMS_OF_CHANGE for part in parts) or word.lower() in ("or", "and")
+
+
+_CODE_FILES = ("*", "!*.{md,mdx,txt,rst}")
+_ANY_CODE = re.compile(
+    r"(?:(?:any|every|each|the|your|all|some|new|existing|production|application) )*"
+    r"(?:source |production )?(?:code|sources?|source files?|code files?)"
+    r"(?: (?:changes?|edits?|files?|in this repo|modifications?|base))?|(?:the )?codebase",
+    re.I,
+)
+_ANY_CHANGE = re.compile(
+    r"(?:(?:any|the|your|all|every|each|a|file|making|significant|single|set of|series of|of) )*"
+    r"(?:changes?|files?|edits?|modifications?)",
+    re.I,
+)
+_USUAL_FILES = (
+    (
+        re.compile(r"(?:(?:any|the|new|project|a) )*(?:dependency|dependencies)(?: versions?)?"),
+        ("{package.json,pyproject.toml,Cargo.toml,go.mod,requirements*.txt,Gemfile}",),
+    ),
+    (re.compile(r"(?:(?:the|any) )*Prisma schema", re.I), ("*schema.prisma",)),
+    (
+        re.compile(r"(?:(?:the|any|a) )*(?:proto|protobuf)(?: files?| definitions?)?", re.I),
+        ("*.proto",),
+    ),
+)
+_KIND_OF_FILES = r"(?: (?:files?|folder|directory|schemas?|definitions?|code|source|sources))?"
+_CODES_OF_FILES = re.compile(rf"{CODES}{_KIND_OF_FILES}")
+_WORDS_BEFORE_FILES = re.compile(
+    r"^(?:(?:to|in|of|under|inside|within|any|every|each|the|all|new|a|an|code|files?|anything|something"
+    r"|everything|source) )+(?:changes? (?:to|in|under) )?(?:the )?(?=\S)",
+    re.I,
+)
+_BARE_PATH = re.compile(r"(?:[\w.@-]+/)+\*{0,2}|[\w-]+\.(?:json|toml|ya?ml|proto|prisma|md)")
+_ONE_LANGUAGE = re.compile(
+    r"\S+(?: (?:code|files?|changes?|sources?|source files?|code changes?))?"
+)
 
 
 def files_named_in(text: str) -> list[str]:

@@ -13,17 +13,6 @@ from holdfast.drafting.grammar.instruction_words import GERUNDS, Relation
 from holdfast.drafting.grammar.instructions import Circumstance, Instruction
 from holdfast.drafting.grammar.named_files import files_changed_in
 
-# the relations of circumstances that may be occasions
-OCCASIONS = (
-    Relation.BEFORE,
-    Relation.UNTIL,
-    Relation.AFTER,
-    Relation.ONCE,
-    Relation.WHEN,
-    Relation.IF,
-    Relation.SUBJECT,
-)
-
 
 @dataclass(frozen=True)
 class BeforeEvent:
@@ -53,34 +42,7 @@ class AfterChange:
 
 
 Occasion = BeforeEvent | AfterChange
-
 END_OF_WORK = AfterChange(files=("*",))
-
-# --- The end of the work: "before you finish", "once a task is complete"
-
-_WORK = frozenset(
-    """task tasks work change changes session feature implementation it anything everything coding
-    job turn edits code fix""".split()
-)
-_ENDING = frozenset("finish complete end conclude finalize finalise close".split())
-_REPORTING = frozenset("mark consider declare call report claim deem hand".split())
-_DONE = frozenset("done complete completed finished ready off completion success".split())
-_END_NOUNS = frozenset("handoff completion hand-off finishing".split())
-_FUNCTION_WORDS = frozenset(
-    """a an any every each the your all this that you we i are is as be been have has having with
-    making of to it's you're series it's coding or it's being up for review""".split()
-)
-
-# acts for which "when" means "before": what is run "when deploying" may be the deployment
-_CHECKED_EVENTS = frozenset(("commit", "push", "pr", "merge", "submission", "review"))
-
-# what must pass a check, if that says nothing about files
-_ANYTHING = re.compile(
-    r"(?:(?:all|the|your|any|every|of|each|both|new) )*"
-    r"(?:code|changes?|tests?|commits?|these|checks?|following|everything|it|work|them)",
-    re.I,
-)
-_ARTICLES = frozenset("the any your a an all these files".split())
 
 
 def occasion_of(circumstance: Circumstance) -> Occasion | None:
@@ -102,6 +64,27 @@ def occasion_of(circumstance: Circumstance) -> Occasion | None:
     if relation is Relation.SUBJECT:  # "changes to `a.proto` require", "committing requires"
         return _before_events(text) or _after_change_or_work(Relation.AFTER, text)
     return None
+
+
+# the relations of circumstances that may be occasions
+OCCASIONS = (
+    Relation.BEFORE,
+    Relation.UNTIL,
+    Relation.AFTER,
+    Relation.ONCE,
+    Relation.WHEN,
+    Relation.IF,
+    Relation.SUBJECT,
+)
+# acts for which "when" means "before": what is run "when deploying" may be the deployment
+_CHECKED_EVENTS = frozenset(("commit", "push", "pr", "merge", "submission", "review"))
+# what must pass a check, if that says nothing about files
+_ANYTHING = re.compile(
+    r"(?:(?:all|the|your|any|every|of|each|both|new) )*"
+    r"(?:code|changes?|tests?|commits?|these|checks?|following|everything|it|work|them)",
+    re.I,
+)
+_ARTICLES = frozenset("the any your a an all these files".split())
 
 
 def occasion_of_instruction(instruction: Instruction) -> Occasion | None:
@@ -187,6 +170,22 @@ def _after_change_or_work(relation: Relation, text: str) -> Occasion | None:
     acts = acts_in(text) if relation is Relation.WHEN else []  # "when committing"
     is_check_first = bool(acts) and all(_CHECKED_EVENTS & act.nouns for act in acts)
     return _before_events(text) if is_check_first else None
+
+
+# --- The end of the work: "before you finish", "once a task is complete"
+
+_WORK = frozenset(
+    """task tasks work change changes session feature implementation it anything everything coding
+    job turn edits code fix""".split()
+)
+_ENDING = frozenset("finish complete end conclude finalize finalise close".split())
+_REPORTING = frozenset("mark consider declare call report claim deem hand".split())
+_DONE = frozenset("done complete completed finished ready off completion success".split())
+_END_NOUNS = frozenset("handoff completion hand-off finishing".split())
+_FUNCTION_WORDS = frozenset(
+    """a an any every each the your all this that you we i are is as be been have has having with
+    making of to it's you're series it's coding or it's being up for review""".split()
+)
 
 
 def is_end_of_work(text: str) -> bool:

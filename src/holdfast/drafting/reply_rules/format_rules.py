@@ -7,6 +7,14 @@ from holdfast.drafting.grammar.forms import first_match, forms, one_of
 from holdfast.drafting.reply_rules.bot_prompts import LEAD, QUOTES, REPLY, BotClause
 from holdfast.drafting.reply_rules.length_rules import NUMBER, number_value
 
+
+def format_rules(clause: BotClause) -> list[Draft]:
+    """Reads rules about JSON and its keys, lists, tables, and text without Markdown."""
+    specs = [_read_json(clause), _read_list(clause)]
+    drafts = [Draft("format", "requirement", spec) for spec in specs if spec is not None]
+    return [*drafts, *_read_plain_text(clause)]
+
+
 # "always reply only with", "the output must be", "Format:"
 _GIVE = one_of(
     LEAD
@@ -46,6 +54,25 @@ _KEYS = forms(
         "with ⟪0⟫ and ⟪1⟫ fields": rf"(?P<quotes>{QUOTES}) (?:keys|fields)",
     }
 )
+
+
+def _read_json(clause: BotClause) -> MeasureSpec | None:
+    """The measure of a reply in JSON; None if the clause asks for none, or for JSON in a part."""
+    match = first_match(_JSON, clause.text)
+    if match is None:
+        return None
+    rest = clause.text[match.end() :]
+    if _PART_OF_REPLY.match(rest):
+        return None
+    if keys := first_match(_KEYS, rest):
+        quoted = clause.quotations_in(keys["quotes"])
+        if all(re.fullmatch(r"[\w-]+", key) for key in quoted):
+            return measure("json_object", keys=quoted)
+    if match["object"]:
+        return measure("json_object")
+    return measure("ifeval_detectable_format_json_format")
+
+
 _LIST = forms(
     {
         "Always answer with a numbered list": (
@@ -60,6 +87,24 @@ _ITEMS = re.compile(rf" of (?:exactly )?(?P<count>{NUMBER}) (?:items|points|step
 _NOT_ALL = re.compile(
     rf" (?:or|and|for|where|of (?:the|key|at|up to|no more|{NUMBER})|at|to|with)\b", re.I
 )
+
+
+def _read_list(clause: BotClause) -> MeasureSpec | None:
+    """The measure of a list or a table; None if the clause asks for neither."""
+    match = first_match(_LIST, clause.text)
+    if match is None:
+        return None
+    after = clause.text[match.end() :]
+    kind = match["kind"].lower()
+    items = None if kind.endswith("table") else _ITEMS.match(after)
+    if items is None and _NOT_ALL.match(after):
+        return None
+    if kind.endswith("table"):
+        return measure("regex", regex=r"(?m)^\s*\|[^\n|]+\|")
+    name = "numbered_list" if kind.startswith("numbered") else "bullet_list"
+    return measure(name, count=number_value(items["count"])) if items else measure(name)
+
+
 _MARKDOWN = r"\*\*|__|```|^\s*\||^\s*(?:[-*•]|#+|\d+[.)])\s"
 # elements of Markdown and other marks that may be forbidden, and the pattern of each
 _ELEMENTS = {
@@ -110,46 +155,6 @@ _PLAIN = forms(
         "in plain text, without any formatting": (r"\bin plain text,? (?:only|without|no)\b"),
     }
 )
-
-
-def format_rules(clause: BotClause) -> list[Draft]:
-    """Reads rules about JSON and its keys, lists, tables, and text without Markdown."""
-    specs = [_read_json(clause), _read_list(clause)]
-    drafts = [Draft("format", "requirement", spec) for spec in specs if spec is not None]
-    return [*drafts, *_read_plain_text(clause)]
-
-
-def _read_json(clause: BotClause) -> MeasureSpec | None:
-    """The measure of a reply in JSON; None if the clause asks for none, or for JSON in a part."""
-    match = first_match(_JSON, clause.text)
-    if match is None:
-        return None
-    rest = clause.text[match.end() :]
-    if _PART_OF_REPLY.match(rest):
-        return None
-    if keys := first_match(_KEYS, rest):
-        quoted = clause.quotations_in(keys["quotes"])
-        if all(re.fullmatch(r"[\w-]+", key) for key in quoted):
-            return measure("json_object", keys=quoted)
-    if match["object"]:
-        return measure("json_object")
-    return measure("ifeval_detectable_format_json_format")
-
-
-def _read_list(clause: BotClause) -> MeasureSpec | None:
-    """The measure of a list or a table; None if the clause asks for neither."""
-    match = first_match(_LIST, clause.text)
-    if match is None:
-        return None
-    after = clause.text[match.end() :]
-    kind = match["kind"].lower()
-    items = None if kind.endswith("table") else _ITEMS.match(after)
-    if items is None and _NOT_ALL.match(after):
-        return None
-    if kind.endswith("table"):
-        return measure("regex", regex=r"(?m)^\s*\|[^\n|]+\|")
-    name = "numbered_list" if kind.startswith("numbered") else "bullet_list"
-    return measure(name, count=number_value(items["count"])) if items else measure(name)
 
 
 def _read_plain_text(clause: BotClause) -> list[Draft]:
