@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from holdfast.drafting.grammar.commands import is_command
-from holdfast.drafting.grammar.forms import NEVER, forms, whole_match
+from holdfast.drafting.grammar.forms import NEVER, form, forms, whole_match
 from holdfast.drafting.grammar.named_files import path_glob
 from holdfast.drafting.rules_file import Statement
 
@@ -101,9 +101,7 @@ def add_never(statement: Statement) -> Statement:
 
 
 # headings of lists of things, whose items have no verb
-_NOT_USED = forms(
-    {"NEVER USE": rf"{NEVER} use(?: (?:these|the following|any of these))?[\s:!.—-]*"}
-)
+_NOT_USED = form("NEVER USE", rf"{NEVER} use(?: (?:these|the following|any of these))?[\s:!.—-]*")
 _OFF_LIMITS = re.compile(
     r"(?P<thing>[^`]*`(?P<code>[^`]+)`(?: (?:folder|directory|files?))?) (?:is|are)"
     r"(?: (?:strictly|completely|absolutely))? off[- ]limits\b",

@@ -28,8 +28,8 @@ from holdfast.measures.agent_tools import (
     READS,
     REPLACES,
     WHOLE_TEXTS,
-    fields_of,
     first_text,
+    normalised_fields,
 )
 from holdfast.measures.command_readings import Command
 from holdfast.measures.shell import known_output
@@ -251,7 +251,7 @@ def _edits_among(tool: str, arguments: Mapping[str, Any], path: str) -> list[Fil
     Args:
         path: of the file, for arguments that do not name it.
     """
-    fields = fields_of(arguments)
+    fields = normalised_fields(arguments)
     if "source" in fields and "destination" in fields and DELETES.search(tool):
         return [FileEdit(str(fields[name])) for name in ("source", "destination")]
     path = first_text(fields, PATHS) or path

@@ -9,7 +9,7 @@ from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.acts import acts_in, split_list
 from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.commands import command_pattern, is_command, is_runnable
-from holdfast.drafting.grammar.forms import forms, whole_match
+from holdfast.drafting.grammar.forms import form, whole_match
 from holdfast.drafting.grammar.instruction_words import Relation
 from holdfast.drafting.grammar.instructions import (
     Circumstance,
@@ -63,13 +63,10 @@ _BY_YOURSELF = re.compile(r" (?:yourself|autonomously|automatically|proactively)
 
 # --- Acts that need approval
 
-_CODE_ACT = forms(
-    {
-        "running `make ship`": (
-            r"(?:(?P<runs>run|running|execute|executing|use|using) )?`(?P<code>[^`]+)`"
-            r"(?: anything| commands?)?"
-        )
-    }
+_CODE_ACT = form(
+    "running `make ship`",
+    r"(?:(?P<runs>run|running|execute|executing|use|using) )?`(?P<code>[^`]+)`"
+    r"(?: anything| commands?)?",
 )
 
 

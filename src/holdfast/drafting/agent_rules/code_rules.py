@@ -27,6 +27,7 @@ from holdfast.drafting.grammar.commands import any_of
 from holdfast.drafting.grammar.forms import (
     CODE,
     any_words,
+    form,
     forms,
     one_of,
     whole_match,
@@ -69,31 +70,28 @@ class Places:
 _KIND_OF_CODE = one_of(
     *"TypeScript production application app source committed library business".split()
 )
-_ALL_CODE = forms(
-    {
-        "all production code": (
-            any_words("this", "the", "our", "any", "all", "new", "your")
-            + one_of(
-                *("repo", "repository", "project", "codebase", "source files?"),
-                rf"(?:{_KIND_OF_CODE} )?code(?:base)?",
-                "tests or production code",
-                "production code or tests",
-            )
-        )
-    }
+_ALL_CODE = form(
+    "all production code",
+    any_words("this", "the", "our", "any", "all", "new", "your")
+    + one_of(
+        *("repo", "repository", "project", "codebase", "source files?"),
+        rf"(?:{_KIND_OF_CODE} )?code(?:base)?",
+        "tests or production code",
+        "production code or tests",
+    ),
 )
-_IN_TESTS = forms({"unit test files": r"(?:the |any |all )?(?:unit )?tests?(?: files?| code)?"})
-_IN_PATHS = forms({"`src/` and `lib/`": r"(?:`[^`]+`(?:,? (?:and|or) |, )?)+(?: files?| code)?"})
+_IN_TESTS = form("unit test files", r"(?:the |any |all )?(?:unit )?tests?(?: files?| code)?")
+_IN_PATHS = form("`src/` and `lib/`", r"(?:`[^`]+`(?:,? (?:and|or) |, )?)+(?: files?| code)?")
 _TEXT = r"(?:code|output|comments?|docs|documentation|commits?|commit messages|logs)"
 # places that are not files, and leave no file out
-_IN_TEXTS = forms({"code, comments or docs": rf"{_TEXT}(?:(?:, |,? or |,? and ){_TEXT})*"})
-_IN_COMMITS = forms(  # these places are in no file at all
-    {"commits and commit messages": r"commits?(?: messages)?(?:(?: or | and )commit messages)?"}
+_IN_TEXTS = form("code, comments or docs", rf"{_TEXT}(?:(?:, |,? or |,? and ){_TEXT})*")
+_IN_COMMITS = form(  # these places are in no file at all
+    "commits and commit messages", r"commits?(?: messages)?(?:(?: or | and )commit messages)?"
 )
 _NOT_OF_TESTS = word_pattern("production", "application", "app", "business")
-_IN_COMPONENTS = forms({"UI components": r"(?:the |any |all |your |UI |Vue |React )*components?"})
+_IN_COMPONENTS = form("UI components", r"(?:the |any |all |your |UI |Vue |React )*components?")
 _COMPONENTS = "*.{tsx,jsx,vue,svelte}"
-_CONFIG = forms({"config files": r"(?:of )?(?:the )?config(?:uration)?(?: files?)?"})
+_CONFIG = form("config files", r"(?:of )?(?:the )?config(?:uration)?(?: files?)?")
 _CONFIG_FILES = ("config/*", "*config.*")
 _MAX_LANGUAGE_WORDS = 3  # "in TypeScript files" is a language, and a longer place may be more
 
@@ -152,13 +150,10 @@ def _outside(place: str) -> Places | None:
     return Places(excluded=tuple(paths)) if paths else None
 
 
-_HEADING_OF_TESTS = forms(  # headings
-    {
-        "Unit test conventions:": (
-            r"(?:writing |unit |e2e )*tests?(?:ing)?"
-            r"(?: (?:conventions|guidelines|rules|standards|style|practices|patterns|quality))*:?"
-        )
-    }
+_HEADING_OF_TESTS = form(  # headings
+    "Unit test conventions:",
+    r"(?:writing |unit |e2e )*tests?(?:ing)?"
+    r"(?: (?:conventions|guidelines|rules|standards|style|practices|patterns|quality))*:?",
 )
 
 
@@ -188,8 +183,8 @@ def code_draft(pattern: str, files: Sequence[str], polarity: Polarity = "require
 
 # --- Instructions about code
 
-_NAMED_EXPORTS = forms(
-    {"Use only named exports": r"(?:always )?(?:(?:use |only )*named exports(?: only)?)"}
+_NAMED_EXPORTS = form(
+    "Use only named exports", r"(?:always )?(?:(?:use |only )*named exports(?: only)?)"
 )
 _AGAINST = (Relation.INSTEAD_OF, Relation.NOT, Relation.OVER)
 _PLACES = (Relation.IN, Relation.OUTSIDE)
@@ -322,16 +317,13 @@ _ADJECTIVES = re.compile(
 _CODE_IN_BRACKETS = re.compile(rf"[a-z ]+ \(({CODE}(?:(?:, | or | and ){CODE})*)\)")
 _NAME_OF_LIBRARY = re.compile(r"^[A-Z][\w.]+(?:['’]s)? (?=`)")
 _KIND = r"(?:(?:deprecated|raw|bare|global|plain|direct|legacy|native) )?"
-_TOKENS = forms(
-    {
-        "`any`, `unknown` or bare `Object` types": (
-            rf"{_KIND}(?P<codes>{CODE}"
-            r"(?:(?:, (?:or |and |nor |no |never )*| or | and | nor |/| / )"
-            rf"{_KIND}{CODE})*)"
-            rf"(?P<nouns>(?: (?:[a-z]+-)?{_NOUNS})*)"
-            r"(?:,? etc\.?|,? (?:or|nor) (?:[a-z]+[ -]?){1,4})?"
-        )
-    }
+_TOKENS = form(
+    "`any`, `unknown` or bare `Object` types",
+    rf"{_KIND}(?P<codes>{CODE}"
+    r"(?:(?:, (?:or |and |nor |no |never )*| or | and | nor |/| / )"
+    rf"{_KIND}{CODE})*)"
+    rf"(?P<nouns>(?: (?:[a-z]+-)?{_NOUNS})*)"
+    r"(?:,? etc\.?|,? (?:or|nor) (?:[a-z]+[ -]?){1,4})?",
 )
 
 
@@ -413,8 +405,8 @@ _LINE_LENGTHS = forms(
         ),
     }
 )
-_LENGTH_LABEL = forms({"Line length": r"(?:max(?:imum)? )?line (?:length|width)"})
-_LENGTH_ALONE = forms({"max 100": rf"(?:max(?:imum)? |≤ ?|under |up to )?{_COUNT}"})
+_LENGTH_LABEL = form("Line length", r"(?:max(?:imum)? )?line (?:length|width)")
+_LENGTH_ALONE = form("max 100", rf"(?:max(?:imum)? |≤ ?|under |up to )?{_COUNT}")
 _OTHER_TEXTS = re.compile(r"commit|subject|body|docstring|comment", re.I)
 
 

@@ -29,6 +29,7 @@ from holdfast.drafting.grammar.forms import (
     CODES,
     OBJECTS,
     TAIL,
+    form,
     forms,
     literal,
     whole_match,
@@ -47,15 +48,12 @@ _COMMANDS_BUT_THESE = re.compile(
     re.I,
 )
 _THINGS_RUN = re.compile("|it|this|them|these|tests|commands?|code|project", re.I)
-_FORBIDDEN_COMMANDS = forms(
-    {
-        "bare `npm install`, yarn or any other npm commands directly": (
-            r"(?:(?:bare|plain|raw|global|system) )?(?:commands? )?"
-            rf"(?P<commands>{OBJECTS})"
-            r"(?:,? or any(?: other)? [\w-]+(?: [\w-]+)?)?(?: commands?)?"
-            rf"{TAIL}"
-        )
-    }
+_FORBIDDEN_COMMANDS = form(
+    "bare `npm install`, yarn or any other npm commands directly",
+    r"(?:(?:bare|plain|raw|global|system) )?(?:commands? )?"
+    rf"(?P<commands>{OBJECTS})"
+    r"(?:,? or any(?: other)? [\w-]+(?: [\w-]+)?)?(?: commands?)?"
+    rf"{TAIL}",
 )
 _INSTALLATION = re.compile(
     r"(?:(?:install(?:ing)?|add(?:ing)?|manag(?:e|ing)|all) )?(?:(?:new|any|the|npm|node|python) )*"
@@ -152,14 +150,12 @@ _USES = ("use", "run", "call", "edit", "add", "update")
 _DONE_WITH = CHECK | {"install", "manage", "run", "do", "add", "commit"}
 _AGAINST = (Relation.INSTEAD_OF, Relation.NOT)
 _PURPOSES = (Relation.FOR, Relation.IN, Relation.WITH)
-_WANTED_COMMAND = forms({"`rg` only": rf"(?:{CODE}|[\w.-]+)(?: \w+)?"})
+_WANTED_COMMAND = form("`rg` only", rf"(?:{CODE}|[\w.-]+)(?: \w+)?")
 _WORDS_BEFORE_COMMANDS = re.compile(r"^(?:(?:just|plain|raw|bare|the|use|using|running|run) )+")
-_UNWANTED_COMMANDS = forms(
-    {"npm or `yarn` directly": rf"(?P<commands>{OBJECTS})(?: commands?| directly| CLI)?{TAIL}"}
+_UNWANTED_COMMANDS = form(
+    "npm or `yarn` directly", rf"(?P<commands>{OBJECTS})(?: commands?| directly| CLI)?{TAIL}"
 )
-_ANY_VERB_NOT = forms(
-    {"Stage files by name, not `git add -A`": rf"[^`]+, not (?P<commands>{CODES})"}
-)
+_ANY_VERB_NOT = form("Stage files by name, not `git add -A`", rf"[^`]+, not (?P<commands>{CODES})")
 
 
 def replacement_rule(clause: Clause) -> list[Draft]:
@@ -206,14 +202,11 @@ def _replaced_commands(instruction: Instruction) -> list[str]:
 # --- One command rather than another: "prefer `rg` over `grep`"
 
 _OVER = (Relation.OVER, Relation.TO, Relation.INSTEAD_OF)
-_LISTED_COMMANDS = forms({"`rg` commands": rf"(?P<commands>{OBJECTS})(?: commands?| directly)?"})
-_PREFERRED_MANAGER = forms(
-    {
-        "Use `bun` as the preferred package manager": (
-            r"use `?(?P<name>\w+)`? as (?:the|our|your) preferred package manager"
-            r"(?: and [\w -]+)?(?: for [^`]+)?"
-        )
-    }
+_LISTED_COMMANDS = form("`rg` commands", rf"(?P<commands>{OBJECTS})(?: commands?| directly)?")
+_PREFERRED_MANAGER = form(
+    "Use `bun` as the preferred package manager",
+    r"use `?(?P<name>\w+)`? as (?:the|our|your) preferred package manager"
+    r"(?: and [\w -]+)?(?: for [^`]+)?",
 )
 _PREFERRED_OVER = re.compile(  # "bun (preferred over npm)"
     rf"(?:use )?`?(?P<name>\w+)`? \(preferred (?:over|to) {OBJECTS}\)", re.I

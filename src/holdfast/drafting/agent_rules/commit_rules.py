@@ -22,6 +22,7 @@ from holdfast.drafting.grammar.forms import (
     TAIL,
     Forms,
     any_words,
+    form,
     forms,
     one_of,
     whole_match,
@@ -118,8 +119,8 @@ _CONVENTIONAL = forms(
         ),
     }
 )
-_NAME_ALONE = forms({"Conventional Commits": CONVENTIONAL})  # below "Commit messages"
-_LABEL = forms({"Use conventional commits": rf"(?:use |follow )?{CONVENTIONAL}"})
+_NAME_ALONE = form("Conventional Commits", CONVENTIONAL)  # below "Commit messages"
+_LABEL = form("Use conventional commits", rf"(?:use |follow )?{CONVENTIONAL}")
 # "Conventional Commits (`feat`, `fix`, `docs`)"
 _NAME_WITH_TYPES = re.compile(rf"{CONVENTIONAL} \([^()]*\b(?:feat|fix)\b[^()]*\)", re.I)
 # "such as `feat(api): add a search`"
@@ -206,7 +207,7 @@ _LISTED_TYPES = forms(
 _KIND_OF_LIST = one_of(*("conventions?", "format", "messages?", "types?", "prefix(?:es)?", "style"))
 # the heading of a list of types, whose first item is read as the whole list
 _LIST_HEADING = re.compile(rf"\bcommit\b.*\b{_KIND_OF_LIST}\b|\bcommit-konventionen\b", re.I)
-_FIRST_ITEM = forms({"`feat:` - New feature": r"`?feat(?:\([\w-]+\))?:`?(?: .{0,60})?"})
+_FIRST_ITEM = form("`feat:` - New feature", r"`?feat(?:\([\w-]+\))?:`?(?: .{0,60})?")
 
 
 def commit_type_rule(clause: Clause) -> list[Draft]:
@@ -313,12 +314,9 @@ _SUBJECT_LABEL = forms(
         "Length": r"length",
     }
 )
-_LENGTH_ALONE = forms(  # after such a label, or below "Commit messages"
-    {
-        "at most 72 characters": (
-            rf"(?:keep it |limit to |line )?{_AT_MOST} ?{_COUNT}(?: for the subject)?"
-        )
-    }
+_LENGTH_ALONE = form(  # after such a label, or below "Commit messages"
+    "at most 72 characters",
+    rf"(?:keep it |limit to |line )?{_AT_MOST} ?{_COUNT}(?: for the subject)?",
 )
 _MIN_LIMIT = 10  # a smaller number of characters is not a limit of a subject
 
@@ -335,71 +333,53 @@ _NO_LAST_MARK = one_of(
 # the wordings that ask for a look, and the pattern of the messages that have it
 _LOOKS: tuple[tuple[Forms, str], ...] = (
     (
-        forms(
-            {
-                "Capitalise the first word of the subject": (
-                    rf"{ADVERBS}capitali[sz]e (?:the )?(?:first (?:word|letter)"
-                    r"(?: of the subject(?: line)?)?|(?:commit )?subject(?: lines?)?)"
-                ),
-            }
+        form(
+            "Capitalise the first word of the subject",
+            rf"{ADVERBS}capitali[sz]e (?:the )?(?:first (?:word|letter)"
+            r"(?: of the subject(?: line)?)?|(?:commit )?subject(?: lines?)?)",
         ),
         rf"\A{_TYPE_PREFIX}[^a-z]",
     ),
     (
-        forms(
-            {
-                "Commit messages start with a meaningful emoji": (
-                    rf"(?:all |every |each )?{MESSAGES} (?:must |should )?(?:start|begin)s?"
-                    r" with an? (?:\w+ )?emoji"
-                ),
-            }
+        form(
+            "Commit messages start with a meaningful emoji",
+            rf"(?:all |every |each )?{MESSAGES} (?:must |should )?(?:start|begin)s?"
+            r" with an? (?:\w+ )?emoji",
         ),
         r"\A\p{Extended_Pictographic}",
     ),
     (
-        forms(
-            {
-                "Do not end the subject line with a period": (
-                    rf"{_NO_LAST_MARK} (?:periods?|full stops?|dots?|punctuation)(?: at the end)?"
-                    rf"(?: (?:in|on|at the end of|for) (?:the )?{_LINE})?"
-                )
-            }
+        form(
+            "Do not end the subject line with a period",
+            rf"{_NO_LAST_MARK} (?:periods?|full stops?|dots?|punctuation)(?: at the end)?"
+            rf"(?: (?:in|on|at the end of|for) (?:the )?{_LINE})?",
         ),
         r"\A[^\n]*[^.\n](?:\n|\Z)",
     ),
     (
-        forms(
-            {
-                "Separate the subject from the body with a blank line": (
-                    rf"(?:separate (?:the )?{_LINE} from (?:the )?body (?:with|by)"
-                    r"|(?:use |leave |add )?(?:a )?)(?: ?a)? ?blank line"
-                    rf"(?: between (?:the )?{_LINE} and (?:the )?body)?"
-                )
-            }
+        form(
+            "Separate the subject from the body with a blank line",
+            rf"(?:separate (?:the )?{_LINE} from (?:the )?body (?:with|by)"
+            r"|(?:use |leave |add )?(?:a )?)(?: ?a)? ?blank line"
+            rf"(?: between (?:the )?{_LINE} and (?:the )?body)?",
         ),
         r"\A[^\n]+(?:\n\n|\n?\Z)",
     ),
     (
-        forms(
-            {
-                "Every commit message must be a short one-liner": (
-                    rf"(?:every |each |all )?{MESSAGES} (?:must|should) (?:always )?be (?:an? )?"
-                    r"(?:(?:simple|short|single|concise) )*"
-                    r"(?:one-?liners?|(?:one|single)[- ]lines?)(?: only)?"
-                ),
-            }
+        form(
+            "Every commit message must be a short one-liner",
+            rf"(?:every |each |all )?{MESSAGES} (?:must|should) (?:always )?be (?:an? )?"
+            r"(?:(?:simple|short|single|concise) )*"
+            r"(?:one-?liners?|(?:one|single)[- ]lines?)(?: only)?",
         ),
         r"\A[^\n]+\n?\Z",
     ),
     (
-        forms(
-            {
-                "Commit messages must reference an issue number": (
-                    rf"{ADVERBS}(?:(?:all |every )?{MESSAGES} (?:must|should)(?: always)? )?"
-                    r"(?:reference|include|mention|contain) (?:an? |the |its |related |relevant )*"
-                    r"(?:github |jira )?(?:issues?|tickets?)(?: (?:numbers?|ids?|references?))?"
-                )
-            }
+        form(
+            "Commit messages must reference an issue number",
+            rf"{ADVERBS}(?:(?:all |every )?{MESSAGES} (?:must|should)(?: always)? )?"
+            r"(?:reference|include|mention|contain) (?:an? |the |its |related |relevant )*"
+            r"(?:github |jira )?(?:issues?|tickets?)(?: (?:numbers?|ids?|references?))?",
         ),
         r"(?s)\A.*(?:#\d|\b[A-Z]{2,}-\d)",
     ),
@@ -447,13 +427,10 @@ def _read_look(clause: Clause) -> list[Draft]:
 
 # --- A prefix that the subject must not have
 
-_UNWANTED_PREFIX = forms(
-    {
-        "Do not prefix PR titles or commit subjects with `[codex]`": (
-            rf"{NEVER} prefix (?:PR titles (?:or|and) )?{MESSAGES}(?: titles?| subjects?)*"
-            r"(?: or PR titles)? with [`\"“](?P<prefix>[^`\"”“]+)[`\"”]"
-        )
-    }
+_UNWANTED_PREFIX = form(
+    "Do not prefix PR titles or commit subjects with `[codex]`",
+    rf"{NEVER} prefix (?:PR titles (?:or|and) )?{MESSAGES}(?: titles?| subjects?)*"
+    r"(?: or PR titles)? with [`\"“](?P<prefix>[^`\"”“]+)[`\"”]",
 )
 
 

@@ -17,6 +17,7 @@ from holdfast.drafting.grammar.forms import (
     OBJECTS,
     REASON,
     first_match,
+    form,
     forms,
     one_of,
     whole_match,
@@ -57,14 +58,11 @@ _PLACES = (Relation.IN, Relation.TO)
 _CHANGING = re.compile("updating|editing|changing|modifying", re.I)
 # the ending of files of a kind, where it is not the name of the kind
 _ENDINGS = {"yaml": "{yml,yaml}", "markdown": "{md,mdx}"}
-_INSTEAD_OF_EDITING = forms(
-    {
-        "rather than editing `tasks.json` directly": (
-            r"(?:rather than|instead of|never by|not by) (?:directly |manually )?(?:hand-?)?editing"
-            rf" (?:the )?(?P<files>{CODES})(?: files?)?(?: directly| manually| by hand)?"
-            r"(?= so\b|$|[,.;:)])"
-        )
-    }
+_INSTEAD_OF_EDITING = form(
+    "rather than editing `tasks.json` directly",
+    r"(?:rather than|instead of|never by|not by) (?:directly |manually )?(?:hand-?)?editing"
+    rf" (?:the )?(?P<files>{CODES})(?: files?)?(?: directly| manually| by hand)?"
+    r"(?= so\b|$|[,.;:)])",
 )
 _NEGATED_OR_PERMITTED = re.compile(
     r"\b(?:never|not|cannot|can|could|may|might|fine|ok|okay|allowed|avoid|stop)\b|n['’]t\b", re.I

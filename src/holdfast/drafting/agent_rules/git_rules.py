@@ -15,7 +15,7 @@ from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.acts import acts_of
 from holdfast.drafting.grammar.clauses import Clause, codes_in
 from holdfast.drafting.grammar.commands import any_of, command_pattern
-from holdfast.drafting.grammar.forms import ADVERBS, CODES, forms, literal, whole_match
+from holdfast.drafting.grammar.forms import ADVERBS, CODES, form, forms, literal, whole_match
 from holdfast.drafting.grammar.instruction_words import COMPARISONS, Relation
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
 from holdfast.drafting.rules_file import Statement
@@ -165,8 +165,8 @@ def _prohibition_in(clause: Clause) -> Instruction | None:
 # --- The names of new branches
 
 _NAMING = r"(?:(?: |-)(?:naming|names?|prefix(?:es)?|conventions?|format|pattern|strategy))"
-_NAMES_LABEL = forms(
-    {"Branch naming convention": rf"(?:git |feature )?branch(?:es)?{_NAMING}*(?: \([^()]*\))?"}
+_NAMES_LABEL = form(
+    "Branch naming convention", rf"(?:git |feature )?branch(?:es)?{_NAMING}*(?: \([^()]*\))?"
 )
 
 
@@ -177,12 +177,9 @@ def branches_below(statement: Statement) -> list[Draft]:
     return _branch_names([statement.block[0].strip()])
 
 
-_NAMES_ALONE = forms(  # after such a label, or below such a heading
-    {
-        "use `feature/description` or `fix/description`": (
-            rf"(?:use |follow )?(?P<names>{CODES})(?:,? etc\.?)?"
-        )
-    }
+_NAMES_ALONE = form(  # after such a label, or below such a heading
+    "use `feature/description` or `fix/description`",
+    rf"(?:use |follow )?(?P<names>{CODES})(?:,? etc\.?)?",
 )
 _NAMING_RULES = forms(
     {

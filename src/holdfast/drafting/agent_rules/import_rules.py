@@ -6,7 +6,7 @@ from holdfast.drafting.agent_rules.code_rules import Places, forbid_code, places
 from holdfast.drafting.agent_rules.code_tokens import INLINE_IMPORT, CodeToken
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in
-from holdfast.drafting.grammar.forms import CODES, forms, literal, one_of, whole_match
+from holdfast.drafting.grammar.forms import CODES, form, literal, one_of, whole_match
 from holdfast.drafting.grammar.instruction_words import Relation
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
 from holdfast.drafting.grammar.named_files import SCRIPT
@@ -95,17 +95,14 @@ def _script_import(module: str) -> str:
 _PACKAGE = re.compile(r"@[\w-]+/[\w.-]+|(?!src/|lib/|app/|test)[\w.-]+/[\w-]+")  # `a/go-sqlite3`
 
 _LIBRARY = one_of(*(re.escape(name) for name in (*_SCRIPT_LIBRARIES, *_PYTHON_LIBRARIES)))
-_LIBRARIES = forms(
-    {
-        "jQuery, lodash or other libraries": (
-            rf"(?P<names>{_LIBRARY}(?:(?:, | or |, or |/| and ){_LIBRARY})*)"
-            r"(?:,? or (?:any )?other [\w -]+)?"
-            r"(?: (?:library|libraries|package|packages|module|dependency|imports?))?"
-        )
-    }
+_LIBRARIES = form(
+    "jQuery, lodash or other libraries",
+    rf"(?P<names>{_LIBRARY}(?:(?:, | or |, or |/| and ){_LIBRARY})*)"
+    r"(?:,? or (?:any )?other [\w -]+)?"
+    r"(?: (?:library|libraries|package|packages|module|dependency|imports?))?",
 )
-_MODULES = forms(
-    {"`lodash` and `'moment'`": rf"(?:the )?(?P<codes>{CODES})(?: (?:packages?|modules?))?"}
+_MODULES = form(
+    "`lodash` and `'moment'`", rf"(?:the )?(?P<codes>{CODES})(?: (?:packages?|modules?))?"
 )
 _VERBS = ("use", "import", "add", "introduce", "install", "include")
 _PLACES = (Relation.IN, Relation.OUTSIDE)
@@ -174,14 +171,11 @@ def _is_of_the_network(objects: str, instruction: Instruction) -> bool:
 
 # --- The place of imports
 
-_ON_TOP = forms(
-    {
-        "All imports must be at the top of the file": (
-            r"(?:(?:always|all|keep|put|place|python) )*imports"
-            r" (?:must |should |are |be |go |placed |always )*(?:at|on) (?:the )?top"
-            r"(?: of (?:the|each|every|a) (?:file|module)s?| of files| level)?"
-        )
-    }
+_ON_TOP = form(
+    "All imports must be at the top of the file",
+    r"(?:(?:always|all|keep|put|place|python) )*imports"
+    r" (?:must |should |are |be |go |placed |always )*(?:at|on) (?:the )?top"
+    r"(?: of (?:the|each|every|a) (?:file|module)s?| of files| level)?",
 )
 _BELOW_TOP = CodeToken(INLINE_IMPORT, ("*.py",))
 _NOT_PYTHON = re.compile(r"type[ -]?script|java|\bgo\b|rust|react|\bjs\b|swift|kotlin", re.I)

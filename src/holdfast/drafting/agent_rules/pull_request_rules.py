@@ -9,6 +9,7 @@ from holdfast.drafting.grammar.forms import (
     ADVERBS,
     CODE,
     any_words,
+    form,
     forms,
     one_of,
     whole_match,
@@ -33,20 +34,14 @@ _TITLES_FOLLOW = (
     rf"(?:{_TITLE} {_MUST}|{ADVERBS}(?:use|follow|write) |{ADVERBS})?"
     r"(?:follow(?:s|ing)?|use|be|in|using|adhere to|match)*(?: an?)?(?: valid)?"
 )
-_CONVENTIONAL_TITLES = forms(
-    {
-        "PR titles must follow Conventional Commits": (
-            rf"{_TITLES_FOLLOW} ?(?:the )?{CONVENTIONAL}"
-            rf"(?: for (?:all )?{_TITLE}| in {_TITLE})?.{{0,3}}"
-        )
-    }
+_CONVENTIONAL_TITLES = form(
+    "PR titles must follow Conventional Commits",
+    rf"{_TITLES_FOLLOW} ?(?:the )?{CONVENTIONAL}"
+    rf"(?: for (?:all )?{_TITLE}| in {_TITLE})?.{{0,3}}",
 )
-_LOWER_CASE_TITLE = forms(
-    {
-        "PR titles must start with a lowercase letter": (
-            rf"(?:{_TITLE}|titles?) {_MUST}(?:start|begin)s? with (?:an? )?lower-?case(?: letter)?"
-        )
-    }
+_LOWER_CASE_TITLE = form(
+    "PR titles must start with a lowercase letter",
+    rf"(?:{_TITLE}|titles?) {_MUST}(?:start|begin)s? with (?:an? )?lower-?case(?: letter)?",
 )
 # after a label such as "PR title"
 _SHAPE_ALONE = re.compile(r"`(?P<shape>[^`]+)`(?: format)?")

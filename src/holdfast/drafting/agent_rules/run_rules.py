@@ -23,7 +23,7 @@ from holdfast.drafting.grammar.commands import (
     without_arguments,
     without_placeholder,
 )
-from holdfast.drafting.grammar.forms import CODES, forms, one_of, whole_match
+from holdfast.drafting.grammar.forms import CODES, form, one_of, whole_match
 from holdfast.drafting.grammar.instruction_words import CHECK, FAILS, PASSES, RUN, Relation
 from holdfast.drafting.grammar.instructions import (
     Circumstance,
@@ -301,15 +301,12 @@ def labelled_command_rule(clause: Clause) -> list[Draft]:
 _OPTIONAL = re.compile(
     r"\b(?:optional(?:ly)?|(?:if|when|as) (?:needed|necessary|required))\b", re.I
 )
-_ITEM = forms(
-    {
-        "Lint the code with `make lint` to find mistakes": (
-            r"(?P<head>[\w\s'/:-]{0,50}?)"
-            rf"\(?(?P<codes>{CODES})\)?(?: "
-            + one_of(*"to for and passes pass must should succeeds is are in from on with".split())
-            + r"\b(?:(?! (?:if|when|unless|or|only)\b).)*)?"
-        )
-    }
+_ITEM = form(
+    "Lint the code with `make lint` to find mistakes",
+    r"(?P<head>[\w\s'/:-]{0,50}?)"
+    rf"\(?(?P<codes>{CODES})\)?(?: "
+    + one_of(*"to for and passes pass must should succeeds is are in from on with".split())
+    + r"\b(?:(?! (?:if|when|unless|or|only)\b).)*)?",
 )
 _BEGINS_STEP = re.compile(
     r"(?:(?:always|please|must|ensure(?: that)?|make sure(?: that)?|then) )*(?:re-?)?"

@@ -76,6 +76,11 @@ class Form:
 Forms = tuple[Form, ...]
 
 
+def form(example: str, pattern: str) -> Forms:
+    """The form of a rule that has only one; as in `forms`, the case of letters does not matter."""
+    return forms({example: pattern})
+
+
 def forms(ways: Mapping[str, str]) -> Forms:
     """The forms of a rule, from a pattern for each example; the case of letters does not matter."""
     return tuple(Form(example, re.compile(pattern, re.I)) for example, pattern in ways.items())

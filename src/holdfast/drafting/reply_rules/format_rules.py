@@ -3,7 +3,7 @@
 import re
 
 from holdfast.drafting.drafts import Draft, MeasureSpec, measure
-from holdfast.drafting.grammar.forms import first_match, forms, one_of
+from holdfast.drafting.grammar.forms import first_match, form, forms, one_of
 from holdfast.drafting.reply_rules.bot_prompts import LEAD, QUOTES, REPLY, BotClause
 from holdfast.drafting.reply_rules.length_rules import NUMBER, number_value
 
@@ -34,13 +34,10 @@ _GIVE = one_of(
     r"^(?:only|always) (?:in )?",
     r"\bexpects",
 )
-_JSON = forms(
-    {
-        "Reply only with one JSON object": (
-            rf"{_GIVE} ?(?:(?:a|an|one|single|valid|raw|strict|pure|minified|only|just) )*JSON"
-            r"(?! (?:arrays?|lists?|lines|web|schema|files?|schemas))(?P<object> objects?)?"
-        )
-    }
+_JSON = form(
+    "Reply only with one JSON object",
+    rf"{_GIVE} ?(?:(?:a|an|one|single|valid|raw|strict|pure|minified|only|just) )*JSON"
+    r"(?! (?:arrays?|lists?|lines|web|schema|files?|schemas))(?P<object> objects?)?",
 )
 # words after "JSON" that make it a part of the reply only: "JSON at the end"
 _PART_OF_REPLY = re.compile(
@@ -73,14 +70,11 @@ def _read_json(clause: BotClause) -> MeasureSpec | None:
     return measure("ifeval_detectable_format_json_format")
 
 
-_LIST = forms(
-    {
-        "Always answer with a numbered list": (
-            rf"{_GIVE} ?(?:(?:a|an|the form of|form of|short|simple|single|only) )*"
-            r"(?P<kind>numbered list|bullet(?:ed)? (?:points|list)|bullets|(?:markdown )?table)\b"
-            r"(?! (?:of|with) (?:up|links))"
-        )
-    }
+_LIST = form(
+    "Always answer with a numbered list",
+    rf"{_GIVE} ?(?:(?:a|an|the form of|form of|short|simple|single|only) )*"
+    r"(?P<kind>numbered list|bullet(?:ed)? (?:points|list)|bullets|(?:markdown )?table)\b"
+    r"(?! (?:of|with) (?:up|links))",
 )
 _ITEMS = re.compile(rf" of (?:exactly )?(?P<count>{NUMBER}) (?:items|points|steps)\b", re.I)
 # after a list: words that say where or when it is wanted, or how long it may be
@@ -128,22 +122,19 @@ _ELEMENTS = {
     r"markdown(?: formatting| syntax)?|formatting|rich text": _MARKDOWN,
 }
 _ELEMENT = one_of(*_ELEMENTS)
-_WITHOUT = forms(
-    {
-        "never use tables, bullet points or headings": (
-            r"(?:(?:\b|(?=n't))"
-            + one_of(
-                *("no", "without(?: any)?", "neither", "nor"),
-                *("never(?: (?:use|include|add|write|output))?", "avoid(?: using)?"),
-                "(?:not|n't) (?:ever )?(?:use|include|add|write|output|format with)",
-            )
-            + r") (?:(?:any|using|or|complex|special) )*"
-            rf"(?P<elements>{_ELEMENT}(?:(?:, (?:and |or |nor |no )?| or | and | nor |/)"
-            rf"(?:no |any )?{_ELEMENT})*)"
-            rf"(?= *(?:$|[,:.]|(?:or|and|nor) |in (?:your|the|any) (?:{REPLY}|chat|output)"
-            r"|at all|whatsoever|ever|only|please))"
-        )
-    }
+_WITHOUT = form(
+    "never use tables, bullet points or headings",
+    r"(?:(?:\b|(?=n't))"
+    + one_of(
+        *("no", "without(?: any)?", "neither", "nor"),
+        *("never(?: (?:use|include|add|write|output))?", "avoid(?: using)?"),
+        "(?:not|n't) (?:ever )?(?:use|include|add|write|output|format with)",
+    )
+    + r") (?:(?:any|using|or|complex|special) )*"
+    rf"(?P<elements>{_ELEMENT}(?:(?:, (?:and |or |nor |no )?| or | and | nor |/)"
+    rf"(?:no |any )?{_ELEMENT})*)"
+    rf"(?= *(?:$|[,:.]|(?:or|and|nor) |in (?:your|the|any) (?:{REPLY}|chat|output)"
+    r"|at all|whatsoever|ever|only|please))",
 )
 _PLAIN = forms(
     {

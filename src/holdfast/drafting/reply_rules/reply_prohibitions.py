@@ -11,7 +11,7 @@ its subject is the bot: "some guests never reply in French" forbids nothing.
 import re
 
 from holdfast.drafting.drafts import Draft, MeasureSpec, measure
-from holdfast.drafting.grammar.forms import Forms, any_words, first_match, forms, literal, one_of
+from holdfast.drafting.grammar.forms import Forms, any_words, first_match, form, literal, one_of
 from holdfast.drafting.reply_rules.bot_prompts import QUOTES, REPLY, BotClause
 from holdfast.measures.language_names import ANY_NAME, CODES
 from holdfast.measures.rule_kinds import RuleKind
@@ -93,20 +93,14 @@ _OBJECT = any_words(
     *"to with the users? customers? guests? them me us anyone anything back your".split(),
     *"messages? replies responses answers questions?".split(),
 )
-_NOT_IN = forms(
-    {
-        "Never reply to the user in French or German": (
-            rf"{_NEVER} {_TALK} {_OBJECT}in {_LANGUAGE_LIST}{_END_OF_RULE}"
-        ),
-    }
+_NOT_IN = form(
+    "Never reply to the user in French or German",
+    rf"{_NEVER} {_TALK} {_OBJECT}in {_LANGUAGE_LIST}{_END_OF_RULE}",
 )
-_IN_NO_OTHER = forms(
-    {
-        "Never answer in any language other than German": (
-            rf"{_NEVER} {_TALK} {_OBJECT}in (?:any|a|another) (?:other )?language"
-            rf" (?:other than|but|except|than|apart from) (?P<name>{_NAME})(?= *(?:$|[,.:]))"
-        )
-    }
+_IN_NO_OTHER = form(
+    "Never answer in any language other than German",
+    rf"{_NEVER} {_TALK} {_OBJECT}in (?:any|a|another) (?:other )?language"
+    rf" (?:other than|but|except|than|apart from) (?P<name>{_NAME})(?= *(?:$|[,.:]))",
 )
 
 
@@ -136,21 +130,14 @@ _KIND = any_words(
 )
 _WITH = r"(?:with|by saying|by writing|using)"
 _ANY_OF = rf"{_WITH} {_KIND}:? ?,? ?(?P<quotes>{QUOTES})"
-_NOT_FIRST = forms(
-    {
-        "Never start a reply with phrases like ⟪0⟫ or ⟪1⟫": (
-            rf"{_NEVER} {_BEGIN}{_THE_REPLY} {_ANY_OF}"
-        )
-    }
+_NOT_FIRST = form(
+    "Never start a reply with phrases like ⟪0⟫ or ⟪1⟫", rf"{_NEVER} {_BEGIN}{_THE_REPLY} {_ANY_OF}"
 )
-_NOT_LAST = forms({"Do not end your replies with ⟪0⟫": rf"{_NEVER} {_END}{_THE_REPLY} {_ANY_OF}"})
-_NO_QUESTION_LAST = forms(
-    {
-        "Never end your reply with a follow-up question": (
-            rf"{_NEVER} {_END}{_THE_REPLY} {_WITH} (?:an? |any )?"
-            rf"(?:follow-?up |open-ended |closing )?questions?{_END_OF_RULE}"
-        )
-    }
+_NOT_LAST = form("Do not end your replies with ⟪0⟫", rf"{_NEVER} {_END}{_THE_REPLY} {_ANY_OF}")
+_NO_QUESTION_LAST = form(
+    "Never end your reply with a follow-up question",
+    rf"{_NEVER} {_END}{_THE_REPLY} {_WITH} (?:an? |any )?"
+    rf"(?:follow-?up |open-ended |closing )?questions?{_END_OF_RULE}",
 )
 # after the quotations: words that limit the rule, as in "never begin with ⟪0⟫ in an e-mail"
 _NARROWED = re.compile(
@@ -212,14 +199,11 @@ _FORMATS: dict[str, MeasureSpec] = {
     "markdown": measure("regex", regex=r"\*\*|__|```|(?m:^\s*(?:\||(?:[-*•]|#+|\d+[.)])\s))"),
 }
 _FORMAT = rf"{one_of(*_FORMATS)}(?: (?:blocks?|snippets?))?"
-_NOT_AS = forms(
-    {
-        "Never reply in JSON or code": (
-            rf"{_NEVER} {_TALK} {_OBJECT}(?:in|with|as|using) (?:raw |any )?"
-            rf"(?P<formats>{_FORMAT}(?:(?:,? (?:or|nor|and)|,|/) ?(?:in |raw )?{_FORMAT})*)"
-            rf"(?: format)?{_END_OF_ALL}"
-        )
-    }
+_NOT_AS = form(
+    "Never reply in JSON or code",
+    rf"{_NEVER} {_TALK} {_OBJECT}(?:in|with|as|using) (?:raw |any )?"
+    rf"(?P<formats>{_FORMAT}(?:(?:,? (?:or|nor|and)|,|/) ?(?:in |raw )?{_FORMAT})*)"
+    rf"(?: format)?{_END_OF_ALL}",
 )
 
 

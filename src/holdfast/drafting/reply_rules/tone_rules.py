@@ -7,6 +7,7 @@ from holdfast.drafting.grammar.forms import (
     EMOJI_SIGNS,
     Forms,
     first_match,
+    form,
     forms,
     one_of,
     word_pattern,
@@ -101,7 +102,7 @@ _TONES = (
         r"(?s)\A(?!.*[!！¡]).*\S",
     ),
     _Tone(
-        forms({"never use contractions": rf"{_NO} contractions\b"}),
+        form("never use contractions", rf"{_NO} contractions\b"),
         "prohibition",
         r"(?si)\A(?!.*\b(?:\w+n['’]t|\w+['’](?:re|ve|ll|m|d)|(?:it|that|what|there|here|he|she|who"
         r"|how|where|let)['’]s)\b).*\S",
