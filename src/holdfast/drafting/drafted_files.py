@@ -1,7 +1,9 @@
 """Drafts the rules of a file, and gives the reason why each other line is not a rule.
 
-"- Never edit `vendor/`."  -> DraftedRule("never-edit-vendor", Draft(file_not_touched))
-"- Write clean code."      -> UndraftedLine("needs a judge")
+For example:
+
+    "- Never edit `vendor/`."  -> DraftedRule("never-edit-vendor", Draft(file_not_touched))
+    "- Write clean code."      -> UndraftedLine("needs a judge")
 """
 
 import json

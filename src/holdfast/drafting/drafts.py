@@ -1,4 +1,10 @@
-"""A drafted rule, and the reasons why a line does not become one."""
+"""A drafted rule, and the reasons why a line does not become one.
+
+For example:
+
+    "Never edit `vendor/`."  -> Draft("file", "prohibition", measure("file_not_touched", ...))
+    "Write clean code."      -> NEEDS_A_JUDGE, an Undrafted
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

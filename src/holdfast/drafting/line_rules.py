@@ -1,5 +1,8 @@
 """Decides whether a statement of a rules file is a rule, and which.
 
+    "Use pnpm, never npm."                          -> [Draft(command_not_run)]
+    "When you add a page, you must update `docs/`." -> CONDITIONAL, an Undrafted
+
 A statement is cut into clauses ("Use pnpm, never npm - it breaks the lockfile"). The readers are
 asked one after the other, until one reads a clause as a rule; the other clauses may give reasons,
 but no exceptions. A statement that holds only under a condition that no measure reads is not a rule

@@ -1,5 +1,9 @@
-"""Statements that forbid something in other words than "never": by the heading above them, as in
-"Do not:", or by their last words, as in "`vendor/` is off limits".
+"""Statements that forbid something in other words than "never": by a heading or their last words.
+
+For example:
+
+    "Push to main", below "Do not:"  -> state_in_full -> "Never push to main"
+    "`vendor/` is off limits"        -> turn_into_prohibition -> "Never edit `vendor/`"
 """
 
 import re

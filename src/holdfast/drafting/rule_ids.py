@@ -1,7 +1,9 @@
 """Ids of drafted rules: short names that say what each rule is about.
 
-at_most_words(count=60)        -> "at-most-60-words"
-"Never push to the main branch" -> "never-push-main-branch"
+For example:
+
+    at_most_words(count=60)         -> "at-most-60-words"
+    "Never push to the main branch" -> "never-push-main-branch"
 """
 
 import re

@@ -1,5 +1,9 @@
 """Reads a rules file (AGENTS.md, CLAUDE.md, .cursorrules, .mdc, a prompt) into its statements.
 
+    ## Commits                     -> Statement(1, "Commits", Element.HEADING)
+    - **Style**: be `brief`. Sign. -> Statement(2, "be `brief`.", label="Style", under=("Commits",))
+                                      Statement(2, "Sign.", under=("Commits",))
+
 Markdown is read as far as rules need it: headings, lists and what introduces them, code blocks,
 tables, quotations and comments. The text of a statement keeps its code spans and loses all other
 marks.

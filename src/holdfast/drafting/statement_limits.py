@@ -1,4 +1,10 @@
-"""Words by which a statement is no rule for all turns: conditions, exceptions, preferences."""
+"""Words that keep a statement from being a rule for all turns: conditions, exceptions, preferences.
+
+For example:
+
+    "Prefer small functions."            -> why_unread -> A_PREFERENCE
+    "unless the user asks", beside a rule -> names_exception -> True
+"""
 
 import re
 

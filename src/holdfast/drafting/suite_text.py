@@ -1,5 +1,11 @@
-"""Writes drafted rules as a suite in YAML: a rule for each line that a measure decides, and every
-other line as a comment with the reason why there is none.
+"""Writes drafted rules as a suite in YAML.
+
+    # line 3: Never edit `vendor/`.
+    - id: never-edit-vendor
+      measure: {name: file_not_touched, path: vendor/*}
+    # line 4: Write clean code. (needs a judge)
+
+A line that a measure decides becomes a rule; every other line is a comment with the reason.
 """
 
 import re

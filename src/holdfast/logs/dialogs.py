@@ -1,4 +1,10 @@
-"""The turns of the assistant in transcripts (docs/logs.md), which rules and `when` are about."""
+"""The turns of the assistant in transcripts (docs/logs.md), which rules and `when` are about.
+
+For example:
+
+    user "Hi", assistant "Hello", tool call, tool result, assistant "Done", user "Thanks"
+    -> LoggedTurn(1, user="Hi", "Hello\\n\\nDone", one call)
+"""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence

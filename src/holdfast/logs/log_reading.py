@@ -1,6 +1,8 @@
 """Reads log files into dialogs, in which a turn that several dialogs share counts once.
 
-july.jsonl -> Transcript -> LoggedDialog of LoggedTurns; all of them, with a fingerprint -> Logs
+For example:
+
+    july.jsonl -> Transcript -> LoggedDialog of LoggedTurns; all of them, with a fingerprint -> Logs
 """
 
 from __future__ import annotations

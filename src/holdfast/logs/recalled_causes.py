@@ -1,4 +1,7 @@
-"""Splits the breaches whose rule was in the context: can the model still state the rule there?
+"""Asks a model for its rules at the breaches whose rule was in the context.
+
+    in the context, and stated  -> the model knew the rule and broke it
+    in the context, not stated  -> the model had lost it
 
 The model is asked for its rules in a fork of the dialog: it gets what was in the context at the
 breach, and a question in place of the turn's next message. Its answers are kept in the folder of

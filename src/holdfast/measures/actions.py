@@ -1,5 +1,8 @@
 """An agent's actions in a turn, in order: the commands it ran, the tools it called, and the files
 that each of these changed.
+
+    ToolCall("Bash", {"command": "cd app && git push"})
+    -> Action(`cd app`), Action(`git push`, folder="app")
 """
 
 import fnmatch

@@ -1,4 +1,10 @@
-"""The commits that an agent makes in a turn, as far as the log shows them."""
+"""The commits that an agent makes in a turn, as far as the log shows them.
+
+For example:
+
+    git add a.py; git commit -m "fix: b"
+    -> Commit(CommitMessage("fix: b"), CommitFiles(("a.py",)))
+"""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,10 @@
-"""Reads the options of a command line."""
+"""Reads the options of a command line.
+
+For example:
+
+    options_of(["-am", "fix", "a.py"], {"--message": "m"}, {"--all": "a"})
+    -> Options({"--message": ["fix"]}, {"--all"}, ("a.py",))
+"""
 
 from collections import deque
 from collections.abc import Container, Mapping, Sequence

@@ -388,10 +388,10 @@ def _unwrap(command: Command, words: Sequence[str], depth: int) -> list[Command]
     if not inner:
         return [command]
     if is_elsewhere:
-        inner = [replace(each, is_elsewhere=True, writes=()) for each in inner]
+        inner = [replace(part, is_elsewhere=True, writes=()) for part in inner]
     outer = command.readings[-1]
     around = outer.without | {outer.words[0].rpartition("/")[2]}
-    first, *others = (_inside(each, around) for each in inner)
+    first, *others = (_inside(part, around) for part in inner)
     writes = (*first.writes, *command.writes)
     return [replace(first, writes=writes, around=(*command.readings, *first.around)), *others]
 

@@ -1,4 +1,9 @@
-"""Finds the texts that the arguments of commands stand for, such as those of files."""
+"""Finds the texts that the arguments of commands stand for, such as those of files.
+
+For example:
+
+    gh pr create --body-file body.md  -> the text that the agent wrote to body.md before
+"""
 
 import re
 from collections.abc import Sequence

@@ -1,7 +1,9 @@
 """Reads the dialogs in databases as JSON: of Cursor, of its agent, and of opencode.
 
-state.vscdb, store.db -> the messages that are shown, and the context that the model saw
-opencode.db           -> {"info": ..., "messages": [...]}, as `opencode export` writes it
+For example:
+
+    state.vscdb, store.db -> the messages that are shown, and the context that the model saw
+    opencode.db           -> {"info": ..., "messages": [...]}, as `opencode export` writes it
 """
 
 import base64

@@ -1,4 +1,10 @@
-"""The readers of rules for coding agents, in the order in which they are asked."""
+"""The readers of rules for coding agents, in the order in which they are asked.
+
+    Clause("use pnpm, not npm") -> ... -> replacement_rule -> [Draft(command_not_run)]
+
+The first reader that returns a rule decides, so a reader of a narrow wording comes before one of a
+wider wording.
+"""
 
 from collections.abc import Callable
 

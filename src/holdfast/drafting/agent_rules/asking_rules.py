@@ -1,5 +1,9 @@
-"""Rules about what needs the user's approval: "do not push unless asked", "ask before you delete
-files".
+"""Rules about what needs the user's approval.
+
+For example:
+
+    Do not push unless asked.       -> asks_before(command="git push", asking="push")
+    Ask before adding dependencies. -> asks_before(command="npm install ...", asking="depend|add")
 """
 
 import re
@@ -106,9 +110,9 @@ def _acts_after_asking(instruction: Instruction) -> str:
     """The act of "ask the user before pushing" and of "pushing requires approval"."""
     circumstances = instruction.circumstances
     relations = (Relation.BEFORE, Relation.SUBJECT)
-    numbers = [n for n, each in enumerate(circumstances) if each.relation in relations]
+    numbers = [n for n, (relation, _) in enumerate(circumstances) if relation in relations]
     if instruction.verbs == ("require",) and not numbers:  # "approval is required to push"
-        numbers = [n for n, each in enumerate(circumstances) if each.relation is Relation.TO]
+        numbers = [n for n, (relation, _) in enumerate(circumstances) if relation is Relation.TO]
     if len(numbers) != 1:
         return ""
     number = numbers[0]

@@ -364,10 +364,10 @@ def _may_be_of(token: CodeToken, statement: Statement) -> bool:
 
 
 def _token_beside(code: str, text: str) -> CodeToken | None:
-    """The piece of code that a code span in a text means; None if it means none for sure.
+    """The piece of code that a code span in a text stands for; None if that is not certain.
 
     Where the text has another call of the same function, as in "use `now(utc)`, not `now()`", only
-    a call without arguments can be told from it.
+    a call without arguments can be told apart from that.
     """
     token = code_token(code)
     name, bracket, _ = code.partition("(")

@@ -137,7 +137,7 @@ _LOOKS = (
 
 
 def token_of_kind(word: str, kind: str) -> CodeToken | None:
-    """The code that a plain word means before a noun; None if the noun does not tell that the word
+    """The code that a plain word means before a noun; None if the noun does not show that the word
     is code.
 
     >>> token_of_kind("sleep", "function")

@@ -303,7 +303,7 @@ def permit_wrapped(drafts: Iterable[Draft], statement: Statement) -> list[Draft]
     wrapper that the statement, or the sentences after it, name.
 
     Measures see through wrappers, so `pytest` alone would also forbid `uv run pytest`. They
-    also see through folders, so that "Use `bin/rails`, not `rails`" is no rule.
+    also see through folders, so "Use `bin/rails`, not `rails`" cannot become a rule.
     """
     text = f"{statement.text} {statement.following}"
     return [_permit(draft, text) for draft in drafts if not _differs_by_folder(draft, text)]

@@ -1,8 +1,10 @@
 """Rules that files are not edited, or not committed.
 
-Never edit `vendor/`.                -> file_not_touched(path="vendor/*")
-`src/gen/` is generated, don't edit. -> file_not_touched(path="src/gen/*")
-Never commit `.env`.                 -> commit_excludes(paths=".env")
+For example:
+
+    Never edit `vendor/`.                -> file_not_touched(path="vendor/*")
+    `src/gen/` is generated, don't edit. -> file_not_touched(path="src/gen/*")
+    Never commit `.env`.                 -> commit_excludes(paths=".env")
 """
 
 import re
@@ -130,7 +132,7 @@ def _says_what_to_do(before: str, comparison: str) -> bool:
 
 
 def _is_imperative(text: str) -> bool:
-    """Whether a text begins with a verb that tells what to do, and neither forbids nor permits."""
+    """Whether a text begins with an imperative, and neither forbids nor permits anything."""
     first = re.match(
         r"(?:(?:always|please|only|instead|just|you (?:must|should)),? )*([\w-]+)", text, re.I
     )

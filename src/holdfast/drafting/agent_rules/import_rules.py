@@ -1,4 +1,10 @@
-"""Rules about what code imports, and where: "no jQuery", "never import from `lodash`"."""
+"""Rules about what code imports, and where.
+
+    Never import from `lodash`.               -> code_not_written(pattern="from 'lodash'")
+    All imports at the top of the file.       -> code_not_written(pattern=an indented import)
+
+The patterns are shortened above: they also cover `require`, parts of a library and other quotes.
+"""
 
 import re
 

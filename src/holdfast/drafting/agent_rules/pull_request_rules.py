@@ -1,4 +1,11 @@
-"""Rules about pull requests: their title, base branch and body."""
+"""Rules about pull requests: their title, base branch and body.
+
+For example:
+
+    PRs must target `develop`.                       -> pull_request(base="develop")
+    PR titles must follow Conventional Commits.      -> pull_request(title="(feat|fix|...): ")
+    PR bodies must include a `Notes:` section.       -> pull_request(body="^Notes:")
+"""
 
 import re
 

@@ -208,7 +208,7 @@ def _required_by_prohibition(instruction: Instruction) -> list[Draft]:
         fails = _FAILS.fullmatch(text)
         match = fails if relation is Relation.IF else _WITHOUT.fullmatch(text)
         if match is None or (fails and relation is not Relation.IF):
-            return []  # a condition that is none of a command
+            return []  # a condition that is about something else than commands
         commands += listed_commands(match["codes"])
     work = " ".join([instruction.verbs[-1], instruction.object, *instruction.texts_of(Relation.AS)])
     if instruction.does(_REPORTS_OR_ENDS) and is_end_of_work(work):
@@ -228,8 +228,8 @@ def _occasion_of_next_step(instruction: Instruction) -> Occasion | None:
 
 
 def _is_unlimited(instruction: Instruction) -> bool:
-    """Whether nothing but its occasions limits an instruction."""
-    goes_on = False  # the place of a change, or a part of a purpose
+    """Whether an instruction holds on its occasions without any further limit."""
+    goes_on = False  # whether a place belongs to a change or a purpose: "changes to `a` in `b`"
     for relation, text in instruction.circumstances:
         goes_on = goes_on or relation in (Relation.TO, Relation.ON, *OCCASIONS)
         is_place = relation in _PLACES and not _MANNER.fullmatch(text)

@@ -1,4 +1,10 @@
-"""Acts that rules name in words, such as "deploy to production", and the commands that do them."""
+"""Acts that rules name in words, such as "deploy to production", and the commands that do them.
+
+For example:
+
+    "deploy to production"      -> acts_in -> [deploying: `vercel`, `fly deploy`, ...]
+    "commit, push or open a PR" -> acts_in -> [committing, pushing, opening a pull request]
+"""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -255,7 +261,7 @@ def _thing_and_place(words: Sequence[str]) -> tuple[str, str]:
 
 
 def _without_fillers(words: Sequence[str]) -> str:
-    """Words without fillers in front, and their last one in the singular and without backticks."""
+    """Words without leading fillers and backticks, the last one in the singular."""
     rest = [word.strip("`") for word in words]
     while len(rest) > 1 and rest[0] in _FILLERS:
         rest = rest[1:]

@@ -1,4 +1,10 @@
-"""Cuts a statement into clauses, and finds the names that a clause lists."""
+"""Cuts a statement into clauses, and finds the names that a clause lists.
+
+For example:
+
+    "Use pnpm, never `npm` - it breaks" -> "Use pnpm, never `npm` - it breaks", "Use pnpm", ...
+    "npm, `yarn` or pnpm"               -> names_in -> npm, yarn (code), pnpm
+"""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,10 @@
-"""Commands as rules files write them, and the patterns that measures take."""
+"""Commands as rules files write them, and the patterns that measures take.
+
+For example:
+
+    `git push --force` -> command_pattern -> r"git push(?=.* (?:--force...))"
+    `src/a.py`         -> is_command      -> False
+"""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -8,7 +8,7 @@ and each circumstance.
 A clause is read from left to right, in these steps:
 
 1. `read_tokens`: words, code spans, brackets and marks;
-2. circumstances in front of the main clause: "In tests, ..." (`_read_fronted_circumstance`);
+2. circumstances before the main clause: "In tests, ..." (`_read_fronted_circumstance`);
 3. words that only lead to the instruction: "always", "make sure to" (`_skip_leads`);
 4. either a subject and what must or must not happen to it (`_read_subject`), or a negation or
    "only", verbs, and their object (`_read_verbs`);
@@ -79,7 +79,7 @@ class Circumstance(NamedTuple):
 
 @dataclass(frozen=True)
 class Instruction:
-    """The parts of a clause that tells what to do.
+    """The parts of a clause that says what to do.
 
     Args:
         verbs: what to do, in the infinitive; ("use",) for a clause without a verb: "no `any`".
@@ -213,7 +213,7 @@ _ADJECTIVES_OF_CODE = frozenset(
     "bare raw plain direct global inline".split()
 )  # "never raw `fetch`"
 _MAX_CIRCUMSTANCES = 40  # so that a long clause takes time in proportion to its length
-_MAX_FRONTED_COMMAS = 5  # a circumstance in front ends at one of the first commas
+_MAX_FRONTED_COMMAS = 5  # a circumstance before the main clause ends at one of the first commas
 _MAX_FRONTED_TOKENS = 25
 _MAX_SUBJECT_TOKENS = 14
 _MAX_NOUN_TOKENS = 5
@@ -282,8 +282,8 @@ def _read_fronted_circumstance(clause: _Words, is_prohibited: bool) -> Instructi
 
 
 def _main_starts(clause: _Words, begin: int) -> list[tuple[int, int]]:
-    """Where a circumstance in front may end, and where the main clause may begin: at a comma before
-    a verb or a negation, at such a verb without a comma, and at last at any comma.
+    """Where a circumstance before the main clause may end, and where that may begin: at a comma
+    before a verb or a negation, at such a verb without a comma, or else at any comma.
     """
     words = clause.words
     commas = [n for n in range(begin, len(words)) if words[n] in (",", ":", "-", "–", "—")]

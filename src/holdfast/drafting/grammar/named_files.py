@@ -1,8 +1,10 @@
 """Globs of the files that a rule names, by a path, by a language, or by their change.
 
-`vendor/`                      -> path_glob("vendor/")          -> "vendor/*"
-in Python                      -> files_of_language("Python")   -> ["*.py"]
-after editing `a.proto`        -> files_changed_in("editing `a.proto`") -> ["a.proto"]
+For example:
+
+    path_glob("vendor/")                     -> "vendor/*"
+    files_of_language("in Python")           -> ["*.py"]
+    files_changed_in("editing `api.proto`")  -> ["api.proto"]
 """
 
 import re

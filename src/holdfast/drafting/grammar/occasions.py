@@ -46,8 +46,8 @@ END_OF_WORK = AfterChange(files=("*",))
 
 
 def occasion_of(circumstance: Circumstance) -> Occasion | None:
-    """The occasion that a circumstance names; None if it is another circumstance, or one that
-    cannot be told.
+    """The occasion that a circumstance names; None if it is another circumstance, or not
+    understood.
 
     >>> occasion_of(Circumstance(Relation.AFTER, "editing `a.proto`"))
     AfterChange(files=('a.proto',))
@@ -88,7 +88,7 @@ _ARTICLES = frozenset("the any your a an all these files".split())
 
 
 def occasion_of_instruction(instruction: Instruction) -> Occasion | None:
-    """The only occasion of an instruction; None if it has none, or one that cannot be told.
+    """The only occasion of an instruction; None if it has none, or an unknown one.
 
     An event counts rather than a change of any code before it, and a change rather than the end of
     the work: "after any code change, run `make lint` before committing".
@@ -109,7 +109,7 @@ def occasion_of_instruction(instruction: Instruction) -> Occasion | None:
 
 
 def _occasions_in(instruction: Instruction) -> list[Occasion | None]:
-    """The occasions of an instruction; None for each that cannot be told."""
+    """The occasions of an instruction; None for each that is not understood."""
     occasions: list[Occasion | None] = []
     for number, circumstance in enumerate(instruction.circumstances):
         relation = circumstance.relation

@@ -1,4 +1,9 @@
-"""Rules about the polite form of address: Sie in German, vous in French, usted in Spanish."""
+"""Rules about the polite form of address: Sie in German, vous in French, usted in Spanish.
+
+For example:
+
+    Address guests with the formal Sie. -> never_contains(words=["du", "dich", ...])
+"""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,11 @@
-"""Rules about the layout of a reply: JSON, a list, a table, plain text."""
+"""Rules about the layout of a reply: JSON, a list, a table, plain text.
+
+For example:
+
+    Reply only with one JSON object.          -> json_object()
+    Always answer with a numbered list.       -> numbered_list()
+    Never use tables, bullet points or bold.  -> regex(no such mark)
+"""
 
 import re
 

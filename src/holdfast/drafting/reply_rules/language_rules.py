@@ -1,4 +1,10 @@
-"""Rules about the language of a reply."""
+"""Rules about the language of a reply.
+
+For example:
+
+    Always answer in German. -> language(code="de")
+    请始终使用简体中文回复用户   -> language(code="zh")
+"""
 
 import re
 

@@ -106,7 +106,7 @@ _UPPER_LIMITS = forms(
         "al massimo": r"\bal massimo$",
     }
 )
-# "no fewer than" is a lower limit, and "not limited to" is none
+# "no fewer than" is a lower limit, and "not limited to" is no limit at all
 _NO_UPPER_LIMIT = re.compile(rf"{_NOT_BEFORE}(?:{_BELOW}|{_LIMITED_TO})$", re.I)
 _ONE_LESS = re.compile(rf"(?<!\bat or ){_BELOW}$", re.I)  # "under 50 words" is 49 words
 _EXACTLY = re.compile(r"\b(?:exactly|precisely|genau)$", re.I)

@@ -67,7 +67,7 @@ def reply_prohibitions(clause: BotClause) -> list[Draft]:
 
 
 def _first_prohibition(ways: Forms, text: str) -> re.Match[str] | None:
-    """The match of a form, if the words before it let the negation forbid something to the bot."""
+    """The match of a form, if by the words before it the negation forbids something to the bot."""
     match = first_match(ways, text)
     if match is None:
         return None

@@ -54,7 +54,7 @@ _CONDITIONAL_HEADING = word_pattern(
     *("in case", "first message", r"step \d+"),
 )
 _CONDITIONAL_ITEM = re.compile(r"(?:if|when|whenever|once|while|for) [^.]*?[,:] ", re.I)
-# a heading that may forbid what is below it, in words that cannot be told from others
+# a heading that may forbid what is below it, in words that may also mean something else
 _MAY_PROHIBIT = word_pattern(
     *"avoid not forbidden prohibited banned".split(),
     *("never(?! (?:stop|forget|fail)\\b)", "stop(?<!never stop)(?! words?\\b)"),

@@ -1,4 +1,11 @@
-"""Rules about the manner of writing: emojis, exclamation marks, contractions, questions."""
+"""Rules about the manner of writing: emojis, exclamation marks, contractions, questions.
+
+For example:
+
+    Never use emojis.                     -> regex(no emoji)
+    Use at most two emojis per message.   -> regex(up to two emojis)
+    End every reply with a short question -> asks_back()
+"""
 
 from dataclasses import dataclass
 

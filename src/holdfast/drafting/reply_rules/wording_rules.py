@@ -1,4 +1,11 @@
-"""Rules about words that a reply always or never has, and the name by which it calls the user."""
+"""Rules about words that a reply always or never has, and the name by which it calls the user.
+
+For example:
+
+    Never say "refund".                           -> never_contains(words=["refund"])
+    Include the line "Not advice" in every reply. -> contains(words=["Not advice"])
+    Address every customer as "Captain".          -> contains(words=["Captain"])
+"""
 
 import re
 
