@@ -46,6 +46,6 @@ def test_the_forms_of_all_modules_are_tested():
     assert len(FORMS) > 150
     assert {module for module, _, _ in FORMS} >= {
         "asking_rules",
-        "commit_form_rules",
+        "commit_rules",
         "wording_rules",
     }

@@ -16,10 +16,16 @@ from holdfast.cli.log_labels import label_turns
 from holdfast.drift import load_suite
 from holdfast.errors import RecordsError
 from holdfast.logs import scan_logs
-from holdfast.logs.label_agreement import agreements
-from holdfast.logs.label_file import LabelFile, LabelKey, line_of
-from holdfast.logs.label_tasks import MAX_TURNS, label_tasks, sample_turns
 from holdfast.logs.rereading import LogSource
+from holdfast.logs.turn_labels import (
+    MAX_TURNS,
+    LabelFile,
+    LabelKey,
+    agreements,
+    label_tasks,
+    line_of,
+    sample_turns,
+)
 from holdfast.measures.turns import Answer, ToolCall
 
 LONG = "It rains in Rome. " * 60  # longer than a record keeps

@@ -16,7 +16,7 @@ from holdfast.drafting import draft_file, suite_text
 from holdfast.drafting.drafted_files import draft_lines
 from holdfast.drafting.drafts import Undrafted
 from holdfast.drafting.line_rules import draft
-from holdfast.drafting.rules_file import Part, read_statements
+from holdfast.drafting.rules_file import Element, read_statements
 from holdfast.drift import load_suite
 from holdfast.drift.cases import LabelledTurn
 from holdfast.drift.suite_file import score_labelled
@@ -544,14 +544,14 @@ def test_statements_know_their_lines_labels_and_what_they_stand_under():
         "## Commits\n- **Style:** be [brief](x.md)\n  and *clear*. Use `a_b`.\n  - nested\n"
     )
     statements = read_statements(text)
-    assert [(s.line, s.part, s.label, s.text) for s in statements] == [
-        (1, Part.HEADING, "", "Guide"),
-        (3, Part.SENTENCE, "", "Some prose that is wrapped over two lines."),
-        (4, Part.SENTENCE, "", "A second sentence."),
-        (6, Part.HEADING, "", "Commits"),
-        (7, Part.SENTENCE, "Style", "be brief and clear."),
-        (8, Part.SENTENCE, "", "Use `a_b`."),
-        (9, Part.SENTENCE, "", "nested"),
+    assert [(s.line, s.element, s.label, s.text) for s in statements] == [
+        (1, Element.HEADING, "", "Guide"),
+        (3, Element.SENTENCE, "", "Some prose that is wrapped over two lines."),
+        (4, Element.SENTENCE, "", "A second sentence."),
+        (6, Element.HEADING, "", "Commits"),
+        (7, Element.SENTENCE, "Style", "be brief and clear."),
+        (8, Element.SENTENCE, "", "Use `a_b`."),
+        (9, Element.SENTENCE, "", "nested"),
     ]
     assert statements[-1].under == ("Guide", "Commits", "Style: be brief and clear. Use `a_b`.")
 

@@ -13,9 +13,7 @@ from typing import Any
 
 from holdfast.cli.progress import note, printable
 from holdfast.errors import UsageError
-from holdfast.logs.label_agreement import LabelAgreement
-from holdfast.logs.label_file import Label, LabelFile
-from holdfast.logs.label_tasks import LabelTask
+from holdfast.logs.turn_labels import Label, LabelAgreement, LabelFile, LabelTask
 from holdfast.measures.command_words import in_words
 from holdfast.measures.measure_specs import inner_specs, read_spec
 from holdfast.measures.turns import ToolCall

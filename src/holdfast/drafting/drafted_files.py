@@ -1,4 +1,10 @@
-"""Drafts the rules of a file, and says of every other line why it is none."""
+"""Drafts the rules of a file, and gives the reason why each other line is not a rule.
+
+For example:
+
+    "- Never edit `vendor/`."  -> DraftedRule("never-edit-vendor", Draft(file_not_touched))
+    "- Write clean code."      -> UndraftedLine("needs a judge")
+"""
 
 import json
 import re
@@ -17,30 +23,6 @@ from holdfast.drafting.rule_ids import rule_id
 from holdfast.drafting.rules_file import Statement, read_statements
 from holdfast.errors import UsageError
 from holdfast.files import read_text
-
-MAX_RULES_FILE_CHARACTERS = 500_000  # a file of this size takes half a minute
-
-# a code block that holds a text, by its first line
-_PROMPT_IN_FENCES = re.compile(
-    r"^(?P<marks>`{3,}|~{3,})(?:text|txt|markdown|md|prompt)?[ \t]*\n"
-    r"(?P<body>(?!\s*[{\[<])(?:(?!(?P=marks)).*\n)+)(?P=marks)[ \t]*$",
-    re.M,
-)
-_MIN_SHARE_OF_PROMPT = 0.4  # a code block with this share of a file's characters is its prompt
-# words on the line before a code block, by which it is an example, a template, or somebody else's
-_QUOTES_A_TEXT = word_pattern(
-    *"examples? if when bad wrong good not never avoid instead reply answer respond say".split(),
-    *("sent", "wrote", "templates?", "e\\.g", "for instance", "don['’]t", "another", "other"),
-)
-_YOU_ARE = re.compile(r"^\W*(?:You are|You['’]re|Act as|Du bist|Tu es|Eres|Sei)\b", re.M)
-# the fields that every suite has: at the beginning of a line, and of an entry
-_FIELDS_OF_SUITES = (
-    re.compile(r"""^\W*cases["']?[ \t]*:""", re.M),
-    re.compile(r"""(?:^[ \t]*(?:- +)?|[{,] *)["']?system_prompt["']?[ \t]*:""", re.M),
-)
-_FILES_OF_CODING_AGENTS = re.compile(
-    r"(?:AGENTS|CLAUDE|GEMINI|CONTRIBUTING|copilot-instructions)\b.*\.md|\.\w+rules|.*\.mdc", re.I
-)
 
 
 @dataclass(frozen=True)
@@ -120,6 +102,9 @@ def with_rules(drafted: DraftedFile) -> DraftedFile:
     return drafted
 
 
+MAX_RULES_FILE_CHARACTERS = 500_000  # a file of this size takes half a minute
+
+
 def draft_lines(path: Path | str) -> DraftedFile:
     """Drafts the rules of a file, which may have none.
 
@@ -147,6 +132,29 @@ def draft_lines(path: Path | str) -> DraftedFile:
         )
     statements, of_bot = statements_of(path, text)
     return DraftedFile(path, text, tuple(_read_lines(statements, of_bot)), of_bot)
+
+
+# a code block that holds a text, by its first line
+_PROMPT_IN_FENCES = re.compile(
+    r"^(?P<marks>`{3,}|~{3,})(?:text|txt|markdown|md|prompt)?[ \t]*\n"
+    r"(?P<body>(?!\s*[{\[<])(?:(?!(?P=marks)).*\n)+)(?P=marks)[ \t]*$",
+    re.M,
+)
+_MIN_SHARE_OF_PROMPT = 0.4  # a code block with this share of a file's characters is its prompt
+# words on the line before a code block, by which it is an example, a template, or somebody else's
+_QUOTES_A_TEXT = word_pattern(
+    *"examples? if when bad wrong good not never avoid instead reply answer respond say".split(),
+    *("sent", "wrote", "templates?", "e\\.g", "for instance", "don['’]t", "another", "other"),
+)
+_YOU_ARE = re.compile(r"^\W*(?:You are|You['’]re|Act as|Du bist|Tu es|Eres|Sei)\b", re.M)
+# the fields that every suite has: at the beginning of a line, and of an entry
+_FIELDS_OF_SUITES = (
+    re.compile(r"""^\W*cases["']?[ \t]*:""", re.M),
+    re.compile(r"""(?:^[ \t]*(?:- +)?|[{,] *)["']?system_prompt["']?[ \t]*:""", re.M),
+)
+_FILES_OF_CODING_AGENTS = re.compile(
+    r"(?:AGENTS|CLAUDE|GEMINI|CONTRIBUTING|copilot-instructions)\b.*\.md|\.\w+rules|.*\.mdc", re.I
+)
 
 
 def statements_of(path: Path, text: str) -> FileStatements:

@@ -1,4 +1,10 @@
-"""A drafted rule, and the reasons why a line does not become one."""
+"""A drafted rule, and the reasons why a line does not become one.
+
+For example:
+
+    "Never edit `vendor/`."  -> Draft("file", "prohibition", measure("file_not_touched", ...))
+    "Write clean code."      -> NEEDS_A_JUDGE, an Undrafted
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,14 +15,14 @@ from holdfast.measures.rule_kinds import Polarity, RuleKind
 
 @dataclass(frozen=True)
 class MeasureSpec:
-    """A measure and its arguments, as a suite names them."""
+    """A measure and its arguments."""
 
     name: str
     arguments: Mapping[str, Any]
 
     @property
     def entry(self) -> dict[str, Any]:
-        """The measure as a suite has it."""
+        """The measure as a suite writes it: {"name": "at_most_words", "count": 40}."""
         values = {
             argument: value.entry if isinstance(value, MeasureSpec) else value
             for argument, value in self.arguments.items()
@@ -35,9 +41,9 @@ class Draft:
 
     Args:
         measure: the measure that decides whether the rule is kept.
-        when: the turns that the rule applies to, as a suite has them; {} for all.
+        when: the turns that the rule applies to, as a suite writes them; {} for all.
         probes: the questions that the rule applies to; () for any question.
-        follows: replies or turns that keep the rule, as a suite has them.
+        follows: replies or turns that keep the rule, as a suite writes them.
         breaks: replies or turns that break it.
         proposed_by: the name of the model that proposed the rule; "" if a reader found it.
     """

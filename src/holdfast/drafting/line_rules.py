@@ -1,5 +1,8 @@
 """Decides whether a statement of a rules file is a rule, and which.
 
+    "Use pnpm, never npm."                          -> [Draft(command_not_run)]
+    "When you add a page, you must update `docs/`." -> CONDITIONAL, an Undrafted
+
 A statement is cut into clauses ("Use pnpm, never npm - it breaks the lockfile"). The readers are
 asked one after the other, until one reads a clause as a rule; the other clauses may give reasons,
 but no exceptions. A statement that holds only under a condition that no measure reads is not a rule
@@ -17,10 +20,10 @@ from holdfast.drafting.agent_rules.agent_readers import (
     Reader,
 )
 from holdfast.drafting.agent_rules.asking_rules import ask_rule
-from holdfast.drafting.agent_rules.branch_rules import branches_below
-from holdfast.drafting.agent_rules.checklist_rules import block_below_heading, heads_commands
+from holdfast.drafting.agent_rules.command_rules import permit_wrapped
 from holdfast.drafting.agent_rules.file_rules import protected_file_rule
-from holdfast.drafting.agent_rules.wrapped_commands import permit_wrapped
+from holdfast.drafting.agent_rules.git_rules import branches_below
+from holdfast.drafting.agent_rules.run_rules import block_below_heading, heads_commands
 from holdfast.drafting.drafts import (
     A_PREFERENCE,
     AN_EXCEPTION,
@@ -40,9 +43,8 @@ from holdfast.drafting.prohibited_statements import (
     prohibits,
     turn_into_prohibition,
 )
-from holdfast.drafting.reply_rules.agent_replies import agent_reply_rule
-from holdfast.drafting.reply_rules.bot_rules import bot_rules
-from holdfast.drafting.rules_file import Part, Statement
+from holdfast.drafting.reply_rules.reply_readers import agent_reply_rule, bot_rules
+from holdfast.drafting.rules_file import Element, Statement
 from holdfast.drafting.statement_limits import (
     begins_with_exception,
     conditions_above,
@@ -55,7 +57,7 @@ from holdfast.drafting.statement_limits import (
     why_unread,
 )
 
-# "Only push when the user says so", behind a rule that says the same
+# "Only push when the user says so", after a sentence that says the same
 _ONLY_FIRST = re.compile(r"^only\b[^.!]*[.!]? ?", re.I)
 
 
@@ -65,11 +67,11 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
     Args:
         of_bot: whether it stands in the prompt of a chat bot, whose rules are about replies.
     """
-    if statement.part is Part.HEADING and statement.block:
+    if statement.element is Element.HEADING and statement.block:
         below = block_below_heading(statement) or branches_below(statement)
-        return below or Undrafted(statement.part.value)
-    if statement.part is not Part.SENTENCE:
-        return Undrafted(statement.part.value)
+        return below or Undrafted(statement.element.value)
+    if statement.element is not Element.SENTENCE:
+        return Undrafted(statement.element.value)
     if is_example(statement):
         return Undrafted("an example")
     if is_marked_as_preference(statement):

@@ -1,13 +1,17 @@
-"""Statements that forbid something in other words than "never": by the heading above them, as in
-"Do not:", or by their last words, as in "`vendor/` is off limits".
+"""Statements that forbid something in other words than "never": by a heading or their last words.
+
+For example:
+
+    "Push to main", below "Do not:"  -> state_in_full -> "Never push to main"
+    "`vendor/` is off limits"        -> turn_into_prohibition -> "Never edit `vendor/`"
 """
 
 import re
 from dataclasses import replace
 
 from holdfast.drafting.grammar.commands import is_command
-from holdfast.drafting.grammar.forms import NEVER, forms, whole_match
-from holdfast.drafting.grammar.path_globs import path_glob
+from holdfast.drafting.grammar.forms import NEVER, form, forms, whole_match
+from holdfast.drafting.grammar.named_files import path_glob
 from holdfast.drafting.rules_file import Statement
 
 # headings and introductions of lists that forbid their items
@@ -30,24 +34,6 @@ _PROHIBITS = forms(
         ),
     }
 )
-# headings of lists of things, whose items have no verb
-_NOT_USED = forms(
-    {"NEVER USE": rf"{NEVER} use(?: (?:these|the following|any of these))?[\s:!.—-]*"}
-)
-NEVER_FIRST = re.compile(rf"{NEVER}\b", re.I)
-_NO_FIRST = re.compile(r"(?:no|not|never|avoid|stop|without|nothing|refrain)\b", re.I)
-_INSTEAD = re.compile(r"\binstead\b(?! of\b)", re.I)
-# "Never starting with ...", "Never emojis", "Never long answers": "avoid" would be English
-_IS_NO_VERB = re.compile(
-    r"Never (?:(?!bring\b|sing\b)[\w-]*(?:ing|(?<![su])s)|an?|any|the|too|overly|very|long|short"
-    r"|excessive|unnecessary)\b",
-    re.I,
-)
-_OFF_LIMITS = re.compile(
-    r"(?P<thing>[^`]*`(?P<code>[^`]+)`(?: (?:folder|directory|files?))?) (?:is|are)"
-    r"(?: (?:strictly|completely|absolutely))? off[- ]limits\b",
-    re.I,
-)
 
 
 def prohibits(heading: str) -> bool:
@@ -55,11 +41,17 @@ def prohibits(heading: str) -> bool:
     return whole_match(_PROHIBITS, re.sub(r"^\W+", "", heading)) is not None
 
 
+NEVER_FIRST = re.compile(rf"{NEVER}\b", re.I)
+
+
 def is_prohibited(statement: Statement) -> bool:
     """Whether a statement is forbidden by its label or the heading above it: "Do not:"."""
     if NEVER_FIRST.match(statement.text) or may_be_advice(statement):
         return False
     return any(map(prohibits, (statement.label, *statement.under[-1:])))
+
+
+_INSTEAD = re.compile(r"\binstead\b(?! of\b)", re.I)
 
 
 def may_be_advice(statement: Statement) -> bool:
@@ -70,6 +62,14 @@ def may_be_advice(statement: Statement) -> bool:
     if below and statement.opening:
         return True
     return (below or prohibits(statement.label)) and bool(_INSTEAD.search(statement.text))
+
+
+# "Never starting with ...", "Never emojis", "Never long answers": "avoid" would be English
+_IS_NO_VERB = re.compile(
+    r"Never (?:(?!bring\b|sing\b)[\w-]*(?:ing|(?<![su])s)|an?|any|the|too|overly|very|long|short"
+    r"|excessive|unnecessary)\b",
+    re.I,
+)
 
 
 def state_in_full(statement: Statement) -> Statement:
@@ -88,6 +88,9 @@ def state_in_full(statement: Statement) -> Statement:
     return replace(prohibition, text=text, under=under)
 
 
+_NO_FIRST = re.compile(r"(?:no|not|never|avoid|stop|without|nothing|refrain)\b", re.I)
+
+
 def add_never(statement: Statement) -> Statement:
     """A statement with the "never" that its label or the heading above it implies."""
     text = statement.text
@@ -99,6 +102,15 @@ def add_never(statement: Statement) -> Statement:
     if text[1:2].islower():  # and not an abbreviation
         text = f"{text[0].lower()}{text[1:]}"
     return replace(statement, label="", text=f"Never {text}")
+
+
+# headings of lists of things, whose items have no verb
+_NOT_USED = form("NEVER USE", rf"{NEVER} use(?: (?:these|the following|any of these))?[\s:!.—-]*")
+_OFF_LIMITS = re.compile(
+    r"(?P<thing>[^`]*`(?P<code>[^`]+)`(?: (?:folder|directory|files?))?) (?:is|are)"
+    r"(?: (?:strictly|completely|absolutely))? off[- ]limits\b",
+    re.I,
+)
 
 
 def turn_into_prohibition(statement: Statement) -> Statement:

@@ -1,5 +1,9 @@
 """Rules that a model proposes for the lines that no reader knows.
 
+    "Customers should not hear the word refund from you."
+    -> {"measure": "never_contains", "words": ["refund"], "follows": [...], "breaks": [...]}
+    -> Draft(never_contains), proposed_by the model
+
 The model chooses a measure, its arguments, and examples of what follows and what breaks the line.
 A proposal becomes a rule only if its arguments are words of the line, and if its measure scores
 every example as the model labelled it. Whether the examples are right, only a person can say.
@@ -183,7 +187,7 @@ async def _ask_all(
 
 
 def _messages(statement: Statement) -> tuple[dict[str, str], ...]:
-    """The question about a statement, behind the instructions and the examples of answers."""
+    """The question about a statement, after the instructions and the examples of answers."""
     shots = [
         message
         for line, answer in _SHOTS

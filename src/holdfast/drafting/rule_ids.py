@@ -1,10 +1,15 @@
-"""Ids of drafted rules: short names that tell what each rule is about."""
+"""Ids of drafted rules: short names that say what each rule is about.
+
+For example:
+
+    at_most_words(count=60)         -> "at-most-60-words"
+    "Never push to the main branch" -> "never-push-main-branch"
+"""
 
 import re
 import unicodedata
 from dataclasses import replace
 from itertools import chain, count, groupby
-from typing import NamedTuple
 
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.rules_file import Statement
@@ -27,26 +32,18 @@ _LINKING_WORDS = frozenset(
 )
 
 
-class _ArgumentName(NamedTuple):
-    """The name of a rule by an argument of its measure: before, the argument's value, after."""
-
-    before: str
-    argument: str
-    after: str
-
-
-# measures whose argument says all of a rule
+# measures of which one argument says all of a rule: the argument, and the name with its value
 _NAMES_BY_MEASURE = {
-    "at_most_words": _ArgumentName("at-most", "count", "words"),
-    "at_most_sentences": _ArgumentName("at-most", "count", "sentences"),
-    "word_count": _ArgumentName("exactly", "count", "words"),
-    "sentence_count": _ArgumentName("exactly", "count", "sentences"),
-    "paragraph_count": _ArgumentName("", "count", "paragraphs"),
-    "starts_with": _ArgumentName("starts-with", "word", ""),
-    "ends_with": _ArgumentName("ends-with", "word", ""),
-    "contains": _ArgumentName("says", "words", ""),
-    "never_contains": _ArgumentName("never-says", "words", ""),
-    "language": _ArgumentName("language", "code", ""),
+    "at_most_words": ("count", "at-most-{}-words"),
+    "at_most_sentences": ("count", "at-most-{}-sentences"),
+    "word_count": ("count", "exactly-{}-words"),
+    "sentence_count": ("count", "exactly-{}-sentences"),
+    "paragraph_count": ("count", "{}-paragraphs"),
+    "starts_with": ("word", "starts-with-{}"),
+    "ends_with": ("word", "ends-with-{}"),
+    "contains": ("words", "says-{}"),
+    "never_contains": ("words", "never-says-{}"),
+    "language": ("code", "language-{}"),
 }
 
 
@@ -69,7 +66,7 @@ def id_by_words(statement: Statement, ids: set[str]) -> str:
 
 
 def _new_id(name: str, ids: set[str]) -> str:
-    """The name, with a number behind it if it is taken; it is added to the ids."""
+    """The name, with a number appended if it is taken; it is added to the ids."""
     candidates = chain((name,), (f"{name}-{number}" for number in count(2)))
     new_id = next(candidate for candidate in candidates if candidate not in ids)
     ids.add(new_id)
@@ -83,16 +80,16 @@ def _name_by_measure(rule: Draft) -> str:
     if rule.measure.name == "never":
         name = _name_by_measure(replace(rule, measure=rule.measure.arguments["measure"]))
         return f"never-{name}" if name else ""
-    by_argument = _NAMES_BY_MEASURE.get(rule.measure.name)
-    value = rule.measure.arguments.get(by_argument.argument) if by_argument else None
-    if by_argument is None or value is None:
+    argument, template = _NAMES_BY_MEASURE.get(rule.measure.name, ("", ""))
+    value = rule.measure.arguments.get(argument)
+    if value is None:
         return ""
     text = " or ".join(value) if isinstance(value, list) else str(value)
     words = _plain_words(text)[:_MAX_WORDS]
     if not words:
         return ""
-    after = by_argument.after.removesuffix("s") if value == 1 else by_argument.after
-    return _join_words([part for part in (by_argument.before, *words, after) if part])
+    name = template.format("-".join(words))
+    return _join_words((name.removesuffix("s") if value == 1 else name).split("-"))
 
 
 def _name_by_words(statement: Statement) -> str:

@@ -1,5 +1,9 @@
 """Reads a rules file (AGENTS.md, CLAUDE.md, .cursorrules, .mdc, a prompt) into its statements.
 
+    ## Commits                     -> Statement(1, "Commits", Element.HEADING)
+    - **Style**: be `brief`. Sign. -> Statement(2, "be `brief`.", label="Style", under=("Commits",))
+                                      Statement(2, "Sign.", under=("Commits",))
+
 Markdown is read as far as rules need it: headings, lists and what introduces them, code blocks,
 tables, quotations and comments. The text of a statement keeps its code spans and loses all other
 marks.
@@ -40,8 +44,8 @@ _PLAIN_LABEL = re.compile(r"^([A-Z][\w/&-]*(?: [\w/&-]+){0,3}):\s+(?=\S)")
 _LINK = re.compile(r"(`[^`]*`)|!?\[((?:`[^`]*`|[^\]`])*)\]\([^()`]*\)")
 
 
-class Part(Enum):
-    """The form of a statement in its file."""
+class Element(Enum):
+    """The element of Markdown that a statement is."""
 
     SENTENCE = "a sentence"
     HEADING = "a heading"
@@ -69,7 +73,7 @@ class Statement:
 
     line: int
     text: str
-    part: Part = Part.SENTENCE
+    element: Element = Element.SENTENCE
     label: str = ""
     under: tuple[str, ...] = ()
     following: str = ""
@@ -99,7 +103,7 @@ class _Block:
     """
 
     lines: list[_Line]
-    part: Part = Part.SENTENCE
+    element: Element = Element.SENTENCE
     indent: int = 0
     is_item: bool = False
     level: int = 0
@@ -131,17 +135,17 @@ def read_statements(text: str) -> list[Statement]:
     headings: list[_Above] = []
     parents: list[_Above] = []  # items and introductions
     for number, block in enumerate(blocks):
-        if block.part is Part.HEADING:
+        if block.element is Element.HEADING:
             headings = [heading for heading in headings if heading.depth < block.level]
             parents = []
-        elif block.part is Part.SENTENCE:
+        elif block.element is Element.SENTENCE:
             parents = [parent for parent in parents if _is_inside(block, parent.depth)]
         under = tuple(above.text for above in (*headings, *parents))
-        if block.part is Part.HEADING:
+        if block.element is Element.HEADING:
             headings.append(_Above(block.level, _without_marks(block.text)))
         nested = _nested_text(blocks, number)
         statements += _statements_of_block(block, under, nested)
-        if block.part is Part.SENTENCE:
+        if block.element is Element.SENTENCE:
             plain = _without_marks(block.text)
             if block.is_item or plain.endswith(":") or _may_introduce_a_list(plain):
                 depth = block.indent if block.is_item else block.indent - 1
@@ -173,10 +177,10 @@ def _nested_text(blocks: Sequence[_Block], number: int) -> str:
 
 def _statements_of_block(block: _Block, under: tuple[str, ...], nested: str) -> Iterator[Statement]:
     """The statements of a block: its sentences, or its lines if it is not a text."""
-    if block.part is not Part.SENTENCE:
+    if block.element is not Element.SENTENCE:
         for line in block.lines:
-            code = tuple(block.code) if block.part is Part.HEADING else ()
-            yield Statement(line.number, line.text.strip(), block.part, under=under, block=code)
+            code = tuple(block.code) if block.element is Element.HEADING else ()
+            yield Statement(line.number, line.text.strip(), block.element, under=under, block=code)
         return
     text = ""
     starts: list[int] = []
@@ -257,7 +261,7 @@ class _BlockReader:
         introduces: the block right above the code block, whose text may introduce it.
         until: the text that ends the comment, metadata or example in which the reader is; None
             outside of one.
-        part: what the lines up to that text are.
+        element: what the lines up to that text are.
     """
 
     blocks: list[_Block] = field(default_factory=list)
@@ -265,12 +269,12 @@ class _BlockReader:
     fence: str | None = None
     introduces: _Block | None = None
     until: str | None = None
-    part: Part = Part.COMMENT
+    element: Element = Element.COMMENT
 
     def read(self, number: int, line: str) -> None:
         """Adds a line to the blocks."""
         if self.until:
-            self._add(number, line, self.part)
+            self._add(number, line, self.element)
             if self.until in line:
                 self.until = None
         elif self.fence:
@@ -279,17 +283,17 @@ class _BlockReader:
             else:
                 if self.introduces is not None:
                     self.introduces.code.append(line.strip())
-                self._add(number, line, Part.CODE)
+                self._add(number, line, Element.CODE)
         elif not line.strip() or (_RULER.match(line) and number > 1):
             self.open = None
         elif not self._opens(number, line):
             self._read_text(number, line)
 
-    def _add(self, number: int, line: str, part: Part) -> None:
+    def _add(self, number: int, line: str, element: Element) -> None:
         """Adds a line that is not a text, as a block of its own."""
         self.open = None
         if line.strip():
-            self.blocks.append(_Block([_Line(number, line)], part))
+            self.blocks.append(_Block([_Line(number, line)], element))
 
     def _opens(self, number: int, line: str) -> bool:
         """Reads a line that begins a code block, a comment, metadata, an example or a table, and
@@ -298,28 +302,28 @@ class _BlockReader:
         if fence := _FENCE.match(line):
             self.fence = fence[1]
             last = self.blocks[-1] if self.blocks else None
-            introduces = last is not None and last.part in (Part.SENTENCE, Part.HEADING)
+            introduces = last is not None and last.element in (Element.SENTENCE, Element.HEADING)
             self.introduces = last if introduces else None
             self.open = None
             return True
         tag = _TAG.match(line)
         if number == 1 and line.strip() == "---":
             self.until = "---"
-            self.part = Part.METADATA
+            self.element = Element.METADATA
         elif line.lstrip().startswith("<!--"):
-            self._add(number, line, Part.COMMENT)
+            self._add(number, line, Element.COMMENT)
             self.until = None if "-->" in line else "-->"
-            self.part = Part.COMMENT
+            self.element = Element.COMMENT
         elif tag and not tag[1] and re.search("example|bad|wrong|incorrect", tag[2], re.I):
-            self._add(number, line, Part.EXAMPLE)
+            self._add(number, line, Element.EXAMPLE)
             self.until = f"</{tag[2]}>"
-            self.part = Part.EXAMPLE
+            self.element = Element.EXAMPLE
         elif tag:
-            self._add(number, line, Part.COMMENT)
+            self._add(number, line, Element.COMMENT)
         elif line.lstrip().startswith("|"):
-            self._add(number, line, Part.TABLE)
+            self._add(number, line, Element.TABLE)
         elif line.lstrip().startswith(">"):
-            self._add(number, line, Part.QUOTATION)
+            self._add(number, line, Element.QUOTATION)
         else:
             return False
         return True
@@ -337,12 +341,12 @@ class _BlockReader:
         elif self.open is not None and _continues(self.open, line):
             self.open.lines.append(_Line(number, line))
         elif indent >= 4 and self.open is None and not self._is_in_list():
-            self._add(number, line, Part.CODE)
+            self._add(number, line, Element.CODE)
         else:
             self._begin(_Block([_Line(number, line)], indent=indent))
 
     def _add_heading(self, number: int, text: str, level: int) -> None:
-        self.blocks.append(_Block([_Line(number, text)], Part.HEADING, level=level))
+        self.blocks.append(_Block([_Line(number, text)], Element.HEADING, level=level))
 
     def _begin(self, block: _Block) -> None:
         self.blocks.append(block)

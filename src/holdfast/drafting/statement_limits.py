@@ -1,4 +1,10 @@
-"""Words by which a statement is no rule for all turns: conditions, exceptions, preferences."""
+"""Words that keep a statement from being a rule for all turns: conditions, exceptions, preferences.
+
+For example:
+
+    "Prefer small functions."            -> why_unread -> A_PREFERENCE
+    "unless the user asks", beside a rule -> names_exception -> True
+"""
 
 import re
 
@@ -14,18 +20,35 @@ from holdfast.drafting.grammar.forms import one_of, word_pattern
 from holdfast.drafting.prohibited_statements import NEVER_FIRST
 from holdfast.drafting.rules_file import Statement
 
-_SOFT = word_pattern(
-    *"avoid prefer preferably consider generally usually typically ideally".split(),
-    *("try to", "where possible", "when possible", "if possible", "whenever possible"),
-    *("as a rule", "in most cases", "should probably", "may want"),
+# --- Examples
+
+# headings and introductions of lists of examples
+_EXAMPLES = re.compile(
+    r"\b(?:examples?|for instance)\b[^.]{0,12}:?$"
+    r"|^(?:wrong|bad|incorrect|good|correct|before|after)\b[^.\w]{0,3}$",
+    re.I,
 )
+_EXAMPLE_LABEL = re.compile(
+    r"(?:example|e\.g\.|for example|bad|good|wrong|correct|incorrect)\b", re.I
+)
+
+
+def is_example(statement: Statement) -> bool:
+    """Whether a statement is an example, by its label or by the heading above it."""
+    below_examples = any(_EXAMPLES.search(name) for name in statement.under[-1:])
+    return below_examples or _EXAMPLE_LABEL.match(statement.label) is not None
+
+
 _PREFERRED = re.compile(
     r"\((?:strongly |highly )?(?:preferred|recommended|suggested|optional|ideally)\)", re.I
 )
-_CONDITION = word_pattern(
-    *"if when whenever while during once depending".split(),
-    *("in case", "for (?:new|existing|complex|large)(?!-)"),
-)
+
+
+def is_marked_as_preference(statement: Statement) -> bool:
+    """Whether a statement says in brackets that it is only preferred."""
+    return _PREFERRED.search(statement.text) is not None
+
+
 _OCCASION = re.compile(
     one_of(
         *"if when whenever before once asked wenn falls bevor si quand cuando quando".split(),
@@ -34,7 +57,54 @@ _OCCASION = re.compile(
     + r"\b",
     re.I,
 )
+
+
+def is_of_an_occasion(statement: Statement) -> bool:
+    """Whether a sentence of a bot's prompt begins with an occasion: "When greeted, say hello"."""
+    return _OCCASION.match(statement.text) is not None
+
+
+_CONDITION = word_pattern(
+    *"if when whenever while during once depending".split(),
+    *("in case", "for (?:new|existing|complex|large)(?!-)"),
+)
+
+# a heading that says when its items are done; it is not a condition
+_UNCONDITIONAL = re.compile(
+    one_of(
+        r"(?:when(?:ever)? (?:you )?(?:mak|modif|chang|edit|writ)\w+ (?:any )?(?:code|changes)"
+        r"[\w /]*, )?[^`]*\bbefore\b",
+        r"when(?:ever)? (?:you )?(?:commit|push)(?:ting|ing)?\b",
+        r"(?:when|once|after) (?:the|a|your|you are|you['’]re) ?[\w ]*"
+        r"\b(?:finished|done|completed?|ready)\b",
+    ),
+    re.I,
+)
+
+
+def conditions_above(statement: Statement) -> list[str]:
+    """The label and the headings of a statement that name a condition."""
+    names = (statement.label, *statement.under)
+    return [name for name in names if _CONDITION.search(name) and not _UNCONDITIONAL.match(name)]
+
+
 _KIND_OF_CHANGE = re.compile(r"\b(?:changes?|files?|code|only)$", re.I)  # as in "Rust changes: ..."
+
+
+def is_of_some_changes(statement: Statement) -> bool:
+    """Whether a label limits a statement to some kind of change: "Rust changes: ..."."""
+    label = statement.label
+    return _KIND_OF_CHANGE.search(label) is not None and not NEVER_FIRST.match(label)
+
+
+_WHEN_EDITING = re.compile(r"when (?:updating|editing|changing|modifying)[\s:.]*", re.I)
+
+
+def says_when_editing(heading: str) -> bool:
+    """Whether a heading says when files are edited, and not under which condition."""
+    return _WHEN_EDITING.fullmatch(heading) is not None
+
+
 _EXCEPTION = word_pattern(
     *("unless", "except", "exempt", "other than"),
     # "catch specific exceptions" is about code
@@ -43,6 +113,25 @@ _EXCEPTION = word_pattern(
     *("only (?:if|when|for|in|on|with|as)", "fine", "okay", "ok", "may", "might", "rarely"),
     *("sparingly", "directly in"),
 )
+# "If it fails, fix it", after an order to run something
+_IF_IT_FAILS = re.compile(
+    r"if (?:it|this|they|any|anything|one|something|(?:a|the) \w+)(?: of (?:them|these))? fails?\b",
+    re.I,
+)
+_FURTHER_ORDER = re.compile(
+    r"(?:always |please |instead,? )?(?:use|run|prefer|see|edit|regenerate)\b", re.I
+)
+
+
+def names_exception(text: str) -> bool:
+    """Whether a clause beside a rule makes an exception to it."""
+    if _IF_IT_FAILS.match(text):
+        return False
+    if _FURTHER_ORDER.match(text):
+        return bool(re.search(r"\b(?:unless|except)\b", text, re.I))
+    return bool(_EXCEPTION.search(text) or re.match(r"(?:if|when|while|during)\b", text, re.I))
+
+
 _EXCEPTION_AFTER = re.compile(
     r"(?:^|[.!] )"
     + one_of(
@@ -52,6 +141,18 @@ _EXCEPTION_AFTER = re.compile(
     )
     + r"|\b(?:is|are) exempt\b",
     re.I,
+)
+
+
+def begins_with_exception(following: str) -> bool:
+    """Whether the sentences after a rule make an exception to it."""
+    return _EXCEPTION_AFTER.search(following) is not None
+
+
+_SOFT = word_pattern(
+    *"avoid prefer preferably consider generally usually typically ideally".split(),
+    *("try to", "where possible", "when possible", "if possible", "whenever possible"),
+    *("as a rule", "in most cases", "should probably", "may want"),
 )
 _BEGINS = (  # the verbs that an instruction may begin with
     "use add run keep write follow check read update create include put place test document "
@@ -76,88 +177,6 @@ _INSTRUCTION = re.compile(
     + rf"\b|^{one_of(*_BEGINS.split())}\b",
     re.I,
 )
-# --- Examples
-
-# headings and introductions of lists of examples
-_EXAMPLES = re.compile(
-    r"\b(?:examples?|for instance)\b[^.]{0,12}:?$"
-    r"|^(?:wrong|bad|incorrect|good|correct|before|after)\b[^.\w]{0,3}$",
-    re.I,
-)
-_EXAMPLE_LABEL = re.compile(
-    r"(?:example|e\.g\.|for example|bad|good|wrong|correct|incorrect)\b", re.I
-)
-
-# --- Words that limit nothing
-
-# a heading that says when its items are done; it is not a condition
-_UNCONDITIONAL = re.compile(
-    one_of(
-        r"(?:when(?:ever)? (?:you )?(?:mak|modif|chang|edit|writ)\w+ (?:any )?(?:code|changes)"
-        r"[\w /]*, )?[^`]*\bbefore\b",
-        r"when(?:ever)? (?:you )?(?:commit|push)(?:ting|ing)?\b",
-        r"(?:when|once|after) (?:the|a|your|you are|you['’]re) ?[\w ]*"
-        r"\b(?:finished|done|completed?|ready)\b",
-    ),
-    re.I,
-)
-
-_WHEN_EDITING = re.compile(r"when (?:updating|editing|changing|modifying)[\s:.]*", re.I)
-# "If it fails, fix it", behind a rule that something is run
-_IF_IT_FAILS = re.compile(
-    r"if (?:it|this|they|any|anything|one|something|(?:a|the) \w+)(?: of (?:them|these))? fails?\b",
-    re.I,
-)
-_FURTHER_ORDER = re.compile(
-    r"(?:always |please |instead,? )?(?:use|run|prefer|see|edit|regenerate)\b", re.I
-)
-
-
-def is_example(statement: Statement) -> bool:
-    """Whether a statement is an example, by its label or by the heading above it."""
-    below_examples = any(_EXAMPLES.search(name) for name in statement.under[-1:])
-    return below_examples or _EXAMPLE_LABEL.match(statement.label) is not None
-
-
-def is_marked_as_preference(statement: Statement) -> bool:
-    """Whether a statement says in brackets that it is only preferred."""
-    return _PREFERRED.search(statement.text) is not None
-
-
-def is_of_an_occasion(statement: Statement) -> bool:
-    """Whether a sentence of a bot's prompt begins with an occasion: "When greeted, say hello"."""
-    return _OCCASION.match(statement.text) is not None
-
-
-def conditions_above(statement: Statement) -> list[str]:
-    """The label and the headings of a statement that name a condition."""
-    names = (statement.label, *statement.under)
-    return [name for name in names if _CONDITION.search(name) and not _UNCONDITIONAL.match(name)]
-
-
-def is_of_some_changes(statement: Statement) -> bool:
-    """Whether a label limits a statement to some kind of change: "Rust changes: ..."."""
-    label = statement.label
-    return _KIND_OF_CHANGE.search(label) is not None and not NEVER_FIRST.match(label)
-
-
-def says_when_editing(heading: str) -> bool:
-    """Whether a heading says when files are edited, and not under which condition."""
-    return _WHEN_EDITING.fullmatch(heading) is not None
-
-
-def names_exception(text: str) -> bool:
-    """Whether a clause beside a rule makes an exception to it."""
-    if _IF_IT_FAILS.match(text):
-        return False
-    if _FURTHER_ORDER.match(text):
-        return bool(re.search(r"\b(?:unless|except)\b", text, re.I))
-    return bool(_EXCEPTION.search(text) or re.match(r"(?:if|when|while|during)\b", text, re.I))
-
-
-def begins_with_exception(following: str) -> bool:
-    """Whether the sentences behind a rule make an exception to it."""
-    return _EXCEPTION_AFTER.search(following) is not None
 
 
 def why_unread(statement: Statement) -> Undrafted:

@@ -1,5 +1,11 @@
-"""Writes drafted rules as a suite in YAML: a rule for each line that a measure decides, and every
-other line as a comment with the reason why there is none.
+"""Writes drafted rules as a suite in YAML.
+
+    # line 3: Never edit `vendor/`.
+    - id: never-edit-vendor
+      measure: {name: file_not_touched, path: vendor/*}
+    # line 4: Write clean code. (needs a judge)
+
+A line that a measure decides becomes a rule; every other line is a comment with the reason.
 """
 
 import re
@@ -22,13 +28,6 @@ _ON_PROBES = (
     "# If you add a rule that looks for words (`contains`, `regex` and so on), give it a `when`;",
     "# without one, `holdfast proxy` does not score it. `when: {user: '.'}` is for every turn.",
 )
-# the `when` of a rule about every reply, which would otherwise be about the answers to its probes
-_EVERY_TURN = {"user": "."}
-# characters that YAML takes for the end of a line, or refuses, in a comment
-_UNPRINTABLE = {
-    **dict.fromkeys((*range(32), *range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF), " "),
-    **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
-}
 
 
 def suite_text(files: Sequence[DraftedFile]) -> str:
@@ -82,6 +81,15 @@ def _slug(path: Path) -> str:
 
 def _numbered_line(statement: Statement) -> str:
     return f"line {statement.line}: {sentence_of(statement)}"
+
+
+# the `when` of a rule about every reply, which would otherwise be about the answers to its probes
+_EVERY_TURN = {"user": "."}
+# characters that YAML takes for the end of a line, or refuses, in a comment
+_UNPRINTABLE = {
+    **dict.fromkeys((*range(32), *range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF), " "),
+    **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
+}
 
 
 def sentence_of(statement: Statement) -> str:

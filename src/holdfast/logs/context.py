@@ -1,4 +1,9 @@
-"""The context of a model: the events of a transcript that it has before it at some point."""
+"""The context of a model: the events of a transcript that it has before it at some point.
+
+For example:
+
+    system, user, assistant, compaction, user  -> before the last: system, compaction
+"""
 
 import json
 from bisect import bisect_left

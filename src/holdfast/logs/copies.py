@@ -1,4 +1,9 @@
-"""Turns that are in several dialogs: a resumed or forked session begins with a copy of another."""
+"""Turns that are in several dialogs: a resumed or forked session begins with a copy of another.
+
+For example:
+
+    a.jsonl: turns 1 2;  b.jsonl: 1 2 3, resumed from a  -> turns 1 and 2 of b.jsonl are copies
+"""
 
 from __future__ import annotations
 

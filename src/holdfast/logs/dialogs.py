@@ -1,4 +1,10 @@
-"""The turns of the assistant in transcripts (docs/logs.md), which rules and `when` are about."""
+"""The turns of the assistant in transcripts (docs/logs.md), which rules and `when` are about.
+
+For example:
+
+    user "Hi", assistant "Hello", tool call, tool result, assistant "Done", user "Thanks"
+    -> LoggedTurn(1, user="Hi", "Hello\\n\\nDone", one call)
+"""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
@@ -77,7 +83,7 @@ class LoggedDialog:
     before: Callable[[], Sequence[Transcript]] = field(default=tuple, repr=False, compare=False)
 
     def turn_at(self, position: int) -> int:
-        """The number of the turn that an event is in or precedes; the last one for an event behind
+        """The number of the turn that an event is in or precedes; the last one for an event after
         all turns.
         """
         return min(bisect_left(self.ends, position) + 1, len(self.ends))

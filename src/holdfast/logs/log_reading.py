@@ -1,7 +1,16 @@
-"""Reads log files into dialogs, in which a turn that several dialogs share counts once."""
+"""Reads log files into dialogs, in which a turn that several dialogs share counts once.
 
+For example:
+
+    july.jsonl -> Transcript -> LoggedDialog of LoggedTurns; all of them, with a fingerprint -> Logs
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -9,7 +18,6 @@ from pathlib import Path
 from holdfast.errors import UsageError
 from holdfast.logs.copies import EventIds, TurnEvents, copies_in, history_ids
 from holdfast.logs.dialogs import LoggedDialog, dialog_of
-from holdfast.logs.log_fingerprint import digest, log_fingerprint
 from holdfast.transcripts.transcript import Transcript
 
 MAX_CANDIDATES = 20  # earlier transcripts that a dialog may continue
@@ -137,3 +145,32 @@ def _without(dialog: LoggedDialog, positions: frozenset[int]) -> LoggedDialog:
         return dialog
     turns = tuple(turn for n, turn in enumerate(dialog.turns) if n not in positions)
     return replace(dialog, turns=turns)
+
+
+# --- The fingerprint of a set of logs, which identifies a run of their scores
+
+
+def digest(value: object) -> bytes:
+    """The SHA-256 of a value, written as JSON."""
+    return hashlib.sha256(_as_json(value)).digest()
+
+
+def log_fingerprint(
+    files: Iterable[str], formats: Mapping[str, int], dialogs: Iterable[bytes]
+) -> str:
+    """The SHA-256 of a set of logs, in hexadecimal.
+
+    Args:
+        files: the SHA-256 of each file in hexadecimal; "" for a file that was not read.
+        formats: the number of dialogs in each format.
+        dialogs: the digest of each dialog.
+    """
+    whole = hashlib.sha256(_as_json([*files]))
+    whole.update(_as_json(dict(formats)))
+    for dialog in dialogs:
+        whole.update(dialog)
+    return whole.hexdigest()
+
+
+def _as_json(value: object) -> bytes:
+    return json.dumps(value).encode("utf-8", "surrogatepass")

@@ -1,4 +1,7 @@
-"""Splits the breaches whose rule was in the context: can the model still state the rule there?
+"""Asks a model for its rules at the breaches whose rule was in the context.
+
+    in the context, and stated  -> the model knew the rule and broke it
+    in the context, not stated  -> the model had lost it
 
 The model is asked for its rules in a fork of the dialog: it gets what was in the context at the
 breach, and a question in place of the turn's next message. Its answers are kept in the folder of
@@ -22,11 +25,11 @@ from holdfast.drift.pairing import RECALL_QUESTION
 from holdfast.errors import RequestFailed
 from holdfast.files import cannot_write
 from holdfast.generation.sampling import Sampling
-from holdfast.logs.breach_places import breach_position
 from holdfast.logs.context import Contexts
 from holdfast.logs.dialogs import LoggedDialog
 from holdfast.logs.log_reading import Logs
 from holdfast.logs.rereading import LogSource
+from holdfast.logs.rule_sightings import breach_position
 from holdfast.logs.turn_scoring import case_of
 from holdfast.measures.rule_statements import find_statement
 from holdfast.measures.rule_text import RuleText

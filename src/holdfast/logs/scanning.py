@@ -1,7 +1,7 @@
 """Reads and scores logs of any size: part by part, in several processes.
 
 Each part is read, its dialogs are scored, and their records go to a scratch file (`part_scanning`).
-Once all parts are read, copied turns are found (`joined_parts`), and the records are written in the
+Once all parts are read, copied turns are found (`join_files`), and the records are written in the
 order of the files, as if these had been read one after the other.
 """
 
@@ -28,9 +28,8 @@ from holdfast.drift.cases import Suite
 from holdfast.drift.judges import Judging
 from holdfast.errors import HoldfastError, UnknownName
 from holdfast.files import cannot_write
-from holdfast.logs.joined_parts import join_files
 from holdfast.logs.loaded_files import LoadedFile
-from holdfast.logs.part_scanning import Scan, ScannedPart, join_parts, scan_part
+from holdfast.logs.part_scanning import Scan, ScannedPart, join_files, join_parts, scan_part
 from holdfast.logs.scored_logs import identity_of, write_scores
 from holdfast.logs.turn_scoring import METHOD
 from holdfast.measures.measure_specs import inner_specs, read_spec

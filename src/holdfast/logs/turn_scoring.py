@@ -1,4 +1,9 @@
-"""Scores each turn of a logged dialog by the rules that apply to it."""
+"""Scores each turn of a logged dialog by the rules that apply to it.
+
+For example:
+
+    LoggedTurn(2, "git push"), rule never-push -> LogProbe(round=2, score=0, cause="...")
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.errors import UsageError
-from holdfast.logs.joined_parts import join_files
 from holdfast.logs.part_scanning import (
     Scan,
     ScannedDialog,
     ScannedPart,
+    join_files,
     join_parts,
     read_pending,
     scan_part,

@@ -1,5 +1,8 @@
 """An agent's actions in a turn, in order: the commands it ran, the tools it called, and the files
 that each of these changed.
+
+    ToolCall("Bash", {"command": "cd app && git push"})
+    -> Action(`cd app`), Action(`git push`, folder="app")
 """
 
 import fnmatch
@@ -16,8 +19,7 @@ from holdfast.errors import cut
 from holdfast.measures.agent_tools import COMMITS, script_of
 from holdfast.measures.arguments import takes
 from holdfast.measures.command_readings import Command, Reading
-from holdfast.measures.edit_texts import FileEdit
-from holdfast.measures.file_edits import edits_by_call, edits_by_command
+from holdfast.measures.file_edits import FileEdit, edits_by_call, edits_by_command
 from holdfast.measures.patterns import compile_regex, matches
 from holdfast.measures.shell import read_script
 from holdfast.measures.turns import ToolCall

@@ -1,11 +1,17 @@
-"""The commits that an agent makes in a turn, as far as the log shows them."""
+"""The commits that an agent makes in a turn, as far as the log shows them.
+
+For example:
+
+    git add a.py; git commit -m "fix: b"
+    -> Commit(CommitMessage("fix: b"), CommitFiles(("a.py",)))
+"""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.measures.actions import Action, actions_of, calls_since_commit, is_commit
-from holdfast.measures.agent_tools import MESSAGES, fields_of, first_text
+from holdfast.measures.agent_tools import MESSAGES, first_text, normalised_fields
 from holdfast.measures.command_options import Options, options_of
 from holdfast.measures.staged_files import (
     StagedFiles,
@@ -167,7 +173,7 @@ def _read_commit(action: Action, files: StagedFiles, texts: WrittenTexts) -> Com
 
 def _commit_by_tool(call: ToolCall, staged: StagedFiles) -> Commit:
     """Reads the commit of a tool such as `git_commit`, whose message is an argument."""
-    fields = fields_of(call.arguments)
+    fields = normalised_fields(call.arguments)
     files = fields.get("files")
     entries = files if isinstance(files, list) else [files]  # one file may not be in a list
     paths = [path for path in entries if isinstance(path, str)]

@@ -31,7 +31,7 @@ ASKS_USER = re.compile(
 # the operations of the tool str_replace_based_edit_tool, in its argument "command"
 EDITOR_COMMANDS = ("view", "create", "str_replace", "insert", "undo_edit")
 
-# --- Names of fields, normalised as by `fields_of`
+# --- Names of fields, normalised as by `normalised_fields`
 
 PATHS = (
     *("filepath", "path", "filename", "notebookpath", "targetfile", "relativepath"),
@@ -53,7 +53,7 @@ DRAFTS = ("draft", "isdraft")
 _SCRIPTS = ("command", "cmd", "script")  # not normalised
 
 
-def fields_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def normalised_fields(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the arguments of a call by normalised names: lower case, without _ and -."""
     return {re.sub(r"[_-]", "", str(name)).lower(): value for name, value in arguments.items()}
 

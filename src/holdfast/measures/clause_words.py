@@ -1,16 +1,136 @@
-"""The words of texts and of their clauses, without markup, case and contractions.
+"""The words of texts and of their clauses, without markup, case, endings and contractions.
 
 The content words of a clause are *signed*: each with whether the clause asks for it or forbids it.
+
+    "Never edit the generated files"  ->  -edit -generat -fil
+    "Modify the files"                ->  +edit +fil        ("modify" is a synonym of "edit")
+
+Each line of `SYNONYMS` is a group of words that mean the same in a rule; `PHRASES` has synonyms of
+several words. Both have only synonyms that keep the meaning of any rule: "discuss" is not
+"mention", and "try to" is no order.
 """
 
 import re
 import unicodedata
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
+from holdfast.files import asset
 from holdfast.measures.number_words import NUMBER_WORDS
-from holdfast.measures.rule_words import PHRASES, stem
 from holdfast.measures.text import fold
+
+# --- Stems and synonyms
+
+SYNONYMS = """
+start begin open prefix preface
+end finish close conclude
+reply answer response respond
+edit change modify alter touch amend
+delete remove erase wipe
+mention name
+competitor rival competition
+discount rebate
+install add
+show display paste print post dump
+code snippet function
+chat conversation dialog dialogue
+folder directory
+database db
+production prod
+connect access
+short brief concise terse
+customer client buyer
+run execute
+test suite
+dependency package library
+phone telephone
+email mail
+recommend suggest
+cm centimetre centimeter
+m metre meter
+lint linter linting
+secret confidential
+""".split("\n")
+
+# patterns for texts without case and contractions, and the words that stand for their matches
+PHRASES = (
+    (r"\brewr(?:ite|iting|ote) (?:the )?(?:\w+ )?history\b", "force push"),
+    (r"\bhistory (?:(?:is|are|must|may|should|can) (?:not|never) (?:to )?(?:be )?)rewritten\b",
+     "not force push"),
+    (r"\b(?:is|are) (?:strictly )?(?:taboo|out of bounds|off the table|a no-go|out of the question)"
+     r"(?!\w)", "is forbidden"),
+    (r"\b(?:refrain|abstain|keep away|stay away|stay clear|steer clear|hands off|keep out|stay out"
+     r"|stay off)(?: (?:from|of))?\b", "avoid"),
+    (r"\bread-only\b", "must not be edited"),
+    (r"\b(?:stays?|remains?) (?:as (?:it|they) (?:is|are)|unchanged)\b|\bunchanged\b",
+     "must not be changed"),
+    (r"\b(?:bring|bringing|brought) up\b|\bspeak(?:ing)? of\b|\brefer(?:ring)? to\b", "mention"),
+    (r"\bsign(?:s|ing|ed)? off (?:with|on)\b|\b(?:at|by) the end of\b", "end"),
+    (r"\bat the (?:start|beginning|top) of\b", "start"),
+    (r"\bahead of\b|\bprior to\b", "before"),
+    (r"\b(?:is|are) the (?:maximum|limit|most)\b", "at most"),
+    (r"\b(?:a )?(?:maximum|limit) of\b|\bmax(?:imum)?\b|\bup to\b(?= \w+ (?:word|sentence|line))",
+     "at most"),
+    (r"\b(?:can|could|will|would|do) not you\b", "can you"),
+    (r"\btell me (?:exactly )?(?:what|how (?:much|many))\b", "give me the answer"),
+)  # fmt: skip
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """Returns a word without the commonest English endings.
+
+    A number word becomes digits, an irregular form its verb, and a synonym the first of its group.
+    """
+    if word in NUMBER_WORDS:
+        return str(NUMBER_WORDS[word])
+    ending = _without_ending(irregular_verbs().get(word, word))
+    return _GROUPS.get(ending, ending)
+
+
+@cache
+def irregular_verbs() -> dict[str, str]:
+    """Returns the verb of each irregular form, such as "write" of "written".
+
+    Forms that end in "s", "ed" or "ing" are left out, and forms that are another word too ("left").
+    The file has a verb and its forms on each line. It is made from the lexicon of `lemminflect`,
+    which would take half a second to load.
+    """
+    verbs: dict[str, str] = {}
+    for line in asset("irregular_verbs.txt").splitlines():
+        verb, *forms = line.split()
+        verbs.update(dict.fromkeys(forms, verb))
+    return verbs
+
+
+def _without_ending(word: str) -> str:
+    if len(word) > 4 and word.endswith("ies"):
+        word = f"{word[:-3]}y"
+    elif len(word) > 4 and re.search(r"(?:s|x|z|ch|sh)es$", word):
+        word = word[:-2]
+    elif len(word) > 3 and word.endswith("s") and not word.endswith("ss"):
+        word = word[:-1]
+    for ending in ("ing", "ed"):
+        if len(word) > len(ending) + 2 and word.endswith(ending):
+            word = word.removesuffix(ending)
+            word = re.sub(r"([bdgkmnprt])\1$", r"\1", word)
+            break
+    return word[:-1] if len(word) > 3 and word.endswith("e") else word
+
+
+def _first_synonyms() -> dict[str, str]:
+    """Returns, by the stem of each synonym, the stem of the first word in its group."""
+    groups: dict[str, str] = {}
+    for line in SYNONYMS:
+        stems = [_without_ending(word) for word in line.split()]
+        groups |= dict.fromkeys(stems[1:], stems[0] if stems else "")
+    return groups
+
+
+_GROUPS = _first_synonyms()
+
+
+# --- Words and signed words
 
 
 class SignedWord(NamedTuple):

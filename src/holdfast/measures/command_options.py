@@ -1,4 +1,10 @@
-"""Reads the options of a command line."""
+"""Reads the options of a command line.
+
+For example:
+
+    options_of(["-am", "fix", "a.py"], {"--message": "m"}, {"--all": "a"})
+    -> Options({"--message": ["fix"]}, {"--all"}, ("a.py",))
+"""
 
 from collections import deque
 from collections.abc import Container, Mapping, Sequence
@@ -63,7 +69,7 @@ def _expand_letters(
 ) -> list[str]:
     """Returns the long names of options such as the `dt` of `-dt`; `--?x` for an unknown letter.
 
-    Letters behind an option that takes a value are its value: `-mfix` is `--message=fix`.
+    Letters after an option that takes a value are its value: `-mfix` is `--message=fix`.
     """
     options: list[str] = []
     for position, letter in enumerate(letters):

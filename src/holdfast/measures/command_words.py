@@ -1,4 +1,9 @@
-"""The words that people use to ask for the commands that a regular expression matches."""
+"""The words that people use to ask for the commands that a regular expression matches.
+
+For example:
+
+    "git push"  -> command_cues -> the patterns of "push", "ship", "publish" and so on
+"""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -39,7 +39,7 @@ class Wrapper(NamedTuple):
 
     valued_options: Sequence[str] = ()  # its options that take a value
     arguments: int = 0  # how many of its own arguments come before the command
-    marks: Sequence[str] = ()  # the command begins behind the first of these words
+    marks: Sequence[str] = ()  # the command begins after the first of these words
     needs_mark: bool = False  # whether it runs no command without one
     has_version: bool = False  # whether the command may end in a version, as in eslint@9
     flags: Sequence[str] = ()  # its options without a value; () if these are not listed
@@ -83,7 +83,7 @@ _OF_UV = Wrapper(
     has_version=True,
 )
 _OF_NODE = Wrapper(("-p", "--package", "-w", "--workspace"), has_version=True)
-_BEHIND_DASHES = Wrapper(marks=_DASHES, needs_mark=True)
+_AFTER_DASHES = Wrapper(marks=_DASHES, needs_mark=True)
 _IN_NIX = Wrapper(marks=("-c", "--command"), needs_mark=True)
 # by the name of the program and its subcommands
 _WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
@@ -127,18 +127,18 @@ _WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
     ("docker", "container", "exec"): _EXEC,
     ("docker", "container", "run"): _RUN,
     **{(name, "exec"): _IN_POD for name in ("kubectl", "oc")},
-    **{("kubectl", name): _BEHIND_DASHES for name in ("run", "debug")},
+    **{("kubectl", name): _AFTER_DASHES for name in ("run", "debug")},
     **{(name, "exec"): _IN_MACHINE for name in ("lxc", "incus", "multipass")},
     ("wsl",): Wrapper(("-d", "--distribution", "-u", "--user", "--cd")),
     ("heroku", "run"): Wrapper(("-a", "--app", "-r", "--remote", "-s", "--size")),
     ("ddev", "exec"): Wrapper(("-s", "--service", "-d", "--dir")),
-    ("guix", "shell"): _BEHIND_DASHES,
+    ("guix", "shell"): _AFTER_DASHES,
     # the environments of projects
     ("uv", "run"): _OF_UV,
     ("uv", "tool", "run"): _OF_UV,
     ("uvx",): _OF_UV,
     ("pipx", "run"): Wrapper(("--spec", "--python", "--pip-args"), has_version=True),
-    ("dotenv",): _BEHIND_DASHES,
+    ("dotenv",): _AFTER_DASHES,
     **{(name, "run"): _IN_PROJECT for name in ("poetry", "pipenv", "hatch", "pdm", "rye", "pixi")},
     **{(name, "run"): _IN_PROJECT for name in ("conda", "mamba", "micromamba", "devbox")},
     **{(name,): _OF_NODE for name in ("npx", "bunx", "pnpx")},
@@ -147,10 +147,10 @@ _WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
     **{(name, "x"): _OF_NODE for name in ("npm", "bun")},
     **{(name, "exec"): Wrapper() for name in ("bundle", "rbenv", "pyenv", "asdf")},
     ("direnv", "exec"): Wrapper((), 1),
-    ("mise", "exec"): _BEHIND_DASHES,
-    ("mise", "x"): _BEHIND_DASHES,
+    ("mise", "exec"): _AFTER_DASHES,
+    ("mise", "x"): _AFTER_DASHES,
     ("aws-vault", "exec"): Wrapper(("-d", "--duration", "--region"), 1, _DASHES),
-    **{(name, "run"): _BEHIND_DASHES for name in ("op", "doppler", "infisical")},
+    **{(name, "run"): _AFTER_DASHES for name in ("op", "doppler", "infisical")},
     ("nix", "develop"): _IN_NIX,
     ("nix", "shell"): _IN_NIX,
 }
@@ -173,7 +173,7 @@ class _ScriptOption(NamedTuple):
     pattern: str
     arguments: int = 0  # how many other arguments may come before it
     valued_options: Sequence[str] = ()
-    takes_rest: bool = False  # whether all words behind it are the script
+    takes_rest: bool = False  # whether all words after it are the script
     is_repeated: bool = False  # whether each of several such options has a script
 
 
@@ -361,8 +361,8 @@ def _after_names(words: Sequence[str], names: Sequence[str]) -> Sequence[str] | 
 
 
 def _command_in(words: Sequence[str], wrapper: Wrapper) -> tuple[str, ...]:
-    """Returns the command behind the options and arguments of a wrapper; () for none."""
-    rest = _behind_wrapper(words, wrapper)
+    """Returns the command after the options and arguments of a wrapper; () for none."""
+    rest = _after_wrapper(words, wrapper)
     if rest and _REDIRECTION.match(rest[0]):
         return ()
     if len(rest) == 1:  # as in nohup 'git status'
@@ -372,8 +372,8 @@ def _command_in(words: Sequence[str], wrapper: Wrapper) -> tuple[str, ...]:
     return rest
 
 
-def _behind_wrapper(words: Sequence[str], wrapper: Wrapper) -> tuple[str, ...]:
-    """Returns the words behind the options and arguments of a wrapper, and behind the program that
+def _after_wrapper(words: Sequence[str], wrapper: Wrapper) -> tuple[str, ...]:
+    """Returns the words after the options and arguments of a wrapper, and after the program that
     an option names: `npm test` for `docker run --entrypoint npm node test`.
     """
     if wrapper.needs_mark:
@@ -427,7 +427,7 @@ def _split(
     rest = list(words)
     while rest:
         if flags and len(operands) == positional:
-            break  # behind an image, options are those of its command
+            break  # after an image, options are those of its command
         if rest[0] == "--":
             rest.pop(0)
         elif rest[0].startswith("-"):
@@ -442,7 +442,7 @@ def _split(
 
 
 def _takes_next(option: str, valued: Sequence[str], flags: Sequence[str]) -> bool:
-    """Whether the word behind an option is its value. Of joined letters, as in `-itu root`, only
+    """Whether the word after an option is its value. Of joined letters, as in `-itu root`, only
     the last may take it.
     """
     if "=" in option or option == "-":

@@ -1,9 +1,20 @@
-"""The changes that a tool call or a shell command makes to files, as far as a log shows them."""
+"""The changes that a tool call or a shell command makes to files, as far as a log shows them.
+
+    Edit(file_path="a.py", old_string="x = 1", new_string="x = 2")
+    -> FileEdit("a.py", added=("x = 2",), removed=("x = 1",))
+    rm -r build
+    -> FileEdit("build", is_folder=True)
+
+Agents describe a change by the old and the new text, by the whole text, or by a patch in one of
+three forms; commands name the files in their arguments and redirections.
+"""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 from holdfast.measures.agent_tools import (
     DELETES,
@@ -17,18 +28,200 @@ from holdfast.measures.agent_tools import (
     READS,
     REPLACES,
     WHOLE_TEXTS,
-    fields_of,
     first_text,
+    normalised_fields,
 )
 from holdfast.measures.command_readings import Command
-from holdfast.measures.edit_texts import (
-    FileEdit,
-    edits_by_patch,
-    replacement_edit,
-    whole_file_edit,
-)
 from holdfast.measures.shell import known_output
 from holdfast.measures.turns import ToolCall
+
+# --- A change
+
+
+@dataclass(frozen=True)
+class FileEdit:
+    """A change of a file.
+
+    Args:
+        path: "" if the log does not show it.
+        added: the text that it adds, in pieces of consecutive lines.
+        removed: the text that it removes, in such pieces, as far as the log shows it.
+        is_whole: whether the added text is then the whole file.
+        is_shown: whether the log shows the added text.
+        is_folder: whether it may be a folder that is moved or deleted with all its files.
+    """
+
+    path: str
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    is_whole: bool = False
+    is_shown: bool = True
+    is_folder: bool = False
+
+    @property
+    def writes(self) -> bool:
+        """Whether it puts text into the file; moving and deleting do not."""
+        return bool(self.added) or not self.is_shown
+
+
+def whole_file_edit(path: str, text: str) -> FileEdit:
+    """Returns the edit that writes a file as a whole."""
+    return FileEdit(path, (text,), is_whole=True)
+
+
+def replacement_edit(path: str, old: str, new: str) -> FileEdit:
+    """Returns the edit that puts a text in place of another.
+
+    Lines that both texts have are neither added nor removed.
+    """
+    if not old:
+        return FileEdit(path, (new,) if new else ())
+    before = old.splitlines()
+    after = new.splitlines()
+    return FileEdit(path, _pieces(after, before), _pieces(before, after))
+
+
+def _pieces(lines: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """Returns the lines that are not among `others`, joining those that follow each other."""
+    left = Counter(others)
+    pieces = list[list[str]]()
+    is_new = False
+    for line in lines:
+        if left[line]:
+            left[line] -= 1
+            is_new = False
+            continue
+        if not is_new:
+            pieces.append([])
+        pieces[-1].append(line)
+        is_new = True
+    return tuple("\n".join(piece) for piece in pieces)
+
+
+# --- Patches
+
+_CODEX_FILE = re.compile(
+    r"\*\*\* (?P<operation>Add|Update|Delete) File: (?P<path>.+)|\*\*\* Move to: (?P<target>.+)"
+)
+_CODEX_PATCH = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: ", re.MULTILINE)
+_UNIFIED_DIFF = re.compile(r"^@@ -\d", re.MULTILINE)
+_HUNK = re.compile(r"@@ -\d+(?:,(?P<old_lines>\d+))? \+\d+(?:,(?P<new_lines>\d+))? @@")
+# the lines with numbers that Cline writes above the text of SEARCH
+_LINE_NUMBERS = re.compile(r"\A(?::(?:start|end)_line:.*\n)+-{5,}\n")
+
+
+def edits_by_patch(text: str, path: str = "") -> list[FileEdit]:
+    """Reads the changes in a patch of Codex, in SEARCH and REPLACE blocks, or in a unified diff.
+
+    Args:
+        path: of the file, for a patch that does not name it.
+
+    Returns:
+        [] if the text has none of these forms.
+    """
+    if _CODEX_PATCH.search(text):
+        return list(_by_codex_patch(text))
+    blocks = list(_search_blocks(text))
+    if blocks:
+        return [replacement_edit(path, _LINE_NUMBERS.sub("", old), new) for old, new in blocks]
+    if _UNIFIED_DIFF.search(text):
+        return list(_by_unified_diff(text, path))
+    return []
+
+
+def _search_blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yields the texts of SEARCH and REPLACE in each complete block."""
+    old = list[str]()
+    new = list[str]()
+    part = list[str]()
+    for line in text.splitlines(keepends=True):
+        if re.match(r"[-<]{5,} *SEARCH", line):
+            old = []
+            new = []
+            part = old
+        elif part is old and re.match(r"={5,}\s*\Z", line):
+            part = new
+        elif part is new and re.match(r"[+>]{5,} *REPLACE", line):
+            yield "".join(old), "".join(new)
+            part = []
+        else:
+            part.append(line)
+
+
+def _by_codex_patch(text: str) -> Iterator[FileEdit]:
+    """Yields the edits of a patch of Codex; a file that is moved has one under each name."""
+    edit: FileEdit | None = None
+    lines: list[str] = []
+    for line in [*text.split("\n"), "*** End Patch"]:
+        header = _CODEX_FILE.fullmatch(line.rstrip())
+        if header is None and not line.startswith("*** End Patch"):
+            lines.append(line)
+            continue
+        if edit is not None:
+            yield _with_lines(edit, lines)
+        edit = None
+        lines = []
+        if header is not None:
+            path = header["path"] or header["target"]
+            edit = FileEdit(path, is_whole=header["operation"] == "Add")
+
+
+def _with_lines(edit: FileEdit, lines: Sequence[str]) -> FileEdit:
+    """Returns the edit with the lines of its hunks that begin with + and -."""
+    return replace(edit, added=_lines_with_sign(lines, "+"), removed=_lines_with_sign(lines, "-"))
+
+
+def _lines_with_sign(lines: Sequence[str], sign: Literal["+", "-"]) -> tuple[str, ...]:
+    """Returns the lines that begin with a sign, joined unless a line without + or - is between."""
+    other = "-" if sign == "+" else "+"
+    pieces = list[list[str]]()
+    follows = False
+    for line in lines:
+        if line.startswith(sign):
+            if not follows:
+                pieces.append([])
+            pieces[-1].append(line[1:])
+            follows = True
+        elif not line.startswith(other):
+            follows = False
+    return tuple("\n".join(piece) for piece in pieces)
+
+
+def _by_unified_diff(text: str, path: str) -> Iterator[FileEdit]:
+    """Yields the edits of a unified diff.
+
+    A hunk is as long as its header says, even if its lines look like the header of a file.
+    """
+    edit = FileEdit(path)
+    lines = list[str]()
+    old = 0
+    new = 0
+    for line in text.split("\n"):
+        if old > 0 or new > 0:
+            lines.append(line)
+            old -= not line.startswith(("+", "\\"))
+            new -= not line.startswith(("-", "\\"))
+        elif header := _HUNK.match(line):
+            old = int(header["old_lines"] or 1)
+            new = int(header["new_lines"] or 1)
+            lines.append("")  # between hunks
+        elif file_header := re.match(r"(?P<side>---|\+\+\+) (?P<name>\S[^\t]*)", line):
+            if file_header["side"] == "---" and (lines or edit.path != path):
+                yield _with_lines(edit, lines)
+                edit = FileEdit(path)
+                lines = []
+            if (name := _without_prefix(file_header["name"].strip())) != "/dev/null":
+                edit = replace(edit, path=name)
+            elif file_header["side"] == "---":
+                edit = replace(edit, is_whole=True)
+    yield _with_lines(edit, lines)
+
+
+def _without_prefix(name: str) -> str:
+    return name[2:] if name.startswith(("a/", "b/")) else name
+
+
+# --- Calls of tools, and shell commands
 
 _MOVERS = ("rm", "unlink", "mv", "cp", "touch", "truncate", "chmod", "ln", "install")
 _IN_PLACE_EDITORS = ("sed", "perl")
@@ -58,7 +251,7 @@ def _edits_among(tool: str, arguments: Mapping[str, Any], path: str) -> list[Fil
     Args:
         path: of the file, for arguments that do not name it.
     """
-    fields = fields_of(arguments)
+    fields = normalised_fields(arguments)
     if "source" in fields and "destination" in fields and DELETES.search(tool):
         return [FileEdit(str(fields[name])) for name in ("source", "destination")]
     path = first_text(fields, PATHS) or path

@@ -1,4 +1,9 @@
-"""The codes and names of the languages that a rule can ask for."""
+"""The codes and names of the languages that a rule can ask for.
+
+For example:
+
+    names_of("de") -> ("german", "deutsch");  CODES["deutsch"] -> "de"
+"""
 
 import re
 

@@ -1,4 +1,9 @@
-"""Measures with their arguments, built from the specs of a suite."""
+"""Measures with their arguments, built from the specs of a suite.
+
+For example:
+
+    build({"name": "at_most_words", "count": 40}).score("Yes.") -> Score(1.0, "1 word, ...")
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""English words for whole numbers."""
+"""English words for whole numbers.
+
+For example:
+
+    words_for(97) -> ["ninety", "seven"];  NUMBER_WORDS["seven"] -> 7
+"""
 
 _ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"

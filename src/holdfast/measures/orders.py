@@ -1,7 +1,10 @@
-"""Splits a text into sentences and clauses, and tells which clauses are orders.
+"""Splits a text into sentences and clauses, and tells orders from reports and permissions.
 
-An order is an imperative, a request or a permission; a request may be less than a sentence ("in
-English, please").
+    "Please push it now, I tested it."  ->  an order, "please push it now", and a report
+    "in English, please"                ->  a request without a verb
+
+The patterns read sentences as `clause_words.plain_sentence` writes them: without case, contractions
+and fixed phrases.
 """
 
 import re
@@ -19,27 +22,119 @@ from holdfast.measures.clause_words import (
     signed_words,
     without_markup,
 )
-from holdfast.measures.order_patterns import (
-    ASKING,
-    ASKS,
-    ASKS_FOR_FACT,
-    CLAUSE_END,
-    DESCRIBES,
-    FRAGMENT,
-    HARD_END,
-    LEADING,
-    LIFTS,
-    ONCE,
-    ONWARD,
-    PERMITS,
-    QUESTION,
-    REPORTS,
-    VERBS,
-    WEAKENS,
-    WITHOUT_SUBJECT,
-    WRITTEN_CLAUSE_END,
-)
 from holdfast.measures.text import sentences_of
+
+# --- The ends of clauses
+
+CLAUSE_END = re.compile(
+    r"([,;:()!?]+(?=\s|$)"
+    r"|(?<=\s)[(\"']"
+    r"|\s[-–—]+\s|—"
+    r"|\b(?:and|but|so|then|while|whereas)\b)"
+)
+# the same in a text as it is written, where quotations and lists stay whole
+WRITTEN_CLAUSE_END = re.compile(r"[,;!?]+(?=\s|$)|\s[-–—]+\s|—|\b(?:and|but|so|then|while)\b")
+HARD_END = re.compile(r"[;:!?\w]")  # a clause after such an end is not joined to the one before
+# begins a clause that belongs to the subject of the clause before: "... must never be used"
+WITHOUT_SUBJECT = re.compile(
+    r"(?:is|are|was|were|must|may|should|can|could|shall|has|have) (?:never|not|to)\b"
+    r"|(?:is|are) (?:forbidden|prohibited|banned|disallowed|off[ -]limits)\b"
+)
+
+# --- Sentences that are no rules
+
+# lifts a rule
+LIFTS = re.compile(
+    r"\b(?:ignore|disregard|waive[sd]?|suspend(?:ed)?|lifted|override|exempt|exception"
+    r"|never ?mind|do not bother|unnecessary|not necessary|need not|no need"
+    r"|no longer (?:appl(?:y|ies)|minds?|cares?|objects?|holds?|counts?|matters?)"
+    r"|(?:do|does) not (?:mind|care|object|(?:need|have) to)"
+    r"|(?<!not )forget (?:the|about)"
+    r"|instead of (?:the rule|following|starting|ending|finishing|beginning|answering|giving|using"
+    r"|running))\b"
+)
+# leaves a rule open, or tells of one
+WEAKENS = re.compile(
+    r"\b(?:optional(?:ly)?|if you (?:like|want|prefer)|when(?:ever)? you like|up to you|used to"
+    r"|(?:asked|wondered|unsure|unclear) (?:if|whether)|failed|passed|(?:was|were|did) not)\b"
+)
+# asks whether or why something is so
+ASKS_FOR_FACT = re.compile(
+    r"(?!(?:do|have) it\b(?!.*\?))"  # "do it in English" is an order
+    r"(?:(?:why|how|when) )?(?:do|does|did|are|were|is|was|have|has)(?: not)?"
+    r" (?:i|you|we|they|it)\b"
+)
+# says where things go, or which are meant: "mails that end with a question go to sales"
+DESCRIBES = re.compile(
+    r"^(?:\w+ ){1,4}(?:that|which|who|whose|with) (?!.*\b(?:must|should|shall)\b).*"
+    r"\b(?:(?:are|is) (?:ours|mine|yours|theirs|from|for)|go(?:es)?(?! before)|belongs?)\b"
+)
+# begins a clause that tells of something or asks about it
+REPORTS = re.compile(
+    r"(?:if|whether|unless"
+    r"|why (?:did|do you|are|is|was)"
+    r"|(?:what|when|where|who|how) (?:did|do you|is|are|was|were|happens)"
+    r"|(?:did|do|does|was|were|is|are|have|has) (?:you|we|i|it|that|this|there|the)\b"
+    r"|(?:i|we) (?:already )?(?:told|asked|said|thought|saw|noticed)"
+    r"|(?:my|our|the|his|her|their) \w+ (?:says?|said|told|asks|asked|thinks?|wants?))"
+)
+
+# --- How long an order holds
+
+ONCE = re.compile(
+    r"\b(?:just (?:this )?once|for once|this once|this time|for now|today|tonight|right now"
+    r"|(?:this|the next|that) (?:one|commit|change|reply|answer|turn|push|file|question))\b"
+)
+ONWARD = re.compile(
+    r"\b(?:from (?:now|here|this point) on(?:wards?)?|any ?more|no longer|always|in (?:the )?future"
+    r"|for the rest|until i say)\b"
+)
+
+# --- Orders, requests and permissions
+
+PERMITS = re.compile(r"\byou (?:may|can|are (?:allowed|free)|do not (?:need|have) to)\b")
+# words before an order: "ok, please ..."
+LEADING = re.compile(
+    r"^(?:(?:please|just|now|also|ok|okay|well|thanks|great|and|so|then|but|yes|no problem|today"
+    r"|this time|(?:just )?this once|for (?:now|once)|next time|from (?:now|here) on)\W+)*"
+)
+# begins an order, a request or a permission
+ASKS = re.compile(
+    r"^(?:(?:can|could|would|will) you\b(?! mind\b)"
+    r"|you (?:may|can|could|should|must|need not|do not (?:need|have) to|are (?:allowed|free) to)\b"
+    r"|it is (?:ok|okay|fine) (?:to|if you)\b"
+    r"|i (?:want|need|would like) you\b"
+    r"|(?:there is )?no need\b"
+    r"|feel free\b|let us\b|do not\b|never\b|instead of\b)"
+)
+# in a clause that asks for something, an order or not quite one: "I would prefer English"
+ASKING = re.compile(
+    r"\bplease\b"
+    r"|\b(?:can|could|would|will) (?:you|we)\b(?! mind\b)"
+    r"|^(?:\w+ ){0,2}?(?:i|we) (?:(?:really|just|only|do|not|would) )*"
+    r"(?:want|need|like|prefer|rather|have (?:no )?time)\b"
+    r"|^(?:(?:what|how) about|why (?:do|can|could) (?:you )?not|let us|go ahead)\b"
+)
+QUESTION = re.compile(r"\?|^\W*(?:\w+ ){0,2}?(?:what(?:'?s)?|which|how|where|who|when) ")
+# begins a request without a verb: "in English", "no tests this time"
+FRAGMENT = re.compile(
+    r"(?:just |but |and |only |all |answers? |everything )*"
+    r"(?:in|as|with|without|no|minus|more|less|longer|shorter|\d+|one|two|three|four|five|straight"
+    r"|direct(?:ly)?|onto|skip(?:ping)?)\b"
+)
+# a clause that begins with one of these is an imperative
+VERBS = frozenset(
+    "add adjust allow answer append apply avoid begin bring build bump call change check clear"
+    " close combine commit compare connect continue convert copy create cut delete deploy describe"
+    " destroy discard disregard ditch do download drop edit elaborate end erase execute expand"
+    " explain fetch fill finish fix force forget format get give go ignore include insert install"
+    " keep land leave list lose make mention merge modify move name offer open override overwrite"
+    " paste patch post prepend print provide provision publish pull push put quote recommend"
+    " reformat release remove rename repeat replace reply reset respond restart revert rewrite roll"
+    " run save say send set share ship show skip spare speak start stop submit suggest summarise"
+    " summarize switch talk tell test throw touch translate try tweak undo update upgrade upload"
+    " use waive wipe work write".split()
+)
 
 MAX_QUOTE_CHARACTERS = 160
 

@@ -12,8 +12,8 @@ from holdfast.measures.agent_tools import (
     DRAFTS,
     OPENS_PULL_REQUEST,
     TITLES,
-    fields_of,
     first_text,
+    normalised_fields,
 )
 from holdfast.measures.arguments import Flag, Texts
 from holdfast.measures.command_options import options_of
@@ -247,7 +247,7 @@ def _read_tool_call(call: ToolCall) -> PullRequest | None:
     """Returns the pull request that a tool opens; None for any other tool."""
     if not OPENS_PULL_REQUEST.search(call.name):
         return None
-    fields = fields_of(call.arguments)
+    fields = normalised_fields(call.arguments)
     title = first_text(fields, TITLES)
     return PullRequest(
         title=title,

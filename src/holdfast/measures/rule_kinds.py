@@ -1,7 +1,6 @@
 """The kinds and polarities of rules, by which results are grouped.
 
-Models let go of some kinds of rules sooner than of others: formats hold, prohibitions and gates
-decay.
+A model may lose some kinds of rules sooner than others.
 """
 
 from typing import Literal

@@ -4,7 +4,7 @@ A rule's sentence is reduced to *signed words*: its content words, each with whe
 asks for it or forbids it. A text says the rule if it contains the rule's words in a row, or if one
 of its sentences has most of the signed words. It orders otherwise if a sentence that is an order
 has them with the other sign, or lifts the rule. No model is involved, and the only synonyms are
-those of `rule_words`. docs/causes.md has this in prose.
+those of `clause_words`. docs/causes.md has the same in prose.
 """
 
 import re
@@ -22,9 +22,13 @@ from holdfast.measures.clause_words import (
     stems,
     without_markup,
 )
-from holdfast.measures.order_patterns import ASKS_FOR_FACT, LIFTS, ONCE, ONWARD, PERMITS
 from holdfast.measures.orders import (
+    ASKS_FOR_FACT,
+    LIFTS,
     MAX_QUOTE_CHARACTERS,
+    ONCE,
+    ONWARD,
+    PERMITS,
     Passage,
     Sentence,
     is_no_rule,

@@ -1,4 +1,9 @@
-"""The files that an agent has staged for its next commit, as far as the log shows them."""
+"""The files that an agent has staged for its next commit, as far as the log shows them.
+
+For example:
+
+    git add a.py b.py; git reset b.py  ->  staged: a.py
+"""
 
 import fnmatch
 import posixpath

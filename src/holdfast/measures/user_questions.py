@@ -1,5 +1,8 @@
 """The questions that an agent asks the user with a tool, in the arguments of the call.
 
+    {"questions": [{"question": "Push?", "options": [{"label": "Yes"}]}]}
+    -> UserQuestion("Push?", options=(Option("Yes"),))
+
 Claude Code, opencode, Codex and Gemini CLI list several in `questions`; the tools of Cline, Roo
 Code and others ask a single one.
 """

@@ -16,7 +16,7 @@ from holdfast.measures.actions import (
     mentions,
 )
 from holdfast.measures.arguments import Flag, takes
-from holdfast.measures.edit_texts import FileEdit
+from holdfast.measures.file_edits import FileEdit
 from holdfast.measures.patterns import count, find
 from holdfast.measures.reasons import quote
 from holdfast.measures.registry import measure

@@ -1,10 +1,15 @@
-"""Finds the texts that the arguments of commands stand for, such as those of files."""
+"""Finds the texts that the arguments of commands stand for, such as those of files.
+
+For example:
+
+    gh pr create --body-file body.md  -> the text that the agent wrote to body.md before
+"""
 
 import re
 from collections.abc import Sequence
 
 from holdfast.measures.actions import Action, edits_of, mentions
-from holdfast.measures.edit_texts import FileEdit
+from holdfast.measures.file_edits import FileEdit
 from holdfast.measures.turns import ToolCall
 
 _READ = re.compile(r"\$\((?:cat |<) *(?P<file>[^\s$`;|&]+) *\)\s*")

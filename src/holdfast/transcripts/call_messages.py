@@ -1,5 +1,8 @@
 """Reads the messages of a model's call: those of its request, and those of its response.
 
+    {"system": "Be brief.", "messages": [{"role": "user", "content": "Hi"}]} -> request_messages
+    -> Event(MESSAGE, "Be brief.", "system"), Event(MESSAGE, "Hi", "user")
+
 The request or response may be that of an API, or the messages alone.
 """
 

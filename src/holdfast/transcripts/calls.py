@@ -1,5 +1,8 @@
 """Reads traces and logs of single calls of a model, each with its whole input and its answer.
 
+    call 1: [Hi] -> Hello;  call 2: [Hi, Hello, Bye] -> Ciao
+    -> one transcript: Hi, Hello, Bye, Ciao
+
 Every call repeats the dialog so far. A call that continues an earlier call of its session therefore
 replaces that one.
 """

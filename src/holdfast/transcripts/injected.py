@@ -1,4 +1,6 @@
-"""Text that a coding agent adds to the user's messages: reminders, outputs, notifications.
+"""Text that a coding agent adds to the user's messages, and nobody said: reminders, notifications.
+
+    "<system-reminder>...</system-reminder>Hi" -> remove_elements -> "Hi"
 
 Nobody said it. It is in elements such as `<system-reminder>...</system-reminder>`.
 """

@@ -1,4 +1,9 @@
-"""Parses log files into JSON values, each with its source."""
+"""Parses log files into JSON values, each with its source.
+
+For example:
+
+    july.jsonl -> Located("july.jsonl, line 1", {...}), Located("july.jsonl, line 2", {...})
+"""
 
 import json
 import re

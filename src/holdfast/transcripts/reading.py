@@ -1,4 +1,9 @@
-"""Reads log files into transcripts, each value with the reader of its format."""
+"""Reads log files into transcripts, each value with the reader of its format.
+
+For example:
+
+    july.jsonl -> LogFile(july.jsonl, transcripts=(Transcript, ...), unread=("line 3: ...",))
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,10 @@
-"""Spans of traces: their sessions, their ids, and their attributes with dotted names."""
+"""Spans of traces: their sessions, their ids, and their attributes with dotted names.
+
+For example:
+
+    {"attributes": {"gen_ai.request.model": "m"}} -> unflatten
+    -> {"attributes": {"gen_ai": {"request": {"model": "m"}}}}
+"""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,54 +1,60 @@
-"""The readers of rules for coding agents, in the order in which they are asked."""
+"""The readers of rules for coding agents, in the order in which they are asked.
+
+    Clause("use pnpm, not npm") -> ... -> replacement_rule -> [Draft(command_not_run)]
+
+The first reader that returns a rule decides, so a reader of a narrow wording comes before one of a
+wider wording.
+"""
 
 from collections.abc import Callable
 
 from holdfast.drafting.agent_rules.asking_rules import ask_rule
-from holdfast.drafting.agent_rules.branch_rules import branch_name_rule
-from holdfast.drafting.agent_rules.checklist_rules import (
-    checklist_rule,
-    labelled_command_rule,
-)
-from holdfast.drafting.agent_rules.code_layout_rules import (
+from holdfast.drafting.agent_rules.code_rules import (
+    code_rule,
     indentation_rule,
     line_length_rule,
     style_list_rule,
 )
-from holdfast.drafting.agent_rules.code_rules import code_rule
 from holdfast.drafting.agent_rules.command_rules import (
     forbidden_command_rule,
+    package_manager_rule,
+    preference_rule,
+    replacement_rule,
 )
-from holdfast.drafting.agent_rules.commit_form_rules import commit_form_rule, unwanted_prefix_rule
-from holdfast.drafting.agent_rules.commit_trailer_rules import co_author_rule, trailer_rule
-from holdfast.drafting.agent_rules.committed_file_rules import committed_file_rule
-from holdfast.drafting.agent_rules.conventional_commits import (
+from holdfast.drafting.agent_rules.commit_rules import (
+    co_author_rule,
+    commit_form_rule,
     commit_type_rule,
     conventional_commit_rule,
+    trailer_rule,
+    unwanted_prefix_rule,
     unwanted_type_rule,
 )
 from holdfast.drafting.agent_rules.file_rules import (
+    committed_file_rule,
     generated_file_rule,
     labelled_file_rule,
     protected_file_rule,
 )
 from holdfast.drafting.agent_rules.git_rules import (
     amend_rule,
+    branch_name_rule,
     forced_push_rule,
     git_act_rule,
     hook_rule,
     push_rule,
 )
 from holdfast.drafting.agent_rules.import_rules import import_place_rule, import_rule
-from holdfast.drafting.agent_rules.preferred_command_rules import (
-    package_manager_rule,
-    preference_rule,
-    replacement_rule,
-)
 from holdfast.drafting.agent_rules.pull_request_rules import (
     pr_base_rule,
     pr_body_rule,
     pr_title_rule,
 )
-from holdfast.drafting.agent_rules.run_rules import run_rule
+from holdfast.drafting.agent_rules.run_rules import (
+    checklist_rule,
+    labelled_command_rule,
+    run_rule,
+)
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.grammar.clauses import Clause
 

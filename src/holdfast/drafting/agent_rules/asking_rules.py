@@ -1,5 +1,9 @@
-"""Rules about what needs the user's approval: "do not push unless asked", "ask before you delete
-files".
+"""Rules about what needs the user's approval.
+
+For example:
+
+    Do not push unless asked.       -> asks_before(command="git push", asking="push")
+    Ask before adding dependencies. -> asks_before(command="npm install ...", asking="depend|add")
 """
 
 import re
@@ -9,7 +13,7 @@ from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.acts import acts_in, split_list
 from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.commands import command_pattern, is_command, is_runnable
-from holdfast.drafting.grammar.forms import forms, whole_match
+from holdfast.drafting.grammar.forms import form, whole_match
 from holdfast.drafting.grammar.instruction_words import Relation
 from holdfast.drafting.grammar.instructions import (
     Circumstance,
@@ -63,13 +67,10 @@ _BY_YOURSELF = re.compile(r" (?:yourself|autonomously|automatically|proactively)
 
 # --- Acts that need approval
 
-_CODE_ACT = forms(
-    {
-        "running `make ship`": (
-            r"(?:(?P<runs>run|running|execute|executing|use|using) )?`(?P<code>[^`]+)`"
-            r"(?: anything| commands?)?"
-        )
-    }
+_CODE_ACT = form(
+    "running `make ship`",
+    r"(?:(?P<runs>run|running|execute|executing|use|using) )?`(?P<code>[^`]+)`"
+    r"(?: anything| commands?)?",
 )
 
 
@@ -88,7 +89,7 @@ def _acts_that_need_approval(instruction: Instruction) -> str:
     if instruction.modality is Modality.ONLY:
         return _acts_before_approval(instruction, _ALLOWED_UNDER)
     if instruction.modality is Modality.MUST and instruction.does(_ASKS | {"require"}):
-        return _acts_behind_asking(instruction)
+        return _acts_after_asking(instruction)
     return ""
 
 
@@ -105,13 +106,13 @@ def _acts_before_approval(instruction: Instruction, relations: Sequence[Relation
     return ""
 
 
-def _acts_behind_asking(instruction: Instruction) -> str:
+def _acts_after_asking(instruction: Instruction) -> str:
     """The act of "ask the user before pushing" and of "pushing requires approval"."""
     circumstances = instruction.circumstances
     relations = (Relation.BEFORE, Relation.SUBJECT)
-    numbers = [n for n, each in enumerate(circumstances) if each.relation in relations]
+    numbers = [n for n, (relation, _) in enumerate(circumstances) if relation in relations]
     if instruction.verbs == ("require",) and not numbers:  # "approval is required to push"
-        numbers = [n for n, each in enumerate(circumstances) if each.relation is Relation.TO]
+        numbers = [n for n, (relation, _) in enumerate(circumstances) if relation is Relation.TO]
     if len(numbers) != 1:
         return ""
     number = numbers[0]

@@ -1,30 +1,190 @@
-"""Rules about what is written into files: "never use `any`", "use `pathlib`, not `os.path`"."""
+"""Rules about what is written into files of code.
+
+    Never use `any` in `src/`.      -> code_not_written(pattern=r"\\bany\\b", files="src/*")
+    Use `pathlib`, not `os.path`.   -> code_not_written(pattern=r"os\\.path", files="*.py")
+    Keep lines under 80 characters. -> code_not_written(pattern="^.{81,}$", files="*")
+
+`code_tokens` knows which pattern and which language a code span such as `any` stands for (the
+patterns are shortened here); this module finds out what is forbidden, and in which files.
+"""
 
 import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 
-from holdfast.drafting.agent_rules.code_files import Places, forbid_code, places_of
 from holdfast.drafting.agent_rules.code_tokens import (
+    SPACES,
+    TABS,
     CodeToken,
     code_token,
     named_token,
     token_of_kind,
 )
-from holdfast.drafting.drafts import Draft
+from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in
-from holdfast.drafting.grammar.forms import CODE, forms, one_of, whole_match
+from holdfast.drafting.grammar.commands import any_of
+from holdfast.drafting.grammar.forms import (
+    CODE,
+    any_words,
+    form,
+    forms,
+    one_of,
+    whole_match,
+    word_pattern,
+)
 from holdfast.drafting.grammar.instruction_words import WRITE, Relation
 from holdfast.drafting.grammar.instructions import (
     Instruction,
     Modality,
     instruction_of,
 )
-from holdfast.drafting.grammar.language_files import PYTHON, SCRIPT, files_of_language
+from holdfast.drafting.grammar.named_files import (
+    DOCUMENTS,
+    PYTHON,
+    SCRIPT,
+    TESTS,
+    files_of_language,
+    glob_argument,
+    path_glob,
+)
 from holdfast.drafting.rules_file import Statement
+from holdfast.measures.rule_kinds import Polarity
+
+
+@dataclass(frozen=True)
+class Places:
+    """The files that a rule about code names.
+
+    Args:
+        included: their globs; () for all files that may have such code.
+        excluded: the globs of files among them that are left out.
+    """
+
+    included: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+
+# --- The files that a rule is about: "in tests", "outside of `src/`"
+
+_KIND_OF_CODE = one_of(
+    *"TypeScript production application app source committed library business".split()
+)
+_ALL_CODE = form(
+    "all production code",
+    any_words("this", "the", "our", "any", "all", "new", "your")
+    + one_of(
+        *("repo", "repository", "project", "codebase", "source files?"),
+        rf"(?:{_KIND_OF_CODE} )?code(?:base)?",
+        "tests or production code",
+        "production code or tests",
+    ),
+)
+_IN_TESTS = form("unit test files", r"(?:the |any |all )?(?:unit )?tests?(?: files?| code)?")
+_IN_PATHS = form("`src/` and `lib/`", r"(?:`[^`]+`(?:,? (?:and|or) |, )?)+(?: files?| code)?")
+_TEXT = r"(?:code|output|comments?|docs|documentation|commits?|commit messages|logs)"
+# places that are not files, and leave no file out
+_IN_TEXTS = form("code, comments or docs", rf"{_TEXT}(?:(?:, |,? or |,? and ){_TEXT})*")
+_IN_COMMITS = form(  # these places are in no file at all
+    "commits and commit messages", r"commits?(?: messages)?(?:(?: or | and )commit messages)?"
+)
+_NOT_OF_TESTS = word_pattern("production", "application", "app", "business")
+_IN_COMPONENTS = form("UI components", r"(?:the |any |all |your |UI |Vue |React )*components?")
+_COMPONENTS = "*.{tsx,jsx,vue,svelte}"
+_CONFIG = form("config files", r"(?:of )?(?:the )?config(?:uration)?(?: files?)?")
+_CONFIG_FILES = ("config/*", "*config.*")
+_MAX_LANGUAGE_WORDS = 3  # "in TypeScript files" is a language, and a longer place may be more
+
+
+def places_of(instruction: Instruction) -> Places | None:
+    """The places that an instruction names; None if one of them is not a set of files."""
+    named: list[Places | None] = []
+    for relation, text in instruction.circumstances:
+        if relation is Relation.EXCEPT:
+            return None
+        if relation is Relation.IN:
+            named.append(_inside(text))
+        elif relation is Relation.OUTSIDE:
+            named.append(_outside(text))
+    return None if None in named else _join(filter(None, named))
+
+
+def _join(places: Iterable[Places]) -> Places:
+    """All places of some; each glob once."""
+    places = list(places)
+    included = dict.fromkeys(chain.from_iterable(place.included for place in places))
+    excluded = dict.fromkeys(chain.from_iterable(place.excluded for place in places))
+    return Places(tuple(included), tuple(excluded))
+
+
+def _inside(place: str) -> Places | None:
+    """The files in a place; None if it is not a set of files."""
+    paths = all_known([path_glob(name) for name in codes_in(place)])
+    if paths and whole_match(_IN_PATHS, place):
+        return Places(tuple(paths))
+    if whole_match(_IN_TESTS, place):
+        return Places(TESTS)
+    if whole_match(_IN_COMPONENTS, place):
+        return Places((_COMPONENTS,))
+    if whole_match(_ALL_CODE, place):
+        is_without_tests = _NOT_OF_TESTS.search(place) and "test" not in place.lower()
+        return Places(excluded=TESTS) if is_without_tests else Places()
+    if whole_match(_IN_TEXTS, place):
+        return None if whole_match(_IN_COMMITS, place) else Places()
+    languages = files_of_language(place)
+    if languages and len(place.split()) <= _MAX_LANGUAGE_WORDS:
+        return Places(tuple(languages))
+    parts = re.split(r",? or |,? and |, ", place)  # "CSS rules or HTML attributes"
+    named = [_inside(part) for part in parts] if len(parts) > 1 else []
+    is_set_of_files = bool(named) and all(place and place.included for place in named)
+    return _join(filter(None, named)) if is_set_of_files else None
+
+
+def _outside(place: str) -> Places | None:
+    """The files outside of a place; None if it is not a set of files."""
+    if whole_match(_IN_TESTS, place):
+        return Places(excluded=TESTS)
+    if whole_match(_CONFIG, place):
+        return Places(excluded=_CONFIG_FILES)
+    paths = all_known([path_glob(name) for name in codes_in(place)])
+    return Places(excluded=tuple(paths)) if paths else None
+
+
+_HEADING_OF_TESTS = form(  # headings
+    "Unit test conventions:",
+    r"(?:writing |unit |e2e )*tests?(?:ing)?"
+    r"(?: (?:conventions|guidelines|rules|standards|style|practices|patterns|quality))*:?",
+)
+
+
+def forbid_code(tokens: Sequence[CodeToken], places: Places, statement: Statement) -> list[Draft]:
+    """Forbids some code in the places that the statement names, with one rule per set of files that
+    may have it.
+    """
+    included = places.included
+    if not included and any(whole_match(_HEADING_OF_TESTS, name) for name in statement.under[-2:]):
+        included = TESTS
+    excluded = [f"!{glob}" for glob in places.excluded]
+    by_files: dict[tuple[str, ...], list[str]] = {}
+    for token in tokens:
+        globs = included or token.files or files_of_language(statement.context)
+        globs = globs or ("*", DOCUMENTS)
+        by_files.setdefault((*globs, *excluded), []).append(token.pattern)
+    return [
+        code_draft(any_of(patterns), globs, "prohibition") for globs, patterns in by_files.items()
+    ]
+
+
+def code_draft(pattern: str, files: Sequence[str], polarity: Polarity = "requirement") -> Draft:
+    """The rule that no file of these has code that a pattern finds."""
+    spec = measure("code_not_written", pattern=pattern, files=glob_argument(files))
+    return Draft("code", polarity, spec)
+
 
 # --- Instructions about code
 
-_NAMED_EXPORTS = forms(
-    {"Use only named exports": r"(?:always )?(?:(?:use |only )*named exports(?: only)?)"}
+_NAMED_EXPORTS = form(
+    "Use only named exports", r"(?:always )?(?:(?:use |only )*named exports(?: only)?)"
 )
 _AGAINST = (Relation.INSTEAD_OF, Relation.NOT, Relation.OVER)
 _PLACES = (Relation.IN, Relation.OUTSIDE)
@@ -38,50 +198,6 @@ _IDENTIFIERS = re.compile(rf"(?<![\w./@-]){_IDENTIFIER}(?:/{_IDENTIFIER})*(?![\w
 # "no `active_sessions`" may be about a feature: a rule about a name says how it must not be used
 _MERE_NAME = re.compile(r"no `[a-z]+(?:_[a-z]+)+`.*", re.I)
 _PAIRS = re.compile(rf"{CODE} (?:instead of|rather than|over|not) ({CODE})")
-_STYLE_OF_COMMITS = re.compile(
-    r"\b(?:style|format|writing)\b.*\bcommits?\b|\bcommit (?:messages?|style|format)\b", re.I
-)
-_GENERAL_LABEL = re.compile(
-    r"\b(?:code|style|types?|rules?|imports?|exports?|typescript|python|strict|no|not|never|use"
-    r"|indentation|spaces|formatting|safety|handling|logging|syntax|typing|indexing"
-    r"|interpolation|collections)\b",
-    re.I,
-)
-
-# --- Code that an instruction names
-
-# what people write without backticks
-_WORDS = frozenset(
-    "semicolons tabs enums emojis emoji todos em-dashes console.log console.logs innerhtml commonjs"
-    " print goto".split()
-)
-_NOUNS = one_of(
-    *("types?", "casts?", "casting", "calls?", "statements?", "assertions?", "comments?"),
-    *("imports?", "exports?", "blocks?", "hooks?", "keyword", "declarations?", "clauses?"),
-    *("loops?", "directives?", "annotations?", "classes", "macro", "functions?", "methods?"),
-    *("API", "fields?", "syntax", "operator", "suppressions?", "attributes?", "utilities"),
-    *("tags?", "chains?", "chaining", "elements?", "components?", "decorators?", "interface"),
-    *("expressions?", "modules?", "librar(?:y|ies)", "conditionals?", "literals?", "values?"),
-    *("selectors?", "wrappers?", "generics", "variables?", "properties", "props?", "globals?"),
-    *("packages?", "queries", "keywords?", "macros?"),
-)
-_ADJECTIVES = re.compile(
-    r"^(?:bare|raw|plain|direct|global|the|TypeScript(?:'s)?|explicit|native) ", re.I
-)
-_CODE_IN_BRACKETS = re.compile(rf"[a-z ]+ \(({CODE}(?:(?:, | or | and ){CODE})*)\)")
-_NAME_OF_LIBRARY = re.compile(r"^[A-Z][\w.]+(?:['’]s)? (?=`)")
-_KIND = r"(?:(?:deprecated|raw|bare|global|plain|direct|legacy|native) )?"
-_TOKENS = forms(
-    {
-        "`any`, `unknown` or bare `Object` types": (
-            rf"{_KIND}(?P<codes>{CODE}"
-            r"(?:(?:, (?:or |and |nor |no |never )*| or | and | nor |/| / )"
-            rf"{_KIND}{CODE})*)"
-            rf"(?P<nouns>(?: (?:[a-z]+-)?{_NOUNS})*)"
-            r"(?:,? etc\.?|,? (?:or|nor) (?:[a-z]+[ -]?){1,4})?"
-        )
-    }
-)
 
 
 def code_rule(clause: Clause) -> list[Draft]:
@@ -150,6 +266,14 @@ def _objects_of_comparison(instruction: Instruction, text: str) -> str | None:
     return rejected
 
 
+_GENERAL_LABEL = re.compile(
+    r"\b(?:code|style|types?|rules?|imports?|exports?|typescript|python|strict|no|not|never|use"
+    r"|indentation|spaces|formatting|safety|handling|logging|syntax|typing|indexing"
+    r"|interpolation|collections)\b",
+    re.I,
+)
+
+
 def is_scoped(statement: Statement) -> bool:
     """Whether a statement is about one thing only, by its label ("Absolute-positioned tooltips:
     never use ...") or by a heading such as "Writing style for commits".
@@ -160,9 +284,47 @@ def is_scoped(statement: Statement) -> bool:
     return len(statement.label.split()) > 1 and is_general is None
 
 
+_STYLE_OF_COMMITS = re.compile(
+    r"\b(?:style|format|writing)\b.*\bcommits?\b|\bcommit (?:messages?|style|format)\b", re.I
+)
+
+
 def is_about_commit_style(statement: Statement) -> bool:
     """Whether a statement stands under a heading such as "Writing style for commits"."""
     return any(map(_STYLE_OF_COMMITS.search, (statement.label, *statement.under)))
+
+
+# --- Code that an instruction names
+
+# what people write without backticks
+_WORDS = frozenset(
+    "semicolons tabs enums emojis emoji todos em-dashes console.log console.logs innerhtml commonjs"
+    " print goto".split()
+)
+_NOUNS = one_of(
+    *("types?", "casts?", "casting", "calls?", "statements?", "assertions?", "comments?"),
+    *("imports?", "exports?", "blocks?", "hooks?", "keyword", "declarations?", "clauses?"),
+    *("loops?", "directives?", "annotations?", "classes", "macro", "functions?", "methods?"),
+    *("API", "fields?", "syntax", "operator", "suppressions?", "attributes?", "utilities"),
+    *("tags?", "chains?", "chaining", "elements?", "components?", "decorators?", "interface"),
+    *("expressions?", "modules?", "librar(?:y|ies)", "conditionals?", "literals?", "values?"),
+    *("selectors?", "wrappers?", "generics", "variables?", "properties", "props?", "globals?"),
+    *("packages?", "queries", "keywords?", "macros?"),
+)
+_ADJECTIVES = re.compile(
+    r"^(?:bare|raw|plain|direct|global|the|TypeScript(?:'s)?|explicit|native) ", re.I
+)
+_CODE_IN_BRACKETS = re.compile(rf"[a-z ]+ \(({CODE}(?:(?:, | or | and ){CODE})*)\)")
+_NAME_OF_LIBRARY = re.compile(r"^[A-Z][\w.]+(?:['’]s)? (?=`)")
+_KIND = r"(?:(?:deprecated|raw|bare|global|plain|direct|legacy|native) )?"
+_TOKENS = form(
+    "`any`, `unknown` or bare `Object` types",
+    rf"{_KIND}(?P<codes>{CODE}"
+    r"(?:(?:, (?:or |and |nor |no |never )*| or | and | nor |/| / )"
+    rf"{_KIND}{CODE})*)"
+    rf"(?P<nouns>(?: (?:[a-z]+-)?{_NOUNS})*)"
+    r"(?:,? etc\.?|,? (?:or|nor) (?:[a-z]+[ -]?){1,4})?",
+)
 
 
 def is_named_word(word: str) -> bool:
@@ -202,10 +364,10 @@ def _may_be_of(token: CodeToken, statement: Statement) -> bool:
 
 
 def _token_beside(code: str, text: str) -> CodeToken | None:
-    """The piece of code that a code span in a text means; None if it means none for sure.
+    """The piece of code that a code span in a text stands for; None if that is not certain.
 
     Where the text has another call of the same function, as in "use `now(utc)`, not `now()`", only
-    a call without arguments can be told from it.
+    a call without arguments can be told apart from that.
     """
     token = code_token(code)
     name, bracket, _ = code.partition("(")
@@ -214,3 +376,115 @@ def _token_beside(code: str, text: str) -> CodeToken | None:
     if len(set(re.findall(rf"`{re.escape(name)}(\([^)`]*)", text))) < 2:
         return token
     return CodeToken(rf"{token.pattern}\s*\)", token.files) if code.endswith("()") else None
+
+
+# --- The length of lines
+
+_COUNT = r"(?P<count>\d{2,3})(?:[- ](?:characters?|chars?|columns?))?(?: max(?:imum)?)?"
+_LINE_LENGTHS = forms(
+    {
+        "Keep lines under 100 characters": (
+            r"(?:keep |limit )?(?:all )?(?:code )?lines? (?:must |should )?(?:be |to |are )?"
+            r"(?:at most|under|below|≤|<=|within|to|max(?:imum)?|no longer than|up to)"
+            rf" {_COUNT}"
+        ),
+        "Max line length: 100": (
+            r"(?:use |keep )?(?:a )?(?:max(?:imum)? )?(?:line (?:length|width)|print width)"
+            rf"(?: (?:is|of|limit|limit of|at|to|max))*[: ]+(?:≤ ?)?{_COUNT}"
+        ),
+        "100 character line width": (
+            rf"{_COUNT} (?:max(?:imum)? )?line (?:length|limit|width)(?: limit)?"
+        ),
+        "100-char lines": (
+            r"(?P<count>\d{2,3})[- ](?:characters?|chars?|columns?)[- ]"
+            r"(?:lines?|wrap|line (?:length|limit|width)|limit per line)"
+        ),
+        "At most 100 characters per line": (
+            r"(?:max(?:imum)?(?: of)?|at most|up to|≤)"
+            r" (?P<count>\d{2,3}) (?:characters?|chars?|columns?) per line"
+        ),
+    }
+)
+_LENGTH_LABEL = form("Line length", r"(?:max(?:imum)? )?line (?:length|width)")
+_LENGTH_ALONE = form("max 100", rf"(?:max(?:imum)? |≤ ?|under |up to )?{_COUNT}")
+_OTHER_TEXTS = re.compile(r"commit|subject|body|docstring|comment", re.I)
+
+
+def line_length_rule(clause: Clause) -> list[Draft]:
+    """Reads "keep lines under 100 characters" and "max line length: 100"."""
+    text = re.sub(r"[`*]", "", clause.text)
+    match = whole_match(_LINE_LENGTHS, text)
+    if match is None and whole_match(_LENGTH_LABEL, clause.statement.label):
+        match = whole_match(_LENGTH_ALONE, text)
+    if match is None or clause.is_prohibited or _OTHER_TEXTS.search(clause.context):
+        return []
+    pattern = rf"^.{{{int(match['count']) + 1},}}$"
+    files = files_of_language(clause.context) or ["*", DOCUMENTS]
+    return [code_draft(pattern, files)]
+
+
+# --- Indentation
+
+_WIDTH = r"(?:\d|two|four)[- ]"
+_USE = "(?:(?:use|always use|maintain|keep) )?"
+_INDENT_WITH_TABS = forms(
+    {
+        "Use tabs for indentation, not spaces": (
+            r"(?:use |always use )?tabs for indentation(?:,? not spaces)?"
+        ),
+        "Indent with tabs instead of spaces": (
+            r"(?:use |indent (?:with|using) )tabs"
+            r"(?:,? (?:not|never|instead of|rather than) spaces)(?: for indentation)?"
+        ),
+        "Indent with tabs": r"indent (?:with|using) tabs",
+        "Indentation: tabs": r"indentation: tabs",
+    }
+)
+_INDENT_WITH_SPACES = forms(
+    {
+        "Use 2 spaces for indentation, no tabs": (
+            rf"{_USE}(?:{_WIDTH})?spaces for indentation(?:,? (?:not|no) tabs)?"
+        ),
+        "Indent with spaces, not tabs": (
+            rf"(?:use |indent (?:with|using) )(?:{_WIDTH})?spaces"
+            r"(?:,? (?:not|no|never|instead of|rather than) tabs)(?: for indentation)?"
+        ),
+        "Indent with four spaces": rf"indent (?:with|using) (?:{_WIDTH})?spaces",
+        "4-space indentation": (
+            rf"{_USE}{_WIDTH}spaces? (?:indent|indentation|indents)(?:,? no tabs)?"
+        ),
+    }
+)
+
+
+def indentation_rule(clause: Clause) -> list[Draft]:
+    """Reads "indent with tabs" and "2-space indentation"; the number of spaces is not checked."""
+    uses_tabs = whole_match(_INDENT_WITH_TABS, clause.text) is not None
+    uses_spaces = whole_match(_INDENT_WITH_SPACES, clause.text) is not None
+    if clause.is_prohibited or not (uses_tabs or uses_spaces):
+        return []
+    token = SPACES if uses_tabs else TABS
+    files = files_of_language(clause.context) or token.files
+    return [code_draft(token.pattern, files)]
+
+
+# --- Lists of styles: "no semicolons, 2-space indent"
+
+_MAX_STYLE_WORDS = 5  # a longer part of a list is not the name of a style
+
+
+def style_list_rule(clause: Clause) -> list[Draft]:
+    """Reads "no semicolons, single quotes, 2-space indent, print width 80"."""
+    parts = re.split(r"[,;] (?:and )?", re.sub(r"\s*[—–].*$", "", clause.text))
+    if clause.is_prohibited or len(parts) == 1 or len(parts[0].split()) > _MAX_STYLE_WORDS:
+        return []
+    if is_about_commit_style(clause.statement):
+        return []
+    return [rule for part in parts for rule in _style_rules(replace(clause, text=part))]
+
+
+def _style_rules(part: Clause) -> list[Draft]:
+    """The rules of one part of a list of styles; [] if the part is about something else."""
+    if re.fullmatch(r"no \w+", part.text, re.I) and is_named_word(part.text[3:]):
+        return code_rule(part)
+    return indentation_rule(part) or line_length_rule(part)

@@ -1,17 +1,26 @@
-"""Pieces of code as rules files name them, with the patterns and files that measures take.
+"""Pieces of code as rules files name them, as a pattern and the files that may have them.
 
-The files of a piece are those of the language that a text names, or of the only language that has
-such code. What could as well be an English word is taken for code only beside such a language.
+    "wildcard imports"  -> named_token   -> r"^\\s*from\\s+\\S+\\s+import\\s+\\*" in *.py
+    "`sleep` function"  -> token_of_kind -> r"sleep\\(" in any file
+    `os.path`           -> code_token    -> r"os\\.path" in *.py
+
+The files are those of the only language that has such code. What could as well be an English word
+is taken for code only beside the name of such a language.
 """
 
 import re
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from holdfast.drafting.grammar.commands import is_command
-from holdfast.drafting.grammar.forms import EMOJI_SIGNS
-from holdfast.drafting.grammar.language_files import DOCUMENTS, MARKUP, PYTHON, SCRIPT, TYPED
-from holdfast.drafting.grammar.path_globs import path_glob
+from holdfast.drafting.grammar.forms import EMOJI_SIGNS, one_of
+from holdfast.drafting.grammar.named_files import (
+    DOCUMENTS,
+    MARKUP,
+    PYTHON,
+    SCRIPT,
+    TYPED,
+    path_glob,
+)
 
 
 @dataclass(frozen=True)
@@ -27,27 +36,8 @@ class CodeToken:
     files: tuple[str, ...] = ()
 
 
-class _NamedToken(NamedTuple):
-    """A piece of code whose name in rules files is not its text: "wildcard imports".
-
-    Args:
-        names: what people call it, in words or in backticks.
-        files: as in `CodeToken`.
-    """
-
-    names: tuple[str, ...]
-    pattern: str
-    files: tuple[str, ...]
-
-    @property
-    def token(self) -> CodeToken:
-        return CodeToken(self.pattern, self.files)
-
-
 TABS = CodeToken(r"^ *\t", ("*", "!*.{md,mdx,txt,mk,go,tsv}", "!*Makefile"))
 SPACES = CodeToken(r"^\t* {2,}[^ *]", ("*", "!*.{md,mdx,txt,yml,yaml,py}"))
-
-# --- Patterns of several parts
 
 # an import within a block of Python, other than a block at the margin: `if TYPE_CHECKING:`
 INLINE_IMPORT = (
@@ -55,121 +45,157 @@ INLINE_IMPORT = (
     r"[ \t]+(?:import\s+\w|from\s+\S+\s+import\b)"
 )
 
-# --- Tables
+# --- Code with a name in words
 
-
-_TOKENS = (
-    _NamedToken(
-        ("any", "any type", "any types"), r"(?:[:<|&,(=]\s*|\bas\s+)any\b(?!\s*[:(])", TYPED
+# the names of a piece of code, with "|" between them
+_NAMED_TOKENS = {
+    "any|any type|any types": CodeToken(r"(?:[:<|&,(=]\s*|\bas\s+)any\b(?!\s*[:(])", TYPED),
+    "enum|enums": CodeToken(r"^\s*(?:export\s+)?(?:declare\s+)?(?:const\s+)?enum\s+\w", TYPED),
+    "var|var declarations": CodeToken(r"^\s*(?:export\s+)?var\s+\w|\(var\s+\w", SCRIPT),
+    "eval": CodeToken(r"(?<![\w.])eval\(", ("*.{ts,tsx,mts,cts,js,jsx,mjs,cjs,vue,svelte,py}",)),
+    "require|require statements": CodeToken(r"(?<![\w.])require\(", SCRIPT),
+    "debugger": CodeToken(r"^\s*debugger\b", SCRIPT),
+    "default export|default exports": CodeToken(r"^\s*export\s+default\b|\bas default\b", SCRIPT),
+    "export default": CodeToken(r"^\s*export\s+default\b", SCRIPT),
+    "inline styles|inline style attributes|inline css": CodeToken(
+        r"\bstyle=(?:[\"']|\{\{)", (MARKUP,)
     ),
-    _NamedToken(
-        ("enum", "enums"), r"^\s*(?:export\s+)?(?:declare\s+)?(?:const\s+)?enum\s+\w", TYPED
+    "innerHTML": CodeToken(r"\.innerHTML\b", SCRIPT),
+    "print|print statements": CodeToken(r"(?<![\w.])print\("),
+    "except|except:|bare except|bare except clauses|bare excepts": CodeToken(
+        r"^\s*except\s*:", ("*.py",)
     ),
-    _NamedToken(("var", "var declarations"), r"^\s*(?:export\s+)?var\s+\w|\(var\s+\w", SCRIPT),
-    _NamedToken(
-        ("eval",), r"(?<![\w.])eval\(", ("*.{ts,tsx,mts,cts,js,jsx,mjs,cjs,vue,svelte,py}",)
+    "wildcard imports|star imports|wildcard import": CodeToken(
+        r"^\s*from\s+\S+\s+import\s+\*", ("*.py",)
     ),
-    _NamedToken(("require", "require statements"), r"(?<![\w.])require\(", SCRIPT),
-    _NamedToken(("debugger",), r"^\s*debugger\b", SCRIPT),
-    _NamedToken(
-        ("default export", "default exports"), r"^\s*export\s+default\b|\bas default\b", SCRIPT
+    "any casts": CodeToken(r"\bas\s+any\b", TYPED),
+    "console logs|console.log|console.log statements|console.logs": CodeToken(
+        r"(?<![\w$])console\.log\b", SCRIPT
     ),
-    _NamedToken(("export default",), r"^\s*export\s+default\b", SCRIPT),
-    _NamedToken(
-        ("inline styles", "inline style attributes", "inline css"),
-        r"\bstyle=(?:[\"']|\{\{)",
-        (MARKUP,),
-    ),
-    _NamedToken(("innerHTML",), r"\.innerHTML\b", SCRIPT),
-    _NamedToken(("print", "print statements"), r"(?<![\w.])print\(", ()),
-    _NamedToken(
-        ("except", "except:", "bare except", "bare except clauses", "bare excepts"),
-        r"^\s*except\s*:",
-        ("*.py",),
-    ),
-    _NamedToken(
-        ("wildcard imports", "star imports", "wildcard import"),
-        r"^\s*from\s+\S+\s+import\s+\*",
-        ("*.py",),
-    ),
-    _NamedToken(("any casts",), r"\bas\s+any\b", TYPED),
-    _NamedToken(
-        ("console logs", "console.log", "console.log statements", "console.logs"),
-        r"(?<![\w$])console\.log\b",
-        SCRIPT,
-    ),
-    _NamedToken(("console statements",), r"(?<![\w$])console\.\w", SCRIPT),
-    _NamedToken(("trailing commas",), r",[ \t]*\n\s*[\])}]", SCRIPT),
-    _NamedToken(("eslint-disable comments",), r"eslint-disable", SCRIPT),
-    _NamedToken(("ts-ignore comments", "@ts-ignore"), r"@ts-ignore\b", TYPED),
-    _NamedToken(("mutable default arguments",), r"\bdef [^\n]*=\s*(?:\[\]|\{\})", ("*.py",)),
-    _NamedToken(("todo comments", "todos"), r"\bTODO\b", ("*", DOCUMENTS)),
-    _NamedToken(
-        (
-            *("hex colors", "hardcoded hex colors", "hex values", "hex codes", "raw hex values"),
-            *("hex/rgb values", "hex or rgb values", "hex color values", "hardcoded hex values"),
-        ),
-        r"#[0-9a-fA-F]{3,8}\b",
-        ("*.{css,scss,ts,tsx,js,jsx,vue,svelte,html}",),
-    ),
-    _NamedToken(("semicolons", "trailing semicolons"), r";[ \t]*$", SCRIPT),
-    _NamedToken(("tabs",), TABS.pattern, TABS.files),
-    _NamedToken(("spaces",), SPACES.pattern, SPACES.files),
-    _NamedToken(("emojis", "emoji"), f"[{EMOJI_SIGNS}]", ("*",)),
-    _NamedToken(("em dashes", "em-dashes", "em dash", "en dash", "en dashes"), "[–—]", ("*",)),
-    _NamedToken(("unsafe", "unsafe code"), r"\bunsafe\b", ("*.rs",)),
-    _NamedToken(("unwrap",), r"\.unwrap\(\)", ("*.rs",)),
-    _NamedToken(("expect",), r"\.expect\(", ("*.rs",)),
-    _NamedToken(("panic",), r"(?<![\w.])panic\(", ("*.go",)),
-    _NamedToken(("!!",), r"!!(?![\w(!])", ("*.{kt,kts}",)),
-    _NamedToken(("!important",), r"!important\b", ()),
-    _NamedToken(
-        ("relative imports", "relative import paths"),
+    "console statements": CodeToken(r"(?<![\w$])console\.\w", SCRIPT),
+    "trailing commas": CodeToken(r",[ \t]*\n\s*[\])}]", SCRIPT),
+    "eslint-disable comments": CodeToken(r"eslint-disable", SCRIPT),
+    "ts-ignore comments|@ts-ignore": CodeToken(r"@ts-ignore\b", TYPED),
+    "mutable default arguments": CodeToken(r"\bdef [^\n]*=\s*(?:\[\]|\{\})", ("*.py",)),
+    "todo comments|todos": CodeToken(r"\bTODO\b", ("*", DOCUMENTS)),
+    (
+        "hex colors|hardcoded hex colors|hex values|hex codes|raw hex values|"
+        "hex/rgb values|hex or rgb values|hex color values|hardcoded hex values"
+    ): CodeToken(r"#[0-9a-fA-F]{3,8}\b", ("*.{css,scss,ts,tsx,js,jsx,vue,svelte,html}",)),
+    "semicolons|trailing semicolons": CodeToken(r";[ \t]*$", SCRIPT),
+    "tabs": TABS,
+    "spaces": SPACES,
+    "emojis|emoji": CodeToken(f"[{EMOJI_SIGNS}]", ("*",)),
+    "em dashes|em-dashes|em dash|en dash|en dashes": CodeToken("[–—]", ("*",)),
+    "unsafe|unsafe code": CodeToken(r"\bunsafe\b", ("*.rs",)),
+    "unwrap": CodeToken(r"\.unwrap\(\)", ("*.rs",)),
+    "expect": CodeToken(r"\.expect\(", ("*.rs",)),
+    "panic": CodeToken(r"(?<![\w.])panic\(", ("*.go",)),
+    "!!": CodeToken(r"!!(?![\w(!])", ("*.{kt,kts}",)),
+    "!important": CodeToken(r"!important\b"),
+    "relative imports|relative import paths": CodeToken(
         r"""(?:\bfrom|\bimport|\b(?:require|import)\()\s*["']\.\.?/|^\s*from\s+\.""",
         (*SCRIPT, *PYTHON),
     ),
-    _NamedToken(
-        ("commonjs", "commonjs modules", "commonjs syntax", "commonjs require", "common js"),
-        r"(?<![\w.])require\(|\bmodule\.exports\b|^\s*exports\.\w",
-        SCRIPT,
+    "commonjs|commonjs modules|commonjs syntax|commonjs require|common js": CodeToken(
+        r"(?<![\w.])require\(|\bmodule\.exports\b|^\s*exports\.\w", SCRIPT
     ),
-    _NamedToken(("inline imports", "local imports"), INLINE_IMPORT, PYTHON),
-    _NamedToken(
-        ("non-null assertions", "non-null assertion operators"), r"[\w)\]]!(?=[.;,)\[])", TYPED
-    ),
-    _NamedToken(("@ts-expect-error",), r"@ts-expect-error\b", TYPED),
-    _NamedToken(("@ts-nocheck",), r"@ts-nocheck\b", TYPED),
-)
-# code that only some languages have, and the files of these languages
-_TOKEN_LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (r"as (?:any|unknown|never).*|.*@ts-.*|Record<.*|Array<.*|Promise<.*", TYPED),
-    (
-        r"console\..*|.*export (?:default|\*).*|React\..*|use[A-Z]\w*(?:\(\))?|window\..*"
-        r"|document\..*|localStorage.*|process\.env.*|Math\.random.*|Date\.now.*|new Date.*"
-        r"|JSON\..*|dangerouslySetInnerHTML|.*eslint-disable.*|vi\..*|jest\..*|await import\(.*"
-        r"|import\(\)|\.then.*|.*=>.*|const \w+|.*===.*",
-        SCRIPT,
-    ),
-    (
-        r"(?:List|Dict|Optional|Union|Tuple|Any)(?:\[.*\])?|print\(.*|.*type: ?ignore.*"
-        r"|.*noqa.*|os\.path.*|typing\..*|from .* import.*|unittest(?:\..*)?|datetime\..*"
-        r"|time\.sleep.*|asyncio\..*|pytest\..*|sys\.path.*|__future__.*|logging\..*|hasattr.*"
-        r"|getattr.*|setattr.*|except .*",
-        ("*.py",),
-    ),
-    (r"\.?(?:unwrap|expect)\(.*|(?:panic|println|eprintln|dbg|todo|unimplemented|unreachable)!.*"
-     r"|#!?\[.*|std::.*|Box<.*|Rc<.*|Arc<.*", ("*.rs",)),
-    (r"fmt\.Print.*|os\.Exit.*|log\.(?:Fatal|Panic|Print).*|interface\{\}|context\.Background.*"
-     r"|err\..*|errors\..*|//nolint.*", ("*.go",)),
-    (r"System\.out.*|@Autowired|Thread\.sleep.*", ("*.{java,kt}",)),
-    (r"Console\.Write.*|#region|\.Result|\.Wait\(\)", ("*.cs",)),
-    (r"(?:bg|text|space-[xy]|h|w|p|m)-[\w\[\]-]+", ("*.{tsx,jsx,vue,svelte,html,ts,js}",)),
-)  # fmt: skip
-# the noun behind a plain word that tells it to be code, and how the word looks in code
+    "inline imports|local imports": CodeToken(INLINE_IMPORT, PYTHON),
+    "non-null assertions|non-null assertion operators": CodeToken(r"[\w)\]]!(?=[.;,)\[])", TYPED),
+    "@ts-expect-error": CodeToken(r"@ts-expect-error\b", TYPED),
+    "@ts-nocheck": CodeToken(r"@ts-nocheck\b", TYPED),
+}
+
+
+def _by_name() -> dict[str, CodeToken]:
+    """The tokens of the table, by each of their names."""
+    tokens: dict[str, CodeToken] = {}
+    for names, token in _NAMED_TOKENS.items():
+        tokens |= dict.fromkeys(names.split("|"), token)
+    return tokens
+
+
+_BY_NAME = _by_name()
+_BY_NAME_IN_LOWER_CASE = {name.lower(): token for name, token in _BY_NAME.items()}
+
+
+def named_token(words: str) -> CodeToken | None:
+    """The code with a name such as "wildcard imports", in any case of letters; None if there is
+    none with that name.
+    """
+    return _BY_NAME_IN_LOWER_CASE.get(words.lower())
+
+
+# --- Code from a plain word and a noun: "a `using` statement", "the `sleep` function"
+
+# the nouns, and how a word before them looks in code
 _LOOKS = (
     (r"statements?|declarations?|blocks?|loops?", r"^\s*{}\b"),
     (r"decorators?|annotations?", r"@{}\b"),
     (r"functions?|methods?|hooks?|calls?|macros?", r"(?<![\w$]){}!?\("),
+)
+
+
+def token_of_kind(word: str, kind: str) -> CodeToken | None:
+    """The code that a plain word means before a noun; None if the noun does not show that the word
+    is code.
+
+    >>> token_of_kind("sleep", "function")
+    CodeToken(pattern='(?<![\\\\w$])sleep!?\\\\(', files=())
+    """
+    if not re.fullmatch(r"[A-Za-z_]\w*", word):
+        return None
+    for nouns, look in _LOOKS:
+        if re.fullmatch(nouns, kind, re.I):
+            return CodeToken(look.format(word))
+    return None
+
+
+# --- Code from a code span: `os.path`, `Record<string, any>`, `fetch(X)`
+
+# code that only some languages have, and the globs of the files of these languages
+_CODE_OF_LANGUAGES = (
+    (
+        one_of("as (?:any|unknown|never).*", ".*@ts-.*", "Record<.*", "Array<.*", "Promise<.*"),
+        TYPED,
+    ),
+    (
+        one_of(
+            *(r"console\..*", r".*export (?:default|\*).*", r"React\..*", r"use[A-Z]\w*(?:\(\))?"),
+            *(r"window\..*", r"document\..*", "localStorage.*", r"process\.env.*", ".*=>.*"),
+            *(r"Math\.random.*", r"Date\.now.*", "new Date.*", r"JSON\..*", r"vi\..*", r"jest\..*"),
+            *("dangerouslySetInnerHTML", ".*eslint-disable.*", r"await import\(.*", r"import\(\)"),
+            *(r"\.then.*", r"const \w+", ".*===.*"),
+        ),
+        SCRIPT,
+    ),
+    (
+        one_of(
+            *(r"(?:List|Dict|Optional|Union|Tuple|Any)(?:\[.*\])?", r"print\(.*", "hasattr.*"),
+            *(".*type: ?ignore.*", ".*noqa.*", r"os\.path.*", r"typing\..*", "from .* import.*"),
+            *(r"unittest(?:\..*)?", r"datetime\..*", r"time\.sleep.*", r"asyncio\..*"),
+            *(r"pytest\..*", r"sys\.path.*", "__future__.*", r"logging\..*", "getattr.*"),
+            *("setattr.*", "except .*"),
+        ),
+        PYTHON,
+    ),
+    (
+        one_of(
+            *(r"\.?(?:unwrap|expect)\(.*", r"#!?\[.*", "std::.*", "Box<.*", "Rc<.*", "Arc<.*"),
+            "(?:panic|println|eprintln|dbg|todo|unimplemented|unreachable)!.*",
+        ),
+        ("*.rs",),
+    ),
+    (
+        one_of(
+            *(r"fmt\.Print.*", r"os\.Exit.*", r"log\.(?:Fatal|Panic|Print).*", r"interface\{\}"),
+            *(r"context\.Background.*", r"err\..*", r"errors\..*", "//nolint.*"),
+        ),
+        ("*.go",),
+    ),
+    (one_of(r"System\.out.*", "@Autowired", r"Thread\.sleep.*"), ("*.{java,kt}",)),
+    (one_of(r"Console\.Write.*", "#region", r"\.Result", r"\.Wait\(\)"), ("*.cs",)),
+    (r"(?:bg|text|space-[xy]|h|w|p|m)-[\w\[\]-]+", ("*.{tsx,jsx,vue,svelte,html,ts,js}",)),
 )
 _MAX_CHARACTERS = 48  # a longer code span is an example
 _CALL = re.compile(r"(?P<name>.*\w)\((?P<arguments>[^()]*)\)")
@@ -178,47 +204,31 @@ _CONSTANT = re.compile(r"null|None|nil|true|false|True|False|undefined|-?\d+")
 _METAVARIABLE = re.compile(r"(?<![\w$])(?:[A-Z]|Foo|Bar|Baz|My[A-Z]\w*|foo|bar|baz)(?![\w$])")
 # code spans that are something else than code
 _NO_CODE = re.compile(
-    r"\s--?\w|^-"  # options of a command
-    r"|^[A-Z][A-Z0-9_]*$"  # constants and environment variables
-    r"|^[\w-]+:$|^\w+\.\w+\.[\w.]+$|[$%]"  # keys of settings, and placeholders
-    r"|^\W+$|[\"']/[\"']"  # signs alone, and several values in one span
-    r"|\.config$|^#\s|^@?[a-z]\w*-[\w-]+$"  # files, headings, names of packages
-    r"|-name$|^\w+: ?\w+$"  # settings
+    r"""
+      \s --?\w | ^-                 # options of a command
+    | ^[A-Z][A-Z0-9_]*$             # constants and environment variables
+    | ^[\w-]+:$ | ^\w+:[ ]?\w+$     # keys of settings, and settings
+    | ^\w+\.\w+\.[\w.]+$ | -name$
+    | [$%]                          # placeholders
+    | ^\W+$                         # signs alone
+    | ["']/["']                     # several values in one span
+    | \.config$                     # files
+    | ^\#\s                         # headings
+    | ^@?[a-z]\w*-[\w-]+$           # names of packages
+    """,
+    re.VERBOSE,
 )
-
-
-def named_token(words: str) -> CodeToken | None:
-    """The code with a name such as "wildcard imports", in any case of letters; None if there is
-    none with that name.
-    """
-    for named in _TOKENS:
-        if words.lower() in map(str.lower, named.names):
-            return named.token
-    return None
-
-
-def token_of_kind(word: str, kind: str) -> CodeToken | None:
-    """The code that a plain word means before a noun, as in "a `using` statement" or "the `sleep`
-    function"; None if the noun does not tell that the word is code.
-    """
-    if not re.fullmatch(r"[A-Za-z_]\w*", word):
-        return None
-    for kinds, look in _LOOKS:
-        if re.fullmatch(kinds, kind, re.I):
-            return CodeToken(look.format(word))
-    return None
 
 
 def code_token(text: str) -> CodeToken | None:
     """The code that a code span means; None if it may not be code, or is only an example."""
-    for named in _TOKENS:
-        if text in named.names:
-            return named.token
+    if token := _BY_NAME.get(text):
+        return token
     text = re.sub(r"=\{\{?(?:\.\.\.|…)?\}\}?$", "={", text)  # `style={{}}`
     text = re.sub(r"\s*=\s*(?:[\"'](?:\.\.\.|…)[\"']|\.\.\.|…)$", " =", text)  # `version = "..."`
     if re.search(r"[\n]|\.\.\.|…", re.sub(r"[(\[<{](?:\.\.\.|…)[)\]>}]", "", text)):
         return None
-    files = next((globs for shape, globs in _TOKEN_LANGUAGES if re.fullmatch(shape, text)), ())
+    files = next((globs for shape, globs in _CODE_OF_LANGUAGES if re.fullmatch(shape, text)), ())
     if not _looks_like_code(text, has_language=bool(files)):
         return None
     pattern = _pattern_of(text)

@@ -1,7 +1,15 @@
-"""Rules about commands that are never run: "never run `git push --force`"."""
+"""Rules that some commands are not run, or that others are run in their place.
+
+    Never run `terraform destroy`. -> command_not_run(command="terraform destroy")
+    Use pnpm, not npm.             -> command_not_run(command="npm")
+    Prefer `rg` over `grep`.       -> prefers(use="rg", rather_than="grep")
+
+The arguments of these measures are regular expressions, which end in "(?!\\S)" (left out above).
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause, all_known, names_in
@@ -12,16 +20,26 @@ from holdfast.drafting.grammar.commands import (
     is_command,
     is_runnable,
     is_tool,
+    managers_beside,
+    other_installs,
 )
 from holdfast.drafting.grammar.forms import (
+    ADVERBS,
+    CODE,
     CODES,
     OBJECTS,
     TAIL,
+    form,
     forms,
+    literal,
     whole_match,
 )
-from holdfast.drafting.grammar.instruction_words import RUN, Relation
+from holdfast.drafting.grammar.instruction_words import CHECK, RUN, Relation
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
+from holdfast.drafting.rules_file import Statement
+from holdfast.measures.command_wrappers import wrappers_in
+
+# --- A command that is never run
 
 _IN_THIS_PROJECT = re.compile(r"(?:this|the) (?:project|repo|repository)", re.I)
 _VERBS = (RUN | {"introduce", "test", "build"}) - {"pass", "succeed"}
@@ -30,17 +48,13 @@ _COMMANDS_BUT_THESE = re.compile(
     re.I,
 )
 _THINGS_RUN = re.compile("|it|this|them|these|tests|commands?|code|project", re.I)
-_FORBIDDEN_COMMANDS = forms(
-    {
-        "bare `npm install`, yarn or any other npm commands directly": (
-            r"(?:(?:bare|plain|raw|global|system) )?(?:commands? )?"
-            rf"(?P<commands>{OBJECTS})"
-            r"(?:,? or any(?: other)? [\w-]+(?: [\w-]+)?)?(?: commands?)?"
-            rf"{TAIL}"
-        )
-    }
+_FORBIDDEN_COMMANDS = form(
+    "bare `npm install`, yarn or any other npm commands directly",
+    r"(?:(?:bare|plain|raw|global|system) )?(?:commands? )?"
+    rf"(?P<commands>{OBJECTS})"
+    r"(?:,? or any(?: other)? [\w-]+(?: [\w-]+)?)?(?: commands?)?"
+    rf"{TAIL}",
 )
-
 _INSTALLATION = re.compile(
     r"(?:(?:install(?:ing)?|add(?:ing)?|manag(?:e|ing)|all) )?(?:(?:new|any|the|npm|node|python) )*"
     r"(?:packages?|dependenc(?:y|ies)|libraries|modules|installs?|installation"
@@ -124,3 +138,204 @@ def forbid_commands(commands: Sequence[str]) -> list[Draft]:
 def forbid_matches(pattern: str) -> list[Draft]:
     """Forbids the commands that a pattern matches."""
     return [Draft("command", "prohibition", measure("command_not_run", command=pattern))]
+
+
+# --- One command instead of another: "use pnpm, not npm"
+
+# what a package manager is for, so that it limits nothing
+_PURPOSE = re.compile(
+    r"(?:all |any )?(?:package|dependency|dependencies|installing|everything|installs)[\w\s]*", re.I
+)
+_USES = ("use", "run", "call", "edit", "add", "update")
+_DONE_WITH = CHECK | {"install", "manage", "run", "do", "add", "commit"}
+_AGAINST = (Relation.INSTEAD_OF, Relation.NOT)
+_PURPOSES = (Relation.FOR, Relation.IN, Relation.WITH)
+_WANTED_COMMAND = form("`rg` only", rf"(?:{CODE}|[\w.-]+)(?: \w+)?")
+_WORDS_BEFORE_COMMANDS = re.compile(r"^(?:(?:just|plain|raw|bare|the|use|using|running|run) )+")
+_UNWANTED_COMMANDS = form(
+    "npm or `yarn` directly", rf"(?P<commands>{OBJECTS})(?: commands?| directly| CLI)?{TAIL}"
+)
+_ANY_VERB_NOT = form("Stage files by name, not `git add -A`", rf"[^`]+, not (?P<commands>{CODES})")
+
+
+def replacement_rule(clause: Clause) -> list[Draft]:
+    """Reads "use pnpm, not npm or yarn"."""
+    if clause.is_prohibited:
+        return []
+    if match := whole_match(_ANY_VERB_NOT, clause.text):  # "stage files by name, not `git add -A`"
+        commands = commands_in(match["commands"])
+        if commands and all(" " in command for command in commands):
+            return forbid_commands(commands)
+    text = re.sub(r"^uses ", "use ", clause.text, flags=re.I)
+    text = re.sub(r"(?<=[`\w]) (?:only|exclusively)(?=[, ])", "", text)
+    instruction = instruction_of(text)
+    return forbid_commands(_replaced_commands(instruction)) if instruction else []
+
+
+def _replaced_commands(instruction: Instruction) -> list[str]:
+    """The commands in whose place another is used; [] if the instruction is about something else,
+    or if more than a usual purpose limits it.
+    """
+    rejected = instruction.text_of(*_AGAINST)
+    wanted = instruction.object
+    if not instruction.does(_USES):  # "install packages with `uv`, not `pip`"
+        wanted = (instruction.text_of(Relation.WITH) or "") if instruction.does(_DONE_WITH) else ""
+    if rejected is None or not wanted or not instruction.binds:
+        return []
+    if not instruction.has_only(*_AGAINST, *_PURPOSES, Relation.AS):
+        return []
+    if not (whole_match(_WANTED_COMMAND, wanted) or "`" in rejected):
+        return []
+    circumstances = instruction.circumstances
+    first = next(n for n, (relation, _) in enumerate(circumstances) if relation in _AGAINST)
+    purposes = [text for relation, text in circumstances[first:] if relation in _PURPOSES]
+    unwanted = whole_match(_UNWANTED_COMMANDS, _WORDS_BEFORE_COMMANDS.sub("", rejected))
+    if unwanted is None or not all(map(_PURPOSE.fullmatch, purposes)):
+        return []
+    commands = commands_in(unwanted["commands"])
+    preferred = wanted.strip("`")
+    if any(preferred.startswith(f"{name} ") or preferred == name for name in commands):
+        return []  # in "`npm run test`, not `npm`", the preferred command begins as the other
+    return commands
+
+
+# --- One command rather than another: "prefer `rg` over `grep`"
+
+_OVER = (Relation.OVER, Relation.TO, Relation.INSTEAD_OF)
+_LISTED_COMMANDS = form("`rg` commands", rf"(?P<commands>{OBJECTS})(?: commands?| directly)?")
+_PREFERRED_MANAGER = form(
+    "Use `bun` as the preferred package manager",
+    r"use `?(?P<name>\w+)`? as (?:the|our|your) preferred package manager"
+    r"(?: and [\w -]+)?(?: for [^`]+)?",
+)
+_PREFERRED_OVER = re.compile(  # "bun (preferred over npm)"
+    rf"(?:use )?`?(?P<name>\w+)`? \(preferred (?:over|to) {OBJECTS}\)", re.I
+)
+
+
+def preference_rule(clause: Clause) -> list[Draft]:
+    """Reads "prefer `rg` over `grep`"."""
+    if clause.is_prohibited:
+        return []
+    match = whole_match(_PREFERRED_MANAGER, clause.text)
+    match = match or _PREFERRED_OVER.match(clause.statement.text)
+    if match and (others := managers_beside(match["name"].lower())):
+        return _require_rather([match["name"].lower()], others)
+    instruction = instruction_of(clause.text)
+    if instruction is None or instruction.modality is not Modality.PREFER:
+        return []
+    rejected = instruction.text_of(*_OVER)
+    if rejected is None or not instruction.has_only(*_OVER):
+        return []
+    use = _commands_of_list(instruction.object)
+    rather_than = _commands_of_list(
+        re.sub(r"^(?:using|running|plain|raw|bare|the|direct) ", "", rejected)
+    )
+    if not use or not rather_than or set(use) & set(rather_than):
+        return []
+    return _require_rather(use, rather_than)
+
+
+def _commands_of_list(text: str) -> list[str]:
+    """The commands of "`rg` or `fd` commands"; [] if the text may be about something else."""
+    match = whole_match(_LISTED_COMMANDS, text)
+    return commands_in(match["commands"]) if match else []
+
+
+def _require_rather(use: Sequence[str], rather_than: Sequence[str]) -> list[Draft]:
+    """Requires some commands rather than others."""
+    spec = measure(
+        "prefers",
+        use=any_of(map(command_pattern, use)),
+        rather_than=any_of(map(command_pattern, rather_than)),
+    )
+    return [Draft("command", "requirement", spec)]
+
+
+# --- The package manager
+
+_MANAGER = r"`?(?P<name>pnpm|npm|yarn|bun|uv|poetry)`?"
+_PACKAGES = r"(?:\w+ )?(?:package|dependency) (?:manager|management|installs?)"
+_ONLY_MANAGER = forms(
+    {
+        "Always use pnpm for all package management": (
+            rf"{ADVERBS}use {_MANAGER}(?: (?:exclusively|only))?"
+            rf" (?:as|for) (?:the |your |our |its |all )*{_PACKAGES}{TAIL}"
+        ),
+        "Always use uv": rf"(?:always |only )?use {_MANAGER}(?: (?:only|exclusively))?{TAIL}",
+        "only yarn": rf"only {_MANAGER}",
+    }
+)
+# a heading about a part of the repository, which may have a package manager of its own
+_PART_OF_REPOSITORY = re.compile(
+    r"\b(?:in|for|under|inside) `|^\W*`?[\w.-]+/|\b(?:docs|documentation|examples?|demos?)"
+    r" ?(?:site|app|$)|\b(?:web)?site\b",
+    re.I,
+)
+
+
+def package_manager_rule(clause: Clause) -> list[Draft]:
+    """Reads "use pnpm as the package manager"."""
+    if clause.is_prohibited or any(map(_PART_OF_REPOSITORY.search, clause.statement.under)):
+        return []
+    match = whole_match(_ONLY_MANAGER, clause.text)
+    installs = other_installs(match["name"].lower()) if match else None
+    if installs is None:
+        return []
+    return [Draft("command", "requirement", measure("command_not_run", command=installs))]
+
+
+# --- Wrappers that permit a command: "use `uv run pytest`, not `pytest`"
+
+_CODE = re.compile(r"`[^`]+`")
+# the arguments of measures with commands that are not to be run
+_UNWANTED = {"command_not_run": "command", "prefers": "rather_than"}
+# what "never bare `python`" leaves open, if the statement names no wrapper
+_BARE = re.compile(r"\b(?:bare|plain|raw|directly)\b", re.IGNORECASE)
+_ENVIRONMENTS = (
+    *("uv run", "poetry run", "pipenv run", "hatch run", "pdm run", "conda run"),
+    *("npx", "pnpm exec", "yarn exec", "bundle exec"),
+)
+
+
+def permit_wrapped(drafts: Iterable[Draft], statement: Statement) -> list[Draft]:
+    """Returns the rules of a statement, in which an unwanted command is permitted after each
+    wrapper that the statement, or the sentences after it, name.
+
+    Measures see through wrappers, so `pytest` alone would also forbid `uv run pytest`. They
+    also see through folders, so "Use `bin/rails`, not `rails`" cannot become a rule.
+    """
+    text = f"{statement.text} {statement.following}"
+    return [_permit(draft, text) for draft in drafts if not _differs_by_folder(draft, text)]
+
+
+def _differs_by_folder(draft: Draft, text: str) -> bool:
+    """Whether a text has the forbidden command with the folder of its program as well."""
+    if draft.measure.name != "command_not_run" or draft.polarity != "prohibition":
+        return False
+    pattern = str(draft.measure.arguments["command"])
+    codes = [code.strip("`") for code in _CODE.findall(text)]
+    return any(
+        not re.match(pattern, code) and re.match(pattern, re.sub(r"^\S*/", "", code))
+        for code in codes
+    )
+
+
+def _permit(draft: Draft, text: str) -> Draft:
+    argument = _UNWANTED.get(draft.measure.name)
+    if argument is None or (argument == "command" and draft.polarity != "prohibition"):
+        return draft
+    pattern = str(draft.measure.arguments[argument])
+    wrappers: Sequence[str] = wrappers_in(_without_matches(text, pattern))
+    if not wrappers and _BARE.search(text) and " " not in pattern:
+        wrappers = _ENVIRONMENTS
+    if not wrappers:
+        return draft
+    names = any_of(map(literal, wrappers))
+    arguments = {**draft.measure.arguments, argument: rf"(?!{names} ){pattern}"}
+    return replace(draft, measure=measure(draft.measure.name, **arguments))
+
+
+def _without_matches(text: str, pattern: str) -> str:
+    """Leaves out the code that is unwanted itself, which may be a wrapper: `npm exec`."""
+    return _CODE.sub(lambda code: "" if re.match(pattern, code[0].strip("`")) else code[0], text)

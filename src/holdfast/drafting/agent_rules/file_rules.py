@@ -1,4 +1,11 @@
-"""Rules about files that are left alone: "do not edit `vendor/`", "`src/gen/` is generated"."""
+"""Rules that files are not edited, or not committed.
+
+For example:
+
+    Never edit `vendor/`.                -> file_not_touched(path="vendor/*")
+    `src/gen/` is generated, don't edit. -> file_not_touched(path="src/gen/*")
+    Never commit `.env`.                 -> commit_excludes(paths=".env")
+"""
 
 import re
 from collections.abc import Iterable
@@ -12,6 +19,7 @@ from holdfast.drafting.grammar.forms import (
     OBJECTS,
     REASON,
     first_match,
+    form,
     forms,
     one_of,
     whole_match,
@@ -24,13 +32,11 @@ from holdfast.drafting.grammar.instruction_words import (
     Relation,
 )
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
-from holdfast.drafting.grammar.path_globs import path_glob
+from holdfast.drafting.grammar.named_files import glob_argument, path_glob
 
 # --- Files that are named in the prohibition: "never edit `vendor/`"
 
-_EDIT = r"(?:hand-?|manually |directly |ever )?" + one_of(*sorted(EDIT))
-_FOLDER = r"(?: files?| folder| directory)?"
-# what comes before and behind the names of files: "*any files in* `src/`", "`src/` *JSON files*"
+# what comes before and after the names of files: "*any files in* `src/`", "`src/` *JSON files*"
 _FILE_WORDS = (
     r"the|any|all|generated|existing|translated|translations|docs|artifacts|bindings|output|files?"
     r"|folders?|anything|code|director(?:y|ies)|changes|edits|content|contents|manual|direct|new"
@@ -54,52 +60,14 @@ _PLACES = (Relation.IN, Relation.TO)
 _CHANGING = re.compile("updating|editing|changing|modifying", re.I)
 # the ending of files of a kind, where it is not the name of the kind
 _ENDINGS = {"yaml": "{yml,yaml}", "markdown": "{md,mdx}"}
-_BARE_FILE = re.compile(
-    r"[\w./-]*\w\.(?:py|js|mjs|ts|tsx|jsx|json|toml|ya?ml|cfg|ini|lock|md|txt|sh|sql|css|html|env)"
+_INSTEAD_OF_EDITING = form(
+    "rather than editing `tasks.json` directly",
+    r"(?:rather than|instead of|never by|not by) (?:directly |manually )?(?:hand-?)?editing"
+    rf" (?:the )?(?P<files>{CODES})(?: files?)?(?: directly| manually| by hand)?"
+    r"(?= so\b|$|[,.;:)])",
 )
-_INSTEAD_OF_EDITING = forms(
-    {
-        "rather than editing `tasks.json` directly": (
-            r"(?:rather than|instead of|never by|not by) (?:directly |manually )?(?:hand-?)?editing"
-            rf" (?:the )?(?P<files>{CODES})(?: files?)?(?: directly| manually| by hand)?"
-            r"(?= so\b|$|[,.;:)])"
-        )
-    }
-)
-
 _NEGATED_OR_PERMITTED = re.compile(
     r"\b(?:never|not|cannot|can|could|may|might|fine|ok|okay|allowed|avoid|stop)\b|n['’]t\b", re.I
-)
-
-# --- Files that are named first: "`src/gen/` is generated - do not edit"
-
-_FILES_FIRST = re.compile(
-    rf"(?:the |all |files in |everything in )?(?P<files>{CODES}){_FOLDER}"
-    r"\s*(?:[—–:(,-]|(?:is|are|was|were)\b)",
-    re.I,
-)
-# what may be said of files that were named before it
-_NOT_EDITED = forms(
-    {
-        "generated, do not edit it directly": (
-            rf"(?:(?:so|and|auto-?generated|generated|please)[,:.]? )*{NEVER} {_EDIT}"
-            rf"(?: (?:it|them|this|these|this file|that file|these files|{REASON}))*"
-        ),
-        "generated and read-only": (
-            r"(?:auto-?generated|generated)?(?:,| and)? ?(?:is |are )?(?:strictly )?read-only"
-        ),
-    }
-)
-
-# --- Files behind a label that forbids to edit them
-
-_NO_EDIT_LABEL = forms(
-    {
-        "Do not edit generated files": rf"{NEVER} {_EDIT}(?: generated| these)? files?",
-        "Generated files — do not hand-edit": (
-            rf"(?:(?:auto-?)?generated|protected|vendored) files?\W+{NEVER} {_EDIT}"
-        ),
-    }
 )
 
 
@@ -164,12 +132,35 @@ def _says_what_to_do(before: str, comparison: str) -> bool:
 
 
 def _is_imperative(text: str) -> bool:
-    """Whether a text begins with a verb that tells what to do, and neither forbids nor permits."""
+    """Whether a text begins with an imperative, and neither forbids nor permits anything."""
     first = re.match(
         r"(?:(?:always|please|only|instead|just|you (?:must|should)),? )*([\w-]+)", text, re.I
     )
     begins_with_verb = first is not None and first[1].lower() in VERBS
     return begins_with_verb and not _NEGATED_OR_PERMITTED.search(text)
+
+
+# --- Files that are named first: "`src/gen/` is generated - do not edit"
+
+_EDIT = r"(?:hand-?|manually |directly |ever )?" + one_of(*sorted(EDIT))
+_FOLDER = r"(?: files?| folder| directory)?"
+_FILES_FIRST = re.compile(
+    rf"(?:the |all |files in |everything in )?(?P<files>{CODES}){_FOLDER}"
+    r"\s*(?:[—–:(,-]|(?:is|are|was|were)\b)",
+    re.I,
+)
+# what may be said of files that were named before it
+_NOT_EDITED = forms(
+    {
+        "generated, do not edit it directly": (
+            rf"(?:(?:so|and|auto-?generated|generated|please)[,:.]? )*{NEVER} {_EDIT}"
+            rf"(?: (?:it|them|this|these|this file|that file|these files|{REASON}))*"
+        ),
+        "generated and read-only": (
+            r"(?:auto-?generated|generated)?(?:,| and)? ?(?:is |are )?(?:strictly )?read-only"
+        ),
+    }
+)
 
 
 def generated_file_rule(clause: Clause) -> list[Draft]:
@@ -186,6 +177,22 @@ def generated_file_rule(clause: Clause) -> list[Draft]:
     if not any(whole_match(_NOT_EDITED, piece.strip(" .!,:)")) for piece in pieces):
         return []
     return _protect(_globs_in(match["files"]))
+
+
+_BARE_FILE = re.compile(
+    r"[\w./-]*\w\.(?:py|js|mjs|ts|tsx|jsx|json|toml|ya?ml|cfg|ini|lock|md|txt|sh|sql|css|html|env)"
+)
+
+# --- Files after a label that forbids editing them
+
+_NO_EDIT_LABEL = forms(
+    {
+        "Do not edit generated files": rf"{NEVER} {_EDIT}(?: generated| these)? files?",
+        "Generated files — do not hand-edit": (
+            rf"(?:(?:auto-?)?generated|protected|vendored) files?\W+{NEVER} {_EDIT}"
+        ),
+    }
+)
 
 
 def labelled_file_rule(clause: Clause) -> list[Draft]:
@@ -208,3 +215,76 @@ def _protect(globs: Iterable[str]) -> list[Draft]:
     """Protects the files of each glob, with one rule per glob."""
     specs = [measure("file_not_touched", path=glob) for glob in dict.fromkeys(globs)]
     return [Draft("file", "prohibition", spec) for spec in specs]
+
+
+# --- Files that are never committed
+
+# "any secrets, API keys or files in"
+_WORDS_BEFORE_FILES = "(?:{} ?)*".format(
+    one_of(
+        *("the", "any", "anything in", "files? in", "files under", "your", "generated", "local"),
+        *("secrets", "API keys", "credentials", "tokens", "keys", "sensitive data", "or", "and"),
+        *("lock files", "logs", "binaries", "(?:build|test) (?:artifacts?|outputs?|results?)", ","),
+        *("files?", "folder", "directory"),
+    )
+)
+_FOLDERS = r"(?: files?| director(?:y|ies)| folders?)?"
+_COMMITTED_FILES = forms(
+    {
+        "secrets or `.env` files, or anything alike": (
+            rf"{_WORDS_BEFORE_FILES}(?P<files>{CODES}|\.env){_FOLDERS}"
+            r"(?:(?:,? or |, )[\w ,-]+)?"
+        ),
+        "sensitive data (`.env` files, credentials)": (
+            r"(?:any )?[\w ,/-]{3,50} \((?:e\.g\.,? |like |such as )?"
+            rf"(?P<files>{CODES}|\.env){_FOLDERS}(?:, [\w ,-]+)?(?:,? etc\.?)?\)"
+        ),
+    }
+)
+# "`gen/` is built", before "never commit it"
+_BUILT_FILES = re.compile(rf"(?:the )?(?P<files>{CODES}){_FOLDERS} (?:is|are)\b", re.I)
+_THEM = re.compile("(?:it|them|this|these)(?: files?)?", re.I)
+_REPOSITORY = re.compile(r"(?:the )?(?:git|repo|repository|version control|source control)", re.I)
+_ENVIRONMENT = (".env", ".env*")  # files only, which `path_glob` would take for folders too
+
+
+def committed_file_rule(clause: Clause) -> list[Draft]:
+    """Reads "never commit `.env`" and "`.env` must not be committed"."""
+    match = _committed_files(clause)
+    if match is None:
+        return []
+    names = [name for name, _ in names_in(match["files"])]
+    paths = all_known([name if name in _ENVIRONMENT else path_glob(name) for name in names])
+    if not paths:
+        return []
+    spec = measure("commit_excludes", paths=glob_argument(paths))
+    return [Draft("commit", "prohibition", spec)]
+
+
+def _committed_files(clause: Clause) -> re.Match[str] | None:
+    """The match that names the files, in the clause or elsewhere in its statement; None if the
+    clause does not forbid committing files.
+    """
+    whole = clause.statement.text.strip(" .!")
+    instructions = [instruction_of(text, clause.is_prohibited) for text in (clause.text, whole)]
+    for instruction in filter(None, instructions):
+        if not _forbids_committing(instruction):
+            continue
+        place = instruction.text_of(Relation.IN)
+        files = f"{instruction.object} in {place}" if place else instruction.object
+        if match := whole_match(_COMMITTED_FILES, files):
+            return match
+        if _THEM.fullmatch(instruction.object):
+            return _BUILT_FILES.match(whole)
+    return None
+
+
+def _forbids_committing(instruction: Instruction) -> bool:
+    """Whether an instruction forbids to commit something, always."""
+    place = instruction.text_of(Relation.TO) or "git"
+    return (
+        instruction.modality is Modality.NEVER
+        and instruction.does(("commit", "stage"))
+        and instruction.has_only(Relation.TO, Relation.IN)
+        and _REPOSITORY.fullmatch(place) is not None
+    )

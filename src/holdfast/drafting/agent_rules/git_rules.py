@@ -1,14 +1,26 @@
-"""Rules about what is never done with Git: "never push to `main`", "do not skip hooks"."""
+"""Rules about Git: what is never done with it, and how new branches are named.
+
+    Never push to `main`.                    -> "git push(?=.* main)"
+    Branch names must start with `feature/`. -> "git switch -c (?!feature/)"
+
+Each becomes `command_not_run`, with a pattern of the forbidden commands. The patterns are shortened
+above: they also cover refspecs, and the other ways to make a branch.
+"""
 
 import re
+from collections.abc import Sequence
 
 from holdfast.drafting.agent_rules.command_rules import forbid_commands, forbid_matches
-from holdfast.drafting.drafts import Draft
+from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.acts import acts_of
-from holdfast.drafting.grammar.clauses import Clause
+from holdfast.drafting.grammar.clauses import Clause, codes_in
 from holdfast.drafting.grammar.commands import any_of, command_pattern
+from holdfast.drafting.grammar.forms import ADVERBS, CODES, form, forms, literal, whole_match
 from holdfast.drafting.grammar.instruction_words import COMPARISONS, Relation
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
+from holdfast.drafting.rules_file import Statement
+
+# --- What is never done
 
 _BRANCHES = re.compile(
     r"(?:the )?(?P<branches>`?[\w./-]+`?(?:(?: or |, | and |/)`?[\w./-]+`?)*)(?: branch(?:es)?)?",
@@ -17,22 +29,6 @@ _BRANCHES = re.compile(
 _USUAL_BRANCHES = ("main", "master", "develop", "dev", "trunk", "production", "staging")
 _COMMITS = ("", "commits", "changes", "code", "anything", "directly", "new commits")
 _PLACES = (Relation.TO, Relation.ON, Relation.IN)
-_FORCED = ("git push --force", "git push --force-with-lease")
-_UNVERIFIED = ("git commit --no-verify", "git push --no-verify")
-_HOOKS = re.compile(
-    r"(?:(?:any|git|commit|pre-?commit|pre-push|them|it|these) ?)*(?:hooks?|checks)?", re.I
-)
-_ANYWHERE = re.compile(r"(?:the )?(?:remote|repo|repository|origin|GitHub)?", re.I)
-_PRE_COMMIT = re.compile(r"(?:running )?(?:the )?pre-?commit(?: hooks)?", re.I)
-_PUSHED = re.compile(r"(?:pushing|committing)\b[^`]*", re.I)
-# what is not pushed or committed at all, rather than only a certain thing: "never commit it"
-_ANY_OBJECT = re.compile(
-    r"(?:(?:any|an?|the|new|existing|previous|published|shared|GitHub|git|code) ?)*(?:PRs?"
-    r"|pull requests?|issues?|branch(?:es)?|commits?|changes|code|anything|releases?|tags?"
-    r"|history)?",
-    re.I,
-)
-_FORBIDDEN_VERBS = frozenset("rebase merge open create submit commit push rewrite".split())
 
 
 def push_rule(clause: Clause) -> list[Draft]:
@@ -58,7 +54,7 @@ def _forbids_pushing(instruction: Instruction) -> bool:
 
 
 def _branch_list(instruction: Instruction) -> list[str]:
-    """The branches behind "to" in an instruction about pushing."""
+    """The branches after "to" in an instruction about pushing."""
     places = instruction.texts_of(*_PLACES)
     match = _BRANCHES.fullmatch(places[0]) if len(places) == 1 else None
     if match is None:
@@ -69,6 +65,9 @@ def _branch_list(instruction: Instruction) -> list[str]:
 def _pushed_to(branch: str) -> str:
     """The part of a pattern that finds a branch among what is pushed, also as `+main`."""
     return rf"(?=.*[ :+](?:refs/heads/)?{branch}(?!\S))"
+
+
+_FORCED = ("git push --force", "git push --force-with-lease")
 
 
 def forced_push_rule(clause: Clause) -> list[Draft]:
@@ -86,6 +85,13 @@ def forced_push_rule(clause: Clause) -> list[Draft]:
     if branch := re.fullmatch(r"(?:the )?`?(main|master)`?(?: branch)?", place, re.I):
         return forbid_matches(pattern + _pushed_to(branch[1]))
     return forbid_matches(pattern) if "`" not in place else []
+
+
+_UNVERIFIED = ("git commit --no-verify", "git push --no-verify")
+_HOOKS = re.compile(
+    r"(?:(?:any|git|commit|pre-?commit|pre-push|them|it|these) ?)*(?:hooks?|checks)?", re.I
+)
+_PRE_COMMIT = re.compile(r"(?:running )?(?:the )?pre-?commit(?: hooks)?", re.I)
 
 
 def hook_rule(clause: Clause) -> list[Draft]:
@@ -108,6 +114,15 @@ def hook_rule(clause: Clause) -> list[Draft]:
     return forbid_commands(_UNVERIFIED[:1]) if is_commit else []
 
 
+# what is not pushed or committed at all, rather than only a certain thing: "never commit it"
+_ANY_OBJECT = re.compile(
+    r"(?:(?:any|an?|the|new|existing|previous|published|shared|GitHub|git|code) ?)*(?:PRs?"
+    r"|pull requests?|issues?|branch(?:es)?|commits?|changes|code|anything|releases?|tags?"
+    r"|history)?",
+    re.I,
+)
+
+
 def amend_rule(clause: Clause) -> list[Draft]:
     """Reads "never amend commits" and "do not use `--amend`"."""
     instruction = _prohibition_in(clause)
@@ -116,6 +131,11 @@ def amend_rule(clause: Clause) -> list[Draft]:
     amends = instruction.does(["amend"]) and _ANY_OBJECT.fullmatch(instruction.object) is not None
     uses_option = "--amend" in instruction.object and instruction.does(["use", "pass", "run"])
     return forbid_commands(["git commit --amend"]) if amends or uses_option else []
+
+
+_ANYWHERE = re.compile(r"(?:the )?(?:remote|repo|repository|origin|GitHub)?", re.I)
+_PUSHED = re.compile(r"(?:pushing|committing)\b[^`]*", re.I)
+_FORBIDDEN_VERBS = frozenset("rebase merge open create submit commit push rewrite".split())
 
 
 def git_act_rule(clause: Clause) -> list[Draft]:
@@ -140,3 +160,69 @@ def _prohibition_in(clause: Clause) -> Instruction | None:
         return None
     is_always = all(map(_PUSHED.fullmatch, instruction.texts_of(Relation.WHEN)))
     return instruction if is_always else None
+
+
+# --- The names of new branches
+
+_NAMING = r"(?:(?: |-)(?:naming|names?|prefix(?:es)?|conventions?|format|pattern|strategy))"
+_NAMES_LABEL = form(
+    "Branch naming convention", rf"(?:git |feature )?branch(?:es)?{_NAMING}*(?: \([^()]*\))?"
+)
+
+
+def branches_below(statement: Statement) -> list[Draft]:
+    """Reads a code block with `<type>/<description>` right below the heading "Branch naming"."""
+    if len(statement.block) != 1 or not whole_match(_NAMES_LABEL, statement.text.strip("# *:")):
+        return []
+    return _branch_names([statement.block[0].strip()])
+
+
+_NAMES_ALONE = form(  # after such a label, or below such a heading
+    "use `feature/description` or `fix/description`",
+    rf"(?:use |follow )?(?P<names>{CODES})(?:,? etc\.?)?",
+)
+_NAMING_RULES = forms(
+    {
+        "Branch names must start with `feature/`": (
+            r"(?:all |new |git |feature )*branch(?:es| names)?"
+            r" (?:must |should )?(?:always )?(?:be )?(?:named|follow|use|start with|begin with"
+            rf"|prefixed with)(?: the)?(?: pattern| format| prefix)?:? (?P<names>{CODES})"
+        ),
+        "Create branches with the prefix `claude/`": (
+            rf"{ADVERBS}(?:create|name|prefix|start)(?: all| new| your| every)*"
+            r" branch(?:es)?(?: names)?"
+            rf" (?:with|as|like|named)(?: the)?(?: prefix(?:es)?| format)? (?P<names>{CODES})"
+        ),
+    }
+)
+_NAME = re.compile(r"(?P<first>[<\[{(]?[\w-]+[>\]})]?)/.*")  # `feature/xyz`, `<type>/<name>`
+_ANY_WORD = re.compile(r"[<\[{(].*|type|kind|category|prefix|username|user|name|author", re.I)
+_REMOTES = {"origin", "upstream", "remotes"}  # `origin/main` is a branch of one of these
+_NEW_BRANCH = r"git (?:checkout -[bB]|switch -[cC]|branch(?! -)) "
+_NO_NAME = r"\d*&?[<>]|&>|\S*[$`]"  # a redirection, or a name that only the shell knows
+
+
+def branch_name_rule(clause: Clause) -> list[Draft]:
+    """Reads "branch names: `feature/description`, `fix/description`"."""
+    if clause.is_prohibited:
+        return []
+    above = (clause.statement.label, *clause.statement.under[-1:])
+    is_labelled = any(whole_match(_NAMES_LABEL, name.strip(" :.")) for name in above)
+    match = whole_match(_NAMING_RULES + (_NAMES_ALONE if is_labelled else ()), clause.text)
+    return _branch_names(codes_in(match["names"])) if match else []
+
+
+def _branch_names(examples: Sequence[str]) -> list[Draft]:
+    """The rule that new branches have names like these examples; [] if an example has no part
+    before a slash.
+    """
+    names = [_NAME.fullmatch(example) for example in examples]
+    firsts = [name["first"] for name in names if name]
+    if len(firsts) < len(names) or not firsts or _REMOTES & set(firsts):
+        return []
+    if any(map(_ANY_WORD.fullmatch, firsts)):
+        begins = r"[\w.-]+/"
+    else:
+        begins = any_of(map(literal, firsts)) + "/"
+    spec = measure("command_not_run", command=rf"{_NEW_BRANCH}(?!{begins}|{_NO_NAME})\S")
+    return [Draft("command", "requirement", spec)]

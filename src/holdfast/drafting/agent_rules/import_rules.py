@@ -1,15 +1,21 @@
-"""Rules about what code imports, and where: "no jQuery", "never import from `lodash`"."""
+"""Rules about what code imports, and where.
+
+    Never import from `lodash`.               -> code_not_written(pattern="from 'lodash'")
+    All imports at the top of the file.       -> code_not_written(pattern=an indented import)
+
+The patterns are shortened above: they also cover `require`, parts of a library and other quotes.
+"""
 
 import re
 
-from holdfast.drafting.agent_rules.code_files import Places, forbid_code, places_of
+from holdfast.drafting.agent_rules.code_rules import Places, forbid_code, places_of
 from holdfast.drafting.agent_rules.code_tokens import INLINE_IMPORT, CodeToken
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in
-from holdfast.drafting.grammar.forms import CODES, forms, one_of, whole_match
+from holdfast.drafting.grammar.forms import CODES, form, literal, one_of, whole_match
 from holdfast.drafting.grammar.instruction_words import Relation
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
-from holdfast.drafting.grammar.language_files import SCRIPT
+from holdfast.drafting.grammar.named_files import SCRIPT
 
 # --- Libraries and modules
 
@@ -48,45 +54,65 @@ _PYTHON_LIBRARIES = {
     "llamaindex": "llama_index",
 }
 _QUOTES = "[\"']"
+
+
+def library_token(name: str) -> CodeToken | None:
+    """The imports of a library with this name; None if the library is unknown."""
+    plain = name.lower()
+    patterns: list[str] = []
+    files: list[str] = []
+    if module := _SCRIPT_LIBRARIES.get(plain):
+        patterns.append(_script_import(module))
+        files += SCRIPT
+    if module := _PYTHON_LIBRARIES.get(plain):
+        patterns.append(rf"^\s*(?:import|from)\s+{module}\b")
+        files.append("*.py")
+    return CodeToken("|".join(patterns), tuple(files)) if patterns else None
+
+
 _MODULE = re.compile(  # `lodash`, `'@prisma/client'`, `encoding/json`, `os.path`
     rf"(?P<quote>{_QUOTES}?)(?P<name>@?[\w-]+(?:[/.][\w-]+)*)(?P=quote)"
 )
-_PACKAGE = re.compile(r"@[\w-]+/[\w.-]+|(?!src/|lib/|app/|test)[\w.-]+/[\w-]+")  # `a/go-sqlite3`
 _FILE = re.compile(r"\.(?:tsx?|jsx?|mjs|py|json|css|scss|md|svg|png|env)$")
 _ANY_CODE = ("*", "!*.{md,mdx,txt,rst,json}")
 
+
+def module_token(code: str) -> CodeToken | None:
+    """The imports of the module that a code span names; None if it may name something else."""
+    module = _MODULE.fullmatch(code)
+    if module is None or _FILE.search(code):
+        return None
+    if library := library_token(module["name"]):
+        return library
+    if module["quote"] or "/" in module["name"]:  # also in the import lists of Go
+        name = f"(?:[\\w.@~-]+/)*{literal(module['name'])}"
+        return CodeToken(f"{_QUOTES}{name}[\"'/]", _ANY_CODE)
+    by_name = rf"^\s*(?:import|from|use|using)\s+{literal(module['name'])}\b"
+    return CodeToken(f"{_script_import(module['name'])}|{by_name}", _ANY_CODE)
+
+
+def _script_import(module: str) -> str:
+    """The pattern of an import of a module, or of a part of it, in JavaScript and TypeScript."""
+    return rf"(?:\bfrom|\bimport|\b(?:require|import)\()\s*{_QUOTES}{literal(module)}[\"'/]"
+
+
 # --- Instructions about imports
 
+_PACKAGE = re.compile(r"@[\w-]+/[\w.-]+|(?!src/|lib/|app/|test)[\w.-]+/[\w-]+")  # `a/go-sqlite3`
+
 _LIBRARY = one_of(*(re.escape(name) for name in (*_SCRIPT_LIBRARIES, *_PYTHON_LIBRARIES)))
-_LIBRARIES = forms(
-    {
-        "jQuery, lodash or other libraries": (
-            rf"(?P<names>{_LIBRARY}(?:(?:, | or |, or |/| and ){_LIBRARY})*)"
-            r"(?:,? or (?:any )?other [\w -]+)?"
-            r"(?: (?:library|libraries|package|packages|module|dependency|imports?))?"
-        )
-    }
+_LIBRARIES = form(
+    "jQuery, lodash or other libraries",
+    rf"(?P<names>{_LIBRARY}(?:(?:, | or |, or |/| and ){_LIBRARY})*)"
+    r"(?:,? or (?:any )?other [\w -]+)?"
+    r"(?: (?:library|libraries|package|packages|module|dependency|imports?))?",
 )
-_MODULES = forms(
-    {"`lodash` and `'moment'`": rf"(?:the )?(?P<codes>{CODES})(?: (?:packages?|modules?))?"}
+_MODULES = form(
+    "`lodash` and `'moment'`", rf"(?:the )?(?P<codes>{CODES})(?: (?:packages?|modules?))?"
 )
 _VERBS = ("use", "import", "add", "introduce", "install", "include")
 _PLACES = (Relation.IN, Relation.OUTSIDE)
 _AGAINST = (Relation.INSTEAD_OF, Relation.NOT, Relation.OVER, Relation.FROM, Relation.FOR)
-
-# --- The place of imports
-
-_ON_TOP = forms(
-    {
-        "All imports must be at the top of the file": (
-            r"(?:(?:always|all|keep|put|place|python) )*imports"
-            r" (?:must |should |are |be |go |placed |always )*(?:at|on) (?:the )?top"
-            r"(?: of (?:the|each|every|a) (?:file|module)s?| of files| level)?"
-        )
-    }
-)
-_BELOW_TOP = CodeToken(INLINE_IMPORT, ("*.py",))
-_NOT_PYTHON = re.compile(r"type[ -]?script|java|\bgo\b|rust|react|\bjs\b|swift|kotlin", re.I)
 
 
 def import_rule(clause: Clause) -> list[Draft]:
@@ -149,41 +175,16 @@ def _is_of_the_network(objects: str, instruction: Instruction) -> bool:
     return is_bare and instruction.modality is Modality.NEVER
 
 
-def library_token(name: str) -> CodeToken | None:
-    """The imports of a library with this name; None if the library is unknown."""
-    plain = name.lower()
-    patterns: list[str] = []
-    files: list[str] = []
-    if module := _SCRIPT_LIBRARIES.get(plain):
-        patterns.append(_script_import(module))
-        files += SCRIPT
-    if module := _PYTHON_LIBRARIES.get(plain):
-        patterns.append(rf"^\s*(?:import|from)\s+{module}\b")
-        files.append("*.py")
-    return CodeToken("|".join(patterns), tuple(files)) if patterns else None
+# --- The place of imports
 
-
-def module_token(code: str) -> CodeToken | None:
-    """The imports of the module that a code span names; None if it may name something else."""
-    module = _MODULE.fullmatch(code)
-    if module is None or _FILE.search(code):
-        return None
-    if library := library_token(module["name"]):
-        return library
-    if module["quote"] or "/" in module["name"]:  # also in the import lists of Go
-        name = f"(?:[\\w.@~-]+/)*{_escape(module['name'])}"
-        return CodeToken(f"{_QUOTES}{name}[\"'/]", _ANY_CODE)
-    by_name = rf"^\s*(?:import|from|use|using)\s+{_escape(module['name'])}\b"
-    return CodeToken(f"{_script_import(module['name'])}|{by_name}", _ANY_CODE)
-
-
-def _script_import(module: str) -> str:
-    """The pattern of an import of a module, or of a part of it, in JavaScript and TypeScript."""
-    return rf"(?:\bfrom|\bimport|\b(?:require|import)\()\s*{_QUOTES}{_escape(module)}[\"'/]"
-
-
-def _escape(name: str) -> str:
-    return re.escape(name).replace(r"\-", "-")
+_ON_TOP = form(
+    "All imports must be at the top of the file",
+    r"(?:(?:always|all|keep|put|place|python) )*imports"
+    r" (?:must |should |are |be |go |placed |always )*(?:at|on) (?:the )?top"
+    r"(?: of (?:the|each|every|a) (?:file|module)s?| of files| level)?",
+)
+_BELOW_TOP = CodeToken(INLINE_IMPORT, ("*.py",))
+_NOT_PYTHON = re.compile(r"type[ -]?script|java|\bgo\b|rust|react|\bjs\b|swift|kotlin", re.I)
 
 
 def import_place_rule(clause: Clause) -> list[Draft]:

@@ -1,14 +1,22 @@
-"""Rules about pull requests: their title, base branch and body."""
+"""Rules about pull requests: their title, base branch and body.
+
+For example:
+
+    PRs must target `develop`.                       -> pull_request(base="develop")
+    PR titles must follow Conventional Commits.      -> pull_request(title="(feat|fix|...): ")
+    PR bodies must include a `Notes:` section.       -> pull_request(body="^Notes:")
+"""
 
 import re
 
-from holdfast.drafting.agent_rules.conventional_commits import CONVENTIONAL, conventional_pattern
+from holdfast.drafting.agent_rules.commit_rules import CONVENTIONAL, conventional_pattern
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.forms import (
     ADVERBS,
     CODE,
     any_words,
+    form,
     forms,
     one_of,
     whole_match,
@@ -20,7 +28,6 @@ _EVERY = one_of("all", "every", "each", "any", "your", "the", "new", "an?")
 # "every new pull request (PR)"
 _PR = rf"(?:\b(?:{_EVERY} ){{0,4}}{_PRS}(?: \(PRs?\))?)"
 _TITLE = rf"(?:{_PR}(?:['’]s)? titles?|titles? (?:of|for) {_PR})"
-_BODY = rf"(?:{_PR}(?:['’]s)? (?:body|bodies|descriptions?)|(?:body|description)s? of {_PR})"
 _MUST = any_words("must", "should", "need to", "always", "is", "are", "has to", "have to")
 
 # --- The title
@@ -34,67 +41,21 @@ _TITLES_FOLLOW = (
     rf"(?:{_TITLE} {_MUST}|{ADVERBS}(?:use|follow|write) |{ADVERBS})?"
     r"(?:follow(?:s|ing)?|use|be|in|using|adhere to|match)*(?: an?)?(?: valid)?"
 )
-_CONVENTIONAL_TITLES = forms(
-    {
-        "PR titles must follow Conventional Commits": (
-            rf"{_TITLES_FOLLOW} ?(?:the )?{CONVENTIONAL}"
-            rf"(?: for (?:all )?{_TITLE}| in {_TITLE})?.{{0,3}}"
-        )
-    }
+_CONVENTIONAL_TITLES = form(
+    "PR titles must follow Conventional Commits",
+    rf"{_TITLES_FOLLOW} ?(?:the )?{CONVENTIONAL}"
+    rf"(?: for (?:all )?{_TITLE}| in {_TITLE})?.{{0,3}}",
 )
-_LOWER_CASE_TITLE = forms(
-    {
-        "PR titles must start with a lowercase letter": (
-            rf"(?:{_TITLE}|titles?) {_MUST}(?:start|begin)s? with (?:an? )?lower-?case(?: letter)?"
-        )
-    }
+_LOWER_CASE_TITLE = form(
+    "PR titles must start with a lowercase letter",
+    rf"(?:{_TITLE}|titles?) {_MUST}(?:start|begin)s? with (?:an? )?lower-?case(?: letter)?",
 )
-# behind a label such as "PR title"
+# after a label such as "PR title"
 _SHAPE_ALONE = re.compile(r"`(?P<shape>[^`]+)`(?: format)?")
-# the parts of "[scope]", "type(scope):" or "area:", and the summary behind them
+# the parts of "[scope]", "type(scope):" or "area:", and the summary after them
 _SHAPE = re.compile(
     r"(?P<first>\[[\w -]+\]|\w+)?(?P<scope>\([\w ./|-]+\))?(?:!?\??)(?P<colon>:)?"
     r" ?[A-Za-z][\w .'-]*(?:\.\.\.|…)?"
-)
-
-# --- The base branch
-
-_NOT_ANOTHER = (
-    r"(?:,? (?:not|never|instead of|rather than) (?:the )?`?[\w./-]+`?(?: branch)?)?"  # ", not `x`"
-)
-_BRANCH = rf"`?(?P<base>[\w./-]+?)`?(?: branch)?(?: on GitHub)?{_NOT_ANOTHER}"
-_GO_TO = one_of(
-    *("target", "be opened against", "opened against", "be against", "go to", "go into"),
-    *("based on", "be based on", "be made against", "be submitted to"),
-)
-_BASE = forms(
-    {
-        "PRs must target `develop`, not `main`": rf"{_PR} {_MUST}{_GO_TO} (?:the )?{_BRANCH}",
-        "Open a pull request against the `main` branch": (
-            rf"{ADVERBS}(?:open|create|target|submit|base|make) {_PR}"
-            rf" (?:against|to|on|at|into|for) (?:the )?{_BRANCH}"
-        ),
-        "Open PRs targeting `develop`": (
-            rf"{ADVERBS}(?:open|create|submit|make) {_PR} targeting (?:the )?{_BRANCH}"
-        ),
-        "Open a PR on a feature branch targeting `master`": (
-            rf"{ADVERBS}(?:open|create|submit) {_PR} (?:on|from) an? [\w -]*branch"
-            rf"(?: \([^()]*\))? targeting {_BRANCH}"
-        ),
-        "Target the `develop` branch for PRs": (
-            rf"{ADVERBS}target (?:the )?{_BRANCH} (?:branch )?(?:for|in|with) {_PR}"
-        ),
-    }
-)
-_NO_BRANCH = re.compile(r"a|the|draft", re.I)  # "to the upstream" names no branch
-_USUAL_BRANCHES = ("main", "master", "develop")  # names that need no backticks
-
-# --- The body
-
-_LABEL_INCLUDED = re.compile(
-    rf"{_BODY} {_MUST}(?:include|have|contain) (?:an? |the )?`(?P<label>[^`]+:)`"
-    r" (?:section|line)(?: as the (?:first|last) line(?: of (?:the )?body)?)?",
-    re.I,
 )
 
 
@@ -137,6 +98,39 @@ def _title_pattern(shape: str) -> str | None:
     return rf"\A{first}{scope}{parts['colon'] or ''} \S"
 
 
+# --- The base branch
+
+_NOT_ANOTHER = (
+    r"(?:,? (?:not|never|instead of|rather than) (?:the )?`?[\w./-]+`?(?: branch)?)?"  # ", not `x`"
+)
+_BRANCH = rf"`?(?P<base>[\w./-]+?)`?(?: branch)?(?: on GitHub)?{_NOT_ANOTHER}"
+_GO_TO = one_of(
+    *("target", "be opened against", "opened against", "be against", "go to", "go into"),
+    *("based on", "be based on", "be made against", "be submitted to"),
+)
+_BASE = forms(
+    {
+        "PRs must target `develop`, not `main`": rf"{_PR} {_MUST}{_GO_TO} (?:the )?{_BRANCH}",
+        "Open a pull request against the `main` branch": (
+            rf"{ADVERBS}(?:open|create|target|submit|base|make) {_PR}"
+            rf" (?:against|to|on|at|into|for) (?:the )?{_BRANCH}"
+        ),
+        "Open PRs targeting `develop`": (
+            rf"{ADVERBS}(?:open|create|submit|make) {_PR} targeting (?:the )?{_BRANCH}"
+        ),
+        "Open a PR on a feature branch targeting `master`": (
+            rf"{ADVERBS}(?:open|create|submit) {_PR} (?:on|from) an? [\w -]*branch"
+            rf"(?: \([^()]*\))? targeting {_BRANCH}"
+        ),
+        "Target the `develop` branch for PRs": (
+            rf"{ADVERBS}target (?:the )?{_BRANCH} (?:branch )?(?:for|in|with) {_PR}"
+        ),
+    }
+)
+_NO_BRANCH = re.compile(r"a|the|draft", re.I)  # "to the upstream" names no branch
+_USUAL_BRANCHES = ("main", "master", "develop")  # names that need no backticks
+
+
 def pr_base_rule(clause: Clause) -> list[Draft]:
     """Reads "PRs must target `develop`"."""
     match = whole_match(_BASE, clause.text)
@@ -145,6 +139,16 @@ def pr_base_rule(clause: Clause) -> list[Draft]:
     base = match["base"]
     is_branch = f"`{base}`" in clause.text or base in _USUAL_BRANCHES
     return _require(base=rf"\A{re.escape(base)}\Z") if is_branch else []
+
+
+# --- The body
+
+_BODY = rf"(?:{_PR}(?:['’]s)? (?:body|bodies|descriptions?)|(?:body|description)s? of {_PR})"
+_LABEL_INCLUDED = re.compile(
+    rf"{_BODY} {_MUST}(?:include|have|contain) (?:an? |the )?`(?P<label>[^`]+:)`"
+    r" (?:section|line)(?: as the (?:first|last) line(?: of (?:the )?body)?)?",
+    re.I,
+)
 
 
 def pr_body_rule(clause: Clause) -> list[Draft]:

@@ -1,36 +1,131 @@
-"""Instructions to run commands before an event or after a change: "run `make test` before
-committing", "after editing `api.proto`, run `make gen`".
+"""Rules that a command has to be run, before an event or after a change.
+
+    Run `make test` before committing.   -> runs_before(first="make test", then="git commit")
+    After editing `a.proto`, run `x gen` -> runs_after(changed="a.proto", run="x gen")
+
+`run_rule` reads the occasion and the commands from one sentence, `labelled_command_rule` and
+`checklist_rule` from an item and the label or heading above it, and `block_below_heading` from a
+heading and its code block. All of them end in `require`.
 """
 
 import re
+from collections.abc import Iterable, Sequence
 
-from holdfast.drafting.agent_rules.required_commands import (
-    listed_commands,
-    offers_another,
-    require,
-    require_block,
-)
-from holdfast.drafting.drafts import Draft
+from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.acts import acts_of, gate_of
 from holdfast.drafting.grammar.clauses import Clause, codes_in
-from holdfast.drafting.grammar.commands import is_command, is_tool
-from holdfast.drafting.grammar.forms import CODES, one_of
+from holdfast.drafting.grammar.commands import (
+    is_command,
+    is_runnable,
+    is_tool,
+    parts_of,
+    required_pattern,
+    without_arguments,
+    without_placeholder,
+)
+from holdfast.drafting.grammar.forms import CODES, form, one_of, whole_match
 from holdfast.drafting.grammar.instruction_words import CHECK, FAILS, PASSES, RUN, Relation
 from holdfast.drafting.grammar.instructions import (
     Circumstance,
     Instruction,
     Modality,
+    circumstance_of,
     instruction_of,
 )
+from holdfast.drafting.grammar.named_files import glob_argument
 from holdfast.drafting.grammar.occasions import (
     END_OF_WORK,
     OCCASIONS,
+    AfterChange,
     BeforeEvent,
     Occasion,
     is_end_of_work,
     occasion_of,
     occasion_of_instruction,
 )
+from holdfast.drafting.rules_file import Statement
+
+# --- The rules for some commands on an occasion
+
+
+def listed_commands(text: str) -> list[str]:
+    """The code spans of a list; [] if one of them would do, as in "`make lint` or `make check`"."""
+    is_choice = re.search(r"`,? or `", text) is not None
+    return [] if is_choice else codes_in(text)
+
+
+def offers_another(text: str) -> bool:
+    """Whether a text offers another command in brackets: "`make test` (or `make check`)"."""
+    return re.search(r"` \(or (?!equivalent|similar)", text) is not None
+
+
+_MAX_COMMANDS = 8  # a code block with more commands is a script rather than a list of steps
+_PREPARES = re.compile(r"(?:cd|source|export) ")  # what only leads to a command
+
+
+def require(commands: Iterable[str], occasion: Occasion, *, are_run: bool = False) -> list[Draft]:
+    """Requires each command on an occasion, with one rule per command; [] if they are too many, or
+    if one may not be a command.
+
+    Args:
+        commands: as they are written, perhaps several on one line: `make lint && make test`.
+        are_run: whether the text says that they are run, so that a plain word is a command too.
+    """
+    parts = [_without_placeholder(part) for command in commands for part in parts_of(command)]
+    parts = [without_arguments(part) for part in parts if not _PREPARES.match(part)]
+    if not 1 <= len(parts) <= _MAX_COMMANDS:
+        return []
+    if not all(_is_step(part, is_run=are_run) for part in parts):
+        return []
+    patterns = dict.fromkeys(map(required_pattern, parts))
+    if isinstance(occasion, BeforeEvent):
+        if any(re.match(occasion.commands, part) for part in parts):
+            return []  # "when committing, use `git commit -s`" is about the commit itself
+        return [_runs_before(pattern, occasion.commands) for pattern in patterns]
+    return [_runs_after(pattern, occasion.files) for pattern in patterns]
+
+
+_COMMITS = re.compile(r"\s*git (?:add|commit|push)\b")
+
+
+def require_block(block: Sequence[str], occasion: Occasion) -> list[Draft]:
+    """A rule for each command of a code block, up to the commit or push that it is for."""
+    commands: list[str] = []
+    for line in _joined_lines(block):
+        if isinstance(occasion, BeforeEvent) and _COMMITS.match(line):
+            break
+        commands += parts_of(line)
+    return require(commands, occasion) if len(commands) <= _MAX_COMMANDS else []
+
+
+def _joined_lines(block: Sequence[str]) -> list[str]:
+    """The lines of a code block; a line that ends in a backslash is joined with the next."""
+    return re.sub(r"\s*\\\n\s*", " ", "\n".join(block)).split("\n")
+
+
+def _without_placeholder(text: str) -> str:
+    """A command without placeholders at its end, if more than its program is left."""
+    plain = without_placeholder(text)
+    return plain if " " in plain else text
+
+
+def _is_step(text: str, *, is_run: bool) -> bool:
+    """Whether a code span is a command rather than a file or a plain word."""
+    is_file = re.search(r"^[^ ]+\.(?!sh$|py$|js$|mjs$)\w+$|^[^ ]+/$", text)
+    is_word = re.fullmatch(r"[\w-]+", text) and not is_command(text)
+    return is_runnable(text) and not is_file and (is_run or not is_word)
+
+
+def _runs_before(command: str, event: str) -> Draft:
+    return Draft("command", "gate", measure("runs_before", first=command, then=event))
+
+
+def _runs_after(command: str, files: Sequence[str]) -> Draft:
+    spec = measure("runs_after", changed=glob_argument(files), run=command)
+    return Draft("command", "requirement", spec)
+
+
+# --- A sentence: "run `make test` before committing"
 
 _RUN_VERBS = frozenset("run execute rerun".split())
 # verbs of "never mark a task done until ..." and "never finish until ..."
@@ -56,7 +151,7 @@ _ROOT = re.compile(
     re.I,
 )
 _MANNER = re.compile(r"(?:(?:this|the|that|exact|given) )*(?:sequence|order|turn|full)", re.I)
-# behind a command: "`make lint` - *run all linters* before committing"
+# after a command: "`make lint` - *run all linters* before committing"
 _DESCRIPTION = re.compile(
     r"(?!.*\b(?:if|when|unless|only|optional)\b)(?:runs?|checks?) [^`]*", re.I
 )
@@ -113,7 +208,7 @@ def _required_by_prohibition(instruction: Instruction) -> list[Draft]:
         fails = _FAILS.fullmatch(text)
         match = fails if relation is Relation.IF else _WITHOUT.fullmatch(text)
         if match is None or (fails and relation is not Relation.IF):
-            return []  # a condition that is none of a command
+            return []  # a condition that is about something else than commands
         commands += listed_commands(match["codes"])
     work = " ".join([instruction.verbs[-1], instruction.object, *instruction.texts_of(Relation.AS)])
     if instruction.does(_REPORTS_OR_ENDS) and is_end_of_work(work):
@@ -133,8 +228,8 @@ def _occasion_of_next_step(instruction: Instruction) -> Occasion | None:
 
 
 def _is_unlimited(instruction: Instruction) -> bool:
-    """Whether nothing but its occasions limits an instruction."""
-    goes_on = False  # the place of a change, or a part of a purpose
+    """Whether an instruction holds on its occasions without any further limit."""
+    goes_on = False  # whether a place belongs to a change or a purpose: "changes to `a` in `b`"
     for relation, text in instruction.circumstances:
         goes_on = goes_on or relation in (Relation.TO, Relation.ON, *OCCASIONS)
         is_place = relation in _PLACES and not _MANNER.fullmatch(text)
@@ -169,7 +264,7 @@ def _commands_run(instruction: Instruction) -> list[str]:
 
 
 def _is_named_command(instruction: Instruction) -> bool:
-    """Whether the only word behind "run" is a command that people write in backticks elsewhere."""
+    """Whether the only word after "run" is a command that people write in backticks elsewhere."""
     return " " not in instruction.object and is_command(instruction.object)
 
 
@@ -178,3 +273,132 @@ def _runs_block(instruction: Instruction) -> bool:
     if not instruction.does(RUN | CHECK) or "`" in instruction.object:
         return False
     return not instruction.does(RUN) or _THESE.fullmatch(instruction.object) is not None
+
+
+# --- A list or a code block below "Before committing:"
+
+
+def labelled_command_rule(clause: Clause) -> list[Draft]:
+    """Reads "before committing: `make test`", perhaps with the label as a sentence before it."""
+    statement = clause.statement
+    if clause.is_prohibited or offers_another(statement.text):
+        return []
+    label = statement.label or statement.opening.strip(" .:")
+    text = clause.text
+    if ": `" in text and not label:
+        label, _, text = text.partition(": ")
+    occasion = _occasion_of_heading(label)
+    instruction = instruction_of(text)
+    if occasion is None or instruction is None:
+        return []
+    if not instruction.binds or instruction.circumstances or not instruction.does(RUN):
+        return []
+    if not re.fullmatch(CODES, instruction.object):
+        return []
+    return require(listed_commands(instruction.object), occasion)
+
+
+_OPTIONAL = re.compile(
+    r"\b(?:optional(?:ly)?|(?:if|when|as) (?:needed|necessary|required))\b", re.I
+)
+_ITEM = form(
+    "Lint the code with `make lint` to find mistakes",
+    r"(?P<head>[\w\s'/:-]{0,50}?)"
+    rf"\(?(?P<codes>{CODES})\)?(?: "
+    + one_of(*"to for and passes pass must should succeeds is are in from on with".split())
+    + r"\b(?:(?! (?:if|when|unless|or|only)\b).)*)?",
+)
+_BEGINS_STEP = re.compile(
+    r"(?:(?:always|please|must|ensure(?: that)?|make sure(?: that)?|then) )*(?:re-?)?"
+    + one_of(
+        *"run execute use format lint check test build validate verify regenerate update".split(),
+        *("rebuild", "type-?check", "formatting", "linting", "tests", "type checks?", "compile"),
+        *("fix", "generate", r"\w+ing", ""),
+    )
+    + r"\b.*|",
+    re.I,
+)
+_NO_STEP = re.compile(r"\b(?:no|not|never|if|optional\w*|instead|see|read)\b", re.I)
+
+
+def checklist_rule(clause: Clause) -> list[Draft]:
+    """Reads an item such as "`make test`" below "Before committing:"."""
+    statement = clause.statement
+    if clause.is_prohibited or offers_another(statement.text) or not clause.begins_statement:
+        return []
+    occasion = _occasion_above(statement)
+    if occasion is None:
+        return []
+    if _OPTIONAL.search(f"{statement.label} {statement.text}"):
+        return []
+    instruction = instruction_of(clause.text)
+    tool = instruction.object if instruction and instruction.does(RUN) else ""
+    if is_tool(tool) or tool == "pre-commit":
+        return require([tool], occasion)
+    item = whole_match(_ITEM, clause.text)
+    if item is None or re.match(r"(?:if|when|for)\b", statement.label, re.I):
+        return []
+    if _NO_STEP.search(item["head"]) or not _BEGINS_STEP.fullmatch(item["head"].strip()):
+        return []
+    codes = listed_commands(item["codes"])
+    is_event = isinstance(occasion, BeforeEvent)
+    if is_event and not all(is_command(part) for code in codes for part in parts_of(code)):
+        return []
+    return require(codes, occasion)
+
+
+def block_below_heading(statement: Statement) -> list[Draft]:
+    """Reads a code block right below the heading "Before committing"."""
+    alone = circumstance_of(re.sub(r"^[#\s*]+|[\s:*]+$", "", statement.text))
+    if alone is None or alone.relation is not Relation.BEFORE:
+        return []
+    occasion = occasion_of(alone)
+    return require_block(statement.block, occasion) if isinstance(occasion, BeforeEvent) else []
+
+
+_CHECKLIST = re.compile(
+    r"[\W\d]*(?:required |mandatory )?(?:pre-?(?P<event>commit|push|PR|pull request|submission)s?"
+    r"|(?P<request>PR|pull request)s?)(?: "
+    + one_of(
+        *("checklist", "checks?", "requirements?", "steps", "validation", "verification"),
+        *("commands", "quality checks", "gates?"),
+    )
+    + r")+(?: \((?:required|mandatory|must pass)\))?[\s:*.]*",
+    re.I,
+)
+_MARKS = re.compile(r"^[\W\d]*(?:(?:required|mandatory):? )?|\s*\([^()]*\)|[\s:*.]+$", re.I)
+_RUN_THESE = re.compile(
+    r"(?:always |please )?(?:run|execute) (?:all )?(?:of )?(?:these|the following)(?: \w+)?[\s:.]*",
+    re.I,
+)
+
+
+def heads_commands(heading: str) -> bool:
+    """Whether a heading names a change after which the commands below it have to be run."""
+    return isinstance(_occasion_of_heading(heading), AfterChange)
+
+
+def _occasion_above(statement: Statement) -> Occasion | None:
+    """The occasion of the heading above a statement, or of the one above "Run these commands:"."""
+    *others, nearest = ("", *statement.under)
+    occasion = _occasion_of_heading(nearest)
+    if occasion is None and others and _RUN_THESE.fullmatch(nearest):
+        return _occasion_of_heading(others[-1])
+    return occasion
+
+
+def _occasion_of_heading(heading: str) -> Occasion | None:
+    """The occasion that a heading or an introduction names for the commands below it."""
+    if checklist := _CHECKLIST.fullmatch(heading):
+        event = checklist["event"] or checklist["request"]
+        return occasion_of(Circumstance(Relation.BEFORE, event))
+    plain = _MARKS.sub("", heading)
+    if instruction := instruction_of(plain):
+        is_run = instruction.does(RUN | CHECK | {"perform"}) and "`" not in instruction.object
+        is_limited = instruction.text_of(Relation.IN, Relation.UNLESS) is not None
+        return occasion_of_instruction(instruction) if is_run and not is_limited else None
+    parts = (plain, plain.split(",")[0], *re.findall(r"\bbefore [^`]+$", plain, re.I))
+    for circumstance in filter(None, map(circumstance_of, parts)):
+        if occasion := occasion_of(circumstance):
+            return occasion
+    return None

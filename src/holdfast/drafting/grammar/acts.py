@@ -1,4 +1,10 @@
-"""Acts that rules name in words, such as "deploy to production", and the commands that do them."""
+"""Acts that rules name in words, such as "deploy to production", and the commands that do them.
+
+For example:
+
+    "deploy to production"      -> acts_in -> [deploying: `vercel`, `fly deploy`, ...]
+    "commit, push or open a PR" -> acts_in -> [committing, pushing, opening a pull request]
+"""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -230,9 +236,9 @@ def act_named(text: str) -> Act | None:
     return next((act for act in ACTS if thing and thing in act.nouns), None)
 
 
-def _act_with_verb(verb: str, behind: Sequence[str]) -> Act | None:
-    """The act of a verb and the words behind it."""
-    thing, place = _thing_and_place(behind)
+def _act_with_verb(verb: str, words: Sequence[str]) -> Act | None:
+    """The act of a verb and the words after it."""
+    thing, place = _thing_and_place(words)
     for act in ACTS:
         if verb in act.verbs and thing in act.things and place in act.places:
             return act
@@ -240,7 +246,7 @@ def _act_with_verb(verb: str, behind: Sequence[str]) -> Act | None:
 
 
 def _thing_and_place(words: Sequence[str]) -> tuple[str, str]:
-    """The thing that some words name, without fillers and in the singular, and the place behind
+    """The thing that some words name, without fillers and in the singular, and the place after
     "to".
     """
     words = [word for word in words if word not in ("directly", "manually", "yourself")]
@@ -255,7 +261,7 @@ def _thing_and_place(words: Sequence[str]) -> tuple[str, str]:
 
 
 def _without_fillers(words: Sequence[str]) -> str:
-    """Words without fillers in front, and their last one in the singular and without backticks."""
+    """Words without leading fillers and backticks, the last one in the singular."""
     rest = [word.strip("`") for word in words]
     while len(rest) > 1 and rest[0] in _FILLERS:
         rest = rest[1:]

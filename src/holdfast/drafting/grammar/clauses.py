@@ -1,4 +1,10 @@
-"""Cuts a statement into clauses, and finds the names that a clause lists."""
+"""Cuts a statement into clauses, and finds the names that a clause lists.
+
+For example:
+
+    "Use pnpm, never `npm` - it breaks" -> "Use pnpm, never `npm` - it breaks", "Use pnpm", ...
+    "npm, `yarn` or pnpm"               -> names_in -> npm, yarn (code), pnpm
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,8 +15,6 @@ from typing import NamedTuple, TypeVar
 from holdfast.drafting.grammar.commands import without_placeholder
 from holdfast.drafting.grammar.forms import CODE, NEVER, one_of
 from holdfast.drafting.rules_file import Statement
-
-T = TypeVar("T")
 
 # enough to tell `npm run lint:js` from `npm run lint:css`, and few enough that brackets further on
 # may have been cut out of the clause
@@ -99,8 +103,6 @@ _MARKS = " .!,:"
 _MAX_CUTS = 50  # per statement, so that a long one takes time in proportion to its length
 # "Never amend commits" and "No jQuery", as labels that are rules by themselves
 _IS_ORDER = re.compile(rf"^{NEVER} \S+ \S|\b(?:must|should|always) \S|^no \S", re.I)
-# a code span, or a word that is not a conjunction
-_LISTED = re.compile(r"`([^`]+)`|(?:(?<=^)|(?<=[\s/,]))(?!(?:or|and|nor)\b)([\w.@:+-]+)")
 
 
 def clauses_of(statement: Statement, *, is_prohibited: bool) -> Iterator[Clause]:
@@ -145,6 +147,10 @@ def _mask_code_and_quotations(text: str) -> str:
     return _QUOTATION.sub(lambda match: f'"{"x" * (len(match[0]) - 2)}"', without_code)
 
 
+# a code span, or a word that is not a conjunction
+_LISTED = re.compile(r"`([^`]+)`|(?:(?<=^)|(?<=[\s/,]))(?!(?:or|and|nor)\b)([\w.@:+-]+)")
+
+
 def names_in(objects: str) -> list[ListedName]:
     """The names in a list such as "npm, `yarn` or pnpm"."""
     return [
@@ -156,6 +162,9 @@ def names_in(objects: str) -> list[ListedName]:
 def codes_in(text: str) -> list[str]:
     """The code spans of a text, without their backticks."""
     return re.findall("`([^`]+)`", text)
+
+
+T = TypeVar("T")
 
 
 def all_known(values: Sequence[T | None]) -> list[T]:

@@ -1,69 +1,13 @@
-"""Commands as rules files write them, and the patterns that measures take."""
+"""Commands as rules files write them, and the patterns that measures take.
+
+For example:
+
+    `git push --force` -> command_pattern -> r"git push(?=.* (?:--force...))"
+    `src/a.py`         -> is_command      -> False
+"""
 
 import re
 from collections.abc import Iterable, Sequence
-
-# programs whose name alone is clearly a command, also without backticks
-TOOLS = frozenset(
-    """npm npx yarn pnpm pnpx bun bunx deno node pip pip3 pipx poetry pipenv conda mamba uv uvx
-    hatch pdm python python3 jest vitest mocha pytest tox nox make just cargo rustc go gradle mvn
-    maven ant bazel docker docker-compose podman kubectl helm terraform git gh hub svn hg eslint
-    prettier biome black ruff isort flake8 mypy pyright pylint tsc tsx ts-node webpack vite rspec
-    rake bundle gem rails composer php dotnet swift xcodebuild grep rg find sed awk cat curl wget
-    sudo rm ssh scp rsync apt apt-get brew nx turbo lerna sbt mix cmake ctest ninja""".split()
-)
-# further programs, whose names are commands only in backticks
-_IN_BACKTICKS = frozenset(
-    """cd ls cp mv mkdir touch chmod chown kill killall pkill bash sh zsh export source psql mysql
-    redis-cli sqlite3 alembic flyway prisma drizzle-kit supabase vercel wrangler firebase aws gcloud
-    az heroku fly pulumi ansible vagrant ./gradlew gradlew ./mvnw mvnw lint-staged husky changeset
-    esbuild parcel rollup swc oxlint dprint standard tslint mise asdf volta fnm nvm
-    storybook playwright cypress ng vue next nuxt astro expo eas react-native flutter dart pod
-    fastlane mintlify sphinx-build mkdocs pre-commit prek golangci-lint gofmt goimports rustfmt
-    clippy cargo-nextest buf protoc openapi-generator spotless ktlint detekt swiftlint swiftformat
-    rubocop brakeman phpunit phpstan phpcs pwsh powershell""".split()
-)
-# package managers of the same language
-_MANAGERS = (
-    ("npm", "yarn", "pnpm", "bun"),
-    ("pip", "poetry", "pipenv", "conda", "uv"),
-)
-# the subcommands with which a manager installs packages
-_INSTALLS = {
-    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), "(?:install|i|ci|add|remove|update|upgrade)"),
-    "pip": "install",
-    "uv": "(?:add|sync|pip)",
-    **dict.fromkeys(("poetry", "pipenv", "conda"), "(?:add|install|update)"),
-}
-# the ways to write an option, by its program and subcommand
-_SAME_OPTIONS = {
-    **dict.fromkeys(
-        (("git", "push", "--force"), ("git", "push", "-f")),
-        r"(?:--force(?:=\S*)?|-[a-zA-Z]*f[a-zA-Z]*|\+\S+)",  # also of a ref such as `+main`
-    ),
-    ("git", "commit", "--no-verify"): "(?:--no-verify|-n)",
-    **dict.fromkeys(
-        (("git", "commit", "-s"), ("git", "commit", "--signoff")), "(?:--signoff|-[a-z]*s[a-z]*)"
-    ),
-    ("git", "commit", "-n"): "(?:--no-verify|-n)",
-    ("git", "add", "-A"): "(?:-A|--all)",
-    ("git", "add", "--all"): "(?:-A|--all)",
-    ("git", "commit", "-a"): "(?:-a|--all|-[a-z]*a[a-z]*)",
-}
-# the letters of the options of `rm`, which may be written in one word
-_OPTIONS_OF_RM = {
-    **dict.fromkeys("rR", r"(?=.* (?:-\w*[rR]|--recursive))"),
-    "f": r"(?=.* (?:-\w*f|--force))",
-}
-_PLACEHOLDER = re.compile(r"<[^>]*>|\[[^\]]*\]|(?<!\./)\.\.\.|…|\{[^}]*\}|\$\w|\bYOUR_|\bpath/to\b")
-_ENDS = r"(?!\S)"
-# programs that run what a project defines, and that no other program runs
-_RUN_PROJECTS = frozenset("npm yarn pnpm bun npx uv poetry hatch make just cargo".split())
-_RUNNERS = (
-    r"(?:(?:uv|poetry|hatch|pipenv|pdm|rye) run (?:-\S+ )*|(?:npx|bunx|uvx|pnpm|yarn)(?:"
-    r" exec| dlx)? )?(?:python3? -m )?"
-)
-_MIN_WORDS = 3  # a command that is cut at a placeholder keeps at least this many words
 
 
 def _words(text: str) -> list[str]:
@@ -74,6 +18,10 @@ def _words(text: str) -> list[str]:
 def without_placeholder(text: str) -> str:
     """A command without placeholders at its end: `node <file>` is `node`."""
     return re.sub(r"(?: (?:<[^<>]*>|\.\.\.|…|\[[^\[\]]*\]))+$", "", text)
+
+
+_PLACEHOLDER = re.compile(r"<[^>]*>|\[[^\]]*\]|(?<!\./)\.\.\.|…|\{[^}]*\}|\$\w|\bYOUR_|\bpath/to\b")
+_MIN_WORDS = 3  # a command that is cut at a placeholder keeps at least this many words
 
 
 def without_arguments(text: str) -> str:
@@ -90,9 +38,33 @@ def without_arguments(text: str) -> str:
     return " ".join(words) if len(words) >= _MIN_WORDS else text
 
 
+# programs whose name alone is clearly a command, also without backticks
+TOOLS = frozenset(
+    """npm npx yarn pnpm pnpx bun bunx deno node pip pip3 pipx poetry pipenv conda mamba uv uvx
+    hatch pdm python python3 jest vitest mocha pytest tox nox make just cargo rustc go gradle mvn
+    maven ant bazel docker docker-compose podman kubectl helm terraform git gh hub svn hg eslint
+    prettier biome black ruff isort flake8 mypy pyright pylint tsc tsx ts-node webpack vite rspec
+    rake bundle gem rails composer php dotnet swift xcodebuild grep rg find sed awk cat curl wget
+    sudo rm ssh scp rsync apt apt-get brew nx turbo lerna sbt mix cmake ctest ninja""".split()
+)
+
+
 def is_tool(word: str) -> bool:
     """Whether a word is the name of a program that people write without backticks."""
     return word.lower() in TOOLS
+
+
+# further programs, whose names are commands only in backticks
+_IN_BACKTICKS = frozenset(
+    """cd ls cp mv mkdir touch chmod chown kill killall pkill bash sh zsh export source psql mysql
+    redis-cli sqlite3 alembic flyway prisma drizzle-kit supabase vercel wrangler firebase aws gcloud
+    az heroku fly pulumi ansible vagrant ./gradlew gradlew ./mvnw mvnw lint-staged husky changeset
+    esbuild parcel rollup swc oxlint dprint standard tslint mise asdf volta fnm nvm
+    storybook playwright cypress ng vue next nuxt astro expo eas react-native flutter dart pod
+    fastlane mintlify sphinx-build mkdocs pre-commit prek golangci-lint gofmt goimports rustfmt
+    clippy cargo-nextest buf protoc openapi-generator spotless ktlint detekt swiftlint swiftformat
+    rubocop brakeman phpunit phpstan phpcs pwsh powershell""".split()
+)
 
 
 def is_command(text: str) -> bool:
@@ -121,6 +93,9 @@ def parts_of(script: str) -> list[str]:
     return [part.strip() for part in re.split(r"\s*&&\s*", line) if part.strip()]
 
 
+_ENDS = r"(?!\S)"
+
+
 def command_pattern(text: str) -> str:
     """The regular expression that matches the beginning of each command line that runs a command.
 
@@ -128,18 +103,38 @@ def command_pattern(text: str) -> str:
     """
     program, *rest = _words(text)
     if program in ("pip", "pip3"):
-        return f"(?:python3? -m )?pip3?{_pattern_behind(rest, ('pip',)) or _ENDS}"
+        return f"(?:python3? -m )?pip3?{_pattern_after(rest, ('pip',)) or _ENDS}"
     if program == "python" and not rest:
         return f"python3?{_ENDS}"
-    return _escape(program) + (_pattern_behind(rest, (program,)) or _ENDS)
+    return _escape(program) + (_pattern_after(rest, (program,)) or _ENDS)
 
 
-def pattern_without_option(text: str, option: str) -> str:
-    """The pattern of a command that lacks an option; `make:*` is each command that begins so."""
-    pattern = command_pattern(text.rstrip("*"))
-    if text.endswith("*"):
-        pattern = pattern.removesuffix(_ENDS)
-    return rf"{pattern}(?!.* {_escape(option)}(?:=|{_ENDS}))"
+# the ways to write an option, by its program and subcommand
+_SAME_OPTIONS = {
+    **dict.fromkeys(
+        (("git", "push", "--force"), ("git", "push", "-f")),
+        r"(?:--force(?:=\S*)?|-[a-zA-Z]*f[a-zA-Z]*|\+\S+)",  # also of a ref such as `+main`
+    ),
+    ("git", "commit", "--no-verify"): "(?:--no-verify|-n)",
+    **dict.fromkeys(
+        (("git", "commit", "-s"), ("git", "commit", "--signoff")), "(?:--signoff|-[a-z]*s[a-z]*)"
+    ),
+    ("git", "commit", "-n"): "(?:--no-verify|-n)",
+    ("git", "add", "-A"): "(?:-A|--all)",
+    ("git", "add", "--all"): "(?:-A|--all)",
+    ("git", "commit", "-a"): "(?:-a|--all|-[a-z]*a[a-z]*)",
+}
+# the letters of the options of `rm`, which may be written in one word
+_OPTIONS_OF_RM = {
+    **dict.fromkeys("rR", r"(?=.* (?:-\w*[rR]|--recursive))"),
+    "f": r"(?=.* (?:-\w*f|--force))",
+}
+# programs that run what a project defines, and that no other program runs
+_RUN_PROJECTS = frozenset("npm yarn pnpm bun npx uv poetry hatch make just cargo".split())
+_RUNNERS = (
+    r"(?:(?:uv|poetry|hatch|pipenv|pdm|rye) run (?:-\S+ )*|(?:npx|bunx|uvx|pnpm|yarn)(?:"
+    r" exec| dlx)? )?(?:python3? -m )?"
+)
 
 
 def required_pattern(text: str) -> str:
@@ -152,8 +147,8 @@ def required_pattern(text: str) -> str:
     return f"{_RUNNERS}{pattern}" if is_tool_alone else pattern
 
 
-def _pattern_behind(words: Sequence[str], before: tuple[str, ...]) -> str:
-    """The pattern of the words behind a program, whose options may stand anywhere; "" for none."""
+def _pattern_after(words: Sequence[str], before: tuple[str, ...]) -> str:
+    """The pattern of the words after a program, whose options may stand anywhere; "" for none."""
     if not words:
         return ""
     flags = [word.startswith("-") and word != "--" for word in words]
@@ -181,7 +176,7 @@ def _pattern_of_option(option: str, program: str, subcommand: str) -> str:
 def _escape(word: str) -> str:
     """The pattern of a word of a command, without quotation marks around it."""
     quoted = re.fullmatch(r"([\"'])(.*)\1", word)
-    return re.escape(quoted[2] if quoted else word).replace("\\-", "-").replace("\\/", "/")
+    return re.escape(quoted[2] if quoted else word).replace(r"\-", "-")
 
 
 def any_of(patterns: Iterable[str]) -> str:
@@ -190,9 +185,25 @@ def any_of(patterns: Iterable[str]) -> str:
     return unique[0] if len(unique) == 1 else f"(?:{'|'.join(unique)})"
 
 
+# the subcommands with which a manager installs packages
+_INSTALLS = {
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), "(?:install|i|ci|add|remove|update|upgrade)"),
+    "pip": "install",
+    "uv": "(?:add|sync|pip)",
+    **dict.fromkeys(("poetry", "pipenv", "conda"), "(?:add|install|update)"),
+}
+
+
 def installs_of(manager: str) -> str | None:
     """The pattern of commands with which a manager installs packages; None if it is unknown."""
     return f"{manager} {_INSTALLS[manager]}{_ENDS}" if manager in _INSTALLS else None
+
+
+# package managers of the same language
+_MANAGERS = (
+    ("npm", "yarn", "pnpm", "bun"),
+    ("pip", "poetry", "pipenv", "conda", "uv"),
+)
 
 
 def managers_beside(manager: str) -> list[str]:

@@ -14,8 +14,15 @@ def one_of(*alternatives: str) -> str:
 
 
 def any_words(*alternatives: str) -> str:
-    """A part of a pattern: any number of these words, each with a space behind it."""
+    """A part of a pattern: any number of these words, each with a space after it."""
     return f"(?:{one_of(*alternatives)} )*"
+
+
+def literal(text: str) -> str:
+    """A part of a pattern: a text as it is written, without the backslashes that `re.escape` puts
+    before spaces and hyphens, so that a suite shows the pattern as plainly as it can.
+    """
+    return re.escape(text).replace(r"\-", "-").replace(r"\ ", " ")
 
 
 def word_pattern(*alternatives: str) -> re.Pattern[str]:
@@ -67,6 +74,11 @@ class Form:
 
 
 Forms = tuple[Form, ...]
+
+
+def form(example: str, pattern: str) -> Forms:
+    """The form of a rule that has only one; as in `forms`, the case of letters does not matter."""
+    return forms({example: pattern})
 
 
 def forms(ways: Mapping[str, str]) -> Forms:

@@ -27,7 +27,7 @@ def _combine(*parts: Iterable[str]) -> frozenset[str]:
 RUN = frozenset(
     "run execute invoke call type issue use rerun re-run trigger launch start pass succeed".split()
 )
-# verbs whose command comes behind "with" or in brackets: "lint the code (`make lint`)"
+# verbs whose command comes after "with" or in brackets: "lint the code (`make lint`)"
 CHECK = frozenset(
     "format lint check test validate verify type-check typecheck build rebuild regenerate generate"
     " compile update confirm review scan finish end follow fix".split()
@@ -116,7 +116,7 @@ ACT_NOUNS = {
     **dict.fromkeys(("deploy", "deploys", "deployment", "deployments"), "deploy"),
     **dict.fromkeys(("release", "releases"), "release"),
 }
-BEHIND_ACT_NOUNS = frozenset("to in of on from without unless into under inside".split())
+AFTER_ACT_NOUNS = frozenset("to in of on from without unless into under inside".split())
 
 # --- The beginning of an instruction
 
@@ -159,7 +159,7 @@ ADVERBS = frozenset(
     " actually always hand".split()
 )
 
-# --- Predicates behind a subject: "`any` *is forbidden*", "`vendor/` *must not be* edited"
+# --- Predicates after a subject: "`any` *is forbidden*", "`vendor/` *must not be* edited"
 
 _IS = ("is", "are")
 _DEGREES = ("", "strictly", "explicitly", "absolutely", "completely", "always", "entirely")
@@ -239,8 +239,8 @@ class Relation(Enum):
     ALONE = "on your own"
     THEN = "then"  # what is done next
     SUBJECT = "subject"  # what requires something: "*committing* requires `make test`"
-    EXPLANATION = "explanation"  # behind a colon or a dash
-    ADVICE = "advice"  # behind a comma, why, or what to do instead: "never `a`, *use `b`*"
+    EXPLANATION = "explanation"  # after a colon or a dash
+    ADVICE = "advice"  # after a comma, why, or what to do instead: "never `a`, *use `b`*"
 
 
 # the phrases that begin a circumstance
@@ -303,7 +303,7 @@ BENEFITS = frozenset(
     """clarity compatibility consistency flexibility maintainability performance readability
     reliability reproducibility safety security simplicity speed""".split()
 )
-# behind a comma, the words from which on a sentence says why, or what to do instead
+# after a comma, the words from which on a sentence says why, or what to do instead
 ADVICE_WORDS = frozenset(
     "use prefer instead run always put import they it this that which these just simply".split()
 )

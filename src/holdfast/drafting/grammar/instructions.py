@@ -8,7 +8,7 @@ and each circumstance.
 A clause is read from left to right, in these steps:
 
 1. `read_tokens`: words, code spans, brackets and marks;
-2. circumstances in front of the main clause: "In tests, ..." (`_read_fronted_circumstance`);
+2. circumstances before the main clause: "In tests, ..." (`_read_fronted_circumstance`);
 3. words that only lead to the instruction: "always", "make sure to" (`_skip_leads`);
 4. either a subject and what must or must not happen to it (`_read_subject`), or a negation or
    "only", verbs, and their object (`_read_verbs`);
@@ -28,9 +28,9 @@ from holdfast.drafting.grammar.instruction_words import (
     ACT_NOUNS,
     ADVERBS,
     ADVICE_WORDS,
+    AFTER_ACT_NOUNS,
     BE,
     BE_NOT,
-    BEHIND_ACT_NOUNS,
     BENEFITS,
     COMPARED,
     COMPARISONS,
@@ -79,7 +79,7 @@ class Circumstance(NamedTuple):
 
 @dataclass(frozen=True)
 class Instruction:
-    """The parts of a clause that tells what to do.
+    """The parts of a clause that says what to do.
 
     Args:
         verbs: what to do, in the infinitive; ("use",) for a clause without a verb: "no `any`".
@@ -179,7 +179,7 @@ class _Words(NamedTuple):
     words: list[str]
 
     def word(self, position: int) -> str:
-        """The word of a token; "" for code and brackets, and behind the last token."""
+        """The word of a token; "" for code and brackets, and after the last token."""
         return self.words[position] if position < len(self.words) else ""
 
     def text_between(self, start: int, end: int) -> str:
@@ -213,13 +213,13 @@ _ADJECTIVES_OF_CODE = frozenset(
     "bare raw plain direct global inline".split()
 )  # "never raw `fetch`"
 _MAX_CIRCUMSTANCES = 40  # so that a long clause takes time in proportion to its length
-_MAX_FRONTED_COMMAS = 5  # a circumstance in front ends at one of the first commas
+_MAX_FRONTED_COMMAS = 5  # a circumstance before the main clause ends at one of the first commas
 _MAX_FRONTED_TOKENS = 25
 _MAX_SUBJECT_TOKENS = 14
 _MAX_NOUN_TOKENS = 5
-# behind these words, a verb belongs to them: "when you *run* it"
+# after these words, a verb belongs to them: "when you *run* it"
 _JOINED_TO_VERBS = frozenset("you we to and or not can be been , : - – —".split())
-# behind these, a code span after a mark or in brackets is a command: "before pushing (`make`)"
+# after these, a code span after a mark or in brackets is a command: "before pushing (`make`)"
 _OCCASIONS = (Relation.BEFORE, Relation.AFTER, Relation.WHEN, Relation.ONCE, Relation.IF)
 _CODES_IN_BRACKETS = re.compile(r"\(`[^`]*`(?:(?:, | and | or |/)`[^`]*`)*[^`]*\)")
 _INFINITIVES = {**{verb: verb for verb in VERBS}, **GERUNDS}
@@ -266,7 +266,7 @@ def circumstance_of(text: str) -> Circumstance | None:
 
 
 def _read_fronted_circumstance(clause: _Words, is_prohibited: bool) -> Instruction | None:
-    """A clause with a circumstance in front, which is put behind: "in tests, never use `sleep`"."""
+    """A clause that begins with a circumstance: "in tests, never use `sleep`"."""
     start = _skip_leads(clause, 0)
     phrase = longest_phrase(_RELATIONS, clause.words, start)
     if not phrase or RELATIONS[phrase] not in IN_FRONT or _negation_at(clause, start):
@@ -282,8 +282,8 @@ def _read_fronted_circumstance(clause: _Words, is_prohibited: bool) -> Instructi
 
 
 def _main_starts(clause: _Words, begin: int) -> list[tuple[int, int]]:
-    """Where a circumstance in front may end, and where the main clause may begin: at a comma before
-    a verb or a negation, at such a verb without a comma, and at last at any comma.
+    """Where a circumstance before the main clause may end, and where that may begin: at a comma
+    before a verb or a negation, at such a verb without a comma, or else at any comma.
     """
     words = clause.words
     commas = [n for n in range(begin, len(words)) if words[n] in (",", ":", "-", "–", "—")]
@@ -315,7 +315,7 @@ def _lists_verbs(words: Sequence[str], comma: int) -> bool:
 
 
 def _skip_leads(clause: _Words, start: int) -> int:
-    """The first token behind words that only lead to the instruction."""
+    """The first token after words that only lead to the instruction."""
     while start < len(clause.words) and not _negation_at(clause, start):
         lead = longest_phrase(_LEADS, clause.words, start)
         if longest_phrase(_RELATIONS, clause.words, start) == "instead of":
@@ -346,7 +346,7 @@ def _read_main_clause(clause: _Words, start: int, is_prohibited: bool) -> Instru
 
 
 def _read_passing_command(clause: _Words, start: int) -> Instruction | None:
-    """Reads "`make test` passes" and "`make test` must be run", perhaps behind "verify"."""
+    """Reads "`make test` passes" and "`make test` must be run", perhaps after "verify"."""
     words = clause.words
     while start < len(words) and words[start] in ("verify", "check", "confirm", "all", "both"):
         start += 1
@@ -392,31 +392,31 @@ def _read_predicate(
     clause: _Words, start: int, position: int, predicate: str
 ) -> Instruction | None:
     """The instruction of a subject, from a token up to a position, and the predicate there."""
-    behind = position + len(predicate.split())
+    after = position + len(predicate.split())
     subject = clause.text_between(start, position)
     if predicate in NOT_DONE | ONLY_DONE:  # "a task is not done until `make check` passes"
-        _, circumstances = _split_at_circumstances(clause, behind)
+        _, circumstances = _split_at_circumstances(clause, after)
         modality = Modality.NEVER if predicate in NOT_DONE else Modality.ONLY
         return Instruction(modality, ("finish",), subject, circumstances)
     if predicate in FORBIDDEN | ONLY_ALLOWED:
         act = _read_act(clause.slice(start, position))
-        head, circumstances = _split_at_circumstances(clause, behind)
+        head, circumstances = _split_at_circumstances(clause, after)
         if head or act is None:
             return None
         modality = Modality.NEVER if predicate in FORBIDDEN else Modality.ONLY
         circumstances = (*act.circumstances, *circumstances)
         return replace(act, modality=modality, circumstances=circumstances)
     if predicate in REQUIRED:
-        head, circumstances = _split_at_circumstances(clause, behind)
+        head, circumstances = _split_at_circumstances(clause, after)
         return None if head else Instruction(Modality.MUST, ("require",), subject, circumstances)
     if predicate in NEEDS | MUST_PASS:
-        head, circumstances = _split_at_circumstances(clause, behind)
+        head, circumstances = _split_at_circumstances(clause, after)
         verb = "require" if predicate in NEEDS else "pass"
         occasion = Circumstance(Relation.SUBJECT, subject)
         return Instruction(Modality.MUST, (verb,), head, (occasion, *circumstances))
     if predicate in MUST_NOT | MUST:
-        return _read_actor(clause, subject, behind, is_prohibited=predicate in MUST_NOT)
-    return _read_passive(clause, clause.slice(start, position), predicate, behind)
+        return _read_actor(clause, subject, after, is_prohibited=predicate in MUST_NOT)
+    return _read_passive(clause, clause.slice(start, position), predicate, after)
 
 
 def _read_act(clause: _Words) -> Instruction | None:
@@ -429,7 +429,7 @@ def _read_act(clause: _Words) -> Instruction | None:
         return None
     if words[start] in GERUNDS:
         return _read_verbs(clause, start, True)
-    if words[start] in ACT_NOUNS and clause.word(start + 1) in BEHIND_ACT_NOUNS | {""}:
+    if words[start] in ACT_NOUNS and clause.word(start + 1) in AFTER_ACT_NOUNS | {""}:
         verb = ACT_NOUNS[words[start]]
         begin = start + 1 + (clause.word(start + 1) == "of")
         head, circumstances = _split_at_circumstances(clause, begin)
@@ -439,11 +439,11 @@ def _read_act(clause: _Words) -> Instruction | None:
 
 
 def _read_actor(
-    clause: _Words, subject: str, behind: int, *, is_prohibited: bool
+    clause: _Words, subject: str, after: int, *, is_prohibited: bool
 ) -> Instruction | None:
     """Reads "tests must not use `sleep`", where the subject is the place."""
-    instruction = _read_verbs(clause, behind, is_prohibited)
-    if instruction is None or clause.word(behind) not in VERBS | ADVERBS:
+    instruction = _read_verbs(clause, after, is_prohibited)
+    if instruction is None or clause.word(after) not in VERBS | ADVERBS:
         return None
     if instruction.verbs in (("appear",), ("occur",)) and not instruction.object:
         return replace(instruction, object=subject)
@@ -452,16 +452,16 @@ def _read_actor(
 
 
 def _read_passive(
-    clause: _Words, subject: _Words, predicate: str, behind: int
+    clause: _Words, subject: _Words, predicate: str, after: int
 ) -> Instruction | None:
     """Reads "`vendor/` must not be edited"."""
     words = clause.words
     is_of_nothing = subject.words[0] in ("nothing", "no")  # "nothing in `vendor/` may be edited"
     if predicate in MAY_BE and predicate not in BE and not is_of_nothing:
         return None
-    while behind < len(words) and words[behind] in ADVERBS:
-        behind += 1
-    verbs, end = _verb_list(words, behind, PARTICIPLES)
+    while after < len(words) and words[after] in ADVERBS:
+        after += 1
+    verbs, end = _verb_list(words, after, PARTICIPLES)
     if not verbs:
         return None
     modality = Modality.MUST
@@ -505,13 +505,13 @@ def _read_verbs(clause: _Words, start: int, is_prohibited: bool) -> Instruction 
 
 
 def _read_preference(clause: _Words, start: int) -> Instruction:
-    """Reads "`rg` over `grep`", behind "prefer"."""
+    """Reads "`rg` over `grep`", after "prefer"."""
     head, circumstances = _split_at_circumstances(clause, start)
     return Instruction(Modality.PREFER, ("use",), head, circumstances)
 
 
 def _read_modality(clause: _Words, start: int, is_prohibited: bool) -> tuple[Modality, int]:
-    """The modality of the verb at a token, and the token behind the words for it."""
+    """The modality of the verb at a token, and the token after the words for it."""
     if negation := _negation_at(clause, start):
         return Modality.NEVER, start + len(negation.split())
     if clause.word(start) == "only":
@@ -520,7 +520,7 @@ def _read_modality(clause: _Words, start: int, is_prohibited: bool) -> tuple[Mod
 
 
 def _skip_adverbs(clause: _Words, start: int) -> int:
-    """The first token behind adverbs that limit nothing: "directly", "under any circumstances"."""
+    """The first token after adverbs that limit nothing: "directly", "under any circumstances"."""
     while start < len(clause.words):
         phrase = longest_phrase(_RELATIONS, clause.words, start)
         if RELATIONS.get(phrase) is Relation.AT_ALL:
@@ -554,7 +554,7 @@ def _read_thing(clause: _Words, start: int, modality: Modality) -> Instruction |
 def _verb_list(
     words: Sequence[str], start: int, infinitives: Mapping[str, str]
 ) -> tuple[tuple[str, ...], int]:
-    """The verbs of a list such as "edit, move or delete", and the position behind them.
+    """The verbs of a list such as "edit, move or delete", and the position after them.
 
     Args:
         infinitives: of the verbs in the form that the list has.
@@ -596,9 +596,7 @@ def _split_at_circumstances(clause: _Words, start: int) -> tuple[str, tuple[Circ
     circumstances: list[Circumstance] = []
     for (relation, _, text_start), end in zip(cuts, bounds[1:], strict=True):
         text = clause.text_between(text_start, end)
-        if (
-            relation is Relation.AT_ALL and text
-        ):  # "edit directly the files": the words go on behind it
+        if relation is Relation.AT_ALL and text:  # "edit directly the files" is "edit the files"
             if circumstances:
                 text = f"{circumstances[-1].text} {text}".strip()
                 circumstances[-1] = circumstances[-1]._replace(text=text)

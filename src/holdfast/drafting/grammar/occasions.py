@@ -9,20 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.drafting.grammar.acts import acts_in, gate_of
-from holdfast.drafting.grammar.changed_files import files_changed_in
 from holdfast.drafting.grammar.instruction_words import GERUNDS, Relation
 from holdfast.drafting.grammar.instructions import Circumstance, Instruction
-
-# the relations of circumstances that may be occasions
-OCCASIONS = (
-    Relation.BEFORE,
-    Relation.UNTIL,
-    Relation.AFTER,
-    Relation.ONCE,
-    Relation.WHEN,
-    Relation.IF,
-    Relation.SUBJECT,
-)
+from holdfast.drafting.grammar.named_files import files_changed_in
 
 
 @dataclass(frozen=True)
@@ -53,39 +42,12 @@ class AfterChange:
 
 
 Occasion = BeforeEvent | AfterChange
-
 END_OF_WORK = AfterChange(files=("*",))
-
-# --- The end of the work: "before you finish", "once a task is complete"
-
-_WORK = frozenset(
-    """task tasks work change changes session feature implementation it anything everything coding
-    job turn edits code fix""".split()
-)
-_ENDING = frozenset("finish complete end conclude finalize finalise close".split())
-_REPORTING = frozenset("mark consider declare call report claim deem hand".split())
-_DONE = frozenset("done complete completed finished ready off completion success".split())
-_END_NOUNS = frozenset("handoff completion hand-off finishing".split())
-_FUNCTION_WORDS = frozenset(
-    """a an any every each the your all this that you we i are is as be been have has having with
-    making of to it's you're series it's coding or it's being up for review""".split()
-)
-
-# acts for which "when" means "before": what is run "when deploying" may be the deployment
-_CHECKED_EVENTS = frozenset(("commit", "push", "pr", "merge", "submission", "review"))
-
-# what must pass a check, if that says nothing about files
-_ANYTHING = re.compile(
-    r"(?:(?:all|the|your|any|every|of|each|both|new) )*"
-    r"(?:code|changes?|tests?|commits?|these|checks?|following|everything|it|work|them)",
-    re.I,
-)
-_ARTICLES = frozenset("the any your a an all these files".split())
 
 
 def occasion_of(circumstance: Circumstance) -> Occasion | None:
-    """The occasion that a circumstance names; None if it is another circumstance, or one that
-    cannot be told.
+    """The occasion that a circumstance names; None if it is another circumstance, or not
+    understood.
 
     >>> occasion_of(Circumstance(Relation.AFTER, "editing `a.proto`"))
     AfterChange(files=('a.proto',))
@@ -104,8 +66,29 @@ def occasion_of(circumstance: Circumstance) -> Occasion | None:
     return None
 
 
+# the relations of circumstances that may be occasions
+OCCASIONS = (
+    Relation.BEFORE,
+    Relation.UNTIL,
+    Relation.AFTER,
+    Relation.ONCE,
+    Relation.WHEN,
+    Relation.IF,
+    Relation.SUBJECT,
+)
+# acts for which "when" means "before": what is run "when deploying" may be the deployment
+_CHECKED_EVENTS = frozenset(("commit", "push", "pr", "merge", "submission", "review"))
+# what must pass a check, if that says nothing about files
+_ANYTHING = re.compile(
+    r"(?:(?:all|the|your|any|every|of|each|both|new) )*"
+    r"(?:code|changes?|tests?|commits?|these|checks?|following|everything|it|work|them)",
+    re.I,
+)
+_ARTICLES = frozenset("the any your a an all these files".split())
+
+
 def occasion_of_instruction(instruction: Instruction) -> Occasion | None:
-    """The only occasion of an instruction; None if it has none, or one that cannot be told.
+    """The only occasion of an instruction; None if it has none, or an unknown one.
 
     An event counts rather than a change of any code before it, and a change rather than the end of
     the work: "after any code change, run `make lint` before committing".
@@ -126,7 +109,7 @@ def occasion_of_instruction(instruction: Instruction) -> Occasion | None:
 
 
 def _occasions_in(instruction: Instruction) -> list[Occasion | None]:
-    """The occasions of an instruction; None for each that cannot be told."""
+    """The occasions of an instruction; None for each that is not understood."""
     occasions: list[Occasion | None] = []
     for number, circumstance in enumerate(instruction.circumstances):
         relation = circumstance.relation
@@ -178,7 +161,7 @@ def _before_events(text: str) -> Occasion | None:
 
 
 def _after_change_or_work(relation: Relation, text: str) -> Occasion | None:
-    """The occasion behind "after" or "when": a change, or the end of the work."""
+    """The occasion after "after" or "when": a change, or the end of the work."""
     if is_end_of_work(text) or re.fullmatch(r"(?:an?|the|each|every|your) (?:task|session)", text):
         return END_OF_WORK
     globs = files_changed_in(text, may_be_passive=relation is not Relation.AFTER)
@@ -187,6 +170,22 @@ def _after_change_or_work(relation: Relation, text: str) -> Occasion | None:
     acts = acts_in(text) if relation is Relation.WHEN else []  # "when committing"
     is_check_first = bool(acts) and all(_CHECKED_EVENTS & act.nouns for act in acts)
     return _before_events(text) if is_check_first else None
+
+
+# --- The end of the work: "before you finish", "once a task is complete"
+
+_WORK = frozenset(
+    """task tasks work change changes session feature implementation it anything everything coding
+    job turn edits code fix""".split()
+)
+_ENDING = frozenset("finish complete end conclude finalize finalise close".split())
+_REPORTING = frozenset("mark consider declare call report claim deem hand".split())
+_DONE = frozenset("done complete completed finished ready off completion success".split())
+_END_NOUNS = frozenset("handoff completion hand-off finishing".split())
+_FUNCTION_WORDS = frozenset(
+    """a an any every each the your all this that you we i are is as be been have has having with
+    making of to it's you're series it's coding or it's being up for review""".split()
+)
 
 
 def is_end_of_work(text: str) -> bool:

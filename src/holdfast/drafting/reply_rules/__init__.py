@@ -1,6 +1,7 @@
-"""Reads the rules for replies in a bot's prompt, one theme per file: language, length, words.
+"""Reads the rules for replies, one theme per file: language, length, words.
 
-`bot_prompts` cuts a sentence into clauses and masks what it quotes. `bot_rules` asks the readers of
-all themes (`reply_readers`), and `negation` drops a rule whose opposite the clause states.
-`agent_replies` does the same for rules files of coding agents.
+    BotClause("end every reply with ⟪0⟫", quotes=("Bye!",)) -> edge_rules -> [Draft(ends_with)]
+
+`bot_prompts` cuts a sentence into clauses and replaces quotations by marks. `reply_readers` asks
+the readers of all themes, and drops a rule whose opposite the clause states.
 """

@@ -1,4 +1,9 @@
-"""Rules about the polite form of address: Sie in German, vous in French, usted in Spanish."""
+"""Rules about the polite form of address: Sie in German, vous in French, usted in Spanish.
+
+For example:
+
+    Address guests with the formal Sie. -> never_contains(words=["du", "dich", ...])
+"""
 
 import re
 from dataclasses import dataclass
@@ -59,7 +64,7 @@ def address_rules(clause: BotClause) -> list[Draft]:
     """Reads "address guests with Sie", unless the form is a part of a longer quotation."""
 
     def unmask_word(mark: re.Match[str]) -> str:
-        """The quotation behind a mark, if it is a single word; otherwise the mark."""
+        """The quotation that a mark stands for if it is a single word; otherwise the mark."""
         (quote,) = clause.quotations_in(mark[0])
         return quote if " " not in quote else mark[0]
 

@@ -27,14 +27,48 @@ _BEFORE_VERB = one_of(
 )
 # what may come before the verb of an instruction
 LEAD = rf"(?:^|[,:] ?|\b{_BEFORE_VERB} )"
-
 # a quoted phrase, replaced by its number, and a list of them
 QUOTE = r"⟪\d+⟫"
 QUOTES = rf"{QUOTE}(?:(?:, (?:and |or |nor )?| and | or | nor |/){QUOTE})*"
-
 # a quotation without a second one beside it, of which either would do
 SOLE_QUOTE = rf"(?P<quote>{QUOTE})(?!(?:,| or| and|/)? ?(?:or |and )?⟪)"
 PLACEHOLDER = re.compile(r"[\[{<][A-Za-z]|\.\.\.|…|\bX\b|_{2,}|%s|\$")
+
+
+@dataclass(frozen=True)
+class BotClause:
+    """A clause of a bot's prompt, whose quotations are replaced by marks: ⟪0⟫ is `quotes[0]`.
+
+    Args:
+        limits: why the rules in the clause do not hold for every reply; None if they do.
+        is_soft: whether the clause gives advice rather than a rule.
+    """
+
+    text: str
+    quotes: tuple[str, ...]
+    limits: Undrafted | None
+    is_soft: bool
+
+    def quotations_in(self, marks: str) -> list[str]:
+        """The quotations that a text with marks such as "⟪0⟫ or ⟪1⟫" stands for."""
+        return [self.quotes[int(number)] for number in re.findall(r"⟪(\d+)⟫", marks)]
+
+
+# words from the prompts of coding agents, whose rules are about files and commands
+_CODING_WORDS = word_pattern(
+    *(r"AGENTS\.md", r"CLAUDE\.md", "commits?", "pull requests?", "PRs", "repo(?:sitory)?"),
+    *"codebase monorepo git npm pnpm yarn pytest cargo makefile directory typescript".split(),
+    *("lint(?:er|ing)?", "unit tests?", r"refactor\w*", "source code", "imports?", "docstrings?"),
+    *(r"compil\w+", "CI"),
+)
+_MAX_CODING_WORDS = 3  # a bot's prompt has fewer different words of them
+
+
+def is_of_a_bot(text: str) -> bool:
+    """Whether a text is the prompt of a chat bot rather than the rules of a coding agent."""
+    words = {word.lower() for word in _CODING_WORDS.findall(text)}
+    return len(words) < _MAX_CODING_WORDS
+
 
 _QUOTED = re.compile(
     "|".join(
@@ -97,39 +131,6 @@ _EXCEPTION_AFTER = re.compile(
     r"|only (?:if|when)\b|but (?:if|when)\b)",
     re.I,
 )
-# words from the prompts of coding agents, whose rules are about files and commands
-_CODING_WORDS = word_pattern(
-    *(r"AGENTS\.md", r"CLAUDE\.md", "commits?", "pull requests?", "PRs", "repo(?:sitory)?"),
-    *"codebase monorepo git npm pnpm yarn pytest cargo makefile directory typescript".split(),
-    *("lint(?:er|ing)?", "unit tests?", r"refactor\w*", "source code", "imports?", "docstrings?"),
-    *(r"compil\w+", "CI"),
-)
-_MAX_CODING_WORDS = 3  # a bot's prompt has fewer different words of them
-
-
-@dataclass(frozen=True)
-class BotClause:
-    """A clause of a bot's prompt, whose quotations are replaced by marks: ⟪0⟫ is `quotes[0]`.
-
-    Args:
-        limits: why the rules in the clause do not hold for every reply; None if they do.
-        is_soft: whether the clause gives advice rather than a rule.
-    """
-
-    text: str
-    quotes: tuple[str, ...]
-    limits: Undrafted | None
-    is_soft: bool
-
-    def quotations_in(self, marks: str) -> list[str]:
-        """The quotations that a text with marks such as "⟪0⟫ or ⟪1⟫" stands for."""
-        return [self.quotes[int(number)] for number in re.findall(r"⟪(\d+)⟫", marks)]
-
-
-def is_of_a_bot(text: str) -> bool:
-    """Whether a text is the prompt of a chat bot rather than the rules of a coding agent."""
-    words = {word.lower() for word in _CODING_WORDS.findall(text)}
-    return len(words) < _MAX_CODING_WORDS
 
 
 def clauses_of_bot(statement: Statement) -> Iterator[BotClause]:

@@ -1,4 +1,10 @@
-"""Rules about the words with which every reply begins or ends: "end every reply with "Bye!""."""
+"""Rules about the words with which every reply begins or ends.
+
+For example:
+
+    Start every reply with "Ahoy!". -> starts_with(word="Ahoy")
+    End every reply with "Bye!".    -> ends_with(word="Bye")
+"""
 
 import re
 from typing import NamedTuple

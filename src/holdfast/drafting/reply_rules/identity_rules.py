@@ -1,4 +1,9 @@
-"""Rules about the name of a bot, which it gives when asked: "You are Luna, our assistant"."""
+"""Rules about the name of a bot, which it gives when it is asked.
+
+For example:
+
+    You are Luna, our assistant. -> contains(words=["Luna"]), when the user asks "Who are you?"
+"""
 
 import re
 import unicodedata

@@ -1,4 +1,10 @@
-"""Rules about the language of a reply."""
+"""Rules about the language of a reply.
+
+For example:
+
+    Always answer in German. -> language(code="de")
+    请始终使用简体中文回复用户   -> language(code="zh")
+"""
 
 import re
 
@@ -74,7 +80,7 @@ _NOT_A_RULE = re.compile(
 _PERMITS = re.compile(
     r"\b(?:can|could|may|might)(?: (?!only\b)(?:\w+ly|also|even|always))* *$", re.I
 )
-# behind a language, its part of the sentence has to end, or to go on with words that limit nothing
+# after a language, its part of the sentence has to end, or to go on with words that limit nothing
 _GOES_ON = one_of(
     *("only", "and", "regardless", "no matter", "always", "even", "at all", "with", "for all"),
     *("to", "or", "then", "unless", "never", "without", "also", "language"),
@@ -82,7 +88,7 @@ _GOES_ON = one_of(
     *"mit für avec con y e et und auch aunque".split(),
 )
 _BOUNDARY = re.compile(rf"^ *(?:$|[,.:!/-]| {_GOES_ON}\b)", re.I)
-# behind a language, a second one may follow ("English or French"), which "and end with" is not
+# after a language, a second one may follow ("English or French"), which "and end with" is not
 _SECOND_RULE = one_of(
     *"with finish end only never do use be keep mit no metti not start begin".split()
 )

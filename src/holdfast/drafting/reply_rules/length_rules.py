@@ -1,11 +1,22 @@
-"""Rules about the length of replies: "no reply has more than 40 words", "2-3 sentences"."""
+"""Rules about the length of replies, as measures of at most, or exactly, some amount.
+
+    no reply has more than | 40 words    |           -> at_most_words(count=40)
+    answer in exactly      | 3 sentences |           -> sentence_count(count=3)
+                           | 50 words    | is enough -> at_most_words(count=50)
+    add a summary of       | 50 words    |           -> no rule: of another text than the reply
+
+First the amounts are found in a clause (`_AMOUNT`). The words before and after each then say
+whether it is a limit, and of what (`_measure_of`).
+"""
 
 import re
 
 from holdfast.drafting.drafts import Draft, MeasureSpec, measure
-from holdfast.drafting.grammar.forms import one_of
+from holdfast.drafting.grammar.forms import first_match, forms, one_of, word_pattern
 from holdfast.drafting.reply_rules.bot_prompts import REPLY, BotClause
 from holdfast.measures.number_words import NUMBER_WORDS
+
+# --- Numbers
 
 _SCALES = {"hundred": 100, "thousand": 1000}
 _OTHER_LANGUAGES = {
@@ -26,143 +37,6 @@ _IN_WORDS = rf"(?>(?:{_TO_999}[- ])?thousand\b(?:,?(?: and)? {_TO_999})?|{_TO_99
 _IN_DIGITS = r"(?<![\d,.])(?:\d{1,3},\d{3}|\d{1,4})"
 NUMBER = rf"(?:{_IN_DIGITS}|\b{_IN_WORDS})"
 
-_UNITS = {
-    "word": r"words?|Wörtern?|mots|palabras|parole",
-    "sentence": r"sentences?|Sätzen?|phrases|frases|oraciones|frasi",
-    "character": r"characters?|chars|Zeichen|caractères|caracteres",
-    "bullet": r"bullet points?|bullets",
-    "line": r"lines?",
-    "paragraph": r"paragraphs?",
-}
-_ADJECTIVE = one_of(
-    *"short very simple full complete concise brief plain total whole crisp fun friendly".split(),
-    *"kid-friendly natural conversational clear".split(),
-)
-_UNIT = one_of(*(f"(?P<{unit}>{words})" for unit, words in _UNITS.items()))
-# "50 words", "2 to 3 short sentences"
-_AMOUNT = (
-    rf"(?:(?P<least>{NUMBER})(?: ?[-–] ?| to | or ))?"
-    rf"(?P<count>{NUMBER})[- ]?(?:{_ADJECTIVE},? ){{0,3}}{_UNIT}\b"
-)
-_LIMIT = r"(?:limit|keep|restrict|confine|cap|hold)"  # "limit replies to"
-_AMOUNTS = re.compile(_AMOUNT, re.I)
-
-# Limits before the amount. A negation turns a limit round, up to a comma or the next verb:
-# "no more than" is an upper limit, and "no fewer than" a lower one.
-_NOT = r"(?:\b(?:no|not|never|nor|none|cannot|nicht|nie|niemals|keine?[mnrs]?|nunca|jamais)|n't)\b"
-_NOT_BEFORE = rf"{_NOT}(?:(?! (?:and|but|so) )[^,.:;]){{0,40}}"
-_BELOW = r"\b(?:under|below|less than|fewer than|unter|weniger als|menos de)"
-_ABOVE = r"\b(?:more than|longer than|mehr als)"
-_LIMITED_TO = one_of(
-    rf"\b{_LIMIT} (?:{REPLY}|it|them|everything|yourself) (?:down )?(?:to|at)(?: a)?",
-    r"\b(?:limited|restricted|confined|capped) (?:to|at)",
-)
-_IS_BELOW = re.compile(rf"(?<!\bat or ){_BELOW}$", re.I)
-_IS_NO_UPPER_LIMIT = re.compile(rf"{_NOT_BEFORE}(?:{_BELOW}|{_LIMITED_TO})$", re.I)
-_IS_UPPER_LIMIT = re.compile(
-    one_of(
-        _BELOW,
-        rf"{_NOT_BEFORE}{_ABOVE}",
-        _LIMITED_TO,
-        rf"{_NOT} (?:ever )?(?:exceed|go over)",
-        r"\bat (?:the )?most",
-        r"\bup to",
-        r"\b(?:a )?max(?:imum)?\.?(?: (?:of|is|length))?:?",
-        r"\bwithin",
-        r"\blimit(?:ed)?(?: is| of| to)?:?",
-        r"\bfits? (?:in|into)",
-        r"\bhöchstens|\bmaximal|\bmáximo(?: de)?|\bau plus|\bal massimo",
-    )
-    + "$",
-    re.I,
-)
-_IS_EXACT = re.compile(r"\b(?:exactly|precisely|genau)$", re.I)
-_IS_AFTER_BRIEF = re.compile(r"(?:brief|concise|short),$", re.I)
-_IN_ONE = re.compile(
-    r"(?<!the )\b(?:answer|reply|respond|speak)(?: only| always)? in(?: (?:exactly|only|a))?$",
-    re.I,
-)
-
-# Limits behind the amount
-_UPPER_LIMIT_AFTER = re.compile(
-    r"(?:,[^,]{0,25},)?,? "
-    + one_of(
-        r"or (?:fewer|less|under|shorter)",
-        r"(?:long |in total |in all )?at (?:the )?most",
-        r"max(?:imum)?",
-        r"tops",
-        r"limit",
-        r"is the most",
-        r"(?:is|are) (?:the |your |my )?(?:limit|maximum)",
-        r"(?:in (?:total|all),? )?(?:is|are) (?:enough|plenty)",
-    )
-    + r"\b",
-    re.I,
-)
-_IS_TOO_LITTLE = re.compile(r" (?:is|are) (?:not|never|too (?:short|few|little))\b", re.I)
-
-_NAMES_REPLIES = re.compile(
-    one_of(
-        r"\b(?:answer|reply|respond|write|speak|talk)\b",
-        r"\b(?:answers|replies|responses|messages|length:)",
-        r"\bkeep (?:it|them|things|all|every|each|your|the)\b",
-        r"\b(?:brief|concise|short|be (?:very )?succinct)\b",
-    ),
-    re.I,
-)
-# Other things that have a length: other texts than the reply, parts of it, and what the bot reads.
-_OTHER_TEXTS = re.compile(
-    r"\b"
-    + one_of(
-        r"summar\w+|analysis|definition|explanation|feedback|reviews?|code|examples?|quotes?",
-        r"articles?|essays?|poems?|haiku|stor(?:y|ies)|tweets?|posts?|e-?mails?",
-        r"bios?|captions?|descriptions?|headlines?|labels?|names?|subject|titles?",
-        r"first|opening|greeting|intro\w*|outro|closing|sections?|paragraphs?|chunks?",
-        r"bullets?|points?|items?|lists?|options?|steps?|questions?|hints?|tips?|topics?",
-        r"each of|each (?:point|one|step|sentence)|per|(?<!plain )sentences? (?:of|with)",
-        r"commits?|(?:error|log|status|warning|toast|validation|system) messages?|docstrings?",
-        r"comments?|functions?|methods?|class(?:es)?|files?|modules?|components?|helpers?",
-        r"lines?|variables?|identifiers?|parameters?|arguments?|branch(?:es)?|prs?",
-        r"pull requests?|changelogs?|entr(?:y|ies)|tests?|scripts?|commands?|diffs?|patch(?:es)?",
-        r"cells?|columns?|rows?|slides?|slugs?|urls?|passwords?|usernames?|readmes?",
-        r"context|documents?|history|input|passages?|query",
-        r"at least|minimum|more than one",
-    )
-    + r"\b",
-    re.I,
-)
-_OTHER_TEXTS_AFTER = re.compile(
-    one_of(
-        r" (?:per|each|of|from|about|that|which|to|after|before)\b",
-        r" (?:in (?:the|a|your|each)|for (?:the|a|each|every))\b",
-        r" (?:describing|explaining|summar\w+)\b",
-        r" long (?!at most)\b",
-        r" (?:or|and) more\b",
-        r"-long",
-    ),
-    re.I,
-)
-_ANSWER_QUESTIONS = re.compile(r"\banswers?\b[^,:]{0,30}\bquestions?\b", re.I)
-
-_MAX_TITLE_WORDS = 4  # "Docstrings: at most ...": a longer text before a colon is not a title
-
-_EXACT_MEASURES = {
-    "sentence": "sentence_count",
-    "word": "word_count",
-    "paragraph": "paragraph_count",
-}
-
-
-def length_rules(clause: BotClause) -> list[Draft]:
-    """Reads "no reply has more than 40 words", or sentences, characters, lines and so on."""
-    drafts = []
-    for match in _AMOUNTS.finditer(clause.text):
-        before = clause.text[: match.start()].rstrip()
-        after = clause.text[match.end() :]
-        if (spec := _measure_of(match, before, after)) is not None:
-            drafts.append(Draft("length", "requirement", spec))
-    return drafts
-
 
 def number_value(text: str) -> int:
     """The value of a number in digits or in words."""
@@ -181,32 +55,174 @@ def number_value(text: str) -> int:
     return thousands + value
 
 
+# --- Amounts: "50 words", "2 to 3 short sentences"
+
+_UNITS = {
+    "word": r"words?|Wörtern?|mots|palabras|parole",
+    "sentence": r"sentences?|Sätzen?|phrases|frases|oraciones|frasi",
+    "character": r"characters?|chars|Zeichen|caractères|caracteres",
+    "bullet": r"bullet points?|bullets",
+    "line": r"lines?",
+    "paragraph": r"paragraphs?",
+}
+_UNIT = one_of(*(f"(?P<{unit}>{words})" for unit, words in _UNITS.items()))
+_ADJECTIVE = one_of(
+    *"short very simple full complete concise brief plain total whole crisp fun friendly".split(),
+    *"kid-friendly natural conversational clear".split(),
+)
+_AMOUNT = re.compile(
+    rf"(?:(?P<least>{NUMBER})(?: ?[-–] ?| to | or ))?"
+    rf"(?P<count>{NUMBER})[- ]?(?:{_ADJECTIVE},? ){{0,3}}{_UNIT}\b",
+    re.I,
+)
+
+# --- Upper limits, which end right before the amount
+
+# a negation as far as it reaches: up to a comma or the next verb
+_NOT = r"(?:\b(?:no|not|never|nor|none|cannot|nicht|nie|niemals|keine?[mnrs]?|nunca|jamais)|n't)\b"
+_NOT_BEFORE = rf"{_NOT}(?:(?! (?:and|but|so) )[^,.:;]){{0,40}}"
+_BELOW = r"\b(?:under|below|less than|fewer than|unter|weniger als|menos de)"
+_ABOVE = r"\b(?:more than|longer than|mehr als)"
+_LIMITED_TO = one_of(
+    rf"\b(?:limit|keep|restrict|confine|cap|hold) (?:{REPLY}|it|them|everything|yourself)"
+    r" (?:down )?(?:to|at)(?: a)?",
+    r"\b(?:limited|restricted|confined|capped) (?:to|at)",
+)
+_UPPER_LIMITS = forms(
+    {
+        "under": rf"{_BELOW}$",
+        "no reply has more than": rf"{_NOT_BEFORE}{_ABOVE}$",
+        "limit all replies to": rf"{_LIMITED_TO}$",
+        "never exceed": rf"{_NOT} (?:ever )?(?:exceed|go over)$",
+        "at most": r"\bat (?:the )?most$",
+        "up to": r"\bup to$",
+        "a maximum of": r"\b(?:a )?max(?:imum)?\.?(?: (?:of|is|length))?:?$",
+        "within": r"\bwithin$",
+        "limit of": r"\blimit(?:ed)?(?: is| of| to)?:?$",
+        "fits in": r"\bfits? (?:in|into)$",
+        "höchstens": r"\b(?:höchstens|maximal)$",
+        "máximo de": r"\bmáximo(?: de)?$",
+        "au plus": r"\bau plus$",
+        "al massimo": r"\bal massimo$",
+    }
+)
+# "no fewer than" is a lower limit, and "not limited to" is no limit at all
+_NO_UPPER_LIMIT = re.compile(rf"{_NOT_BEFORE}(?:{_BELOW}|{_LIMITED_TO})$", re.I)
+_ONE_LESS = re.compile(rf"(?<!\bat or ){_BELOW}$", re.I)  # "under 50 words" is 49 words
+_EXACTLY = re.compile(r"\b(?:exactly|precisely|genau)$", re.I)
+# words that make an upper limit of a range, or of one sentence
+_BRIEF = re.compile(r"(?:brief|concise|short),$", re.I)
+_ANSWER_IN = re.compile(
+    r"(?<!the )\b(?:answer|reply|respond|speak)(?: only| always)? in(?: (?:exactly|only|a))?$",
+    re.I,
+)
+
+# --- Upper limits after the amount
+
+_UPPER_LIMIT_AFTER = re.compile(
+    r"(?:,[^,]{0,25},)?,? "
+    + one_of(
+        *("or (?:fewer|less|under|shorter)", "(?:long |in total |in all )?at (?:the )?most"),
+        *("max(?:imum)?", "tops", "limit", "is the most"),
+        "(?:is|are) (?:the |your |my )?(?:limit|maximum)",
+        "(?:in (?:total|all),? )?(?:is|are) (?:enough|plenty)",
+    )
+    + r"\b",
+    re.I,
+)
+# "fewer than 20 words is too short" is a lower limit
+_TOO_LITTLE = re.compile(r" (?:is|are) (?:not|never|too (?:short|few|little))\b", re.I)
+
+# --- What has this length: a reply, or something else
+
+_NAMES_REPLIES = re.compile(
+    one_of(
+        r"\b(?:answer|reply|respond|write|speak|talk)\b",
+        r"\b(?:answers|replies|responses|messages|length:)",
+        r"\bkeep (?:it|them|things|all|every|each|your|the)\b",
+        r"\b(?:brief|concise|short|be (?:very )?succinct)\b",
+    ),
+    re.I,
+)
+_OTHER_TEXTS = word_pattern(
+    # other texts that the bot writes
+    *r"summar\w+ analysis definition explanation feedback reviews? code examples? quotes?".split(),
+    *"articles? essays? poems? haiku stor(?:y|ies) tweets? posts? e-?mails? bios?".split(),
+    *"captions? descriptions? headlines? labels? names? subject titles?".split(),
+    # parts of a reply
+    *r"first opening greeting intro\w* outro closing sections? paragraphs? chunks?".split(),
+    *"bullets? points? items? lists? options? steps? questions? hints? tips? topics?".split(),
+    *("each of", "each (?:point|one|step|sentence)", "per", "(?<!plain )sentences? (?:of|with)"),
+    # files, code and tables
+    *"commits? docstrings? comments? functions? methods? class(?:es)? files? modules?".split(),
+    *"components? helpers? lines? variables? identifiers? parameters? arguments?".split(),
+    *"branch(?:es)? prs? changelogs? entr(?:y|ies) tests? scripts? commands? diffs?".split(),
+    *"patch(?:es)? cells? columns? rows? slides? slugs? urls? passwords? usernames?".split(),
+    *("readmes?", "pull requests?"),
+    "(?:error|log|status|warning|toast|validation|system) messages?",
+    # what the bot reads
+    *"context documents? history input passages? query".split(),
+    # lower limits
+    *("at least", "minimum", "more than one"),
+)
+_OTHER_TEXTS_AFTER = re.compile(
+    one_of(
+        r" (?:per|each|of|from|about|that|which|to|after|before)\b",
+        r" (?:in (?:the|a|your|each)|for (?:the|a|each|every))\b",
+        r" (?:describing|explaining|summar\w+)\b",
+        r" long (?!at most)\b",
+        r" (?:or|and) more\b",
+        r"-long",
+    ),
+    re.I,
+)
+_ANSWER_QUESTIONS = re.compile(r"\banswers?\b[^,:]{0,30}\bquestions?\b", re.I)
+_MAX_TITLE_WORDS = 4  # "Docstrings: at most ...": a longer text before a colon is not a title
+
+_EXACT_MEASURES = {
+    "sentence": "sentence_count",
+    "word": "word_count",
+    "paragraph": "paragraph_count",
+}
+
+
+def length_rules(clause: BotClause) -> list[Draft]:
+    """Reads "no reply has more than 40 words", or sentences, characters, lines and so on."""
+    drafts = []
+    for match in _AMOUNT.finditer(clause.text):
+        before = clause.text[: match.start()].rstrip()
+        after = clause.text[match.end() :]
+        if (spec := _measure_of(match, before, after)) is not None:
+            drafts.append(Draft("length", "requirement", spec))
+    return drafts
+
+
 def _measure_of(match: re.Match[str], before: str, after: str) -> MeasureSpec | None:
     """The measure of replies with at most an amount; None if the amount is not a limit of replies.
 
     Args:
-        match: of `_AMOUNTS`.
+        match: of `_AMOUNT`.
         before: the words of the clause before the amount.
-        after: the words behind it.
+        after: the words after it.
     """
     unit = next(unit for unit in _UNITS if match[unit])
     count = number_value(match["count"])
-    if _is_of_another_text(before, after) or _IS_NO_UPPER_LIMIT.search(before):
+    if _is_of_another_text(before, after) or _NO_UPPER_LIMIT.search(before):
         return None
-    is_below = _IS_BELOW.search(before)
-    if is_below and _IS_TOO_LITTLE.match(after):
+    is_below = _ONE_LESS.search(before)
+    if is_below and _TOO_LITTLE.match(after):
         return None
     names_replies = _NAMES_REPLIES.search(before)
-    if _IS_EXACT.search(before) and not match["least"]:
+    if _EXACTLY.search(before) and not match["least"]:
         if names_replies and unit in _EXACT_MEASURES:
             return measure(_EXACT_MEASURES[unit], count=count)
         return None
     is_range = match["least"] and number_value(match["least"]) < count
     is_limit = (
-        _IS_UPPER_LIMIT.search(before)
+        first_match(_UPPER_LIMITS, before)
         or _UPPER_LIMIT_AFTER.match(after)
-        or (names_replies and (is_range or _IS_AFTER_BRIEF.search(before)))
-        or (count == 1 and _IN_ONE.search(before))
+        or (names_replies and (is_range or _BRIEF.search(before)))
+        or (count == 1 and _ANSWER_IN.search(before))
     )
     if not is_limit:
         return None

@@ -1,18 +1,24 @@
-"""Rules that forbid replies: in a language or a format, with some first or last words, too short.
+"""Rules that forbid replies: in a language or a format, or with some first or last words.
+
+    Never reply in French.           -> never(language(code="fr"))
+    Never begin a reply with "Sure". -> never(starts_with(word="Sure"))
+    Do not answer in JSON.           -> never(ifeval_detectable_format_json_format)
 
 The measure `never` inverts another measure. A clause is read here only if it has a negation, and if
-nobody but the bot is its subject.
+its subject is the bot: "some guests never reply in French" forbids nothing.
 """
 
 import re
 
 from holdfast.drafting.drafts import Draft, MeasureSpec, measure
-from holdfast.drafting.grammar.forms import Forms, any_words, first_match, forms, one_of
+from holdfast.drafting.grammar.forms import Forms, any_words, first_match, form, literal, one_of
 from holdfast.drafting.reply_rules.bot_prompts import QUOTES, REPLY, BotClause
 from holdfast.measures.language_names import ANY_NAME, CODES
 from holdfast.measures.rule_kinds import RuleKind
 
-# "never", "you must not ever", "avoid"; the verb behind it is an infinitive or ends in -ing
+# --- The negation
+
+# "never", "you must not ever", "avoid"; the verb after it is an infinitive or ends in -ing
 _NEVER = (
     r"(?:(?:\b"
     + one_of(
@@ -43,7 +49,7 @@ _SUBJECT_IS_BOT = re.compile(
     + r"[,:!]? )*$",
     re.I,
 )
-# behind the rule: the end of its part of the sentence
+# after the rule: the end of its part of the sentence
 _END_OF_RULE = (
     r"(?= *(?:$|[,.:]| (?:and|or|but|nor|instead|ever|at all|to (?:the )?users?|again)\b))"
 )
@@ -53,6 +59,28 @@ _END_OF_ALL = (
     r"(?= *(?:$|[,.:]| (?:but|instead|ever|at all|to (?:the )?users?|again)\b"
     r"| and (?:never|always|do|don't|keep|use|reply|answer|write|be|avoid|end|begin)\b))"
 )
+
+
+def reply_prohibitions(clause: BotClause) -> list[Draft]:
+    """Reads 'never reply in French', 'never begin with "Sure"', "never end with a question"."""
+    return [*_read_languages(clause.text), *_read_edges(clause), *_read_formats(clause.text)]
+
+
+def _first_prohibition(ways: Forms, text: str) -> re.Match[str] | None:
+    """The match of a form, if by the words before it the negation forbids something to the bot."""
+    match = first_match(ways, text)
+    if match is None:
+        return None
+    before = text[: match.start()]
+    return match if _SUBJECT_IS_BOT.search(before) and not _FORBIDS_NOTHING.search(before) else None
+
+
+def _forbid(kind: RuleKind, spec: MeasureSpec) -> Draft:
+    """Forbids the replies that a measure finds."""
+    return Draft(kind, "prohibition", measure("never", measure=spec))
+
+
+# --- Languages
 
 _NAME = one_of(ANY_NAME)
 _NEXT_NAME = rf"(?:,? (?:or|nor|and)|,|/) ?(?:in )?{_NAME}"
@@ -65,21 +93,29 @@ _OBJECT = any_words(
     *"to with the users? customers? guests? them me us anyone anything back your".split(),
     *"messages? replies responses answers questions?".split(),
 )
-_NOT_IN = forms(
-    {
-        "Never reply to the user in French or German": (
-            rf"{_NEVER} {_TALK} {_OBJECT}in {_LANGUAGE_LIST}{_END_OF_RULE}"
-        ),
-    }
+_NOT_IN = form(
+    "Never reply to the user in French or German",
+    rf"{_NEVER} {_TALK} {_OBJECT}in {_LANGUAGE_LIST}{_END_OF_RULE}",
 )
-_IN_NO_OTHER = forms(
-    {
-        "Never answer in any language other than German": (
-            rf"{_NEVER} {_TALK} {_OBJECT}in (?:any|a|another) (?:other )?language"
-            rf" (?:other than|but|except|than|apart from) (?P<name>{_NAME})(?= *(?:$|[,.:]))"
-        )
-    }
+_IN_NO_OTHER = form(
+    "Never answer in any language other than German",
+    rf"{_NEVER} {_TALK} {_OBJECT}in (?:any|a|another) (?:other )?language"
+    rf" (?:other than|but|except|than|apart from) (?P<name>{_NAME})(?= *(?:$|[,.:]))",
 )
+
+
+def _read_languages(text: str) -> list[Draft]:
+    """Reads "never reply in French", and "in no other language than German"."""
+    if sole := _first_prohibition(_IN_NO_OTHER, text):
+        spec = measure("language", code=CODES[sole["name"].lower()])
+        return [Draft("language", "requirement", spec)]
+    match = _first_prohibition(_NOT_IN, text)
+    names = re.findall(rf"\b{_NAME}\b", match["names"], re.I) if match else []
+    specs = (measure("language", code=CODES[name.lower()]) for name in names)
+    return [_forbid("language", spec) for spec in specs]
+
+
+# --- First and last words
 
 _BEGIN = one_of(*"start starting begin beginning open opening preface prefacing".split())
 _END = one_of(
@@ -94,23 +130,16 @@ _KIND = any_words(
 )
 _WITH = r"(?:with|by saying|by writing|using)"
 _ANY_OF = rf"{_WITH} {_KIND}:? ?,? ?(?P<quotes>{QUOTES})"
-_NOT_FIRST = forms(
-    {
-        "Never start a reply with phrases like ⟪0⟫ or ⟪1⟫": (
-            rf"{_NEVER} {_BEGIN}{_THE_REPLY} {_ANY_OF}"
-        )
-    }
+_NOT_FIRST = form(
+    "Never start a reply with phrases like ⟪0⟫ or ⟪1⟫", rf"{_NEVER} {_BEGIN}{_THE_REPLY} {_ANY_OF}"
 )
-_NOT_LAST = forms({"Do not end your replies with ⟪0⟫": rf"{_NEVER} {_END}{_THE_REPLY} {_ANY_OF}"})
-_NO_QUESTION_LAST = forms(
-    {
-        "Never end your reply with a follow-up question": (
-            rf"{_NEVER} {_END}{_THE_REPLY} {_WITH} (?:an? |any )?"
-            rf"(?:follow-?up |open-ended |closing )?questions?{_END_OF_RULE}"
-        )
-    }
+_NOT_LAST = form("Do not end your replies with ⟪0⟫", rf"{_NEVER} {_END}{_THE_REPLY} {_ANY_OF}")
+_NO_QUESTION_LAST = form(
+    "Never end your reply with a follow-up question",
+    rf"{_NEVER} {_END}{_THE_REPLY} {_WITH} (?:an? |any )?"
+    rf"(?:follow-?up |open-ended |closing )?questions?{_END_OF_RULE}",
 )
-# behind the quotations: words that limit the rule, as in "never begin with ⟪0⟫ in an e-mail"
+# after the quotations: words that limit the rule, as in "never begin with ⟪0⟫ in an e-mail"
 _NARROWED = re.compile(
     r",? (?:if|when|unless|in (?:an?|the|your)|for|to|about|more|while|again"
     r"|once|twice|only|without|than|every|except|(?:\w+ )?times)\b",
@@ -124,71 +153,17 @@ _NOT_OF_REPLIES = re.compile(
     re.I,
 )
 _PLACEHOLDER = re.compile(r"[\[{<]|\.\.\.\S|_{2,}|%s|\$|\bX\b")
-# formats, and the measure of replies in each; "in all caps" is said like them
-_FORMATS: dict[str, MeasureSpec] = {
-    "json": measure("ifeval_detectable_format_json_format"),
-    "all caps": measure("upper_case"),
-    "code": measure("regex", regex="```"),
-    "markdown": measure("regex", regex=r"\*\*|__|```|(?m:^\s*(?:\||(?:[-*•]|#+|\d+[.)])\s))"),
-}
-_FORMAT = rf"{one_of(*_FORMATS)}(?: (?:blocks?|snippets?))?"
-_NOT_AS = forms(
-    {
-        "Never reply in JSON or code": (
-            rf"{_NEVER} {_TALK} {_OBJECT}(?:in|with|as|using) (?:raw |any )?"
-            rf"(?P<formats>{_FORMAT}(?:(?:,? (?:or|nor|and)|,|/) ?(?:in |raw )?{_FORMAT})*)"
-            rf"(?: format)?{_END_OF_ALL}"
-        )
-    }
-)
-
-
-def reply_prohibitions(clause: BotClause) -> list[Draft]:
-    """Reads 'never reply in French', 'never begin with "Sure"', "never end with a question"."""
-    return [*_read_languages(clause.text), *_read_edges(clause), *_read_formats(clause.text)]
-
-
-def _forbid(kind: RuleKind, spec: MeasureSpec) -> Draft:
-    """Forbids the replies that a measure finds."""
-    return Draft(kind, "prohibition", measure("never", measure=spec))
-
-
-def _first_affirmed(ways: Forms, text: str) -> re.Match[str] | None:
-    """The match of a form, if the words before it let the negation forbid something to the bot."""
-    match = first_match(ways, text)
-    if match is None:
-        return None
-    before = text[: match.start()]
-    return match if _SUBJECT_IS_BOT.search(before) and not _FORBIDS_NOTHING.search(before) else None
-
-
-def _read_languages(text: str) -> list[Draft]:
-    """Reads "never reply in French", and "in no other language than German"."""
-    if sole := _first_affirmed(_IN_NO_OTHER, text):
-        spec = measure("language", code=CODES[sole["name"].lower()])
-        return [Draft("language", "requirement", spec)]
-    match = _first_affirmed(_NOT_IN, text)
-    names = re.findall(rf"\b{_NAME}\b", match["names"], re.I) if match else []
-    specs = (measure("language", code=CODES[name.lower()]) for name in names)
-    return [_forbid("language", spec) for spec in specs]
-
-
-def _read_formats(text: str) -> list[Draft]:
-    """Reads "never reply in JSON or code"."""
-    match = _first_affirmed(_NOT_AS, text)
-    names = re.findall(one_of(*_FORMATS), match["formats"], re.I) if match else []
-    return [_forbid("format", _FORMATS[name]) for name in dict.fromkeys(map(str.lower, names))]
 
 
 def _read_edges(clause: BotClause) -> list[Draft]:
     """Reads "never begin a reply with ⟪0⟫", and "never end a reply with a question"."""
-    last = _first_affirmed(_NO_QUESTION_LAST, clause.text)
+    last = _first_prohibition(_NO_QUESTION_LAST, clause.text)
     if last and not _NOT_EVERY.search(last[0]):
         return [_forbid("closing", measure("asks_back"))]
     drafts: list[Draft] = []
     edges: tuple[tuple[Forms, RuleKind], ...] = ((_NOT_FIRST, "opening"), (_NOT_LAST, "closing"))
     for ways, kind in edges:
-        match = _first_affirmed(ways, clause.text)
+        match = _first_prohibition(ways, clause.text)
         if match is None or _NARROWED.match(clause.text[match.end() :]):
             continue
         if _NOT_EVERY.search(match[0][: match[0].index("⟪")]):
@@ -207,8 +182,33 @@ def _edge_spec(words: str, *, opens: bool) -> MeasureSpec:
     """The measure of replies that begin with some words, or have them in their last sentence."""
     if opens:
         return measure("starts_with", word=words)
-    escaped = re.escape(words).replace(r"\ ", " ").replace(r"\-", "-").replace("'", "['’]")
+    escaped = literal(words).replace("'", "['’]")
     begin = r"\b" if re.match(r"\w", words) else ""
     end = r"\b" if re.search(r"\w\Z", words) else ""
     regex = rf"{begin}{escaped}{end}[^.!?\n]*+[.!?\s]*+\Z"
     return measure("regex", regex=regex, flags="i")
+
+
+# --- Formats
+
+# formats, and the measure of replies in each; "in all caps" is said like them
+_FORMATS: dict[str, MeasureSpec] = {
+    "json": measure("ifeval_detectable_format_json_format"),
+    "all caps": measure("upper_case"),
+    "code": measure("regex", regex="```"),
+    "markdown": measure("regex", regex=r"\*\*|__|```|(?m:^\s*(?:\||(?:[-*•]|#+|\d+[.)])\s))"),
+}
+_FORMAT = rf"{one_of(*_FORMATS)}(?: (?:blocks?|snippets?))?"
+_NOT_AS = form(
+    "Never reply in JSON or code",
+    rf"{_NEVER} {_TALK} {_OBJECT}(?:in|with|as|using) (?:raw |any )?"
+    rf"(?P<formats>{_FORMAT}(?:(?:,? (?:or|nor|and)|,|/) ?(?:in |raw )?{_FORMAT})*)"
+    rf"(?: format)?{_END_OF_ALL}",
+)
+
+
+def _read_formats(text: str) -> list[Draft]:
+    """Reads "never reply in JSON or code"."""
+    match = _first_prohibition(_NOT_AS, text)
+    names = re.findall(one_of(*_FORMATS), match["formats"], re.I) if match else []
+    return [_forbid("format", _FORMATS[name]) for name in dict.fromkeys(map(str.lower, names))]

@@ -1,4 +1,11 @@
-"""Rules about the manner of writing: emojis, exclamation marks, contractions, questions."""
+"""Rules about the manner of writing: emojis, exclamation marks, contractions, questions.
+
+For example:
+
+    Never use emojis.                     -> regex(no emoji)
+    Use at most two emojis per message.   -> regex(up to two emojis)
+    End every reply with a short question -> asks_back()
+"""
 
 from dataclasses import dataclass
 
@@ -7,6 +14,7 @@ from holdfast.drafting.grammar.forms import (
     EMOJI_SIGNS,
     Forms,
     first_match,
+    form,
     forms,
     one_of,
     word_pattern,
@@ -101,7 +109,7 @@ _TONES = (
         r"(?s)\A(?!.*[!！¡]).*\S",
     ),
     _Tone(
-        forms({"never use contractions": rf"{_NO} contractions\b"}),
+        form("never use contractions", rf"{_NO} contractions\b"),
         "prohibition",
         r"(?si)\A(?!.*\b(?:\w+n['’]t|\w+['’](?:re|ve|ll|m|d)|(?:it|that|what|there|here|he|she|who"
         r"|how|where|let)['’]s)\b).*\S",
@@ -157,7 +165,7 @@ _OF_A_PART = word_pattern(
     *"sentences? paragraphs? lines? bullets? items? headings? titles? sections? steps?".split(),
     *"conversations? chats? sessions? days? hours? types? kinds? words? topics? points?".split(),
 )
-# Where an emoji begins. © and → are emojis only with the sign U+FE0F behind them.
+# Where an emoji begins. © and → are emojis only with the sign U+FE0F after them.
 _EMOJI = r"(?=\p{Emoji_Presentation}|.\uFE0F|.\u20E3)"
 # the end of a question: "Really??" is one question, and "https://a.b/?q=1" is none
 _QUESTION_END = r"(?:？++|\?[\"'”’»)*_]*+(?=\s|\Z))"

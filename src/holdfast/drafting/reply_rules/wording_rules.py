@@ -1,4 +1,11 @@
-"""Rules about words that a reply always or never has, and the name by which it calls the user."""
+"""Rules about words that a reply always or never has, and the name by which it calls the user.
+
+For example:
+
+    Never say "refund".                           -> never_contains(words=["refund"])
+    Include the line "Not advice" in every reply. -> contains(words=["Not advice"])
+    Address every customer as "Captain".          -> contains(words=["Captain"])
+"""
 
 import re
 
@@ -12,6 +19,16 @@ from holdfast.drafting.reply_rules.bot_prompts import (
     SOLE_QUOTE,
     BotClause,
 )
+
+
+def wording_rules(clause: BotClause) -> list[Draft]:
+    """Reads rules about words that a reply has or lacks."""
+    return [
+        *_names_for_people(clause),
+        *_read_forbidden(clause),
+        *_read_included(clause),
+    ]
+
 
 # --- Names for the user
 
@@ -38,6 +55,43 @@ _NAMES_FOR_PEOPLE = forms(
 )
 # polite and familiar forms, which are no names
 _FORMS_OF_ADDRESS = frozenset("sie du vous tu usted tú lei you".split())
+
+
+def _names_for_people(clause: BotClause) -> list[Draft]:
+    """Reads "address every customer as ⟪0⟫ or ⟪1⟫"."""
+    for form in _NAMES_FOR_PEOPLE:
+        match = form.pattern.search(clause.text)
+        if match is None:
+            continue
+        groups = match.groupdict("")
+        quotes = clause.quotations_in(groups["quote"] + groups.get("other", ""))
+        text = " or ".join(quotes) or groups.get("names", "")
+        words = [word.strip(" .,!") for word in _either_of(text)]
+        if any(word.lower() in _FORMS_OF_ADDRESS or PLACEHOLDER.search(word) for word in words):
+            continue
+        if re.match(r"(?:,? or|,? and|/|,) ?⟪", clause.text[match.end() :]):
+            continue
+        spec = _say(words[0])
+        if len(words) > 1:
+            spec = measure("contains", words=words, all=False)
+        return [Draft("address", "requirement", spec)]
+    return []
+
+
+def _either_of(text: str) -> list[str]:
+    """The two words of "Sir or Madam"; another text as it is, alone."""
+    words = text.split(" or ")
+    return words if len(words) == 2 and all(len(word.split()) == 1 for word in words) else [text]
+
+
+def _say(word: str) -> MeasureSpec:
+    """The measure of replies that contain a word; "Ms Li" may also be "Ms. Li"."""
+    titled = re.match(r"(Ms|Mr|Mrs|Dr) ", word)
+    if titled:
+        words = [word, word.replace(titled[1], f"{titled[1]}.", 1)]
+        return measure("contains", words=words, all=False)
+    return measure("contains", words=[word])
+
 
 # --- Words that are never said
 
@@ -94,11 +148,31 @@ _NAME = re.compile(
     rf"(?:[Nn]ever|NEVER|(?:[Dd]o|DO|[Mm]ust) (?:not|NOT)|[Dd]on't) (?:mention|name|say|MENTION)"
     rf" (?:(?:the|a) )?(?:name |competitor |company |brand )*{_NAMED}(?=$|[,.]| or | in )"
 )
-
-# behind a word: something else than the word is forbidden, as in "never say "no" to a customer"
+# after a word: something else than the word is forbidden, as in "never say "no" to a customer"
 _ABOUT_SOMETHING = re.compile(
     r" (?:to(?! (?:me|the user)\b)|about|for|at the|as your|more than)\b", re.I
 )
+
+
+def _read_forbidden(clause: BotClause) -> list[Draft]:
+    """Reads "never say ⟪0⟫ or ⟪1⟫" and "never mention Velox"."""
+    words = [word.strip().rstrip(".,!?;:…").rstrip() for word in _forbidden_words(clause)]
+    if not words or any(PLACEHOLDER.search(word) or not re.search(r"\w", word) for word in words):
+        return []
+    if {word.lower() for word in words} & _FORMS_OF_ADDRESS or words[0].startswith("'"):
+        return []
+    return [Draft("forbidden", "prohibition", measure("never_contains", words=words))]
+
+
+def _forbidden_words(clause: BotClause) -> list[str]:
+    """The words that a clause forbids; [] if it forbids none."""
+    match = first_match(_FORBIDDEN_WORDS, clause.text)
+    if match and not _ABOUT_SOMETHING.match(clause.text[match.end() :]):
+        return clause.quotations_in(match["quotes"])
+    if match := _NAME.search(clause.text):
+        return [match["name"]]
+    return []
+
 
 # --- Words that are always said
 
@@ -121,71 +195,6 @@ _INCLUDING = forms(
         ),
     }
 )
-
-
-def wording_rules(clause: BotClause) -> list[Draft]:
-    """Reads rules about words that a reply has or lacks."""
-    return [
-        *_names_for_people(clause),
-        *_read_forbidden(clause),
-        *_read_included(clause),
-    ]
-
-
-def _names_for_people(clause: BotClause) -> list[Draft]:
-    """Reads "address every customer as ⟪0⟫ or ⟪1⟫"."""
-    for form in _NAMES_FOR_PEOPLE:
-        match = form.pattern.search(clause.text)
-        if match is None:
-            continue
-        groups = match.groupdict("")
-        quotes = clause.quotations_in(groups["quote"] + groups.get("other", ""))
-        text = " or ".join(quotes) or groups.get("names", "")
-        words = [word.strip(" .,!") for word in _either_of(text)]
-        if any(word.lower() in _FORMS_OF_ADDRESS or PLACEHOLDER.search(word) for word in words):
-            continue
-        if re.match(r"(?:,? or|,? and|/|,) ?⟪", clause.text[match.end() :]):
-            continue
-        spec = _say(words[0])
-        if len(words) > 1:
-            spec = measure("contains", words=words, all=False)
-        return [Draft("address", "requirement", spec)]
-    return []
-
-
-def _either_of(text: str) -> list[str]:
-    """The two words of "Sir or Madam"; another text as it is, alone."""
-    words = text.split(" or ")
-    return words if len(words) == 2 and all(len(word.split()) == 1 for word in words) else [text]
-
-
-def _say(word: str) -> MeasureSpec:
-    """The measure of replies that contain a word; "Ms Li" may also be "Ms. Li"."""
-    titled = re.match(r"(Ms|Mr|Mrs|Dr) ", word)
-    if titled:
-        words = [word, word.replace(titled[1], f"{titled[1]}.", 1)]
-        return measure("contains", words=words, all=False)
-    return measure("contains", words=[word])
-
-
-def _read_forbidden(clause: BotClause) -> list[Draft]:
-    """Reads "never say ⟪0⟫ or ⟪1⟫" and "never mention Velox"."""
-    words = [word.strip().rstrip(".,!?;:…").rstrip() for word in _forbidden_words(clause)]
-    if not words or any(PLACEHOLDER.search(word) or not re.search(r"\w", word) for word in words):
-        return []
-    if {word.lower() for word in words} & _FORMS_OF_ADDRESS or words[0].startswith("'"):
-        return []
-    return [Draft("forbidden", "prohibition", measure("never_contains", words=words))]
-
-
-def _forbidden_words(clause: BotClause) -> list[str]:
-    """The words that a clause forbids; [] if it forbids none."""
-    match = first_match(_FORBIDDEN_WORDS, clause.text)
-    if match and not _ABOUT_SOMETHING.match(clause.text[match.end() :]):
-        return clause.quotations_in(match["quotes"])
-    if match := _NAME.search(clause.text):
-        return [match["name"]]
-    return []
 
 
 def _read_included(clause: BotClause) -> list[Draft]:

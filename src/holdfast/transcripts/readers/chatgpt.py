@@ -1,4 +1,10 @@
-"""ChatGPT's export: a conversation is a tree of nodes, in the field `mapping`."""
+"""ChatGPT's export: a conversation is a tree of nodes, in the field `mapping`.
+
+A value, shortened:
+
+    {"current_node": "a", "mapping": {"u": {"parent": null, "message": {"author": {"role": "user"},
+     "content": {"parts": ["Hi"]}}}, "a": {"parent": "u", ...}}}
+"""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,9 @@
-"""Claude.ai's export: a list of messages, each of which may name its parent."""
+"""Claude.ai's export: a list of messages, each of which may name its parent.
+
+A value, shortened:
+
+    {"chat_messages": [{"uuid": "m1", "sender": "human", "text": "Hi"}, ...]}
+"""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,5 +1,7 @@
 """Codex CLI's rollouts, `~/.codex/sessions/**/rollout-*.jsonl`.
 
+    {"type": "response_item", "payload": {"type": "message", "role": "user", "content": [...]}}
+
 The dialog is in the lines `response_item`. The lines `event_msg`, for display, repeat most of it.
 They are read only for what is nowhere else.
 """

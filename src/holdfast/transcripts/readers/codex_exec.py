@@ -1,4 +1,10 @@
-"""The output of `codex exec --json`, which lacks the user's messages."""
+"""The output of `codex exec --json`, which lacks the user's messages.
+
+For example:
+
+    {"type": "item.completed", "item": {"type": "command_execution", "command": "ls src", ...}}
+    -> Event(TOOL_CALL, shell), Event(TOOL_RESULT)
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

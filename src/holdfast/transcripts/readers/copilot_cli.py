@@ -1,4 +1,9 @@
-"""Copilot CLI's sessions: `~/.copilot/session-state/*/events.jsonl`, an event per line."""
+"""Copilot CLI's sessions: `~/.copilot/session-state/*/events.jsonl`, an event per line.
+
+A value, shortened:
+
+    {"type": "user.message", "data": {"content": "Hi"}, "id": "event-2", "parentId": "event-1"}
+"""
 
 import re
 from collections import Counter

@@ -1,4 +1,9 @@
-"""Gemini's API: the `contents` of a request, perhaps with the response to it."""
+"""Gemini's API: the `contents` of a request, perhaps with the response to it.
+
+A value, shortened:
+
+    {"systemInstruction": {...}, "contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}
+"""
 
 from collections.abc import Mapping
 from typing import Any

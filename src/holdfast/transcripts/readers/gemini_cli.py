@@ -1,4 +1,9 @@
-"""Gemini CLI's sessions: `~/.gemini/tmp/*/chats/session-*`, one JSON document or JSON lines."""
+"""Gemini CLI's sessions: `~/.gemini/tmp/*/chats/session-*`, one JSON document or JSON lines.
+
+A value, shortened:
+
+    {"id": "1", "timestamp": "...", "type": "user", "content": [{"text": "Hi"}]}
+"""
 
 import ast
 import hashlib

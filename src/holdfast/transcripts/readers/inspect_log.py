@@ -1,4 +1,9 @@
-"""Inspect AI's logs of evaluations, as `.json` or `.eval`: each sample is a dialog."""
+"""Inspect AI's logs of evaluations, as `.json` or `.eval`: each sample is a dialog.
+
+A value, shortened:
+
+    {"eval": {...}, "samples": [{"id": 1, "messages": [{"role": "user", "content": "Hi"}, ...]}]}
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,9 @@
-"""Langfuse's observations, as its API and its exports have them, or traces that contain them."""
+"""Langfuse's observations, as its API and its exports have them, or traces that contain them.
+
+A value, shortened:
+
+    {"type": "GENERATION", "session_id": "s", "input": [...], "output": {...}}
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain

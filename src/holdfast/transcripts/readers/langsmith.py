@@ -1,4 +1,9 @@
-"""LangSmith's runs of the type llm; bulk exports have their inputs and outputs as JSON text."""
+"""LangSmith's runs of the type llm; bulk exports have their inputs and outputs as JSON text.
+
+A value, shortened:
+
+    {"run_type": "llm", "inputs": {"messages": [[...]]}, "outputs": {"generations": [[...]]}}
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -1,4 +1,9 @@
-"""LibreChat's export: a list of messages, each of which names its parent."""
+"""LibreChat's export: a list of messages, each of which names its parent.
+
+A value, shortened:
+
+    {"messages": [{"messageId": "m1", "parentMessageId": "...", "isCreatedByUser": true, ...}]}
+"""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,9 @@
-"""LiteLLM's payloads, and other logs of a request's messages with the response to them."""
+"""LiteLLM's payloads, and other logs of a request's messages with the response to them.
+
+A value, shortened:
+
+    {"messages": [{"role": "user", "content": "Hi"}], "response": {"choices": [...]}}
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

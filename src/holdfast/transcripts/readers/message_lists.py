@@ -1,5 +1,8 @@
 """Lists of messages, in the forms of several APIs and data sets.
 
+    {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "tool_calls": [...]}]}
+    {"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}]}
+
 All of them are read by the same function. They have separate names so that `--format` can select
 one. A list that could be any of them counts as OpenAI's Chat Completions.
 """

@@ -1,4 +1,9 @@
-"""Open WebUI's export: a list of messages, each of which may name its parent."""
+"""Open WebUI's export: a list of messages, each of which may name its parent.
+
+A value, shortened:
+
+    {"chat": {"system": "...", "history": {"currentId": "m2", "messages": {"m1": {...}, ...}}}}
+"""
 
 import html
 import json

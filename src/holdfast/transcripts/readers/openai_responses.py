@@ -1,4 +1,9 @@
-"""OpenAI's Responses API: a request with its response, or a list of items."""
+"""OpenAI's Responses API: a request with its response, or a list of items.
+
+A value, shortened:
+
+    {"object": "response", "instructions": "...", "input": [...], "output": [...]}
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

@@ -1,9 +1,14 @@
 """opencode's sessions: `opencode export`, its folder `storage/` and its database `opencode.db`.
 
+    {"info": {"role": "user"}, "parts": [{"type": "text", "text": "Hi"}]}
+    -> Event(MESSAGE, "Hi", "user")
+
 All three are read in the form of `opencode export`: the session's `info`, and its `messages`, each
-with its own `info` and its `parts`.
+with its own `info` and its `parts`. Messages of version 2 are converted to it (`opencode_v2`).
 """
 
+import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,10 +16,18 @@ from itertools import chain
 from typing import Any
 
 from holdfast.errors import shortened
+from holdfast.measures.turns import ToolCall
 from holdfast.plurals import count_of
-from holdfast.transcripts.json_fields import at, decode_json, optional_list
+from holdfast.transcripts.call_messages import system_prompt
+from holdfast.transcripts.content_blocks import text_of
+from holdfast.transcripts.json_fields import (
+    at,
+    decode_json,
+    optional_list,
+    require_field,
+    require_object,
+)
 from holdfast.transcripts.reader import Format, Unread, Values
-from holdfast.transcripts.readers.opencode_messages import SessionMessage, read_session_messages
 from holdfast.transcripts.readers.opencode_v2 import convert_to_version_1, is_of_version_2
 from holdfast.transcripts.transcript import (
     Event,
@@ -22,9 +35,168 @@ from holdfast.transcripts.transcript import (
     Malformed,
     Transcript,
     branched_transcript,
+    call_events,
+    message_events,
     sequential_parents,
 )
 from holdfast.validation.json_values import fields_of
+
+# the types of parts
+_PARTS_OF_DIALOG = ("text", "tool", "subtask", "compaction")
+_PARTS_FOR_DISPLAY = (
+    *("step-start", "step-finish", "snapshot", "patch"),
+    *("agent", "file", "reasoning", "retry"),
+)
+# the error of a call that the user or a rule refused, and what precedes the user's words in it
+_REFUSED = re.compile(
+    r"The user rejected permission to use|The user has specified a rule which prevents you"
+)
+_WORDS_OF_REFUSAL = "with the following feedback: "
+_FINISHED_AT_LIMIT = ("length", "max_tokens")
+
+
+@dataclass(frozen=True)
+class SessionMessage:
+    """A message of a session.
+
+    Args:
+        info: its fields as opencode writes them.
+        parts: the fields of its parts.
+        events: its events as far as they have been read.
+    """
+
+    id: str
+    info: Mapping[str, Any]
+    parts: Sequence[Mapping[str, Any]]
+    events: Sequence[Event]
+
+    @property
+    def unknown_kinds(self) -> list[str]:
+        """The types of its parts that are unknown."""
+        kinds = (part.get("type") for part in self.parts)
+        known_kinds = (*_PARTS_FOR_DISPLAY, *_PARTS_OF_DIALOG)
+        return [shortened(kind) for kind in kinds if kind not in known_kinds]
+
+    def is_newer_than(self, time: float) -> bool:
+        """Whether the message was created after a time; False if it has no time."""
+        created = at(self.info, "time", "created")
+        return isinstance(created, (int, float)) and created > time
+
+    def before_part(self, part_id: str) -> "SessionMessage":
+        """Returns the message up to one of its parts, without that part."""
+        ids = [part.get("id") for part in self.parts]
+        parts = self.parts[: ids.index(part_id)]
+        return replace(self, parts=parts, events=_events(self.info, parts))
+
+
+def read_session_messages(values: Sequence[Any]) -> list[SessionMessage]:
+    """Reads the messages in order; one that is written again replaces the first.
+
+    Raises:
+        Malformed: a message cannot be read.
+    """
+    messages: dict[str, SessionMessage] = {}
+    for number, value in enumerate(values, start=1):
+        name = str(at(value, "info", "id") or f"message {number}")
+        try:
+            info = require_object(require_field(require_object(value), "info"))
+            parts = [require_object(part) for part in optional_list(require_field(value, "parts"))]
+            messages[name] = SessionMessage(name, info, parts, _events(info, parts))
+        except Malformed as error:
+            raise Malformed(f"message {number}: {error}") from error
+    return [*messages.values()]
+
+
+def _events(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> list[Event]:
+    """Reads a message, given its fields and its parts."""
+    match info.get("role"):
+        case "user":
+            events = [*_events_of_user(parts)]
+        case "assistant":
+            events = [*_events_of_assistant(info, parts)]
+        case role:
+            raise Malformed(f"it has the role {shortened(role)}; known are user and assistant")
+    identity = str(info.get("id") or "")
+    copy_ids = _copy_ids(info, parts)
+    events = [replace(event, id=identity, copy_ids=copy_ids) for event in events]
+    return [*_prompt(info), *events]
+
+
+def _prompt(info: Mapping[str, Any]) -> list[Event]:
+    """Reads the system prompt, which is logged with replies; in later versions, with questions."""
+    texts = info.get("system")
+    return system_prompt("\n\n".join(map(str, texts)) if isinstance(texts, list) else texts)
+
+
+def _copy_ids(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Returns the ids by which copies of a reply are recognised.
+
+    One is the reply's id. As the copies in a forked session have new ids, the other is the time
+    with a digest of the content.
+    """
+    if info.get("role") != "assistant":
+        return ()
+    ids = [str(info["id"])] if info.get("id") else []
+    if created := at(info, "time", "created"):
+        content = [(at(part, "type"), at(part, "text"), at(part, "callID")) for part in parts]
+        ids.append(f"{created} {hashlib.sha256(repr(content).encode()).hexdigest()[:16]}")
+    return tuple(ids)
+
+
+def _events_of_user(parts: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
+    for part in parts:
+        kind = part.get("type")
+        if kind == "compaction":
+            yield Event(Kind.COMPACTION)
+        elif kind == "subtask":
+            yield Event(Kind.REMINDER, str(part.get("prompt") or ""))
+        elif kind == "text" and part.get("ignored") is not True:
+            text = text_of(require_field(part, "text"))
+            if part.get("synthetic") is True:  # written by opencode, such as the text of a file
+                yield Event(Kind.REMINDER, text)
+            else:
+                yield from message_events("user", text)
+
+
+def _events_of_assistant(
+    info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]
+) -> Iterator[Event]:
+    error = at(info, "error", "name")
+    is_cut = info.get("finish") in _FINISHED_AT_LIMIT or error == "MessageOutputLengthError"
+    for part in parts:
+        kind = part.get("type")
+        if kind == "text" and part.get("ignored") is not True:
+            text = text_of(require_field(part, "text"))
+            if info.get("summary") is True:
+                yield Event(Kind.COMPACTION, text)
+            elif part.get("synthetic") is True:
+                yield Event(Kind.REMINDER, text)
+            else:
+                yield from message_events("assistant", text, is_cut=is_cut)
+        elif kind == "tool":
+            yield from _events_of_tool(part)
+    if error == "MessageAbortedError":
+        yield Event(Kind.INTERRUPTION)
+    elif error is not None and not is_cut:
+        yield Event(Kind.ERROR, str(at(info, "error", "data", "message") or error))
+
+
+def _events_of_tool(part: Mapping[str, Any]) -> list[Event]:
+    """Reads a call and, if it has ended, its result."""
+    name = require_field(part, "tool")
+    state = require_object(require_field(part, "state"))
+    if not isinstance(name, str):
+        raise Malformed(f"the tool's name is {shortened(name)}")
+    call = ToolCall(name, fields_of(state.get("input")), str(part.get("callID") or ""))
+    match state.get("status"):
+        case "completed":
+            return call_events(call, text_of(state.get("output")))
+        case "error":
+            failure = text_of(state.get("error"))
+            events = call_events(call, failure, is_refusal=bool(_REFUSED.match(failure)))
+            words = failure.partition(_WORDS_OF_REFUSAL)[2] if events[-1].is_refusal else ""
+            return [*events, *(message_events("user", words.strip()) if words.strip() else [])]
+    return call_events(call)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,9 @@
-"""OpenTelemetry's spans with `gen_ai` attributes."""
+"""OpenTelemetry's spans with `gen_ai` attributes.
+
+A value, shortened:
+
+    {"attributes": {"gen_ai.operation.name": "chat", "gen_ai.input.messages": "[...]"}, ...}
+"""
 
 import re
 from collections.abc import Iterator, Mapping

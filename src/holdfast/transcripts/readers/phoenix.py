@@ -1,4 +1,9 @@
-"""Phoenix's spans with OpenInference attributes, nested or with dotted names."""
+"""Phoenix's spans with OpenInference attributes, nested or with dotted names.
+
+A value, shortened:
+
+    {"span_kind": "LLM", "attributes": {"llm": {"input_messages": [...], ...}}}
+"""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,5 +1,7 @@
 """SillyTavern's chats, `data/*/chats/CHARACTER/*.jsonl`: a header, then a message per line.
 
+    {"name": "Ada", "is_user": true, "mes": "Hi", "send_date": "..."}
+
 A message may have several versions ("swipes"), one of which is shown.
 """
 

@@ -1,7 +1,7 @@
 """Claude Code's transcripts: `~/.claude/projects/*/SESSION.jsonl`, an event per line.
 
 The output of `claude -p --output-format stream-json` is read too. A file becomes transcripts in
-three steps: its lines, each once (`distinct_lines`); the sessions and subagents among these, each a
+three steps: its lines, each once (`session_lines`); the sessions and subagents among these, each a
 tree with an active path (`session_tree`); and the events in the lines (`session_events`).
 """
 
@@ -12,9 +12,8 @@ from holdfast.errors import shortened
 from holdfast.transcripts.content_blocks import CALL_BLOCK_TYPES
 from holdfast.transcripts.reader import Format, Record, Unread, Values, separate_objects
 from holdfast.transcripts.readers import langfuse
-from holdfast.transcripts.readers.claude_code.distinct_lines import distinct_lines
 from holdfast.transcripts.readers.claude_code.session_events import events_of
-from holdfast.transcripts.readers.claude_code.session_lines import BOUNDARIES
+from holdfast.transcripts.readers.claude_code.session_lines import BOUNDARIES, distinct_lines
 from holdfast.transcripts.readers.claude_code.session_tree import session_trees
 from holdfast.transcripts.transcript import Transcript
 from holdfast.validation.json_values import fields_of

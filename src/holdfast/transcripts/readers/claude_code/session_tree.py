@@ -140,12 +140,12 @@ def _parents_of(lines: Sequence[SessionLine]) -> dict[str, str | None]:
         parents[line.id] = parent
         before[line.session] = line.id
     for line in lines:
-        _put_behind_summary(line, parents)
+        _put_after_summary(line, parents)
     return parents
 
 
-def _put_behind_summary(boundary: SessionLine, parents: dict[str, str | None]) -> None:
-    """Puts the lines that a compaction kept unchanged behind its summary.
+def _put_after_summary(boundary: SessionLine, parents: dict[str, str | None]) -> None:
+    """Puts the lines that a compaction kept unchanged after its summary.
 
     The session continues from the last of these lines. Without this, the boundary and the summary
     would not be on the path to the last message.

@@ -1,0 +1,504 @@
+"""Rules about commit messages: their type, length, look and trailers.
+
+    Commit messages must follow Conventional Commits. -> "^(feat|fix|...): "
+    Keep the subject line under 72 characters.        -> "^.{1,71}$"
+    Never add `Co-Authored-By:` lines to commits.     -> "^(?!.*co-authored-by:)"
+
+Each becomes `commit_message`, with a pattern that a message matches if it keeps the rule (shortened
+above). "Under 72 characters" says nothing of commits by itself, so the heading, the label or the
+clause has to name them (`is_about_commits`).
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from holdfast.drafting.drafts import Draft, measure
+from holdfast.drafting.grammar.clauses import Clause, codes_in
+from holdfast.drafting.grammar.commands import any_of
+from holdfast.drafting.grammar.forms import (
+    ADVERBS,
+    NEVER,
+    TAIL,
+    Forms,
+    any_words,
+    form,
+    forms,
+    one_of,
+    whole_match,
+    word_pattern,
+)
+from holdfast.drafting.grammar.instruction_words import Relation
+from holdfast.drafting.grammar.instructions import Modality, instruction_of
+from holdfast.drafting.rules_file import Statement
+from holdfast.measures.rule_kinds import Polarity
+
+# --- Statements about commits
+
+MESSAGES = r"commits?(?: messages?)?"
+
+
+def commit_rule(pattern: str, polarity: Polarity) -> list[Draft]:
+    """A rule about commit messages: a pattern matches each one that keeps it."""
+    return [Draft("commit", polarity, measure("commit_message", pattern=pattern))]
+
+
+_GIT = "(?:git )?"
+_PULL_REQUEST = r"(?:pull request|PR)"
+_KINDS_OF_TEXT = one_of(
+    *"style format guidelines conventions? rules prefixes types standards".split()
+)
+# headings and labels
+_ABOUT_COMMITS = forms(
+    {
+        "git commits": f"{_GIT}commits?",
+        "Commit message format": (
+            f"{_GIT}commit (?:messages?|message (?:format|style|guidelines|conventions?))"
+        ),
+        "Commit guidelines": f"{_GIT}commit {_KINDS_OF_TEXT}",
+        "Conventional commits": f"{_GIT}conventional commits?",
+        "Git workflow": f"{_GIT}git(?: commits| conventions| workflow| commit messages)?",
+        "Commits & PRs": f"{_GIT}commits? (?:&|and) {_PULL_REQUEST}s?(?: guidelines)?",
+        "Commit & pull request guidelines": f"{_GIT}commit (?:&|and) {_PULL_REQUEST} guidelines",
+        "Messages": f"{_GIT}messages?",
+    }
+)
+_MARKS_AROUND = re.compile(r"^[\W\d_]+|[\s:*.]+$")  # "3." and ":**" in "3. **Commits:**"
+
+
+def is_about_commits(statement: Statement) -> bool:
+    """Whether the label of a statement, or the heading above it, is about commits."""
+    return any(
+        whole_match(_ABOUT_COMMITS, _MARKS_AROUND.sub("", name))
+        for name in (statement.label, *statement.under[-1:])
+        if name
+    )
+
+
+# titles of pull requests, changelogs and so on, about which people say the same as about commits
+_PR_TITLES = word_pattern("titles?", "PRs?")
+_OTHER_TEXTS = re.compile(r"pull[ -]request|changelog|release notes|squash", re.I)
+
+
+def is_of_something_else(clause: str) -> bool:
+    """Whether a clause may be about a pull request, a title or a changelog."""
+    return bool(_PR_TITLES.search(clause) or _OTHER_TEXTS.search(clause))
+
+
+# --- Conventional Commits by name
+
+_FORMAT = one_of(
+    *"format style specification spec convention standard syntax".split(),
+    *("messages?", "prefix(?:es)?", "titles?"),
+)
+# "the Conventional Commits format"
+CONVENTIONAL = rf"(?:the )?(?:angular )?(?:conventional|semantic)[ -]commits?(?: {_FORMAT}s?)*"
+_ALL = any_words("all", "any", "your", "the", "every")
+_FOLLOW = r"(?:use|follow|write|commit with|commit using|adhere to|apply)"
+_THEY_FOLLOW = one_of(
+    *("use", "follow", "adhere to", "conform to", "be", "in", "using", "with", "written in", "per")
+)
+_WE = r"(?:we|this (?:repo|repository|project)|the (?:repo|project))"
+_WITH_SCOPES = r"(?: with (?:these|the following) scopes)?"
+_CONVENTIONAL = forms(
+    {
+        "Use Conventional Commits for all commit messages": (
+            rf"{ADVERBS}{_FOLLOW} {CONVENTIONAL}"
+            rf"(?: for {_ALL}(?:git )?{MESSAGES}| when committing)?"
+            rf"{TAIL}{_WITH_SCOPES}"
+        ),
+        "Commit messages must follow Conventional Commits": (
+            rf"{any_words('all', 'the', 'git', 'your', 'our')}commits?"
+            r"(?: messages?| titles?| subjects?| style| convention)*s?"
+            r" (?:must |should |need to |is |are )*(?:always )?"
+            rf"{_THEY_FOLLOW}?(?: an?)? ?{CONVENTIONAL}{TAIL}{_WITH_SCOPES}"
+        ),
+        "This repo follows Conventional Commits": (
+            rf"{_WE} (?:use|follow|adhere)s?(?: to)? {CONVENTIONAL}(?: for {MESSAGES})?"
+            rf"{_WITH_SCOPES}"
+        ),
+    }
+)
+_NAME_ALONE = form("Conventional Commits", CONVENTIONAL)  # below "Commit messages"
+_LABEL = form("Use conventional commits", rf"(?:use |follow )?{CONVENTIONAL}")
+# "Conventional Commits (`feat`, `fix`, `docs`)"
+_NAME_WITH_TYPES = re.compile(rf"{CONVENTIONAL} \([^()]*\b(?:feat|fix)\b[^()]*\)", re.I)
+# "such as `feat(api): add a search`"
+_EXAMPLE = re.compile(r"(?:use |e\.g\.,? |like |such as )?`[a-z]+(?:\([^)`]*\))?!?:")
+_SHAPE = re.compile(r"`\w+\(\w+\): \w+`")  # "`type(scope): summary`"
+# what else a line asks for: ", in the imperative", " and always add a body"
+_AND_MORE = re.compile(r"(?:, (?!not)| and (?:usually|always|append|include|keep)).*$")
+_ADJECTIVE = re.compile(r"\ba (?:lightweight|simple|loose) (?=conv)", re.I)
+_ANY_TYPE = r"\A[a-z]+(?:\([^)\n]+\))?!?: \S"
+
+
+def conventional_commit_rule(clause: Clause) -> list[Draft]:
+    """Reads "commit messages follow Conventional Commits"."""
+    statement = clause.statement
+    if clause.is_prohibited or is_of_something_else(clause.text):
+        return []
+    if _SHAPE.match(statement.text) and re.search("commit", statement.label, re.I):
+        return commit_rule(_ANY_TYPE, "requirement")  # another line may name the types
+    if not _names_conventional(clause):
+        return []
+    if statement.text.endswith(":"):  # the list below names the types
+        return commit_rule(_ANY_TYPE, "requirement")
+    return commit_rule(conventional_pattern(statement.text), "requirement")
+
+
+def _names_conventional(clause: Clause) -> bool:
+    """Whether a clause asks for Conventional Commits by their name."""
+    statement = clause.statement
+    if _NAME_WITH_TYPES.match(statement.text):
+        return True
+    if is_about_commits(statement) and whole_match(_NAME_ALONE, clause.text):
+        return True
+    if whole_match(_LABEL, statement.label) and _EXAMPLE.match(clause.text):
+        return True
+    plain = _ADJECTIVE.sub("", _AND_MORE.sub("", clause.text))
+    return whole_match(_CONVENTIONAL, plain) is not None
+
+
+_USUAL_TYPES = (
+    *("build", "chore", "ci", "docs", "feat", "fix", "perf", "refactor", "revert", "style", "test"),
+    *("deps", "release", "wip", "improvement"),
+)
+_ANY_SCOPE = r"[^)\n]+"
+_BARE_TYPE = re.compile(r"(?<![\w`])([a-z]{2,10}): ?(?=[,)]|or|and|$)")  # "feat:, fix: or docs:"
+_TYPE = re.compile(r"([a-z]+)(?:\([\w-]+\))?!?:")
+_SCOPE = re.compile(r"[a-z][a-z0-9-]*")
+_NAMES_SCOPES = re.compile(r"\bwith (?:these|the following) scopes\b", re.I)
+
+
+def conventional_pattern(text: str) -> str:
+    """The pattern of Conventional Commits, with the types and scopes that a line lists."""
+    codes = [*codes_in(text), *(f"{word}:" for word in _BARE_TYPE.findall(text))]
+    types = [match[1] for match in map(_TYPE.fullmatch, codes) if match]
+    scopes = [code for code in codes if _SCOPE.fullmatch(code)]
+    scope = any_of(scopes) if _NAMES_SCOPES.search(text) and scopes else _ANY_SCOPE
+    return rf"\A{type_prefix(dict.fromkeys((*_USUAL_TYPES, *types)), scope)} \S"
+
+
+def type_prefix(types: Iterable[str] = _USUAL_TYPES, scope: str = _ANY_SCOPE) -> str:
+    """The pattern of the beginning of a message: `feat:`, `fix(api):` or `feat!:`."""
+    return rf"(?:{'|'.join(types)})(?:\({scope}\))?!?:"
+
+
+# --- Types that a line lists
+
+_TYPE_CODE = r"`[a-z]+(?:\([\w-]+\))?!?:?`"
+_AND_TYPE = rf"(?:, (?:and |or )?| or | and | / |/|\|){_TYPE_CODE}"
+_TYPE_CODES = rf"(?P<types>{_TYPE_CODE}(?:{_AND_TYPE})+)(?:,? etc\.?)?"
+_KIND_OF_PREFIX = any_words(
+    *"the these conventional semantic with commit following type valid allowed of".split(), "one of"
+)
+# "one of the commit prefixes such as"
+_PREFIXES = rf"(?:{_KIND_OF_PREFIX}(?:prefix(?:es)?|types?)(?: (?:are|is|such as|like|with))?:? ?)?"
+_LISTED_TYPES = forms(
+    {
+        "Use the commit prefixes `feat:`, `fix:` and `docs:`": (
+            rf"{ADVERBS}(?:use|start|prefix|begin)(?: (?:all |your )*{MESSAGES})?(?: with)?"
+            rf" {_PREFIXES}{_TYPE_CODES}(?: (?:as )?(?:prefixes|types|commit prefixes))?"
+            rf"(?: for (?:all )?{MESSAGES})?"
+        ),
+        "types: `feat`, `fix`, `docs`": rf"{_PREFIXES}{_TYPE_CODES}(?: prefixes)?",
+    }
+)
+_KIND_OF_LIST = one_of(*("conventions?", "format", "messages?", "types?", "prefix(?:es)?", "style"))
+# the heading of a list of types, whose first item is read as the whole list
+_LIST_HEADING = re.compile(rf"\bcommit\b.*\b{_KIND_OF_LIST}\b|\bcommit-konventionen\b", re.I)
+_FIRST_ITEM = form("`feat:` - New feature", r"`?feat(?:\([\w-]+\))?:`?(?: .{0,60})?")
+
+
+def commit_type_rule(clause: Clause) -> list[Draft]:
+    """Reads "commit messages: use the prefixes `feat:`, `fix:` and `docs:`"."""
+    statement = clause.statement
+    heading = statement.under[-1] if statement.under else ""
+    if _LIST_HEADING.search(heading) and whole_match(_FIRST_ITEM, clause.text):
+        return commit_rule(rf"\A{type_prefix()} \S", "requirement")
+    about = is_about_commits(statement) or re.search(r"\bcommits?\b", clause.text, re.I)
+    if clause.is_prohibited or not about or is_of_something_else(clause.text):
+        return []
+    text = _types_in_backticks(clause.text)
+    match = whole_match(_LISTED_TYPES, text)
+    if match is None:
+        return []
+    types = re.findall(r"`([a-z]+)(?:\([\w-]+\))?!?:", match["types"])
+    bare_types = re.findall(r"`([a-z]+)`", match["types"])
+    are_types = "prefix" in text.lower() or "type" in statement.label.lower()
+    if len(types) + len(bare_types) < 2 or (bare_types and not are_types):
+        return []
+    all_types = (*types, *bare_types)
+    if "etc" in text:
+        all_types = (*all_types, *_USUAL_TYPES)
+    return commit_rule(rf"\A{type_prefix(dict.fromkeys(all_types))}", "requirement")
+
+
+_QUOTED_TYPE = re.compile(r"[\"“']([a-z]+(?:\([\w-]+\))?!?:)[\"”']")
+_UNQUOTED_TYPE = re.compile(r"(?<![\w`])([a-z]{2,10}:)(?=[, ]|$)")
+_MEANING = re.compile(r"(?<=`) for [\w /-]+(?=,|$)")  # "`fix:` for bug fixes"
+
+
+def _types_in_backticks(text: str) -> str:
+    """A clause such as "feat: or 'fix:' for bugs" as "`feat:` or `fix:`"."""
+    text = _UNQUOTED_TYPE.sub(r"`\1`", _QUOTED_TYPE.sub(r"`\1`", text))
+    return _MEANING.sub("", text)
+
+
+# --- Types that are not wanted
+
+_UNWANTED_TYPES = forms(
+    {
+        "Do not use prefixes such as `feat:` or `fix:`": (
+            rf"(?:{NEVER} (?:use|add|include|write) |no )(?:Conventional Commits? )?"
+            r"(?:(?:type )?prefix(?:es)?(?: like| such as)? )?"
+            r"(?:`\w+:`(?:,? (?:and|or) |, |/)?)+(?:,? etc\.?)?(?: prefix(?:es)?)?"
+        ),
+        "Never use Conventional Commits prefixes": (
+            rf"{NEVER} use (?:conventional|semantic) commits?(?: type)?"
+            r"(?: prefix(?:es)?| format)?"
+        ),
+    }
+)
+
+
+def unwanted_type_rule(clause: Clause) -> list[Draft]:
+    """Reads "do not use Conventional Commits prefixes such as `feat:` or `fix:`"."""
+    if clause.is_prohibited or whole_match(_UNWANTED_TYPES, clause.text) is None:
+        return []
+    return commit_rule(rf"\A(?!{type_prefix()})", "prohibition")
+
+
+# --- The length of the subject
+
+_LIMIT = one_of(
+    *("under", "below", "to", "at most", "within", "up to", "≤", "<=?", "exceed"),
+    *("max(?:imum)?(?: of)?", "less than", "fewer than", "no more than"),
+    *("no longer than", "not exceed", "around", "about"),
+)
+_BELOW = ("under", "below", "less than", "fewer than", "<")
+_ROUGHLY = ("around", "about")
+_AT_MOST = f"(?P<how>{_LIMIT})"
+_WHOLE_MESSAGE = r"(?:the )?(?:entire|whole|full) (?:commit )?message"
+# "the concise commit message subject line of commit messages"
+_SUBJECT_LINE = (
+    any_words("the", "a", "your", "all", "keep", "limit", "concise", "short")
+    + r"(?:git )?(?:commit )?(?:message )?"
+    r"(?:subject|title|first|summary|header|headline)(?: lines?)?s?"
+    r"(?: of (?:the )?commit messages?)?"
+)
+_SUBJECT = one_of(_WHOLE_MESSAGE, _SUBJECT_LINE, r"(?:the )?commit (?:messages?|titles?|subjects?)")
+_COUNT = r"(?P<count>\d+)(?: |-)?(?:characters|chars)(?: or less| or fewer| max(?:imum)?)?"
+_CHARACTERS = r"(?:characters?|chars?)"
+_LENGTHS = forms(
+    {
+        "Keep the subject line under 72 characters": (
+            rf"{ADVERBS}(?:(?:keep|limit) )?{_SUBJECT}"
+            r" (?:(?:must|should|do|can) (?:not )?(?:be |stay )?)?"
+            rf"{_AT_MOST}(?: of)? {_COUNT}"
+        ),
+        "Max 70 characters for header": (
+            rf"(?P<how>max(?:imum)?|at most|up to) (?P<count>\d+) {_CHARACTERS}"
+            r" (?:for|in) (?:the )?(?:subject|title|header|summary|first line)(?: line)?"
+        ),
+        "72 character limit for the subject line": (
+            rf"(?P<count>\d+)(?: |-){_CHARACTERS}(?: max(?:imum)?| limit)?(?: for the)?"
+            r" (?:subject|title|summary|first) ?(?:line)?(?P<how>)"
+        ),
+    }
+)
+_SUBJECT_LABEL = forms(
+    {
+        "Subject line": r"(?:subject|title|summary|header)(?: lines?)?",
+        "First line": r"first line",
+        "Length": r"length",
+    }
+)
+_LENGTH_ALONE = form(  # after such a label, or below "Commit messages"
+    "at most 72 characters",
+    rf"(?:keep it |limit to |line )?{_AT_MOST} ?{_COUNT}(?: for the subject)?",
+)
+_MIN_LIMIT = 10  # a smaller number of characters is not a limit of a subject
+
+# --- The look of the subject and the body
+
+# "feat(api): ", which has its own case of letters
+_TYPE_PREFIX = r"(?:[a-z]+(?:\([^)\n]+\))?!?: )?"
+_LINE = r"(?:subject|title|summary)(?: line)?"
+_NO_LAST_MARK = one_of(
+    rf"{NEVER} (?:end|finish)(?: the)?(?: commit)?(?: subject| summary| title| first)?(?: lines?)?"
+    " with a",
+    *("no(?: trailing)?", "omit (?:the )?trailing", "without(?: a)? trailing"),
+)
+# the wordings that ask for a look, and the pattern of the messages that have it
+_LOOKS: tuple[tuple[Forms, str], ...] = (
+    (
+        form(
+            "Capitalise the first word of the subject",
+            rf"{ADVERBS}capitali[sz]e (?:the )?(?:first (?:word|letter)"
+            r"(?: of the subject(?: line)?)?|(?:commit )?subject(?: lines?)?)",
+        ),
+        rf"\A{_TYPE_PREFIX}[^a-z]",
+    ),
+    (
+        form(
+            "Commit messages start with a meaningful emoji",
+            rf"(?:all |every |each )?{MESSAGES} (?:must |should )?(?:start|begin)s?"
+            r" with an? (?:\w+ )?emoji",
+        ),
+        r"\A\p{Extended_Pictographic}",
+    ),
+    (
+        form(
+            "Do not end the subject line with a period",
+            rf"{_NO_LAST_MARK} (?:periods?|full stops?|dots?|punctuation)(?: at the end)?"
+            rf"(?: (?:in|on|at the end of|for) (?:the )?{_LINE})?",
+        ),
+        r"\A[^\n]*[^.\n](?:\n|\Z)",
+    ),
+    (
+        form(
+            "Separate the subject from the body with a blank line",
+            rf"(?:separate (?:the )?{_LINE} from (?:the )?body (?:with|by)"
+            r"|(?:use |leave |add )?(?:a )?)(?: ?a)? ?blank line"
+            rf"(?: between (?:the )?{_LINE} and (?:the )?body)?",
+        ),
+        r"\A[^\n]+(?:\n\n|\n?\Z)",
+    ),
+    (
+        form(
+            "Every commit message must be a short one-liner",
+            rf"(?:every |each |all )?{MESSAGES} (?:must|should) (?:always )?be (?:an? )?"
+            r"(?:(?:simple|short|single|concise) )*"
+            r"(?:one-?liners?|(?:one|single)[- ]lines?)(?: only)?",
+        ),
+        r"\A[^\n]+\n?\Z",
+    ),
+    (
+        form(
+            "Commit messages must reference an issue number",
+            rf"{ADVERBS}(?:(?:all |every )?{MESSAGES} (?:must|should)(?: always)? )?"
+            r"(?:reference|include|mention|contain) (?:an? |the |its |related |relevant )*"
+            r"(?:github |jira )?(?:issues?|tickets?)(?: (?:numbers?|ids?|references?))?",
+        ),
+        r"(?s)\A.*(?:#\d|\b[A-Z]{2,}-\d)",
+    ),
+)
+_PART_END = re.compile(r", (?:and |with )?")
+_TITLE_WORDS = re.compile(r"\btitles?\b")
+
+
+def commit_form_rule(clause: Clause) -> list[Draft]:
+    """Reads "commit messages: imperative, at most 72 characters, no full stop"."""
+    statement = clause.statement
+    about = " ".join([clause.text, statement.label, *statement.under[-3:]]).lower()
+    if clause.is_prohibited or "commit" not in about:
+        return []
+    drafts: list[Draft] = []
+    for text in dict.fromkeys((clause.text, *_PART_END.split(clause.text))):
+        if not is_of_something_else(_TITLE_WORDS.sub("", text)):
+            part = replace(clause, text=text)
+            drafts += _read_length(part) or _read_look(part)
+    return drafts
+
+
+def _read_length(clause: Clause) -> list[Draft]:
+    """Reads "keep the subject line under 72 characters"."""
+    statement = clause.statement
+    is_named = whole_match(_SUBJECT_LABEL, statement.label) or is_about_commits(statement)
+    match = whole_match(_LENGTHS + (_LENGTH_ALONE if is_named else ()), clause.text)
+    if match is None or match["how"].lower() in _ROUGHLY:
+        return []
+    limit = int(match["count"])
+    if match["how"].lower() in _BELOW:
+        limit -= 1
+    if limit < _MIN_LIMIT:
+        return []
+    return commit_rule(rf"\A.{{1,{limit}}}(?:\n|\Z)", "requirement")
+
+
+def _read_look(clause: Clause) -> list[Draft]:
+    """Reads "capitalise the subject line" and "separate it from the body with a blank line"."""
+    for ways, pattern in _LOOKS:
+        if whole_match(ways, clause.text):
+            return commit_rule(pattern, "requirement")
+    return []
+
+
+# --- A prefix that the subject must not have
+
+_UNWANTED_PREFIX = form(
+    "Do not prefix PR titles or commit subjects with `[codex]`",
+    rf"{NEVER} prefix (?:PR titles (?:or|and) )?{MESSAGES}(?: titles?| subjects?)*"
+    r"(?: or PR titles)? with [`\"“](?P<prefix>[^`\"”“]+)[`\"”]",
+)
+
+
+def unwanted_prefix_rule(clause: Clause) -> list[Draft]:
+    """Reads "do not prefix commit subjects with `[codex]`"."""
+    match = whole_match(_UNWANTED_PREFIX, clause.text)
+    if match is None or clause.is_prohibited:
+        return []
+    return commit_rule(rf"\A(?!{re.escape(match['prefix'])})", "prohibition")
+
+
+# --- Trailers
+
+_TRAILER_WORDS = r"(?: (?:lines?|trailers?|footers?|tags?))*"
+_TRAILER = re.compile(
+    r"[`\"“]?(?P<name>Signed-off-by|Co-authored-by|Assisted-by|Change-Id|Generated-by):?"
+    rf"[^`\"”]{{0,90}}?[`\"”]?{_TRAILER_WORDS}",
+    re.I,
+)
+_COMMITS = re.compile(
+    r"(?:(?:the|all|any|every|each|your|git|agent-authored|AI-assisted|AI-generated) )*"
+    r"commits?(?: messages?| trailers?)?",
+    re.I,
+)
+_ADD = one_of("add", "include", "append", "use", "put", "insert")
+
+
+def trailer_rule(clause: Clause) -> list[Draft]:
+    """Reads "include an `Assisted-by:` trailer in every commit"."""
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    if instruction is None or instruction.modality is not Modality.MUST:
+        return []
+    trailer = _TRAILER.fullmatch(instruction.object)
+    place = instruction.text_of(Relation.TO, Relation.IN, Relation.ON) or ""
+    is_added = re.fullmatch(_ADD, instruction.verbs[0]) and instruction.has_only(
+        Relation.TO, Relation.IN, Relation.ON
+    )
+    if trailer is None or not is_added or not _COMMITS.fullmatch(place):
+        return []
+    spec = measure("commit_includes", trailer=f"(?i)^{trailer['name']}:")
+    return [Draft("commit", "requirement", spec)]
+
+
+_IN_COMMITS = r" (?:to|in|on)(?: (?:the|all|any|every|each|your|git))* commits?(?: messages?)?"
+# what else is said to name the agent: "or any agent attribution"
+_CREDIT = one_of("attributions?", "signatures?", "credits?", "trailers?", "footers?", "lines?")
+_CO_AUTHOR = (
+    r"(?:(?:an?|any|Claude|AI|agent) )*[`\"“]?"
+    + one_of(r"co-?authored-by:?(?: [\w<>@. -]+)?", "co-?authors?")
+    + rf"[`\"”]?{_TRAILER_WORDS}"
+)
+_NO_CO_AUTHORS = forms(
+    {
+        "Never add `Co-Authored-By:` lines or any agent attribution to commits": (
+            rf"(?:{NEVER} {_ADD}|no) {_CO_AUTHOR}(?:,? or (?:[\w-]+ ){{0,3}}{_CREDIT})?"
+            rf"(?:{_IN_COMMITS})?{TAIL}"
+        ),
+        "Commits carry no co-author trailer": (
+            rf"(?:git )?commits? (?:carry|have|include|contain)s? no {_CO_AUTHOR}"
+        ),
+    }
+)
+
+
+def co_author_rule(clause: Clause) -> list[Draft]:
+    """Reads "never add `Co-Authored-By:` lines to commits" and "commits carry no co-author"."""
+    text = f"never {clause.text}" if clause.is_prohibited else clause.text
+    if whole_match(_NO_CO_AUTHORS, text) is None:
+        return []
+    name = r"[^\n]*(?:claude|anthropic)" if re.search("claude", text, re.I) else ""
+    return commit_rule(rf"(?si)\A(?!.*co-authored-by:{name})", "prohibition")
