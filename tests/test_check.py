@@ -12,15 +12,15 @@ from synthetic_run import conversation_of
 
 import holdfast
 from holdfast import drift
+from holdfast.analysis.cell_scores import compare_runs
 from holdfast.analysis.check_file import Check, read_check
-from holdfast.analysis.check_terms import Terms
 from holdfast.analysis.check_verdicts import (
+    Terms,
     budget_needed,
     cell_verdict,
     check_prompts,
     closest_mean,
 )
-from holdfast.analysis.prompt_comparison import compare_runs
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.cli import main
 from holdfast.cli.check import exit_code_of

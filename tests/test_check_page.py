@@ -13,8 +13,7 @@ from test_check import FAIL, PASS, ROUNDS, SHARES, SUITE, TERMS, UNDECIDED, Scri
 
 from holdfast import drift
 from holdfast.analysis.check_file import FILE, Check, read_check, summary_of_check, write_check
-from holdfast.analysis.check_terms import Terms
-from holdfast.analysis.check_verdicts import cell_verdict, check_prompts
+from holdfast.analysis.check_verdicts import Terms, cell_verdict, check_prompts
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise

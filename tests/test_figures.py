@@ -12,13 +12,14 @@ from synthetic_run import write_run
 
 from holdfast.analysis.candidates import Calibration, Candidate
 from holdfast.analysis.decay import (
+    Behaviour,
     Change,
+    Correlation,
     Curves,
     Decay,
     Heads,
     Trace,
 )
-from holdfast.analysis.mass_and_score import Behaviour, Correlation
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import Estimate
 from holdfast.records import read_run

@@ -11,10 +11,10 @@ from typing import Annotated
 from holdfast import drift, methods
 from holdfast.analysis import sequential
 from holdfast.analysis.check_file import Check
-from holdfast.analysis.check_terms import Terms
 from holdfast.analysis.check_verdicts import (
     MAX_CONVERSATIONS_FORECAST,
     PromptCheck,
+    Terms,
     budget_needed,
     closest_mean,
 )

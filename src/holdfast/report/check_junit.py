@@ -11,8 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from holdfast.analysis.check_file import Check
-from holdfast.analysis.check_terms import Terms
-from holdfast.analysis.check_verdicts import PromptCheck
+from holdfast.analysis.check_verdicts import PromptCheck, Terms
 from holdfast.analysis.sequential import PASS, UNDECIDED
 from holdfast.records.run_summary import RuleCheck
 from holdfast.report.check_details import details, rule_details

@@ -3,8 +3,7 @@
 import math
 from collections import Counter
 
-from holdfast.analysis.check_terms import Terms
-from holdfast.analysis.check_verdicts import PromptCheck, cell_verdict
+from holdfast.analysis.check_verdicts import PromptCheck, Terms, cell_verdict
 from holdfast.analysis.sequential import FAIL, UNDECIDED
 from holdfast.analysis.unscored import WITHOUT_SCORE
 from holdfast.plurals import count_of

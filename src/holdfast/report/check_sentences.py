@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from holdfast.analysis.check_terms import Terms
-from holdfast.analysis.check_verdicts import PromptCheck
+from holdfast.analysis.check_verdicts import PromptCheck, Terms
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.plurals import count_of
 from holdfast.report.check_details import details

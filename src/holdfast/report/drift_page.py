@@ -9,6 +9,7 @@ from markupsafe import Markup
 from holdfast.analysis import estimates
 from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.drift_results import DriftResults
+from holdfast.analysis.estimates import by_prompt
 from holdfast.analysis.method_differences import (
     RowDifference,
     baseline_of,
@@ -16,7 +17,6 @@ from holdfast.analysis.method_differences import (
     rule_differences,
 )
 from holdfast.analysis.prompt_effect import Baseline
-from holdfast.analysis.prompt_rows import by_prompt
 from holdfast.analysis.series import KINDS, MEASURED, Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.truncation import until_prompt_lost

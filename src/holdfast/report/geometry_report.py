@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from holdfast.analysis.hidden_geometry import ByGroup, Geometry
-from holdfast.analysis.study_summary import DIALOGS
+from holdfast.analysis.summary import DIALOGS
 from holdfast.records import read_run
 from holdfast.report import figures
 from holdfast.report.page import Picture, Table, pictures, render_study

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from holdfast.analysis.decay import Change, Decay, Trace
 from holdfast.analysis.statistics import Estimate
-from holdfast.analysis.study_summary import MODELS
+from holdfast.analysis.summary import MODELS
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.plurals import count_of
 from holdfast.records import read_run

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holdfast.analysis.decay import Trace
-from holdfast.analysis.mass_and_score import Rows
+from holdfast.analysis.decay import Rows, Trace
 from holdfast.report import figures
 
 if TYPE_CHECKING:
