@@ -28,8 +28,7 @@ from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run
 from holdfast.report.check_junit import ALL_RULES, write_junit
-from holdfast.report.check_reasons import comparison_text, how_to_decide, sentence
-from holdfast.report.check_sentences import lines_of
+from holdfast.report.check_sentences import comparison_text, how_to_decide, lines_of, sentence
 from holdfast.serve.limits import Limits
 from holdfast.study.checking import CheckOptions, check, earlier_conversations, looks
 

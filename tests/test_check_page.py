@@ -22,9 +22,8 @@ from holdfast.records import Run
 from holdfast.records.identity import Manifest
 from holdfast.records.run_summary import CheckedCell
 from holdfast.report.check_junit import write_junit
-from holdfast.report.check_reasons import numbers_text
 from holdfast.report.check_section import check_headline, check_lines, check_sections
-from holdfast.report.check_sentences import lines_of
+from holdfast.report.check_sentences import lines_of, numbers_text
 from holdfast.report.drift_page import render_page
 from holdfast.study.checking import CheckOptions, check, earlier_conversations
 

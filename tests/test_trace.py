@@ -18,7 +18,7 @@ from holdfast.cli import main
 from holdfast.errors import ModelError, ParameterOutOfRange, RecordsError, UsageError
 from holdfast.records import Conversation, OpenRun
 from holdfast.records.traces import TurnTrace, read_traces, write_traces
-from holdfast.report.trace import lines
+from holdfast.report.trace_report import lines
 from holdfast.study.attention_decay import Dialog, check, traced_settings
 
 LAYERS, HEADS = 2, 3

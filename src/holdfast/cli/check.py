@@ -58,7 +58,7 @@ from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.check_junit import write_junit
 from holdfast.report.check_sentences import count_verdicts, lines_of
 from holdfast.report.context_section import truncation_lines
-from holdfast.report.fixes_to_try import fixes_to_compare
+from holdfast.report.run_setup import fixes_to_compare
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.checking import (
     CheckOptions,

@@ -14,13 +14,13 @@ from holdfast.plurals import count_of, join_with_and, listing
 from holdfast.records import Conversation
 from holdfast.records.run_summary import BaselineScores
 from holdfast.report.fix_sentences import fix, still_lost
-from holdfast.report.rule_falls import since
 from holdfast.report.score_phrases import (
     capitalise,
     could_be_chance,
     join_phrases,
     scope_of,
     scores_text,
+    since,
     with_fix,
 )
 from holdfast.report.wording import percent, points_apart, with_interval

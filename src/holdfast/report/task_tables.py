@@ -27,14 +27,6 @@ class TaskSection:
     table: Table
 
 
-@dataclass(frozen=True)
-class TasksContent:
-    """The sections of the page; `average` is [] for a single task."""
-
-    tasks: list[TaskSection]
-    average: list[str]
-
-
 def table(run: Run) -> str:
     """Every metric with its 95% interval, differences from zero-shot, fluency, exclusions."""
     results = read_results(run)
@@ -150,7 +142,10 @@ def tasks_page(run: Run) -> str:
     return render_study(
         "tasks",
         f"{', '.join(by_task)} under {variants}, on {samples} samples each.",
-        TasksContent(sections, _average_lines(results)),
+        {
+            "tasks": sections,
+            "average": _average_lines(results),
+        },
         runs={run.folder.name: run},
         facts=(
             f"{samples} {settings.split} samples per task",
