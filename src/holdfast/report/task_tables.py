@@ -11,6 +11,7 @@ from holdfast.analysis.task_results import (
     compare_with_zero_shot,
     read_results,
 )
+from holdfast.plurals import from_to
 from holdfast.records import Run
 from holdfast.records.identity import TasksIdentity
 from holdfast.report.page import Table, render_study
@@ -132,7 +133,7 @@ def tasks_page(run: Run) -> str:
     settings = run.identity_as(TasksIdentity).settings
     by_task = _by_task(results)
     counts = sorted({len(result.numbers) for result in results})
-    samples = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    samples = from_to(counts[0], counts[-1])
     variants = ", ".join(dict.fromkeys(result.variant for result in results))
     sections = []
     for name, results_of_task in by_task.items():

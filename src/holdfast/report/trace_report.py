@@ -13,7 +13,7 @@ from holdfast.analysis.decay import Change, Decay, Rows, Trace
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import MODELS
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
-from holdfast.plurals import count_of
+from holdfast.plurals import count_of, rounds_from_to
 from holdfast.records import read_run
 from holdfast.report import figures
 from holdfast.report.page import Table, pictures, render_study
@@ -273,8 +273,8 @@ def _mass_and_behaviour(trace: Trace) -> Figure:
     half = trace.rounds // 2
     groups = (
         ("all rounds", probes),
-        (_rounds(1, half), probes[probes[:, 0] <= half]),
-        (_rounds(half + 1, trace.rounds), probes[probes[:, 0] > half]),
+        (rounds_from_to(1, half), probes[probes[:, 0] <= half]),
+        (rounds_from_to(half + 1, trace.rounds), probes[probes[:, 0] > half]),
     )
     for colour, (label, rows) in zip(figures.COLOURS, groups, strict=False):
         by_mass = rows[rows[:, 1].argsort()]
@@ -290,7 +290,3 @@ def _mass_and_behaviour(trace: Trace) -> Figure:
     axis.set_xlabel("mean mass on the system prompt, equally full bins")
     figures.legend_below(figure, *axis.get_legend_handles_labels(), columns=3)
     return figure
-
-
-def _rounds(first: int, last: int) -> str:
-    return f"round {first}" if first == last else f"rounds {first} to {last}"

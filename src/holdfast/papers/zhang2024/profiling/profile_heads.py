@@ -30,6 +30,7 @@ from holdfast.papers.zhang2024.profiling.profiling_samples import (
     Samples,
     check_samples,
 )
+from holdfast.plurals import join_with_and
 from holdfast.records import (
     MANIFEST,
     HeadScores,
@@ -252,7 +253,6 @@ def _record(number: int, sample: SampleScores, seconds: float) -> HeadScores:
 
 
 def _failure(numbers: Sequence[int], error: RequestFailed) -> str:
-    if len(numbers) == 1:
-        return f"Sample {numbers[0] + 1} could not be scored: {error}"
-    *others, last = (str(number + 1) for number in numbers)
-    return f"Samples {', '.join(others)} and {last} could not be scored: {error}"
+    noun = "Sample" if len(numbers) == 1 else "Samples"
+    names = join_with_and([str(number + 1) for number in numbers])
+    return f"{noun} {names} could not be scored: {error}"
