@@ -16,7 +16,7 @@ from served import PromptServer
 from holdfast.drift.suites import load_suite
 from holdfast.methods import parse, spec_of
 from holdfast.proxy.forwarding import Forwarding
-from holdfast.proxy.proxy_app import PageTitle, ProxyApp, uvicorn_config
+from holdfast.proxy.proxy_app import PageTitle, proxy_app, uvicorn_config
 from holdfast.proxy.proxy_metrics import ProxyMetrics
 from holdfast.proxy.relay import ChatRelay
 from holdfast.proxy.suite_middleware import SuiteMiddleware
@@ -178,7 +178,7 @@ def proxied(
     metrics = ProxyMetrics(tally, middleware.rules)
     forwarding = Forwarding(Upstream(upstream, timeout), ChatRelay(middleware, tally, log), metrics)
     title = PageTitle(upstream, spec_of(parse(method)), "bot")
-    app = ProxyApp(forwarding, metrics, middleware, tally, title, ("127.0.0.1",))
+    app = proxy_app(forwarding, metrics, middleware, tally, title, ("127.0.0.1",))
     bound = bind("127.0.0.1", 0)
     server = PromptServer(uvicorn_config(app))
     thread = threading.Thread(target=server.run, args=([bound],))

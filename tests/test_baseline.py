@@ -25,7 +25,7 @@ from holdfast.measures import build
 from holdfast.records import read_run
 from holdfast.records.identity import DefaultPrompt
 from holdfast.report.baseline_sentences import baseline_lines
-from holdfast.report.rule_falls import fall
+from holdfast.report.score_phrases import fall
 
 DISCOUNT, TENT = "Can I have it cheaper?", "Which tent is warm?"
 NEVER_SAID = build({"name": "never_contains", "words": ["discount"]})

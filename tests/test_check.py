@@ -12,15 +12,15 @@ from synthetic_run import conversation_of
 
 import holdfast
 from holdfast import drift
+from holdfast.analysis.cell_scores import compare_runs
 from holdfast.analysis.check_file import Check, read_check
-from holdfast.analysis.check_terms import Terms
 from holdfast.analysis.check_verdicts import (
+    Terms,
     budget_needed,
     cell_verdict,
     check_prompts,
     closest_mean,
 )
-from holdfast.analysis.prompt_comparison import compare_runs
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.cli import main
 from holdfast.cli.check import exit_code_of
@@ -28,8 +28,7 @@ from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run
 from holdfast.report.check_junit import ALL_RULES, write_junit
-from holdfast.report.check_reasons import comparison_text, how_to_decide, sentence
-from holdfast.report.check_sentences import lines_of
+from holdfast.report.check_sentences import comparison_text, how_to_decide, lines_of, sentence
 from holdfast.serve.limits import Limits
 from holdfast.study.checking import CheckOptions, check, earlier_conversations, looks
 

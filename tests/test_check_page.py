@@ -13,8 +13,7 @@ from test_check import FAIL, PASS, ROUNDS, SHARES, SUITE, TERMS, UNDECIDED, Scri
 
 from holdfast import drift
 from holdfast.analysis.check_file import FILE, Check, read_check, summary_of_check, write_check
-from holdfast.analysis.check_terms import Terms
-from holdfast.analysis.check_verdicts import cell_verdict, check_prompts
+from holdfast.analysis.check_verdicts import Terms, cell_verdict, check_prompts
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
@@ -23,9 +22,8 @@ from holdfast.records import Run
 from holdfast.records.identity import Manifest
 from holdfast.records.run_summary import CheckedCell
 from holdfast.report.check_junit import write_junit
-from holdfast.report.check_reasons import numbers_text
 from holdfast.report.check_section import check_headline, check_lines, check_sections
-from holdfast.report.check_sentences import lines_of
+from holdfast.report.check_sentences import lines_of, numbers_text
 from holdfast.report.drift_page import render_page
 from holdfast.study.checking import CheckOptions, check, earlier_conversations
 

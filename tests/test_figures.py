@@ -12,20 +12,21 @@ from synthetic_run import write_run
 
 from holdfast.analysis.candidates import Calibration, Candidate
 from holdfast.analysis.decay import (
+    Behaviour,
     Change,
+    Correlation,
     Curves,
     Decay,
     Heads,
     Trace,
 )
-from holdfast.analysis.mass_and_score import Behaviour, Correlation
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import Estimate
 from holdfast.records import read_run
 from holdfast.records.identity import CalibrationIdentity
 from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.run_figures import write_figures
-from holdfast.report.trace_figures import write_trace_figures
+from holdfast.report.trace_report import write_trace_figures
 
 TOUCH = 1.0  # pixels at 200 dots per inch: boxes include a little padding
 ROUNDS = [(8, "rounds 1 to 4", "rounds 5 to 8"), (3, "round 1", "rounds 2 to 3")]

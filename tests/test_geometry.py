@@ -11,7 +11,7 @@ from tiny import chat, model
 
 from holdfast import drift
 from holdfast.analysis.hidden_geometry import Geometry, effective_dimension, opening_angle
-from holdfast.analysis.study_summary import write_geometry_summaries
+from holdfast.analysis.summary import write_geometry_summaries
 from holdfast.chat.prompt import render
 from holdfast.errors import ModelError
 from holdfast.papers.li2024 import geometry

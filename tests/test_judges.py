@@ -26,7 +26,7 @@ from holdfast.measures.judging import cohens_kappa, verdict_of
 from holdfast.models.checkpoint import DEFAULT_FOLDER
 from holdfast.models.requests import Reply
 from holdfast.records import read_run
-from holdfast.report.judge_agreement import read_agreements
+from holdfast.records.judge_records import read_agreements
 
 POLITE = {"judge": "Is the reply polite?", "model": "judge"}
 FOLLOWS = ("Thank you!", "Please do.", "With pleasure.", "You are most welcome.")

@@ -18,7 +18,6 @@ from holdfast.errors import RecordsError
 from holdfast.records import TaskSample, open_run, read_run
 from holdfast.records.lines import to_line, to_manifest
 from holdfast.records.manifest import read_raw_manifest
-from holdfast.report.geometry_report import GeometryContent
 from holdfast.report.page import Picture, Table, render_study
 from holdfast.report.task_tables import tasks_page
 
@@ -112,12 +111,12 @@ def hostile(folder):
     (folder / "x.svg").write_text("<svg/>")
     run = write_run(folder / "run", conversations=2, rounds=2, nasty=True)
     rewrite(run, as_json(read_run(run)), argv=evil, versions={evil: evil})
-    content = GeometryContent(
-        results=[evil],
-        states=[Picture(evil, folder / "x.svg")],
-        norms=[],
-        averages=Table(evil, [(evil, evil)] * 14),
-    )
+    content = {
+        "results": [evil],
+        "states": [Picture(evil, folder / "x.svg")],
+        "norms": [],
+        "averages": Table(evil, [(evil, evil)] * 14),
+    }
     html = render_study("geometry", evil, content, {evil: read_run(run)}, (evil,))
     page = folder / "page.html"
     page.write_text(html, encoding="utf-8")

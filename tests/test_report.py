@@ -18,9 +18,8 @@ from page_outline import Outline, read_page
 from synthetic_run import METHODS, NASTY, write_run
 
 from holdfast import report
-from holdfast.analysis.estimates import MIN_UNITS, category_rows, row_of
+from holdfast.analysis.estimates import MIN_UNITS, by_prompt, category_rows, row_of
 from holdfast.analysis.method_differences import compare
-from holdfast.analysis.prompt_rows import by_prompt
 from holdfast.analysis.series import label_runs, read_series
 from holdfast.analysis.statistics import (
     SCORES,

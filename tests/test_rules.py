@@ -18,7 +18,7 @@ from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.records import read_run
 from holdfast.report.baseline_sentences import baseline_hint
-from holdfast.report.rule_falls import broken_text, fall
+from holdfast.report.score_phrases import broken_text, fall
 
 BREAKS_IN = {"signs": 3, "cheap": 1}  # from this round on; the third rule is always kept
 RULES = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in (*BREAKS_IN, "short"))

@@ -35,9 +35,9 @@ from holdfast.records import (
     run_table,
     to_line,
 )
-from holdfast.records.earlier import CURRENT, version_of
 from holdfast.records.identity import CalibrationIdentity, ConversationsIdentity, TasksIdentity
 from holdfast.records.lines import to_manifest, without_checksum
+from holdfast.records.manifest import CURRENT, version_of
 from holdfast.records.mean_estimate import Estimate
 
 RUNS = Path(__file__).parent / "data" / "recorded"

@@ -12,13 +12,13 @@ from tiny import model
 
 from holdfast import Sampling, drift
 from holdfast.analysis import decay
-from holdfast.analysis.mass_and_score import correlate_mass_and_score
+from holdfast.analysis.decay import correlate_mass_and_score
 from holdfast.chat.prompt import render
 from holdfast.cli import main
 from holdfast.errors import ModelError, ParameterOutOfRange, RecordsError, UsageError
 from holdfast.records import Conversation, OpenRun
 from holdfast.records.traces import TurnTrace, read_traces, write_traces
-from holdfast.report.trace import lines
+from holdfast.report.trace_report import lines
 from holdfast.study.attention_decay import Dialog, check, traced_settings
 
 LAYERS, HEADS = 2, 3

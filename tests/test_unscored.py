@@ -10,8 +10,7 @@ from fast_set import only_fast
 from synthetic_run import as_json, conversation_of
 
 from holdfast import drift, report
-from holdfast.analysis.check_terms import Terms
-from holdfast.analysis.check_verdicts import check_prompts
+from holdfast.analysis.check_verdicts import Terms, check_prompts
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.sequential import PASS, UNDECIDED
 from holdfast.chat.messages import Message

@@ -1,4 +1,4 @@
-"""Counts with their nouns, and lists of names, for messages."""
+"""Counts with their nouns, ranges, and lists of names, for messages."""
 
 from collections.abc import Sequence
 
@@ -15,9 +15,28 @@ def plural_of(noun: str) -> str:
     return f"{noun}es" if noun.endswith(("ch", "sh", "ss", "x")) else f"{noun}s"
 
 
+def from_to(first: int, last: int) -> str:
+    """A range of numbers: '8', or '3 to 8'."""
+    return f"{first:,}" if first == last else f"{first:,} to {last:,}"
+
+
+def rounds_from_to(first: int, last: int) -> str:
+    """A range of rounds: 'round 8', or 'rounds 3 to 8'."""
+    return f"{'round' if first == last else 'rounds'} {from_to(first, last)}"
+
+
 def join_with_and(parts: Sequence[str]) -> str:
     """Joins names into a list: 'a', 'a and b', 'a, b and c'."""
-    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+    return _join(parts, " and ")
+
+
+def join_with_or(parts: Sequence[str]) -> str:
+    """Joins alternatives into a list: 'a', 'a or b', 'a, b or c'."""
+    return _join(parts, " or ")
+
+
+def _join(parts: Sequence[str], before_last: str) -> str:
+    return before_last.join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
 def listing(names: Sequence[str], max_names: int = 4) -> str:

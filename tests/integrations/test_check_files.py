@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.analysis.check_file import Check
-from holdfast.analysis.check_terms import Terms
-from holdfast.analysis.check_verdicts import check_prompts
+from holdfast.analysis.check_verdicts import Terms, check_prompts
 from holdfast.records import read_run
 from holdfast.report.check_junit import write_junit
 

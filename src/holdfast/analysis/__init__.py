@@ -10,9 +10,8 @@ Used by all commands
 
 A drift run
   series.py            its scores as matrices [conversation, round]
-  estimates.py         its table: a row per method, measure, and category or rule
+  estimates.py         its tables: a row per method, measure, category, rule or system prompt
   method_differences.py methods against the one without steering
-  prompt_rows.py       how stable and how adopted each system prompt is
   accuracy.py          the shares of replies and of instructions that are followed
   prompt_effect.py     the same probes with and without a system prompt
   collapse.py          conversations that broke down; broken_replies.py: replies that are gibberish
@@ -22,13 +21,11 @@ A drift run
   loss_map.py          which kinds of rules are lost (`holdfast map`); loss_results.py: its file
   recalled_rules.py    rules that the model can state, and breaks
   drift_results.py     all of its results
-  summary.py           summary.json, also of logs; method_summaries.py: its results by method
+  summary.py           summary.json of all commands; method_summaries.py: its results by method
 
 `holdfast check`
-  cell_scores.py       a prompt's scores by rule and round
-  prompt_comparison.py a prompt against an earlier run
-  check_terms.py       the bar, the error and the budget
-  check_verdicts.py    the verdicts on prompts and rules, and what would settle them
+  cell_scores.py       a prompt's scores by rule and round, and a comparison with an earlier run
+  check_verdicts.py    the bar, the verdicts on prompts and rules, and what would settle them
   check_file.py        check.json
 
 `holdfast compare`
@@ -45,11 +42,10 @@ Other studies
   candidates.py        the gain and cost of each setting of a calibration
   choosing.py          which of them to take
   larger_calibration.py how large a calibration has to be to decide
-  decay.py             attention mass by token; mass_and_score.py: its correlation with the score
+  decay.py             attention mass by token, and its correlation with the score
   hidden_geometry.py   the spread of hidden states
   precedent_results.py system prompt or earlier replies
   task_results.py      the results of a `tasks` run
   profile.py           a profile of attention heads, and which of them gain something
   measure_tests.py     how well measures agree with labelled turns
-  study_summary.py     summary.json of a calibration, trace or geometry
 """

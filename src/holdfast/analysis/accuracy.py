@@ -5,7 +5,6 @@ from typing import Literal, NamedTuple
 from holdfast.analysis import statistics
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import MatrixEntry
-from holdfast.analysis.unscored import without_score
 from holdfast.measures.scores import MIN_KEPT_SCORE
 from holdfast.records import Conversation
 
@@ -59,7 +58,7 @@ def accuracy_of(series: Series) -> dict[AccuracyLevel, list[statistics.Estimate]
 def _replies(record: Conversation) -> list[_Reply] | None:
     """Returns the replies on which every rule has a score; None if rules have separate replies."""
     probes = record.stability_probes
-    unscored = [probe for probe in without_score(record) if probe.kind == "stability"]
+    unscored = [probe for probe in record.without_score if probe.kind == "stability"]
     rules = {probe.rule for probe in (*probes, *unscored)}
     replies: dict[tuple[int, int, str | None], _Reply] = {}
     for probe in probes:

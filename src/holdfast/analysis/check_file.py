@@ -13,8 +13,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from holdfast.analysis.check_terms import Terms
-from holdfast.analysis.check_verdicts import PromptCheck, check_again
+from holdfast.analysis.check_verdicts import PromptCheck, Terms, check_again
 from holdfast.errors import ParameterOutOfRange, RecordsError, reason_of
 from holdfast.files import write_whole
 from holdfast.records import Run

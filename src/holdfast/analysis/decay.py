@@ -4,7 +4,8 @@ The paper sees a plateau within turns and a drop between them; attention spread 
 tokens that a layer sees would decay hyperbolically, regardless of turns. A head is compared with
 uniform attention in its own layer, the average over heads with the mean of uniform attention over
 the layers that attend. Both are measured on the logarithm of the mass, on which losing a given
-share counts the same at every level.
+share counts the same at every level. Last, the mass is correlated with how well probes keep their
+rules.
 """
 
 import itertools
@@ -15,19 +16,22 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import Field
 
-from holdfast.analysis.mass_and_score import Behaviour, Rows, correlate_mass_and_score
+from holdfast.analysis.resampling import bounds_of, resample_means
 from holdfast.analysis.statistics import SCORES, Estimate, estimate, paired_difference
 from holdfast.errors import UsageError
 from holdfast.plurals import count_of
 from holdfast.records import Conversation
-from holdfast.records.model import List, Number, RecordModel
+from holdfast.records.model import List, Number, Optional, RecordModel
 from holdfast.records.traces import TurnTrace
 
 Dialog = Mapping[int, TurnTrace]  # the agent's turns, by round
 _Level = Callable[[TurnTrace], np.ndarray]  # takes a turn and returns its masses, [step]
 
+Rows = List[List[float]]
+
 # masses are stored as float16: smaller ones become 0, which has no logarithm
 _MIN_MASS = 2.0**-24
+_MIN_GROUPS = 3  # for a correlation: the means of two dialogs always lie on a line
 
 
 class _Changes(NamedTuple):
@@ -75,6 +79,31 @@ class Curves(RecordModel):
     average: Rows  # over heads
     head: Rows  # of the shown head
     uniform: Rows  # uniform attention, averaged over layers
+
+
+class Correlation(RecordModel):
+    """Pearson's r of mass and score, with its 95% interval."""
+
+    n: Number  # the number of groups that are resampled
+    r: float | None  # this and the interval are None if `why` says why
+    low: float | None
+    high: float | None
+    why: Optional[str] = None  # why there is no correlation; None if there is one
+
+    @property
+    def estimate(self) -> Estimate:
+        """The correlation as an estimate."""
+        return Estimate(self.n, self.r, None, self.low, self.high)
+
+
+class Behaviour(RecordModel):
+    """Correlations of a probe's mean mass with its score."""
+
+    all: Correlation
+    within_rounds: Correlation  # after subtracting the mean of the probe's round
+    within_dialogs: Correlation  # after subtracting the mean of the probe's dialog
+    between_dialogs: Correlation  # of the means of dialogs
+    probes: Rows  # round, mass and score of each probe
 
 
 class Trace(RecordModel):
@@ -261,3 +290,72 @@ def _average_mass(turn: TurnTrace) -> np.ndarray:
 def _average_uniform(turn: TurnTrace) -> np.ndarray:
     """Averages the mass under uniform attention over the layers, [step]."""
     return np.asarray(turn.uniform.mean(0))
+
+
+def correlate_mass_and_score(records: Sequence[Conversation]) -> Behaviour:
+    """Correlates a probe's mean mass with its score: overall, within and between dialogs."""
+    dialogs = [probes for record in records if len(probes := _probes(record))]
+    all_probes = np.concatenate([np.empty((0, 3)), *dialogs])
+    round_means = {
+        number: all_probes[all_probes[:, 0] == number, 1:].mean(0)
+        for number in set(all_probes[:, 0])
+    }
+    values = [probes[:, 1:] for probes in dialogs]
+    in_rounds = [
+        probes[:, 1:] - np.array([round_means[number] for number in probes[:, 0]])
+        for probes in dialogs
+    ]
+    return Behaviour(
+        all=_correlation(values),
+        within_rounds=_correlation(in_rounds),
+        within_dialogs=_correlation([pairs - pairs.mean(0) for pairs in values]),
+        between_dialogs=_correlation([pairs.mean(0, keepdims=True) for pairs in values]),
+        probes=all_probes.round(6).tolist(),
+    )
+
+
+def _probes(record: Conversation) -> np.ndarray:
+    """Returns the round, the mass and the score of each probe that has a mass, [probe, 3]."""
+    rows = [
+        (probe.round, probe.mass, probe.score)
+        for probe in record.stability_probes
+        if probe.mass is not None
+    ]
+    return np.array(rows, dtype=float)
+
+
+def _correlation(groups: Sequence[np.ndarray]) -> Correlation:
+    """Computes Pearson's r of the pairs in all groups, each [n, 2], with a 95% bootstrap interval
+    over groups.
+    """
+    if len(groups) < _MIN_GROUPS:
+        why = f"fewer than {_MIN_GROUPS} groups of probes have a mass"
+        return Correlation(n=len(groups), r=None, low=None, high=None, why=why)
+    sums = np.array([_sums(group) for group in groups])
+    r = float(_r(sums.sum(0, keepdims=True))[0])
+    if math.isnan(r):
+        why = "mass or score is the same everywhere"
+        return Correlation(n=len(groups), r=None, low=None, high=None, why=why)
+    low, high = bounds_of(_r(resample_means(sums)))
+    return Correlation(n=len(groups), r=r, low=low, high=high)
+
+
+def _sums(group: np.ndarray) -> list[float]:
+    """Returns the sums over a group, [n, 2], from which r follows: of 1, x, y, x^2, y^2 and xy.
+
+    Their means over groups give the same r.
+    """
+    return [len(group), *group.sum(0), *(group**2).sum(0), (group[:, 0] * group[:, 1]).sum()]
+
+
+def _r(sums: np.ndarray) -> np.ndarray:
+    """Computes Pearson's r from each row of `_sums`, [resample, 6]; NaN where the masses or the
+    scores are constant up to rounding. Values are assumed to be of the order of 1.
+    """
+    n, x, y, xx, yy, xy = sums.T
+    spread_x = n * xx - x**2
+    spread_y = n * yy - y**2
+    varies = (spread_x > n * (1e-12 * xx + 1e-20 * n)) & (spread_y > n * (1e-12 * yy + 1e-20 * n))
+    root = np.sqrt(np.where(varies, spread_x * spread_y, np.nan))
+    r: np.ndarray = np.clip((n * xy - x * y) / root, -1, 1)
+    return r

@@ -22,6 +22,7 @@ from holdfast.analysis.statistics import DIFFERENCES, SCORES, Estimate, estimate
 from holdfast.analysis.verdicts import SUPPORTED, verdict_on, within
 from holdfast.errors import UsageError
 from holdfast.measures.rule_kinds import Polarity
+from holdfast.plurals import from_to
 from holdfast.records import Conversation, Probe, Run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.records.model import Optional, RecordModel
@@ -248,7 +249,7 @@ def _by_rounds(series: Series) -> Iterable[LossRow]:
     for rounds in np.array_split(np.arange(2, series.rounds + 1), 4):
         if not len(rounds):
             continue
-        name = f"{rounds[0]} to {rounds[-1]}" if len(rounds) > 1 else str(rounds[0])
+        name = from_to(rounds[0], rounds[-1])
         later = row_means(values[:, rounds - 1])
         yield _row(series, Grouping.ROUNDS, name, rules, values[:, 0], later)
 

@@ -6,10 +6,10 @@ from holdfast.analysis import estimates
 from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.collapse import COUNTED, Collapse, count_turns, without_collapsed
 from holdfast.analysis.drift_results import DriftResults
+from holdfast.analysis.estimates import by_prompt
 from holdfast.analysis.method_differences import RowDifference, difference, rule_differences
 from holdfast.analysis.outcome import findings_of
 from holdfast.analysis.prompt_effect import Baseline
-from holdfast.analysis.prompt_rows import by_prompt
 from holdfast.analysis.series import KINDS, MEASURED, Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summarised_rounds import summarised_rounds_of

@@ -5,19 +5,23 @@ and has no date or duration, so deriving it again from the same records gives th
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from holdfast.analysis.adherence import Adherence
+from holdfast.analysis.candidates import FOLDERS, Calibration, Candidate
 from holdfast.analysis.check_file import summary_of_check
+from holdfast.analysis.choosing import front
+from holdfast.analysis.decay import Trace
 from holdfast.analysis.drift_results import DriftResults, results_of
+from holdfast.analysis.hidden_geometry import Geometry
 from holdfast.analysis.method_summaries import method_summaries
 from holdfast.analysis.profile import profile_of
 from holdfast.analysis.rule_context import context_effects, count_causes
-from holdfast.analysis.statistics import estimate
+from holdfast.analysis.statistics import SCORES, estimate
 from holdfast.analysis.task_results import read_results
 from holdfast.analysis.verdicts import verdict_on
 from holdfast.files import write_whole
@@ -25,6 +29,7 @@ from holdfast.records import Run, read_run
 from holdfast.records.identity import CalibrationIdentity
 from holdfast.records.run_summary import (
     NAME,
+    CalibratedSetting,
     CapabilityResult,
     CauseCounts,
     CheckSummary,
@@ -35,6 +40,9 @@ from holdfast.records.run_summary import (
     Summary,
     TaskResult,
 )
+
+MODELS = ("model", "compared")  # the folders of a trace, one per model, in their order
+DIALOGS = "dialogs"  # the folder of a geometry
 
 
 def write_summary(folder: Path | str) -> Path:
@@ -74,10 +82,14 @@ def write(folder: Path, summary: Summary) -> Path:
 
 def summarise(run: Run) -> Summary:
     """Makes the summary of a run of any command."""
-    make_results = _RESULTS.get(run.manifest.command)
-    if make_results is None:
-        return summary_of(results_of(run))
-    return _summary(run, make_results(run))
+    match run.manifest.command:
+        case "tasks":
+            return _summary(run, _tasks(run))
+        case "profile":
+            return _summary(run, _profile(run))
+        case "calibrate":
+            return _summary(run, _capability(run))
+    return summary_of(results_of(run))
 
 
 def summary_of(results: DriftResults) -> Summary:
@@ -158,9 +170,55 @@ def _logged_rule(row: Adherence, causes: Mapping[str, int] | None) -> LoggedRule
     )
 
 
-# the results of a run, by its command; runs of other commands are drift runs
-_RESULTS: dict[str, Callable[[Run], Any]] = {
-    "tasks": _tasks,
-    "profile": _profile,
-    "calibrate": _capability,
-}
+def write_calibration_summaries(calibration: Calibration, folder: Path) -> None:
+    """Writes `summary.json` of a calibration and of its two runs."""
+    for name in FOLDERS:
+        write_summary(folder / name)
+    results = tuple(
+        _setting(calibration, candidate, on_front=on_front)
+        for candidate, on_front in zip(calibration.candidates, front(calibration), strict=True)
+    )
+    records = sum(len(read_run(folder / name).records) for name in FOLDERS)
+    write_results(folder, "calibrate", calibration.about.to_json(), records, results)
+
+
+def _setting(
+    calibration: Calibration, candidate: Candidate, *, on_front: bool
+) -> CalibratedSetting:
+    """The gain and the cost of one setting as `summary.json` has them."""
+    broken = candidate.broken
+    nats = candidate.nats
+    return CalibratedSetting(
+        method=candidate.method,
+        front=on_front,
+        stability=estimate(candidate.stability, SCORES),
+        gain=verdict_on(calibration.gain(candidate)),
+        capability=estimate(candidate.capability, None),
+        chance=calibration.chance,
+        points_lost=verdict_on(calibration.drop(candidate)),
+        broken=None if broken is None else estimate(broken, SCORES),
+        broken_more=verdict_on(calibration.breaks(candidate)),
+        reply_nats=None if nats is None else estimate(nats, None),
+        tokens_forwarded=candidate.tokens,
+    )
+
+
+def write_trace_summaries(traces: Sequence[Trace], folder: Path) -> None:
+    """Writes `summary.json` of each run, and of the study: its traces without curves and probes."""
+    for name in MODELS[: len(traces)]:
+        write_summary(folder / name)
+    details: Any = {"curves": True, "behaviour": {"probes"}}
+    results = [trace.model_dump(exclude=details) for trace in traces]
+    identity = {"models": [trace.model for trace in traces]}
+    write_results(folder, "trace", identity, sum(trace.dialogs for trace in traces), results)
+
+
+def write_geometry_summaries(geometry: Geometry, folder: Path) -> None:
+    """Writes `summary.json` of the dialogs, and of the study: its geometry without the norms of
+    embeddings.
+    """
+    write_summary(folder / DIALOGS)
+    identity = geometry.model_dump(include={"model", "model_fingerprint", "suite"})
+    results = geometry.model_dump(include={"hidden_states"})
+    records = len(read_run(folder / DIALOGS).records)
+    write_results(folder, "geometry", identity, records, results)

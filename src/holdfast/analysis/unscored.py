@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from holdfast.records import Dialog, Unanswered, Unscored
+from holdfast.records import Dialog
 
 WITHOUT_SCORE = {  # why replies are no evidence, in words
     "empty": "were empty",
@@ -17,11 +17,6 @@ def unscored_by_reason(records: Iterable[Dialog], kind: str = "") -> Counter[str
     """Counts the probes without a score by the reason; of one kind, or of all if `kind` is ""."""
     probes = (probe for record in records for probe in record.unscored)
     return Counter(probe.why for probe in probes if kind in ("", probe.kind))
-
-
-def without_score(record: Dialog) -> list[Unscored | Unanswered]:
-    """Returns the probes of a conversation that have no score or no answer."""
-    return [*record.unscored, *record.unanswered]
 
 
 def is_unmeasured(records: Iterable[Dialog]) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from holdfast.errors import UsageError
+from holdfast.plurals import join_with_or
 
 # patterns of argparse's messages, and the words that replace them; {} stands for the command
 _REWORDINGS = (
@@ -121,8 +122,7 @@ class OneSentenceParser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            *others, last = action.choices
-            self._refuse_value(action, f"{', '.join(others)} or {last}", value)
+            self._refuse_value(action, join_with_or(list(action.choices)), value)
 
     def _refuse_value(self, action: argparse.Action, expected: str, value: Any) -> NoReturn:
         name = next(iter(action.option_strings), action.metavar or action.dest)

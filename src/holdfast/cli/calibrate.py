@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast import drift
-from holdfast.analysis import study_summary
+from holdfast.analysis import summary
 from holdfast.analysis.candidates import Calibration, read_calibration
 from holdfast.analysis.choosing import Pick, pick, write_method_file
 from holdfast.analysis.larger_calibration import (
@@ -239,7 +239,7 @@ def _print_result(
     chosen = pick(calibration, budget)
     stability = read_run(out / "stability")
     write_calibration_figures(calibration, budget, out)
-    study_summary.write_calibration_summaries(calibration, out)
+    summary.write_calibration_summaries(calibration, out)
     print(report.table(calibration))
     if read_baseline(stability.folder) is not None:
         print(*report.unprompted_lines(stability), sep="\n")

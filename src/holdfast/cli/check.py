@@ -11,10 +11,10 @@ from typing import Annotated
 from holdfast import drift, methods
 from holdfast.analysis import sequential
 from holdfast.analysis.check_file import Check
-from holdfast.analysis.check_terms import Terms
 from holdfast.analysis.check_verdicts import (
     MAX_CONVERSATIONS_FORECAST,
     PromptCheck,
+    Terms,
     budget_needed,
     closest_mean,
 )
@@ -58,7 +58,7 @@ from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.check_junit import write_junit
 from holdfast.report.check_sentences import count_verdicts, lines_of
 from holdfast.report.context_section import truncation_lines
-from holdfast.report.fixes_to_try import fixes_to_compare
+from holdfast.report.run_setup import fixes_to_compare
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.checking import (
     CheckOptions,

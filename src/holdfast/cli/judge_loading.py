@@ -5,11 +5,10 @@ import functools
 from holdfast.cli.endpoint_options import check_name, connect_endpoint
 from holdfast.cli.options import EndpointOptions
 from holdfast.cli.progress import note
-from holdfast.drift.judges import Judging, load_judge
+from holdfast.drift.judges import MIN_KAPPA, Judging, load_judge
 from holdfast.models.model_names import is_url
 from holdfast.models.protocol import ChatModel
 from holdfast.records.judge_records import JudgeAgreement
-from holdfast.report.judge_agreement import agreement_line
 
 
 def load_asked_model(model: str, arguments: EndpointOptions) -> ChatModel:
@@ -27,6 +26,21 @@ def make_judging(*, force: bool) -> Judging:
 
     @functools.cache
     def print_agreement(agreement: JudgeAgreement) -> None:
-        note(agreement_line(agreement))
+        note(_agreement_sentence(agreement))
 
     return Judging(functools.cache(load_judge), force, print_agreement)
+
+
+def _agreement_sentence(agreement: JudgeAgreement) -> str:
+    """Says how many labels a judge agrees with."""
+    topic = agreement.case
+    if agreement.rule:
+        topic = f"{agreement.case}, rule {agreement.rule}"
+    evidence = (
+        f"the judge {agreement.model} of {topic} agrees with {agreement.agreed} of"
+        f" {agreement.labels} labelled replies, Cohen's kappa {agreement.kappa:.2f} (follows:"
+        f" {agreement.follows.text}; breaks: {agreement.breaks.text})"
+    )
+    if agreement.forced:
+        return f"{evidence}; that is below {MIN_KAPPA}, but its use is forced."
+    return f"{evidence}."

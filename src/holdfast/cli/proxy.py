@@ -73,7 +73,7 @@ def run(arguments: ProxyArguments) -> None:
         if middleware.unscored_rules:
             note(which_are_scored(middleware.rules))
         from holdfast.proxy.forwarding import Forwarding
-        from holdfast.proxy.proxy_app import PAGE, PageTitle, ProxyApp, uvicorn_config
+        from holdfast.proxy.proxy_app import PAGE, PageTitle, proxy_app, uvicorn_config
         from holdfast.proxy.proxy_metrics import ProxyMetrics
         from holdfast.proxy.relay import ChatRelay
         from holdfast.proxy.tally import Tally
@@ -84,7 +84,7 @@ def run(arguments: ProxyArguments) -> None:
         loopback = server.is_loopback(arguments.host)
         hosts = ("localhost", "127.0.0.1", "::1", arguments.host) if loopback else ()
         title = PageTitle(upstream.name, spec_of(methods), suite.name)
-        app = ProxyApp(forwarding, metrics, middleware, tally, title, hosts)
+        app = proxy_app(forwarding, metrics, middleware, tally, title, hosts)
         server.listen(bound)
         host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
         url = f"http://{host}:{bound.getsockname()[1]}"

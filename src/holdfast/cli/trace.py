@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
 from holdfast import drift, methods
-from holdfast.analysis import study_summary
+from holdfast.analysis import summary
 from holdfast.analysis.decay import Trace, describe
 from holdfast.cli import options
 from holdfast.cli.json_output import write_run_document
@@ -24,13 +24,13 @@ from holdfast.methods import Ability
 from holdfast.papers.li2024 import geometry
 from holdfast.plurals import count_of
 from holdfast.records.folder import refuse_other_command
-from holdfast.report import trace as report
+from holdfast.report import trace_report as report
 from holdfast.report.geometry_report import (
     geometry_lines,
     geometry_page,
     write_geometry_figures,
 )
-from holdfast.report.trace_figures import write_trace_figures
+from holdfast.report.trace_report import write_trace_figures
 from holdfast.study import attention_decay
 from holdfast.validation.ranges import whole_number
 
@@ -93,7 +93,7 @@ def run(arguments: TraceArguments) -> None:
     suite = drift.load_suite(arguments.suite)
     refuse_other_command(out, "trace")
     count = 2 if arguments.compare else 1
-    folders = [out / name for name in study_summary.MODELS[:count]]
+    folders = [out / name for name in summary.MODELS[:count]]
     for folder in folders:
         check_before_loading(suite, folder, settings, [method], command=command_line())
     if arguments.compare:
@@ -115,7 +115,7 @@ def run(arguments: TraceArguments) -> None:
         traces.append(trace)
     figures = write_trace_figures(traces[0], out / "figures", traces[1:])
     print_figures(figures)
-    study_summary.write_trace_summaries(traces, out)
+    summary.write_trace_summaries(traces, out)
     write_page(arguments, report.trace_page(traces, out), page)
     write_run_document(out, page, figures)
 
@@ -153,7 +153,7 @@ def run_geometry(arguments: GeometryArguments) -> None:
         adoption=False,
     )
     suite = drift.load_suite(arguments.suite)
-    folder = out / study_summary.DIALOGS
+    folder = out / summary.DIALOGS
     refuse_other_command(out, "geometry")
     check_before_loading(suite, folder, settings, [()], command=command_line())
     model = load_layered_model(arguments, "hidden states")
@@ -163,7 +163,7 @@ def run_geometry(arguments: GeometryArguments) -> None:
     print(*lines, sep="\n")
     figures = write_geometry_figures(measured, out)
     print_figures(figures)
-    study_summary.write_geometry_summaries(measured, out)
+    summary.write_geometry_summaries(measured, out)
     write_page(arguments, geometry_page(measured, lines, out), page)
     write_run_document(out, page, figures)
 

@@ -77,14 +77,6 @@ class Figure:
         return [Picture(self.title, path) for path in self.images]
 
 
-@dataclass(frozen=True)
-class ReproductionContent:
-    """The sections of the page, and the words for verdicts."""
-
-    figures: Sequence[Figure]
-    words: Mapping[str, str]
-
-
 def claim_that(text: str, value: Estimate, sign: int, measured: str, remark: str = "") -> Claim:
     """Judges the claim that an estimate is above 0 (`sign` +1) or below it (-1).
 
@@ -181,7 +173,10 @@ def publish(
         "reproduction.html.j2",
         "reproduce",
         title,
-        ReproductionContent(finished, _WORDS),
+        {
+            "figures": finished,
+            "words": _WORDS,
+        },
         lines=[f"Claims: {summary}."],
         facts=facts,
     )

@@ -22,7 +22,7 @@ from holdfast.logs.dialogs import dialog_of, estimated_tokens
 from holdfast.methods import METHODS_OUTSIDE_MODELS, Method, compile_methods, spec_of
 from holdfast.methods.compiled import CompiledMethods
 from holdfast.models.checked_replies import check_retries
-from holdfast.plurals import count_of
+from holdfast.plurals import count_of, join_with_or
 from holdfast.proxy.chat_replies import waits_for_client
 from holdfast.proxy.chat_requests import ChatRequest, Unreadable
 from holdfast.proxy.json_edits import Change, Insertion, Removal
@@ -144,10 +144,9 @@ class SuiteMiddleware:
 
 def _refuse(method: Method) -> NoReturn:
     """Raises an error for a method that acts inside the model."""
-    *others, last = METHODS_OUTSIDE_MODELS
     raise UsageError(
         f"{method.name} acts inside the model, and only the messages of a chat can be edited here;"
-        f" use {', '.join(others)} or {last}, or serve the model with `holdfast serve"
+        f" use {join_with_or(METHODS_OUTSIDE_MODELS)}, or serve the model with `holdfast serve"
         " --default-method`.",
         option="method",
         value=spec_of([method]),

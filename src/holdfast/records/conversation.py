@@ -248,6 +248,11 @@ class Conversation(RecordModel):
         """The probes that have a reply, with and without a score."""
         return (*self.probes, *self.unscored)
 
+    @property
+    def without_score(self) -> tuple[Unscored | Unanswered, ...]:
+        """The probes that have no score, with and without a reply."""
+        return (*self.unscored, *self.unanswered)
+
 
 class CapabilityConversation(Conversation):
     """The capability questions that were asked in the middle of a conversation."""

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from holdfast.extras import import_extra
 from holdfast.files import write_whole
-from holdfast.records.earlier import SCHEMA
+from holdfast.records.manifest import SCHEMA
 from holdfast.records.run import Run
 from holdfast.records.run_table import Column
 

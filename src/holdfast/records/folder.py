@@ -14,14 +14,16 @@ from holdfast.errors import AnotherRun, RecordsError, Unreachable, option, reaso
 from holdfast.files import FULL, sync, write_whole
 from holdfast.records.belonging import Record, refuse_foreign
 from holdfast.records.compatibility import ALIKE, Compatibility, join_identities, refuse_another
-from holdfast.records.earlier import CURRENT, OLD_LINES, SCHEMA
 from holdfast.records.identity import Manifest
 from holdfast.records.lines import append_line, cut_torn_line, to_line, to_manifest, write_all
 from holdfast.records.lock import LOCK, take_lock
 from holdfast.records.manifest import (
+    CURRENT,
     EARLIER_SIZES,
     EXTENDED_BY,
     MANIFEST,
+    OLD_LINES,
+    SCHEMA,
     as_json,
     command_of,
     holds_lines,

@@ -6,13 +6,18 @@ from typing import Any
 
 from holdfast.errors import AnotherRun, RecordsError
 from holdfast.files import write_whole
-from holdfast.records.compatibility import Compatibility, union
-from holdfast.records.earlier import OLD_LINES, SCHEMA
+from holdfast.records.compatibility import Compatibility, first_difference, union
 from holdfast.records.folder import Key, open_run
-from holdfast.records.identity_trees import first_difference
 from holdfast.records.judge_records import AGREEMENTS
 from holdfast.records.lines import to_line, to_manifest
-from holdfast.records.manifest import EARLIER_SIZES, EXTENDED_BY, MANIFEST, read_raw_manifest
+from holdfast.records.manifest import (
+    EARLIER_SIZES,
+    EXTENDED_BY,
+    MANIFEST,
+    OLD_LINES,
+    SCHEMA,
+    read_raw_manifest,
+)
 from holdfast.records.run import Run, read_run
 from holdfast.records.traces import FOLDER as TRACES
 

@@ -36,7 +36,7 @@ class Run:
 
     Attributes:
         folder: the path of the run folder.
-        manifest: the run's manifest, in the current form (`earlier.as_current`).
+        manifest: the run's manifest, in the current form (`manifest.as_current`).
         records: in the order they were written; for logs that are too large for memory, a sequence
             that reads each record from the disk.
         failures: the latest failure of each record that is still missing; the next command repeats

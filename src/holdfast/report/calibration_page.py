@@ -1,6 +1,5 @@
 """A calibration as a table for the terminal, and as a page."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from holdfast.analysis.verdicts import verdict_on
 from holdfast.records import Run, read_run
 from holdfast.report.baseline_sentences import baseline_hint, baseline_lines
 from holdfast.report.calibration_sentences import answer_sentences, chance_line, signed_to
-from holdfast.report.page import Picture, Table, pictures, render_study
+from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.wording import aligned, mean_text, percent, plain, signed, with_interval
 
 
@@ -32,26 +31,6 @@ class SettingRow(NamedTuple):
     points_lost: str
     broken: str
     perplexity: str
-
-
-@dataclass(frozen=True)
-class CalibrationContent:
-    """The sections of the page.
-
-    Attributes:
-        notes: on the tokens spent, on averages, and on settings that break replies.
-        unprompted: scores with and without the system prompt; None if not measured.
-        unprompted_lines: sentences on these scores, or on how to measure them.
-    """
-
-    calibration: Calibration
-    chosen: Pick
-    notes: list[str]
-    settings: Table
-    trade_off: list[Picture]
-    by_round: list[Picture]
-    unprompted: Table | None
-    unprompted_lines: list[str]
 
 
 def table(calibration: Calibration) -> str:
@@ -146,18 +125,20 @@ def calibration_page(calibration: Calibration, chosen: Pick, folder: Path, step:
     stability, capability = (read_run(folder / name) for name in FOLDERS)
     headline, *more = answer_sentences(calibration, chosen)
     chance = chance_line(calibration)
-    content = CalibrationContent(
-        calibration=calibration,
-        chosen=chosen,
-        notes=[*detail_lines(calibration), *_health_lines(calibration)],
-        settings=Table("Every setting, with 95% intervals", setting_rows(calibration)),
-        trade_off=pictures(
+    content = {
+        "calibration": calibration,
+        "chosen": chosen,
+        "notes": [*detail_lines(calibration), *_health_lines(calibration)],
+        "settings": Table("Every setting, with 95% intervals", setting_rows(calibration)),
+        "trade_off": pictures(
             folder, {"trade_off": "Stability against points lost; whiskers are 95% intervals"}
         ),
-        by_round=pictures(folder, {"by_round": "Stability by round; whiskers are 95% intervals"}),
-        unprompted=_unprompted_table(stability),
-        unprompted_lines=unprompted_lines(stability),
-    )
+        "by_round": pictures(
+            folder, {"by_round": "Stability by round; whiskers are 95% intervals"}
+        ),
+        "unprompted": _unprompted_table(stability),
+        "unprompted_lines": unprompted_lines(stability),
+    }
     return render_study(
         "calibrate",
         headline,

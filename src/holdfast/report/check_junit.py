@@ -11,13 +11,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from holdfast.analysis.check_file import Check
-from holdfast.analysis.check_terms import Terms
-from holdfast.analysis.check_verdicts import PromptCheck
+from holdfast.analysis.check_verdicts import PromptCheck, Terms
 from holdfast.analysis.sequential import PASS, UNDECIDED
 from holdfast.records.run_summary import RuleCheck
-from holdfast.report.check_details import details, rule_details
-from holdfast.report.check_reasons import how_to_decide, rule_sentence, sentence
-from holdfast.report.check_sentences import NO_CLEAR_FAILURE, verdict_word
+from holdfast.report.check_sentences import (
+    NO_CLEAR_FAILURE,
+    details,
+    how_to_decide,
+    rule_details,
+    rule_sentence,
+    sentence,
+    verdict_word,
+)
 from holdfast.report.junit import JUnitCase, Outcome, outcome_of, write_cases
 
 ALL_RULES = "all rules together"  # the test of a prompt whose verdict no single rule has

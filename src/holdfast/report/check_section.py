@@ -10,18 +10,16 @@ from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import NOTHING, Estimate
 from holdfast.records.run_summary import CheckedCell
 from holdfast.report.charts import Chart, Curve
-from holdfast.report.check_reasons import (
-    comparison_text,
-    missing_text,
-    numbers_text,
-    reason,
-    rule_text,
-    sentence,
-)
 from holdfast.report.check_sentences import (
     NO_CLEAR_FAILURE,
     caveats,
+    comparison_text,
+    missing_text,
+    numbers_text,
     percentage,
+    reason,
+    rule_text,
+    sentence,
     totals,
     verdict_word,
 )

@@ -14,7 +14,7 @@ from holdfast.analysis.drift_results import DriftResults
 from holdfast.analysis.estimates import row_of
 from holdfast.analysis.method_differences import difference
 from holdfast.analysis.series import NO_FIX, Series
-from holdfast.plurals import count_of
+from holdfast.plurals import count_of, from_to
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.page import Table
 from holdfast.report.wording import percent, plain, with_verdict
@@ -141,7 +141,7 @@ def _turns_row(series: Series, counts: Collapse) -> tuple[str, ...]:
         f"{counts.turns:,}",
         *(percent(counts.share(name)) for name in ("cut", *_REPEATED)),
         f"{len(rounds)} of {counts.conversations}",
-        " to ".join(map(str, dict.fromkeys((rounds[0], rounds[-1])))) if rounds else "–",
+        from_to(rounds[0], rounds[-1]) if rounds else "–",
     )
 
 

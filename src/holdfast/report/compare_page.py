@@ -51,39 +51,22 @@ class ComparisonTable:
     reasons: list[str]
 
 
-@dataclass(frozen=True)
-class ComparisonContent:
-    """The sections of the page.
-
-    Attributes:
-        tables: for each other run and each method that is compared.
-        reach: the largest difference, for the axis of all marks.
-        contrasts: what differs between the runs; None if nothing does.
-        limits: sentences on what is not compared, or needs care.
-    """
-
-    figures: list[ComparisonFigure]
-    tables: list[ComparisonTable]
-    reach: float
-    contrasts: Table | None
-    limits: Sequence[str]
-
-
 def comparison_page(comparison: RunComparison) -> str:
     """The HTML of runs side by side."""
     measured = [
         [series for series in all_series if series.measured("stability")]
         for all_series in comparison.figures
     ]
-    content = ComparisonContent(
-        figures=[_figure(all_series) for all_series in measured if all_series],
-        tables=[*map(_table, comparison.methods)],
-        reach=_reach(comparison),
-        contrasts=(
-            Table("What differs", contrast_rows(comparison)) if comparison.contrasts else None
-        ),
-        limits=comparison.limits,
-    )
+    contrasts = None
+    if comparison.contrasts:
+        contrasts = Table("What differs", contrast_rows(comparison))
+    content = {
+        "figures": [_figure(all_series) for all_series in measured if all_series],
+        "tables": [*map(_table, comparison.methods)],
+        "reach": _reach(comparison),
+        "contrasts": contrasts,
+        "limits": comparison.limits,
+    }
     return render(
         "compare.html.j2",
         "compare",

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from holdfast.analysis.run_comparison import MethodComparison, RunComparison
 from holdfast.analysis.verdicts import INCLUDES_ZERO, MIN_SAMPLES
 from holdfast.errors import cut
+from holdfast.plurals import rounds_from_to
 from holdfast.records.comparison_summary import (
     RuleGroupComparison,
     RuleGrouping,
@@ -87,10 +88,8 @@ def _rounds_text(rounds: Sequence[int]) -> str:
     """'rounds 1 to 8', '4 rounds from 1 to 10' or 'round 1'."""
     if not rounds:
         return "no round"
-    if len(rounds) == 1:
-        return f"round {rounds[0]}"
     if len(rounds) == rounds[-1] - rounds[0] + 1:
-        return f"rounds {rounds[0]} to {rounds[-1]}"
+        return rounds_from_to(rounds[0], rounds[-1])
     return f"{len(rounds)} rounds from {rounds[0]} to {rounds[-1]}"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.analysis.summarised_rounds import summarised_rounds_of
 from holdfast.analysis.truncation import PROMPT_KEPT, PROMPT_LOST, Truncation, truncation_of
-from holdfast.plurals import count_of
+from holdfast.plurals import count_of, rounds_from_to
 from holdfast.records import Run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.page import Table
@@ -30,7 +30,7 @@ def _truncation_sentences(series: Series, truncation: Truncation) -> list[str]:
     """Says what the server left out, from which rounds on, and which counts show it."""
     first = min(truncation.cut_from.values())
     last = max(truncation.cut_from.values())
-    rounds = f"round {first}" if first == last else f"rounds {first} to {last}"
+    rounds = rounds_from_to(first, last)
     conversations = count_of(truncation.conversations, "conversation")
     limit = f"{truncation.limit:,}"
     cut = len(truncation.cut_from)

@@ -1,45 +1,39 @@
 """The page of one or several runs of the drift benchmark."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, NamedTuple
-
-from markupsafe import Markup
 
 from holdfast.analysis import estimates
 from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.drift_results import DriftResults
+from holdfast.analysis.estimates import by_prompt
 from holdfast.analysis.method_differences import (
     RowDifference,
     baseline_of,
     difference,
     rule_differences,
 )
-from holdfast.analysis.prompt_effect import Baseline
-from holdfast.analysis.prompt_rows import by_prompt
 from holdfast.analysis.series import KINDS, MEASURED, Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.drift.cases import NO_CATEGORY
 from holdfast.records import Run
 from holdfast.records.identity import ConversationsIdentity
-from holdfast.records.judge_records import JudgeAgreement
+from holdfast.records.judge_records import read_agreements
 from holdfast.records.run_summary import PromptSummary
 from holdfast.report import charts, series_charts
 from holdfast.report.check_section import (
-    CheckSection,
     check_headline,
     check_lines,
     check_sections,
 )
-from holdfast.report.collapse_section import CollapseSection, collapse_lines, collapse_section
+from holdfast.report.collapse_section import collapse_lines, collapse_section
 from holdfast.report.context_section import survival_lines, survival_table, truncation_lines
-from holdfast.report.conversations import Chunk, pack, script_chunks, script_json
+from holdfast.report.conversations import pack, script_chunks, script_json
 from holdfast.report.how_measured import about_runs, conversation_kind
-from holdfast.report.judge_agreement import read_agreements
 from holdfast.report.next_step import next_step
 from holdfast.report.opening_sentences import describe_conversations, opening
-from holdfast.report.page import Table, render
+from holdfast.report.page import render
 
 _MAX_EXTREMES = 5  # prompts in each list of the least and the most stable
 
@@ -111,49 +105,6 @@ class PromptsSection(NamedTuple):
     num_ranked: int
 
 
-@dataclass(frozen=True)
-class DriftContent:
-    """The sections of the page, and what several of them need.
-
-    A section that the runs give no reason for is None or empty.
-
-    Attributes:
-        rounds: of the longest series.
-        legend: the colour and dashes of each series.
-        colours: the number of each series' colour.
-        measured: the kinds of `MEASURED` that at least one series has.
-        scored: those of them that are scores of replies.
-        categories: small charts by kind of score.
-        compaction: scores before and after older rounds were summarised.
-        agent_categories: for the filter of the list of conversations.
-        index, chunks: the conversations as data for the page's script.
-    """
-
-    series: Sequence[Series]
-    rounds: int
-    legend: list[charts.Curve]
-    colours: Mapping[Series, int]
-    measured: list[str]
-    scored: list[str]
-    check: list[CheckSection]
-    by_round: RoundsSection
-    accuracy: series_charts.Multiples | None
-    rules: RulesSection | None
-    methods: MethodsSection | None
-    categories: Mapping[str, series_charts.Multiples]
-    baseline: Baseline | None
-    judges: list[JudgeAgreement]
-    prompts: PromptsSection
-    attention: AttentionSection | None
-    collapse: CollapseSection | None
-    compaction: Table | None
-    agent_categories: list[str]
-    conversation_kinds: list[str]
-    probe_places: list[str]
-    index: Markup
-    chunks: list[Chunk]
-
-
 def render_page(results: Sequence[DriftResults]) -> str:
     """The HTML of the report; the output of models is escaped, or inert JSON."""
     runs = [result.run for result in results]
@@ -176,8 +127,8 @@ def _content(
     runs: Sequence[Run],
     labels: Sequence[str],
     all_series: Sequence[Series],
-) -> DriftContent:
-    """Gathers the sections of the page; those without data are None."""
+) -> dict[str, Any]:
+    """Gathers the sections of the page; those without data are None or empty."""
     measured = [kind for kind in MEASURED if any(series.measured(kind) for series in all_series)]
     scored = [kind for kind in KINDS if kind in measured]
     identities = [run.identity_as(ConversationsIdentity) for run in runs]
@@ -188,31 +139,31 @@ def _content(
     is_one_category = len(categories) < 2 and (rules is not None or categories == [NO_CATEGORY])
     entries = [_series_entry(series, result.run) for result in results for series in result.series]
     packed = pack(all_series)
-    return DriftContent(
-        series=all_series,
-        rounds=max(series.rounds for series in all_series),
-        legend=series_charts.legend_of(all_series),
-        colours={series: index % charts.COLOURS for index, series in enumerate(all_series)},
-        measured=measured,
-        scored=scored,
-        check=check_sections([result.check for result in results], labels, all_series),
-        by_round=_rounds_section(all_series, scored),
-        accuracy=_accuracy_section(all_series),
-        rules=rules,
-        methods=_methods_section(all_series),
-        categories={} if is_one_category else _categories_section(all_series),
-        baseline=results[0].baseline,
-        judges=[agreement for run in runs for agreement in read_agreements(run.folder)],
-        prompts=_prompts_section(all_series),
-        attention=_attention_section(all_series) if "mass" in measured else None,
-        collapse=collapse_section(all_series),
-        compaction=survival_table(all_series),
-        agent_categories=categories,
-        conversation_kinds=sorted({conversation_kind(identity) for identity in identities}),
-        probe_places=sorted({identity.settings.probe_at for identity in identities}),
-        index=script_json({"series": entries, **packed.listing}),
-        chunks=script_chunks(packed.chunks),
-    )
+    return {
+        "series": all_series,
+        "rounds": max(series.rounds for series in all_series),
+        "legend": series_charts.legend_of(all_series),
+        "colours": {series: index % charts.COLOURS for index, series in enumerate(all_series)},
+        "measured": measured,  # the kinds of `MEASURED` that at least one series has
+        "scored": scored,  # those of them that are scores of replies
+        "check": check_sections([result.check for result in results], labels, all_series),
+        "by_round": _rounds_section(all_series, scored),
+        "accuracy": _accuracy_section(all_series),
+        "rules": rules,
+        "methods": _methods_section(all_series),
+        "categories": {} if is_one_category else _categories_section(all_series),
+        "baseline": results[0].baseline,
+        "judges": [agreement for run in runs for agreement in read_agreements(run.folder)],
+        "prompts": _prompts_section(all_series),
+        "attention": _attention_section(all_series) if "mass" in measured else None,
+        "collapse": collapse_section(all_series),
+        "compaction": survival_table(all_series),
+        "agent_categories": categories,  # for the filter of the list of conversations
+        "conversation_kinds": sorted({conversation_kind(identity) for identity in identities}),
+        "probe_places": sorted({identity.settings.probe_at for identity in identities}),
+        "index": script_json({"series": entries, **packed.listing}),
+        "chunks": script_chunks(packed.chunks),
+    }
 
 
 def _opening(results: DriftResults) -> list[str]:

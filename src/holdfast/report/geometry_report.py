@@ -6,17 +6,16 @@ Reported in words, as figures and as a page.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from holdfast.analysis.hidden_geometry import ByGroup, Geometry
-from holdfast.analysis.study_summary import DIALOGS
+from holdfast.analysis.summary import DIALOGS
 from holdfast.records import read_run
 from holdfast.report import figures
-from holdfast.report.page import Picture, Table, pictures, render_study
+from holdfast.report.page import Table, pictures, render_study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,22 +26,6 @@ _GROUPS = (  # in the order of `ByGroup`
     "user, equally many tokens",
     "agent, equally many tokens",
 )
-
-
-@dataclass(frozen=True)
-class GeometryContent:
-    """The sections of the page.
-
-    Attributes:
-        results: sentences on what was found.
-        states, norms: figures.
-        averages: the numbers behind the figure of the hidden states.
-    """
-
-    results: Sequence[str]
-    states: Sequence[Picture]
-    norms: Sequence[Picture]
-    averages: Table
 
 
 def geometry_lines(geometry: Geometry, dialogs: int) -> list[str]:
@@ -107,12 +90,12 @@ def geometry_page(geometry: Geometry, lines: Sequence[str], folder: Path) -> str
     run = read_run(folder / DIALOGS)
     states = "Effective dimension and opening angle, averaged over layers and dialogs"
     rounds = geometry.hidden_states[-1].round
-    content = GeometryContent(
-        results=lines,
-        states=pictures(folder, {"hidden_states": states}),
-        norms=pictures(folder, {"norms": "Li et al. 2024, Figure 7"}),
-        averages=_averages(geometry),
-    )
+    content = {
+        "results": lines,
+        "states": pictures(folder, {"hidden_states": states}),
+        "norms": pictures(folder, {"norms": "Li et al. 2024, Figure 7"}),
+        "averages": _averages(geometry),
+    }
     return render_study(
         "geometry",
         f"How the hidden states of {geometry.model} spread over {rounds} rounds.",

@@ -12,13 +12,20 @@ from holdfast.records import BreachStep, Run
 from holdfast.records.log_scores import rule_of
 from holdfast.report.logs_causes import (
     BreachReason,
-    CausesSection,
     causes_of_rule,
     causes_section,
     reason_of,
 )
-from holdfast.report.logs_sentences import Rows, headline, lines, notes, worst_first
-from holdfast.report.logs_strips import StripFigure, strip_figures
+from holdfast.report.logs_sentences import (
+    Rows,
+    headline,
+    lines,
+    notes,
+    rule_id,
+    rule_words,
+    worst_first,
+)
+from holdfast.report.logs_strips import strip_figures
 from holdfast.report.logs_table import (
     first_broken,
     rule_cells,
@@ -26,7 +33,6 @@ from holdfast.report.logs_table import (
     verdict_head,
     without_empty,
 )
-from holdfast.report.logs_wording import rule_id, rule_words
 from holdfast.report.page import render_study
 from holdfast.report.wording import plain, signed
 
@@ -95,29 +101,6 @@ class BrokenRule:
     hidden: int
 
 
-@dataclass(frozen=True)
-class LogsContent:
-    """The sections of the page.
-
-    Attributes:
-        broken: the rules that some turn broke, the least kept first.
-        why: the causes of the breaches; None if none were looked for.
-        overview: every rule; None without any.
-        against: the comparison with earlier logs; None without any.
-        notes: on rules and turns that the headline leaves out.
-        figures: how well rules are kept over the dialog.
-        problems: sentences on what was not read, or was left out.
-    """
-
-    broken: list[BrokenRule]
-    why: CausesSection | None
-    overview: RulesTable | None
-    against: RulesTable | None
-    notes: list[str]
-    figures: list[StripFigure]
-    problems: list[str]
-
-
 def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
     """The HTML of the page.
 
@@ -128,17 +111,17 @@ def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
     """
     formats = ", ".join(f"{count} in {name}" for name, count in run.manifest.formats.items())
     causes = count_causes(run)
-    content = LogsContent(
-        broken=[
+    content = {
+        "broken": [
             _broken_rule(run, row, causes.get(row.rule)) for row in worst_first(rows) if row.broken
         ],
-        why=causes_section(run),
-        overview=_overview(run, list(dict.fromkeys([*shown, *rows])), bar),
-        against=_against(run, rows),
-        notes=notes(run, rows),
-        figures=strip_figures(run, shown),
-        problems=_first_problems(run.manifest.problems),
-    )
+        "why": causes_section(run),
+        "overview": _overview(run, list(dict.fromkeys([*shown, *rows])), bar),
+        "against": _against(run, rows),
+        "notes": notes(run, rows),
+        "figures": strip_figures(run, shown),
+        "problems": _first_problems(run.manifest.problems),
+    }
     return render_study(
         "logs",
         headline(run, rows),

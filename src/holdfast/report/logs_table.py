@@ -6,8 +6,16 @@ from collections.abc import Sequence
 
 from holdfast.analysis.adherence import Adherence
 from holdfast.records import Run
-from holdfast.report.logs_sentences import Rows, have_verdicts, headline, lines, notes
-from holdfast.report.logs_wording import IN_A_COLUMN, rule_id, rule_words
+from holdfast.report.logs_sentences import (
+    IN_A_COLUMN,
+    Rows,
+    have_verdicts,
+    headline,
+    lines,
+    notes,
+    rule_id,
+    rule_words,
+)
 from holdfast.report.wording import aligned, plain, signed
 
 KEY = (

@@ -10,17 +10,17 @@ from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import MIN_PROMPTS
 from holdfast.analysis.unscored import WITHOUT_SCORE, is_unmeasured, unscored_by_reason
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
-from holdfast.plurals import count_of, join_with_and, listing
+from holdfast.plurals import count_of, from_to, join_with_and, listing
 from holdfast.records import Conversation
 from holdfast.records.run_summary import BaselineScores
 from holdfast.report.fix_sentences import fix, still_lost
-from holdfast.report.rule_falls import since
 from holdfast.report.score_phrases import (
     capitalise,
     could_be_chance,
     join_phrases,
     scope_of,
     scores_text,
+    since,
     with_fix,
 )
 from holdfast.report.wording import percent, points_apart, with_interval
@@ -285,7 +285,7 @@ def _short_conversations(first: Series) -> str | None:
 def describe_conversations(all_series: Sequence[Series]) -> str:
     """'24 conversations of 8 rounds, under each of 3 methods'; one method is not mentioned."""
     counts = sorted({len(series.records) for series in all_series})
-    number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    number = from_to(counts[0], counts[-1])
     noun = "conversation" if counts[-1] == 1 else "conversations"
     rounds = count_of(all_series[0].rounds, "round")
     methods = len({series.method for series in all_series})

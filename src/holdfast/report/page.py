@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from holdfast.records import Run
 from holdfast.report.how_measured import About, about_runs
@@ -52,7 +53,7 @@ def render(
     template: str,
     command: str,
     headline: str,
-    content: object,
+    content: Mapping[str, Any],
     *,
     lines: Sequence[str] = (),
     facts: Sequence[str] = (),
@@ -61,7 +62,7 @@ def render(
     """Renders a template that extends `skeleton.html.j2`.
 
     Args:
-        content: a dataclass, whose fields are the template's own variables.
+        content: the template's own variables.
         lines: sentences below the headline; empty ones are left out.
         facts: what was measured, in a few words each; empty ones are left out.
         runs: how each run was measured, for the last section.
@@ -75,14 +76,14 @@ def render(
         facts=[fact for fact in facts if fact],
         runs=runs,
         navigation=[],  # filled by the sections
-        **vars(content),
+        **content,
     )
 
 
 def render_study(
     command: str,
     headline: str,
-    content: object,
+    content: Mapping[str, Any],
     runs: Mapping[str, Run],
     facts: Sequence[str],
     lines: Sequence[str] = (),
@@ -90,7 +91,7 @@ def render_study(
     """Renders `{command}.html.j2`, which ends with how its runs were measured.
 
     Args:
-        content: a dataclass, whose fields are the template's own variables.
+        content: the template's own variables.
         runs: by the name that the page gives them; the first one names the model.
         facts: what was measured, in a few words each; empty ones are left out.
         lines: sentences below the headline; empty ones are left out.

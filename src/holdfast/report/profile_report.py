@@ -35,13 +35,6 @@ class ProfiledTask:
     table: Table
 
 
-@dataclass(frozen=True)
-class ProfileContent:
-    """The sections of the page."""
-
-    tasks: list[ProfiledTask]
-
-
 def write_profile(folder: Path) -> list[Path]:
     """Writes `profile.json` and the heat map (SVG, PNG) of a profile; returns the files."""
     profile = read_profile(folder)
@@ -136,7 +129,9 @@ def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
     return render_study(
         "profile",
         f"The heads of {model}, ranked by what steering each alone changes on {', '.join(runs)}.",
-        ProfileContent(tasks),
+        {
+            "tasks": tasks,
+        },
         runs=runs,
         facts=(", ".join(samples),),
     )

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from holdfast.generation.sampling import NO_CONTENT
+from holdfast.plurals import from_to
 from holdfast.records import (
     Conversation,
     Dialog,
@@ -158,9 +159,7 @@ def _early_cut_line(lengths: Sequence[int], replies: int) -> Shortfall:
         lengths: of the replies that were cut, in tokens.
         replies: how many replies there are in all.
     """
-    first = min(lengths)
-    last = max(lengths)
-    tokens = f"{last:,}" if first == last else f"{first:,} to {last:,}"
+    tokens = from_to(min(lengths), max(lengths))
     text = (
         f"{len(lengths):,} of {replies:,}, after {tokens} tokens: by a limit of the server, or"
         " where the model's context ends; --max-new-tokens allows more"

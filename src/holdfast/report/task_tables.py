@@ -11,6 +11,7 @@ from holdfast.analysis.task_results import (
     compare_with_zero_shot,
     read_results,
 )
+from holdfast.plurals import from_to
 from holdfast.records import Run
 from holdfast.records.identity import TasksIdentity
 from holdfast.report.page import Table, render_study
@@ -25,14 +26,6 @@ class TaskSection:
     name: str
     notes: list[str]
     table: Table
-
-
-@dataclass(frozen=True)
-class TasksContent:
-    """The sections of the page; `average` is [] for a single task."""
-
-    tasks: list[TaskSection]
-    average: list[str]
 
 
 def table(run: Run) -> str:
@@ -140,7 +133,7 @@ def tasks_page(run: Run) -> str:
     settings = run.identity_as(TasksIdentity).settings
     by_task = _by_task(results)
     counts = sorted({len(result.numbers) for result in results})
-    samples = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    samples = from_to(counts[0], counts[-1])
     variants = ", ".join(dict.fromkeys(result.variant for result in results))
     sections = []
     for name, results_of_task in by_task.items():
@@ -150,7 +143,10 @@ def tasks_page(run: Run) -> str:
     return render_study(
         "tasks",
         f"{', '.join(by_task)} under {variants}, on {samples} samples each.",
-        TasksContent(sections, _average_lines(results)),
+        {
+            "tasks": sections,
+            "average": _average_lines(results),
+        },
         runs={run.folder.name: run},
         facts=(
             f"{samples} {settings.split} samples per task",

@@ -22,9 +22,7 @@ from holdfast.drift.judges import MIN_KAPPA
 from holdfast.report.baseline_sentences import default_prompt_sentence
 from holdfast.report.charts import MAX_ROUND_COLUMNS, MAX_UNFOLDED, shrink, spark_path
 from holdfast.report.compare_tables import row_name
-from holdfast.report.judge_agreement import counts_text
-from holdfast.report.rule_falls import broken_text, fall
-from holdfast.report.score_phrases import capitalise
+from holdfast.report.score_phrases import broken_text, capitalise, fall
 from holdfast.report.wording import other_prompts, plain, signed, signed_number
 from holdfast.version import __version__
 
@@ -43,7 +41,6 @@ def template_environment() -> Environment:
     )
     environment.filters |= {
         "capitalise": capitalise,
-        "counts": counts_text,
         "minus": _minus,
         "other_prompts": other_prompts,
         "plain": plain,

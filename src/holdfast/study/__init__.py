@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.analysis.check_terms import Terms
+from holdfast.analysis.check_verdicts import Terms
 from holdfast.lazy_imports import import_name
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import Plan

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from holdfast import drift
 from holdfast.analysis.check_file import write_check
-from holdfast.analysis.check_terms import Terms
-from holdfast.analysis.check_verdicts import PromptCheck, check_prompts
+from holdfast.analysis.check_verdicts import PromptCheck, Terms, check_prompts
 from holdfast.analysis.sequential import FAIL, UNDECIDED
 from holdfast.analysis.unscored import WITHOUT_SCORE, is_unmeasured, unscored_by_reason
 from holdfast.errors import AnotherRun, ModelError, Unavailable, UsageError

@@ -19,7 +19,7 @@ from holdfast.analysis.hidden_geometry import (
     effective_dimension,
     opening_angle,
 )
-from holdfast.analysis.study_summary import DIALOGS
+from holdfast.analysis.summary import DIALOGS
 from holdfast.chat.prompt import Prompt, render
 from holdfast.drift.progress import Watch, ignore_steps
 from holdfast.drift.remaining import count_replies

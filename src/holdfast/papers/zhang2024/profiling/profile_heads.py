@@ -20,6 +20,7 @@ from holdfast.models.replicas import compute, replicas_of
 from holdfast.models.session import LocalSession
 from holdfast.papers.zhang2024.profiling.head_scores import (
     SampleScores,
+    ScoredSamples,
     can_share_passes,
     scorer_of,
 )
@@ -29,6 +30,7 @@ from holdfast.papers.zhang2024.profiling.profiling_samples import (
     Samples,
     check_samples,
 )
+from holdfast.plurals import join_with_and
 from holdfast.records import (
     MANIFEST,
     HeadScores,
@@ -56,25 +58,6 @@ class Preparation:
     heads: Sequence[Head]  # to steer, each on its own
     groups: Sequence[Sequence[int]]  # the numbers of samples to score together
     shares_passes: bool  # whether heads share what steering one of them cannot change
-
-
-@dataclass(frozen=True)
-class GroupTask:
-    """Samples to score together with every head."""
-
-    numbers: Sequence[int]  # of the samples
-    samples: Samples
-    plan: ProfilingPlan
-    heads: Sequence[Head]
-    shares_passes: bool
-
-
-@dataclass(frozen=True)
-class ScoredGroup:
-    """The results of samples that were scored together."""
-
-    records: Sequence[HeadScores]
-    tokens: int  # that were forwarded for them
 
 
 def profile(
@@ -144,19 +127,22 @@ async def _profile(
 
             async def score_and_keep(batch: PendingBatch) -> None:
                 numbers = batch.to_run
-                task = GroupTask(
-                    numbers,
-                    [samples[number] for number in numbers],
-                    plan,
-                    prepared.heads,
-                    prepared.shares_passes,
-                )
+                group_samples = [samples[number] for number in numbers]
+                started = time.monotonic()
                 try:
-                    scored = await compute(engine, _score_group, task)
+                    scored = await compute(
+                        engine,
+                        _score,
+                        group_samples,
+                        plan,
+                        prepared.heads,
+                        prepared.shares_passes,
+                    )
                 except RequestFailed as error:
                     raise ModelError(_failure(numbers, error)) from error
-                for record in scored.records:
-                    batch.append(record)
+                seconds = round((time.monotonic() - started) / len(numbers), 3)
+                for number, sample in zip(numbers, scored.samples, strict=True):
+                    batch.append(_record(number, sample, seconds))
                 progress(len(numbers), scored.tokens)
                 slots.release()
 
@@ -240,20 +226,20 @@ def _check_scores(run: Run, samples: Samples) -> None:
                 )
 
 
-async def _score_group(session: LocalSession, task: GroupTask) -> ScoredGroup:
+async def _score(
+    session: LocalSession,
+    samples: Samples,
+    plan: ProfilingPlan,
+    heads: Sequence[Head],
+    shares_passes: bool,
+) -> ScoredSamples:
     """Scores samples together with every head, in this process or in that of a replica."""
-    started = time.monotonic()
-    material = await read_material(_model_of(session), task.samples, task.plan)
-    scored = await scorer_of(material, shares_passes=task.shares_passes).score(task.heads)
-    seconds = round((time.monotonic() - started) / len(task.numbers), 3)  # the mean of the group
-    records = [
-        _record(number, sample, seconds)
-        for number, sample in zip(task.numbers, scored.samples, strict=True)
-    ]
-    return ScoredGroup(records=records, tokens=scored.tokens)
+    material = await read_material(_model_of(session), samples, plan)
+    return await scorer_of(material, shares_passes=shares_passes).score(heads)
 
 
 def _record(number: int, sample: SampleScores, seconds: float) -> HeadScores:
+    """Makes the record of a sample; `seconds` is the mean of the group that it was scored in."""
     heads_by_reply: dict[str, list[str]] = {}
     for head, reply in sample.replies.items():
         heads_by_reply.setdefault(reply, []).append(head_name(head))
@@ -267,7 +253,6 @@ def _record(number: int, sample: SampleScores, seconds: float) -> HeadScores:
 
 
 def _failure(numbers: Sequence[int], error: RequestFailed) -> str:
-    if len(numbers) == 1:
-        return f"Sample {numbers[0] + 1} could not be scored: {error}"
-    *others, last = (str(number + 1) for number in numbers)
-    return f"Samples {', '.join(others)} and {last} could not be scored: {error}"
+    noun = "Sample" if len(numbers) == 1 else "Samples"
+    names = join_with_and([str(number + 1) for number in numbers])
+    return f"{noun} {names} could not be scored: {error}"
