@@ -237,7 +237,7 @@ def load(
             " choose a context of at most that length."
         )
     with explain_errors(source, "tokenizer"):
-        tokenizer = read_tokenizer(source.gguf.header)
+        tokenizer = read_tokenizer(source.gguf)
     _check_tokens(native, tokenizer, name)
     threads = ranges.whole_number("a model", "threads", threads or torch.get_num_threads(), 1)
     runner = LlamaRunner(Pool(native, rows, tokens, threads, cache), f"llama:{name}")
