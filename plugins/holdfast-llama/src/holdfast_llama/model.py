@@ -242,7 +242,7 @@ def load(
     threads = ranges.whole_number("a model", "threads", threads or torch.get_num_threads(), 1)
     runner = LlamaRunner(Pool(native, rows, tokens, threads, cache), f"llama:{name}")
     check_layers(runner.pool)
-    content = source.gguf.fingerprint(torch.float32)
+    content = source.gguf.fingerprint(torch.float32, source.gguf.start_digest())
     identity = f"{content} llama.cpp {cache} {tokenizer.chat_template}"
     return LlamaModel(
         f"llama:{name}",
