@@ -161,7 +161,7 @@ NEVER_REACHED = (
 
 
 @contextmanager
-def steered(
+def steer_pass(
     steering: BatchSteering | None, positions: Tensor | None = None, starts: Starts | None = None
 ) -> Iterator[PassState | None]:
     """Steers the forward pass that runs inside this context, in this thread only.

@@ -20,7 +20,7 @@ from vllm.v1.engine.exceptions import EngineDeadError
 
 from holdfast.attention import AttentionTrace
 from holdfast.errors import ModelError, PromptTooLong
-from holdfast.generation.row_errors import errors_named, name_error
+from holdfast.generation.row_errors import name_error, name_errors
 from holdfast.methods import spec_of
 from holdfast.models.capabilities import require_free_reply
 from holdfast.models.event_loop import run_sync
@@ -94,7 +94,7 @@ class VllmSession:
             ModelError: a method cannot be applied to this model, or vLLM refuses the request.
         """
         (chat,) = self._render([request])
-        return await self._loop.generate(chat)
+        return await self._loop.answer(chat)
 
     def stream(self, request: Request) -> AsyncGenerator[Token | Reply]:
         """Answers a request; yields every token as it is drawn, and the reply last."""
@@ -118,7 +118,7 @@ class VllmSession:
                     f" no room for a reply in the {self.model.context} tokens of the engine; use a"
                     " shorter chat, or start it with a larger max_model_len."
                 )
-        return run_sync(generate_all(self._loop.generate, rendered))
+        return run_sync(generate_all(self._loop.answer, rendered))
 
     def forget(self, thread: Hashable) -> None:
         """Drops the tokens of a finished thread; the engine's cache evicts on its own."""
@@ -128,7 +128,7 @@ class VllmSession:
         """Renders requests; each continues with the tokens that its thread already has."""
         chats: list[RequestInThread] = []
         for request in requests:
-            with errors_named(request.name):
+            with name_errors(request.name):
                 self.model.check(request.methods)
                 require_free_reply(request, f"vLLM, which runs {self.model.name},")
             known = () if request.thread is None else self._threads.get(request.thread, ())
