@@ -20,6 +20,10 @@ from holdfast.attention.key_groups import Starts
 from holdfast.attention.pass_columns import PassColumns
 from holdfast.errors import Unsteerable
 
+NEVER_REACHED = (
+    "This model's attention does not go through transformers' attention interface, so its mass on"
+    " the prompt can neither be read nor moved; use prompt methods such as repetition."
+)
 Plan = TypeVar("Plan")
 
 
@@ -154,10 +158,6 @@ class Pass:
 
 
 PASS: ContextVar[Pass | None] = ContextVar("holdfast_pass", default=None)
-NEVER_REACHED = (
-    "This model's attention does not go through transformers' attention interface, so its mass on"
-    " the prompt can neither be read nor moved; use prompt methods such as repetition."
-)
 
 
 @contextmanager

@@ -3,8 +3,8 @@
 What is measured:
 
 cases              `Suite`, `Case` and `Rule`: system prompts, their rules, and the probes of each
-suites             loads a suite by name; suite_file reads YAML, li2024 and sys_ifeval read published
-                   files, and families halves a suite for exploring and confirming
+suites             loads a suite by name: suite_file from YAML, li2024 and sys_ifeval from published
+                   files; families halves a suite, for exploring and confirming
 settings           `Settings`, the protocol; resolved_settings fills in what depends on the suite
 recorded_dialogs   dialogs to replay; user_scripts, messages to send in place of a user model's
 

@@ -20,6 +20,7 @@ repetition         the prompt again before user messages; reminder, a short note
 repair             hides or marks replies that broke a rule; retry draws them again; exchanges
                    splits a chat for both
 """
+
 from holdfast.methods.all_methods import METHODS_OUTSIDE_MODELS, catalogue, schema
 from holdfast.methods.compiled import UNSTEERED, CompiledMethods, compile_methods
 from holdfast.methods.fitted import Fitted, FittedOn, write_fitted

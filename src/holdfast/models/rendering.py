@@ -124,7 +124,7 @@ class RequestInThread:
     dialog: Sequence[CachedDialog] = ()  # one per stream; () for none
 
 
-def render(
+def render_requests(
     chats: Sequence[RequestInThread], tokenizer: PreTrainedTokenizerFast, traces: bool = False
 ) -> list[Rendered]:
     """Renders requests as rows that continue the dialogs of their threads.
@@ -156,8 +156,8 @@ def render(
 def render_one(
     request: Request, tokenizer: PreTrainedTokenizerFast, dialog: Sequence[CachedDialog] = ()
 ) -> Rendered:
-    """Renders a request after the dialog of its thread, as `render` does."""
-    (rendered,) = render([RequestInThread(request, dialog)], tokenizer)
+    """Renders a request after the dialog of its thread, as `render_requests` does."""
+    (rendered,) = render_requests([RequestInThread(request, dialog)], tokenizer)
     return rendered
 
 

@@ -20,7 +20,7 @@ from holdfast.models.rendering import (
     RequestInThread,
     check_room,
     dialog_of_known_replies,
-    render,
+    render_requests,
 )
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.scoring_inputs import ScoringInput, check_replies, scoring_inputs
@@ -229,7 +229,7 @@ class LocalSession:
                 dialog = () if request.thread is None else self.threads.use(request.thread)
                 dialog = dialog or dialog_of_known_replies(request, self.model.tokenizer)
                 chats.append(RequestInThread(request, dialog))
-        rows = render(chats, self.model.tokenizer, traces=self.model.steerable)
+        rows = render_requests(chats, self.model.tokenizer, traces=self.model.steerable)
         return [self._with_grammar(row) for row in rows]
 
     def _with_grammar(self, chat: Rendered) -> Rendered:

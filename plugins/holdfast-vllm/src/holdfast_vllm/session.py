@@ -25,7 +25,7 @@ from holdfast.methods import spec_of
 from holdfast.models.capabilities import require_free_reply
 from holdfast.models.event_loop import run_sync
 from holdfast.models.protocol import generate_all, prepare_batch
-from holdfast.models.rendering import CachedDialog, Rendered, RequestInThread, render
+from holdfast.models.rendering import CachedDialog, Rendered, RequestInThread, render_requests
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.step_loop import RowUpdate, StepLoop
 from holdfast_vllm.wire import METHODS, SEED, SPAN, TRACE
@@ -133,7 +133,7 @@ class VllmSession:
                 require_free_reply(request, f"vLLM, which runs {self.model.name},")
             known = () if request.thread is None else self._threads.get(request.thread, ())
             chats.append(RequestInThread(request, known))
-        return render(chats, self.model.tokenizer, traces=not self.model.refusal)
+        return render_requests(chats, self.model.tokenizer, traces=not self.model.refusal)
 
     def submit(self, chat: Rendered, streamed: bool) -> Ongoing:
         """Submits a chat to the engine; raises a `ModelError` if vLLM refuses it."""

@@ -70,7 +70,7 @@ def read_options(generation_kwargs: Mapping[str, Any], end: str) -> GenerationOp
     return GenerationOptions(sampling, stops)
 
 
-def generate_all(
+def generate_replies(
     session: LocalSession,
     generations: Sequence[Generation],
     tokenizer: PreTrainedTokenizerFast,
