@@ -38,7 +38,8 @@ from transformers import (
 from transformers.masking_utils import sdpa_mask
 
 from holdfast import Boost, Pasta, SplitSoftmax
-from holdfast.attention import IMPLEMENTATION, BatchSteering, steered
+from holdfast.attention import IMPLEMENTATION, BatchSteering
+from holdfast.attention import steer_pass as steered
 from holdfast.methods import compile_methods
 
 try:

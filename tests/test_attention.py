@@ -14,7 +14,9 @@ from holdfast.attention import (
     holdfast_attention,
     install,
     layers,
-    steered,
+)
+from holdfast.attention import (
+    steer_pass as steered,
 )
 from holdfast.errors import Unsteerable, UsageError
 from holdfast.methods import compile_methods

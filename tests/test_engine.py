@@ -17,7 +17,8 @@ from tiny import DEVICE, GPTJ, chat, model, outcomes, tokenizer
 
 import holdfast
 from holdfast import Guidance, PromptStrength, Sampling, SplitSoftmax, Spotlight
-from holdfast.attention import BatchSteering, steered
+from holdfast.attention import BatchSteering
+from holdfast.attention import steer_pass as steered
 from holdfast.chat.prompt import render
 from holdfast.errors import ModelError, PromptError
 from holdfast.methods import AdaCad, Anchoring, Boost, Pasta, compile_methods

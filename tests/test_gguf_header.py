@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pytest
 
-from holdfast.models.gguf_header import read_header
+from holdfast.models.gguf import read_header
 
 gguf = pytest.importorskip("gguf")
 QUANTISED = ("Q8_0", "Q4_0", "Q4_1", "Q5_0")  # those that the package can write

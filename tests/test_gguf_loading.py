@@ -19,8 +19,8 @@ from transformers.modeling_gguf_pytorch_utils import (
 
 from holdfast.models import gguf_tokenizer
 from holdfast.models.checkpoint import find_source
+from holdfast.models.gguf import read_header
 from holdfast.models.gguf_config import config_of, read_config_fields
-from holdfast.models.gguf_header import read_header
 from holdfast.models.gguf_weights import names_of
 
 gguf = pytest.importorskip("gguf")

@@ -13,7 +13,8 @@ from tiny import DEVICE, SHAPE, answered, chat, model
 
 import holdfast
 from holdfast import Boost, Guidance, Request, Sampling, SplitSoftmax, Spotlight
-from holdfast.attention import BatchSteering, RotaryLengths, steered
+from holdfast.attention import BatchSteering, RotaryLengths
+from holdfast.attention import steer_pass as steered
 from holdfast.errors import ModelError, PromptTooLong, UsageError
 from holdfast.methods import compile_methods
 from holdfast.models.event_loop import run_sync

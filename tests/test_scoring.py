@@ -7,7 +7,8 @@ import torch
 from tiny import DEVICE, chat, model
 
 from holdfast import Repetition, Request, Sampling, SplitSoftmax, Spotlight, methods
-from holdfast.attention import BatchSteering, steered
+from holdfast.attention import BatchSteering
+from holdfast.attention import steer_pass as steered
 from holdfast.chat.prompt import render
 from holdfast.errors import PromptError, UsageError
 from holdfast.generation.reply_scoring import score_rows

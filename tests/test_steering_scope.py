@@ -24,7 +24,8 @@ from transformers import AutoConfig, AutoModel, DynamicCache
 
 import holdfast
 from holdfast import Boost, Pasta, SplitSoftmax
-from holdfast.attention import BatchSteering, holdfast_attention, steered
+from holdfast.attention import BatchSteering, holdfast_attention
+from holdfast.attention import steer_pass as steered
 from holdfast.errors import PromptError, Unsteerable, UsageError
 from holdfast.methods import compile_methods
 

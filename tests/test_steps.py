@@ -15,7 +15,8 @@ from transformers import DynamicCache, StaticCache
 
 import holdfast
 from holdfast import Pasta
-from holdfast.attention import BatchSteering, holdfast_attention, steered
+from holdfast.attention import BatchSteering, holdfast_attention
+from holdfast.attention import steer_pass as steered
 from holdfast.attention.key_groups import Extent
 from holdfast.methods import compile_methods
 

@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError as HoldfastError
-from holdfast.generation.torch_settings import set_before_torch
+from holdfast.generation.cpu_threads import set_before_torch
 from holdfast.lazy_imports import import_name
 from holdfast.version import __version__ as __version__
 

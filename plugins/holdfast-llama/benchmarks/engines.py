@@ -128,7 +128,7 @@ def tokenizer_of(model: str) -> Any:
 
         gguf = find_source(model).gguf
         assert gguf is not None, f"{model} is no GGUF file"
-        _TOKENIZERS[model] = read_tokenizer(gguf.header)
+        _TOKENIZERS[model] = read_tokenizer(gguf)
     return _TOKENIZERS[model]
 
 

@@ -24,7 +24,8 @@ import pytest
 import torch
 
 import holdfast
-from holdfast.attention import BatchSteering, steered
+from holdfast.attention import BatchSteering
+from holdfast.attention import steer_pass as steered
 from holdfast.chat.prompt import render
 from holdfast.methods import compile_methods, parse
 

@@ -8,7 +8,7 @@ Every attention method moves the log-odds x = lse(scores on the span) - lse(scor
 x' and keeps the ratios inside each group, so a head's output becomes sigmoid(x') * O_span +
 sigmoid(-x') * O_rest: no attention matrix is needed.
 
-layers           the attention of one layer; it calls one of the next four
+layers           the attention of one layer, which calls one of the next four, and its mask
 decode_step      one query per row: attends to span and rest, merges by their log-sum-exps
 gpu_step         the same on a GPU, in one kernel; gpu_table has the kernel's formula
 merge            several queries per row
@@ -20,7 +20,6 @@ batch_steering   the methods of a batch's rows, and their spans
 passes           a steered forward pass, and the mass that it records
 pass_columns     maps the keys of a pass to columns of the text, and to the span
 key_groups       groups of keys: span, generated tokens and rest; their ranges and masks
-pass_masks       the attention mask of a layer
 
 steered_block    the handle of a block of `holdfast.steering`, and the code inside it
 open_model       a model with an open block, and the passes that belong to the block
@@ -39,9 +38,8 @@ from holdfast.attention.batch_steering import AttentionTrace, BatchSteering
 from holdfast.attention.cache_origins import cache_of
 from holdfast.attention.head_checks import check_heads
 from holdfast.attention.key_groups import Starts
-from holdfast.attention.layers import holdfast_attention
-from holdfast.attention.pass_masks import holdfast_mask
-from holdfast.attention.passes import PassState, steered
+from holdfast.attention.layers import holdfast_attention, holdfast_mask
+from holdfast.attention.passes import PassState, steer_pass
 from holdfast.attention.patching import install
 from holdfast.attention.plain_attention import IMPLEMENTATION
 from holdfast.attention.reaching import layers_with_attention, why_unreached
@@ -62,6 +60,6 @@ __all__ = [
     "holdfast_mask",
     "install",
     "layers_with_attention",
-    "steered",
+    "steer_pass",
     "why_unreached",
 ]

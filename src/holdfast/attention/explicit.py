@@ -53,7 +53,7 @@ def attend_explicitly(
     key = inputs.key
     value = inputs.value
     block = max(1, _MAX_SCORES // (query.shape[0] * query.shape[1] * key.shape[2]))
-    groups = None if state is None else _Groups.of(state, query, key)
+    groups = None if state is None else _KeyMasks.of(state, query, key)
     outputs = []
     for start in range(0, query.shape[2], block):
         scores = _compute_scores(inputs, extras, start, start + block)
@@ -97,14 +97,14 @@ def _compute_scores(inputs: LayerInputs, extras: ScoreExtras, start: int, stop: 
 
 
 @dataclass(frozen=True)
-class _Groups:
+class _KeyMasks:
     """Which keys are in the span, and which were generated, bool [B, 1, 1, K]."""
 
     span: Tensor
     generated: Tensor
 
     @classmethod
-    def of(cls, state: PassState, query: Tensor, key: Tensor) -> _Groups:
+    def of(cls, state: PassState, query: Tensor, key: Tensor) -> _KeyMasks:
         """Finds the groups of a layer's keys."""
         rows = query.shape[0]
         keys = key.shape[2]
@@ -115,7 +115,7 @@ class _Groups:
 
 
 def _score_change(
-    state: PassState, layer: int, scores: Tensor, groups: _Groups, sink: Tensor | None
+    state: PassState, layer: int, scores: Tensor, groups: _KeyMasks, sink: Tensor | None
 ) -> Tensor:
     """Computes the change of the scores, [B, H, q, K], that results in the methods' masses."""
     span = _log_mass(scores, groups.span)
@@ -184,7 +184,7 @@ def _mass_at(
     )
     extras = ScoreExtras(extras.softcap, select(extras.bias), select(extras.sinks))
     scores = _compute_scores(last_only, extras, 0, 1)
-    groups = _Groups.of(state, query, key)
+    groups = _KeyMasks.of(state, query, key)
     if state.steering.touches(layer):
         scores = scores + _score_change(state, layer, scores, groups, extras.sinks)
     return (_softmax(scores, extras.sinks) * groups.span)[:, :, 0].sum(-1).float()

@@ -29,6 +29,8 @@ _MIN_KEYS = 256  # fewer keys are not worth a separate program
 # numbers that a program stores before its outputs: the maximum and the sum of both groups, and the
 # sum over the span without generated tokens
 _NUMBERS = tl.constexpr(5)
+# arguments of the kernel that change often, so it is not compiled for each of their values
+_VARYING = ["first", "width", "copies", "mask_row", "keys", "part_keys", "parts", "entries"]
 _INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
 
 
@@ -117,9 +119,6 @@ def attend_step(
         if partial is not None:
             _join[(rows, heads)](*shared)
     return output.transpose(1, 2), mass
-
-
-_VARYING = ["first", "width", "copies", "mask_row", "keys", "part_keys", "parts", "entries"]
 
 
 @triton.jit(do_not_specialize=_VARYING)

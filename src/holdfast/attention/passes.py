@@ -20,6 +20,10 @@ from holdfast.attention.key_groups import Starts
 from holdfast.attention.pass_columns import PassColumns
 from holdfast.errors import Unsteerable
 
+NEVER_REACHED = (
+    "This model's attention does not go through transformers' attention interface, so its mass on"
+    " the prompt can neither be read nor moved; use prompt methods such as repetition."
+)
 Plan = TypeVar("Plan")
 
 
@@ -154,14 +158,10 @@ class Pass:
 
 
 PASS: ContextVar[Pass | None] = ContextVar("holdfast_pass", default=None)
-NEVER_REACHED = (
-    "This model's attention does not go through transformers' attention interface, so its mass on"
-    " the prompt can neither be read nor moved; use prompt methods such as repetition."
-)
 
 
 @contextmanager
-def steered(
+def steer_pass(
     steering: BatchSteering | None, positions: Tensor | None = None, starts: Starts | None = None
 ) -> Iterator[PassState | None]:
     """Steers the forward pass that runs inside this context, in this thread only.

@@ -38,7 +38,7 @@ from holdfast.attention.reaching import (
     probe,
     unsteerable_error,
 )
-from holdfast.attention.steered_block import Steered, entered
+from holdfast.attention.steered_block import Steered, enter_scope
 from holdfast.errors import Unsteerable, UsageError
 
 _WRAPPED = ("forward", "prepare_inputs_for_generation", "holdfast_block")
@@ -70,7 +70,7 @@ def open_block(model: PreTrainedModel, block: Steered) -> Iterator[None]:
         opened.block = block
         _watch_caches(model, block)
     try:
-        with entered(model, block):
+        with enter_scope(model, block):
             yield
     finally:
         with LOCK:

@@ -145,7 +145,7 @@ class Steered:
                     f"The block on {self.name} to which this function is bound was left; call the "
                     "function, and join its thread, inside the block."
                 )
-            with entered(model, self):
+            with enter_scope(model, self):
                 return function(*args, **kwargs)
 
         return bound
@@ -163,7 +163,7 @@ _SCOPES: ContextVar[tuple[Scope, ...]] = ContextVar("holdfast_scopes", default=(
 
 
 @contextmanager
-def entered(model: PreTrainedModel, block: Steered | None) -> Iterator[None]:
+def enter_scope(model: PreTrainedModel, block: Steered | None) -> Iterator[None]:
     """Makes a model's passes in this context belong to a block; with None, they are unsteered."""
     scope = Scope(ref(model), block)
     _SCOPES.set((*_SCOPES.get(), scope))

@@ -30,7 +30,7 @@ from holdfast.errors import (
     as_argument,
 )
 from holdfast.files import FULL
-from holdfast.generation.torch_settings import set_before_torch
+from holdfast.generation.cpu_threads import set_before_torch
 from holdfast.version import __version__
 
 if TYPE_CHECKING:

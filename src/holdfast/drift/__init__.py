@@ -1,4 +1,28 @@
-"""The benchmark of Li et al. (2024): how well an agent keeps to its prompt over a conversation."""
+"""The benchmark of Li et al. (2024): how well an agent keeps to its prompt over a conversation.
+
+What is measured:
+
+cases              `Suite`, `Case` and `Rule`: system prompts, their rules, and the probes of each
+suites             loads a suite by name: suite_file from YAML, li2024 and sys_ifeval from published
+                   files; families halves a suite, for exploring and confirming
+settings           `Settings`, the protocol; resolved_settings fills in what depends on the suite
+recorded_dialogs   dialogs to replay; user_scripts, messages to send in place of a user model's
+
+A run:
+
+benchmark          `run`: opens the folder, and runs the conversations that it lacks
+run_identity       recognises the folder of the same run; shards divide a run among machines
+pairing            draws a conversation: who talks with whom, and what is asked
+selfchat           holds conversations, and asks the probes (section 3.1 of the paper)
+dialog             a conversation in progress, and the chat that each side sees
+dialog_requests    sends such chats to the model, with less of the dialog where it is too long
+two_models         an engine of two models that take turns
+prompt_rules       the rules of the prompt, for methods that remind the model of them
+probe_outcomes     scores the replies to probes; judges, those that a model has to score
+dialog_records     dialogs -> records
+asking_baseline    asks the same probes without a prompt
+remaining          counts the work that is left; progress reports it
+"""
 
 from typing import TYPE_CHECKING, Any
 

@@ -33,7 +33,7 @@ from holdfast.drift.user_scripts import UserSource
 from holdfast.errors import UsageError
 from holdfast.methods import Method, Methods, read_methods, spec_of
 from holdfast.models.event_loop import run_sync
-from holdfast.models.protocol import ChatModel, Engine, facts_about
+from holdfast.models.protocol import ChatModel, Engine, facts_about, rows_at_most
 from holdfast.records.traces import write_traces
 from holdfast.version import __version__
 
@@ -188,9 +188,10 @@ class Recorder:
         now = time.monotonic()
         seconds = now - self.last
         self.last = now
-        rows: int | None = getattr(self.engine, "rows_at_most", None)
         results = await self.judges.resolve(dialog.probes)
-        conversation = conversation_of(dialog, self.batch.name, results, seconds, rows)
+        conversation = conversation_of(
+            dialog, self.batch.name, results, seconds, rows_at_most(self.engine)
+        )
         number = dialog.pairing.number
         if self.traces and number in self.batch.missing:
             # written before the record, so that every record has its trace

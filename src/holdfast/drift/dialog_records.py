@@ -108,7 +108,7 @@ def conversation_of(
     """
     pairing = dialog.pairing
     positions: dict[tuple[str, str | None], int] = {}  # by the kind of probe and the rule
-    for probe in pairing.probes_of(1, 1):
+    for probe in pairing.all_probes:
         for rule in probe.rules:
             positions.setdefault((probe.kind, rule.id), len(positions))
 

@@ -80,9 +80,37 @@ class Pairing:
     canary: str = ""
     recall: tuple[ProbeQuestion, ...] = ()
 
-    def probes_of(self, number: int, last: int) -> tuple[ProbeQuestion, ...]:
-        """The probes of round `number`, where `last` is the conversation's last round."""
-        return self.every_probe + (self.recall if number in (1, last) else ())
+    @property
+    def all_probes(self) -> tuple[ProbeQuestion, ...]:
+        """The probes of the first round, and of the last one: those of each round, and recall."""
+        return self.every_probe + self.recall
+
+    def probes_in(self, number: int, settings: Settings) -> tuple[ProbeQuestion, ...]:
+        """The probes of round `number`; () if the round is not probed."""
+        if number in (1, settings.rounds):
+            return self.all_probes
+        return self.every_probe if settings.is_probed(number) else ()
+
+    def probed_rounds(self, settings: Settings) -> int:
+        """The last round that is probed.
+
+        A recorded dialog may be shorter than the settings say; "in-place" also probes after its
+        last round.
+        """
+        if self.recorded is None:
+            return settings.rounds
+        rounds = len(self.recorded.rounds) + (settings.probe_at == "in-place")
+        return min(settings.rounds, rounds)
+
+    def replies(self, settings: Settings) -> int:
+        """The number of turns and probes that a model answers, if the dialog does not end early."""
+        last = self.probed_rounds(settings)
+        probes = sum(len(self.probes_in(number, settings)) for number in range(1, last))
+        probes += len(self.all_probes)
+        if self.recorded is not None:
+            return probes
+        # the model does not write a_1, nor any user turn of a script
+        return probes + (settings.rounds if self.script else 2 * settings.rounds - 1)
 
     @property
     def probes(self) -> tuple[str, ...]:

@@ -94,7 +94,7 @@ def read_dialogs(path: Path | str) -> Dialogs:
     """
     path = Path(path)
     dialogs = tuple(_read_dialog(value, n, f"Line {n} of {path}") for n, value in values_in(path))
-    return Dialogs(path.name, fingerprint_of(path), dialogs)
+    return Dialogs(path.name, sha256_of(path), dialogs)
 
 
 def values_in(path: Path) -> list[tuple[int, Any]]:
@@ -105,7 +105,7 @@ def values_in(path: Path) -> list[tuple[int, Any]]:
     return values
 
 
-def fingerprint_of(path: Path) -> str:
+def sha256_of(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 

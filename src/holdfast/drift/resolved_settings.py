@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from holdfast.chat.messages import Message, Tool, uses_tools
 from holdfast.chat.prompt import render_with_spans
@@ -12,7 +11,7 @@ from holdfast.drift.recorded_dialogs import Dialogs
 from holdfast.drift.settings import Settings, UserPrompt
 from holdfast.drift.user_scripts import UserSource, UserTurns
 from holdfast.errors import PromptError, UsageError
-from holdfast.models.protocol import ChatModel
+from holdfast.models.protocol import ChatModel, HasTokenizer
 from holdfast.models.replicas import ask_model
 from holdfast.plurals import count_of
 
@@ -118,13 +117,12 @@ def _refusals(
 
     A model without a tokenizer here renders chats elsewhere, so none of its chats is refused.
     """
-    tokenizer: Any = getattr(model, "tokenizer", None)
     refusals: dict[int, str] = {}
-    if tokenizer is None:
+    if not isinstance(model, HasTokenizer):
         return refusals
     for line, (messages, tools) in chats.items():
         try:
-            render_with_spans(messages, tokenizer, system_as=system_as, tools=tools)
+            render_with_spans(messages, model.tokenizer, system_as=system_as, tools=tools)
         except PromptError as error:
             refusals[line] = str(error)
     return refusals

@@ -30,7 +30,6 @@ from holdfast.drift.dialog_requests import CutWatch, DialogRequests, ReplyProgre
 from holdfast.drift.pairing import Pairing, ProbeQuestion
 from holdfast.drift.progress import ignore_progress
 from holdfast.drift.recorded_dialogs import RecordedDialog
-from holdfast.drift.remaining import probed_rounds, probes_in_round, replies_in
 from holdfast.drift.settings import Running, Settings
 from holdfast.errors import PromptTooLong, RequestFailed, UsageError
 from holdfast.methods import Method
@@ -104,7 +103,7 @@ async def converse(
         async def run_one(pairing: Pairing) -> None:
             dialog = Dialog(pairing)
             async with room:
-                replies = ReplyProgress(replies_in(pairing, settings), report)
+                replies = ReplyProgress(pairing.replies(settings), report)
                 requests = DialogRequests(
                     engine, dialog, tuple(methods), settings, watch, replies, cut_watch
                 )
@@ -132,7 +131,7 @@ async def converse_once(
         UsageError: a rule of the agent needs a judge, which is not available here.
     """
     pairing = dialog.pairing
-    for probe in pairing.probes_of(1, 1):
+    for probe in pairing.all_probes:
         for rule in probe.rules:
             if rule.measure.judged:
                 raise UsageError(
@@ -140,7 +139,7 @@ async def converse_once(
                     " is asked only by `holdfast drift`; use a suite without judges here."
                 )
     watch = OutageWatch(lambda dialog: None, "conversation")
-    replies = ReplyProgress(replies_in(pairing, settings), ignore_progress)
+    replies = ReplyProgress(pairing.replies(settings), ignore_progress)
     cut_watch = CutWatch(settings.sampling.max_new_tokens)
     requests = DialogRequests(engine, dialog, tuple(methods), settings, watch, replies, cut_watch)
     await _hold(requests)
@@ -195,7 +194,7 @@ def _start_probes(
     requests: DialogRequests, probes: asyncio.TaskGroup, number: int, before: int
 ) -> None:
     """Starts the probes of round `number`, each in a fork of the dialog before round `before`."""
-    for probe in probes_in_round(requests.dialog.pairing, requests.settings, number):
+    for probe in requests.dialog.pairing.probes_in(number, requests.settings):
         probes.create_task(ask_probe(requests, number, probe, before))
 
 
@@ -307,8 +306,8 @@ async def replay(requests: DialogRequests, recorded: RecordedDialog) -> None:
         """The round before which the probes of round `number` fork the dialog."""
         return number if settings.probe_at == "in-place" else number + 1
 
-    last = probed_rounds(recorded, settings)
-    first, *more = dialog.pairing.probes_of(last, last)
+    last = dialog.pairing.probed_rounds(settings)
+    first, *more = dialog.pairing.all_probes
     while not await ask_probe(requests, last, first, fork_of(last), keep=True):
         if last == 1:
             raise _prompt_too_long_error(dialog)

@@ -135,7 +135,7 @@ class Settings:
                 " out."
             )
 
-    def probes_in(self, number: int) -> bool:
+    def is_probed(self, number: int) -> bool:
         """Whether round `number` is probed."""
         return number in (1, self.rounds) or number % self.probe_every == 0
 

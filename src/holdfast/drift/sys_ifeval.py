@@ -1,6 +1,6 @@
 """S-IFEval: IFEval's prompts with their instructions moved into the system prompt.
 
-The file has a `Row` as JSON in each line, and may be gzipped. The system prompt gives the
+The file has a `IFEvalRow` as JSON in each line, and may be gzipped. The system prompt gives the
 instructions; the user's request, which does not repeat them, is the probe. The file is not part of
 the package, and nothing in it is executed. Source: SystemCheck (MIT), derived from IFEval (Zhou et
 al. 2023, Apache-2.0).
@@ -28,7 +28,7 @@ SEVERAL = "several"  # the category of a prompt with instructions of more than o
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
-class SystemPrompt(StrictModel):
+class SystemMessage(StrictModel):
     """The message that gives the instructions."""
 
     model_config = ConfigDict(extra="ignore")
@@ -37,7 +37,7 @@ class SystemPrompt(StrictModel):
     content: Text
 
 
-class Request(StrictModel):
+class UserMessage(StrictModel):
     """The message that the model is to answer as instructed."""
 
     model_config = ConfigDict(extra="ignore")
@@ -46,7 +46,7 @@ class Request(StrictModel):
     content: Text
 
 
-class Row(StrictModel):
+class IFEvalRow(StrictModel):
     """A line of the file: a prompt with its instructions."""
 
     model_config = ConfigDict(extra="ignore")
@@ -54,7 +54,7 @@ class Row(StrictModel):
     key: int | Text
     instruction_id_list: list[str]
     kwargs: list[dict[str, Any]]  # the arguments of each instruction
-    messages: Annotated[tuple[SystemPrompt, Request], Field(strict=False)]
+    messages: Annotated[tuple[SystemMessage, UserMessage], Field(strict=False)]
 
     @model_validator(mode="after")
     def _has_arguments_for_each(self) -> Self:
@@ -111,11 +111,11 @@ def load_sys_ifeval(where: str, scoring: str = "strict") -> Suite:
     return Suite(name, tuple(cases), generic_starters(), notes)
 
 
-def _read_row(value: Any, line: str) -> Row:
+def _read_row(value: Any, line: str) -> IFEvalRow:
     try:
-        return Row.model_validate(value)
+        return IFEvalRow.model_validate(value)
     except ValidationError as error:
-        problem = problem_of(error, Row, value, lambda path: format_path(path) or "the row")
+        problem = problem_of(error, IFEvalRow, value, lambda path: format_path(path) or "the row")
         raise UsageError(f"{line}: {problem.sentence}", option=problem.field) from None
 
 
@@ -130,7 +130,7 @@ def _normalise(value: Any) -> Any:
     return value
 
 
-def _rules_of(row: Row, scoring: str, line: str) -> tuple[Rule, ...]:
+def _rules_of(row: IFEvalRow, scoring: str, line: str) -> tuple[Rule, ...]:
     """The instructions of a row as rules, without duplicates."""
     instructions = zip(row.instruction_id_list, row.kwargs, strict=True)
     measures = [(id, _measure_of(id, arguments, line)) for id, arguments in instructions]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from holdfast.drift.dialog import USER_VIEW
-from holdfast.models.protocol import ChatModel, Engine
+from holdfast.models.protocol import ChatModel, Engine, rows_at_most
 from holdfast.models.requests import Reply, Request
 
 
@@ -64,8 +64,7 @@ class TwoEngines:
     @property
     def rows_at_most(self) -> int | None:
         """The most requests at once, if an engine ran out of memory before; else None."""
-        engines = (self.agent.engine, self.user.engine)
-        both = (getattr(engine, "rows_at_most", None) for engine in engines)
+        both = (rows_at_most(self.agent.engine), rows_at_most(self.user.engine))
         return min((rows for rows in both if rows is not None), default=None)
 
     async def __aenter__(self) -> Self:

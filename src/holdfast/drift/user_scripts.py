@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import StringConstraints, ValidationError
 
-from holdfast.drift.recorded_dialogs import Dialogs, fingerprint_of, in_short, values_in
+from holdfast.drift.recorded_dialogs import Dialogs, in_short, sha256_of, values_in
 from holdfast.errors import UnknownName, UsageError
 from holdfast.files import ASSETS
 from holdfast.validation.pydantic_errors import StrictModel
@@ -80,7 +80,7 @@ def read_user_turns(path: Path | str) -> UserTurns:
         raise UnknownName("file of user messages", str(path), SHIPPED_SCRIPTS)
     path = Path(path)
     scripts = tuple(_read_script(value, n, f"Line {n} of {path}") for n, value in values_in(path))
-    return UserTurns(path.name, fingerprint_of(path), scripts)
+    return UserTurns(path.name, sha256_of(path), scripts)
 
 
 def _read_script(value: Any, number: int, where: str) -> Script:

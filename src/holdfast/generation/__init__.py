@@ -18,8 +18,10 @@ slots          keys, values and states of running rows, stored in slot_layers; m
                the tensors that take memory only where tokens were written
 prefixes       keys and values kept for a dialog's next turn; shared_prefixes, for other prompts
 logits         edits logits by a second stream, by penalties and by grammars
+sampling       how tokens are drawn: temperature, nucleus and penalties
 drawing        draws tokens from logits
 reply_scoring  log-probabilities of given replies
 memory         retries with smaller batches after memory ran out
+cpu_threads    how torch uses the CPU's threads
 row_errors     adds the name of a row to its errors
 """

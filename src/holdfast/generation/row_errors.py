@@ -8,7 +8,7 @@ from holdfast.errors import HoldfastError
 
 
 @contextmanager
-def errors_named(name: str) -> Iterator[None]:
+def name_errors(name: str) -> Iterator[None]:
     """Adds the name of a row to every `HoldfastError` that is raised in this context."""
     try:
         yield
@@ -18,7 +18,7 @@ def errors_named(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def naming_copies(name: str) -> Iterator[None]:
+def name_shared_errors(name: str) -> Iterator[None]:
     """Like `errors_named`, for an error that several rows share: each row raises a named copy."""
     try:
         yield

@@ -17,7 +17,7 @@ from holdfast.attention import (
     IMPLEMENTATION,
     RotaryLengths,
     cache_of,
-    steered,
+    steer_pass,
 )
 from holdfast.errors import HoldfastError, ModelError
 from holdfast.generation.batch import Batch, StreamGroup, batch_of
@@ -160,7 +160,7 @@ class Runner:
             Unsteerable: the pass is to be steered, but never reached our attention.
         """
         masked_by_model = (batch.level and batch.starts is None) or not self._interface
-        steering = steered(
+        steering = steer_pass(
             batch.steering, None if masked_by_model else batch.positions, batch.starts
         )
         with steering as state, edit_states(self.hf_model, batch.edits):

@@ -1,4 +1,25 @@
-"""Steering methods. The names imported here are the interface; importing them imports no torch."""
+"""Steering methods. The names imported here are the interface; importing them imports no torch.
+
+From a spec string to what the engine reads:
+
+spec               `read_methods` and `parse`: texts <-> methods; sweep, for several values
+parameters         declares the parameters of a method's class, and checks their values
+heads              sets of heads and of layers; fitted and method_file read files
+compiled           `CompiledMethods`: what methods change, and what they need
+kinds              the kinds of method, and one table of what each kind needs of a model
+protocols          the functions that a method of each kind has
+table              three numbers per head, which define what most attention methods do
+
+The methods, which method_classes lists and all_methods describes:
+
+attention          split-softmax, PASTA, boost and spotlight
+hold               a minimum mass for each head, from a rehearsed reply
+contrast           guidance and others that read a second chat
+keys               SEKA and PRISM-Delta; residual, capping and vectors
+repetition         the prompt again before user messages; reminder, a short note
+repair             hides or marks replies that broke a rule; retry draws them again; exchanges
+                   splits a chat for both
+"""
 
 from holdfast.methods.all_methods import METHODS_OUTSIDE_MODELS, catalogue, schema
 from holdfast.methods.compiled import UNSTEERED, CompiledMethods, compile_methods

@@ -19,6 +19,9 @@ from holdfast.methods.fitted import SUFFIX, Fitted, read_fitted
 from holdfast.methods.heads import HeadSet, read_heads, read_layers, to_head_set, to_layer_set
 from holdfast.validation.ranges import Range, whole_value
 
+# JSON Schemas: numbers of layers, and a pair of a layer and a head
+_NUMBERS_FROM_0 = {"type": "array", "items": {"type": "integer", "minimum": 0}}
+_PAIR = _NUMBERS_FROM_0 | {"minItems": 2, "maxItems": 2}
 C = TypeVar("C")  # the class of a method
 
 
@@ -160,9 +163,6 @@ def _check_heads(owner: str, name: str, value: Any) -> HeadSet | None:
     heads = read_heads(value, files=False) if isinstance(value, str) else value
     return to_head_set(owner, heads)
 
-
-_NUMBERS_FROM_0 = {"type": "array", "items": {"type": "integer", "minimum": 0}}
-_PAIR = _NUMBERS_FROM_0 | {"minItems": 2, "maxItems": 2}
 
 _HEADS = Values(
     "LAYER.HEAD/LAYER.HEAD or FILE.json",

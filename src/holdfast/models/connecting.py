@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import os
 import re
-import threading
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from urllib.parse import SplitResult, urlsplit
 
 from holdfast.chat.chat_completions import MalformedResponse
 from holdfast.errors import ModelError, Unreachable, UsageError
-from holdfast.models.completions import read_models
 from holdfast.models.endpoint import EndpointModel, warn_of_loss
+from holdfast.models.endpoint_answers import read_models
 from holdfast.models.endpoint_errors import Endpoint, failure_of, list_models
 from holdfast.models.endpoint_server import Server
 from holdfast.models.event_loop import run_sync
-from holdfast.models.offered_steering import OfferedSteering, ask_steering
+from holdfast.models.offered_steering import ask_steering
 from holdfast.validation import ranges
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 OPENAI_KEY = "OPENAI_API_KEY"  # the environment variable of the official client
-_MAX_CONNECT_TIME = 10.0  # seconds; a server that runs accepts a connection at once
 
 
 class ConnectOptions(TypedDict, total=False):
@@ -88,22 +84,30 @@ def connect(
     is_local = _is_this_machine(address.hostname or "")
     needs_key = not is_local or api_key_env != OPENAI_KEY  # the user chose this variable
     key = _read_key(api_key_env, address, needed=needs_key)
-    endpoint = Endpoint(
-        address.geturl().rstrip("/"), model or "", api_key_env, timeout, max_retries, key
+    server = Server(
+        Endpoint(
+            url=address.geturl().rstrip("/"),
+            model=model or "",
+            key_variable=api_key_env,
+            timeout=timeout,
+            max_retries=max_retries,
+            concurrency=concurrency,
+            interval=interval,
+            is_direct=is_local,
+            key=key,
+        )
     )
-    access = _Access(endpoint, is_local, interval)
-    endpoint, offered = run_sync(_ask_server(access, finds_model=model is None))
-    server = Server(endpoint, access.open_client, concurrency, offered)
-    return EndpointModel((server,), (endpoint.url,))
+    run_sync(_introduce(server, finds_model=model is None))
+    return EndpointModel((server,), (server.endpoint.url,))
 
 
-async def _ask_server(access: _Access, *, finds_model: bool) -> tuple[Endpoint, OfferedSteering]:
-    """Asks a server what it offers and, with `finds_model`, for the name of its model."""
-    endpoint = access.endpoint
-    async with access.open_client() as client:
+async def _introduce(server: Server, *, finds_model: bool) -> None:
+    """Asks a server for the steering that it offers and, on request, for its model's name."""
+    async with server.open_client() as client:
         if finds_model:
-            endpoint = replace(endpoint, model=await _find_model(client, endpoint))
-        return endpoint, await ask_steering(client, endpoint)
+            model = await _find_model(client, server.endpoint)
+            server.endpoint = replace(server.endpoint, model=model)
+        server.offered = await ask_steering(client, server.endpoint)
 
 
 def connect_all(
@@ -193,54 +197,6 @@ def _check_same(first: Server, other: Server) -> None:
             value=other_methods,
             allowed=methods,
         )
-
-
-@dataclass
-class _Access:
-    """Opens clients of one endpoint, which share its pace and whether it has ever answered."""
-
-    endpoint: Endpoint
-    is_direct: bool  # bypasses any proxy, which cannot reach this machine's own ports
-    interval: float  # seconds from one request to the next, at least
-    has_answered: bool = False
-    _next_turn: float = field(default=0.0, init=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
-
-    def open_client(self) -> AsyncOpenAI:
-        """Opens the official client, which spaces its requests and notes the first answer."""
-        import openai
-
-        async def wait(_: object) -> None:
-            await asyncio.sleep(self._reserve_turn())
-
-        async def note_answer(_: object) -> None:
-            self.has_answered = True
-            client.max_retries = self.endpoint.max_retries
-
-        hooks = {"request": [wait], "response": [note_answer]}
-        http_client = openai.DefaultAsyncHttpxClient(
-            trust_env=not self.is_direct, event_hooks=hooks
-        )
-        max_retries = self.endpoint.max_retries
-        if not self.has_answered:  # it is probably not running, so waiting is useless
-            max_retries = min(1, max_retries)
-        timeout = self.endpoint.timeout
-        client = openai.AsyncOpenAI(
-            base_url=self.endpoint.url,
-            api_key=self.endpoint.key or "none",
-            timeout=openai.Timeout(timeout, connect=min(timeout, _MAX_CONNECT_TIME)),
-            max_retries=max_retries,
-            http_client=http_client,
-        )
-        return client
-
-    def _reserve_turn(self) -> float:
-        """Reserves the next moment for a request; returns the seconds until then."""
-        with self._lock:
-            now = time.monotonic()
-            turn = max(now, self._next_turn)
-            self._next_turn = turn + self.interval
-        return turn - now
 
 
 async def _find_model(client: AsyncOpenAI, endpoint: Endpoint) -> str:

@@ -269,7 +269,7 @@ class EndpointSession:
 
     def _dispatch_to(self, server: Server) -> bool:
         """Gives an endpoint one request; False if it has no room, or no request waits for it."""
-        if server.unavailable or self._under_way[server] >= server.concurrency:
+        if server.unavailable or self._under_way[server] >= server.endpoint.concurrency:
             return False
         waiting = self._pop_next(server)
         if waiting is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.chat.chat_completions import MalformedResponse
 from holdfast.errors import ModelError, RequestFailed, Unavailable, Unreachable, cut, reason_of
-from holdfast.models.completions import BrokenOff
+from holdfast.models.endpoint_answers import BrokenOff
 from holdfast.plurals import count_of
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ class Endpoint:
     key_variable: str  # the environment variable that the key is read from
     timeout: float  # seconds that the server may stay silent
     max_retries: int  # per request
+    concurrency: int  # requests under way at once
+    interval: float  # seconds from one request to the next, at least
+    is_direct: bool  # bypasses any proxy, which cannot reach this machine's own ports
     key: str = field(default="", repr=False, compare=False)  # "" if none is needed
 
 

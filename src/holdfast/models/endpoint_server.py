@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
+import threading
+import time
 import warnings
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,8 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from holdfast.chat.chat_completions import MalformedResponse
 from holdfast.errors import ModelError, RequestFailed, Unreachable, Unsteerable
 from holdfast.methods import Ability, Method
-from holdfast.models import completions
 from holdfast.models.capabilities import check_requirements, require_free_reply
+from holdfast.models.endpoint_answers import (
+    FilteredReply,
+    StreamReader,
+    check_applied,
+    read_json,
+    read_reply,
+)
 from holdfast.models.endpoint_errors import (
     Endpoint,
     explain_answer,
@@ -22,12 +31,7 @@ from holdfast.models.endpoint_errors import (
     refused_fields,
     wants_other_limit,
 )
-from holdfast.models.endpoint_fields import (
-    chat_fields,
-    check_applied,
-    fetch_masses,
-    is_mass_separate,
-)
+from holdfast.models.endpoint_requests import EndpointRequest, endpoint_request
 from holdfast.models.event_loop import run_sync
 from holdfast.models.offered_steering import OfferedSteering, await_steering, check_offered
 from holdfast.models.requests import Reply, Request
@@ -35,6 +39,7 @@ from holdfast.models.requests import Reply, Request
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
+_MAX_CONNECT_TIME = 10.0  # seconds; a server that runs accepts a connection at once
 _MAX_WAIT = 8.0  # seconds before a request is repeated after a malformed answer
 
 
@@ -44,23 +49,67 @@ class Server:
 
     Args:
         endpoint: its address and settings.
-        open_client: opens a client, which belongs to the event loop that first uses it.
-        concurrency: requests under way at once.
-        offered: the steering that it offers.
+        offered: the steering that it offers, as far as is known.
         unavailable: why it is no longer used; None while it is.
+        has_answered: whether it has ever answered.
         limit: the name of its field for the most new tokens.
         refused: the fields that it does not accept.
         has_warned: whether the user was warned that it accepts no seeds.
     """
 
     endpoint: Endpoint
-    open_client: Callable[[], AsyncOpenAI] = field(repr=False)
-    concurrency: int
-    offered: OfferedSteering
+    offered: OfferedSteering = field(default_factory=OfferedSteering)
     unavailable: Unreachable | None = None
+    has_answered: bool = False
     limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     refused: frozenset[str] = frozenset()
     has_warned: bool = False
+    _next_turn: float = field(default=0.0, init=False)  # the earliest time of the next request
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    def open_client(self) -> AsyncOpenAI:
+        """Opens the official client, which belongs to the event loop that first uses it.
+
+        It spaces its requests, and notes the first answer.
+        """
+        import openai
+
+        endpoint = self.endpoint
+
+        async def wait(_: object) -> None:
+            await asyncio.sleep(self._reserve_turn())
+
+        async def note_answer(_: object) -> None:
+            self.has_answered = True
+            client.max_retries = endpoint.max_retries
+
+        hooks = {"request": [wait], "response": [note_answer]}
+        http_client = openai.DefaultAsyncHttpxClient(
+            trust_env=not endpoint.is_direct, event_hooks=hooks
+        )
+        max_retries = endpoint.max_retries
+        if not self.has_answered:  # it is probably not running, so waiting is useless
+            max_retries = min(1, max_retries)
+        client = openai.AsyncOpenAI(
+            base_url=endpoint.url,
+            api_key=endpoint.key or "none",
+            timeout=openai.Timeout(
+                endpoint.timeout, connect=min(endpoint.timeout, _MAX_CONNECT_TIME)
+            ),
+            max_retries=max_retries,
+            http_client=http_client,
+        )
+        return client
+
+    def _reserve_turn(self) -> float:
+        """Reserves the next moment for a request; returns the seconds until then."""
+        with self._lock:
+            now = time.monotonic()
+            turn = max(now, self._next_turn)
+            self._next_turn = turn + self.endpoint.interval
+        return turn - now
+
+    # What the server can do
 
     def check(self, methods: Sequence[Method]) -> None:
         """Raises an `Unsteerable` for the first method that it cannot serve."""
@@ -116,15 +165,12 @@ class Server:
                 stacklevel=4,
             )
 
-    def body_of(self, request: Request) -> dict[str, object]:
-        """Builds the body of a request; raises a `ModelError` if the server cannot serve it."""
+    # Requests and answers
+
+    def _write(self, request: Request) -> EndpointRequest:
+        """Writes a request for the server; raises a `ModelError` if the server cannot serve it."""
         self.check_request(request)
-        return {
-            "model": self.endpoint.model,
-            "temperature": request.sampling.temperature,
-            "top_p": request.sampling.top_p,
-            **chat_fields(request, self.offered),
-        }
+        return endpoint_request(request, self.endpoint.model, self.offered)
 
     async def answer(self, client: AsyncOpenAI, request: Request) -> Reply:
         """Sends a request until its answer can be read, with at most `max_retries` retries.
@@ -136,22 +182,22 @@ class Server:
         """
         import openai
 
-        body = self.body_of(request)
+        written = self._write(request)
         ask: Any = client.chat.completions.with_raw_response.create
         for attempt in itertools.count():
             try:
-                raw = await self._send(ask, body, request.sampling.max_new_tokens)
+                raw = await self._send(ask, written, request.sampling.max_new_tokens)
                 text = raw.http_response.text
                 content = raw.http_response.content
             except openai.OpenAIError as error:
                 # not `from error`, whose request contains the key
                 raise failure_of(error, self.endpoint) from None
             try:
-                answer = completions.read_json(content)
-                check_applied(answer, body, self.endpoint.url)
-                reply = completions.read_reply(answer)
-                return await self._with_masses(client, reply, answer.get("id"), body)
-            except completions.FilteredReply:
+                answer = read_json(content)
+                check_applied(answer, written.steering, self.endpoint.url)
+                reply = read_reply(answer)
+                return await self._with_masses(client, reply, answer.get("id"), written)
+            except FilteredReply:
                 raise RequestFailed(explain_filter(self.endpoint), "filter") from None
             except MalformedResponse as error:
                 if attempt >= self.endpoint.max_retries:
@@ -169,17 +215,17 @@ class Server:
         """
         import openai
 
-        body = self.body_of(request)
+        written = self._write(request)
         text = ""
-        reader = completions.StreamReader(
-            lambda chunk: check_applied(chunk, body, self.endpoint.url)
+        reader = StreamReader(
+            lambda chunk: check_applied(chunk, written.steering, self.endpoint.url)
         )
 
         async def ask(**fields: Any) -> Any:
             return await client.chat.completions.create(stream=True, **fields)
 
         try:
-            async with await self._send(ask, body, request.sampling.max_new_tokens) as chunks:
+            async with await self._send(ask, written, request.sampling.max_new_tokens) as chunks:
                 async for chunk in chunks:
                     if piece := reader.add(chunk.to_dict()):
                         text += piece
@@ -187,27 +233,38 @@ class Server:
             reply = reader.reply()
         except openai.OpenAIError as error:
             raise failure_of(error, self.endpoint) from None
-        except completions.FilteredReply:
+        except FilteredReply:
             raise RequestFailed(explain_filter(self.endpoint), "filter") from None
         except MalformedResponse as error:
             raise RequestFailed(explain_answer(error, text, self.endpoint)) from None
         except ValueError:  # raised by the client, which parses the events
             why = MalformedResponse("a piece that is not JSON")
             raise RequestFailed(explain_answer(why, text, self.endpoint)) from None
-        yield await self._with_masses(client, reply, reader.answer_id, body)
+        yield await self._with_masses(client, reply, reader.answer_id, written)
 
     async def _with_masses(
-        self, client: AsyncOpenAI, reply: Reply, answer_id: object, body: dict[str, object]
+        self, client: AsyncOpenAI, reply: Reply, answer_id: object, written: EndpointRequest
     ) -> Reply:
-        """Adds the masses to a reply if they were requested and do not come with the answer."""
-        if not is_mass_separate(body):
+        """Adds the mass at every token to a reply if it does not come with the answer."""
+        import openai
+
+        if not written.fetches_masses:
             return reply
-        return replace(reply, masses=await fetch_masses(client, self.endpoint, answer_id))
+        try:
+            answer = json.loads(await client.get(f"/steering/mass/{answer_id}", cast_to=str))
+            return replace(reply, masses=tuple(float(mass) for mass in answer["mass"]))
+        except openai.OpenAIError as error:
+            raise failure_of(error, self.endpoint) from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise RequestFailed(
+                f"{self.endpoint.url} was asked for the mass of its reply {answer_id}, and reports"
+                f" something else ({error}); see its log, or ask without a trace."
+            ) from None
 
     async def _send(
         self,
         ask: Callable[..., Awaitable[Any]],
-        body: dict[str, object],
+        written: EndpointRequest,
         max_new_tokens: int,
     ) -> Any:
         """Sends a request, without the fields that the server refuses by name.
@@ -219,8 +276,8 @@ class Server:
         limit = self.limit
         refused = self.refused
         while True:
-            left_out = _list_dispensable(body, refused)
-            fields = {name: value for name, value in body.items() if name not in left_out}
+            left_out = _list_dispensable(written.fields, refused)
+            fields = {name: value for name, value in written.fields.items() if name not in left_out}
             try:
                 answer = await ask(**fields, **{limit: max_new_tokens})
             except openai.APIStatusError as error:
@@ -237,7 +294,7 @@ class Server:
                 return answer
 
 
-def _list_dispensable(body: dict[str, object], names: Collection[str]) -> list[str]:
+def _list_dispensable(body: dict[str, Any], names: Collection[str]) -> list[str]:
     """Which of these fields of a body may be left out: the seed, and a value of 1, the protocol's
     default.
     """

@@ -185,8 +185,7 @@ class _Memory:
 
     @classmethod
     def of(cls, gguf: GGUF, machine: Machine) -> _Memory:
-        weights = sum(int(tensor.n_elements) for tensor in gguf.header.tensors)
-        dequantised = machine.itemsize * weights
+        dequantised = machine.itemsize * gguf.num_weights
         on_gpu = machine.gpu_memory > 0
         needed = dequantised * (1 if on_gpu else _COPIES) + _BESIDE
         offered = machine.gpu_memory or machine.memory

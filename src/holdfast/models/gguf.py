@@ -1,32 +1,67 @@
-"""GGUF files: the header is read and checked here; transformers dequantises the weights.
+"""GGUF files: reads the header once and fast, and refuses files that transformers cannot read.
+
+The format is documented at https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. With a
+vocabulary of 150,000 tokens, a header has 300,000 strings. `gguf.GGUFReader` makes several arrays
+of each, which takes ten seconds; here they are slices of the mapped file.
 
 Reading the header needs neither torch nor transformers, so an unusable file is refused at once.
-Nothing in a file is executed; its chat template runs in the sandbox of transformers.
+Nothing in a file is executed; its chat template runs in the sandbox of transformers. The model's
+configuration (`gguf_config`), tokenizer (`gguf_tokenizer`) and weights (`gguf_weights`) are made of
+the header, each with the help of transformers.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+import math
+import mmap
 import struct
 import threading
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from holdfast.errors import ModelError, NoSuchModel
-from holdfast.models.gguf_header import ROTARY_FACTORS, Header, read_header
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedConfig
+    from gguf import GGMLQuantizationType
 
 _MAGIC = b"GGUF"
-# Text for a byte-level vocabulary is split by a regular expression, which the file only names.
-# transformers knows some of the names and uses GPT-2's expression for all others. This is right for
-# these two: "smollm" also separates digits, but none of its tokens joins a digit to anything.
-_SPLIT_AS_GPT2 = ("gpt-2", "smollm")
+_VERSIONS = (2, 3)
+_FORMATS = {  # of `struct`, by the number of a type
+    0: "B",
+    1: "b",
+    2: "H",
+    3: "h",
+    4: "I",
+    5: "i",
+    6: "f",
+    7: "?",
+    10: "Q",
+    11: "q",
+    12: "d",
+}
+STRING = 8
+ARRAY = 9
+TOKENS = "tokenizer.ggml.tokens"
+ROTARY_FACTORS = "rope_freqs.weight"  # a tensor that is not a weight of the model
+_DEFAULT_ALIGNMENT = 32
+_LENGTH = struct.Struct("<Q")  # of a string, before its bytes
+_UNQUANTISED: dict[str, type[np.generic]] = {
+    "F16": np.float16,
+    "F32": np.float32,
+    "F64": np.float64,
+    "I8": np.int8,
+    "I16": np.int16,
+    "I32": np.int32,
+    "I64": np.int64,
+}
 _WAYS_OUT = (
     "run it in llama-server or Ollama and give the server's URL as the model, or use the model's"
     " safetensors repository."
@@ -34,16 +69,97 @@ _WAYS_OUT = (
 
 
 @dataclass(frozen=True)
+class Value:
+    """The value of a key.
+
+    Attributes:
+        kind: the number of its type in the format; for an array, the number of its elements' type.
+        raw: a number, the bytes of a string, or a list of numbers or bytes.
+        is_array: whether `raw` is a list.
+    """
+
+    kind: int
+    raw: Any
+    is_array: bool
+
+    @property
+    def content(self) -> Any:
+        """A number, a string, or a list of numbers or strings."""
+        if self.kind != STRING:
+            return list(self.raw) if self.is_array else self.raw
+        return [text.decode() for text in self.raw] if self.is_array else self.raw.decode()
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """A tensor, and where it is in the file."""
+
+    name: str
+    shape: tuple[int, ...]  # as in torch, the slowest dimension first
+    kind: int  # the number of its type in the format
+    start: int  # the byte of the file at which its data begin
+    path: Path
+
+    @property
+    def n_elements(self) -> int:
+        """The number of its values."""
+        return math.prod(self.shape)
+
+    @cached_property
+    def tensor_type(self) -> GGMLQuantizationType:
+        """How the numbers are stored; raises ValueError if the type is unknown."""
+        from gguf import GGMLQuantizationType
+
+        return GGMLQuantizationType(self.kind)
+
+    @property
+    def n_bytes(self) -> int:
+        """The size of the data."""
+        from gguf import GGML_QUANT_SIZES
+
+        elements, size = GGML_QUANT_SIZES[self.tensor_type]
+        return self.n_elements // elements * size
+
+    @property
+    def data(self) -> np.ndarray:
+        """The data as `gguf.dequantize` takes it: numbers in the tensor's shape or, if it is
+        quantised, uint8 whose last dimension has the bytes of the blocks.
+        """
+        from gguf.quants import quant_shape_to_byte_shape
+
+        kind = self.tensor_type
+        shape = self.shape
+        if kind.name not in _UNQUANTISED:
+            shape = quant_shape_to_byte_shape(shape, kind)
+        dtype = np.dtype(_UNQUANTISED.get(kind.name, np.uint8))
+        # copy-on-write, as torch warns of read-only arrays; nothing reaches the file
+        return np.memmap(self.path, dtype, "c", self.start, shape)
+
+
+@dataclass(frozen=True)
 class GGUF:
-    """A GGUF file and its header."""
+    """A GGUF file, described by its header."""
 
     path: Path
-    header: Header
+    values: dict[str, Value]  # by key
+    tensors: tuple[TensorInfo, ...]
+    table_start: int  # the byte of the file at which the table of tensors begins, after the keys
 
     def value(self, key: str, default: Any = None) -> Any:
-        """A value of the header by its key; `default` if the header lacks it."""
-        value = self.header.values.get(key)
+        """The content of a key; `default` if the header lacks it."""
+        value = self.values.get(key)
         return default if value is None else value.content
+
+    @property
+    def architecture(self) -> str:
+        """The name of the model's architecture in llama.cpp."""
+        name: str = self.values["general.architecture"].content
+        return name
+
+    @property
+    def num_weights(self) -> int:
+        """The number of weights, of all tensors together."""
+        return sum(tensor.n_elements for tensor in self.tensors)
 
     @property
     def stop_ids(self) -> frozenset[int]:
@@ -61,18 +177,11 @@ class GGUF:
         """The dtype of the file's weights; None if they are quantised."""
         import torch
 
-        types = {tensor.tensor_type.name for tensor in self.header.tensors}
+        types = {tensor.tensor_type.name for tensor in self.tensors}
         floats = {"BF16": torch.bfloat16, "F16": torch.float16, "F32": torch.float32}
         if not types <= floats.keys():
             return None
         return next(dtype for name, dtype in floats.items() if name in types)
-
-    def size_line(self, dtype: torch.dtype) -> str:
-        """A line on the size of the file, and of the weights once dequantised to `dtype`."""
-        size = dtype.itemsize * sum(int(tensor.n_elements) for tensor in self.header.tensors)
-        on_disk = megabytes(self.path.stat().st_size)
-        name = str(dtype).removeprefix("torch.")
-        return f"{self.path.name}: {on_disk}, {megabytes(size)} once dequantised to {name}."
 
     def start_digest(self) -> Future[str]:
         """Begins to digest every byte of the file in a thread, while loading reads them anyway."""
@@ -89,46 +198,9 @@ class GGUF:
         threading.Thread(target=run, daemon=True).start()
         return digest
 
-    def fingerprint(self, dtype: torch.dtype, digest: Future[str] | None = None) -> str:
-        """A digest of every byte of the file and of the dtype.
-
-        Waits for the digest of the bytes that `start_digest` has begun, or begins one.
-        """
-        content = (digest or self.start_digest()).result()
-        return hashlib.sha256(f"{content} {dtype}".encode()).hexdigest()[:32]
-
-    @property
-    def unknown_split(self) -> str | None:
-        """A warning that transformers may split text into other tokens than llama.cpp does; None
-        if it does not.
-        """
-        from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS
-
-        split = self.value("tokenizer.ggml.pre", "")
-        known_splits = {*GGUF_PRE_TOKENIZER_SPLITS, *_SPLIT_AS_GPT2}
-        if self.value("tokenizer.ggml.model") != "gpt2" or split in known_splits:
-            return None
-        return (
-            f"{self.path.name} splits text as {split!r}, which transformers does not know: it"
-            " splits as GPT-2 does, so tokens may differ from llama.cpp's; the model's safetensors"
-            " repository has the right tokenizer."
-        )
-
-    def scale_positions(self, config: PreTrainedConfig) -> None:
-        """Adds the file's factors of the rotary frequencies, if any, which transformers ignores."""
-        tensors = self.header.tensors
-        factors = next((t.data.tolist() for t in tensors if t.name == ROTARY_FACTORS), None)
-        if factors is None:
-            return
-        config.rope_parameters = {
-            **config.rope_parameters,
-            "rope_type": "longrope",  # divides each frequency by its own factor
-            "short_factor": factors,
-            "long_factor": factors,
-            "factor": 1.0,
-            "attention_factor": 1.0,
-            "original_max_position_embeddings": config.max_position_embeddings,
-        }
+    def fingerprint(self, dtype: torch.dtype, digest: Future[str]) -> str:
+        """A digest of every byte of the file, which `start_digest` has begun, and of the dtype."""
+        return hashlib.sha256(f"{digest.result()} {dtype}".encode()).hexdigest()[:32]
 
     def cannot_read(self, why: str) -> ModelError:
         """The error for a file that transformers cannot read."""
@@ -146,18 +218,17 @@ def read_gguf(source: str) -> GGUF:
             " 'holdfast-llm[gguf]'."
         )
     with path.open("rb") as file:
-        if file.read(4) != _MAGIC:
+        if file.read(len(_MAGIC)) != _MAGIC:
             raise ModelError(
                 f"{source!r} is not a GGUF file (it does not begin with {_MAGIC.decode()!r});"
                 " download it again, or give the folder of a safetensors model."
             )
     try:
-        header = read_header(path)
+        gguf = read_header(path)
     except (ValueError, struct.error) as error:
         raise ModelError(
             f"{source!r} is cut off or damaged ({error}); download it again."
         ) from None
-    gguf = GGUF(path, header)
     _check_readable(gguf)
     return gguf
 
@@ -172,13 +243,13 @@ def _check_readable(gguf: GGUF) -> None:
             f" {_WAYS_OUT}"
         )
     architecture = gguf.value("general.architecture")
-    if not architecture or not gguf.header.tensors:
+    if not architecture or not gguf.tensors:
         lacking = "weights" if architecture else "general.architecture in its header"
         raise ModelError(f"{source!r} has no {lacking}, so it is not a model; {_WAYS_OUT}")
     if architecture == "gpt-oss":  # its scaling is read by `gguf_config`
         return
     # transformers would silently ignore the scaling of positions, and misread every long chat
-    scalings = [t.name for t in gguf.header.tensors if t.name.startswith("rope_factors_")]
+    scalings = [t.name for t in gguf.tensors if t.name.startswith("rope_factors_")]
     scaling_type = f"{architecture}.rope.scaling.type"
     if gguf.value(scaling_type, "none") not in ("none", "gpt-oss"):
         scalings.insert(0, scaling_type)
@@ -189,3 +260,95 @@ def _check_readable(gguf: GGUF) -> None:
 def megabytes(size: int) -> str:
     """A number of bytes in MB or GB."""
     return f"{size / 1e6:.3g} MB" if size < 999.5e6 else f"{size / 1e9:.3g} GB"
+
+
+class _Reader:
+    """Reads numbers and strings from a mapped file, from front to back.
+
+    Attributes:
+        position: the byte at which the next one begins.
+    """
+
+    def __init__(self, content: mmap.mmap, position: int):
+        self.position = position
+        self._content = content
+        self._size = len(content)
+
+    def read_numbers(self, form: str) -> tuple[Any, ...]:
+        """Reads numbers in a format of `struct`; raises `struct.error` at the end of the file."""
+        little_endian = f"<{form}"
+        numbers = struct.unpack_from(little_endian, self._content, self.position)
+        self.position += struct.calcsize(little_endian)
+        return numbers
+
+    def read_string(self) -> bytes:
+        """Reads the length of a string and its bytes."""
+        (length,) = _LENGTH.unpack_from(self._content, self.position)
+        start = self.position + _LENGTH.size
+        end = start + length
+        if end > self._size:
+            raise ValueError(
+                f"a text of {length} bytes at byte {self.position} ends after the end of the file"
+            )
+        self.position = end
+        return self._content[start:end]
+
+
+def read_header(path: Path) -> GGUF:
+    """Reads the header of a GGUF file, whose use is not checked yet; see `read_gguf`.
+
+    Raises:
+        ValueError, struct.error, UnicodeDecodeError: the file is cut off or damaged, or has a
+            version other than 2 or 3.
+    """
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        reader = _Reader(content, position=len(_MAGIC))
+        version, num_tensors, num_keys = reader.read_numbers("IQQ")
+        if version not in _VERSIONS:
+            raise ValueError(f"it has version {version}, and only versions 2 and 3 can be read")
+        values: dict[str, Value] = {}
+        for _ in range(num_keys):
+            key = reader.read_string().decode()
+            values[key] = _read_value(reader)
+        table_start = reader.position
+        tensors = [_read_tensor_info(reader, path) for _ in range(num_tensors)]
+        alignment = _DEFAULT_ALIGNMENT
+        if "general.alignment" in values:
+            alignment = values["general.alignment"].raw or _DEFAULT_ALIGNMENT
+        data_start = math.ceil(reader.position / alignment) * alignment
+        size = len(content)
+    located = tuple(replace(tensor, start=data_start + tensor.start) for tensor in tensors)
+    if len({tensor.name for tensor in located}) < len(located):
+        raise ValueError("two tensors have the same name")
+    for tensor in located:
+        if tensor.start + tensor.n_bytes > size:
+            raise ValueError(f"the tensor {tensor.name!r} ends after the end of the file")
+    return GGUF(path, values, located, table_start)
+
+
+def _read_tensor_info(reader: _Reader, path: Path) -> TensorInfo:
+    """Reads an entry of the table of tensors; its `start` is counted from where the data begin."""
+    name = reader.read_string().decode()
+    (num_dimensions,) = reader.read_numbers("I")
+    *shape, kind, start = reader.read_numbers(f"{num_dimensions}QIQ")
+    return TensorInfo(name, tuple(reversed(shape)), kind, start, path)
+
+
+def _read_value(reader: _Reader) -> Value:
+    """Reads the type of a value and the value."""
+    (kind,) = reader.read_numbers("I")
+    if kind == STRING:
+        return Value(kind, reader.read_string(), is_array=False)
+    if kind != ARRAY:
+        (number,) = reader.read_numbers(_format_of(kind))
+        return Value(kind, number, is_array=False)
+    kind, count = reader.read_numbers("IQ")
+    if kind == STRING:
+        return Value(kind, [reader.read_string() for _ in range(count)], is_array=True)
+    return Value(kind, reader.read_numbers(f"{count}{_format_of(kind)}"), is_array=True)
+
+
+def _format_of(kind: int) -> str:
+    if kind not in _FORMATS:
+        raise ValueError(f"a value of the unknown type {kind}")
+    return _FORMATS[kind]

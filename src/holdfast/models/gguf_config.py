@@ -1,8 +1,8 @@
 """Reads the configuration of the model in a GGUF file, with the help of transformers.
 
 For most architectures transformers reads the keys of a file with the package `gguf`, which takes
-ten seconds for a vocabulary of 150,000 tokens (see `gguf_header.py`), and it accepts only a path,
-no header that has already been read. So it is given a small copy of the file, without the weights
+ten seconds for a vocabulary of 150,000 tokens (see `gguf.py`), and it accepts only a path, no
+header that has already been read. So it is given a small copy of the file, without the weights
 and with a vocabulary of one token. Its newer loader is faster and is given the file itself.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.models.gguf_header import ARRAY, STRING, TOKENS, Header
+from holdfast.models.gguf import ARRAY, GGUF, ROTARY_FACTORS, STRING, TOKENS
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
@@ -24,29 +24,29 @@ _ONE_TOKEN = ["a"]
 _SCALING = "gpt-oss.rope.scaling."
 
 
-def uses_newer_loader(header: Header) -> bool:
+def uses_newer_loader(gguf: GGUF) -> bool:
     """Whether transformers reads this architecture without the package `gguf`."""
     from transformers.integrations.gguf import GGUF_CONFIG_ARCHS
 
-    return header.architecture in GGUF_CONFIG_ARCHS
+    return gguf.architecture in GGUF_CONFIG_ARCHS
 
 
-def read_config_fields(header: Header) -> dict[str, Any]:
+def read_config_fields(gguf: GGUF) -> dict[str, Any]:
     """Reads the fields of the configuration, under their names in transformers."""
     from transformers import PreTrainedConfig
 
     fields: dict[str, Any]
     with TemporaryDirectory() as folder:  # so that no file beside the GGUF file is read
-        if uses_newer_loader(header):
-            file = str(header.path.absolute())
+        if uses_newer_loader(gguf):
+            file = str(gguf.path.absolute())
             fields, _ = PreTrainedConfig.get_config_dict(folder, gguf_file=file)
             return fields
-        _write_copy(header, Path(folder) / _COPY)
+        _write_copy(gguf, Path(folder) / _COPY)
         fields, _ = PreTrainedConfig.get_config_dict(folder, gguf_file=_COPY)
-    tokens = header.values.get(TOKENS)
+    tokens = gguf.values.get(TOKENS)
     if tokens is not None and fields.get("vocab_size") == len(_ONE_TOKEN):
         fields["vocab_size"] = len(tokens.raw)  # without a key for it, transformers has counted
-    if scaling := _gpt_oss_scaling(header):
+    if scaling := _gpt_oss_scaling(gguf):
         fields["rope_scaling"] = scaling
     return fields
 
@@ -60,12 +60,28 @@ def config_of(fields: dict[str, Any]) -> PreTrainedConfig:
     return config
 
 
-def _write_copy(header: Header, path: Path) -> None:
+def scale_positions(config: PreTrainedConfig, gguf: GGUF) -> None:
+    """Adds the file's factors of the rotary frequencies, if any, which transformers ignores."""
+    factors = next((t.data.tolist() for t in gguf.tensors if t.name == ROTARY_FACTORS), None)
+    if factors is None:
+        return
+    config.rope_parameters = {
+        **config.rope_parameters,
+        "rope_type": "longrope",  # divides each frequency by its own factor
+        "short_factor": factors,
+        "long_factor": factors,
+        "factor": 1.0,
+        "attention_factor": 1.0,
+        "original_max_position_embeddings": config.max_position_embeddings,
+    }
+
+
+def _write_copy(gguf: GGUF, path: Path) -> None:
     """Writes a GGUF file with the keys of the configuration and the names of the tensors."""
     from gguf import GGUFValueType, GGUFWriter
 
-    writer = GGUFWriter(path, header.architecture)
-    for key, value in header.values.items():
+    writer = GGUFWriter(path, gguf.architecture)
+    for key, value in gguf.values.items():
         is_vocabulary = value.is_array and key.startswith("tokenizer.")
         is_left_out = is_vocabulary or key.startswith(_SCALING)
         # the writer chooses its own alignment, and writes the architecture itself
@@ -76,9 +92,9 @@ def _write_copy(header: Header, path: Path) -> None:
         elif value.raw:  # it cannot write an empty list
             kind = GGUFValueType(value.kind)
             writer.add_key_value(key, value.content, GGUFValueType(ARRAY), kind)
-    if TOKENS in header.values:
+    if TOKENS in gguf.values:
         writer.add_key_value(TOKENS, _ONE_TOKEN, GGUFValueType(ARRAY), GGUFValueType(STRING))
-    for tensor in header.tensors:
+    for tensor in gguf.tensors:
         writer.add_tensor(tensor.name, np.zeros(1, np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -86,13 +102,13 @@ def _write_copy(header: Header, path: Path) -> None:
     writer.close()
 
 
-def _gpt_oss_scaling(header: Header) -> dict[str, Any]:
+def _gpt_oss_scaling(gguf: GGUF) -> dict[str, Any]:
     """Reads the scaling of positions of gpt-oss; {} for other files.
 
     transformers (up to 5.24 at least) reads the lengths of these keys in place of their values.
     """
     scaling: dict[str, Any] = {}
-    for key, value in header.values.items():
+    for key, value in gguf.values.items():
         if not key.startswith(_SCALING):
             continue
         name = key.removeprefix(_SCALING)

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from holdfast.generation.cpu_threads import one_thread
-from holdfast.models.gguf_header import ROTARY_FACTORS, Header, TensorInfo
+from holdfast.models.gguf import GGUF, ROTARY_FACTORS, TensorInfo
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -37,7 +37,7 @@ _SIGNS = (0x80 * _ONES) - (1 << 64)  # their sign bits
 
 
 def read_weights(
-    header: Header,
+    gguf: GGUF,
     model: PreTrainedModel,
     config_fields: Mapping[str, Any],
     dtype: torch.dtype,
@@ -45,7 +45,7 @@ def read_weights(
     """Reads the weights as transformers' `load_gguf_checkpoint` does.
 
     Args:
-        header: the header of the file.
+        gguf: the file.
         model: the model, which may be on the meta device; only the names of its weights are used.
         config_fields: the fields of its configuration, as transformers reads them from the file.
         dtype: the dtype of the weights.
@@ -56,12 +56,12 @@ def read_weights(
     from tqdm.auto import tqdm
     from transformers.modeling_gguf_pytorch_utils import TENSOR_PROCESSORS, TensorProcessor
 
-    make_processor: Any = TENSOR_PROCESSORS.get(header.architecture, TensorProcessor)
+    make_processor: Any = TENSOR_PROCESSORS.get(gguf.architecture, TensorProcessor)
     processor = make_processor(config=config_fields)
-    names = names_of(model, processor, [tensor.name for tensor in header.tensors])
+    names = names_of(model, processor, [tensor.name for tensor in gguf.tensors])
     unchanged = []
     changed = []
-    for tensor in header.tensors:
+    for tensor in gguf.tensors:
         if not _is_unchanged(tensor.name, tensor.shape, processor, names):
             changed.append(tensor)
         elif tensor.name in names:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _MAX_COMPILED = 128  # grammars that are kept compiled, per tokenizer
 _MAX_REASON = 300  # characters of llguidance's reason, which may quote the grammar
+_LOCK = threading.Lock()  # of the compilers below
 _WORKERS = ThreadPoolExecutor(2, "holdfast-grammar")
 
 
@@ -125,7 +126,6 @@ _Compilers = dict[frozenset[int], GrammarCompiler]  # by the tokens that end a r
 _COMPILERS: weakref.WeakKeyDictionary[PreTrainedTokenizerFast, _Compilers] = (
     weakref.WeakKeyDictionary()
 )
-_LOCK = threading.Lock()
 
 
 def compile_grammar(

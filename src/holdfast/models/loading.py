@@ -23,8 +23,13 @@ from holdfast.generation.slot_layers import ATTENDING, SLOT_LAYERS
 from holdfast.models.checkpoint import DEFAULT, Source, find_source, hub_silence
 from holdfast.models.fingerprint import Fingerprint, is_split
 from holdfast.models.gguf import GGUF
-from holdfast.models.gguf_config import config_of, read_config_fields, uses_newer_loader
-from holdfast.models.gguf_tokenizer import read_tokenizer
+from holdfast.models.gguf_config import (
+    config_of,
+    read_config_fields,
+    scale_positions,
+    uses_newer_loader,
+)
+from holdfast.models.gguf_tokenizer import read_tokenizer, warning_of_split
 from holdfast.models.gguf_weights import read_weights
 from holdfast.models.loading_errors import explain_errors
 from holdfast.models.local import LocalModel
@@ -98,7 +103,7 @@ def load(
     with explain_errors(source, "model"):
         steerable = install(model.eval())
         usual_batch_size = _usual_batch_size(model)
-        loaded = gguf.fingerprint(model.dtype, digest) if gguf else None
+        loaded = gguf.fingerprint(model.dtype, digest) if gguf and digest else None
         if multiplies_bfloat16() and not is_split(model):
             pack_layers(model)
         release_freed_memory()  # the weights as they were read, before they were rearranged
@@ -153,9 +158,9 @@ def _read_tokenizer(source: Source, options: dict[str, Any]) -> PreTrainedTokeni
     if source.gguf is None:
         tokenizer: Any = AutoTokenizer.from_pretrained(source.location, **options)
     else:
-        tokenizer = read_tokenizer(source.gguf.header)
+        tokenizer = read_tokenizer(source.gguf)
         tokenizer.name_or_path = source.name
-        if (warning := source.gguf.unknown_split) is not None:
+        if (warning := warning_of_split(source.gguf)) is not None:
             warnings.warn(warning, stacklevel=4)
     if not tokenizer.is_fast:
         raise ModelError(
@@ -183,14 +188,14 @@ def _read_gguf_model(source: Source, gguf: GGUF, placement: Placement) -> PreTra
     """Reads a GGUF file into a model of transformers, in the dtype that suits it."""
     from transformers import AutoModelForCausalLM, GgufConfig
 
-    fields = read_config_fields(gguf.header)
+    fields = read_config_fields(gguf)
     config = config_of(fields)
     _prepare(config, source.name)
     without_weights = _without_weights(config)
     placement = placement.for_size(without_weights.num_parameters(), source.name)
     placement = placement.for_gguf(gguf)
-    gguf.scale_positions(config)
-    if uses_newer_loader(gguf.header):
+    scale_positions(config, gguf)
+    if uses_newer_loader(gguf):
         options = {
             "gguf_file": str(gguf.path.absolute()),
             "quantization_config": GgufConfig(dequantize=True),
@@ -199,7 +204,7 @@ def _read_gguf_model(source: Source, gguf: GGUF, placement: Placement) -> PreTra
         with TemporaryDirectory() as empty:  # so that no file beside the GGUF file is read
             return _load(source, placement, AutoModelForCausalLM, empty, options)
     assert isinstance(placement.dtype, torch.dtype), "`for_gguf` has chosen one"
-    weights = read_weights(gguf.header, without_weights, fields, placement.dtype)
+    weights = read_weights(gguf, without_weights, fields, placement.dtype)
     options = {"config": config, "state_dict": weights}
     # by the class itself, because the automatic one needs a location
     return _load(source, placement, type(without_weights), None, options)

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 
 from holdfast.errors import ModelError, UnknownName, UsageError
 from holdfast.models.checkpoint import check_dtype, on_one_line
-from holdfast.models.gguf import GGUF
+from holdfast.models.gguf import GGUF, megabytes
 
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
 DeviceMap = str | Mapping[str, str | int | torch.device]
@@ -55,7 +55,13 @@ class Placement:
         if not isinstance(dtype, torch.dtype):
             has_bfloat16 = torch.cuda.is_available() and torch.cuda.is_bf16_supported(False)
             dtype = gguf.dtype or (torch.bfloat16 if has_bfloat16 else torch.float32)
-        warnings.warn(gguf.size_line(dtype), stacklevel=5)  # the line that calls `load`
+        on_disk = megabytes(gguf.path.stat().st_size)
+        size = megabytes(dtype.itemsize * gguf.num_weights)
+        name = str(dtype).removeprefix("torch.")
+        warnings.warn(
+            f"{gguf.path.name}: {on_disk}, {size} once dequantised to {name}.",
+            stacklevel=5,  # the line that calls `load`
+        )
         return replace(self, dtype=dtype)
 
     def for_size(self, parameters: int, name: str) -> Placement:

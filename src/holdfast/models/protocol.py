@@ -17,6 +17,8 @@ from holdfast.models.grammars import read_response_format
 from holdfast.models.requests import Reply, Request
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
     from holdfast.generation.reply_scoring import Scored
 
 
@@ -121,23 +123,11 @@ class ChatModel(Generates, Protocol):
         """Opens an engine, in which requests of one thread may share work."""
 
 
-def facts_about(model: object) -> dict[str, object]:
-    """Facts about a model for a run's manifest, such as its template's default system prompt."""
-    about: dict[str, object] = dict(getattr(model, "about", {}))
-    tokenizer = getattr(model, "tokenizer", None)
-    if tokenizer is not None and tokenizer.chat_template:
-        default = default_system_prompt(tokenizer)
-        if default.text:
-            about["default_system_prompt"] = asdict(default)
-    return about
-
-
 class Engine(Protocol):
     """An asynchronous function from a request to a reply; a model's `session` opens one.
 
     Requests that wait at the same time are answered together. Cancelling the task of a request
-    frees its memory. An engine is used inside one event loop at a time. One that answers fewer
-    requests at once after its device has run out of memory may say how many, in `rows_at_most`.
+    frees its memory. An engine is used inside one event loop at a time.
 
         async with model.session() as engine:
             reply = await engine.generate(Request(messages))
@@ -161,6 +151,51 @@ class Engine(Protocol):
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(self, *error: object) -> None: ...
+
+
+# What some models and engines have besides
+
+
+@runtime_checkable
+class HasFacts(Protocol):
+    """A model with facts for the manifests of runs that are not part of its identity."""
+
+    @property
+    def about(self) -> Mapping[str, object]:
+        """The facts, by name."""
+
+
+@runtime_checkable
+class HasTokenizer(Protocol):
+    """A model whose chats are rendered in this process."""
+
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerFast:
+        """Its tokenizer, with its chat template."""
+
+
+def facts_about(model: object) -> dict[str, object]:
+    """Facts about a model for a run's manifest, such as its template's default system prompt."""
+    about = dict(model.about) if isinstance(model, HasFacts) else {}
+    if isinstance(model, HasTokenizer) and model.tokenizer.chat_template:
+        default = default_system_prompt(model.tokenizer)
+        if default.text:
+            about["default_system_prompt"] = asdict(default)
+    return about
+
+
+@runtime_checkable
+class LimitsRows(Protocol):
+    """An engine that answers fewer requests at once after its device has run out of memory."""
+
+    @property
+    def rows_at_most(self) -> int | None:
+        """How many it answers at once since then; None if memory never ran out."""
+
+
+def rows_at_most(engine: Engine) -> int | None:
+    """See `LimitsRows`; None for an engine that never does this."""
+    return engine.rows_at_most if isinstance(engine, LimitsRows) else None
 
 
 class ScoresReplies(Protocol):

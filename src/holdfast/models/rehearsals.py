@@ -16,13 +16,13 @@ from typing import Any
 
 from holdfast.chat.emphasis import TextRange
 from holdfast.errors import PromptError, UsageError
-from holdfast.generation.row_errors import naming_copies
+from holdfast.generation.row_errors import name_shared_errors
 from holdfast.generation.sampling import Penalties, Sampling
 from holdfast.methods import Method, ShiftsAttention, compile_methods
 from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply, Request
 
-GenerateRendered = Callable[[Rendered], Coroutine[Any, Any, Reply]]
+AnswerRendered = Callable[[Rendered], Coroutine[Any, Any, Reply]]
 _AttentionMethods = Mapping[Method, ShiftsAttention]  # by the method that they replace
 
 # first turns whose methods are cached: 100 MB in all, with 0.4 MB each for a model of 1,000 heads
@@ -66,7 +66,7 @@ class Rehearsals:
         return request if cached is None else _with_methods(cached, request)
 
     async def rehearse(
-        self, chat: Rendered, rehearsal: Rendered, generate: GenerateRendered
+        self, chat: Rendered, rehearsal: Rendered, answer: AnswerRendered
     ) -> Rendered:
         """Resolves the methods of a chat by its rehearsal.
 
@@ -77,8 +77,8 @@ class Rehearsals:
         key = _key_of(request, rehearsal.request)
         if (cached := self._look_up(key)) is not None:
             return chat.with_resolved(_with_methods(cached, request), 0)
-        with naming_copies(request.name):
-            reply = await self._shared_reply(key, rehearsal, generate)
+        with name_shared_errors(request.name):
+            reply = await self._shared_reply(key, rehearsal, answer)
             if (cached := self._look_up(key)) is not None:  # another chat has continued first
                 return chat.with_resolved(_with_methods(cached, request), 0)
             resolved = _resolve_methods(request, reply)
@@ -89,11 +89,11 @@ class Rehearsals:
         return chat.with_resolved(_with_methods(resolved, request), reply.forwarded)
 
     async def _shared_reply(
-        self, key: _RehearsalKey, rehearsal: Rendered, generate: GenerateRendered
+        self, key: _RehearsalKey, rehearsal: Rendered, answer: AnswerRendered
     ) -> Reply:
         """The reply to a rehearsal, generated once for all chats that wait for it."""
         if key not in self._under_way:
-            self._under_way[key] = _UnderWay(asyncio.create_task(generate(rehearsal)))
+            self._under_way[key] = _UnderWay(asyncio.create_task(answer(rehearsal)))
         shared = self._under_way[key]
         shared.waiting += 1
         try:

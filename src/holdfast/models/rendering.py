@@ -20,7 +20,7 @@ from holdfast.chat.messages import Message, Messages
 from holdfast.chat.prompt import Prompt, RenderedText, render_with_spans, tokenize
 from holdfast.errors import PromptError, PromptTooLong
 from holdfast.generation.prefixes import KeysValues, Prefix
-from holdfast.generation.row_errors import errors_named
+from holdfast.generation.row_errors import name_errors
 from holdfast.generation.rows import Row, Stream
 from holdfast.methods import CompiledMethods
 from holdfast.models.requests import Request
@@ -124,7 +124,7 @@ class RequestInThread:
     dialog: Sequence[CachedDialog] = ()  # one per stream; () for none
 
 
-def render(
+def render_requests(
     chats: Sequence[RequestInThread], tokenizer: PreTrainedTokenizerFast, traces: bool = False
 ) -> list[Rendered]:
     """Renders requests as rows that continue the dialogs of their threads.
@@ -143,7 +143,7 @@ def render(
     masks: list[int | None] = []
     for chat in chats:
         request = chat.request
-        with errors_named(request.name):
+        with name_errors(request.name):
             texts.append([_render_text(request, edited, tokenizer) for edited in _chats(request)])
             masks.append(_mask_token(tokenizer) if request.compiled.masks_span else None)
     prompts = iter(tokenize(list(chain(*texts)), tokenizer))
@@ -156,8 +156,8 @@ def render(
 def render_one(
     request: Request, tokenizer: PreTrainedTokenizerFast, dialog: Sequence[CachedDialog] = ()
 ) -> Rendered:
-    """Renders a request after the dialog of its thread, as `render` does."""
-    (rendered,) = render([RequestInThread(request, dialog)], tokenizer)
+    """Renders a request after the dialog of its thread, as `render_requests` does."""
+    (rendered,) = render_requests([RequestInThread(request, dialog)], tokenizer)
     return rendered
 
 
@@ -329,7 +329,7 @@ def check_room(chat: Rendered, context: int | None, model: str) -> None:
     """Raises `PromptTooLong` if a chat leaves no room for a reply in a model's context."""
     longest = chat.row.longest
     if context and longest >= context:
-        with errors_named(chat.row.name):
+        with name_errors(chat.row.name):
             raise PromptTooLong(
                 f"A chat of {longest} tokens leaves no room for a reply in the {context} tokens"
                 f" {model} can see; use a shorter chat.",

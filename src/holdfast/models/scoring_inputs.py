@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerFast
 from holdfast.chat.prompt import Prompt, RenderedText, tokenize
 from holdfast.chat.templates import continues_text
 from holdfast.errors import PromptError, PromptTooLong, UsageError, shortened
-from holdfast.generation.row_errors import errors_named
+from holdfast.generation.row_errors import name_errors
 from holdfast.generation.rows import Stream
 from holdfast.models.rendering import Rendered, token_at
 
@@ -88,7 +88,7 @@ def scoring_inputs(
     """
     inputs = []
     for chat, options in zip(chats, replies, strict=True):
-        with errors_named(chat.row.name):
+        with name_errors(chat.row.name):
             scoring = ScoringInput(chat, _reply_token_ids(chat, options, tokenizer))
             _check_fits(scoring, context, model)
             inputs.append(scoring)

@@ -10,17 +10,17 @@ from typing import Self
 
 from holdfast.errors import ModelError, UsageError
 from holdfast.generation.reply_scoring import Scored, score_rows
-from holdfast.generation.row_errors import errors_named
+from holdfast.generation.row_errors import name_errors
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.grammar_masks import compile_grammar
 from holdfast.models.protocol import generate_all, prepare_batch
-from holdfast.models.rehearsals import GenerateRendered, Rehearsals, rehearsal_of
+from holdfast.models.rehearsals import Rehearsals, rehearsal_of
 from holdfast.models.rendering import (
     Rendered,
     RequestInThread,
     check_room,
     dialog_of_known_replies,
-    render,
+    render_requests,
 )
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.scoring_inputs import ScoringInput, check_replies, scoring_inputs
@@ -78,10 +78,10 @@ class LocalSession:
         if self._loop.idle:  # once for requests that begin together, since it reads every tensor
             self._check_weights()
         (chat,) = self._render([request])
-        return await self._generate(chat)
+        return await self._answer(chat)
 
-    async def _generate(self, chat: Rendered) -> Reply:
-        return await self._loop.generate(await self.resolve(chat, self._loop.generate))
+    async def _answer(self, chat: Rendered) -> Reply:
+        return await self._loop.answer(await self._resolve(chat))
 
     def stream(
         self, request: Request, top_logprobs: int | None = None
@@ -103,7 +103,7 @@ class LocalSession:
 
     async def stream_rendered(self, chat: Rendered) -> AsyncGenerator[Token | Reply]:
         """Answers a chat that `render` has returned, as `stream` does."""
-        resolved = await self.resolve(chat, self._loop.generate)
+        resolved = await self._resolve(chat)
         async with aclosing(self._loop.stream(resolved)) as events:
             async for event in events:
                 yield event
@@ -124,7 +124,7 @@ class LocalSession:
         chats = self._render(prepare_batch(requests))
         for chat in chats:
             check_room(chat, self.model.context, self.model.name)
-        return run_sync(generate_all(self._generate, chats))
+        return run_sync(generate_all(self._answer, chats))
 
     def close(self, error: Exception) -> None:
         """Stops the steps; tasks that wait for replies get this error."""
@@ -193,15 +193,12 @@ class LocalSession:
         check_room(chat, self.model.context, self.model.name)
         return replace(chat, row=replace(chat.row, top_logprobs=top_logprobs))
 
-    async def resolve(self, chat: Rendered, generate: GenerateRendered) -> Rendered:
-        """Adds the methods that need a rehearsal to a chat's row.
-
-        If there are any, `generate` answers the rehearsal.
-        """
+    async def _resolve(self, chat: Rendered) -> Rendered:
+        """Adds the methods that need a rehearsal to a chat's row, once it is rehearsed."""
         if chat.rehearsal is None:
             return chat
-        resolved = await self._rehearsals.rehearse(chat, chat.rehearsal, generate)
-        with errors_named(chat.request.name):
+        resolved = await self._rehearsals.rehearse(chat, chat.rehearsal, self._loop.answer)
+        with name_errors(chat.request.name):
             self._check(resolved.request.methods)
         return resolved
 
@@ -217,7 +214,7 @@ class LocalSession:
 
     def _check_methods(self, request: Request) -> Request:
         """Checks the methods of a request, and resolves them if their rehearsal is known."""
-        with errors_named(request.name):
+        with name_errors(request.name):
             self._check(request.methods)
             if request.compiled.rehearsed:
                 request = self._rehearsals.resolve_if_known(request)
@@ -228,11 +225,11 @@ class LocalSession:
         """Turns requests into rows without the methods that need a rehearsal."""
         chats = list[RequestInThread]()
         for request in requests:
-            with errors_named(request.name):
+            with name_errors(request.name):
                 dialog = () if request.thread is None else self.threads.use(request.thread)
                 dialog = dialog or dialog_of_known_replies(request, self.model.tokenizer)
                 chats.append(RequestInThread(request, dialog))
-        rows = render(chats, self.model.tokenizer, traces=self.model.steerable)
+        rows = render_requests(chats, self.model.tokenizer, traces=self.model.steerable)
         return [self._with_grammar(row) for row in rows]
 
     def _with_grammar(self, chat: Rendered) -> Rendered:
@@ -240,7 +237,7 @@ class LocalSession:
         request = chat.request
         if request.grammar is None:
             return chat
-        with errors_named(request.name):
+        with name_errors(request.name):
             grammar = compile_grammar(request.grammar, self.model.tokenizer, self.model.stop_ids)
         return replace(chat, row=replace(chat.row, grammar=grammar))
 
@@ -301,7 +298,7 @@ class LocalSession:
         self._check_weights()
         chats = self._render(prepare_batch(requests))
         async with task_group() as group:
-            tasks = [group.create_task(self.resolve(chat, self._loop.generate)) for chat in chats]
+            tasks = [group.create_task(self._resolve(chat)) for chat in chats]
         return scoring_inputs(
             [task.result() for task in tasks],
             replies,
@@ -314,4 +311,4 @@ class LocalSession:
         """Resolves the methods of a request, by rehearsing a reply to its first turn if needed."""
         self._check_weights()
         (chat,) = self._render([request])
-        return (await self.resolve(chat, self._loop.generate)).request
+        return (await self._resolve(chat)).request

@@ -15,7 +15,7 @@ from holdfast.attention.batch_steering import BatchSteering
 from holdfast.attention.cache_origins import CacheOrigin
 from holdfast.attention.head_checks import check_heads
 from holdfast.attention.patching import open_block
-from holdfast.attention.steered_block import Steered, entered
+from holdfast.attention.steered_block import Steered, enter_scope
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
 from holdfast.chat.prompt import render
@@ -72,7 +72,7 @@ def steering(
     rows = _read_rows(methods, len(span_mask))
     shifting = [method for row in rows for method in row.attention]
     check_heads(model, shifting)
-    with entered(model, None):  # the first check may make a pass, which must not be steered
+    with enter_scope(model, None):  # the first check may make a pass, which must not be steered
         for compiled in rows:
             check_states(model, compiled, getattr(hf_model, "fingerprint", ""))
     block = _make_block(model, rows, span_mask, trace)
@@ -94,7 +94,7 @@ def steering(
 @contextmanager
 def unsteered(hf_model: PreTrainedModel) -> Iterator[None]:
     """Leaves passes of `hf_model` inside this block unsteered, even within a `steering` block."""
-    with entered(causal_model(hf_model), None):
+    with enter_scope(causal_model(hf_model), None):
         yield
 
 

@@ -105,7 +105,7 @@ class StepLoop(Generic[RowT]):
         """Whether no task waits for a reply."""
         return not self._waiters
 
-    async def generate(self, chat: Rendered) -> Reply:
+    async def answer(self, chat: Rendered) -> Reply:
         """Answers a chat."""
         waiter = self._add(chat, None)
         try:

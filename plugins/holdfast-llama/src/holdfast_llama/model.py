@@ -237,12 +237,12 @@ def load(
             " choose a context of at most that length."
         )
     with explain_errors(source, "tokenizer"):
-        tokenizer = read_tokenizer(source.gguf.header)
+        tokenizer = read_tokenizer(source.gguf)
     _check_tokens(native, tokenizer, name)
     threads = ranges.whole_number("a model", "threads", threads or torch.get_num_threads(), 1)
     runner = LlamaRunner(Pool(native, rows, tokens, threads, cache), f"llama:{name}")
     check_layers(runner.pool)
-    content = source.gguf.fingerprint(torch.float32)
+    content = source.gguf.fingerprint(torch.float32, source.gguf.start_digest())
     identity = f"{content} llama.cpp {cache} {tokenizer.chat_template}"
     return LlamaModel(
         f"llama:{name}",

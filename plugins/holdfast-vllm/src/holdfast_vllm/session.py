@@ -20,12 +20,12 @@ from vllm.v1.engine.exceptions import EngineDeadError
 
 from holdfast.attention import AttentionTrace
 from holdfast.errors import ModelError, PromptTooLong
-from holdfast.generation.row_errors import errors_named, name_error
+from holdfast.generation.row_errors import name_error, name_errors
 from holdfast.methods import spec_of
 from holdfast.models.capabilities import require_free_reply
 from holdfast.models.event_loop import run_sync
 from holdfast.models.protocol import generate_all, prepare_batch
-from holdfast.models.rendering import CachedDialog, Rendered, RequestInThread, render
+from holdfast.models.rendering import CachedDialog, Rendered, RequestInThread, render_requests
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.step_loop import RowUpdate, StepLoop
 from holdfast_vllm.wire import METHODS, SEED, SPAN, TRACE
@@ -94,7 +94,7 @@ class VllmSession:
             ModelError: a method cannot be applied to this model, or vLLM refuses the request.
         """
         (chat,) = self._render([request])
-        return await self._loop.generate(chat)
+        return await self._loop.answer(chat)
 
     def stream(self, request: Request) -> AsyncGenerator[Token | Reply]:
         """Answers a request; yields every token as it is drawn, and the reply last."""
@@ -118,7 +118,7 @@ class VllmSession:
                     f" no room for a reply in the {self.model.context} tokens of the engine; use a"
                     " shorter chat, or start it with a larger max_model_len."
                 )
-        return run_sync(generate_all(self._loop.generate, rendered))
+        return run_sync(generate_all(self._loop.answer, rendered))
 
     def forget(self, thread: Hashable) -> None:
         """Drops the tokens of a finished thread; the engine's cache evicts on its own."""
@@ -128,12 +128,12 @@ class VllmSession:
         """Renders requests; each continues with the tokens that its thread already has."""
         chats: list[RequestInThread] = []
         for request in requests:
-            with errors_named(request.name):
+            with name_errors(request.name):
                 self.model.check(request.methods)
                 require_free_reply(request, f"vLLM, which runs {self.model.name},")
             known = () if request.thread is None else self._threads.get(request.thread, ())
             chats.append(RequestInThread(request, known))
-        return render(chats, self.model.tokenizer, traces=not self.model.refusal)
+        return render_requests(chats, self.model.tokenizer, traces=not self.model.refusal)
 
     def submit(self, chat: Rendered, streamed: bool) -> Ongoing:
         """Submits a chat to the engine; raises a `ModelError` if vLLM refuses it."""

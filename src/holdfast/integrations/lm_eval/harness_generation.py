@@ -70,7 +70,7 @@ def read_options(generation_kwargs: Mapping[str, Any], end: str) -> GenerationOp
     return GenerationOptions(sampling, stops)
 
 
-def generate_all(
+def generate_replies(
     session: LocalSession,
     generations: Sequence[Generation],
     tokenizer: PreTrainedTokenizerFast,
@@ -78,7 +78,7 @@ def generate_all(
     quiet: bool = False,
 ) -> list[str]:
     """Generates replies, in the order of `generations`; a reply leaves the batch once it ends."""
-    open_requests = asyncio.Semaphore(session.stepped.capacity + _MAX_WAITING)
+    open_requests = asyncio.Semaphore(session.capacity + _MAX_WAITING)
 
     async def generate_reply(generation: Generation, bar: tqdm) -> str:
         decoder = TextDecoder(tokenizer, generation.stops)

@@ -24,7 +24,7 @@ from holdfast.generation.reply_scoring import score_rows
 from holdfast.generation.rows import Row, Stream
 from holdfast.integrations.lm_eval.harness_generation import (
     Generation,
-    generate_all,
+    generate_replies,
     read_options,
 )
 from holdfast.methods import parse, spec_of
@@ -226,7 +226,7 @@ class HoldfastLM(TemplateLM):
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """Generates replies, each up to its first stop string."""
         generations = [self._generation(request) for request in requests]
-        replies = generate_all(self.session, generations, self.tokenizer, quiet=disable_tqdm)
+        replies = generate_replies(self.session, generations, self.tokenizer, quiet=disable_tqdm)
         for request, reply in zip(requests, replies, strict=True):
             self.cache_hook.add_partial("generate_until", request.args, reply)
         return replies

@@ -13,7 +13,7 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError, ModelError
-from holdfast.generation.torch_settings import set_before_torch
+from holdfast.generation.cpu_threads import set_before_torch
 from holdfast.methods import Ability
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn import Module, ModuleList
 from transformers.cache_utils import Cache, DynamicLayer
 
-from holdfast.attention import BatchSteering, steered
+from holdfast.attention import BatchSteering, steer_pass
 from holdfast.errors import ModelError
 from holdfast.generation.runner import Runner
 from holdfast.methods import CompiledMethods
@@ -96,7 +96,7 @@ class HeadPasses:
         def note_input(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             layer_inputs.append(args[0] if args else kwargs["hidden_states"])
 
-        with _hook_before(self._layers, note_input), steered(None):
+        with _hook_before(self._layers, note_input), steer_pass(None):
             logits = self._forward(0, group, 0, caches, {"input_ids": group.ids})
         yield PassScores(None, read_scores(logits, prompts, 1)[0])
 
@@ -131,7 +131,7 @@ class HeadPasses:
         caches = [_Rows(states, copies, first) for states in unsteered.states]
         hidden = unsteered.layer_inputs[layer].repeat_interleave(copies, 0)[:, first:]
         inputs = {"inputs_embeds": hidden}
-        with steered(steering), _hook_before([self._layers[layer]], _replace_input(hidden)):
+        with steer_pass(steering), _hook_before([self._layers[layer]], _replace_input(hidden)):
             logits = self._forward(layer, group, first, caches, inputs)
         return read_scores(logits, prompts, copies)
 

@@ -1,4 +1,4 @@
-"""Reads the answers of an endpoint, whole or piece by piece."""
+"""Reads the answers of an endpoint, whole or chunk by chunk."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.chat.chat_completions import AssistantMessage, MalformedResponse, choices_in
-from holdfast.errors import shortened
+from holdfast.errors import ModelError, shortened
+from holdfast.methods.spec import NONE
 from holdfast.models.requests import Reply
 from holdfast.validation.json_values import fields_of
 
@@ -112,6 +113,37 @@ class StreamReader:
         if not self._ending:
             raise BrokenOff("a stream without an end")
         return _reply_of(self._message, self._ending, self._masses)
+
+
+def check_applied(answer: Mapping[str, Any], requested: str | None, url: str) -> None:
+    """Raises a `ModelError` if an answer was not steered as its request asked.
+
+    Args:
+        answer: a completion, or the first chunk of one.
+        requested: `EndpointRequest.steering`.
+        url: the address of the endpoint.
+    """
+    reported = fields_of(answer.get("holdfast"))
+    applied = reported.get("steering")
+    why = reported.get("why")
+    if not isinstance(applied, str):
+        if requested in (None, NONE):
+            return
+        applied = NONE
+        why = "it says nothing of its steering"
+    elif not reported.get("applied"):
+        applied = NONE
+    if requested is None:
+        raise ModelError(
+            f"{url} steers (its answer says {applied}), but did not say so when it was connected;"
+            " connect again, or repeat the command."
+        )
+    if (applied == NONE) != (requested == NONE):
+        because = f" ({why})" if why else ""
+        raise ModelError(
+            f"{url} was asked for {requested!r} and applied {applied!r}{because}; see its log, and"
+            " connect again if it was restarted."
+        )
 
 
 def read_models(text: str) -> list[str]:
