@@ -163,6 +163,17 @@ def test_loading_is_announced_before_it_starts(monkeypatch, capsys):
         assert model_loading.load_model(read_command(words)[1]) == "holdfast: loading default ...\n"
 
 
+@pytest.mark.parametrize("command", ["generate --user hello", "chat"])
+@pytest.mark.parametrize("method", ["check-and-retry", "boost:factor=2+repair"])
+def test_a_method_that_needs_a_suite_is_refused_before_the_model_loads(
+    command, method, monkeypatch, capsys
+):
+    monkeypatch.setattr(model_loading, "_load_checked", None)
+    assert main([*command.split(), "--method", method]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "`holdfast proxy --suite FILE --method" in said
+
+
 def test_a_limit_above_the_context_is_reported(folder, capsys):
     command = ["generate", "--model", str(folder), "--user", "hello", "--temperature", "0"]
     assert main([*command, "--max-new-tokens", "100000"]) == 0

@@ -16,6 +16,10 @@ CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "He
         ({"method": "boost:factor=2.0"}, {"steering": "boost:factor=2"}),
         ({"method": Boost(2)}, {"steering": "boost:factor=2"}),
         (
+            {"method": "reminder:every=1+boost:factor=2"},
+            {"steering": "reminder:every=1+boost:factor=2"},
+        ),
+        (
             {"method": ["boost:factor=2", methods.SplitSoftmax(0.5, {(0, 1)})]},
             {"steering": "boost:factor=2+split-softmax:exponent=0.5,heads=0.1"},
         ),
@@ -42,9 +46,12 @@ def test_the_body_contains_the_options(options, body):
     [
         ({"method": "bost:factor=2"}, ["'bost'", "did you mean 'boost'"]),
         (
-            {"method": "boost:factor=2+repetition:probability=1"},
+            {"method": "boost:factor=2+repetition:probability=1", "server": "vllm"},
             ["repetition:probability=1", "holdfast.client.edit"],
         ),
+        ({"method": "check-and-retry"}, ["check-and-retry", "`holdfast proxy --suite FILE"]),
+        ({"method": "boost:factor=2+repair"}, ["repair", "`holdfast proxy --suite FILE"]),
+        ({"method": "reminder:when=broken", "server": "vllm"}, ["when=broken", "holdfast proxy"]),
         ({"emphasis": "in JSON"}, ["emphasis=['like this']"]),
         ({"emphasis": [""]}, ["(text, occurrence from 1)", "''"]),
         ({"trace": "all"}, ["'heads'", "'all'"]),
@@ -76,5 +83,7 @@ def test_messages_are_edited_as_the_model_would_see_them():
     assert client.edit(CHAT, "none") == list(CHAT)
     with pytest.raises(UsageError, match=r"^boost:factor=2 .*steer"):
         client.edit(CHAT, "repetition:probability=1+boost:factor=2")
+    with pytest.raises(UsageError, match=r"^repair needs the rules .*proxy"):
+        client.edit(CHAT, "repair")
     with pytest.raises(UsageError, match="Message 1"):
         client.edit(["Hello."], "repetition:probability=1")

@@ -170,11 +170,23 @@ def test_pooled_runs_are_one_map(run, tmp_path, capsys):
     assert capsys.readouterr().out.split("Figure:")[0] == table
 
 
-def test_a_file_that_is_no_map_is_refused(tmp_path):
-    (tmp_path / "loss_map.json").write_text('{"models": [{"name": 3}]}')
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ('{"models": [{"name": 3}]}', "has no 'models.0.runs'"),
+        ("name: bot\ncases: []\n", "is not JSON (expected ident at line 1 column 2)"),
+        ('{"a": 1}\n{"b": 2}\n', "is not JSON (trailing characters at line 2 column 1)"),
+        (None, "cannot be read (No such file or directory)"),
+    ],
+)
+def test_a_file_that_is_no_map_is_refused_in_one_sentence(tmp_path, text, fault):
+    file = tmp_path / "loss_map.json"
+    if text is not None:
+        file.write_text(text)
     with pytest.raises(RecordsError) as raised:
-        read_loss_map(tmp_path / "loss_map.json")
-    assert raised.value.value == str(tmp_path / "loss_map.json")
+        read_loss_map(file)
+    assert raised.value.value == str(file)
+    assert str(raised.value).startswith(f"{file} {fault}; give a run's folder")
 
 
 def test_the_rules_of_the_users_prompt_are_adoption(tmp_path):

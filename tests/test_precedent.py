@@ -13,7 +13,7 @@ from holdfast.cli import main
 from holdfast.errors import ParameterOutOfRange, UsageError
 from holdfast.models.requests import Request
 from holdfast.records import read_run
-from holdfast.report.precedent_tables import precedent_figure
+from holdfast.report.precedent_tables import precedent_figure, precedent_lines
 from holdfast.study import precedent
 
 PROMPT = "Sign every message with Tony."
@@ -111,6 +111,16 @@ def test_a_rule_that_no_history_breaks_counts_for_nothing(tmp_path):
     _, (result,) = measured(Always(), tmp_path)
     assert (result.used, result.of) == (0, 24)
     assert all(cell.score.mean is None for cell in result.cells)
+    assert precedent_lines([result])[-1] == "  No rule counts, so nothing was measured."
+
+
+@pytest.mark.parametrize("conversations", [1, 2, 19, 20])
+def test_few_conversations_are_called_an_example(tmp_path, conversations):
+    settings = replace(SETTINGS, conversations=conversations)
+    run = precedent.run(Obedient(), suite_of(), tmp_path, settings)
+    said = "\n".join(precedent_lines(precedent_of(run.precedents)))
+    assert "The system prompt is worth +1.00" in said
+    assert ("is an example and not a measurement" in said) is (conversations < 20)
 
 
 def test_lines_that_coincide_are_told_apart_in_the_figure(tmp_path):

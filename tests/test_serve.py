@@ -242,6 +242,13 @@ def test_health_models_and_steering(url):
     json.dumps(httpx2.get(f"{url}/openapi.json").json())
 
 
+def test_a_model_is_described_by_its_name_as_openai_does(client):
+    (listed,) = client.models.list().data
+    assert client.models.retrieve("default") == listed
+    with pytest.raises(openai.NotFoundError, match="There is no model 'Qwen/Qwen3' here"):
+        client.models.retrieve("Qwen/Qwen3")
+
+
 def test_langchain_gets_the_same_replies(url):
     from langchain_openai import ChatOpenAI
 

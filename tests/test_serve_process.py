@@ -98,6 +98,8 @@ def wait_until(holds, seconds: float = 60) -> None:
         (["--api-key-env", "NOT_SET_ANYWHERE"], ["NOT_SET_ANYWHERE"]),
         (["--host", "203.0.113.7", "--api-key-env", "A_KEY"], ["203.0.113.7", "--port"]),
         (["--default-method", "bost:factor=2"], ["'bost'", "'boost'"]),
+        (["--default-method", "check-and-retry"], ["`holdfast proxy --suite FILE"]),
+        (["--default-method", "reminder:text=rules"], ["`holdfast proxy --suite FILE"]),
         (["--model", "http://localhost:1/v1"], ["endpoint"]),
         (["--max-tokens", "0"], ["--max-tokens", "0"]),
         (["--watch", "-1"], ["--watch", "-1"]),

@@ -95,6 +95,8 @@ def test_a_template_that_drops_a_users_message_is_refused():
         ("tools", [{"type": "function", "function": {"name": "a\ud800"}}], "half a character"),
         ("tools", [{**LOOK, "function": {"name": "a", "parameters": DEEP}}], "deeper than 64"),
         ("tools", [LOOK], "The tokenizer of 'default' has no response template"),
+        ("steering", "check-and-retry", "`holdfast proxy --suite FILE"),
+        ("steering", "boost:factor=2+repair", "`holdfast proxy --suite FILE"),
         ("tool_choice", "required", "the declared tools are none"),
         ("tool_choice", {"type": "function", "function": {"name": "a"}}, "asks for 'a'"),
         ("functions", [{}], "functions"),
@@ -410,7 +412,15 @@ def test_security_headers_are_sent_and_only_listed_sites_are_allowed(url):
 
 
 POSTED = ("/v1/chat/completions", "/v1/responses", "/v1/completions", "/tokenize")
-READ = ("/v1/models", "/v1/steering", "/version", "/health", "/ready", "/metrics")
+READ = (
+    "/v1/models",
+    "/v1/models/{name}",
+    "/v1/steering",
+    "/version",
+    "/health",
+    "/ready",
+    "/metrics",
+)
 PATHS = [*(("post", path) for path in POSTED), *(("get", path) for path in READ)]
 
 # a request without a body cannot be invalid

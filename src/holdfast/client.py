@@ -50,18 +50,20 @@ def steer(
         body.
 
     Raises:
-        UsageError: a method edits messages (see `edit`), servers do not know a method, the emphasis
-            is invalid, or the format of `server` cannot express one of the arguments.
+        UsageError: a method needs the rules of a suite, servers do not know it, or it edits
+            messages and the server is vLLM (see `edit`); the emphasis is invalid; or the format of
+            `server` cannot express one of the arguments.
     """
     if server not in WIRE_FORMATS:
         raise UnknownName("server", server, WIRE_FORMATS)
     if trace not in (True, False, "heads"):
         raise UsageError(f"steer takes trace as True, False or 'heads', not {shortened(trace)}.")
     compiled = compile_methods(read_methods(method))
-    if compiled.messages:
+    compiled.refuse_without_suite()
+    if compiled.messages and server == "vllm":
         spec = spec_of(compiled.messages)
         raise UsageError(
-            f"{spec} edits messages, which a server takes as they are; send"
+            f"{spec} edits messages, which vLLM takes as they are; send"
             f" holdfast.client.edit(messages, {spec!r}), and steer with the other methods."
         )
     for parsed in compiled.methods:
@@ -86,6 +88,7 @@ def edit(
     """
     messages = list(read_messages(messages))
     compiled = compile_methods(read_methods(method))
+    compiled.refuse_without_suite()
     if others := compiled.without_edits:
         raise UsageError(
             f"{others.spec} does not edit messages; give it to holdfast.client.steer, whose fields"

@@ -53,7 +53,8 @@ def methods_alone(first: ComparedRun, run: ComparedRun) -> list[str]:
     sentences = []
     for ours, theirs in ((first, run), (run, first)):
         if alone := [method for method in ours.methods if method not in theirs.methods]:
-            sentences.append(f"Only {ours.label} has {listing(alone)}, which is not compared.")
+            verb = "is" if len(alone) == 1 else "are"
+            sentences.append(f"Only {ours.label} has {listing(alone)}, which {verb} not compared.")
     return sentences
 
 

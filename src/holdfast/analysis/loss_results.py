@@ -10,6 +10,7 @@ from holdfast.analysis.recalled_rules import RecallRow, recall_rows
 from holdfast.errors import AnotherRun, reason_of
 from holdfast.files import write_whole
 from holdfast.records import Run
+from holdfast.records.belonging import describe_fault
 from holdfast.records.model import List, Number, RecordModel
 from holdfast.records.typed_options import change_options, split_command
 
@@ -74,13 +75,15 @@ def read_loss_map(file: Path) -> tuple[ModelLoss, ...]:
     """
     try:
         return LossMap.model_validate_json(file.read_bytes()).models
-    except (OSError, ValidationError) as error:
-        raise AnotherRun(
-            f"{file} is not a map of loss ({reason_of(error)}); give a run's folder, or a"
-            f" {NAME} that `holdfast map` wrote.",
-            option="run",
-            value=str(file),
-        ) from error
+    except OSError as error:
+        fault = f"{file} cannot be read ({reason_of(error)})"
+    except ValidationError as error:
+        fault = describe_fault(str(file), error)
+    raise AnotherRun(
+        f"{fault}; give a run's folder, or a {NAME} that `holdfast map` wrote.",
+        option="run",
+        value=str(file),
+    )
 
 
 def write_loss_map(models: Sequence[ModelLoss], folder: Path) -> Path:

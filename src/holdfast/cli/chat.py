@@ -108,7 +108,7 @@ class SavedDialog(NamedTuple):
 def run(arguments: ChatArguments) -> None:
     check_extra("chat", "chat", ["prompt_toolkit"])
     # whatever can be refused without the model is refused before it is loaded
-    parse(arguments.method)
+    compile_methods(parse(arguments.method)).refuse_without_suite()
     sampling = arguments.sampling_for(arguments.model)
     saved = None if arguments.messages is None else read_saved_dialog(arguments.messages)
     chat = Chat(load_model(arguments), sampling, arguments.seed, arguments.system_as)
@@ -268,6 +268,7 @@ class Chat:
     def _parse(self, spec: str) -> tuple[Method, ...]:
         """Reads a spec, and refuses methods that the model cannot apply."""
         methods = parse(spec)
+        compile_methods(methods).refuse_without_suite()
         self.model.check(methods)
         return methods
 

@@ -138,7 +138,8 @@ def read_chat(name: str, source: str) -> dict[str, Any]:
 
 
 def _check_effect(request: Request, arguments: GenerateArguments) -> None:
-    """Refuses options that would have no effect."""
+    """Refuses options that could have no effect, before a model is loaded."""
+    request.compiled.refuse_without_suite()
     if request.emphasis and not request.methods:
         raise UsageError(
             "Emphasis says what a method should stress, and there is no method; add --method, such"

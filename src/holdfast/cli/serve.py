@@ -25,7 +25,7 @@ from holdfast.drift.suites import load_suite
 from holdfast.errors import UsageError
 from holdfast.extras import check_extra
 from holdfast.generation.sampling import MAX_NEW_TOKENS_ALLOWED
-from holdfast.methods import parse, spec_of
+from holdfast.methods import compile_methods, parse, spec_of
 from holdfast.methods.fitted import read_any_fitted
 from holdfast.models.engine_choice import read_engine
 from holdfast.models.model_names import engine_in, is_url
@@ -154,6 +154,7 @@ def _service(arguments: ServeArguments) -> Service:
     for path, spec in zip(arguments.fitted or (), fitted, strict=True):
         print(f"{path}: {spec}", flush=True)
     default = parse(arguments.default_method)
+    compile_methods(default).refuse_without_suite()
     # the page's own examples are those that the default model was trained to follow
     suite = arguments.suite or ("" if arguments.model == "default" else "bots")
     prompts = playground_prompts(suite) if suite else ()

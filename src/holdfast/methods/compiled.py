@@ -20,6 +20,8 @@ from functools import cached_property
 from typing import Any
 
 from holdfast.chat.messages import Message, Messages
+from holdfast.errors import UsageError
+from holdfast.methods.exchanges import without_suite
 from holdfast.methods.kinds import TRAITS, Ability, Kind, require_kind, requirements
 from holdfast.methods.protocols import (
     EditsHidden,
@@ -142,6 +144,17 @@ class CompiledMethods:
     def needs_rules(self) -> bool:
         """Whether any method needs the rules of a suite, which `holdfast serve` does not have."""
         return any(isinstance(method, NeedsRules) and method.needs_rules for method in self.methods)
+
+    def refuse_without_suite(self) -> None:
+        """Refuses methods that need the rules of a suite, where no suite can be given.
+
+        Raises:
+            UsageError: one of the methods needs them.
+        """
+        for method in self.methods:
+            if isinstance(method, NeedsRules) and method.needs_rules:
+                spec = spec_of([method])
+                raise UsageError(without_suite(spec), option="method", value=spec)
 
     def edit(self, messages: Messages, seed: int) -> tuple[Message, ...]:
         """Returns the messages that the model is shown.

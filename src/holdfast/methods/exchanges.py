@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -52,13 +53,17 @@ def join_exchanges(before: Sequence[Message], exchanges: Sequence[Exchange]) -> 
 def require_rules(method: str, rules: PromptRules | None) -> PromptRules:
     """Returns the rules that a method needs; raises a `UsageError` if they are not known."""
     if rules is None:
-        raise UsageError(
-            f"{method} needs the rules of a suite's prompt, which this chat does not have; use it"
-            f" with a suite, as in holdfast drift --suite bots --method {method}.",
-            option="method",
-            value=method,
-        )
+        raise UsageError(without_suite(method), option="method", value=method)
     return rules
+
+
+def without_suite(spec: str) -> str:
+    """Says that a method needs a suite, where there is none, and which commands give it one."""
+    return (
+        f"{spec} needs the rules of a suite, which a single chat does not have; measure it with"
+        f" `holdfast drift --suite FILE`, or put `holdfast proxy --suite FILE --method"
+        f" {shlex.quote(spec)}` before the model's server."
+    )
 
 
 def join_rules(texts: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.errors import ModelError, Unsteerable, UsageError
 from holdfast.methods import Method, compile_methods, spec_of
+from holdfast.methods.exchanges import without_suite
 from holdfast.methods.kinds import EVERY_MODEL, TRAITS, Ability, in_words
 from holdfast.models.requests import Request
 
@@ -82,12 +83,14 @@ def check_requirements(
     usable = offered & _USED_BY_METHODS
     for method in methods:
         if lacking := compile_methods([method]).requires - offered:
+            spec = spec_of([method])
+            if Ability.RETRIES in lacking:
+                raise Unsteerable(without_suite(spec), option="method", value=spec, allowed=usable)
             supported = f"supports only {in_words(usable)}" if usable else "supports no methods"
             raise Unsteerable(
-                f"{spec_of([method])} needs {in_words(lacking)}, and {description} {supported};"
-                f" {cure}.",
+                f"{spec} needs {in_words(lacking)}, and {description} {supported}; {cure}.",
                 option="method",
-                value=spec_of([method]),
+                value=spec,
                 allowed=usable,
             )
     processors = [method.name for method in compile_methods(methods).processors]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.analysis.precedent_results import CLEAR, Cell, Precedent
-from holdfast.analysis.verdicts import verdict_on
+from holdfast.analysis.precedent_results import CLEAR, AtDepth, Cell, Precedent
+from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.plurals import count_of
 from holdfast.report import figures
 from holdfast.report.wording import aligned, plain, signed
@@ -80,21 +80,34 @@ def precedent_lines(results: Sequence[Precedent]) -> list[str]:
             f" that keeps them (mean score of {CLEAR:g} or more) and one that breaks them",
             *aligned(_rows(result), "  "),
         ]
-        deepest = result.depths[-1]
-        if deepest.prompt_after_broken is not None and deepest.prompt_after_kept is not None:
-            lines.append(
-                f"  The system prompt is worth {signed(deepest.prompt_after_broken)} after"
-                f" {count_of(deepest.seen, 'broken reply')}, and"
-                f" {signed(deepest.prompt_after_kept)} after"
-                f" {count_of(deepest.seen, 'kept reply')}."
-            )
-        verdict = verdict_on(deepest.precedent).verdict
-        lines += [
-            "  With the system prompt in view, a kept history is worth"
-            f" {signed(deepest.precedent)} against a broken one: {verdict}.",
-            "",
-        ]
+        lines += [*(f"  {sentence}" for sentence in _sentences(result.depths[-1])), ""]
     return lines[:-1]
+
+
+def _sentences(deepest: AtDepth) -> list[str]:
+    """Says what the longest histories show; with few conversations, that they show nothing yet."""
+    count = deepest.precedent.n
+    if not count:
+        return ["No rule counts, so nothing was measured."]
+    sentences = []
+    if deepest.prompt_after_broken is not None and deepest.prompt_after_kept is not None:
+        sentences.append(
+            f"The system prompt is worth {signed(deepest.prompt_after_broken)} after"
+            f" {count_of(deepest.seen, 'broken reply')}, and"
+            f" {signed(deepest.prompt_after_kept)} after"
+            f" {count_of(deepest.seen, 'kept reply')}."
+        )
+    sentences.append(
+        "With the system prompt in view, a kept history is worth"
+        f" {signed(deepest.precedent)} against a broken one:"
+        f" {verdict_on(deepest.precedent).verdict}."
+    )
+    if count < MIN_SAMPLES:
+        sentences.append(
+            f"With {count_of(count, 'conversation')} whose rules count, this is an example and not"
+            f" a measurement, which takes {MIN_SAMPLES}."
+        )
+    return sentences
 
 
 def _rows(result: Precedent) -> list[tuple[str, ...]]:

@@ -8,9 +8,9 @@ import asyncio
 import functools
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Path
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -182,17 +182,26 @@ def _add_status_routes(app: FastAPI, service: Service) -> None:
     """Adds the routes that take no request body."""
     started = int(time.time())
 
+    description = {
+        "id": service.name,
+        "object": "model",
+        "created": started,
+        "owned_by": "holdfast",
+        "max_model_len": service.model.context,
+    }
+
     @app.get("/v1/models")
     async def models() -> dict[str, Any]:
+        """The served model, in a list."""
+        return {"object": "list", "data": [description]}
+
+    served_name = Path(json_schema_extra={"enum": [service.name]})
+
+    @app.get("/v1/models/{name:path}")
+    async def model(name: Annotated[str, served_name]) -> dict[str, Any]:
         """The served model."""
-        model = {
-            "id": service.name,
-            "object": "model",
-            "created": started,
-            "owned_by": "holdfast",
-            "max_model_len": service.model.context,
-        }
-        return {"object": "list", "data": [model]}
+        check_model(name, service.name)
+        return description
 
     @app.get("/v1/steering", response_model=SteeringAnswer)
     async def steering() -> Response:

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from transformers import PreTrainedTokenizerFast
 
 from holdfast.chat.messages import Message, Tool, check_end, dialog_seed, has_prompt
-from holdfast.errors import HoldfastError, option
+from holdfast.errors import HoldfastError, UsageError, option
 from holdfast.generation.sampling import Penalties, Sampling
 from holdfast.methods import Method, compile_methods, parse, spec_of
 from holdfast.models.grammars import Function, Grammar, forced_call, strict_calls
@@ -240,6 +240,10 @@ def _choose_methods(
     if not methods:
         return Steering((), "the request asks for none")
     compiled = compile_methods(methods)
+    try:
+        compiled.refuse_without_suite()
+    except UsageError as error:
+        raise refusal_of(error, "steering") from None
     if idle := compiled.lacking_target(prompted=prompted, emphasised=emphasised):
         message = (
             f"steering {idle.spec} needs a system prompt or emphasis, and there is neither; add"
