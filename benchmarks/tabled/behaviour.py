@@ -456,8 +456,8 @@ def suite_init_table() -> str:
             *markdown(rows),
             "",
             "Files were labelled by hand before they were drafted; a line is decidable if a measure"
-            " can decide it, and found if it became a right rule. Only the labels of the latest files"
-            " count every such line. 95% intervals in brackets"
+            " can decide it, and found if it became a right rule. Only the labels of the latest"
+            " files count every such line. 95% intervals in brackets"
             " ([record](RESULTS/suite_init.json),"
             " [labels](ROOT/benchmarks/suite_init_labels.json)).",
         ]
