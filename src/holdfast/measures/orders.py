@@ -136,6 +136,8 @@ VERBS = frozenset(
     " use waive wipe work write".split()
 )
 
+# --- Sentences, clauses and requests
+
 MAX_QUOTE_CHARACTERS = 160
 
 

@@ -77,7 +77,7 @@ def _saved_messages(value: Any) -> list[Any]:
     return messages if is_saved else []
 
 
-def _saved(source: str, messages: list[Any]) -> Transcript:
+def _read_saved_chat(source: str, messages: list[Any]) -> Transcript:
     """Reads a saved chat, which begins with the program's description of its surroundings."""
     first, *others = read_messages(messages)
     events = [Event(Kind.REMINDER, first.text)]
@@ -174,7 +174,7 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
             lines.append(value)
             continue
         try:
-            yield _saved(value.source, messages)
+            yield _read_saved_chat(value.source, messages)
         except Malformed as error:
             yield Unread(f"{value.source}: {error}")
     if lines:

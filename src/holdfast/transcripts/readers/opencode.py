@@ -41,6 +41,8 @@ from holdfast.transcripts.transcript import (
 )
 from holdfast.validation.json_values import fields_of
 
+# --- Messages and their parts
+
 # the types of parts
 _PARTS_OF_DIALOG = ("text", "tool", "subtask", "compaction")
 _PARTS_FOR_DISPLAY = (
@@ -197,6 +199,9 @@ def _events_of_tool(part: Mapping[str, Any]) -> list[Event]:
             words = failure.partition(_WORDS_OF_REFUSAL)[2] if events[-1].is_refusal else ""
             return [*events, *(message_events("user", words.strip()) if words.strip() else [])]
     return call_events(call)
+
+
+# --- Sessions: what was taken back, compacted or cleared
 
 
 @dataclass(frozen=True)
