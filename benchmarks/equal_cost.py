@@ -50,8 +50,7 @@ from holdfast.analysis.statistics import SCORES, estimate
 from holdfast.records import read_run
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import Plan
-from holdfast.study.capability import Capability
-from holdfast.study.capability_items import Item
+from holdfast.study.capability import Capability, Item
 from holdfast.study.fitting.fit import fit
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "training"))

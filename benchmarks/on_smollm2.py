@@ -49,8 +49,7 @@ from holdfast.models.requests import Request
 from holdfast.records.traces import read_traces
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import Plan
-from holdfast.study.capability import Capability
-from holdfast.study.capability_items import Item
+from holdfast.study.capability import Capability, Item
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"

@@ -33,8 +33,7 @@ from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.calibration_page import table
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import DEFAULT_SWEEPS, Plan, choose_prompts
-from holdfast.study.capability import Capability, load_capability, usual_capability
-from holdfast.study.capability_items import Item
+from holdfast.study.capability import Capability, Item, load_capability, usual_capability
 
 MMLU = Path(__file__).resolve().parents[2] / "shared" / "data" / "mmlu"
 CHOICES = "A) rain, B) bread, C) town, D) river"

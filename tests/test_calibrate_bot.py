@@ -15,8 +15,7 @@ from test_calibrate import SMALL, SUITE, run
 
 from holdfast import cli, drift
 from holdfast.analysis.candidates import read_calibration
-from holdfast.analysis.choosing import pick
-from holdfast.analysis.larger_calibration import sizes_needed, times_needed
+from holdfast.analysis.choosing import pick, sizes_needed, times_needed
 from holdfast.drift.cases import Persona
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import AnotherRun, ParameterOutOfRange, UsageError

@@ -9,8 +9,14 @@ import pytest
 from calibrations import ABOUT, against_none, at_chance, sampled, synthetic
 
 from holdfast.analysis.candidates import Calibration, Candidate
-from holdfast.analysis.choosing import ahead_at_cost, pareto, pick
-from holdfast.analysis.larger_calibration import budget_shown, sizes_needed, times_needed
+from holdfast.analysis.choosing import (
+    ahead_at_cost,
+    budget_shown,
+    pareto,
+    pick,
+    sizes_needed,
+    times_needed,
+)
 from holdfast.errors import (
     ParameterOutOfRange,
 )

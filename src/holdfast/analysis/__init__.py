@@ -40,8 +40,7 @@ A drift run
 
 Other studies
   candidates.py        the gain and cost of each setting of a calibration
-  choosing.py          which of them to take
-  larger_calibration.py how large a calibration has to be to decide
+  choosing.py          which of them to take, and how large a calibration has to be to decide
   decay.py             attention mass by token, and its correlation with the score
   hidden_geometry.py   the spread of hidden states
   precedent_results.py system prompt or earlier replies

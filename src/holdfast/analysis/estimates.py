@@ -1,4 +1,4 @@
-"""The table of a drift run, the source for the terminal, page, figures and summary.json."""
+"""The tables of a drift run, the source for the terminal, page, figures and summary.json."""
 
 import functools
 import math

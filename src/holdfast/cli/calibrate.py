@@ -8,12 +8,14 @@ from typing import Annotated
 from holdfast import drift
 from holdfast.analysis import summary
 from holdfast.analysis.candidates import Calibration, read_calibration
-from holdfast.analysis.choosing import Pick, pick, write_method_file
-from holdfast.analysis.larger_calibration import (
+from holdfast.analysis.choosing import (
     LargerSizes,
+    Pick,
     budget_shown,
+    pick,
     sizes_needed,
     times_needed,
+    write_method_file,
 )
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli import options

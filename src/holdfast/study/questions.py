@@ -28,8 +28,7 @@ from holdfast.records import (
 )
 from holdfast.seeds import seed_of
 from holdfast.study.calibration_plan import Plan
-from holdfast.study.capability import Capability
-from holdfast.study.capability_items import Item
+from holdfast.study.capability import Capability, Item
 
 if TYPE_CHECKING:
     from holdfast.generation.reply_scoring import Scored

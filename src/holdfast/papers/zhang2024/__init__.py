@@ -1,10 +1,10 @@
 """Zhang et al. 2024 (PASTA): JSON formatting, pronouns changing, Bias in Bios and CounterFact.
 
 data.py           biographies, changed facts and samples; synthetic.py makes them,
-                  published_data.py reads them, with published_rows.py
+                  published_data.py reads them
 catalogue.py      the four tasks, in the paper's words, and how replies are scored
 task_settings.py  the settings of a run, the rows of its table; task_samples.py: its samples
-evaluate.py       the run; task_batches.py asks the samples
+evaluate.py       the run
 profiling/        ranks heads by steering each one on its own
 reproduction/     the paper's tables and figures on your model
 """
