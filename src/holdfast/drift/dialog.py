@@ -16,18 +16,31 @@ from typing import Literal, NamedTuple
 from holdfast.chat.messages import Message, Tool
 from holdfast.drift.pairing import Pairing
 from holdfast.drift.probe_outcomes import ProbeOutcome
-from holdfast.models.requests import Reply
+from holdfast.models.requests import Reply, Request
 from holdfast.records import Ended, Turn
 from holdfast.records.traces import TurnTrace
 
 Speaker = Literal["user", "agent"]
-# the views of a dialog; each is a thread of the engine
+# the views of a dialog
 AGENT_VIEW: Speaker = "agent"
 USER_VIEW: Speaker = "user"
 _ROLES = {"user": "user", "agent": "assistant"}
 # in the texts of summaries
 _SPEAKERS = {"user": "User", "agent": "Assistant", "tool": "Tool"}
 _LEAD = "Summary of our conversation so far:"
+
+
+class DialogThread(NamedTuple):
+    """The engine's thread for one view of a conversation."""
+
+    view: Speaker
+    conversation: int
+
+
+def is_users(request: Request) -> bool:
+    """Whether a request is the user model's, rather than the agent's."""
+    thread = request.thread
+    return isinstance(thread, DialogThread) and thread.view == USER_VIEW
 
 
 @dataclass(frozen=True)
@@ -97,7 +110,7 @@ def _transcribe(turn: Turn) -> str:
 class SummaryKey(NamedTuple):
     """The rounds that a summary covers."""
 
-    view: str  # the agent's or the user's
+    view: Speaker  # the agent's or the user's
     first: int  # the first round
     before: int  # the round after the last
     earlier: str  # the summary of still earlier rounds, which it includes; "" for none

@@ -11,8 +11,7 @@ from holdfast.drift.recorded_dialogs import Dialogs
 from holdfast.drift.settings import Settings, UserPrompt
 from holdfast.drift.user_scripts import UserSource, UserTurns
 from holdfast.errors import PromptError, UsageError
-from holdfast.models.protocol import ChatModel, HasTokenizer
-from holdfast.models.replicas import ask_model
+from holdfast.models.protocol import ChatModel, HasTokenizer, ask_model
 from holdfast.plurals import count_of
 
 

@@ -19,6 +19,7 @@ from holdfast.drift.dialog import (
     AGENT_VIEW,
     USER_VIEW,
     Dialog,
+    DialogThread,
     ShownRounds,
     Speaker,
     agent_view,
@@ -107,9 +108,9 @@ async def converse(
                 requests = DialogRequests(
                     engine, dialog, tuple(methods), settings, watch, replies, cut_watch
                 )
-                await _hold(requests)
+                await _run_dialog(requests)
                 for view in (AGENT_VIEW, USER_VIEW):
-                    engine.forget((view, pairing.number))
+                    engine.forget(DialogThread(view, pairing.number))
             if not watch.holds_back(pairing.number, dialog):
                 await save(dialog)
             replies.ended()
@@ -142,10 +143,10 @@ async def converse_once(
     replies = ReplyProgress(pairing.replies(settings), ignore_progress)
     cut_watch = CutWatch(settings.sampling.max_new_tokens)
     requests = DialogRequests(engine, dialog, tuple(methods), settings, watch, replies, cut_watch)
-    await _hold(requests)
+    await _run_dialog(requests)
 
 
-async def _hold(requests: DialogRequests) -> None:
+async def _run_dialog(requests: DialogRequests) -> None:
     """Holds a conversation to its end: a self-chat, or the replay of a recorded dialog."""
     recorded = requests.dialog.pairing.recorded
     if recorded is None:

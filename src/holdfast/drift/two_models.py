@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Self
 
-from holdfast.drift.dialog import USER_VIEW
+from holdfast.drift.dialog import is_users
 from holdfast.models.protocol import ChatModel, Engine, rows_at_most
 from holdfast.models.requests import Reply, Request
 
@@ -53,8 +53,7 @@ class TwoEngines:
     user: TakesTurns  # answers turns of the user model
 
     async def generate(self, request: Request) -> Reply:
-        is_users = isinstance(request.thread, tuple) and request.thread[0] == USER_VIEW
-        return await (self.user if is_users else self.agent).generate(request)
+        return await (self.user if is_users(request) else self.agent).generate(request)
 
     def forget(self, thread: Hashable) -> None:
         """Frees what both engines keep for a thread, which is over."""

@@ -13,7 +13,6 @@ checked_replies    draws replies again that break a rule
 failures           tells single failed requests from a model that is down
 streaming          passes a reply on piece by piece
 event_loop         asynchronous code for synchronous callers
-replicas           models with copies in other processes
 
 A model in this process, from its name to a reply:
 

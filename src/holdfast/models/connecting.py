@@ -98,7 +98,7 @@ def connect(
         )
     )
     run_sync(_introduce(server, finds_model=model is None))
-    return EndpointModel((server,), (server.endpoint.url,))
+    return EndpointModel((server,), server.endpoint.url)
 
 
 async def _introduce(server: Server, *, finds_model: bool) -> None:
@@ -161,7 +161,7 @@ def connect_all(
         warn_of_loss(why)
     for other in servers[1:]:
         _check_same(servers[0], other)
-    return EndpointModel(tuple(servers), tuple(addresses))
+    return EndpointModel(tuple(servers), addresses[0])
 
 
 def _check_same(first: Server, other: Server) -> None:

@@ -33,10 +33,15 @@ class EndpointModel(Generates):
 
     A conversation stays with one of the endpoints. If that one becomes unavailable, the others
     continue the conversation from the request that it did not answer; earlier replies are not lost.
+
+    Args:
+        servers: the endpoints that answered when they were connected; at least one.
+        url: the first address that was given, whether or not its server answered; it identifies a
+            run if the servers do not report their weights.
     """
 
     servers: tuple[Server, ...]
-    urls: tuple[str, ...]
+    url: str
     independent: ClassVar[bool] = True
 
     @property
@@ -52,7 +57,7 @@ class EndpointModel(Generates):
         offered = self.servers[0].offered
         parts = [self.name]
         if offered.fingerprint is None:
-            parts.insert(0, self.urls[0])
+            parts.insert(0, self.url)
         if offered.identity is not None:
             parts.append(offered.identity)
         return " ".join(parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, cast, runtime_checkable
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 RequestT = TypeVar("RequestT")
+Result = TypeVar("Result")
 
 
 class Generates(Protocol):
@@ -194,7 +195,7 @@ class LimitsRows(Protocol):
 
 
 def rows_at_most(engine: Engine) -> int | None:
-    """See `LimitsRows`; None for an engine that never does this."""
+    """The limit of an engine that has one now (`LimitsRows`); None for any other engine."""
     return engine.rows_at_most if isinstance(engine, LimitsRows) else None
 
 
@@ -212,6 +213,66 @@ async def score_replies(
 ) -> list[Scored]:
     """The log-probabilities of given replies; the model must have `Ability.REPLY_SCORES`."""
     return await cast("ScoresReplies", engine).score(requests, replies)
+
+
+# Replicas: copies of a model in other processes, which answer side by side. Their engine answers
+# requests like any other; other computations with the model are sent to a replica.
+
+
+@runtime_checkable
+class ReplicatedModel(Protocol):
+    """A model whose replicas are in other processes."""
+
+    def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Calls a function with the model of one replica.
+
+        The function and its arguments are sent there, so they must be picklable.
+        """
+
+
+@runtime_checkable
+class ReplicatedEngine(Protocol):
+    """An engine of a model with replicas."""
+
+    @property
+    def replicas(self) -> int:
+        """The number of calls of `compute` that run side by side."""
+
+    async def compute(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Calls a function with the session of the least busy replica.
+
+        Raises:
+            RequestFailed: several replicas were lost while they computed it.
+        """
+
+
+def ask_model(model: ChatModel, function: Callable[..., Result], *arguments: Any) -> Result:
+    """Calls a function with a model or, if it has replicas, with the model of one of them."""
+    if isinstance(model, ReplicatedModel):
+        result: Result = model.ask(function, *arguments)
+        return result
+    return function(model, *arguments)
+
+
+def replicas_of(engine: Engine) -> int:
+    """The number of calls of `compute` that are worth making at once."""
+    return engine.replicas if isinstance(engine, ReplicatedEngine) else 1
+
+
+async def compute(
+    engine: Engine, function: Callable[..., Awaitable[Result]], *arguments: Any
+) -> Result:
+    """Awaits a function of an open session: that of a replica, if there are any, or this one.
+
+    The function and its arguments must be picklable for a replica.
+    """
+    if isinstance(engine, ReplicatedEngine):
+        result: Result = await engine.compute(function, *arguments)
+        return result
+    return await function(engine, *arguments)
+
+
+# Batches
 
 
 async def generate_all(

@@ -15,8 +15,7 @@ from holdfast.methods.heads import Head, with_heads
 from holdfast.models.capabilities import require_layers
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.local import LocalModel
-from holdfast.models.protocol import ChatModel, facts_about
-from holdfast.models.replicas import compute, replicas_of
+from holdfast.models.protocol import ChatModel, compute, facts_about, replicas_of
 from holdfast.models.session import LocalSession
 from holdfast.papers.zhang2024.profiling.head_scores import (
     SampleScores,
