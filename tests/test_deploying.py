@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx2
 import pytest
 import yaml
+from fake_upstream import wait_until
 from prometheus_client.parser import text_string_to_metric_families
 from test_serve import FRENCH, server, url  # noqa: F401  fixtures
 
@@ -65,6 +66,8 @@ def test_systemd_accepts_the_unit(tmp_path):
 def test_alerts_watch_metrics_that_the_server_has(url):  # noqa: F811
     asked = {"messages": FRENCH, "trace": True, "max_tokens": 4}
     httpx2.post(f"{url}/v1/chat/completions", json=asked, timeout=60).raise_for_status()
+    # a request is counted once its answer has been sent
+    wait_until(lambda: "holdfast_requests_total{" in httpx2.get(f"{url}/metrics").text)
     families = text_string_to_metric_families(httpx2.get(f"{url}/metrics").text)
     samples = [sample for family in families for sample in family.samples]
     labels = {sample.name: set(sample.labels) for sample in samples}
