@@ -13,7 +13,8 @@ class Record:
         name: of its file in benchmarks/results/, without ".json".
         command: for Python, from the repository's root; {out} is the file, {runs} a folder for its
             runs, {corpus} the Self-dialogue Corpus (training/README.md), {facts} CounterFact,
-            {rules} the rules files of `suite_init_labels.json`, {llama_server} llama.cpp's binary.
+            {prompts} the published system prompts of Li et al. 2024, {rules} the rules files of
+            `suite_init_labels.json`, {llama_server} llama.cpp's binary.
         default_model: whether its numbers are the default model's, so that new weights invalidate
             it.
         minutes: about how long it takes on 2 cores.
@@ -128,87 +129,37 @@ RECORDS = (
         False,
         45,
     ),
-    Record("drift_loop", "benchmarks/drift_loop.py --out {out}", True, 6),
     Record(
         "drift_loop_qwen",
-        "benchmarks/drift_loop.py --model qwen-0.5b --suite everyday --temperature 0.7"
-        " --max-new-tokens 60 --peers lock_step --repetitions 1 --out {out}",
+        "benchmarks/drift_loop.py --repetitions 1 --out {out}",
         False,
         28,
     ),
     Record(
         "drift_loop_qwen_few",
-        "benchmarks/drift_loop.py --model qwen-0.5b --suite everyday --temperature 0.7"
-        " --max-new-tokens 60 --peers lock_step --conversations 16 --rounds 4"
-        " --repetitions 2 --out {out}",
+        "benchmarks/drift_loop.py --conversations 16 --rounds 4 --out {out}",
         False,
         12,
     ),
     Record(
         "drift_loop_qwen15",
-        "benchmarks/drift_loop.py --model qwen-1.5b --suite everyday --temperature 0.7"
-        " --max-new-tokens 60 --peers lock_step --conversations 8 --rounds 2"
-        " --repetitions 2 --out {out}",
+        "benchmarks/drift_loop.py --model qwen-1.5b --conversations 8 --rounds 2 --out {out}",
         False,
         8,
     ),
-    Record(
-        "drift_loop_smollm2",
-        "benchmarks/drift_loop.py --model smollm2 --suite everyday --temperature 0.7"
-        " --max-new-tokens 60 --peers lock_step --repetitions 2 --out {out}",
-        False,
-        80,
-    ),
-    Record(
-        "drift_loop_few",
-        "benchmarks/drift_loop.py --model smollm2 --suite everyday --temperature 0.7"
-        " --max-new-tokens 60 --peers lock_step --conversations 8 --rounds 2"
-        " --repetitions 2 --out {out}",
-        False,
-        3,
-    ),
-    Record(
-        "drift_loop_busy",
-        "benchmarks/drift_loop.py --model smollm2 --suite everyday --temperature 0.7"
-        " --max-new-tokens 60 --peers lock_step --conversations 8 --rounds 2 --busy 2"
-        " --repetitions 2 --out {out}",
-        False,
-        10,
-    ),
-    Record(
-        "drift_loop_gemma",
-        "benchmarks/drift_loop.py --model gemma-3-270m --chat-template plain --suite everyday"
-        " --temperature 0.7 --max-new-tokens 60 --peers lock_step --conversations 8 --rounds 4"
-        " --repetitions 2 --out {out}",
-        False,
-        12,
-    ),
     Record("faster_layers", "benchmarks/faster_layers.py --repetitions 9 --out {out}", False, 5),
-    Record("decode_step", "benchmarks/decode_step.py --out {out}", False, 15),
     Record(
         "decode_step_qwen",
-        "benchmarks/decode_step.py --model qwen-0.5b --rows 1 16 --repetitions 3 --only time"
-        " --out {out}",
+        "benchmarks/decode_step.py --rows 1 16 --repetitions 3 --only time --out {out}",
         False,
         6,
     ),
-    Record(
-        "run_memory_qwen",
-        "benchmarks/decode_step.py --model qwen-0.5b --only memory --out {out}",
-        False,
-        7,
-    ),
+    Record("run_memory_qwen", "benchmarks/decode_step.py --only memory --out {out}", False, 7),
     Record("loading", "benchmarks/loading.py --repetitions 3 --out {out}", False, 10),
     Record("checking", "benchmarks/checking.py --out {out}", False, 2),
     Record("verdicts", "benchmarks/verdicts.py --out {out}", False, 6),
     Record("other_prompts", "benchmarks/other_prompts.py --out {out}", False, 6),
-    Record("growth", "benchmarks/growth.py --out {out}", True, 12),
-    Record(
-        "growth_qwen",
-        "benchmarks/growth.py --model qwen-0.5b --repetitions 1 --out {out}",
-        False,
-        14,
-    ),
+    Record("growth_qwen", "benchmarks/growth.py --out {out}", False, 14),
     Record(
         "vllm_loop",
         "plugins/holdfast-vllm/benchmarks/drift_loop.py --repetitions 1 --out {out}",
@@ -222,13 +173,6 @@ RECORDS = (
         False,
         30,
         python=".venv-vllm/bin/python",
-    ),
-    Record(
-        "llama_steering",
-        "plugins/holdfast-llama/benchmarks/speed.py --folder {runs} --out {out}",
-        False,
-        14,
-        python=".venv-llama/bin/python",
     ),
     Record(
         "llama_steering_qwen",
@@ -281,11 +225,11 @@ RECORDS = (
     Record("scaling", "benchmarks/scaling.py --out {out}", True, 1),
     Record("batching", "benchmarks/batching.py --out {out}", True, 1),
     Record(
-        "batching_smollm2",
-        "benchmarks/batching.py --model smollm2 --dtypes bfloat16 float32 --suite everyday"
+        "batching_qwen",
+        "benchmarks/batching.py --model qwen-0.5b --dtypes bfloat16 float32 --suite everyday"
         " --conversations 24 --rounds 3 --max-new-tokens 60 --out {out}",
         False,
-        5,
+        10,
     ),
     Record(
         "li2024/findings",
@@ -301,6 +245,14 @@ RECORDS = (
         False,
         25,
         ("li2024_smollm2/figures",),
+    ),
+    Record(
+        "li2024_qwen05/findings",
+        "benchmarks/reproduction.py li2024 --model qwen-0.5b --dtype bfloat16 --scale brief --suite"
+        " li2024:{prompts} --runs {runs} --out {out}",
+        False,
+        30,
+        ("li2024_qwen05/figures",),
     ),
     Record(
         "zhang2024/findings",
@@ -325,6 +277,22 @@ RECORDS = (
         False,
         20,
         ("zhang2024_gemma/figures",),
+    ),
+    Record(
+        "zhang2024_qwen05/findings",
+        "benchmarks/reproduction.py zhang2024 --model qwen-0.5b --dtype bfloat16 --scale brief"
+        " --task json --task pronouns --task counterfact --facts {facts} --runs {runs} --out {out}",
+        False,
+        60,
+        ("zhang2024_qwen05/figures",),
+    ),
+    Record(
+        "zhang2024_qwen15/findings",
+        "benchmarks/reproduction.py zhang2024 --model qwen-1.5b --dtype bfloat16 --scale brief"
+        " --task counterfact --facts {facts} --runs {runs} --out {out}",
+        False,
+        40,
+        ("zhang2024_qwen15/figures",),
     ),
     Record(
         "chosen_heads",
@@ -373,7 +341,7 @@ RECORDS = (
     ),
     Record(
         "gpu/decode_step",
-        "benchmarks/decode_step.py --repetitions 2 --out {out}",
+        "benchmarks/decode_step.py --model smollm2 --repetitions 2 --out {out}",
         False,
         1,
         gpu=True,

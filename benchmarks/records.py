@@ -74,6 +74,9 @@ def main() -> None:
     )
     parser.add_argument("--counterfact", type=Path, help="its core as CSV, for the real models")
     parser.add_argument(
+        "--prompts", type=Path, help="hundred_system_prompts.py of Li et al. 2024 (docs/suites.md)"
+    )
+    parser.add_argument(
         "--rules-files", type=Path, help="the folder of the files of suite_init_labels.json"
     )
     parser.add_argument("--llama-server", type=Path, help="llama.cpp's binary, a peer of ours")
@@ -90,6 +93,7 @@ def main() -> None:
     given = {
         "corpus": ("--self-dialogue", arguments.self_dialogue),
         "facts": ("--counterfact", arguments.counterfact),
+        "prompts": ("--prompts", arguments.prompts),
         "rules": ("--rules-files", arguments.rules_files),
         "llama_server": ("--llama-server", arguments.llama_server),
     }
