@@ -5,7 +5,7 @@ differently shaped matrix product decides between two tokens. Later turns of a c
 on the first difference, so replies are compared up to and including it.
 
     python benchmarks/batching.py --out FILE.json
-    python benchmarks/batching.py --model smollm2 --dtypes bfloat16 float32 ... --out FILE.json
+    python benchmarks/batching.py --model qwen-0.5b --dtypes bfloat16 float32 ... --out FILE.json
 """
 
 from __future__ import annotations

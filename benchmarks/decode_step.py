@@ -13,9 +13,8 @@
 
 On a GPU, the first two.
 
-    python benchmarks/decode_step.py --out benchmarks/results/decode_step.json
-    python benchmarks/decode_step.py --model qwen-0.5b --only memory
-        --out benchmarks/results/run_memory_qwen.json
+    python benchmarks/decode_step.py --only time --out benchmarks/results/decode_step_qwen.json
+    python benchmarks/decode_step.py --only memory --out benchmarks/results/run_memory_qwen.json
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ TALKS = {"conversations": 32, "rounds": 8}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="smollm2")
+    parser.add_argument("--model", default="qwen-0.5b")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS)

@@ -1,26 +1,17 @@
-"""The drift loop against two implementations that use only `transformers`.
+"""The drift loop against lock-step `generate` of transformers.
 
-All play the same 32 conversations of 8 rounds with a probe of each kind per round, on the same
-model, in this process. The peers:
+Both play the same conversations with a probe of each kind per round, on the same model, in this
+process and with the same threads. The peer answers all conversations of a round in one left-padded
+`generate` batch, which encodes the history again; the round's probes and agent turns share a batch.
 
-- lock-step: all conversations of a round in one left-padded `generate` batch, re-encoding the
-  history. A round's probes and agent turns share one batch; this is the peer to beat.
-- pipeline: one conversation at a time through the text-generation pipeline, on a slice of the
-  conversations, since it takes long.
-
-All use the same processors, through torch's threads.
-
-A repetition runs all three one after another, so that they see the same conditions. Reported are
+A repetition runs both one after the other, so that they see the same conditions. Reported are
 medians over repetitions of (peer's seconds per generated token) / (ours). Replies are sampled, so
 their lengths differ; the ratio per conversation is reported too.
 
-The peers' model is a plain transformers model with the weights, dtype and stop tokens of ours. With
---busy N, N other processes keep the processors busy meanwhile. The record is written after each
-repetition, and repeating the command continues from there.
+The peer's model is a plain transformers model with the weights, dtype and stop tokens of ours. The
+record is written after each repetition, and repeating the command continues from there.
 
-    python benchmarks/drift_loop.py --out benchmarks/results/drift_loop.json
-    python benchmarks/drift_loop.py --model smollm2 --suite everyday --temperature 0.7
-        --max-new-tokens 60 --peers lock_step --out FILE.json
+    python benchmarks/drift_loop.py --out benchmarks/results/drift_loop_qwen.json
 """
 
 from __future__ import annotations
@@ -35,8 +26,6 @@ import argparse
 import copy
 import json
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -159,26 +148,6 @@ def lock_step(model, tokenizer, sampling) -> AnswerAll:
     return answer
 
 
-def one_by_one(pipeline, sampling) -> AnswerAll:
-    """Answers one chat after another through the pipeline."""
-
-    def answer(chats: Sequence[Chat]) -> list[str]:
-        return [
-            pipeline(
-                list(chat),
-                max_new_tokens=sampling.max_new_tokens,
-                do_sample=True,
-                top_k=0,
-                temperature=sampling.temperature,
-                top_p=sampling.top_p,
-                return_full_text=False,
-            )[0]["generated_text"]
-            for chat in chats
-        ]
-
-    return answer
-
-
 def ours(model, suite, settings) -> tuple[Played, float]:
     """Plays all conversations; also returns the forwarded tokens over the minimum possible."""
     with tempfile.TemporaryDirectory() as folder:
@@ -192,46 +161,35 @@ def ours(model, suite, settings) -> tuple[Played, float]:
     return Played(len(records), seconds, count(texts, model.tokenizer)), forwarded / least
 
 
-def repetition(model, suite, settings, answers: dict[str, AnswerAll], share: range) -> dict:
-    """Runs our loop and the peers once; the pipeline runs only the conversations in `share`.
-
-    Returns the seconds of each, and those of the peers divided by ours.
-    """
+def repetition(model, suite, settings, answer: AnswerAll) -> dict:
+    """Runs our loop and the peer once: the seconds of each, and the peer's divided by ours."""
     played, excess = ours(model, suite, settings)
-    peers = {
-        name: play(
-            suite,
-            settings,
-            share if name == "pipeline" else range(settings.conversations),
-            answer,
-            model.tokenizer,
-        )
-        for name, answer in answers.items()
-    }
-    row = {"forwarded_over_least": excess}
-    for name, who in {"ours": played, **peers}.items():
-        row[name] = {
+    peer = play(suite, settings, range(settings.conversations), answer, model.tokenizer)
+    seconds = {
+        name: {
             "seconds_per_conversation": who.per_conversation,
             "seconds_per_token": who.per_token,
         }
-    for name, who in peers.items():
-        row[name]["ratio"] = who.per_conversation / played.per_conversation
-        row[name]["ratio_per_token"] = who.per_token / played.per_token
-    return row
+        for name, who in {"ours": played, "lock_step": peer}.items()
+    }
+    ratios = {
+        "ratio": peer.per_conversation / played.per_conversation,
+        "ratio_per_token": peer.per_token / played.per_token,
+    }
+    seconds["lock_step"] |= ratios
+    return {"forwarded_over_least": excess, **seconds}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="default")
+    parser.add_argument("--model", default="qwen-0.5b")
     parser.add_argument("--chat-template", help="as `holdfast drift` takes it")
-    parser.add_argument("--suite", default="starter")
-    parser.add_argument("--temperature", type=float, default=1.0)
-    parser.add_argument("--max-new-tokens", type=int, default=400)
-    parser.add_argument("--peers", nargs="+", default=["lock_step", "pipeline"])
-    parser.add_argument("--busy", type=int, default=0, help="other processes that compute")
+    parser.add_argument("--suite", default="everyday")
+    parser.add_argument("--temperature", type=float, default=0.7)
+    parser.add_argument("--max-new-tokens", type=int, default=60)
     parser.add_argument("--conversations", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=8)
-    parser.add_argument("--repetitions", type=int, default=4)
+    parser.add_argument("--repetitions", type=int, default=2)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 3], help="taken in turn")
     parser.add_argument("--threads", type=int, default=2, help="of torch, for everyone alike")
     parser.add_argument("--out", type=Path)
@@ -243,26 +201,16 @@ def main() -> None:
     suite = drift.load_suite(arguments.suite)
     torch.set_num_threads(arguments.threads)
     stock, tokenizer = plain_copy(model)
-    pipeline = transformers.pipeline("text-generation", model=stock, tokenizer=tokenizer)
     sampling = holdfast.Sampling(
         temperature=arguments.temperature, max_new_tokens=arguments.max_new_tokens
     )
-    answers = {
-        "lock_step": lock_step(stock, tokenizer, sampling),
-        "pipeline": one_by_one(pipeline, sampling),
-    }
-    answers = {name: answers[name] for name in arguments.peers}
-    share = max(1, arguments.conversations // arguments.repetitions)
+    answer = lock_step(stock, tokenizer, sampling)
     warm = drift.Settings(rounds=1, conversations=2, user_prompt="suite", sampling=sampling)
-    repetition(model, suite, warm, answers, range(1))
-    others = [
-        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(arguments.busy)
-    ]
+    repetition(model, suite, warm, answer)
     result = {
         "benchmark": "drift_loop",
         "model": arguments.model,
         "dtype": str(model.hf_model.dtype).removeprefix("torch."),
-        "busy": arguments.busy,
         "max_new_tokens": sampling.max_new_tokens,
         "measured_on": measured_on(model),
         "conversations": arguments.conversations,
@@ -279,15 +227,12 @@ def main() -> None:
             user_prompt="suite",
             sampling=sampling,
         )
-        slice_ = range(index * share, (index + 1) * share)
         torch.manual_seed(index)
-        row = repetition(model, suite, settings, answers, slice_)
+        row = repetition(model, suite, settings, answer)
         rows.append({"seed": seed, **row})
         print(json.dumps(rows[-1]), flush=True)
         if arguments.out:
             write(arguments.out, result, rows)
-    for other in others:
-        other.kill()
 
 
 def begun(out: Path | None, settings: dict) -> list[dict]:
@@ -299,20 +244,13 @@ def begun(out: Path | None, settings: dict) -> list[dict]:
 
 def write(out: Path, settings: dict, rows: list[dict]) -> None:
     """Writes the record of the repetitions so far, with their medians."""
-    peers = [
-        name for name, value in rows[0].items() if isinstance(value, dict) and "ratio" in value
-    ]
     medians = {
-        name: {
-            key: statistics.median(row[name][key] for row in rows)
-            for key in ("ratio", "ratio_per_token")
-        }
-        for name in peers
+        key: statistics.median(row["lock_step"][key] for row in rows)
+        for key in ("ratio", "ratio_per_token")
     }
-    for name, ratios in medians.items():
-        print(name, {key: round(value, 2) for key, value in ratios.items()}, flush=True)
+    print({key: round(value, 2) for key, value in medians.items()}, flush=True)
     out.parent.mkdir(parents=True, exist_ok=True)
-    record = {**settings, "repetitions": rows, "medians": medians}
+    record = {**settings, "repetitions": rows, "medians": {"lock_step": medians}}
     out.write_text(json.dumps(record, indent=1) + "\n")
 
 

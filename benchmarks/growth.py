@@ -6,9 +6,7 @@ forwarded token; memory is the peak in excess of what the process used once the 
 not counting the peak of loading. An exponent is the slope of a straight line through the logarithms
 of the points: 0 is constant, 1 is linear.
 
-    python benchmarks/growth.py --out benchmarks/results/growth.json
-    python benchmarks/growth.py --model qwen-0.5b --repetitions 1
-        --out benchmarks/results/growth_qwen.json
+    python benchmarks/growth.py --out benchmarks/results/growth_qwen.json
 """
 
 from __future__ import annotations
@@ -27,19 +25,14 @@ from pathlib import Path
 import numpy as np
 from stamp import measured_on
 
-DEFAULT = {
-    "conversations": (8, 16, 32, 64, 128, 256, 512),
-    "rounds": (2, 4, 8, 16, 32),
-    "context": (512, 1024, 2048, 4096, 8192, 16384),
-}
-REAL = {
+POINTS = {
     "conversations": (4, 8, 16, 32),
     "rounds": (2, 4, 8),
     "context": (512, 1024, 2048, 4096, 8000, 16000),
 }
 HELD = {  # the fixed values of the others while one is varied
     "conversations": "2 rounds",
-    "rounds": "{} conversations",
+    "rounds": "8 conversations",
     "context": "a prompt of 150 tokens to hold on to, split-softmax 0.5; 8 tokens generated",
 }
 STEERING = "split-softmax:exponent=0.5"
@@ -61,22 +54,17 @@ def settled_memory() -> int:
     return memory("VmRSS")
 
 
-def of_default(name: str) -> bool:
-    return name == "default"
-
-
 def dialogs(name: str, conversations: int, rounds: int) -> dict:
     """A drift run: seconds, tokens and peak memory."""
     import holdfast
     from holdfast import drift
 
-    small = of_default(name)
     model = holdfast.load(name)
-    suite = drift.load_suite("starter" if small else "everyday")
+    suite = drift.load_suite("everyday")
     model.generate([{"role": "user", "content": "Hello."}])
-    sampling = holdfast.Sampling() if small else holdfast.Sampling(0.7, max_new_tokens=60)
+    sampling = holdfast.Sampling(0.7, max_new_tokens=60)
     settings = drift.Settings(rounds, conversations, seed=0, sampling=sampling)
-    cast = drift.Cast(user_turns=None if small else "everyday")
+    cast = drift.Cast(user_turns="everyday")
     before = settled_memory()
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -84,29 +72,6 @@ def dialogs(name: str, conversations: int, rounds: int) -> dict:
     seconds = time.perf_counter() - began
     tokens = sum(record.tokens.forwarded for record in records)
     return {"seconds": seconds, "tokens": tokens, "bytes": memory("VmHWM") - before}
-
-
-def small_llama():
-    """A Llama with random weights, as the default model has no long context."""
-    import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    from holdfast.attention import install
-    from holdfast.generation.runner import Runner
-
-    torch.manual_seed(0)
-    shape = LlamaConfig(
-        hidden_size=256,
-        intermediate_size=704,
-        num_hidden_layers=4,
-        num_attention_heads=8,
-        num_key_value_heads=4,
-        vocab_size=2048,
-        max_position_embeddings=32768,
-    )
-    model = LlamaForCausalLM(shape).eval()
-    assert install(model)
-    return Runner(model)
 
 
 def context(name: str, length: int) -> dict:
@@ -119,7 +84,7 @@ def context(name: str, length: int) -> dict:
     from holdfast.generation.scheduler import Scheduler
     from holdfast.methods import compile_methods, read_methods
 
-    runner = small_llama() if of_default(name) else holdfast.load(name).runner
+    runner = holdfast.load(name).runner
     ids = torch.randint(6, 2048, (length,), generator=torch.Generator().manual_seed(1)).tolist()
     span = tuple(5 <= position < 155 for position in range(length))
     stream = Stream(tuple(ids), span, compile_methods(read_methods(STEERING)))
@@ -140,16 +105,11 @@ def context(name: str, length: int) -> dict:
     }
 
 
-def side_by_side(name: str) -> int:
-    """The number of conversations when rounds are varied."""
-    return 16 if of_default(name) else 8
-
-
 def measure(name: str, kind: str, value: int) -> dict:
     """Measures one point in this process."""
     if kind == "conversations":
         return dialogs(name, value, 2)
-    return dialogs(name, side_by_side(name), value) if kind == "rounds" else context(name, value)
+    return dialogs(name, 8, value) if kind == "rounds" else context(name, value)
 
 
 def measure_in_subprocess(name: str, kind: str, value: int) -> dict:
@@ -185,15 +145,14 @@ def series(name: str, kind: str, runs_by_value: dict[int, list[dict]]) -> dict:
         for measured in ("seconds_per_token", "bytes", "decode_seconds_per_token")
         if measured in points[0]
     }
-    fixed = HELD[kind].format(side_by_side(name))
-    return {"varied": kind, "held": fixed, "points": points, "exponents": exponents}
+    return {"varied": kind, "held": HELD[kind], "points": points, "exponents": exponents}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="default")
-    parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--only", choices=DEFAULT)
+    parser.add_argument("--model", default="qwen-0.5b")
+    parser.add_argument("--repetitions", type=int, default=1)
+    parser.add_argument("--only", choices=POINTS)
     parser.add_argument("--most", type=int, help="leave out points above")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--point", nargs=2, help=argparse.SUPPRESS)
@@ -205,16 +164,16 @@ def main() -> None:
     import holdfast
 
     name = arguments.model
-    table = DEFAULT if of_default(arguments.model) else REAL
     model = holdfast.load(name)
     result = {"benchmark": "growth", "model": name, "measured_on": measured_on(model)}
-    kinds = [arguments.only] if arguments.only else list(DEFAULT)
-    most = arguments.most or max(map(max, table.values()))
-    if not of_default(name):  # whose long contexts are read by another model
-        most = min(most, model.hf_model.config.max_position_embeddings)
+    kinds = [arguments.only] if arguments.only else list(POINTS)
+    most = min(
+        arguments.most or max(map(max, POINTS.values())),
+        model.hf_model.config.max_position_embeddings,
+    )
     del model
     runs: dict[str, dict[int, list[dict]]] = {
-        kind: {value: [] for value in table[kind] if value <= most} for kind in kinds
+        kind: {value: [] for value in POINTS[kind] if value <= most} for kind in kinds
     }
     points = [(kind, value) for kind in kinds for value in runs[kind]]
     for number in range(1, arguments.repetitions + 1):

@@ -20,7 +20,6 @@ ROOT = Path(__file__).parent.parent
 PREFIX = "repository"
 ALWAYS = (  # files that the navigation refers to
     "examples/README.md",
-    "benchmarks/results/changed_records.md",
     "CHANGELOG.md",
     "SECURITY.md",
 )

@@ -9,7 +9,13 @@ from pathlib import Path
 
 from tabled.reading import RESULTS, markdown, read
 
-MODELS = {"": "the default model", "_smollm2": "SmolLM2 135M", "_gemma": "Gemma 3 270M"}
+MODELS = {  # by the ending of a record's name
+    "": "the default model",
+    "_smollm2": "SmolLM2 135M",
+    "_gemma": "Gemma 3 270M",
+    "_qwen05": "Qwen2.5-Coder 0.5B",
+    "_qwen15": "Qwen2.5-Coder 1.5B",
+}
 VERDICTS = ("supported", "contradicted", "undecided", "not judged")
 _NUMBER = re.compile(r"[+-][\d.]+ (?:\[[^]]+\]|\(all (?:alike|equal)\)) \(n = \d+\)")
 # the part of a claim's text that depends on model and scale

@@ -284,12 +284,6 @@ def start_line() -> str:
     ]
     guided_gains = [interval(row["gain"]) for row in guided]
     guided_costs = [points(row["known_points_lost"]).replace("+", "") for row in guided]
-    steps = [
-        ratio
-        for step in read("decode_step")["steps"]
-        for method, ratio in step["steered"].items()
-        if method.startswith("split-softmax")
-    ]
     table = [["", *(f"seed {seed['seed']}" for seed in record["seeds"])]]
     table.append(["stability gained over eight rounds", *(interval(row["gain"]) for row in rows)])
     table.append(["in the last round alone", *(interval(row["gain_last_round"]) for row in rows)])
@@ -306,8 +300,7 @@ def start_line() -> str:
             "",
             *markdown(table),
             "",
-            f"With every head steered, a step of decoding took {min(steps):.2f} to {max(steps):.2f}"
-            " times as long on a CPU ([Speed](DOCS/speed.md))."
+            "[Speed](DOCS/speed.md) says how much time steering adds."
             f" [Guidance](DOCS/methods.md), `{guided[0]['method']}`,"
             f" gained {' and '.join(guided_gains)}, and lost {' and '.join(guided_costs)} points on"
             " facts that it gets right without a dialog; it runs the model twice per token. Other"

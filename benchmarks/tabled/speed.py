@@ -10,13 +10,13 @@ from holdfast.plurals import count_of
 
 # the rows shown on the pages; the records have more
 ATTENTION_WORK = ("batch 1, context 512", "batch 8, context 2048", "prefill 4096")
-LLAMA_FILES = ("Q4_1", "BF16")
 LLAMA_WAYS = (
     "llama.cpp, flash attention",
     "llama.cpp, without it",
     "nothing steered",
     "boost",
     "boost, traced",
+    "split-softmax",
     "holdfast, bfloat16",
 )
 VLLM_PROMPT = "4 sentences"
@@ -45,61 +45,27 @@ ASSUMED = "\n".join(
 
 
 def speed_table() -> str:
-    """The drift loop against two other implementations, tokens forwarded, and the effect of the
+    """The drift loop and a chat against other engines, tokens forwarded, and the effect of the
     batch size.
     """
-    loop = read("drift_loop")
-    excess = max(row["forwarded_over_least"] for row in loop["repetitions"])
-    played = (
-        f"{loop['conversations']} conversations of {loop['rounds']} rounds with probes,"
-        f" {loop['threads']} threads, median of {len(loop['repetitions'])}"
-    )
-
-    def times(peer: str) -> str:
-        medians = loop["medians"][peer]
-        return (
-            f"{medians['ratio_per_token']:.1f} times as fast per generated token "
-            f"({medians['ratio']:.1f} per conversation)"
-        )
-
+    (batches,) = read("batching")["runs"]
+    differing = f"{batches['conversations_that_differ']} of {batches['replies_compared']:,}"
+    excess = max(row["forwarded_over_least"] for row in read("drift_loop_qwen")["repetitions"])
     return "\n".join(
         [
-            "| what | measured | command |",
-            "| --- | --- | --- |",
-            (
-                "| the drift loop, compared with all conversations of a round in one left-padded"
-                f" `generate` batch that encodes the history again: {played} |"
-                f" {times('lock_step')} |"
-                " `python benchmarks/drift_loop.py` |"
-            ),
-            (
-                "| the same, compared with one conversation at a time in the `transformers`"
-                f" pipeline | {times('pipeline')} | the same |"
-            ),
-            "| tokens forwarded, divided by the tokens of all views counted once |"
-            f" {excess:.3f} | the same |",
-            (
-                "| conversations in which the batch size (48 or 5) changed a reply | the default"
-                f" model: {differing('batching')}; SmolLM2: {differing('batching_smollm2')} |"
-                " `python benchmarks/batching.py` |"
-            ),
+            *markdown(_times_as_fast()),
+            "",
+            "In the largest of these runs, the tokens that went through the model were"
+            f" {excess:.3f} times those of all dialogs counted once. With batches of 48 and of 5,"
+            f" {differing} replies of the default model differ in float32; in bfloat16, a reply may"
+            " depend on the size of the batch, by rounding.",
         ]
     )
 
 
-def differing(name: str) -> str:
-    """In how many conversations the batch size changed a reply, by dtype."""
-    record = read(name)
-    return ", ".join(
-        f"{run['conversations_that_differ']} of {record['conversations']} in {run['dtype']}"
-        for run in record["runs"]
-    )
-
-
-def real_speed_table() -> str:
-    """The drift loop and a decode step on real models, against their peers and the machine."""
-    tables = (_times_as_fast(), _decode_steps())
-    return "\n\n".join("\n".join(markdown(rows)) for rows in tables)
+def decode_step_tables() -> str:
+    """A decode step on the machine's bound, and where the time and memory of a run go."""
+    return "\n\n".join("\n".join(markdown(rows)) for rows in (_decode_steps(), _time_and_memory()))
 
 
 def _processor(record: dict) -> str:
@@ -119,8 +85,6 @@ def _times_as_fast() -> list[list[str]]:
         ("drift_loop_qwen", "Qwen2.5-Coder 0.5B"),
         ("drift_loop_qwen_few", "Qwen2.5-Coder 0.5B"),
         ("drift_loop_qwen15", "Qwen2.5-Coder 1.5B"),
-        ("drift_loop_smollm2", "SmolLM2"),
-        ("drift_loop_few", "SmolLM2"),
     ):
         loop = read(name)
         ratios = _ratios([row["lock_step"]["ratio_per_token"] for row in loop["repetitions"]])
@@ -156,31 +120,12 @@ def _times_as_fast() -> list[list[str]]:
             _ratios(vllm["ratios"]),
             _processor(vllm),
         ],
-        _stock_llama_row(read("llama_steering")),
     ]
     return rows
 
 
 def _work(loop: dict) -> str:
     return f"{loop['conversations']} conversations of {loop['rounds']} rounds"
-
-
-def _stock_llama_row(record: dict) -> list[str]:
-    """The processor time of stock llama.cpp over ours under Boost, at the most rows."""
-    most = max(row["rows"] for row in record["rows"])
-    steps = {
-        row["way"]: row["decode_ms"]
-        for row in record["rows"]
-        if (row["file"], row["rows"]) == ("BF16", most)
-    }
-    stock = min(time for way, time in steps.items() if way.startswith("llama.cpp"))
-    return [
-        "SmolLM2",
-        "stock llama.cpp, in processor time, ours under `boost`",
-        f"a decode step of {most} rows, one thread",
-        f"{stock / steps['holdfast, bfloat16']:.2f}",
-        _processor(record),
-    ]
 
 
 def _decode_steps() -> list[list[str]]:
@@ -195,12 +140,11 @@ def _decode_steps() -> list[list[str]]:
             "processor",
         ]
     ]
-    for name, model in (("decode_step_qwen", "Qwen2.5-Coder 0.5B"), ("decode_step", "SmolLM2")):
-        record = read(name)
-        for row in record["steps"]:
-            numbers = [f"{row['seconds'] * 1e3:.0f}", f"{row['over_floor']:.1f}"]
-            steered = _steered(row["steered"])
-            rows.append([model, str(row["rows"]), *numbers, steered, _processor(record)])
+    record = read("decode_step_qwen")
+    for row in record["steps"]:
+        numbers = [f"{row['seconds'] * 1e3:.0f}", f"{row['over_floor']:.1f}"]
+        steered = _steered(row["steered"])
+        rows.append(["Qwen2.5-Coder 0.5B", str(row["rows"]), *numbers, steered, _processor(record)])
     llama = read("llama_steering_qwen")
     for count in dict.fromkeys(row["rows"] for row in llama["rows"]):
         steps = {row["way"]: row["decode_ms"] for row in llama["rows"] if row["rows"] == count}
@@ -224,6 +168,27 @@ def _server_over(record: dict, engine: str, number: str) -> list[float]:
     rows = {(row["engine"], row["repetition"]): row[number] for row in record["rows"]}
     repetitions = sorted({repetition for _, repetition in rows})
     return [rows["llama-server", at] / rows[engine, at] for at in repetitions]
+
+
+def _time_and_memory() -> list[list[str]]:
+    """Where the time and the memory of a drift run go."""
+    share = read("decode_step_qwen")["share"]
+    memory = read("run_memory_qwen")["memory"]
+    rows = [["a drift run", "Qwen2.5-Coder 0.5B"]]
+    for part in ("products", "attention", "elsewhere"):
+        rows.append([f"share of the time: {part}", f"{share[part]:.0%}"])
+    peak = f"{memory['ratio']:.1f} ({memory['peak_bytes'] / 1e9:.1f} GB)"
+    what = "peak memory beyond the weights, divided by the live keys and values"
+    rows.append([f"{what}, {_work(memory)}", peak])
+    parts = memory["parts_of_highest_step"]
+    for name, described in (
+        ("rows", "keys and values of running rows"),
+        ("dialogs", "keys and values of kept dialogs"),
+        ("rest", "everything else (activations, compiled products)"),
+    ):
+        share_of_part = parts[name] / sum(parts.values())
+        rows.append([f"share of that memory: {described}", f"{share_of_part:.0%}"])
+    return rows
 
 
 def gpu_table() -> str:
@@ -413,7 +378,7 @@ def ray_table() -> str:
         f" one process with one thread ({alone:.0f} s), median and range of"
         f" {len(record['repetitions'])}: {ratios} ([record](RESULTS/ray_qwen.json)). Two nodes do"
         " not halve it, since a step of half as many rows takes more than half of the time"
-        " ([decode steps](speed.md#on-real-models)); four nodes share the two processors."
+        " ([decode steps](speed.md#a-decode-step)); four nodes share the two processors."
     )
 
 
@@ -559,28 +524,16 @@ def loading_table() -> str:
 
 
 def llama_table() -> str:
-    """Processor time and memory in llama.cpp."""
-    rows = read("llama_steering")["rows"]
-    kinds = LLAMA_FILES
+    """Processor time in llama.cpp."""
+    rows = read("llama_steering_qwen")["rows"]
     counts = list(dict.fromkeys(row["rows"] for row in rows))
-    by_run = {(row["way"], row["file"], row["rows"]): row for row in rows}
-    decoded = [
-        f"{kind}, {count} row{'s' if count > 1 else ''}" for kind in kinds for count in counts
-    ]
-    table = [["", *(f"prefill, {kind}" for kind in kinds), *decoded]]
+    by_run = {(row["way"], row["rows"]): row for row in rows}
+    table = [["", "prefill", *(f"decoding, {count_of(count, 'row')}" for count in counts)]]
     for way in LLAMA_WAYS:
-        cells = [f"{by_run[way, kind, counts[0]]['prefill_ms']:.1f}" for kind in kinds]
-        cells += [
-            f"{by_run[way, kind, count]['decode_ms']:.1f}" for kind in kinds for count in counts
-        ]
+        cells = [f"{by_run[way, counts[0]]['prefill_ms']:.1f}"]
+        cells += [f"{by_run[way, count]['decode_ms']:.1f}" for count in counts]
         table.append([way, *cells])
-    memory = [["most memory of a process, MB", *kinds]]
-    for way in dict.fromkeys(row["way"] for row in rows if "peak_mb" in row):
-        peaks = {
-            row["file"]: row["peak_mb"] for row in rows if row["way"] == way and "peak_mb" in row
-        }
-        memory.append([way, *(f"{peaks[kind]:,}" for kind in kinds)])
-    return "\n".join([*markdown(table), "", *markdown(memory)])
+    return "\n".join(markdown(table))
 
 
 def vllm_table() -> str:
