@@ -98,6 +98,7 @@ from holdfast.report.log_formats import formats_table
 # by table, if its record has a different name
 RECORDED = {
     "ray": "ray_qwen",
+    "decode_step": "decode_step_qwen",
     "quoted": "demo_real",
     "demo_real_rules": "demo_real",
     "start-with": "smollm2_confirmed",
