@@ -9,14 +9,14 @@ from typing import Any
 from holdfast import records
 from holdfast.drift.progress import Progress
 from holdfast.drift.settings import Running
-from holdfast.errors import ModelError, UsageError
+from holdfast.errors import ModelError, UsageError, require_type
 from holdfast.generation.sampling import Sampling
 from holdfast.methods import Ability, Method, read_methods
 from holdfast.models.capabilities import supports
 from holdfast.models.event_loop import run_sync
 from holdfast.models.failures import FailedRequest, OutageWatch
 from holdfast.models.offered_steering import same_fingerprint
-from holdfast.models.protocol import ChatModel, facts_about
+from holdfast.models.protocol import ChatModel, facts_about, require_model
 from holdfast.papers.zhang2024.data import Data, Sample, Task
 from holdfast.papers.zhang2024.task_batches import TaskBatch, ask_batch
 from holdfast.papers.zhang2024.task_samples import (
@@ -68,6 +68,8 @@ def run(
             several requests failed in a row. A single one that failed is asked again next time.
         RecordsError: `out` holds another run, or cannot be written.
     """
+    require_model(model)
+    require_type(settings, TaskSettings, "make them, as in tasks.Settings(...)")
     if isinstance(methods, str):
         raise UsageError(f"methods is a list of settings, not {methods!r}; put it into one.")
     variants = variants_of(settings, [read_methods(setting) for setting in methods])
