@@ -68,8 +68,15 @@ def test_what_an_earlier_call_recorded_does_not_count_towards_the_speed():
 
 @pytest.mark.parametrize(
     ("recorded", "total", "done", "is_early"),
-    [(0, 240, 1, True), (135, 240, 1, True), (135, 240, 4, True), (0, 240, 5, False)]
-    + [(0, 10, 1, False), (0, 40, 4, False), (38, 40, 1, False)],
+    [
+        (0, 240, 1, True),
+        (135, 240, 1, True),
+        (135, 240, 4, True),
+        (0, 240, 5, False),
+        (0, 10, 1, False),
+        (0, 40, 4, False),
+        (38, 40, 1, False),
+    ],
 )
 def test_nothing_is_estimated_from_a_few_units(recorded, total, done, is_early):
     """In a run of 240 replies, the first took 11 seconds and the rest 10 minutes, not 44."""

@@ -22,8 +22,8 @@ EVERY = 30.0  # seconds between two later lines
 # seconds in which a second SIGTERM is the same signal: `timeout` sends it to a command, and then to
 # the command's process group
 _SAME_SIGNAL = 1.0
-# with fewer new units and less than a tenth of the work done, neither pace nor time is estimated, as
-# the first units take longer: prompts are read, and replies of a batch end together
+# with fewer new units and less than a tenth of the work done, neither pace nor time is estimated:
+# the first units take longer, as prompts are read and the replies of a batch end together
 _FEW = 5
 _IDLE = 10.0  # an estimate is shown for this many seconds without news, even if it has run out
 # exit codes: 128 and the number of the signal
