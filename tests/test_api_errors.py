@@ -179,8 +179,8 @@ def test_an_argument_of_another_type_is_refused_in_one_sentence_everywhere(tmp_p
     facts = study.load_capability("knowledge")
     chats = holdfast.encode_chats([TALK], tiny.tokenizer)
 
-    def steer(span):
-        with holdfast.steering(tiny.hf_model, span, "boost:factor=2"):
+    def steer(span, method="boost:factor=2"):
+        with holdfast.steering(tiny.hf_model, span, method):
             pass
 
     calls = {
@@ -209,6 +209,13 @@ def test_an_argument_of_another_type_is_refused_in_one_sentence_everywhere(tmp_p
         ),
         "[1, 2] is a list, not a Tensor; give the span_mask that": (lambda: steer([1, 2]),),
         "EncodedChats, not a Tensor; give the span_mask that": (lambda: steer(chats),),
+        "reminder:every=1 does not act inside a forward pass": (
+            lambda: steer(chats.span_mask, "reminder:every=1"),
+        ),
+        "`holdfast proxy --suite FILE --method check-and-retry`": (
+            lambda: steer(chats.span_mask, "check-and-retry"),
+            lambda: steer(chats.span_mask, ["boost:factor=2", "check-and-retry"]),
+        ),
         "a LocalModel, not a tokenizer; give that of the model": (
             lambda: holdfast.encode_chats([TALK], tiny),
         ),

@@ -182,17 +182,19 @@ def _read_rows(methods: Any, rows: int) -> list[CompiledMethods]:
 def _read(methods: Sequence[MethodOrSpec]) -> CompiledMethods:
     """Reads the methods of a row; refuses those that do not act inside a pass."""
     compiled = compile_methods(read_methods(methods))
+    compiled.refuse_without_suite()
     for method in compiled.methods:
+        spec = _spec(compile_methods([method]))
         if method in compiled.rehearsed:
             raise UsageError(
-                f"{method!r} becomes an attention method by rehearsing a reply, which a block"
+                f"{spec} becomes an attention method by rehearsing a reply, which a block"
                 " cannot do; give the methods that model.rehearse(messages, methods) returns.",
                 option="methods",
                 value=method.name,
             )
         if method not in compiled.in_pass.methods:
             raise UsageError(
-                f"{method!r} does not act inside a forward pass, as methods of a block must; use it"
+                f"{spec} does not act inside a forward pass, as methods of a block must; use it"
                 " with holdfast.load(...).generate.",
                 option="methods",
                 value=method.name,

@@ -38,7 +38,7 @@ class TraceContent:
 
 def lines(trace: Trace) -> list[str]:
     """Says how the mass on the system prompt decays, and whether it correlates with the score."""
-    sentences = [_all_heads_line(trace), _shown_head_line(trace), _correlations_line(trace)]
+    sentences = [_all_heads_line(trace), _shown_head_line(trace), correlations_line(trace)]
     if trace.whole_dialogs < MIN_SAMPLES:
         dialogs = count_of(trace.whole_dialogs, "whole dialog")
         sentences.append(
@@ -79,9 +79,13 @@ def _beside_uniform(change: Change) -> str:
     return f"{measured} (uniform attention {_text(change.uniform)})"
 
 
-def _correlations_line(trace: Trace) -> str:
+def correlations_line(trace: Trace) -> str:
+    """Says how the mass correlates with the score, or once that this cannot be measured."""
+    correlations = _correlations_of(trace)
+    if all(value.interval is None for value in correlations):
+        return "The correlation of mass and score of the probes is not measurable."
     over_all, in_rounds, in_dialogs, between = (
-        _with_verdict(value, _TOGETHER, _OPPOSITE) for value in _correlations_of(trace)
+        _with_verdict(value, _TOGETHER, _OPPOSITE) for value in correlations
     )
     return (
         f"Mass and score of the probes: over all r = {over_all}; within rounds r = {in_rounds};"
