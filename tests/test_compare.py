@@ -4,6 +4,7 @@ import json
 import random
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from browsing import TEXT_COLOURS, js, look, needs_browser, open_browser, open_d
 from fast_set import only_fast
 from synthetic_run import conversation_of, write_run
 
+from holdfast.analysis.comparison_limits import methods_alone
 from holdfast.analysis.run_comparison import compare_folders
 from holdfast.analysis.statistics import paired_difference, unpaired_difference
 from holdfast.analysis.verdicts import verdict_on
@@ -343,3 +345,18 @@ def test_the_same_run_twice_shows_no_difference(tmp_path):
     compared = compare_folders([old, tmp_path / "new"])
     assert compared.contrasts == () and compared.causes(compared.methods[0]) == []
     assert "none of 40 differ" in compare_title(compared)
+
+
+@pytest.mark.parametrize(
+    ("alone", "says"),
+    [
+        (["repair"], "Only b has repair, which is not compared."),
+        (["repair", "hold"], "Only b has repair and hold, which are not compared."),
+    ],
+)
+def test_methods_that_one_run_has_alone_are_named(alone, says):
+    first, run = (
+        SimpleNamespace(label=label, methods=("none", *more))
+        for label, more in (("a", ()), ("b", alone))
+    )
+    assert methods_alone(first, run) == [says]

@@ -66,6 +66,31 @@ def test_what_an_earlier_call_recorded_does_not_count_towards_the_speed():
     assert left == "40 seconds"
 
 
+@pytest.mark.parametrize(
+    ("recorded", "total", "done", "is_early"),
+    [
+        (0, 240, 1, True),
+        (135, 240, 1, True),
+        (135, 240, 4, True),
+        (0, 240, 5, False),
+        (0, 10, 1, False),
+        (0, 40, 4, False),
+        (38, 40, 1, False),
+    ],
+)
+def test_nothing_is_estimated_from_a_few_units(recorded, total, done, is_early):
+    """In a run of 240 replies, the first took 11 seconds and the rest 10 minutes, not 44."""
+    bar = Bar(total)
+    if recorded:
+        bar(recorded)
+    bar.started -= 11
+    for _ in range(done):
+        bar(1, 50)
+    said = re.search(r" replies (an?) \w+, about .+ left$", bar.line())
+    assert (said is None) is is_early, bar.line()
+    assert ("too early to say" in bar.line()) is is_early
+
+
 def test_the_first_line_needs_no_speed():
     bar = Bar(100)
     bar.started -= 20

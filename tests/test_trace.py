@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from holdfast.cli import main
 from holdfast.errors import ModelError, ParameterOutOfRange, RecordsError, UsageError
 from holdfast.records import Conversation, OpenRun
 from holdfast.records.traces import TurnTrace, read_traces, write_traces
-from holdfast.report.trace_report import lines
+from holdfast.report.trace_report import correlations_line, lines
 from holdfast.study.attention_decay import Dialog, check, traced_settings
 
 LAYERS, HEADS = 2, 3
@@ -119,6 +120,13 @@ def test_two_dialogs_have_no_correlation_between_them():
     masses, scores = np.array([[0.5, 0.3], [0.4, 0.1]]), np.array([[1.0, 0.5], [0.5, 0.0]])
     between = correlate_mass_and_score(records_with(masses, scores)).between_dialogs
     assert between.r is None and "fewer than 3" in between.why
+
+
+def test_a_correlation_that_cannot_be_measured_is_said_once():
+    """Two dialogs whose probes all score alike have no correlation of any kind."""
+    found = correlate_mass_and_score(records_with(np.full((2, 2), 0.3), np.ones((2, 2))))
+    line = correlations_line(SimpleNamespace(behaviour=found))
+    assert line == "The correlation of mass and score of the probes is not measurable."
 
 
 def test_resamples_in_which_nothing_varies_have_no_correlation():

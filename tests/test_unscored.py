@@ -23,6 +23,7 @@ from holdfast.models.connecting import connect
 from holdfast.models.requests import Reply, Request
 from holdfast.records import Probe, ProbeReply, Unscored, read_run
 from holdfast.report.next_step import next_step
+from holdfast.report.shortfalls import reply_lines
 from holdfast.report.terminal import table
 from holdfast.study.checking import BATCHES_IN_OUTAGE, FIRST
 
@@ -415,10 +416,31 @@ def test_cut_replies_are_counted_and_left_out_of_the_means(serve, tmp_path, caps
     assert cut and {probe["reply"] for probe in cut} == {"Well, that"}
     count = f"{len(cut)} of {len(cut) + len(probes)} scores"
     assert f"Cut, not judged: {count}" in printed
+    assert "different rules" not in printed  # it is the only rule
     page = (out / "report.html").read_text()
     assert count in page and "not judged" in page
     summary = json.loads((out / "summary.json").read_text())
     assert summary["results"][0]["unscored"] == {"cut": len(cut)}
+
+
+def test_means_over_different_rules_are_pointed_out(serve, tmp_path):
+    """Both rules score the same in both rounds, and yet the mean rises from 0.5 to 1."""
+    rules = (
+        drift.Rule("named", ("?",), {"name": "contains", "words": ["Well"]}),
+        drift.Rule("bye", ("?",), {"name": "ends_with", "word": "Bye"}),
+    )
+    suite = drift.Suite("two", (drift.Case("two", None, "Say Bye.", rules=rules),), ("hi",))
+
+    def answer(body, number):
+        is_later = any(message["role"] == "assistant" for message in body["messages"])
+        return completion("Well, that", "length" if is_later else "stop")
+
+    settings = drift.Settings(rounds=2, conversations=2, user_prompt="empty")
+    run = drift.run(connect(serve(answer).url), suite, tmp_path / "run", settings)
+    (first, last) = results_of(run).series[0].stability.mean(axis=0)
+    assert (first, last) == (0.5, 1)
+    (line,) = [line for line in reply_lines(run.conversations) if "not judged" in line.heading]
+    assert "2 of 8 scores" in line.text and "different rules by round and method" in line.text
 
 
 def test_every_rule_cut_leaves_nothing_measured(serve, tmp_path):

@@ -22,6 +22,9 @@ EVERY = 30.0  # seconds between two later lines
 # seconds in which a second SIGTERM is the same signal: `timeout` sends it to a command, and then to
 # the command's process group
 _SAME_SIGNAL = 1.0
+# with fewer new units and less than a tenth of the work done, neither pace nor time is estimated:
+# the first units take longer, as prompts are read and the replies of a batch end together
+_FEW = 5
 _IDLE = 10.0  # an estimate is shown for this many seconds without news, even if it has run out
 # exit codes: 128 and the number of the signal
 INTERRUPTED = 130
@@ -130,12 +133,16 @@ class Bar:
         seconds = time.monotonic() - self.started
         share = self.done / max(self.total, 1)
         parts = [f"{self.done:,} of {self.total:,} {plural_of(self.unit)} ({share:.0%})"]
-        if new := self.done - self.recorded:
+        new = self.done - self.recorded
+        is_early = 0 < new < _FEW and 10 * new < self.total - self.recorded
+        if new and not is_early:
             parts.append(pace(new / max(seconds, 1e-9), self.unit))
         if self.detail:
             parts.append(self.detail)
         if self.done >= self.total:
             parts.append("finishing")
+        elif is_early:
+            parts.append("too early to say how long the rest takes")
         else:
             left = self._seconds_left(seconds)
             idle = seconds - (self.advances[-1][0] if self.advances else 0.0)

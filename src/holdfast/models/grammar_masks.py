@@ -110,7 +110,7 @@ class GrammarCompiler:
         if start.is_error():
             raise UsageError(
                 f"{option(grammar.option)} asks for {grammar.about}, which cannot be enforced"
-                f" ({_reason(start.get_error())}); leave that part out.",
+                f" ({_reason(start.get_error())}); correct that part, or leave it out.",
                 option=grammar.option,
                 value=grammar.about,
             )

@@ -118,15 +118,23 @@ def reply_lines(records: Sequence[Dialog]) -> list[Shortfall]:
     if lengths := [reply.cut_at for reply in replies if reply.cut_at is not None]:
         shortfalls.append(_early_cut_line(lengths, len(replies)))
     cut = [
-        probe
+        (record, probe)
         for record in records
         for probe in record.unscored
         if probe.why == "cut" and probe.reply.strip()
     ]
     if cut:
         scores = sum(len(record.answered) for record in records)
-        is_our_limit = any(probe.cut_at is None for probe in cut)
-        shortfalls.append(cut_line(len(cut), scores, is_our_limit=is_our_limit))
+        is_our_limit = any(probe.cut_at is None for _, probe in cut)
+        # the mean of such a round is over the other rules
+        has_other_rules = any(
+            (other.kind, other.round) == (probe.kind, probe.round) and other.rule != probe.rule
+            for record, probe in cut
+            for other in record.probes
+        )
+        shortfalls.append(
+            cut_line(len(cut), scores, is_our_limit=is_our_limit, has_other_rules=has_other_rules)
+        )
     if count := sum(bool(reply.reasoning) for reply in replies):
         text = (
             f"{count:,} of {len(replies):,}; the reasoning is recorded, and neither scored nor"
@@ -136,17 +144,23 @@ def reply_lines(records: Sequence[Dialog]) -> list[Shortfall]:
     return shortfalls
 
 
-def cut_line(cut: int, scores: int, *, is_our_limit: bool = True) -> Shortfall:
+def cut_line(
+    cut: int, scores: int, *, is_our_limit: bool = True, has_other_rules: bool = False
+) -> Shortfall:
     """How many scores are missing because replies were cut before the part that decides.
 
     Args:
         is_our_limit: whether --max-new-tokens was the limit of any of them, so that raising it
             helps.
+        has_other_rules: whether other rules have scores in the same rounds, so that a mean over
+            rules covers some rules in one round or under one method, and others in another.
     """
     text = (
         f"{cut:,} of {scores:,} scores, as the replies were cut at the token limit and these"
         " rules need the end; left out of the means"
     )
+    if has_other_rules:
+        text += ", which may therefore cover different rules by round and method: compare each rule"
     if is_our_limit:
         return Shortfall("cut, not judged", f"{text} (--max-new-tokens raises the limit)")
     return Shortfall("cut, not judged", text)

@@ -30,7 +30,7 @@ _MIN_PROBES_PER_BIN = 5
 
 def lines(trace: Trace) -> list[str]:
     """Says how the mass on the system prompt decays, and whether it correlates with the score."""
-    sentences = [_all_heads_line(trace), _shown_head_line(trace), _correlations_line(trace)]
+    sentences = [_all_heads_line(trace), _shown_head_line(trace), correlations_line(trace)]
     if trace.whole_dialogs < MIN_SAMPLES:
         dialogs = count_of(trace.whole_dialogs, "whole dialog")
         sentences.append(
@@ -73,7 +73,7 @@ def _beside_uniform(change: Change) -> str:
 
 def _correlations_line(trace: Trace) -> str:
     over_all, in_rounds, in_dialogs, between = (
-        _with_verdict(value, _TOGETHER, _OPPOSITE) for value in _correlations_of(trace)
+        _with_verdict(value, _TOGETHER, _OPPOSITE) for value in correlations
     )
     return (
         f"Mass and score of the probes: over all r = {over_all}; within rounds r = {in_rounds};"
