@@ -243,17 +243,6 @@ def type_in_words(value: object) -> str:
     return "None" if value is None else _with_article(type(value).__name__)
 
 
-def require_type(value: object, expected: type, cure: str) -> None:
-    """Refuses an argument of another type; `cure` is the last clause of the error's sentence."""
-    if not isinstance(value, expected):
-        raise UsageError(
-            f"{shortened(value)} is {type_in_words(value)}, not {_with_article(expected.__name__)};"
-            f" {cure}.",
-            value=value,
-            allowed=expected.__name__,
-        )
-
-
 def json_type_in_words(value: object) -> str:
     """The type of a value read from JSON, in JSON's terms, with an article: "an object", "null"."""
     return _JSON_TYPES[type(value).__name__]

@@ -20,10 +20,9 @@ from holdfast.drift.probe_outcomes import ProbeOutcome, ProbeResults, outcome_of
 from holdfast.drift.resolved_settings import prepare
 from holdfast.drift.run_identity import identity_of_model, known_identity
 from holdfast.drift.settings import Cast, Running, Settings
-from holdfast.errors import require_type
 from holdfast.models.event_loop import run_sync
 from holdfast.models.failures import FailedRequest, Name, OutageWatch, answer_each
-from holdfast.models.protocol import ChatModel, Engine, facts_about, require_model
+from holdfast.models.protocol import ChatModel, Engine, facts_about
 from holdfast.models.requests import Reply, Request
 from holdfast.records import (
     MANIFEST,
@@ -79,9 +78,6 @@ def ask_baseline(
         RecordsError: `out` has a baseline of another model, suite or seed.
         ModelError: requests of too many conversations in a row failed.
     """
-    require_model(model)
-    require_type(suite, Suite, "give what drift.load_suite returned")
-    require_type(settings, Settings, "give those of the run")
     folder = Path(out) / FOLDER
     about = {"command": KIND, "argv": running.command, **facts_about(model)}
     user_source, settings = prepare(model, suite, settings, cast.read())

@@ -30,10 +30,10 @@ from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.drift.suites import load_suite
 from holdfast.drift.two_models import session_of
 from holdfast.drift.user_scripts import UserSource
-from holdfast.errors import UsageError, require_type
+from holdfast.errors import UsageError
 from holdfast.methods import Method, Methods, read_methods, spec_of
 from holdfast.models.event_loop import run_sync
-from holdfast.models.protocol import ChatModel, Engine, facts_about, require_model, rows_at_most
+from holdfast.models.protocol import ChatModel, Engine, facts_about, rows_at_most
 from holdfast.records.traces import write_traces
 from holdfast.version import __version__
 
@@ -78,10 +78,6 @@ def run(
         RecordsError: `out` holds another run, or cannot be written.
         HoldfastError: a model fails, or cannot apply a method, which is refused at once.
     """
-    require_model(model)
-    require_type(settings, Settings, "make them, as in drift.Settings(rounds=4)")
-    require_type(cast, Cast, 'make one, as in drift.Cast(user_turns="everyday")')
-    require_type(running, Running, "make one, as in drift.Running(progress=print)")
     methods_by_spec = _by_spec(methods)
     if not isinstance(suite, Suite):
         suite = load_suite(suite)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, cast, ru
 from holdfast.chat.default_prompts import default_system_prompt
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
-from holdfast.errors import UnknownName, UsageError, shortened, type_in_words
+from holdfast.errors import UnknownName
 from holdfast.generation.sampling import Penalties, Sampling, SamplingValues
 from holdfast.methods import Ability, Method, Methods
 from holdfast.models.event_loop import task_group
@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
     from holdfast.generation.reply_scoring import Scored
-
-
-def require_model(model: object) -> None:
-    """Refuses whatever is no chat model, such as the name of one."""
-    if not hasattr(model, "check"):
-        raise UsageError(
-            f"{shortened(model)} is {type_in_words(model)}, not a chat model; give what"
-            " holdfast.load or holdfast.connect returned.",
-            option="model",
-            value=model,
-        )
 
 
 RequestT = TypeVar("RequestT")

@@ -19,7 +19,7 @@ from holdfast.attention.steered_block import Steered, enter_scope
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
 from holdfast.chat.prompt import render
-from holdfast.errors import Unsteerable, UsageError, cut, require_type, shortened, type_in_words
+from holdfast.errors import Unsteerable, UsageError, cut
 from holdfast.methods import CompiledMethods, compile_methods, read_methods, spec_of
 from holdfast.methods.all_methods import METHODS
 from holdfast.methods.protocols import ActsInPass
@@ -204,7 +204,6 @@ def _read(methods: Sequence[MethodOrSpec]) -> CompiledMethods:
 
 def _check_span(span_mask: Tensor) -> None:
     """Refuses a span mask of another form, and one with a row without a span."""
-    require_type(span_mask, Tensor, "give the span_mask that holdfast.encode_chats returned")
     if span_mask.dtype != torch.bool or span_mask.ndim != 2:
         raise UsageError(
             "A span mask is a bool tensor [batch, token], not"
@@ -269,13 +268,6 @@ def encode_chats(
         UsageError: there are no chats, a chat is malformed, or there is emphasis for another number
             of chats.
     """
-    if not hasattr(tokenizer, "apply_chat_template"):
-        raise UsageError(
-            f"{shortened(tokenizer)} is {type_in_words(tokenizer)}, not a tokenizer; give that of"
-            " the model, as in holdfast.load(...).tokenizer.",
-            option="tokenizer",
-            value=tokenizer,
-        )
     parts = [()] * len(chats) if emphasis is None else emphasis
     if not chats or len(parts) != len(chats):
         raise UsageError(

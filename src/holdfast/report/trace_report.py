@@ -71,7 +71,11 @@ def _beside_uniform(change: Change) -> str:
     return f"{measured} (uniform attention {_text(change.uniform)})"
 
 
-def _correlations_line(trace: Trace) -> str:
+def correlations_line(trace: Trace) -> str:
+    """Says how the mass correlates with the score, or once that this cannot be measured."""
+    correlations = _correlations_of(trace)
+    if all(value.interval is None for value in correlations):
+        return "The correlation of mass and score of the probes is not measurable."
     over_all, in_rounds, in_dialogs, between = (
         _with_verdict(value, _TOGETHER, _OPPOSITE) for value in correlations
     )

@@ -21,13 +21,13 @@ from holdfast.drift.remaining import count_replies
 from holdfast.drift.resolved_settings import resolve_settings
 from holdfast.drift.run_identity import COMPATIBILITY as OF_DRIFT
 from holdfast.drift.run_identity import identity_of_user_source
-from holdfast.errors import ModelError, UsageError, require_type
+from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, spec_of
 from holdfast.models.capabilities import supports
 from holdfast.models.event_loop import run_sync
 from holdfast.models.failures import FailedRequest, OutageWatch
 from holdfast.models.offered_steering import same_fingerprint
-from holdfast.models.protocol import ChatModel, facts_about, require_model
+from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.records.folder import refuse_other_command
 from holdfast.records.identity import SweepIdentity
 from holdfast.study.calibration_plan import (
@@ -103,8 +103,6 @@ def calibrate(
             failed question is noted, and asked again by the next command.
         AnotherRun: the folder holds anything but this calibration.
     """
-    require_model(model)
-    require_type(plan, Plan, "make one, as in study.Plan(...)")
     if not isinstance(suite, drift.Suite):
         suite = choose_prompts(drift.load_suite(suite), plan=plan)
     settings = calibration_settings(suite, plan)

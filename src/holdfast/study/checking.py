@@ -18,9 +18,9 @@ from holdfast.analysis.check_file import write_check
 from holdfast.analysis.check_verdicts import PromptCheck, Terms, check_prompts
 from holdfast.analysis.sequential import FAIL, UNDECIDED
 from holdfast.analysis.unscored import WITHOUT_SCORE, is_unmeasured, unscored_by_reason
-from holdfast.errors import AnotherRun, ModelError, Unavailable, UsageError, require_type
+from holdfast.errors import AnotherRun, ModelError, Unavailable, UsageError
 from holdfast.methods import Method, read_methods, spec_of
-from holdfast.models.protocol import ChatModel, require_model
+from holdfast.models.protocol import ChatModel
 from holdfast.records import Conversation, Run, read_earlier, read_run
 
 FIRST = 8  # conversations of each prompt in the first batch
@@ -84,10 +84,6 @@ def check(
         Unavailable: no reply can be scored, because the server failed.
         AnotherRun: `out` holds another run.
     """
-    require_model(model)
-    require_type(suite, drift.Suite, "give what drift.load_suite returned")
-    require_type(settings, drift.Settings, "make them, as in drift.Settings(rounds=4)")
-    require_type(terms, Terms, "make them, as in study.Terms(min_stability=0.9)")
     method = read_methods(options.method)
     if terms.min_stability is None and not options.before:
         raise UsageError(

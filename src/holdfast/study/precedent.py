@@ -19,12 +19,12 @@ from holdfast.drift.cases import Suite
 from holdfast.drift.progress import Progress
 from holdfast.drift.prompt_rules import check_in_dialogs
 from holdfast.drift.settings import Running
-from holdfast.errors import RequestFailed, UsageError, require_type
+from holdfast.errors import RequestFailed, UsageError
 from holdfast.methods import Method, Methods, read_methods, spec_of
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.failures import FailedRequest, OutageWatch
 from holdfast.models.offered_steering import same_fingerprint
-from holdfast.models.protocol import ChatModel, facts_about, require_model
+from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.study.precedent_chats import PrecedentChats
 from holdfast.study.precedent_subjects import (
     BROKEN,
@@ -55,8 +55,6 @@ def run(
         UsageError: the suite cannot be used (`subjects_of`), or the first method is not "none".
         RecordsError: `out` holds another run, or cannot be written.
     """
-    require_model(model)
-    require_type(settings, Settings, "make them, as in precedent.Settings(conversations=24)")
     if not isinstance(suite, Suite):
         suite = drift.load_suite(suite)
     steerings = {spec_of(steering): steering for steering in map(read_methods, methods)}

@@ -14,14 +14,14 @@ from holdfast import records
 from holdfast.chat.messages import Message
 from holdfast.drift.progress import Progress
 from holdfast.drift.settings import Running
-from holdfast.errors import ModelError, UsageError, require_type
+from holdfast.errors import ModelError, UsageError
 from holdfast.generation.sampling import Sampling
 from holdfast.methods import Ability, Method, read_methods
 from holdfast.models.capabilities import supports
 from holdfast.models.event_loop import run_sync
 from holdfast.models.failures import FailedRequest, OutageWatch, answer_each
 from holdfast.models.offered_steering import same_fingerprint
-from holdfast.models.protocol import ChatModel, Engine, facts_about, require_model, score_replies
+from holdfast.models.protocol import ChatModel, Engine, facts_about, score_replies
 from holdfast.models.requests import Reply, Request
 from holdfast.papers.zhang2024.catalogue import fluency
 from holdfast.papers.zhang2024.data import Data, Sample, Task, mark
@@ -86,8 +86,6 @@ def run(
             several requests failed in a row. A single one that failed is asked again next time.
         RecordsError: `out` holds another run, or cannot be written.
     """
-    require_model(model)
-    require_type(settings, TaskSettings, "make them, as in tasks.Settings(...)")
     if isinstance(methods, str):
         raise UsageError(f"methods is a list of settings, not {methods!r}; put it into one.")
     variants = variants_of(settings, [read_methods(setting) for setting in methods])
