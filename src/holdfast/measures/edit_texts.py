@@ -27,6 +27,7 @@ class FileEdit:
         is_whole: whether the added text is then the whole file.
         is_shown: whether the log shows the added text.
         is_folder: whether it may be a folder that is moved or deleted with all its files.
+        takes_back: whether it only undoes changes that were not committed, as `git restore` does.
     """
 
     path: str
@@ -35,6 +36,7 @@ class FileEdit:
     is_whole: bool = False
     is_shown: bool = True
     is_folder: bool = False
+    takes_back: bool = False
 
     @property
     def writes(self) -> bool:
