@@ -231,10 +231,15 @@ def _verdict(change: Estimate) -> LossVerdict:
 
 
 def _by_size(series: Series) -> Iterable[LossRow]:
-    """Yields a row per size of prompts, from those with few rules to those with many."""
-    sizes = np.array(
-        [len({probe.rule for probe in record.stability_probes}) for record in series.records]
-    )
+    """Yields a row per size of prompts, from those with few rules to those with many. A rule counts
+    in each conversation under its prompt, also if no reply to it could be scored in this one.
+    """
+    rules: dict[str, set[str | None]] = {}
+    for record in series.records:
+        asked = (*record.probes, *record.unscored, *record.unanswered)
+        names = {probe.rule for probe in asked if probe.kind == "stability"}
+        rules.setdefault(record.agent.id, set()).update(names)
+    sizes = np.array([len(rules[record.agent.id]) for record in series.records])
     for fewest, most, name in _SIZES:
         members = (fewest <= sizes) & (sizes <= most)
         if members.any():
