@@ -81,6 +81,19 @@ def test_a_merge_into_main_needs_the_users_word(command, is_a_merge_into_main):
 
 
 @pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("Every new Python file starts with `# SPDX-License-Identifier: MIT`.", "no measure reads"),
+        ("All new modules are great.", "not an instruction"),
+        ("Update `CHANGELOG.md` whenever you change `src/`.", "changes_together"),
+    ],
+)
+def test_a_line_that_a_measure_could_decide_is_not_called_undecidable(line, reason):
+    (statement,) = read_statements(f"- {line}\n")
+    assert reason in draft(statement, False).reason
+
+
+@pytest.mark.parametrize(
     ("command", "breaks"),
     [
         ("git commit --no-verify -m x", True),

@@ -19,7 +19,7 @@ from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.outcome import Outcome, findings_of
 from holdfast.analysis.series import read_series
 from holdfast.records import Conversation, open_run, read_run
-from holdfast.report import fix_sentences, opening_sentences, write
+from holdfast.report import fix_sentences, opening_sentences, table, write
 from holdfast.report.next_step import next_step
 from holdfast.report.score_phrases import capitalise
 
@@ -44,6 +44,19 @@ def test_a_change_names_its_conversations_if_the_means_have_more(tmp_path):
     run_of(tmp_path / "other", records)
     page = write([tmp_path / "other"], tmp_path / "page.html").read_text()
     assert '<td data-label="Conversations">36 of 40</td>' in page
+
+
+def test_a_difference_that_cannot_be_told_is_named_beside_the_reason(tmp_path):
+    counts = {"none": 40, "boost:factor=2": 3, "boost:factor=4": 5}
+    records = [
+        record(i, [1.0, float(i % 2)], method=method)
+        for method, count in counts.items()
+        for i in range(count)
+    ]
+    printed = table(run_of(tmp_path, records))
+    for method, count in list(counts.items())[1:]:
+        where = f"{method}, round 2; {method}, all rounds"
+        assert f"{where}: cannot tell, as n = {count}, fewer than 20" in printed
 
 
 def test_a_path_at_the_start_of_a_reason_keeps_its_case():
