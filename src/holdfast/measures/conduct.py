@@ -137,8 +137,8 @@ def command_run(turn: AssistantTurn, command: Pattern) -> Score | None:
 
 @measure(when_cut=WhenCut.IF_BROKEN, reads_earlier=True)
 def file_not_touched(turn: AssistantTurn, path: Glob) -> Score | None:
-    """0 if a file with this path (* and ? also match /) was written, moved or deleted;
-    taking back a change of an earlier turn is no change, and turns without any do not count."""
+    """0 if a file with this path (* and ? also match /) was written, moved or deleted; restoring it
+    after a change of an earlier turn does not count, nor do turns that change no file."""
     edits = [edit for edit in edits_of(turn.calls) if edit.path]
     if not edits:
         return None
