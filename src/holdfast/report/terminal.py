@@ -152,7 +152,7 @@ def _against_none(all_series: Sequence[Series]) -> list[str]:
             rows.append(("", other_prompts(pair.last), other_prompts(pair.mean)))
         for period, value in zip(rows[0][1:], (pair.last, pair.mean), strict=True):
             why = verdict_on(value).why
-            if why not in (None, INCLUDES_ZERO):  # the reader sees that an interval includes 0
+            if why and why != INCLUDES_ZERO:  # the reader sees that an interval includes 0
                 unclear.setdefault(why, []).append(f"{series.method}, {period}")
     if len(rows) == 1:
         return not_compared
