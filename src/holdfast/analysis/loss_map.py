@@ -22,7 +22,7 @@ from holdfast.analysis.statistics import DIFFERENCES, SCORES, Estimate, estimate
 from holdfast.analysis.verdicts import SUPPORTED, verdict_on, within
 from holdfast.errors import UsageError
 from holdfast.measures.rule_kinds import Polarity
-from holdfast.records import Conversation, Probe, Run
+from holdfast.records import Conversation, Probe, ProbePlace, Run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.records.model import Optional, RecordModel
 
@@ -236,7 +236,7 @@ def _by_size(series: Series) -> Iterable[LossRow]:
     """
     rules: dict[str, set[str | None]] = {}
     for record in series.records:
-        asked = (*record.probes, *record.unscored, *record.unanswered)
+        asked: list[ProbePlace] = [*record.probes, *record.unscored, *record.unanswered]
         names = {probe.rule for probe in asked if probe.kind == "stability"}
         rules.setdefault(record.agent.id, set()).update(names)
     sizes = np.array([len(rules[record.agent.id]) for record in series.records])
