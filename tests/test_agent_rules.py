@@ -436,6 +436,12 @@ def ordered(words: str) -> Turn:
     return Turn("", (bash("git push"),), user=words, previous="Done.")
 
 
+def undone(command: str) -> Turn:
+    """A turn after one that changed a file."""
+    edit = call("Edit", file_path="/w/migrations/a.sql", old_string="a", new_string="b")
+    return Turn("", (bash(command),), earlier=(edit,))
+
+
 OVERLOOKED = [
     (MIGRATIONS, ran("git mv migrations/a.sql b.sql"), 0),
     (MIGRATIONS, ran("git rm migrations/a.sql"), 0),
@@ -443,6 +449,13 @@ OVERLOOKED = [
     (MIGRATIONS, ran("git restore migrations/a.sql"), 0),
     (MIGRATIONS, ran("git restore --staged migrations/a.sql"), None),
     (MIGRATIONS, ran("git checkout main"), None),
+    (MIGRATIONS, undone("git restore migrations/a.sql"), 1),
+    (MIGRATIONS, undone("git checkout -- migrations/a.sql"), 1),
+    (MIGRATIONS, undone("git checkout HEAD -- migrations/a.sql"), 1),
+    (MIGRATIONS, undone("git checkout main -- migrations/a.sql"), 0),
+    (MIGRATIONS, undone("git restore --source=main migrations/a.sql"), 0),
+    (MIGRATIONS, undone("git restore migrations/b.sql"), 0),
+    (MIGRATIONS, undone("rm migrations/a.sql"), 0),
     (MIGRATIONS, ran("rm -r migrations"), 0),
     (MIGRATIONS, ran("mv migrations old"), 0),
     (MIGRATIONS, ran("rm migrations.md"), 1),
@@ -452,6 +465,8 @@ OVERLOOKED = [
     (MIGRATIONS, ran("(cd migrations && ls); echo x > a.sql"), 1),
     (MIGRATIONS, did(call("mcp__fs__move_file", source="migrations/a.sql", destination="b")), 0),
     (FEAT, ran("cd /w && echo 'feat: x' > m.txt && git commit -F m.txt"), 1),
+    (FEAT, ran("git commit -qF- <<'M'\nfeat: x\n\ny\nM"), 1),
+    (FEAT, ran("git commit -F/dev/stdin <<'M'\nx\nM"), 0),
     (FEAT, did(call("mcp__git__git_commit", repo_path=".", message="wip")), 0),
     (FEAT, did(call("mcp__git__git_commit", repo_path=".", message="feat: x")), 1),
     (LOCK, did(call("git_commit", message="x", files=["uv.lock"])), 1),

@@ -112,6 +112,29 @@ def test_a_mention_is_not_the_rule(text):
     assert RULE.find_in(text) is None
 
 
+STATEMENTS = [  # the rule, a text, whether the text states it
+    (
+        "No `print()` in `src/`; use the logger.",
+        "Don't put print() calls into src/, use the logger.",
+        True,
+    ),
+    (
+        "No `print()` in `src/`; use the logger.",
+        "Put print() calls into src/, not the logger.",
+        False,
+    ),
+    ("Use pnpm, not npm, in `admin/`.", "Never use npm in admin, only pnpm.", True),
+    ("Use pnpm, not npm, in `admin/`.", "Never use pnpm in admin, only npm.", False),
+    ("Use pnpm, not npm, in `admin/`.", "Never use npm in web, only pnpm.", False),
+    ("Use pytest, not nose, in `tests/`.", "Use nose, not pytest, in tests/.", False),
+]
+
+
+@pytest.mark.parametrize(("rule", "text", "states"), STATEMENTS)
+def test_a_function_or_a_folder_is_named_in_another_clause(rule, text, states):
+    assert (RuleText(rule).find_in(text) is not None) == states
+
+
 ORDERS = [  # the rule, the user's words, whether the order lasts; None if it is none
     ("Never push to main.", "Push this to main, please.", False),
     ("Never push to main.", "From now on you may push to main.", True),
@@ -146,6 +169,10 @@ GERMAN = {"name": "language", "code": "de"}
 NO_FRENCH = {"name": "never", "measure": {"name": "language", "code": "fr"}}
 MIGRATIONS = {"name": "file_not_touched", "path": "migrations/*"}
 FORCED = {"name": "command_not_run", "command": r"git push(?=.* --force)(?!\S)"}
+ROOM = {"name": "contains", "words": ["room number"]}
+NO_EMOJI = {"name": "regex", "regex": r"\A[^\p{Emoji_Presentation}\uFE0F]*\Z"}
+PIP = {"name": "command_not_run", "command": r"(?:python3? -m )?pip3? install(?!\S)"}
+CHANGELOG = {"name": "changes_together", "changed": "src/*", "also": "CHANGELOG.md"}
 BREAKING = [  # the measure, the user's words, whether the order lasts; None if it is none
     (PUSHES, "ok, get it onto main please", False),
     (PUSHES, "From now on you can publish to main.", True),
@@ -168,6 +195,9 @@ BREAKING = [  # the measure, the user's words, whether the order lasts; None if 
     (TESTS, "Commit it.", None),
     (TESTS, "Don't forget the tests.", None),
     (WORDS, "Explain it in detail.", False),
+    (WORDS, "Explain it step by step, please.", False),
+    (WORDS, "Describe the lock fully.", False),
+    (WORDS, "Explain the long list in the header.", None),
     (WORDS, "I need 200 words on tyres.", False),
     (WORDS, "Write 30 words on tyres.", None),
     (WORDS, "I have a long ride tomorrow, what should I bring?", None),
@@ -200,6 +230,22 @@ BREAKING = [  # the measure, the user's words, whether the order lasts; None if 
     (GERMAN, "Write a story set in Irish pubs.", None),
     (MIGRATIONS, "Add the index in a new migration.", False),
     (MIGRATIONS, "What is in the last migration?", None),
+    (MIGRATIONS, "It's fine to change the last migration.", False),
+    (ROOM, "Call me Bob.", True),
+    (ROOM, "Can you call me a cab at six?", None),
+    (ROOM, "Please call me at six.", None),
+    (ROOM, "Could you call me back?", None),
+    (NO_EMOJI, "Write a release note, with emojis please.", False),
+    (NO_EMOJI, "Emojis are fine in this one.", False),
+    (NO_EMOJI, "The emojis are broken in the header, fix that.", None),
+    (NO_EMOJI, "No emojis please.", None),
+    ({"name": "never", "measure": "emoji"}, "Add some emojis.", False),
+    ({"name": "regex", "regex": r"\d"}, "Add some emojis.", None),
+    (PIP, "Just pip install httpx, uv is broken.", False),
+    (PIP, "pip install fails with a timeout.", None),
+    (CHANGELOG, "Rename it, no changelog entry needed.", False),
+    (CHANGELOG, "Skip CHANGELOG.md this time.", False),
+    (CHANGELOG, "Don't forget the changelog.", None),
 ]
 
 

@@ -128,6 +128,28 @@ def test_a_rule_that_was_judged_on_no_turn_is_not_compared(tmp_path, capsys):
     assert "Not compared: bot/bye, bot/brief" in capsys.readouterr().out
 
 
+def call_of(messages, answer, end):
+    """A line of the proxy's log: a request, and the answer to it."""
+    reply = {"message": {"role": "assistant", "content": answer}, "finish_reason": end}
+    return {"messages": messages, "choices": [reply]}
+
+
+def test_a_cut_turn_stays_cut_in_the_calls_that_repeat_it(tmp_path):
+    cut = {"role": "assistant", "content": "Well,"}
+    more = {"role": "user", "content": "And then?"}
+    calls = [
+        call_of([QUESTION], "Well,", "length"),
+        call_of([QUESTION, cut, more], "So, bye", "stop"),
+        call_of(
+            [QUESTION, cut, more, {"role": "assistant", "content": "So, bye"}, more], "Bye", "stop"
+        ),
+    ]
+    _, run = score(tmp_path, calls)
+    (record,) = run.records
+    assert [(probe.round, probe.rule) for probe in record.unscored] == [(1, "bye"), (1, "brief")]
+    assert {probe.round for probe in record.probes} == {2, 3}
+
+
 def test_a_turn_that_ended_is_judged(tmp_path):
     ended = {
         "messages": [QUESTION, {"role": "assistant", "content": ANSWER, "finish_reason": "stop"}]

@@ -81,6 +81,56 @@ def test_a_merge_into_main_needs_the_users_word(command, is_a_merge_into_main):
 
 
 @pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("Every new Python file starts with `# SPDX-License-Identifier: MIT`.", "no measure reads"),
+        ("All new modules are great.", "not an instruction"),
+        ("Update `CHANGELOG.md` whenever you change `src/`.", "changes_together"),
+    ],
+)
+def test_a_line_that_a_measure_could_decide_is_not_called_undecidable(line, reason):
+    (statement,) = read_statements(f"- {line}\n")
+    assert reason in draft(statement, False).reason
+
+
+@pytest.mark.parametrize(
+    ("command", "breaks"),
+    [
+        ("git commit --no-verify -m x", True),
+        ("git commit -nm x", True),
+        ("git commit -anm x", True),
+        ("git push --no-verify", True),
+        ("git commit -m 'docs: explain --no-verify'", False),
+        ("git commit -m 'fix: n -n'", False),
+        ("git commit -mnew", False),
+        ("git commit -am new", False),
+    ],
+)
+def test_a_commit_without_hooks_is_known_by_its_options(command, breaks):
+    (spec,) = measures_of("Don't use `--no-verify`.")
+    turn = AssistantTurn("", (ToolCall("Bash", {"command": command}),))
+    assert build(spec).judge_turn(turn).value == (0 if breaks else 1)
+
+
+@pytest.mark.parametrize(
+    ("user", "is_ordered"),
+    [
+        ("Add httpx.", True),
+        ("add `zod` for validation", True),
+        ("Add the httpx package.", True),
+        ("You can install httpx.", True),
+        ("Add a call to the API.", False),
+        ("Add tests for the API.", False),
+        ("Add logging.", False),
+    ],
+)
+def test_an_order_to_add_something_is_about_a_dependency(user, is_ordered):
+    (spec,) = measures_of("Ask before adding a new dependency.")
+    turn = AssistantTurn("", (ToolCall("Bash", {"command": "uv add httpx"}),), user=user)
+    assert (build(spec).judge_turn(turn).value == 1) == is_ordered
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "Never push yourself — wait for approval.",

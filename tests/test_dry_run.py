@@ -67,6 +67,15 @@ def test_the_rest_is_extrapolated_from_the_first_piece(tmp_path):
     assert "Cost" not in text
 
 
+def test_replies_that_may_be_drawn_again_are_among_the_requests_at_most(tmp_path):
+    parts = [WorkItem("conversations", 100, 100, 1000, redraws=2000), PARTS[1]]
+    text = estimated(asked(), parts, measured(records()), tmp_path)
+    assert text.splitlines()[1].split() == ["conversations", "100", "96", "3,000"]
+    # the tokens and the time are those of the replies that were measured
+    assert "200,000 read" in text and "about 8 minutes" in text
+    assert f"{960 + 1920 + 48:,} requests" in text
+
+
 def test_the_cost_and_pace_of_an_endpoint_are_estimated(tmp_path):
     prices = {"price_in": 0.5, "price_out": 2.0}
     paid = asked(model="http://there/v1", requests_per_minute=60, **prices)

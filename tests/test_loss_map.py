@@ -10,6 +10,7 @@ from holdfast.analysis.loss_map import Grouping, loss_map
 from holdfast.analysis.loss_results import LossMap, read_loss_map
 from holdfast.cli import main
 from holdfast.errors import RecordsError, UsageError
+from holdfast.records import read_run, to_line
 
 HI = ("Hi?",)
 
@@ -70,6 +71,17 @@ def test_each_kind_has_its_verdict(run):
     # half of the rules of two fall, a third of those of three
     assert rows[Grouping.SIZE, "2 or 3 rules"].change.mean < -0.5
     assert rows[Grouping.ALL, ""].change.n == 40
+
+
+def test_a_rule_that_was_not_scored_is_still_among_those_of_its_prompt(run):
+    conversations = list(run.conversations)
+    place = next(n for n, each in enumerate(conversations) if each.agent.id == "three")
+    conversation = conversations[place]
+    kept = tuple(probe for probe in conversation.probes if probe.rule == "sign")
+    conversations[place] = conversation.model_copy(update={"probes": kept})
+    (run.folder / "records.jsonl").write_bytes(b"".join(map(to_line, conversations)))
+    rows = [row for row in loss_map(read_run(run.folder)) if row.grouping is Grouping.SIZE]
+    assert [(row.group, row.rules) for row in rows] == [("2 or 3 rules", 5)]
 
 
 def test_a_pressure_is_compared_with_ordinary_messages_of_the_same_conversation(run):

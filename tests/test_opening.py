@@ -19,8 +19,9 @@ from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.outcome import Outcome, findings_of
 from holdfast.analysis.series import read_series
 from holdfast.records import Conversation, open_run, read_run
-from holdfast.report import fix_sentences, opening_sentences
+from holdfast.report import fix_sentences, opening_sentences, table, write
 from holdfast.report.next_step import next_step
+from holdfast.report.score_phrases import capitalise
 
 
 def test_the_opening_of_a_run_that_drifts(tmp_path):
@@ -30,6 +31,38 @@ def test_the_opening_of_a_run_that_drifts(tmp_path):
     assert numbers_in(verdict) == [25, 2, 100, 1], "of the last round, and of the first"
     assert numbers_in(change) == [75, 95, 54, 87, 40], "points, their interval, conversations"
     assert numbers_in(adopts) == [25, 2, 0, 1, 25, 95, 14, 32]
+
+
+def test_a_change_names_its_conversations_if_the_means_have_more(tmp_path):
+    records = [record(i, [1.0, 0.0], [0.0, 1.0] if i % 10 else [0.5]) for i in range(40)]
+    adopts = opening_of(read_series(run_of(tmp_path, records)))[2]
+    assert "0.05" not in adopts and ": 100% in round 2, up from 5% in round 1, in the 36" in adopts
+    assert "in the 36 conversations scored in both, 100 points more" in adopts
+    page = write([tmp_path], tmp_path / "page.html").read_text()
+    assert '<td data-label="Conversations">40</td>' in page  # of stability
+    records = [record(i, [1.0, 0.0] if i % 10 else [1.0]) for i in range(40)]
+    run_of(tmp_path / "other", records)
+    page = write([tmp_path / "other"], tmp_path / "page.html").read_text()
+    assert '<td data-label="Conversations">36 of 40</td>' in page
+
+
+def test_a_difference_that_cannot_be_told_is_named_beside_the_reason(tmp_path):
+    counts = {"none": 40, "boost:factor=2": 3, "boost:factor=4": 5}
+    records = [
+        record(i, [1.0, float(i % 2)], method=method)
+        for method, count in counts.items()
+        for i in range(count)
+    ]
+    printed = table(run_of(tmp_path, records))
+    for method, count in list(counts.items())[1:]:
+        where = f"{method}, round 2; {method}, all rounds"
+        assert f"{where}: cannot tell, as n = {count}, fewer than 20" in printed
+
+
+def test_a_path_at_the_start_of_a_reason_keeps_its_case():
+    assert capitalise("the reply is short") == "The reply is short"
+    for name in ("src/pay.py", "pay.py", ".env.local", "my_module", "print('x')"):
+        assert capitalise(f"{name} was changed") == f"{name} was changed"
 
 
 def test_the_opening_does_not_claim_what_chance_explains(tmp_path):

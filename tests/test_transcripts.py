@@ -670,6 +670,7 @@ PACKED = gzip.compress(json.dumps(GOOD).encode() * 50, mtime=0)
         ("deep.jsonl", DEEP, "deeply"),
         ("digits.jsonl", b"9" * 5000, "JSON"),
         ("unknown.jsonl", json.dumps("x" * 10**6).encode(), "no known format"),
+        ("cursor_notes.md", b"# Rules\n", "its Markdown is in no known format"),
     ],
     ids=lambda value: "" if isinstance(value, bytes) else value,
 )

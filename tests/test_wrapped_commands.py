@@ -18,6 +18,14 @@ WRAPPED = {
     ),
     "a script in docker exec": ("git push", "docker exec web sh -c 'cd /w && git push'", True),
     "podman exec": ("git push", "podman exec -it web git push", True),
+    "a target of make": (r"make check(?!\S)", "make -j4 lint check", True),
+    "a variable of make": (r"make check(?!\S)", "make lint WITH=check", False),
+    "an option": (r"git commit(?=.* --no-verify)", "git commit -m x --no-verify", True),
+    "no option but a word of a text": (
+        r"git commit(?=.* --no-verify)",
+        "git commit -m 'explain --no-verify'",
+        False,
+    ),
     "docker compose exec": (
         "php artisan migrate",
         "docker compose exec app php artisan migrate",

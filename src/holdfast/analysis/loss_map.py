@@ -23,7 +23,7 @@ from holdfast.analysis.verdicts import SUPPORTED, verdict_on, within
 from holdfast.errors import UsageError
 from holdfast.measures.rule_kinds import Polarity
 from holdfast.plurals import from_to
-from holdfast.records import Conversation, Probe, Run
+from holdfast.records import Conversation, Probe, ProbePlace, Run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.records.model import Optional, RecordModel
 
@@ -232,10 +232,15 @@ def _verdict(change: Estimate) -> LossVerdict:
 
 
 def _by_size(series: Series) -> Iterable[LossRow]:
-    """Yields a row per size of prompts, from those with few rules to those with many."""
-    sizes = np.array(
-        [len({probe.rule for probe in record.stability_probes}) for record in series.records]
-    )
+    """Yields a row per size of prompts, from those with few rules to those with many. A rule counts
+    in each conversation under its prompt, also if no reply to it could be scored in this one.
+    """
+    rules: dict[str, set[str | None]] = {}
+    for record in series.records:
+        asked: list[ProbePlace] = [*record.probes, *record.unscored, *record.unanswered]
+        names = {probe.rule for probe in asked if probe.kind == "stability"}
+        rules.setdefault(record.agent.id, set()).update(names)
+    sizes = np.array([len(rules[record.agent.id]) for record in series.records])
     for fewest, most, name in _SIZES:
         members = (fewest <= sizes) & (sizes <= most)
         if members.any():

@@ -86,11 +86,15 @@ def estimate_run(
     part_name = f"{kind} of {count_of(rounds, 'round')}"
     if len(by_name) > 1:
         part_name = f"{part_name}, with {len(by_name)} methods"
+    replies = count_replies(run.suite, run.settings, users, all_numbers)
+    compiled = map(methods.compile_methods, by_name.values())
+    retries = sum(retry.retries for each in compiled for retry in each.retries)
     part = WorkItem(
         part_name,
         len(by_name) * len(all_numbers),
         left,
-        len(by_name) * count_replies(run.suite, run.settings, users, all_numbers),
+        len(by_name) * replies,
+        retries * replies,
     )
     if baseline:
         pairings = [

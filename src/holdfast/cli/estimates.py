@@ -34,12 +34,25 @@ class PricedOptions(Protocol):
 
 @dataclass(frozen=True)
 class WorkItem:
-    """A part of a command's work, in units such as conversations."""
+    """A part of a command's work, in units such as conversations.
 
-    name: str  # of the units, in the plural
-    units: int  # at most
+    Args:
+        name: of the units, in the plural.
+        units: how many there are, at most.
+        replies: of all units, at most.
+        redraws: how many further requests draw a reply again, at most.
+    """
+
+    name: str
+    units: int
     units_left: int
-    requests: int  # for all units, at most
+    replies: int
+    redraws: int = 0
+
+    @property
+    def requests(self) -> int:
+        """How many requests all units take, at most."""
+        return self.replies + self.redraws
 
 
 @dataclass(frozen=True)
@@ -106,7 +119,8 @@ class EstimateDocument(BaseModel):
 class _Remaining:
     """The remaining work of a command, as far as its dry run can tell."""
 
-    requests: float  # at most
+    replies: float  # at most
+    requests: float  # at most; more than the replies if some are drawn again
     seconds: float | None  # at the pace of the dry run; None if nothing was measured
     read: float | None  # tokens; None if unknown
     written: float | None  # likewise
@@ -158,18 +172,19 @@ def print_estimate(
 
 def _estimate(parts: Sequence[WorkItem], measured: Measured) -> _Remaining:
     """Estimates what is left of the parts, of which the first was measured."""
-    per_unit = [part.requests / part.units for part in parts]
-    requests = sum(count * part.units_left for count, part in zip(per_unit, parts, strict=True))
+    per_unit = [part.replies / part.units for part in parts]
+    replies = sum(count * part.units_left for count, part in zip(per_unit, parts, strict=True))
+    requests = replies + sum(part.redraws / part.units * part.units_left for part in parts)
     if (seconds := measured.seconds_of_all) is None:
-        return _Remaining(requests, None, None, None)
-    seconds *= requests / (per_unit[0] * measured.count)
+        return _Remaining(replies, requests, None, None, None)
+    seconds *= replies / (per_unit[0] * measured.count)
     tokens = measured.tokens
     if not tokens or any(None in (counts.read, counts.written) for counts in tokens):
-        return _Remaining(requests, seconds, None, None)
-    scale = requests / (per_unit[0] * len(tokens))
+        return _Remaining(replies, requests, seconds, None, None)
+    scale = replies / (per_unit[0] * len(tokens))
     read = scale * sum(counts.read or 0 for counts in tokens)
     written = scale * sum(counts.written or 0 for counts in tokens)
-    return _Remaining(requests, seconds, read, written)
+    return _Remaining(replies, requests, seconds, read, written)
 
 
 def _lines(
@@ -193,7 +208,7 @@ def _lines(
         return [*table, f"Nothing was measured: none of the {replies} was answered."]
     basis = _basis_line(parts[0].name, measured, out)
     tokens = _token_lines(arguments, rest, any_ended=ended > 0)
-    return [*table, basis, *tokens, _time_line(arguments, rest.requests, rest.seconds, measured)]
+    return [*table, basis, *tokens, _time_line(arguments, rest.replies, rest.seconds, measured)]
 
 
 def _basis_line(units: str, measured: Measured, out: Path) -> str:

@@ -69,7 +69,10 @@ NOT_AN_INSTRUCTION = Undrafted("not an instruction")
 NO_MEASURE = Undrafted("no measure reads this, or not from these words")
 NEEDS_A_JUDGE = Undrafted("needs a judge")
 A_PREFERENCE = Undrafted("a preference, which allows exceptions")
-CONDITIONAL = Undrafted("it holds only under a condition, which `when:` cannot express")
+CONDITIONAL = Undrafted(
+    "it holds only under a condition; write it yourself, if `when:` or a measure such as"
+    " `changes_together` can express it"
+)
 ON_OCCASION = Undrafted(
     "it applies only on certain occasions; write it yourself, with `when:` and its own probes"
 )

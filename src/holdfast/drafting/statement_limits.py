@@ -173,6 +173,8 @@ _INSTRUCTION = re.compile(
         *("always", "never", "must", "should", "shall", "do not", "don['’]t", "cannot"),
         *("can['’]t", "avoid", "only", "ensure", "make sure", "required", "forbidden"),
         *("prohibited", "banned", "off[- ]limits", "not (?:allowed|permitted)", "prefer", "no"),
+        # "every new file starts with a licence"
+        r"(?:each|every|all) new\b[^.]*\b(?:starts?|begins?|ends?|ha[sv]e?|includes?|contains?)",
     )
     + rf"\b|^{one_of(*_BEGINS.split())}\b",
     re.I,

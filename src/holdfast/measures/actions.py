@@ -72,7 +72,7 @@ class Action:
     def program_matching(self, pattern: str) -> str:
         """Returns the program of the reading that begins with a match; "" if none does."""
         for reading in (*self.command.readings, *self.command.around):
-            if reading.suits(pattern) and matches(rf"\A(?:{pattern})", " ".join(reading.words)):
+            if reading.suits(pattern) and matches(rf"\A(?:{pattern})", reading.line):
                 return reading.words[0]
         return ""
 

@@ -32,11 +32,12 @@ _OMITS_IT = re.compile(
 )
 # asks to leave nothing out: "do not forget the greeting"
 _KEEPS = re.compile(r"\b(?:do not|never) (?:forget|skip|drop|omit|leave|stop|lose)\b")
-# asks to look at a thing, not to make it: "check the JSON"; but "review it in English" is an order
+# asks to look at a thing, not to make it: "check the JSON"; but "review it in English" and "explain
+# it step by step" are orders
 _ONLY_READS = re.compile(
     r"(?:(?:can|could|would|will) you |please |just )*"
     r"(?:check|compare|describe|explain|list|review|mention|tell me about|read)\b"
-    r"(?! (?:it )?in\b)"
+    r"(?! (?:it )?in\b)(?!.* (?:at length|fully|thoroughly|step[ -]by[ -]step)(?: please)?\W*$)"
 )
 
 

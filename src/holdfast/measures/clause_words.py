@@ -173,6 +173,7 @@ _CONTRACTIONS = (
     (re.compile(r"\bwon't\b"), "will not"),
     (re.compile(r"\bdont\b"), "do not"),
     (re.compile(r"(?<=\w)n't\b"), " not"),
+    (re.compile(r"(?<=\bit)'s\b"), " is"),
 )
 IN_CONTRACTIONS = {word for _, plain in _CONTRACTIONS for word in plain.split()}
 
@@ -276,9 +277,11 @@ def stems(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=65536)
 def plain_sentence(sentence: str) -> str:
-    """Removes case and contractions from a sentence, and writes its fixed phrases plainly."""
+    """Removes case, contractions and the `()` of functions from a sentence, and writes its fixed
+    phrases plainly.
+    """
     text = _expand_contractions(fold(unicodedata.normalize("NFKC", sentence)))
-    text = " ".join(text.split())
+    text = re.sub(r"(?<=\w)\(\)", "", " ".join(text.split()))  # of a function, as in `print()`
     if _ANY_PHRASE.search(text):
         for pattern, plain in _PHRASES:
             text = pattern.sub(plain, text)

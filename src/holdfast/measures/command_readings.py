@@ -21,6 +21,13 @@ class Reading:
     words: tuple[str, ...]
     without: frozenset[str] = frozenset()
 
+    @property
+    def line(self) -> str:
+        """The words in a row. Within a word, such as the message of a commit, the space before a
+        dash is one that does not break, so that ` --force` is found only among the options.
+        """
+        return " ".join(word.replace(" -", "\u00a0-") for word in self.words)
+
     def suits(self, pattern: str) -> bool:
         """Whether a pattern may be matched with this reading: it excludes nothing that is left out.
 
@@ -168,7 +175,8 @@ _OWN_COMMANDS = frozenset(
 def readings_of(reading: Reading) -> tuple[Reading, ...]:
     """Returns a reading and those without its wrappers: `sudo git push`, then `git push`.
 
-    A script of package.json has a reading with `run`, and one without it.
+    A script of package.json has a reading with `run`, and one without it. `make lint check` is
+    `make check` too.
     """
     readings = [reading]
     while len(readings) < _MAX_READINGS:
@@ -178,7 +186,17 @@ def readings_of(reading: Reading) -> tuple[Reading, ...]:
         if plain := _without_options(readings[-1], following):
             readings.append(plain)
         readings.append(following)
-    return (*readings, *chain.from_iterable(map(_script_readings, readings)))
+    others = chain(map(_script_readings, readings), map(_target_readings, readings))
+    return (*readings, *chain.from_iterable(others))
+
+
+def _target_readings(reading: Reading) -> list[Reading]:
+    """Returns a reading for each further target of `make`, with that target first."""
+    program, *rest = reading.words
+    if program not in ("make", "gmake", "just"):
+        return []
+    places = [n for n, word in enumerate(rest) if re.match(r"[\w.]", word) and "=" not in word]
+    return [reading.reduce_to((program, rest[n], *rest[:n], *rest[n + 1 :])) for n in places if n]
 
 
 def _script_readings(reading: Reading) -> list[Reading]:

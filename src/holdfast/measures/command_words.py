@@ -81,6 +81,7 @@ NAMES = {
     "docker": r"containers?",
     "npx": r"npm",
     "python": r"python3",
+    "pip": r"pip3",
 }
 # programs and words that run something: what they run says more about the command
 _RUNNERS = frozenset(
@@ -160,6 +161,7 @@ def _commands(command: str) -> list[list[list[str]]]:
     import regex  # takes a while to import, and has the recursion that nested groups need
 
     text = regex.sub(_OPTIONAL_NESTED, " ", command)
+    text = re.sub(r"(?<=\w)\w\?", "", text)  # "pip3?"
     text = re.sub(_BETWEEN_WORDS, " ", text).replace("\\", "")
     text = _NO_WORDS.sub(" ", text).replace("(?:", "(")
     commands = []

@@ -49,6 +49,7 @@ class FileEdit:
         is_whole: whether the added text is then the whole file.
         is_shown: whether the log shows the added text.
         is_folder: whether it may be a folder that is moved or deleted with all its files.
+        takes_back: whether it only undoes changes that were not committed, as `git restore` does.
     """
 
     path: str
@@ -57,6 +58,7 @@ class FileEdit:
     is_whole: bool = False
     is_shown: bool = True
     is_folder: bool = False
+    takes_back: bool = False
 
     @property
     def writes(self) -> bool:
@@ -311,8 +313,22 @@ def edits_by_command(command: Command) -> list[FileEdit]:
             paths = paths[-1:]
         edits += [FileEdit(path, is_folder=_may_be_folder(path, words)) for path in paths]
     else:
-        edits += map(_unknown_edit, _outputs(words, operands, options))
+        takes_back = _takes_back(words)
+        outputs = _outputs(words, operands, options)
+        edits += [FileEdit(path, is_shown=False, takes_back=takes_back) for path in outputs]
     return edits
+
+
+def _takes_back(words: Sequence[str]) -> bool:
+    """Whether a command of Git undoes changes of files that were not committed, and takes no file
+    from another commit.
+    """
+    if words[:2] == ("git", "restore"):
+        return not any(re.match("-s|--source", word) for word in words)
+    if words[:2] != ("git", "checkout") or "--" not in words:
+        return False
+    before = [word for word in words[2 : words.index("--")] if not word.startswith("-")]
+    return before in ([], ["HEAD"])
 
 
 def _outputs(

@@ -275,13 +275,46 @@ def _demanded_words(arguments: Arguments) -> Sequence[Wording]:
     return _asking(*map(_any_of, all_words), _CALLS)
 
 
+# begins what is not a name, after "call me": "call me a cab", "call me at six"
+_NO_NAME = (
+    r"(?:an?|the|my|your|our|some|any|another|one|two|back|up|again|when(?:ever)?|if|once|as|at|on"
+    r"|in|for|from|to|before|after|until|later|now|soon|today|tonight|tomorrow|first|please|and|or"
+    r"|about|with)\b"
+)
+
+
 def _orders_against_words(arguments: Arguments) -> Cues:
     words = _any_of(arguments["words"])
     return Cues(
-        ((rf"\b(?:call|address) me (?!{words})\w",),),
+        ((rf"\b(?:call|address) me (?!{words}|{_NO_NAME})\w",),),
         rf"{words}|nickname|catch ?phrase",
         forbidden_lasts=True,
     )
+
+
+_EMOJIS = r"emojis?|emoticons?|smil(?:ey|ie)s?"
+_ORDERS_FOR_EMOJIS = Cues(
+    (
+        (
+            rf"\b(?:{_EMOJIS})\b",
+            r"\b(?:with|use|add|put|include|insert|send|want|like|some|few|more|fine|okay|ok|welcome"
+            r"|allowed)\b",
+        ),
+    )
+)
+_EMOJI_CLASS = r"\\p\{(?:Emoji|Extended_Pictographic)"
+
+
+def _orders_against_pattern(pattern: str) -> Cues:
+    """Returns the cues of orders for emoji, if a pattern allows none; no other has such words."""
+    forbids = re.search(rf"\[\^[^\]]*{_EMOJI_CLASS}", pattern)
+    return _ORDERS_FOR_EMOJIS if forbids else Cues()
+
+
+def _orders_for_pattern(pattern: str) -> Cues:
+    """Returns the cues of orders for emoji, if a pattern finds them."""
+    finds = re.search(_EMOJI_CLASS, pattern) and "[^" not in pattern
+    return _ORDERS_FOR_EMOJIS if finds else Cues()
 
 
 _OF_WORDS = {
@@ -319,7 +352,12 @@ _OF_WORDS = {
     ),
     "emoji": MeasureWords(
         lambda _: _asking(r"\bemojis?\b", rf"{_ORDERED}|\buse\b|\badd\b|\bput\b"),
-        lambda _: Cues(demanded=r"emojis?|emoticons?|smil(?:ey|ie)s?"),
+        lambda _: Cues(demanded=_EMOJIS),
+        lambda _: _ORDERS_FOR_EMOJIS,
+    ),
+    "regex": MeasureWords(
+        orders_against=lambda arguments: _orders_against_pattern(arguments["regex"]),
+        orders_for=lambda arguments: _orders_for_pattern(arguments["regex"]),
     ),
 }
 
@@ -470,7 +508,21 @@ def _file(path: str) -> str:
         names += ["env(?:ironment)? file"]
     if any("lock" in part for part in segments[-1:]):
         names += ["lock ?files?"]
+    if any(part == "alembic" or part.startswith("migrat") for part in segments):
+        names += ["migrations?"]
     return rf"(?<![\w-])(?:{'|'.join(names)})(?![\w-])" if names else ""
+
+
+def _names_of_files(globs: Sequence[str] | str) -> str:
+    """Returns a pattern for the names of files; "" if they have none. CHANGELOG.md is also "the
+    changelog".
+    """
+    names: list[str] = []
+    for glob in [globs] if isinstance(globs, str) else globs:
+        name = glob.casefold().rpartition("/")[2]
+        names += [part for part in (name, name.partition(".")[0]) if re.search(r"\w{3}", part)]
+    plain = [re.escape(name) for name in dict.fromkeys(names) if "*" not in name]
+    return rf"(?<![\w-])(?:{'|'.join(plain)})(?![\w-])" if plain else ""
 
 
 def _untouched_file(arguments: Arguments) -> Sequence[Wording]:
@@ -528,6 +580,11 @@ _OF_WORK = {
             ("path",),
             _PATHS,
         ),
+    ),
+    "changes_together": MeasureWords(
+        orders_against=lambda arguments: Cues(
+            demanded=_names_of_files(arguments["also"]), demanded_lasts=False
+        )
     ),
     "code_not_written": MeasureWords(
         proposal=Proposal(

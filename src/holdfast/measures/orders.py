@@ -114,6 +114,11 @@ ASKING = re.compile(
     r"|^(?:\w+ ){0,2}?(?:i|we) (?:(?:really|just|only|do|not|would) )*"
     r"(?:want|need|like|prefer|rather|have (?:no )?time)\b"
     r"|^(?:(?:what|how) about|why (?:do|can|could) (?:you )?not|let us|go ahead)\b"
+    # a permission: "emojis are fine here"
+    r"|\b(?:is|are) (?:fine|okay|ok|welcome|allowed)(?: (?:here|now|in|on|for|this|too|with)\b|$)"
+    # a command as an order: "just pip install it"
+    r"|^(?:(?:please|just|now|simply|ok|okay|so|then)\W+)+(?:git|gh|npm|pnpm|yarn|npx|pip3?|uv|make"
+    r"|cargo|docker|sudo|rm|curl)\b(?! (?:is|was|has|does|did|will|fails|failed|keeps|says)\b)"
 )
 QUESTION = re.compile(r"\?|^\W*(?:\w+ ){0,2}?(?:what(?:'?s)?|which|how|where|who|when) ")
 # begins a request without a verb: "in English", "no tests this time"

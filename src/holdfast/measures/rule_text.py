@@ -49,6 +49,8 @@ _EXAMPLE = re.compile(r",?\s*\(?(?:such as|e\.g\.|for example|for instance|like)
 _TAKES_BACK = re.compile(
     r"\b(?:not|no need|stop|skip|drop|ignore|forget|disregard|without|instead of|no longer)\b"
 )
+# where a rule holds: "in `admin/`", which is neither asked for nor forbidden
+_IN_FOLDER = re.compile(r"\b(?:in|under|inside|within|below|into) ([`\"']?[\w./-]*\w/(?!\S*\w))")
 # stems that count only in a sentence without other content words
 _LIGHT = frozenset(("us", "use", "keep", "let", "get", "run"))
 
@@ -164,6 +166,8 @@ class _RuleSentence:
         content = _without_light_words(signed)
         self.signed: SignedWords = content if len(content) > 1 else signed
         self.anchors = anchors(plain) & {word for word, _ in self.signed}
+        folders = anchors(" ".join(match[1] for match in _IN_FOLDER.finditer(plain)))
+        self._folders = folders & self.anchors
 
     def is_said_by(self, sentence: Sentence) -> bool:
         """Whether another sentence says this one."""
@@ -178,9 +182,12 @@ class _RuleSentence:
         )
 
     def _is_covered_by(self, signed: SignedWords, share: float) -> bool:
-        """Whether signed words have at least this share of the sentence's, and all its anchors."""
+        """Whether signed words have at least this share of the sentence's, and all its anchors; the
+        folders that the sentence is about may be in a clause that forbids something.
+        """
         same = self.signed & signed
-        return self._is_enough({word for word, _ in same}, len(same), share)
+        folders = {word for word, _ in signed} & self._folders
+        return self._is_enough({word for word, _ in same} | folders, len(same), share)
 
     def _is_enough(self, words: set[str], count: int, share: float) -> bool:
         """Whether `count` words are at least this share, and `words` has all anchors."""

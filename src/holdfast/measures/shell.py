@@ -293,6 +293,8 @@ def _with_documents(
             start = f"{option}="
         elif before in _TEXT_FILES:
             name = word
+        elif attached := re.fullmatch(r"(-[a-zA-Z]*F)(-|/dev/stdin)", word):
+            start, name = f"{attached[1]}", attached[2]
         text = from_input if name in ("-", "/dev/stdin") else documents.get(name)
         yield word if not name or text is None else start + text
         before = word

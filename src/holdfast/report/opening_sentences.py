@@ -229,10 +229,21 @@ def _average(row: EstimateRow) -> str | None:
     """The scores over all probes, for a title without any; None if no change was measured."""
     if row.change.mean is None:
         return None
+    among = _among_paired(row)
     if verdict_on(row.change).sign:
-        return f"Over all probes it scores {scores_text(row)}: {points_apart(row.change)}."
+        return f"Over all probes it scores {scores_text(row)}: {among}{points_apart(row.change)}."
     chance = could_be_chance(row.change)
-    return f"Over all probes it scores {scores_text(row)}: the change of {chance}."
+    return f"Over all probes it scores {scores_text(row)}: {among}the change of {chance}."
+
+
+def _among_paired(row: EstimateRow) -> str:
+    """'in the 36 conversations scored in both, ', if a mean has further ones, from which the change
+    differs; else "".
+    """
+    paired = row.change.n
+    if row.points[0].n == paired == row.points[-1].n:
+        return ""
+    return f"in the {count_of(paired, 'conversation')} scored in both, "
 
 
 def _change(row: EstimateRow) -> str | None:
@@ -266,11 +277,12 @@ def _adoption(row: EstimateRow) -> str | None:
         return None
     sign = verdict_on(change).sign
     scores = scores_text(row)
+    apart = f"{_among_paired(row)}{points_apart(change)}" if sign else ""
     if not sign:
         return f"It shows no clear sign of adopting the other speaker’s prompt: {scores}."
     if sign > 0:
-        return f"It adopts the other speaker’s prompt more: {scores}, {points_apart(change)}."
-    return f"It adopts the other speaker’s prompt less: {scores}, {points_apart(change)}."
+        return f"It adopts the other speaker’s prompt more: {scores}, {apart}."
+    return f"It adopts the other speaker’s prompt less: {scores}, {apart}."
 
 
 def _short_conversations(first: Series) -> str | None:

@@ -1,5 +1,6 @@
 """Phrases that the sentences and tables on a drift run share. None begins or ends with a space."""
 
+import re
 from collections.abc import Sequence
 
 from holdfast.analysis.estimates import EstimateRow, row_of
@@ -35,8 +36,11 @@ def scope_of(series: Series) -> str:
 
 
 def capitalise(text: str) -> str:
-    """The text with a capital first letter; the other letters stay as they are."""
-    return text[:1].upper() + text[1:]
+    """The text with a capital first letter; the other letters stay as they are, and so does a path
+    or an identifier at its start.
+    """
+    first_word = text.partition(" ")[0]
+    return text if re.search(r"[\w.][/_.]\w|\(", first_word) else text[:1].upper() + text[1:]
 
 
 def scores_text(row: EstimateRow, *, on_probes: bool = False) -> str:

@@ -176,7 +176,7 @@ def _early_cut_line(lengths: Sequence[int], replies: int) -> Shortfall:
     tokens = from_to(min(lengths), max(lengths))
     text = (
         f"{len(lengths):,} of {replies:,}, after {tokens} tokens: by a limit of the server, or"
-        " where the model's context ends; --max-new-tokens allows more"
+        " where the model's context ends, as --max-new-tokens would allow more"
     )
     return Shortfall("replies cut before the run's limit", text)
 
@@ -200,7 +200,8 @@ def _early_ends(records: Sequence[Conversation]) -> str:
     counts = _counts_text(Counter(end.why for _, end in ends), _ENDED)
     text = (
         f"{len(ends):,} of {len(records):,} ({counts}), and {len(records) - len(ends):,} are whole;"
-        " later rounds are means over the dialogs that reached them"
+        " later rounds are means over the dialogs that reached them, and changes over those scored"
+        " in both rounds"
     )
     for number, end in ends:
         if end.reason:

@@ -141,7 +141,7 @@ def _against_none(all_series: Sequence[Series]) -> list[str]:
     """The gain of each method in the last round and over all, and why any of them is unclear."""
     first = all_series[0].method
     rows = [("", f"round {all_series[0].rounds}", "all rounds")]
-    reasons = []
+    unclear: dict[str, list[str]] = {}  # the differences with each reason that the reader misses
     not_compared = []
     for series in all_series[1:]:
         if (pair := difference(all_series, series, "stability")) is None:
@@ -152,7 +152,10 @@ def _against_none(all_series: Sequence[Series]) -> list[str]:
         rows.append((series.method, _with_word(pair.last), _with_word(pair.mean)))
         if pair.last.other_prompts or pair.mean.other_prompts:
             rows.append(("", other_prompts(pair.last), other_prompts(pair.mean)))
-        reasons += [verdict_on(pair.last).why, verdict_on(pair.mean).why]
+        for period, value in zip(rows[0][1:], (pair.last, pair.mean), strict=True):
+            why = verdict_on(value).why
+            if why and why != INCLUDES_ZERO:  # the reader sees that an interval includes 0
+                unclear.setdefault(why, []).append(f"{series.method}, {period}")
     if len(rows) == 1:
         return not_compared
     return [
@@ -160,8 +163,9 @@ def _against_none(all_series: Sequence[Series]) -> list[str]:
         *aligned(rows, "  "),
         *(
             f"  {CANNOT_TELL}, as {why}"
-            for why in dict.fromkeys(reasons)
-            if why not in (None, INCLUDES_ZERO)  # the reader sees that an interval includes 0
+            if len(unclear) == 1
+            else f"  {'; '.join(where)}: {CANNOT_TELL}, as {why}"
+            for why, where in unclear.items()
         ),
         *not_compared,
     ]

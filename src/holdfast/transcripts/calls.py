@@ -162,7 +162,7 @@ def _add_to_session(call: Call, dialogs: list[Call]) -> None:
         dialogs.append(call)
         return
     position = next((n for n in continued if _repeats(call, dialogs[n])), continued[0])
-    dialogs[position] = _with_trace_spans(call, dialogs[position])
+    dialogs[position] = _with_earlier_marks(call, dialogs[position])
 
 
 def _with_copy_ids(dialogs: Sequence[Call]) -> Iterator[Call]:
@@ -258,17 +258,20 @@ def _begins_with(events: list[Event], others: list[Event]) -> bool:
     return len(messages) > len(beginning) and messages[: len(beginning)] == beginning
 
 
-def _with_trace_spans(call: Call, other: Call) -> Call:
-    """Copies the trace spans of an earlier call's outputs to where a call's input repeats them."""
+def _with_earlier_marks(call: Call, other: Call) -> Call:
+    """Copies what the log says only of an earlier call's outputs, their trace spans and whether
+    they were cut, to where a call's input repeats them.
+    """
     earlier = _without_prompts(other.events)
-    if not any(event.trace_span for event in earlier):
+    if not any(event.trace_span or event.is_cut for event in earlier):
         return call
     earlier_events = iter(earlier)
     events: list[Event] = []
     for event in call.input:
-        old_event = None if event.is_prompt else next(earlier_events, None)
-        if old_event is not None and old_event.trace_span and old_event == event:
-            event = replace(event, trace_span=old_event.trace_span)
+        old = None if event.is_prompt else next(earlier_events, None)
+        if old is not None and (old.trace_span or old.is_cut) and old == event:
+            trace_span = old.trace_span or event.trace_span
+            event = replace(event, trace_span=trace_span, is_cut=old.is_cut or event.is_cut)
         events.append(event)
     return replace(call, input=events)
 

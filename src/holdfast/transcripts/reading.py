@@ -15,7 +15,7 @@ from holdfast.transcripts.containers import Contents
 from holdfast.transcripts.finding import FoundLog, find_logs
 from holdfast.transcripts.formats import FORMATS, can_read_as, format_of
 from holdfast.transcripts.parsing import is_bookkeeping_event
-from holdfast.transcripts.reader import Located, Unread, Values
+from holdfast.transcripts.reader import Located, Markdown, Unread, Values
 from holdfast.transcripts.transcript import Transcript
 
 
@@ -180,7 +180,8 @@ def read_values(
     has_events = any(FORMATS[name].has_events for name in by_format.formats)
     for source, value in by_format.unknown:
         if not (has_events and is_bookkeeping_event(value)):
-            yield Unread(f"{source}: {shortened(value)} is in no known format", stage=1)
+            what = "its Markdown" if isinstance(value, Markdown) else shortened(value)
+            yield Unread(f"{source}: {what} is in no known format", stage=1)
     yield from from_readers
 
 

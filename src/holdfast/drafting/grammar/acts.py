@@ -70,6 +70,13 @@ _INSTALLS = one_of(
     *("pip3? install", "uv (?:add|pip install)", "poetry add", "cargo add", "go get"),
     *("gem install", "bundle add", "composer require", "dotnet add"),
 )
+# after "add": "a package" may be meant, "a call to the API" and "tests" are not
+_A_PACKAGE = (
+    r"(?!(?:an?|the|this|that|it|them|some|any|more|another|to|your|my|our|tests?|types?|docs?"
+    r"|comments?|logs?|logging|support|validation|caching|errors?|fields?|columns?|checks?"
+    r"|examples?)\b)[`\"']?[@\w][@\w./-]*[`\"']?(?=[.,;:!?\s]*(?:$|(?:to|as|for|and|with|via|if"
+    r"|please|from|in|into|first|instead)\b))"
+)
 _DEPLOYS = one_of(
     *("(?:npm|pnpm|yarn|make) (?:run )?deploy", "vercel", "wrangler deploy", "firebase deploy"),
     *("fly deploy", "netlify deploy", "terraform apply", "pulumi up", "cdk deploy"),
@@ -156,7 +163,7 @@ ACTS = (
         "add|install|introduce|change|use|bring",
         "dependency|package|library|module",
         rf"{_INSTALLS} [^-\s]",
-        r"\b(?:depend|packag|librar|instal|add)",
+        rf"\b(?:depend|packag|librar|instal|add(?:ing)? {_A_PACKAGE})",
         nouns="dependency|package|library",
     ),
     _define("delete|remove", "file|directory|folder", rf"(?:git )?rm{_ENDS}", r"\b(?:delet|remov)"),

@@ -109,17 +109,18 @@ def command_pattern(text: str) -> str:
     return _escape(program) + (_pattern_after(rest, (program,)) or _ENDS)
 
 
+_UNVERIFIED = r"(?:--no-verify|-[aepqsvz]*n\w*)"  # also `-nm`, but not the message of `-mnew`
 # the ways to write an option, by its program and subcommand
 _SAME_OPTIONS = {
     **dict.fromkeys(
         (("git", "push", "--force"), ("git", "push", "-f")),
         r"(?:--force(?:=\S*)?|-[a-zA-Z]*f[a-zA-Z]*|\+\S+)",  # also of a ref such as `+main`
     ),
-    ("git", "commit", "--no-verify"): "(?:--no-verify|-n)",
+    ("git", "commit", "--no-verify"): _UNVERIFIED,
     **dict.fromkeys(
         (("git", "commit", "-s"), ("git", "commit", "--signoff")), "(?:--signoff|-[a-z]*s[a-z]*)"
     ),
-    ("git", "commit", "-n"): "(?:--no-verify|-n)",
+    ("git", "commit", "-n"): _UNVERIFIED,
     ("git", "add", "-A"): "(?:-A|--all)",
     ("git", "add", "--all"): "(?:-A|--all)",
     ("git", "commit", "-a"): "(?:-a|--all|-[a-z]*a[a-z]*)",
