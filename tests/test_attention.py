@@ -373,7 +373,7 @@ def test_rows_have_their_own_methods_and_replies_of_one_prompt_share_them():
         (ALL & False, [SPLIT], r"\[2, 20\].*empty in row 0:.*add a system message"),
         (ALL[0], [SPLIT], r"\[batch, token\].*\[20\]"),
         (torch.ones(2, 20), [SPLIT], "torch.float32"),
-        (ALL, [Repetition(0.5)], "Repetition"),
+        (ALL, [Repetition(0.5)], "repetition:probability=0.5"),
         (ALL, [[SPLIT]], "1 lists.*2 rows"),
         (ALL, [SplitSoftmax(0.5, {(0, 9)})], "head 9.*4 heads"),
         (ALL, [SplitSoftmax(0.5, {(7, 0)})], "layer 7.*3 layers"),

@@ -847,7 +847,7 @@ def test_a_holdfast_model_and_methods_given_as_text_are_accepted():
         for methods in others:
             with holdfast.steering(local, span, methods):
                 assert torch.equal(logits(local.hf_model, ids), wanted)
-    for spec, says in (("bost:factor=2", "boost"), ("repetition:probability=1", "Repetition")):
+    for spec, says in (("bost:factor=2", "boost"), ("repetition:probability=1", "repetition")):
         refuses(UsageError, says, local, span, spec)
 
 
