@@ -240,6 +240,14 @@ RECORDS = (
         ("li2024_smollm2/figures",),
     ),
     Record(
+        "li2024_qwen05/findings",
+        "benchmarks/reproduction.py li2024 --model qwen-0.5b --dtype bfloat16 --scale brief --suite"
+        " li2024:{prompts} --runs {runs} --out {out}",
+        False,
+        30,
+        ("li2024_qwen05/figures",),
+    ),
+    Record(
         "zhang2024/findings",
         "benchmarks/reproduction.py zhang2024 --runs {runs} --out {out}",
         True,

@@ -17,6 +17,11 @@ MODELS = {  # by the ending of a record's name
     "_qwen15": "Qwen2.5-Coder 1.5B",
 }
 VERDICTS = ("supported", "contradicted", "undecided", "not judged")
+_NEW_WORDS = {  # for those in older records
+    "validated knob": "validated parameter",
+    "than even attention": "than uniform attention",
+    "that of even attention": "that of uniform attention",
+}
 _NUMBER = re.compile(r"[+-][\d.]+ (?:\[[^]]+\]|\(all (?:alike|equal)\)) \(n = \d+\)")
 # the part of a claim's text that depends on model and scale
 _OF_THE_RUN = re.compile(r"^head [\d.]+,|\d+ samples instead of \d+")
@@ -171,9 +176,9 @@ def _in_general(match: re.Match[str]) -> str:
 def findings(paper: str) -> list[dict]:
     """The figures and tables of a paper's record, in today's words where it has older ones."""
     text = json.dumps(read(f"{paper}/findings")["figures"], ensure_ascii=False)
-    return json.loads(
-        re.sub(r"(?<=\d) %", "%", text.replace("validated knob", "validated parameter"))
-    )
+    for old, new in _NEW_WORDS.items():
+        text = text.replace(old, new)
+    return json.loads(re.sub(r"(?<=\d) %", "%", text))
 
 
 def named(figure: dict) -> list[tuple[str, str]]:
