@@ -264,19 +264,21 @@ def _read_opentelemetry(part: Mapping[str, Any]) -> list[Block] | None:
             return [ToolResult(_text_or_json(first_of(part, "response", "result")), id_of(part))]
         case "server_tool_call":
             details = fields_of(part.get("server_tool_call"))
-            arguments = first_of(details, "arguments", "input", default=_untyped(details))
+            arguments = first_of(details, "arguments", "input", default=_without_type(details))
             name = first_of(part, "name", default=details.get("type"))
             return [read_call({"name": name, "id": id_of(part), "input": arguments})]
         case "server_tool_call_response":
             details = fields_of(part.get("server_tool_call_response"))
-            result = first_of(details, "response", "output", "content", default=_untyped(details))
+            result = first_of(
+                details, "response", "output", "content", default=_without_type(details)
+            )
             return [ToolResult(_text_or_json(result), id_of(part))]
         case "text" if "text" not in part and isinstance(part.get("content"), str):
             return [TextBlock(part["content"])]
     return None
 
 
-def _untyped(details: Mapping[str, Any]) -> dict[str, Any]:
+def _without_type(details: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the details of a call or result that are beside its type, without the type."""
     return {name: value for name, value in details.items() if name != "type"}
 

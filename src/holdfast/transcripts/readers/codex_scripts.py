@@ -56,13 +56,13 @@ class _NotLiteral(Exception):
 
 def calls_in_script(script: str) -> ScriptCalls:
     """Reads the calls of tools that run commands or change files."""
-    code = _blanked(script)
+    code = _blank_out_texts(script)
     texts = _bound_texts(script, code)
     calls: list[ToolCall] = []
     computed: list[str] = []
     for match in _CALL.finditer(code):
         try:
-            value, end = _value(script, match.end(), texts)
+            value, end = _read_value(script, match.end(), texts)
             if not re.compile(r"\s*,?\s*\)").match(script, end):
                 raise _NotLiteral
         except (_NotLiteral, RecursionError):
@@ -73,7 +73,7 @@ def calls_in_script(script: str) -> ScriptCalls:
     return ScriptCalls(tuple(calls), tuple(computed))
 
 
-def _blanked(script: str) -> str:
+def _blank_out_texts(script: str) -> str:
     """Returns a script with its texts and comments blanked out, so that positions stay the same."""
     return _NO_CODE.sub(lambda match: "_" * len(match[0]), script)
 
@@ -88,24 +88,24 @@ def _bound_texts(script: str, code: str) -> Mapping[str, str]:
         text = _TEXT.match(script, match.end())
         is_whole = text and re.compile(r"\s*(?:[;\n]|\Z)").match(script, text.end())
         if text and is_whole and changes[match[1]] == 1:
-            texts[match[1]] = _unescaped(text[0])
+            texts[match[1]] = _unescape(text[0])
     return texts
 
 
-def _value(script: str, position: int, texts: Mapping[str, str]) -> tuple[Any, int]:
+def _read_value(script: str, position: int, texts: Mapping[str, str]) -> tuple[Any, int]:
     """Reads a literal, or a name that is bound to one; returns its value and where it ends.
 
     Raises:
         _NotLiteral: it is neither.
     """
     if match := _TEXT.match(script, position):
-        return _unescaped(match[0]), match.end()
+        return _unescape(match[0]), match.end()
     if match := _RAW_TEXT.match(script, position):
         return match[1], match.end()
     if script.startswith("{", position):
-        return _object(script, position + 1, texts)
+        return _read_object(script, position + 1, texts)
     if script.startswith("[", position):
-        return _list(script, position + 1, texts)
+        return _read_list(script, position + 1, texts)
     if match := _WORD.match(script, position):
         word = "null" if match[0] == "undefined" else match[0]
         return json.loads(word), match.end()
@@ -115,7 +115,9 @@ def _value(script: str, position: int, texts: Mapping[str, str]) -> tuple[Any, i
     raise _NotLiteral
 
 
-def _object(script: str, position: int, texts: Mapping[str, str]) -> tuple[dict[str, Any], int]:
+def _read_object(
+    script: str, position: int, texts: Mapping[str, str]
+) -> tuple[dict[str, Any], int]:
     """Reads the rest of an object after its brace."""
     fields: dict[str, Any] = {}
     while True:
@@ -129,7 +131,7 @@ def _object(script: str, position: int, texts: Mapping[str, str]) -> tuple[dict[
         position = key.end()
         if script.startswith(":", position):
             start = _after_space(script, position + 1)
-            fields[name], position = _value(script, start, texts)
+            fields[name], position = _read_value(script, start, texts)
         elif name in texts:  # `{cmd}` is `{cmd: cmd}`
             fields[name] = texts[name]
         else:
@@ -137,14 +139,14 @@ def _object(script: str, position: int, texts: Mapping[str, str]) -> tuple[dict[
         position = _after_item(script, position, "}")
 
 
-def _list(script: str, position: int, texts: Mapping[str, str]) -> tuple[list[Any], int]:
+def _read_list(script: str, position: int, texts: Mapping[str, str]) -> tuple[list[Any], int]:
     """Reads the rest of a list after its bracket."""
     items: list[Any] = []
     while True:
         position = _after_space(script, position)
         if script.startswith("]", position):
             return items, position + 1
-        item, position = _value(script, position, texts)
+        item, position = _read_value(script, position, texts)
         items.append(item)
         position = _after_item(script, position, "]")
 
@@ -165,7 +167,7 @@ def _after_space(script: str, position: int) -> int:
     return position
 
 
-def _unescaped(literal: str) -> str:
+def _unescape(literal: str) -> str:
     """Returns the text of a literal in its quotation marks."""
 
     def character(match: re.Match[str]) -> str:
