@@ -32,12 +32,17 @@ _OMITS_IT = re.compile(
 )
 # asks to leave nothing out: "do not forget the greeting"
 _KEEPS = re.compile(r"\b(?:do not|never) (?:forget|skip|drop|omit|leave|stop|lose)\b")
-# asks to look at a thing, not to make it: "check the JSON"; but "review it in English" is an order
+# asks to look at a thing, not to make it: "check the JSON"; but "review it in English" and "explain
+# the JSON in detail" are orders
 _ONLY_READS = re.compile(
     r"(?:(?:can|could|would|will) you |please |just )*"
     r"(?:check|compare|describe|explain|list|review|mention|tell me about|read)\b"
     r"(?! (?:it )?in\b)"
+    r"(?!.*\b(?:in (?:\w+ )?(?:detail|depth|full)|at length|step[ -]by[ -]step|\w+ly)\b)"
 )
+
+
+_EMOJI_CLASS = re.compile(r"\\p\{(?:Extended_Pictographic|Emoji)")
 
 
 def breaking_orders(text: str, measure: Measure) -> Iterator[Passage]:
@@ -60,6 +65,8 @@ def _cues_of(spec: Any) -> Iterator[Cues]:
     name, arguments = read_spec(spec)
     if name == "never":
         forbidden, its_arguments = read_spec(arguments["measure"])
+        if forbidden == "regex" and _EMOJI_CLASS.search(str(its_arguments.get("regex"))):
+            forbidden, its_arguments = "emoji", {}
         yield _words_of(forbidden).orders_for(its_arguments)
         return
     yield _words_of(name).orders_against(arguments)

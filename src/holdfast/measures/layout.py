@@ -59,12 +59,12 @@ def wrapped_in(text: str, open: Text, close: Text) -> Score:
     return Score((starts + ends) / 2, f"starts with {body[:12]!r}, ends with {body[-12:]!r}")
 
 
-def _bullets(text: str) -> list[bool]:
+def _bullet_lines(text: str) -> list[bool]:
     """Returns for each line whether it is a bullet."""
     return [bool(_BULLET.match(line)) for line in lines_of(text)]
 
 
-def _numbered(text: str) -> list[bool]:
+def _numbered_lines(text: str) -> list[bool]:
     """Returns for each line whether it has the next number, from 1."""
     marks: list[bool] = []
     number = 1
@@ -77,16 +77,16 @@ def _numbered(text: str) -> list[bool]:
     return marks
 
 
-@measure(when_cut=lambda text, count: exceeds(sum(_bullets(text)), count))
+@measure(when_cut=lambda text, count: exceeds(sum(_bullet_lines(text)), count))
 def bullet_list(text: str, count: MaybeCount = None) -> Score:
     """Share of lines that are bullets; `count` of them if given."""
-    return _score_list(_bullets(text), count, "bullets")
+    return _score_list(_bullet_lines(text), count, "bullets")
 
 
-@measure(when_cut=lambda text, count: exceeds(sum(_numbered(text)), count))
+@measure(when_cut=lambda text, count: exceeds(sum(_numbered_lines(text)), count))
 def numbered_list(text: str, count: MaybeCount = None) -> Score:
     """Share of lines that are numbered in order from 1; `count` of them if given."""
-    return _score_list(_numbered(text), count, "numbered in order")
+    return _score_list(_numbered_lines(text), count, "numbered in order")
 
 
 def _score_list(marks: list[bool], target: int | None, kind: str) -> Score:

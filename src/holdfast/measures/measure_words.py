@@ -161,6 +161,10 @@ _LONG = (
     r"|long (?:\w+ )?(?:answer|reply|explanation|version|text|story|message|one|list|form)"
     r"|(?:\d+|several|a few|a couple of|two|three|four|five) (?:paragraphs|pages))\b"
 )
+_ITEMS = (
+    r"reasons|examples|steps|points|ideas|tips|facts|options|alternatives|advantages|benefits"
+    r"|bullets|bullet points|items|suggestions|questions|lines|recipes|names|ways|things"
+)
 # asks for a short reply
 _SHORT = (
     r"\b(?:brief(?:ly)?|short(?:er)?|concise(?:ly)?|in (?:a|one) (?:single )?(?:word|sentence|line"
@@ -189,7 +193,9 @@ def _longer(arguments: Arguments, unit: str) -> Cues:
     digits = rf"(?:not at most |at least )?(?:{'|'.join(_digits_above(count))})"
     in_words = "|".join(re.escape(word) for word, number in NUMBER_WORDS.items() if number > count)
     at_limit = rf"not at most (?:{count})"
-    more = rf"(?<!at most )\b(?:{digits}|{in_words}|{at_limit}) {unit}s?\b"
+    # a list of more items than words or sentences are allowed needs more of these
+    things = rf"(?:{unit}s?|(?:\w+ )?(?:{_ITEMS}))"
+    more = rf"(?<!at most )\b(?:{digits}|{in_words}|{at_limit}) {things}\b"
     return Cues(((_LONG,), (more,)))
 
 
@@ -252,6 +258,7 @@ _CLOSING = (
     r"clos(?:ing|er)(?: \w+)?|sign[ -]?off|ending|last (?:line|sentence|words?|bit|part)|farewell"
     r"|goodbye|signature|tagline|slogan|catch ?phrase|motto|at the end"
 )
+_EMOJIS = r"emojis?|emoticons?|smil(?:ey|ie)s?"
 
 
 def _any_of(words: Sequence[str] | str) -> str:
@@ -319,7 +326,8 @@ _OF_WORDS = {
     ),
     "emoji": MeasureWords(
         lambda _: _asking(r"\bemojis?\b", rf"{_ORDERED}|\buse\b|\badd\b|\bput\b"),
-        lambda _: Cues(demanded=r"emojis?|emoticons?|smil(?:ey|ie)s?"),
+        lambda _: Cues(demanded=_EMOJIS),
+        lambda _: Cues(((rf"\b(?:{_EMOJIS})\b",),)),
     ),
 }
 
@@ -416,6 +424,8 @@ _OF_LAYOUT = {
 
 # orders a step without the one that should come before it
 _AT_ONCE = r"\b(?:just|simply|straight|directly|immediately|right away|anyway|as (?:it )?is)\b"
+# says that a step may come later
+_WAITS = r"\b(?:can (?:\w+ )?wait|later|afterwards?|another time)\b"
 # says that one step comes before another
 _BEFORE = r"\b(?:before|first|precedes?|pass(?:es|ed)?|green|then)\b"
 
@@ -441,7 +451,9 @@ def _order_of_commands(arguments: Arguments) -> Sequence[Wording]:
 def _orders_to_skip(first: str, then: str | None) -> Cues:
     """Returns the cues of orders against "X before Y", such as "just Y" or "no X this time"."""
     at_once = tuple((*cue, _AT_ONCE) for cue in command_cues(then)) if then else ()
-    return Cues(at_once, runner_words(first), demanded_lasts=False)
+    checks = runner_words(first)
+    waits = ((checks, _WAITS),) if checks else ()
+    return Cues((*at_once, *waits), checks, demanded_lasts=False)
 
 
 # orders a change of a file

@@ -176,7 +176,7 @@ class StagedFiles:
         paths: dict[str, None] = {}
         for name in operands:
             if not _EXCLUDED.match(name) and name not in _EVERYTHING:
-                paths |= _ordered(self.within(name))
+                paths |= _ordered_set(self.within(name))
         if takes_all:
             paths |= self.changed
         kept = [path for path in paths if not _is_in_any(path, excluded)]
@@ -225,7 +225,7 @@ class StagedFiles:
         target = operands.pop() if subcommand == "mv" and operands else None
         files = self.select(operands)
         if options.flags & _CHOOSING:
-            self.perhaps |= _ordered(files.paths)
+            self.perhaps |= _ordered_set(files.paths)
             self.has_more = self.has_more or files.takes_all
             return
         is_removal = subcommand in ("rm", "mv") or "--force-remove" in options.flags
@@ -284,7 +284,7 @@ class StagedFiles:
         elif is_staged:
             self._unstage(options.rest, options)
         if is_old:
-            self.changed |= _ordered(options.rest)
+            self.changed |= _ordered_set(options.rest)
         elif not is_staged or "--worktree" in options.flags:
             self._undo(options.rest)
 
@@ -426,14 +426,14 @@ def _deleted_by(action: Action) -> Sequence[str]:
     return paths[:-1] if program == "mv" else ()
 
 
-def _ordered(paths: Iterable[str]) -> dict[str, None]:
+def _ordered_set(paths: Iterable[str]) -> dict[str, None]:
     """Returns paths as an ordered set."""
     return {path: None for path in paths}
 
 
 def _without(paths: Iterable[str], others: Sequence[str]) -> dict[str, None]:
     excluded = set(others)
-    return _ordered(path for path in paths if path not in excluded)
+    return _ordered_set(path for path in paths if path not in excluded)
 
 
 def _is_in_any(path: str, names: Iterable[str]) -> bool:

@@ -10,6 +10,7 @@ case. List markers are not part of any sentence.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator
 
 WORD = re.compile(r"[^\W_]+(?:['’‐‑-][^\W_]+|(?<=\d)[.,](?=\d)[^\W_]+)*")
@@ -37,6 +38,12 @@ def words_of(text: str) -> list[str]:
 def fold(text: str) -> str:
     """Removes case and typographic apostrophes from a text, to compare it with others."""
     return text.casefold().replace("’", "'").replace("‘", "'")
+
+
+def without_accents(text: str) -> str:
+    """Removes the accents of letters: "über" is "uber"."""
+    signs = unicodedata.normalize("NFD", text)
+    return "".join(sign for sign in signs if not unicodedata.combining(sign))
 
 
 def folded_words(text: str) -> list[str]:

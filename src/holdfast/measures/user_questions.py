@@ -53,7 +53,7 @@ def _question(fields: Mapping[str, Any]) -> UserQuestion:
         _first_text(fields, _TEXT_FIELDS),
         text_or_empty(fields.get("header")),
         str(fields.get("id") or ""),
-        tuple(option for option in map(_option, _listed(options)) if option.label),
+        tuple(option for option in map(_option, _options_in(options)) if option.label),
     )
 
 
@@ -64,7 +64,7 @@ def _option(value: Any) -> Option:
     return Option(_first_text(fields, _LABEL_FIELDS), text_or_empty(fields.get("description")))
 
 
-def _listed(options: Any) -> list[Any]:
+def _options_in(options: Any) -> list[Any]:
     """Returns a list of options, which some agents write as JSON in a text."""
     if isinstance(options, str):
         try:
