@@ -7,12 +7,12 @@ For example:
 """
 
 import re
-import unicodedata
 from dataclasses import replace
 from itertools import chain, count, groupby
 
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.rules_file import Statement
+from holdfast.measures.text import without_accents
 
 _MAX_WORDS = 4
 _MAX_CHARACTERS = 40
@@ -110,8 +110,7 @@ def _name_by_words(statement: Statement) -> str:
 
 def _plain_words(text: str) -> list[str]:
     """The words of a text in lower case and without accents."""
-    signs = unicodedata.normalize("NFD", text.lower())
-    return re.findall(r"[a-z0-9]+", "".join(s for s in signs if not unicodedata.combining(s)))
+    return re.findall(r"[a-z0-9]+", without_accents(text.lower()))
 
 
 def _join_words(words: list[str]) -> str:

@@ -126,7 +126,13 @@ class Instruction:
         return all(verb in verbs for verb in self.verbs)
 
 
-# --- Tokens
+# --- Step 1: tokens
+
+_TOKEN = re.compile(
+    r"`[^`]*`|\((?:[^()`]|`[^`]*`)*\)"  # a code span, brackets
+    r"|(?<=\s)[-–—]{1,2}(?=\s)|[,;:](?=[\s`]|$)"  # marks
+    r"|(?:[^\s`(),;:]|[,;:](?![\s`]|$))+|[`()]"  # a word, or a mark without its pair
+)
 
 
 class Token(NamedTuple):
@@ -147,13 +153,6 @@ class Token(NamedTuple):
     @property
     def is_code(self) -> bool:
         return self.text.startswith("`") and len(self.text) > 1
-
-
-_TOKEN = re.compile(
-    r"`[^`]*`|\((?:[^()`]|`[^`]*`)*\)"  # a code span, brackets
-    r"|(?<=\s)[-–—]{1,2}(?=\s)|[,;:](?=[\s`]|$)"  # marks
-    r"|(?:[^\s`(),;:]|[,;:](?![\s`]|$))+|[`()]"  # a word, or a mark without its pair
-)
 
 
 def read_tokens(text: str) -> list[Token]:
@@ -194,41 +193,15 @@ class _Words(NamedTuple):
         return self._replace(tokens=self.tokens[start:end], words=self.words[start:end])
 
 
+# --- A clause
+
 _WE_USE = re.compile(
     r"^(?:we|(?:this|the|our) (?:project|repo|repository|codebase|workspace|monorepo))"
     r" uses? (?=\S)",
     re.I,
 )
 _FORCE_PUSH = re.compile(r"\bforce (?=push)", re.I)
-_LEADS = phrase_table(LEADS)
-_NEGATIONS = phrase_table(NEGATIONS)
-_PREFERENCES = phrase_table(PREFERENCES)
 _RELATIONS = phrase_table(RELATIONS)
-_STATES = FORBIDDEN | REQUIRED | NEEDS | NOT_DONE | ONLY_DONE | ONLY_ALLOWED
-_PREDICATES = phrase_table(_STATES | BE_NOT | BE | MAY_BE | MUST | MUST_NOT | MUST_PASS)
-_PASSES = phrase_table(PASSES | FAILS)
-_ARTICLES = frozenset("the any a an these those all your".split())
-_ADJECTIVES_OF_ACTS = ("manual", "direct", "further", "following")
-_ADJECTIVES_OF_CODE = frozenset(
-    "bare raw plain direct global inline".split()
-)  # "never raw `fetch`"
-_MAX_CIRCUMSTANCES = 40  # so that a long clause takes time in proportion to its length
-_MAX_FRONTED_COMMAS = 5  # a circumstance before the main clause ends at one of the first commas
-_MAX_FRONTED_TOKENS = 25
-_MAX_SUBJECT_TOKENS = 14
-_MAX_NOUN_TOKENS = 5
-# after these words, a verb belongs to them: "when you *run* it"
-_JOINED_TO_VERBS = frozenset("you we to and or not can be been , : - – —".split())
-# after these, a code span after a mark or in brackets is a command: "before pushing (`make`)"
-_OCCASIONS = (Relation.BEFORE, Relation.AFTER, Relation.WHEN, Relation.ONCE, Relation.IF)
-_CODES_IN_BRACKETS = re.compile(r"\(`[^`]*`(?:(?:, | and | or |/)`[^`]*`)*[^`]*\)")
-_INFINITIVES = {**{verb: verb for verb in VERBS}, **GERUNDS}
-_ORDERS = frozenset("run execute always please ensure".split())
-_JOINTS = (",", "and", "+", "&&")  # between code spans
-_FIRST_WORDS = frozenset(("no", "only", "prefer"))
-_SUBORDINATE = frozenset("if when that which who because whether unless until so".split())
-
-# --- The steps
 
 
 @lru_cache(maxsize=4096)
@@ -263,6 +236,18 @@ def circumstance_of(text: str) -> Circumstance | None:
     start = len(phrase.split())
     rest = text[tokens[start].start :] if start < len(tokens) else ""
     return Circumstance(RELATIONS[phrase], rest.strip(" .!,:"))
+
+
+# --- Steps 2 and 3: circumstances before the main clause, and words that lead to it
+
+_LEADS = phrase_table(LEADS)
+_NEGATIONS = phrase_table(NEGATIONS)
+_MAX_FRONTED_COMMAS = 5  # a circumstance before the main clause ends at one of the first commas
+_MAX_FRONTED_TOKENS = 25
+# after these words, a verb belongs to them: "when you *run* it"
+_JOINED_TO_VERBS = frozenset("you we to and or not can be been , : - – —".split())
+_ORDERS = frozenset("run execute always please ensure".split())
+_FIRST_WORDS = frozenset(("no", "only", "prefer"))
 
 
 def _read_fronted_circumstance(clause: _Words, is_prohibited: bool) -> Instruction | None:
@@ -331,6 +316,9 @@ def _negation_at(clause: _Words, start: int) -> str:
     return longest_phrase(_NEGATIONS, clause.words, start)
 
 
+# --- Step 4: the main clause
+
+
 def _read_main_clause(clause: _Words, start: int, is_prohibited: bool) -> Instruction | None:
     """The main clause from a token on."""
     start = _skip_leads(clause, start)
@@ -343,6 +331,10 @@ def _read_main_clause(clause: _Words, start: int, is_prohibited: bool) -> Instru
         or _read_subject(clause, start)
         or _read_verbs(clause, start, is_prohibited)
     )
+
+
+_PASSES = phrase_table(PASSES | FAILS)
+_JOINTS = (",", "and", "+", "&&")  # between code spans
 
 
 def _read_passing_command(clause: _Words, start: int) -> Instruction | None:
@@ -360,6 +352,15 @@ def _read_passing_command(clause: _Words, start: int) -> Instruction | None:
     if head:
         return None
     return Instruction(Modality.MUST, ("pass",), clause.text_between(start, end), circumstances)
+
+
+# --- Step 4, with a subject: "`any` is forbidden"
+
+_STATES = FORBIDDEN | REQUIRED | NEEDS | NOT_DONE | ONLY_DONE | ONLY_ALLOWED
+_PREDICATES = phrase_table(_STATES | BE_NOT | BE | MAY_BE | MUST | MUST_NOT | MUST_PASS)
+_MAX_SUBJECT_TOKENS = 14
+_MAX_NOUN_TOKENS = 5
+_SUBORDINATE = frozenset("if when that which who because whether unless until so".split())
 
 
 def _read_subject(clause: _Words, start: int) -> Instruction | None:
@@ -417,6 +418,10 @@ def _read_predicate(
     if predicate in MUST_NOT | MUST:
         return _read_actor(clause, subject, after, is_prohibited=predicate in MUST_NOT)
     return _read_passive(clause, clause.slice(start, position), predicate, after)
+
+
+_ARTICLES = frozenset("the any a an these those all your".split())
+_ADJECTIVES_OF_ACTS = ("manual", "direct", "further", "following")
 
 
 def _read_act(clause: _Words) -> Instruction | None:
@@ -480,6 +485,12 @@ def _read_passive(
     return Instruction(modality, verbs, thing, (*places, *circumstances))
 
 
+# --- Step 4, with verbs: "never push to `main`"
+
+_PREFERENCES = phrase_table(PREFERENCES)
+_INFINITIVES = {**{verb: verb for verb in VERBS}, **GERUNDS}
+
+
 def _read_verbs(clause: _Words, start: int, is_prohibited: bool) -> Instruction | None:
     """Reads a modality, verbs and their object: "never push to `main`", "no `any`"."""
     words = clause.words
@@ -533,6 +544,11 @@ def _skip_adverbs(clause: _Words, start: int) -> int:
     return start + 1 if is_git else start  # "do not git commit"
 
 
+_ADJECTIVES_OF_CODE = frozenset(
+    "bare raw plain direct global inline".split()
+)  # "never raw `fetch`"
+
+
 def _read_thing(clause: _Words, start: int, modality: Modality) -> Instruction | None:
     """Reads a thing without a verb: "never bare `python`", "`make lint` before committing", "pnpm,
     not npm".
@@ -580,18 +596,32 @@ def _verb_list(
     return tuple(verbs), end
 
 
+# --- Step 5: the object and the circumstances
+
+_MAX_CIRCUMSTANCES = 40  # so that a long clause takes time in proportion to its length
+# after these, a code span after a mark or in brackets is a command: "before pushing (`make`)"
+_OCCASIONS = (Relation.BEFORE, Relation.AFTER, Relation.WHEN, Relation.ONCE, Relation.IF)
+_CODES_IN_BRACKETS = re.compile(r"\(`[^`]*`(?:(?:, | and | or |/)`[^`]*`)*[^`]*\)")
+
+
+class _Cut(NamedTuple):
+    """Where a circumstance begins.
+
+    Args:
+        relation: as in `Circumstance`.
+        start: the first token of the circumstance.
+        text_start: the first token of its text.
+    """
+
+    relation: Relation
+    start: int
+    text_start: int
+
+
 def _split_at_circumstances(clause: _Words, start: int) -> tuple[str, tuple[Circumstance, ...]]:
     """The words up to the first circumstance, and the circumstances, from a token on."""
-    tokens = clause.tokens
-    cuts: list[_Cut] = []
-    position = start
-    while position < len(tokens) and len(cuts) < _MAX_CIRCUMSTANCES:
-        cut = _cut_at(clause, position, cuts[-1].relation if cuts else None)
-        cuts += [cut] if cut else []
-        if cut and cut.relation is Relation.ADVICE:
-            break
-        position = max(position + 1, cut.text_start if cut else 0)
-    bounds = [*(cut.start for cut in cuts), len(tokens)]
+    cuts = _cuts_from(clause, start)
+    bounds = [*(cut.start for cut in cuts), len(clause.tokens)]
     head = clause.text_between(start, bounds[0])
     circumstances: list[Circumstance] = []
     for (relation, _, text_start), end in zip(cuts, bounds[1:], strict=True):
@@ -611,22 +641,26 @@ def _split_at_circumstances(clause: _Words, start: int) -> tuple[str, tuple[Circ
     return head, tuple(circumstances)
 
 
-class _Cut(NamedTuple):
-    """Where a circumstance begins.
+def _cuts_from(clause: _Words, start: int) -> list[_Cut]:
+    """Where the circumstances begin, from a token on; advice goes on to the end of the clause."""
+    cuts: list[_Cut] = []
+    position = start
+    while position < len(clause.tokens) and len(cuts) < _MAX_CIRCUMSTANCES:
+        last = cuts[-1].relation if cuts else None
+        cut = (
+            _advice_or_next_step_at(clause, position, last)
+            or _explanation_or_command_at(clause, position, last)
+            or _phrase_at(clause, position)
+        )
+        cuts += [cut] if cut else []
+        if cut and cut.relation is Relation.ADVICE:
+            break
+        position = max(position + 1, cut.text_start if cut else 0)
+    return cuts
 
-    Args:
-        relation: as in `Circumstance`.
-        start: the first token of the circumstance.
-        text_start: the first token of its text.
-    """
 
-    relation: Relation
-    start: int
-    text_start: int
-
-
-def _cut_at(clause: _Words, position: int, last: Relation | None) -> _Cut | None:
-    """The circumstance that begins at a token; None if none begins there.
+def _advice_or_next_step_at(clause: _Words, position: int, last: Relation | None) -> _Cut | None:
+    """Finds ", use `b`", which is advice, and ", then push", which is the next step.
 
     Args:
         last: the relation of the circumstance before it; None if it is the first.
@@ -637,11 +671,21 @@ def _cut_at(clause: _Words, position: int, last: Relation | None) -> _Cut | None
     is_advice = clause.word(following) in ADVICE_WORDS and following + 1 < len(clause.words)
     if word == "," and is_advice and not is_in_list:
         return _Cut(Relation.ADVICE, position, following)
-    if word in (",", "and", "then"):
-        while clause.word(following) in ("and", "then"):
-            following += 1
-        if clause.word(following) in VERBS:
-            return _Cut(Relation.THEN, position, following)
+    if word not in (",", "and", "then"):
+        return None
+    while clause.word(following) in ("and", "then"):
+        following += 1
+    return _Cut(Relation.THEN, position, following) if clause.word(following) in VERBS else None
+
+
+def _explanation_or_command_at(clause: _Words, position: int, last: Relation | None) -> _Cut | None:
+    """Finds what a mark begins: an explanation, or a command such as `make` in "before pushing:
+    `make`" and "before pushing (`make`)".
+
+    Args:
+        last: the relation of the circumstance before it; None if it is the first.
+    """
+    word = clause.words[position]
     following = position + 1
     is_before_code = following < len(clause.tokens) and clause.tokens[following].is_code
     if word in (":", "-", "–", "—", ";"):
@@ -651,6 +695,11 @@ def _cut_at(clause: _Words, position: int, last: Relation | None) -> _Cut | None
         return _Cut(Relation.WITH, position, following)
     if last in _OCCASIONS and _CODES_IN_BRACKETS.fullmatch(clause.tokens[position].text):
         return _Cut(Relation.WITH, position, position)
+    return None
+
+
+def _phrase_at(clause: _Words, position: int) -> _Cut | None:
+    """Finds a phrase such as "before" or "instead of using"."""
     phrase = longest_phrase(_RELATIONS, clause.words, position)
     if not phrase or (phrase == "following" and clause.words[position - 1] == "the"):
         return None

@@ -6,11 +6,11 @@ For example:
 """
 
 import re
-import unicodedata
 
 from holdfast.drafting.drafts import Draft, MeasureSpec, measure
 from holdfast.drafting.grammar.forms import Form, one_of
 from holdfast.drafting.reply_rules.bot_prompts import QUOTE, BotClause
+from holdfast.measures.text import without_accents
 
 # finds the questions for a bot's name, in five languages
 _ASKS_FOR_NAME = "(?i)" + "|".join(
@@ -110,8 +110,7 @@ def _says_name(name: str) -> MeasureSpec:
     "Luna AI".
     """
     name = _SUFFIX.sub("", name)
-    signs = unicodedata.normalize("NFD", name)
-    plain = "".join(sign for sign in signs if not unicodedata.combining(sign))
+    plain = without_accents(name)
     if plain == name:
         return measure("contains", words=[name])
     return measure("contains", words=[name, plain], all=False)

@@ -9,7 +9,7 @@ For example:
 import re
 
 from holdfast.drafting.drafts import Draft, measure
-from holdfast.drafting.grammar.forms import Form, forms, one_of, whole_match
+from holdfast.drafting.grammar.forms import Form, form, forms, one_of, whole_match
 from holdfast.drafting.reply_rules.bot_prompts import REPLY, BotClause
 from holdfast.measures.language_names import ANY_NAME, CODES
 
@@ -98,47 +98,56 @@ _SECOND_LANGUAGE = re.compile(
     re.I,
 )
 # orders to reply in a language, given in that language, and its code
-_ORDERS_IN_OWN_LANGUAGE = tuple(
-    (forms({example: pattern}), code)
-    for example, pattern, code in (
-        (
+_ORDERS_IN_OWN_LANGUAGE = (
+    (
+        form(
             "请始终使用简体中文回复用户",
             r"(?:请|始终|总是|必须|一律|永远|所有|对话|回复|默认|，|：|:)*(?:使用|用|以)"
             r"(?:简体)?中文(?:来|进行|与用户|和我|跟我)*(?:回复|回答|交流|沟通|对话|响应|应答|输出)"
             r"(?:用户|我|问题)?。?",
-            "zh",
         ),
-        (
+        "zh",
+    ),
+    (
+        form(
             "所有输出文本（含回复、日志）必须使用中文",
             r"(?:全局中文回复[：:])?所有(?:的)?(?:输出|回复|回答|交流|对话)[^。]{0,40}"
             r"(?:使用|用|为)(?:简体)?中文。?",
-            "zh",
         ),
-        (
+        "zh",
+    ),
+    (
+        form(
             "必ず日本語で回答してください",
             r"(?:必ず|常に|回答は|応答は|返答は|ユーザーには|、)*日本語で(?:の)?"
             r"(?:回答|応答|返答|会話|対応|出力|答え)(?:する|して|を)?(?:こと|ください|行う)*。?",
-            "ja",
         ),
-        (
+        "ja",
+    ),
+    (
+        form(
             "항상 한국어로 답변하세요",
             r"(?:항상|반드시|모든 답변은| )*한국어로 (?:답변|응답|대답|대화|작성)"
             r"(?:하세요|합니다|할 것|해주세요|해 주세요)?\.?",
-            "ko",
         ),
-        (
+        "ko",
+    ),
+    (
+        form(
             "Всегда отвечай пользователю на русском языке",
             r"(?:всегда )?(?:отвечай(?:те)?|общай(?:ся|тесь)|пиши(?:те)?)(?: всегда| пользователю)?"
             r"(?: только)? на русском(?: языке)?",
-            "ru",
         ),
-        (
+        "ru",
+    ),
+    (
+        form(
             "Responda sempre em português do Brasil",
             r"(?:sempre )?(?:responda|responder|comunique-se|fale)(?: sempre)?(?: ao usuário)?"
             r"(?: apenas)? em português(?: do brasil| brasileiro|-br| \(brasil\))?",
-            "pt",
         ),
-    )
+        "pt",
+    ),
 )
 
 
@@ -146,8 +155,8 @@ def language_rules(clause: BotClause) -> list[Draft]:
     """Reads "always answer in German"."""
     if _FOR_ONE_LANGUAGE.search(clause.text):
         return []
-    for form in _LANGUAGES:
-        if name := _language_in(form, clause.text):
+    for way in _LANGUAGES:
+        if name := _language_in(way, clause.text):
             spec = measure("language", code=CODES[name.lower()])
             return [Draft("language", "requirement", spec)]
     if code := code_of_own_language(clause.text):
@@ -162,9 +171,9 @@ def code_of_own_language(text: str) -> str | None:
     return next((code for ways, code in _ORDERS_IN_OWN_LANGUAGE if whole_match(ways, text)), None)
 
 
-def _language_in(form: Form, text: str) -> str:
+def _language_in(way: Form, text: str) -> str:
     """The language of the first match that is a rule for all replies; "" if no match is."""
-    for match in form.pattern.finditer(text):
+    for match in way.pattern.finditer(text):
         before = text[: match.start()]
         after = text[match.end() :]
         is_sole = _BOUNDARY.match(after) and not _SECOND_LANGUAGE.match(after)
