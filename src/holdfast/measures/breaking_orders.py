@@ -84,7 +84,8 @@ def _breaking_passage(request: OrderClause, cues: Cues) -> Passage | None:
         return replace(request.passage, lasts=cues.demanded_lasts and not request.is_once)
     if _ONLY_READS.match(request.clause):
         return None
-    if not any(_asks_for(request.clause, patterns) for patterns in cues.forbidden):
+    asks = any(_asks_for(request.clause, patterns) for patterns in cues.forbidden)
+    if not asks and not any(_asks_there(request, *patterns) for patterns in cues.forbidden_there):
         return None
     if cues.forbidden_lasts and not request.is_once:
         return replace(request.passage, lasts=True)
@@ -99,6 +100,11 @@ def _asks_for(clause: str, patterns: tuple[str, ...]) -> bool:
             return False
         rest = re.sub(pattern, " ", rest)
     return not is_negated(rest)
+
+
+def _asks_there(request: OrderClause, order: str, thing: str) -> bool:
+    """Whether a request is an order about "it", and a thing is named around it."""
+    return _asks_for(request.clause, (order,)) and re.search(thing, request.around) is not None
 
 
 def _leaves_out(request: OrderClause, thing: str) -> bool:

@@ -52,12 +52,15 @@ class Cues:
             breaks the rule too; "" for none.
         forbidden_lasts: whether a request for a forbidden thing holds beyond the next turn.
         demanded_lasts: whether a request to leave out a demanded thing does.
+        forbidden_there: as `forbidden`, for requests about "it": a pattern of the request, and one
+            of the thing, which the request's sentence or the one before names.
     """
 
     forbidden: tuple[tuple[str, ...], ...] = ()
     demanded: str = ""
     forbidden_lasts: bool = False
     demanded_lasts: bool = True
+    forbidden_there: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,7 @@ _LONG = (
     r"|in-depth|full(?:er)? (?:\w+ )?(?:story|explanation|answer|account|version|text|report)"
     r"|(?:explain|describe|write|tell)\b.*\bfully|whole (?:\w+ )?(?:story|explanation|thing|answer)"
     r"|thorough(?:ly)?|comprehensive(?:ly)?|elaborate|expand on|step[ -]by[ -]step|essay"
-    r"|long(?:er|ish)"
+    r"|long(?:er|ish)|everything (?:you know|there is)"
     r"|long (?:\w+ )?(?:answer|reply|explanation|version|text|story|message|one|list|form)"
     r"|(?:\d+|several|a few|a couple of|two|three|four|five) (?:paragraphs|pages))\b"
 )
@@ -423,7 +426,9 @@ _OF_LAYOUT = {
 # --- Commands, commits and files
 
 # orders a step without the one that should come before it
-_AT_ONCE = r"\b(?:just|simply|straight|directly|immediately|right away|anyway|as (?:it )?is)\b"
+_AT_ONCE = (
+    r"\b(?:just|simply|straight|directly|immediately|right (?:away|now)|anyway|as (?:it )?is)\b"
+)
 # says that a step may come later
 _WAITS = r"\b(?:can (?:\w+ )?wait|later|afterwards?|another time)\b"
 # says that one step comes before another
@@ -461,6 +466,10 @@ _CHANGES = (
     r"\b(?:add|adjust|bump|change|correct|create|delete|edit|extend|fix|insert|modify|move|patch"
     r"|put|remove|rename|replace|rewrite|set|tweak|update|write)\b"
 )
+# orders a change of what was named before: "fix it there"
+_CHANGES_IT = (
+    rf"{_CHANGES} (?:it|this|that|them)(?: (?:there|now|please|too|directly|in place))*\W*$"
+)
 # speaks of a change of a file, in prohibitions
 _TOUCHES = (
     rf"{_CHANGES}|\b(?:avoid|touch\w*|edit\w*|chang\w+|alone|limits|hands|modif\w+|untouched)\b"
@@ -493,7 +502,9 @@ def _untouched_file(arguments: Arguments) -> Sequence[Wording]:
 def _orders_to_change(arguments: Arguments) -> Cues:
     """Returns the cues of orders to change a file, which they may name by its folder."""
     file = _file(arguments["path"])
-    return Cues(((_CHANGES, file),)) if file else Cues()
+    if not file:
+        return Cues()
+    return Cues(((_CHANGES, file),), forbidden_there=((_CHANGES_IT, file),))
 
 
 _OF_WORK = {
