@@ -129,8 +129,7 @@ class Command:
 
 
 _MAX_READINGS = 16
-_FOLDER = re.compile(r".*[/\\]", re.DOTALL)
-_SUFFIX_OF_WINDOWS = re.compile(r"(?<=.)\.(?:exe|cmd|bat)\Z", re.IGNORECASE)
+_SUFFIXES_OF_WINDOWS = ("exe", "cmd", "bat")
 # Options between a program and its subcommand, and whether they take a value.
 _BEFORE_SUBCOMMAND = {
     "git": {
@@ -343,11 +342,13 @@ def _without_options(reading: Reading, inner: Reading) -> Reading | None:
 def _unwrap(reading: Reading) -> Reading | None:
     """Returns the reading without its outermost wrapper, folder or options; None without these."""
     words = reading.words
-    program = _FOLDER.sub("", words[0])
-    if program and program != words[0]:
-        return reading.reduce_to((program, *words[1:]), words[0].removesuffix(program))
-    if (plain := _SUFFIX_OF_WINDOWS.sub("", program)) != program:
-        return reading.reduce_to((plain, *words[1:]), program)
+    start = max(words[0].rfind("/"), words[0].rfind("\\")) + 1
+    folder, program = words[0][:start], words[0][start:]
+    if folder and program:
+        return reading.reduce_to((program, *words[1:]), folder)
+    stem, _, suffix = program.rpartition(".")
+    if stem and suffix.lower() in _SUFFIXES_OF_WINDOWS:
+        return reading.reduce_to((stem, *words[1:]), program)
     if unwrapped := unwrap(words):
         command, names = unwrapped
         return reading.reduce_to(command, *names)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 _PYTHON = re.compile(r"(?:python|pypy)(?:\d(?:\.\d+)?)?|py")
 _JAVASCRIPT = ("node", "nodejs", "bun", "deno")
+_MAX_CHARACTERS = 50_000  # of a program that is read
 _CODE_OPTIONS = ("-c", "-e", "--eval", "-p", "--print")
 
 
@@ -50,9 +51,11 @@ def read_program(words: Sequence[str], from_input: str | None) -> ProgramText:
         code = " ".join(words[options[0] + 1 : options[0] + 2])
     elif any(not word.startswith("-") for word in words[1:]):
         return ProgramText()  # a file
-    if code and is_python(words[0]):
+    if code is None or len(code) > _MAX_CHARACTERS:
+        return ProgramText()
+    if is_python(words[0]):
         return _read_python(code)
-    if code and words[0] in _JAVASCRIPT:
+    if words[0] in _JAVASCRIPT:
         return _read_javascript(code)
     return ProgramText()
 

@@ -62,7 +62,8 @@ def words_of(node: "Node", shell: ShellState) -> list[str]:
     value = value_of(node, shell)
     if node.type in ("simple_expansion", "expansion") and value != shell.text(node):
         return value.split()
-    if "{" in value and not _QUOTES.search(shell.text(node)):
+    is_short = len(value) <= _MAX_BRACED_CHARACTERS
+    if "{" in value and is_short and not _QUOTES.search(shell.text(node)):
         return _expand_braces(value)
     return [value]
 
@@ -71,6 +72,7 @@ _LOCATED = re.compile(r"\$\((?:which|command -v) (\S+)\)")
 _QUOTES = re.compile(r"""["'$`\\]""")
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _MAX_CHOICES = 64  # of a word with braces
+_MAX_BRACED_CHARACTERS = 1000
 
 
 def _expand_braces(word: str) -> list[str]:
@@ -168,6 +170,7 @@ _MAX_DEPTH = 8  # of scripts within scripts, as in bash -c "bash -c ..."
 _MAX_PIPES = 10_000
 _COMMANDS = ("command", "declaration_command", "unset_command", "test_command")
 _SUBSHELLS = ("subshell", "command_substitution", "process_substitution")
+_MAX_SUBSHELLS = 20  # that are told apart, one in another
 _GROUPS = ("compound_statement", "subshell", "for_statement", "while_statement", "if_statement")
 # options whose argument is a file with a text, such as a commit's message or a pull request's body
 _TEXT_FILES = ("-F", "--file", "--body-file", "--notes-file", "--template")
@@ -232,7 +235,8 @@ def _statements(root: "Node") -> Iterator[tuple["Node", tuple[int, ...]]]:
         is_alone = parent_type not in (None, "command")
         if node.type in _COMMANDS or (node.type == "variable_assignment" and is_alone):
             yield node, subshells
-        inner = (*subshells, node.start_byte) if node.type in _SUBSHELLS else subshells
+        is_inner = node.type in _SUBSHELLS and len(subshells) < _MAX_SUBSHELLS
+        inner = (*subshells, node.start_byte) if is_inner else subshells
         nodes += [(child, node.type, inner) for child in node.children]
 
 

@@ -105,12 +105,15 @@ def message_events(
     return events
 
 
+_PARALLEL = ("multi_tool_use.parallel", "parallel")
+
+
 def _calls_in(call: ToolCall) -> list[ToolCall]:
     """Returns the calls that a call makes in parallel, as OpenAI's models write them
     (`multi_tool_use.parallel`); any other call alone.
     """
     uses = call.arguments.get("tool_uses")
-    if call.name.rpartition(".")[2] != "parallel" or not isinstance(uses, list):
+    if call.name not in _PARALLEL or not isinstance(uses, list):
         return [call]
     return [
         ToolCall(
