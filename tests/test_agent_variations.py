@@ -799,6 +799,10 @@ def gcall(**fields: Any) -> dict:
 
 test_sessions_of_gemini_cli = variations(
     Variation("a document", {"session-1.json": gjson(GU, GA)}, ONE, format="gemini-cli"),
+    Variation("commands of the program", {"session-1.json": gjson(
+        gem("7", "user", "/memory show"), gem("8", "user", "?"), GU, GA)}, ONE),
+    Variation("a question that begins with a path", {"session-1.json": gjson(
+        gem("1", "user", "/src/a.ts is broken"), GA)}, [[("/src/a.ts is broken", "A.")]]),
     Variation("the program goes on", {"session-1.json": gjson(
         GU, gem("2", "gemini", "A"), gem("3", "user", [{"text": "System: Please continue."}]),
         gem("4", "gemini", "B"))}, [[("Hi", "A\n\nB")]]),
@@ -1441,6 +1445,10 @@ SUMMARY = om("msg_6", "assistant", ot("Summary."), created=6, summary=True, fini
 test_sessions_of_opencode = variations(
     Variation("a session", session(OU, OA, OU2, OA2), TWO, format="opencode"),
     Variation("a list of messages", {"o.json": [OU, OA]}, ONE),
+    Variation("a command that the user ran", session(
+        om("msg_8", "user", ot("The following tool was executed by the user", synthetic=True)),
+        om("msg_9", "assistant", oc("git push", output="ok"), parentID="msg_8"), OU, OA), ONE,
+        calls=[], seen=["The following tool was executed by the user", "git push", "ok"]),
     Variation("parts for display", session(OU, om("msg_2", "assistant", {"id": "p",
         "type": "step-start"},
                                                   {"id": "q", "type": "reasoning", "text": "hm."},

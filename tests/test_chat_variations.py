@@ -257,6 +257,21 @@ test_lists_of_messages = variations(
         HI, {"role": "assistant", "content": None, "function_call": {"name": "f",
             "arguments": "{}"}},
         {"role": "function", "name": "f", "content": "y"}, A), ONE, results=["y"]),
+    Variation("a call as JSON in the text", chatfile(
+        HI, {"role": "assistant", "content":
+            'Wait.\n<tool_call>\n{"name": "f", "arguments": {"x": "ls"}}\n</tool_call>'},
+        {"role": "user", "content": "<tool_response>\ny\n</tool_response>"}, A),
+        [[("Hi", "Wait.\n\nA.")]], calls=["ls"],
+        results=["<tool_response>\ny\n</tool_response>"]),
+    Variation("an element of that name that is no call", chatfile(
+        HI, {"role": "assistant", "content": "<tool_call>f</tool_call>"}),
+        [[("Hi", "<tool_call>f</tool_call>")]], calls=[]),
+    Variation("calls in parallel", chatfile(
+        HI, {"role": "assistant", "content": "", "tool_calls": [fn("multi_tool_use.parallel",
+            {"tool_uses": [{"recipient_name": "functions.f", "parameters": {"x": "ls"}},
+                           {"recipient_name": "functions.g", "parameters": {"x": "pwd"}}]})]},
+        {"role": "tool", "tool_call_id": "c1", "content": "y"}, A), ONE, calls=["ls", "pwd"],
+        results=["y"]),
     Variation("content in parts", chatfile(
         {"role": "user", "content": [text("Hi"), {"type": "image_url", "image_url": {"url": "x"}}]},
         {"role": "assistant", "content": [text("A.")]}), ONE),

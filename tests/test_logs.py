@@ -39,7 +39,7 @@ cases:
       - id: no-force-push
         measure: {{name: command_not_run, command: 'git push( \S+)* (--force|-f)(?!\S)'}}
       - id: uv-not-pip
-        measure: {{name: command_not_run, command: 'pip\b'}}
+        measure: {{name: command_not_run, command: '(?!python -m )pip\b'}}
       - id: migrations
         measure: {{name: file_not_touched, path: 'migrations/*'}}
       - id: test-before-commit

@@ -5,6 +5,7 @@
 import base64
 import json
 import sqlite3
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -951,10 +952,29 @@ test_files_that_are_written_otherwise = variations(
 
 def test_logs_with_names_in_capitals_are_found_in_folders(tmp_path):
     (tmp_path / "A.JSONL").write_text(json.dumps([HI, A]) + "\n")
-    (tmp_path / "B.ZIP").write_bytes(b"PK")
+    (tmp_path / "B.BZ2").write_bytes(b"BZ")
     logs = read_logs(tmp_path)
     assert [len(dialog.turns) for dialog in logs.dialogs] == [1]
     assert len(logs.problems) == 1 and "is compressed" in logs.problems[0]
+
+
+def test_the_logs_in_a_zip_are_read_and_its_other_files_are_named(tmp_path):
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
+        archive.writestr("data/conversations.json", json.dumps([HI, A]))
+        archive.writestr("data/user.json", json.dumps({"id": "u"}))
+        archive.writestr("chat.html", "<html>")
+    logs = read_logs(tmp_path)
+    assert [[turn.user for turn in dialog.turns] for dialog in logs.dialogs] == [["Hi"]]
+    assert len(logs.problems) == 1 and "user.json" in logs.problems[0]
+
+
+def test_a_zip_that_is_torn_or_has_no_log_is_named(tmp_path):
+    (tmp_path / "a.zip").write_bytes(b"PK")
+    with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
+        archive.writestr("chat.html", "<html>")
+    (tmp_path / "c.jsonl").write_text(json.dumps([HI, A]))
+    torn, empty = read_logs(tmp_path).problems
+    assert "cannot be unpacked" in torn and "holds no file" in empty
 
 
 # Inspect

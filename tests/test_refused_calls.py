@@ -63,6 +63,7 @@ def claude(
     [
         REFUSED,
         f"{REFUSED} To tell you how to proceed, the user said:\nnot with force",
+        f"{REFUSED} The user provided the following reason for the rejection:  not with force",
         "The user doesn't want to take this action right now. STOP what you are doing.",
         "Claude requested permissions to use Bash, but you haven't granted it yet.",
         "Permission to use Bash with command git push --force has been denied.",
@@ -126,6 +127,9 @@ def codex(*items: dict) -> str:
         "patch rejected: writing outside of the project; rejected by user approval settings",
         "approval policy is Never; reject command \u2014 you should not ask for permissions",
         "This action was rejected due to unacceptable risk.\nReason: it rewrites history.",
+        "exec_command failed for `/bin/bash -lc 'git push --force'`: CreateProcess { message:"
+        ' "Rejected(\\"rejected by user\\")" }',
+        'exec_command failed: CreateProcess { message: "Rejected(\\"blocked by policy\\")" }',
     ],
 )
 def test_codex_says_in_the_output_that_a_command_was_rejected(output, tmp_path):
@@ -133,6 +137,22 @@ def test_codex_says_in_the_output_that_a_command_was_rejected(output, tmp_path):
     call["arguments"] = json.dumps({"command": ["bash", "-lc", PUSH]})
     result = {"type": "function_call_output", "call_id": "c", "output": output}
     assert commands_run(tmp_path, "r.jsonl", codex(call, result)) == []
+
+
+@pytest.mark.parametrize(
+    ("output", "count"),
+    [
+        ('Script failed\nOutput:\nScript error:\nexec_command failed: CreateProcess { message:'
+         ' "Rejected(\\"rejected by user\\")" }', 0),
+        ("Script completed\nOutput:\nok", 1),
+    ],
+)  # fmt: skip
+def test_the_result_of_a_codex_script_says_whether_its_only_call_ran(output, count, tmp_path):
+    script = f'await tools.exec_command({{cmd: "{PUSH}"}});'
+    call = {"type": "custom_tool_call", "name": "exec", "call_id": "c", "input": script}
+    result = {"type": "custom_tool_call_output", "call_id": "c", "output": output}
+    ran = commands_run(tmp_path, "r.jsonl", codex(call, result))
+    assert ran.count(json.dumps({"cmd": PUSH})) == count
 
 
 def test_codex_exec_marks_declined_items(tmp_path):
@@ -192,6 +212,21 @@ def test_copilot_cli_says_that_a_call_was_rejected(error, count, tmp_path):
     assert len(commands_run(tmp_path, "events.jsonl", text)) == count
 
 
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "To tell you how to proceed, the user said:\n",
+        "The user provided the following reason for the rejection:  ",
+    ],
+)
+def test_claude_code_has_the_users_words_on_a_rejected_call(sentence, tmp_path):
+    text = REFUSED.replace("STOP", f"{sentence}not with force").partition(" what you")[0]
+    path = tmp_path / "s.jsonl"
+    path.write_text(lines_of(claude(text)))
+    (dialog,) = read_logs([path]).dialogs
+    assert [turn.user for turn in dialog.turns] == ["Push it.", "not with force"]
+
+
 def test_opencode_has_the_users_words_on_a_rejected_call(tmp_path):
     error = (
         "The user rejected permission to use this specific tool call with the following feedback:"
@@ -240,6 +275,34 @@ def test_cline_names_no_ids_so_results_answer_calls_in_their_order(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("status", "feedback", "ran", "said"),
+    [
+        ("denied", None, [], ["Push"]),
+        ("denied", "not with force", [], ["Push", "not with force"]),
+        ("approved", "and tell Ada", [PUSH], ["Push", "and tell Ada"]),
+        ("error", None, [PUSH], ["Push"]),
+    ],
+)
+def test_roo_code_has_the_users_decision_as_json(status, feedback, ran, said, tmp_path):
+    decision = json.dumps({"status": status, "feedback": feedback})
+    call = {"type": "tool_use", "id": "t", "name": "execute_command", "input": {"command": PUSH}}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": f"{decision}\n\nok"}
+    task = [
+        {"role": "user", "content": [{"type": "text", "text": "<user_message>\nPush\n"
+                                      "</user_message>"}], "ts": 1},
+        {"role": "assistant", "content": [call], "ts": 2},
+        {"role": "user", "content": [result], "ts": 3},
+        {"role": "assistant", "content": [{"type": "text", "text": "Well."}], "ts": 4},
+    ]  # fmt: skip
+    path = tmp_path / "api_conversation_history.json"
+    path.write_text(json.dumps(task))
+    (dialog,) = read_logs([path]).dialogs
+    assert [turn.user for turn in dialog.turns] == said
+    calls = [call for turn in dialog.turns for call in turn.done.calls]
+    assert [call.arguments["command"] for call in calls] == ran
+
+
 @pytest.mark.parametrize("field", ["rejected", "permissionDenied"])
 def test_cursors_agent_says_that_a_command_was_rejected(field, tmp_path):
     shell = {"args": {"command": PUSH}}
@@ -269,6 +332,11 @@ def test_vs_code_says_whether_a_call_was_confirmed(confirmed, count, tmp_path):
     request = {"message": {"text": "Push"}, "response": [part, {"value": "Well."}]}
     chat = {"version": 3, "responderUsername": "x", "requests": [request]}
     assert len(commands_run(tmp_path, "chat.json", json.dumps(chat))) == count
+    # beside the call as the extension recorded it, without a result
+    recorded = {"name": "run_in_terminal", "id": "c", "arguments": json.dumps({"command": PUSH})}
+    rounds = [{"response": "", "toolCalls": [recorded]}]
+    request["result"] = {"metadata": {"toolCallRounds": rounds, "toolCallResults": {}}}
+    assert len(commands_run(tmp_path, "recorded.json", json.dumps(chat))) == count
 
 
 def test_the_ai_sdk_and_inspect_have_denied_calls(tmp_path):

@@ -230,6 +230,19 @@ def test_a_commit_message_is_found_where_it_is_written(script):
         (ToolCall("Bash", {"command": "sudo rm -f a.py"}), ["a.py"]),
         (ToolCall("Bash", {"command": "bash -c 'echo x > a.py' >> b.log"}), ["a.py", "b.log"]),
         (ToolCall("Bash", {"command": "(ls; pwd) > a.txt 2>&1"}), ["a.txt"]),
+        (ToolCall("Bash", {"command": "touch {a,b/c}.txt {1..2}"}), ["a.txt", "b/c.txt", "{1..2}"]),
+        (ToolCall("Bash", {"command": "cp a.js b.js lib/"}), ["lib/a.js", "lib/b.js"]),
+        (ToolCall("Bash", {"command": "pushd a; touch x; popd; touch y"}), ["a/x", "y"]),
+        (ToolCall("Bash", {"command": "(cd a && touch x); touch y"}), ["a/x", "y"]),
+        (ToolCall("Bash", {"command": "bash -c 'cd a; touch x'; touch y"}), ["a/x", "y"]),
+        (ToolCall("shell", {"command": "touch x", "workdir": "/w/a"}), ["/w/a/x"]),
+        (ToolCall("shell", {"command": "cd b; touch x", "dir_path": "./a"}), ["a/b/x"]),
+        (ToolCall("execute_command", {"command": "touch x /y", "cwd": "a"}), ["a/x", "/y"]),
+        (ToolCall("write_stdin", {"session_id": 1, "chars": "touch x\n"}), ["x"]),
+        (ToolCall("write_bash", {"shellId": "1", "input": "touch x{enter}"}), ["x"]),
+        (ToolCall("PowerShell", {"command": "Set-Content -Path a\\x.js -Value 'y'"}), ["a/x.js"]),
+        (ToolCall("powershell", {"command": "Remove-Item -Recurse .\\a\\b"}), ["./a/b"]),
+        (ToolCall("powershell", {"command": "Get-Content a\\x.js"}), []),
     ],
 )  # fmt: skip
 def test_changed_files_are_found_in_tools_patches_and_commands(call, paths):
@@ -300,11 +313,77 @@ def test_what_a_script_pipes_into_tee_without_showing_it_is_not_shown(script):
         ("curl -o /dev/null https://example.org", []),
         ("curl https://example.org -o -", []),
         ("sort f", []),
+        ("gawk -i inplace '{print}' x.txt", ["{print}", "x.txt"]),
+        ("yq -i '.a = 1' x.yml", ["x.yml"]),
+        ("yq '.a' x.yml", []),
+        ("ed -s x.js <<'E'\nw\nE", ["x.js"]),
+        ("python3 -c \"open('x.js', 'w').write('y')\"", ["x.js"]),
+        ("python3 -c \"print(open('x.js').read())\"", []),
+        ("node -e \"require('fs').writeFileSync('x.js', 'y')\"", ["x.js"]),
+        ("docker exec web python3 -c \"open('x.js', 'w')\"", []),
     ],
 )
 def test_a_file_that_an_option_names_is_written(script, written):
     edits = [e for command in read_script(script) for e in edits_by_command(command)]
     assert [(edit.path, edit.is_shown) for edit in edits] == [(path, False) for path in written]
+
+
+@pytest.mark.parametrize(
+    ("code", "written"),
+    [
+        ("p = Path('a') / 'x.js'\np.write_text(p.read_text().replace('b', 'c'))", ["a/x.js"]),
+        ("import os\np = os.path.join('a', 'x.js')\nwith open(p, mode='a') as f: pass", ["a/x.js"]),
+        ("for p in ['x.js', 'y.js']:\n    os.remove(p)", ["x.js", "y.js"]),
+        ("for p in Path('a').rglob('*.js'):\n    p.write_text('')", ["a/*.js"]),
+        ("shutil.copy('x.js', 'y.js'); os.rename('u', 'v')", ["y.js", "u", "v"]),
+        ("text = open('x.js').read()\nprint(text.replace('a', 'b'))", []),
+        ("open(name, 'w')", []),
+        ("not Python", []),
+    ],
+)
+def test_a_program_in_a_here_document_is_read(code, written):
+    edits = edits_of([ToolCall("Bash", {"command": f"python3 - <<'END'\n{code}\nEND"})])
+    assert [(edit.path, edit.is_shown) for edit in edits] == [(path, False) for path in written]
+
+
+@pytest.mark.parametrize(
+    ("script", "folders"),
+    [
+        ("tar xzf x.tgz -C a", ["a"]),
+        ("tar czf x.tgz -C a .", []),
+        ("unzip -o x.zip -d a", ["a"]),
+        ("wget -q -P a https://example.org/x", ["a"]),
+        ("rsync -a --delete b/ a/", ["a/"]),
+        ("rsync -a a/ host:/b", []),
+        ("find a -name '*.map' -delete", ["a/*.map"]),
+    ],
+)
+def test_a_program_may_write_into_a_folder(script, folders):
+    edits = edits_of([ToolCall("Bash", {"command": script})])
+    assert [edit.path for edit in edits if edit.is_folder] == folders
+
+
+def test_the_files_that_find_passes_to_a_command_are_those_that_it_finds():
+    script = "find a -name '*.js' -exec sed -i s/b/c/ {} +"
+    assert [edit.path for edit in edits_of([ToolCall("Bash", {"command": script})])] == ["a/*.js"]
+
+
+@pytest.mark.parametrize(
+    ("script", "text"),
+    [
+        ("printf 'x: %s\\n' any | tee x.py", "x: any\n"),
+        ("printf '%s\\n' a b > x.py", "a\nb\n"),
+        ("printf '100%%' > x.py", "100%"),
+    ],
+)
+def test_printf_puts_its_arguments_into_its_format(script, text):
+    (edit,) = (e for command in read_script(script) for e in edits_by_command(command))
+    assert edit.added == (text,)
+
+
+def test_a_commit_message_may_be_piped_into_git():
+    script = "printf 'fix: %s\\n' y | git commit -F -"
+    assert scored(COMMIT, ran(script)) == 1
 
 
 AFTER = {"name": "runs_after", "changed": "*.py", "run": r"make (?:lint|check)(?!\S)"}

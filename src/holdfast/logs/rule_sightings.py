@@ -16,11 +16,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from holdfast.drift.cases import Rule
+from holdfast.errors import cut
 from holdfast.logs.context import WITHOUT_PROMPTS, Contexts
 from holdfast.logs.dialogs import LoggedTurn
+from holdfast.measures.approval import agrees, offer_in
 from holdfast.measures.breaking_orders import breaking_orders
 from holdfast.measures.measure_specs import Measure
 from holdfast.measures.orders import (
+    MAX_QUOTE_CHARACTERS,
     Passage,
     orders_in,
     passage_of,
@@ -200,7 +203,12 @@ class CounterOrders:
         if the turn answers it.
         """
         answered = answered_words(self._searched.path, turn, breach, self._words_of_user)
-        orders = (*self._opposite_orders, *self._breaking_orders, *self._requests_in(answered))
+        orders = (
+            *self._opposite_orders,
+            *self._breaking_orders,
+            *self._requests_in(answered),
+            *self._agreements,
+        )
         return [
             order
             for order in orders
@@ -215,7 +223,32 @@ class CounterOrders:
 
     @cached_property
     def _words_of_user(self) -> dict[int, str]:
-        return words_of_user(self._searched.path)
+        words = words_of_user(self._searched.path)
+        return {position: _without_quoted_lines(text) for position, text in words.items()}
+
+    @cached_property
+    def _agreements(self) -> list[Sighting]:
+        """Where the user agrees to what the assistant offered and the rule forbids."""
+        sightings: list[Sighting] = []
+        offer = ""
+        for position, event in enumerate(self._searched.path):
+            words = self._words_of_user.get(position)
+            if event.is_by_assistant and event.text:
+                offer = offer_in(event.text)
+            elif words is not None:
+                if offer and agrees(words) and self._is_against(offer):
+                    quote = cut(words, MAX_QUOTE_CHARACTERS)
+                    sightings.append(Sighting(position, Passage(quote, 0, lasts=False)))
+                offer = ""
+        return sightings
+
+    def _is_against(self, order: str) -> bool:
+        """Whether an order of the user would be one against the rule."""
+        return (
+            self._text.find_counter_order(order, True) is not None
+            or any(breaking_orders(order, self._rule.measure))
+            or any(_asks_to_break(clause, self._rule.measure) for clause in orders_in(order))
+        )
 
     @cached_property
     def _opposite_orders(self) -> list[Sighting]:
@@ -256,6 +289,12 @@ class CounterOrders:
             for clause in clauses:
                 if _asks_to_break(clause, self._rule.measure):
                     yield Sighting(position, Passage(clause, len(text), lasts=False))
+
+
+def _without_quoted_lines(text: str) -> str:
+    """Returns a message without the lines that it quotes, unless it has no others."""
+    lines = [line for line in text.splitlines() if not line.startswith(">")]
+    return "\n".join(lines) if any(map(str.strip, lines)) else text
 
 
 def _asks_to_break(clause: str, measure: Measure) -> bool:

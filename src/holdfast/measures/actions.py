@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from typing import Annotated
 
 from holdfast.errors import cut
-from holdfast.measures.agent_tools import COMMITS, script_of
+from holdfast.measures.agent_tools import COMMITS, script_of, working_folder_of
 from holdfast.measures.arguments import takes
 from holdfast.measures.command_readings import Command, Reading
 from holdfast.measures.file_edits import FileEdit, edits_by_call, edits_by_command
@@ -32,6 +32,7 @@ Globs = Annotated[
 ]
 
 _MAX_LABEL_CHARACTERS = 60
+_GO_TO_FOLDER = ("cd", "pushd", "Set-Location", "Push-Location", "chdir")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]|\\\\")  # how an absolute path of Windows begins
 
 
@@ -87,15 +88,51 @@ def actions_of(calls: Sequence[ToolCall]) -> Iterator[Action]:
             edits = tuple(map(_with_slashes, edits_by_call(call)))
             yield Action(command, edits, position, call)
             continue
-        folder = ""  # the working folder, relative to the one that the script began in
+        root = working_folder_of(call)
+        folders = _WorkingFolders("" if _is_absolute(root) else root)
         for command in _read_script(script):
+            folder = folders.at(command)
+            around = posixpath.join(root, folder) if _is_absolute(root) else folder
             changes = map(_with_slashes, edits_by_command(command))
-            edits = tuple(_in_folder(edit, folder) for edit in changes)
-            yield Action(command, edits, position, folder=folder)
-            # the end of a subshell, which is not known here, would undo its `cd`
-            is_cd = command.arguments[0] == "cd" and not command.is_elsewhere
-            if is_cd and "(" not in script:
-                folder = _folder_after(folder, command.arguments[1:])
+            yield Action(
+                command,
+                tuple(_in_folder(edit, around) for edit in changes),
+                position,
+                folder=folder,
+            )
+            folders.run(command)
+
+
+class _WorkingFolders:
+    """The working folder of each shell of a script, relative to the one that the script began in.
+
+    A subshell begins in the folder of the shell around it, whose folder it leaves as it is.
+    """
+
+    def __init__(self, start: str) -> None:
+        self._folders: dict[tuple[int, ...], str] = {(): start}
+        self._left: list[str] = []  # the folders that `popd` goes back to
+
+    def at(self, command: Command) -> str:
+        """Returns the folder that a command runs in; "" if it is not known."""
+        shell = command.subshells
+        while shell not in self._folders:
+            shell = shell[:-1]
+        return self._folders[shell]
+
+    def run(self, command: Command) -> None:
+        """Changes the folder if a command does so."""
+        program, *operands = command.arguments
+        folder = self.at(command)
+        if command.is_elsewhere or program not in (*_GO_TO_FOLDER, "popd"):
+            return
+        if program == "pushd":
+            self._left.append(folder)
+        if program != "popd":
+            folder = _folder_after(folder, operands)
+        elif self._left:
+            folder = self._left.pop()
+        self._folders[command.subshells] = folder
 
 
 def _folder_after(folder: str, words: Sequence[str]) -> str:
@@ -114,11 +151,14 @@ def _with_slashes(edit: FileEdit) -> FileEdit:
 
 
 def _in_folder(edit: FileEdit, folder: str) -> FileEdit:
-    """Makes the path of an edit relative to the folder that the script began in."""
-    is_absolute = edit.path.startswith(("/", "~", "$")) or _DRIVE.match(edit.path)
-    if not folder or not edit.path or is_absolute:
+    """Returns an edit whose path begins with the working folder, if it is not absolute."""
+    if not folder or not edit.path or _is_absolute(edit.path):
         return edit
     return replace(edit, path=posixpath.normpath(posixpath.join(folder, edit.path)))
+
+
+def _is_absolute(path: str) -> bool:
+    return path.startswith(("/", "~", "$")) or _DRIVE.match(path) is not None
 
 
 _read_script = lru_cache(maxsize=1024)(read_script)  # several rules read the same turns

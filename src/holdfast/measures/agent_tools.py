@@ -4,6 +4,7 @@ Agents name the same things differently: a file is `file_path`, `path` or `targe
 look for all names below.
 """
 
+import posixpath
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -51,6 +52,15 @@ BODIES = ("body", "description")
 BASES = ("base", "targetbranch", "baserefname", "basebranch", "targetrefname")
 DRAFTS = ("draft", "isdraft")
 _SCRIPTS = ("command", "cmd", "script")  # not normalised
+_WORKING_FOLDERS = ("workdir", "workingdirectory", "workingdir", "cwd", "dirpath", "directory")
+# tools that type text into a shell that is open, the fields of the text, and keys in it
+_TYPES = re.compile(
+    r"(?:\A|_)(?:write_(?:stdin|bash|powershell)|send_keys|send_input|bash_command)\Z"
+)
+_TYPED_TEXTS = ("chars", "input", "keystrokes", "keys")
+_KEY = re.compile(r"\{(enter|return|up|down|left|right|backspace|tab|esc)\}", re.IGNORECASE)
+_ENTER = ("enter", "return")
+_POWERSHELL = re.compile("powershell|pwsh", re.IGNORECASE)  # whose paths have \\
 
 
 def normalised_fields(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,5 +81,14 @@ def script_of(call: ToolCall) -> str:
         if isinstance(value, list) and all(isinstance(word, str) for word in value):
             return shlex.join(value)
         if isinstance(value, str):
-            return "" if value in EDITOR_COMMANDS else value
-    return ""
+            script = "" if value in EDITOR_COMMANDS else value
+            return script.replace("\\", "/") if _POWERSHELL.match(call.name) else script
+    typed = first_text(call.arguments, _TYPED_TEXTS) if _TYPES.search(call.name) else None
+    return _KEY.sub(lambda key: "\n" if key[1].lower() in _ENTER else "", typed or "")
+
+
+def working_folder_of(call: ToolCall) -> str:
+    """Returns the folder that a call runs its script in; "" if the call names none."""
+    folder = first_text(normalised_fields(call.arguments), _WORKING_FOLDERS)
+    path = posixpath.normpath(folder.replace("\\", "/")) if folder else "."
+    return "" if path == "." else path

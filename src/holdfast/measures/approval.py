@@ -56,6 +56,28 @@ _CONDITION = re.compile(
 _ALTERNATIVE = re.compile(r"\b(?:or|oder|ou)\b", re.IGNORECASE)
 
 
+# a question by which an assistant offers to do something, and what it offers
+_OFFER = re.compile(
+    r"(?:\b(?:shall|should|may|can|could) i|\b(?:do you )?want me to|\bwould you like me to"
+    r"|\b(?:ok|okay|fine|ready) (?:to|if i|for me to)) (?:(?:now|also|just|go ahead and) )*"
+    r"([^?]+)\?",
+    re.IGNORECASE,
+)
+
+
+def agrees(text: str) -> bool:
+    """Whether a message says yes and refuses nothing."""
+    return _AGREES.match(text) is not None and not _NEGATION.search(text)
+
+
+def offer_in(text: str) -> str:
+    """Returns what the last paragraph of an assistant's message offers to do, as an order; "" if it
+    offers nothing: "Push it." for "It works. Shall I push it?"
+    """
+    offers = _OFFER.findall(text.strip().rpartition("\n\n")[2])
+    return f"{offers[-1].strip().capitalize()}." if offers else ""
+
+
 def is_ordered(act: str, text: str) -> bool | None:
     """Whether the user asks for an act in a message or an answer; None if that is not decided."""
     return _is_asked_for(act, text, (_DEFERRAL, _BY_USER))

@@ -33,12 +33,16 @@ _OMITS_IT = re.compile(
 # asks to leave nothing out: "do not forget the greeting"
 _KEEPS = re.compile(r"\b(?:do not|never) (?:forget|skip|drop|omit|leave|stop|lose)\b")
 # asks to look at a thing, not to make it: "check the JSON"; but "review it in English" and "explain
-# it step by step" are orders
+# the JSON in detail" are orders
 _ONLY_READS = re.compile(
     r"(?:(?:can|could|would|will) you |please |just )*"
     r"(?:check|compare|describe|explain|list|review|mention|tell me about|read)\b"
-    r"(?! (?:it )?in\b)(?!.* (?:at length|fully|thoroughly|step[ -]by[ -]step)(?: please)?\W*$)"
+    r"(?! (?:it )?in\b)"
+    r"(?!.*\b(?:in (?:\w+ )?(?:detail|depth|full)|at length|step[ -]by[ -]step|\w+ly)\b)"
 )
+
+
+_EMOJI_CLASS = re.compile(r"\\p\{(?:Extended_Pictographic|Emoji)")
 
 
 def breaking_orders(text: str, measure: Measure) -> Iterator[Passage]:
@@ -61,6 +65,8 @@ def _cues_of(spec: Any) -> Iterator[Cues]:
     name, arguments = read_spec(spec)
     if name == "never":
         forbidden, its_arguments = read_spec(arguments["measure"])
+        if forbidden == "regex" and _EMOJI_CLASS.search(str(its_arguments.get("regex"))):
+            forbidden, its_arguments = "emoji", {}
         yield _words_of(forbidden).orders_for(its_arguments)
         return
     yield _words_of(name).orders_against(arguments)
@@ -78,7 +84,8 @@ def _breaking_passage(request: OrderClause, cues: Cues) -> Passage | None:
         return replace(request.passage, lasts=cues.demanded_lasts and not request.is_once)
     if _ONLY_READS.match(request.clause):
         return None
-    if not any(_asks_for(request.clause, patterns) for patterns in cues.forbidden):
+    asks = any(_asks_for(request.clause, patterns) for patterns in cues.forbidden)
+    if not asks and not any(_asks_there(request, *patterns) for patterns in cues.forbidden_there):
         return None
     if cues.forbidden_lasts and not request.is_once:
         return replace(request.passage, lasts=True)
@@ -93,6 +100,11 @@ def _asks_for(clause: str, patterns: tuple[str, ...]) -> bool:
             return False
         rest = re.sub(pattern, " ", rest)
     return not is_negated(rest)
+
+
+def _asks_there(request: OrderClause, order: str, thing: str) -> bool:
+    """Whether a request is an order about "it", and a thing is named around it."""
+    return _asks_for(request.clause, (order,)) and re.search(thing, request.around) is not None
 
 
 def _leaves_out(request: OrderClause, thing: str) -> bool:

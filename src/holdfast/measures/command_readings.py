@@ -1,10 +1,10 @@
 """The ways to read a command: `sudo git -C app push` is `git push` too."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import permutations
 
 from holdfast.measures.command_wrappers import unwrap, wrapper_without_options
 
@@ -97,6 +97,8 @@ class Command:
         redirects: the last of its words, from the first redirection on.
         is_in_group: whether its files also take the output of commands before it, as in
             `(date; ls) > log`.
+        subshells: the subshells and inner scripts that it runs in, outermost first, by numbers: a
+            `cd` has no effect outside of them.
         is_elsewhere: whether it runs with another file system, as in `docker exec web rm a`; only
             `writes` are files here.
     """
@@ -108,6 +110,7 @@ class Command:
     redirects: tuple[str, ...] = ()
     is_in_group: bool = False
     is_elsewhere: bool = False
+    subshells: tuple[int, ...] = ()
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -133,6 +136,7 @@ class Command:
 
 
 _MAX_READINGS = 16
+_SUFFIXES_OF_WINDOWS = ("exe", "cmd", "bat")
 # Options between a program and its subcommand, and whether they take a value.
 _BEFORE_SUBCOMMAND = {
     "git": {
@@ -151,10 +155,59 @@ _BEFORE_SUBCOMMAND = {
     },
     "yarn": {"--cwd": True, "-s": False, "--silent": False},
     "go": {"-C": True},
+    "cargo": {
+        **dict.fromkeys(("-C", "--config", "-Z", "--color", "--manifest-path"), True),
+        **dict.fromkeys(("--locked", "--offline", "--frozen", "-q", "--quiet", "-v"), False),
+    },
+    "terraform": {"-chdir": True},
+    "gh": {"-R": True, "--repo": True},
+    "aws": {
+        **dict.fromkeys(("--profile", "--region", "--endpoint-url", "--output"), True),
+        "--no-cli-pager": False,
+    },
+    **dict.fromkeys(
+        ("docker", "podman"),
+        dict.fromkeys(("-H", "--host", "-c", "--context", "--config", "-l", "--log-level"), True),
+    ),
     **dict.fromkeys(
         ("kubectl", "oc"), dict.fromkeys(("-n", "--namespace", "--context", "--kubeconfig"), True)
     ),
 }
+# Programs that run each of their arguments, and their options that take a value
+_OF_MAVEN = ("-f", "--file", "-pl", "--projects", "-P", "-s", "-T", "-rf")
+_OF_GRADLE = ("-p", "--project-dir", "-b", "--build-file", "-x", "--exclude-task", "--tests")
+_TARGET_RUNNERS = {
+    **dict.fromkeys(("make", "gmake"), ("-C", "-f", "-I", "-j", "-l", "-o", "-W", "--directory")),
+    **dict.fromkeys(("mvn", "mvnw"), _OF_MAVEN),
+    **dict.fromkeys(("gradle", "gradlew"), _OF_GRADLE),
+    "just": ("-f", "--justfile", "-d", "--working-directory"),
+    "rake": ("-f", "--rakefile"),
+}
+_OPTIONAL_NUMBER = ("-j", "-l")  # options of make that may stand alone
+_ONLY_SHOWS = ("-n", "--dry-run", "--just-print")  # options of make with which it runs nothing
+# Options without a value, and their long names, by the program
+_SHORT_OPTIONS: Mapping[tuple[str, ...], Mapping[str, str]] = {
+    ("rm",): {
+        **{"-r": "--recursive", "-R": "--recursive", "-f": "--force", "-v": "--verbose"},
+        **{"-i": "", "-I": "", "-d": "--dir"},
+    },
+    ("git", "push"): {"-f": "--force", "-u": "--set-upstream", "-d": "--delete"},
+    ("git", "commit"): {"-n": "--no-verify", "-a": "--all"},
+    ("git", "add"): {"-A": "--all"},
+    ("git", "clean"): {"-f": "--force", "-d": "", "-x": ""},
+    ("git", "checkout"): {"-f": "--force"},
+    ("chmod",): {"-R": "--recursive"},
+    ("chown",): {"-R": "--recursive"},
+    ("curl",): {"-k": "--insecure"},
+    **{("npm", name): {"-g": "--global", "-D": "--save-dev"} for name in ("install", "i")},
+    **{("docker", name): {"-f": "--force"} for name in ("rm", "rmi")},
+}
+# their options with a value; such a letter may end a word of options, as in `-am`
+_VALUED_OPTIONS = (
+    *("-m", "-F", "-C", "-c", "-t", "-o", "-e", "--message", "--file", "--author", "--date"),
+    *("--trailer", "--repo", "--push-option", "--exclude"),
+)
+_MAX_LETTERS = 4  # of short options that are written in other orders
 # scripts of package.json that run without `run` too; pnpm and yarn run every other script so, if
 # its name is not that of a command of their own
 _SCRIPTS = ("test", "start", "stop", "restart")
@@ -186,22 +239,21 @@ def readings_of(reading: Reading) -> tuple[Reading, ...]:
         if plain := _without_options(readings[-1], following):
             readings.append(plain)
         readings.append(following)
-    others = chain(map(_script_readings, readings), map(_target_readings, readings))
-    return (*readings, *chain.from_iterable(others))
+    others = [other for reading in readings for other in _other_readings(reading)]
+    return (*readings[:-1], *others, readings[-1])
 
 
-def _target_readings(reading: Reading) -> list[Reading]:
-    """Returns a reading for each further target of `make`, with that target first."""
-    program, *rest = reading.words
-    if program not in ("make", "gmake", "just"):
-        return []
-    places = [n for n, word in enumerate(rest) if re.match(r"[\w.]", word) and "=" not in word]
-    return [reading.reduce_to((program, rest[n], *rest[:n], *rest[n + 1 :])) for n in places if n]
+def _other_readings(reading: Reading) -> list[Reading]:
+    """Returns the other ways to write a command that do the same, or a part of it."""
+    return [*_script_readings(reading), *_target_readings(reading), *_option_readings(reading)]
 
 
 def _script_readings(reading: Reading) -> list[Reading]:
     """Returns the other ways to write the run of a script: `npm test` for `npm run test`."""
     program, *rest = reading.words
+    if program == "yarn" and rest[:1] == ["workspace"] and len(rest) > 2:
+        inner = reading.reduce_to((program, *rest[2:]), *rest[:2])
+        return [inner, *_script_readings(inner)]
     if program not in ("npm", *_RUN_EVERY_SCRIPT) or not rest:
         return []
     if rest[0] in _SHORT_FOR_TEST:
@@ -212,6 +264,70 @@ def _script_readings(reading: Reading) -> list[Reading]:
     if _runs_without_run(program, rest[0]):
         return [Reading((program, "run", *rest), reading.without)]
     return []
+
+
+def _target_readings(reading: Reading) -> list[Reading]:
+    """Returns the runs of single targets: `make test` for `make -j 8 lint test`."""
+    program, *rest = reading.words
+    valued = _TARGET_RUNNERS.get(program.rpartition("/")[2])
+    if valued is None:
+        return []
+    options: list[str] = []
+    targets: list[str] = []
+    before = ""
+    for word in rest:
+        is_value = before in valued and (before not in _OPTIONAL_NUMBER or word.isdecimal())
+        if word.startswith("-"):
+            options.append(word)
+        elif not is_value and "=" not in word:
+            targets += [word, word.rpartition(":")[2]] if ":" in word else [word]
+        before = word
+    if not {*_ONLY_SHOWS}.isdisjoint(options):
+        return []
+    readings = [(program, target) for target in targets if target]
+    left_out = (_ANY_OPTION, *options) if options else ()
+    return [reading.reduce_to(words, *left_out) for words in readings if words != reading.words]
+
+
+def _option_readings(reading: Reading) -> list[Reading]:
+    """Returns a command with its options in other forms: `rm -rf` and `rm --recursive --force` for
+    `rm -f -r`.
+    """
+    names = next((n for n in (reading.words[:2], reading.words[:1]) if n in _SHORT_OPTIONS), None)
+    if names is None:
+        return []
+    long_names = _SHORT_OPTIONS[names]
+    short_names: dict[str, str] = {}
+    for short, long in long_names.items():
+        short_names.setdefault(long, short)
+    letters: list[str] = []
+    others: list[str] = []
+    written: list[str] = []
+    before = ""
+    for word in reading.words[len(names) :]:
+        flags = [f"-{letter}" for letter in word[1:]] if re.fullmatch("-[A-Za-z]+", word) else []
+        valued: list[str] = []
+        if len(flags) > 1 and flags[-1] in _VALUED_OPTIONS:
+            valued = [flags.pop()]
+        takes_word = before in _VALUED_OPTIONS or before == "--"
+        before = valued[0] if valued else word if before != "--" else before
+        if takes_word:
+            others.append(word)
+        elif word in short_names or (flags and long_names.keys() >= set(flags)):
+            known = [short_names.get(long_names[flag], flag) for flag in flags]
+            letters += known or [short_names[word]]
+            written.append(word)
+            others += valued
+        else:
+            others.append(word)
+    letters = [*dict.fromkeys(letters)]
+    if not letters or len(letters) > _MAX_LETTERS:
+        return []
+    forms = [[long_names[letter] or letter for letter in letters], letters]
+    for first, second in permutations(letters, 2):
+        rest = [letter for letter in letters if letter not in (first, second)]
+        forms += [[first + second[1:], *rest], [first, second, *rest]]
+    return [reading.reduce_to((*names, *form, *others), *written) for form in forms]
 
 
 def _runs_without_run(program: str, script: str) -> bool:
@@ -234,9 +350,13 @@ def _without_options(reading: Reading, inner: Reading) -> Reading | None:
 def _unwrap(reading: Reading) -> Reading | None:
     """Returns the reading without its outermost wrapper, folder or options; None without these."""
     words = reading.words
-    folder, slash, program = words[0].rpartition("/")
-    if slash and program:
-        return reading.reduce_to((program, *words[1:]), f"{folder}/")
+    start = max(words[0].rfind("/"), words[0].rfind("\\")) + 1
+    folder, program = words[0][:start], words[0][start:]
+    if folder and program:
+        return reading.reduce_to((program, *words[1:]), folder)
+    stem, _, suffix = program.rpartition(".")
+    if stem and suffix.lower() in _SUFFIXES_OF_WINDOWS:
+        return reading.reduce_to((stem, *words[1:]), program)
     if unwrapped := unwrap(words):
         command, names = unwrapped
         return reading.reduce_to(command, *names)
@@ -247,8 +367,12 @@ def _without_global_options(reading: Reading) -> Reading | None:
     program, *rest = reading.words
     has_argument = _BEFORE_SUBCOMMAND[program]
     options = []
-    while rest and rest[0].startswith("-"):
+    while rest and rest[0].startswith(("-", "+")):
         option, equals, _ = rest[0].partition("=")
+        is_toolchain = program == "cargo" and option.startswith("+")
+        if is_toolchain:
+            options.append(rest.pop(0))
+            continue
         if option not in has_argument:
             break
         options.append(option)

@@ -9,7 +9,10 @@ import shlex
 from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise, takewhile
 from typing import NamedTuple
+
+from holdfast.measures.program_texts import is_python
 
 _DASHES = ("--",)
 # options of programs that come before a subcommand and take a value
@@ -117,6 +120,12 @@ _WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
     **{(name,): Wrapper() for name in ("nohup", "setsid", "command", "builtin", "chronic")},
     **{(name,): Wrapper() for name in ("unbuffer", "caffeinate", "busybox", ".", "source")},
     **{(name,): Wrapper() for name in ("coproc", "cross-env", "entr", "flatpak-spawn")},
+    **{(name,): Wrapper() for name in ("corepack", "winpty", "proxychains", "proxychains4")},
+    **{(name,): Wrapper() for name in ("firejail", "dbus-run-session")},
+    ("retry",): Wrapper(("-t", "--times", "-d", "--delay", "-m")),
+    ("watchexec",): Wrapper(
+        ("-e", "--exts", "-w", "--watch", "-i", "--ignore", "-f", "--filter", "-d", "--debounce")
+    ),
     ("systemd-run",): Wrapper(("-p", "--property", "-u", "--unit", "-E", "--setenv", "-M")),
     ("git", "bisect", "run"): Wrapper(),
     # other environments
@@ -132,7 +141,14 @@ _WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
     ("wsl",): Wrapper(("-d", "--distribution", "-u", "--user", "--cd")),
     ("heroku", "run"): Wrapper(("-a", "--app", "-r", "--remote", "-s", "--size")),
     ("ddev", "exec"): Wrapper(("-s", "--service", "-d", "--dir")),
+    ("devcontainer", "exec"): Wrapper(
+        (
+            *("--workspace-folder", "--container-id", "--id-label", "--config", "--remote-env"),
+            *("--docker-path", "--override-config", "--log-level", "--user-data-folder"),
+        )
+    ),
     ("guix", "shell"): _AFTER_DASHES,
+    ("gh", "codespace", "ssh"): _AFTER_DASHES,
     # the environments of projects
     ("uv", "run"): _OF_UV,
     ("uv", "tool", "run"): _OF_UV,
@@ -146,11 +162,13 @@ _WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
     **{(name, "dlx"): _OF_NODE for name in ("pnpm", "yarn")},
     **{(name, "x"): _OF_NODE for name in ("npm", "bun")},
     **{(name, "exec"): Wrapper() for name in ("bundle", "rbenv", "pyenv", "asdf")},
-    ("direnv", "exec"): Wrapper((), 1),
+    **{(name, "exec"): Wrapper((), 1) for name in ("direnv", "nvm")},
+    ("fnm", "exec"): Wrapper(("--using",)),
+    ("volta", "run"): Wrapper(("--node", "--npm", "--pnpm", "--yarn")),
     ("mise", "exec"): _AFTER_DASHES,
     ("mise", "x"): _AFTER_DASHES,
     ("aws-vault", "exec"): Wrapper(("-d", "--duration", "--region"), 1, _DASHES),
-    **{(name, "run"): _AFTER_DASHES for name in ("op", "doppler", "infisical")},
+    **{(name, "run"): _AFTER_DASHES for name in ("op", "doppler", "infisical", "dotenvx")},
     ("nix", "develop"): _IN_NIX,
     ("nix", "shell"): _IN_NIX,
 }
@@ -158,9 +176,10 @@ _NODE_RUNNERS = ("npx", "bunx", "pnpx", "uvx")
 # programs that run commands with another file system
 _ELSEWHERE = frozenset(
     "docker podman nerdctl docker-compose kubectl oc lxc incus multipass wsl heroku ddev ssh"
-    " vagrant gcloud fly flyctl ansible chroot".split()
+    " devcontainer vagrant gcloud fly flyctl ansible chroot".split()
 )
-_SHELLS = ("bash", "sh", "zsh", "dash", "ksh", "fish", "ash")
+SHELLS = ("bash", "sh", "zsh", "dash", "ksh", "fish", "ash")
+_OF_PYTHON = ("-W", "-X")
 _OF_SHELL = ("-o", "-O", "+o", "+O", "--rcfile", "--init-file")  # options that take a value
 
 
@@ -178,9 +197,10 @@ class _ScriptOption(NamedTuple):
 
 
 _SCRIPT_OPTIONS: Mapping[str, _ScriptOption] = {
-    **dict.fromkeys(_SHELLS, _ScriptOption(r"-[a-zA-Z]*c", 0, _OF_SHELL)),
+    **dict.fromkeys(SHELLS, _ScriptOption(r"-[a-zA-Z]*c", 0, _OF_SHELL)),
     **dict.fromkeys(("su", "runuser"), _ScriptOption(r"-[a-zA-Z]*c|--command", 2)),
-    **dict.fromkeys(("flock", "script"), _ScriptOption(r"-[a-zA-Z]*c|--command", 1)),
+    "nodemon": _ScriptOption("-x|--exec"),
+    **dict.fromkeys(("flock", "script", "sg"), _ScriptOption(r"-[a-zA-Z]*c|--command", 1)),
     **dict.fromkeys(
         ("powershell", "powershell.exe", "pwsh"),
         _ScriptOption("(?i)-c(?:ommand)?", 0, ("-ExecutionPolicy",), takes_rest=True),
@@ -230,13 +250,14 @@ def script_in(words: Sequence[str], from_input: str | None) -> str | None:
         return words[1] if len(words) > 1 else None
     if (script := _script_of_option(program, words)) is not None:
         return script
-    if program in _SHELLS:
+    if program in SHELLS:
         return None if _file_of_shell(words) else from_input
     if program in _RUN_INPUT:
         return from_input
     if program == "ssh":
         remote = _after_options(words[1:], _OF_SSH, 1)
-        return " ".join(remote) or from_input
+        runs_input = not remote or (remote[0] in SHELLS and script_in(remote, "") == "")
+        return from_input if runs_input else " ".join(remote)
     for names, valued in _script_arguments_of(program):
         if (rest := _after_names(words, names)) is not None:
             return _script_of_arguments(program, _after_options(rest, valued, 0))
@@ -285,6 +306,20 @@ def _file_of_shell(words: Sequence[str]) -> tuple[str, ...]:
     return () if not rest or _REDIRECTION.match(rest[0]) else rest
 
 
+def _module_of_python(words: Sequence[str]) -> tuple[str, ...]:
+    """Returns the module that Python runs, with its arguments; () if it runs none."""
+    rest = deque(words[1:])
+    while rest and rest[0].startswith("-"):
+        option = rest.popleft()
+        if option == "-m":
+            return tuple(rest)
+        if option in _OF_PYTHON and rest:
+            rest.popleft()
+        if option in ("-c", "-"):
+            break
+    return ()
+
+
 def _script_of_arguments(program: str, words: Sequence[str]) -> str | None:
     """Joins the words of a script; of GNU parallel, those before its list of arguments."""
     if program in _RUN_EACH_ARGUMENT:
@@ -309,8 +344,11 @@ def unwrap(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | No
         return _unwrap_find(words)
     if _script_of_option(program, words) is not None:
         return None
-    if program in _SHELLS:
+    if program in SHELLS:
         return _file_of_shell(words), (program,)
+    if is_python(program):
+        module = _module_of_python(words)
+        return (module, (program, "-m")) if module else None
     if program == "command" and words[1:2] in (("-v",), ("-V",)):
         return None
     for names, wrapper in _wrappers_of(program):
@@ -337,7 +375,7 @@ def wrappers_in(text: str) -> list[str]:
                 if word == names[0]
             )
         found += [" ".join(names)] if is_named else []
-    runners = (*_SHELLS, *_SCRIPT_OPTIONS, *(names[0] for names in _SCRIPT_ARGUMENTS), "ssh")
+    runners = (*SHELLS, *_SCRIPT_OPTIONS, *(names[0] for names in _SCRIPT_ARGUMENTS), "ssh")
     found += [name for name in dict.fromkeys(runners) if name in programs and name != "git"]
     return found
 
@@ -461,13 +499,26 @@ def _unwrap_find(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
 
 
 def _commands_of_find(words: Sequence[str]) -> list[tuple[str, ...]]:
-    """Returns the commands that the options `-exec` of `find` run."""
+    """Returns the commands that the options `-exec` of `find` run.
+
+    In place of `{}`, they have a glob of the files that are found if `find` begins in one folder.
+    """
     commands: list[tuple[str, ...]] = []
+    files = files_of_find(words)
     rest = list(words)
     while rest:
         if rest.pop(0) in ("-exec", "-execdir", "-ok", "-okdir"):
             ends = (number for number, word in enumerate(rest) if word in (";", "+"))
             end = next(ends, len(rest))
-            commands.append(tuple(rest[:end]))
+            places = files if len(files) == 1 else ["{}"]
+            commands.append(tuple(places[0] if word == "{}" else word for word in rest[:end]))
             del rest[: end + 1]
     return [command for command in commands if command]
+
+
+def files_of_find(words: Sequence[str]) -> list[str]:
+    """Returns globs of the files that `find` finds, one for each folder that it begins in."""
+    folders = [*takewhile(lambda word: not word.startswith(("-", "(", "!")), words[1:])]
+    names = [name for option, name in pairwise(words) if option in ("-name", "-iname", "-path")]
+    name = names[0] if len(names) == 1 else "*"
+    return [name if folder in (".", "./") else f"{folder.rstrip('/')}/{name}" for folder in folders]

@@ -9,6 +9,7 @@ Agents describe a change by the old and the new text, by the whole text, or by a
 three forms; commands name the files in their arguments and redirections.
 """
 
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ from holdfast.measures.agent_tools import (
     normalised_fields,
 )
 from holdfast.measures.command_readings import Command
+from holdfast.measures.command_wrappers import files_of_find
 from holdfast.measures.shell import known_output
 from holdfast.measures.turns import ToolCall
 
@@ -226,8 +228,15 @@ def _without_prefix(name: str) -> str:
 # --- Calls of tools, and shell commands
 
 _MOVERS = ("rm", "unlink", "mv", "cp", "touch", "truncate", "chmod", "ln", "install")
-_IN_PLACE_EDITORS = ("sed", "perl")
-_IN_PLACE = re.compile("-[a-z]*i|--in-place")
+_IN_PLACE_EDITORS = ("sed", "gsed", "perl", "ruby", "yq", "awk", "gawk")
+_IN_PLACE = re.compile("-[a-z]*i|--in-?place")
+_LINE_EDITORS = ("ed", "ex", "sponge", "dos2unix", "unix2dos")
+# programs that write into the folder that an option names
+_FOLDER_OPTIONS = {
+    "tar": ("-C", "--directory"),
+    "unzip": ("-d", "--directory"),
+    "wget": ("-P", "--directory-prefix"),
+}
 # programs that write to the file that an option names
 _OUTPUT_OPTIONS = {
     "sort": ("-o", "--output"),
@@ -235,6 +244,20 @@ _OUTPUT_OPTIONS = {
     "wget": ("-O", "--output-document"),
     "pandoc": ("-o", "--output"),
     "shuf": ("-o", "--output"),
+}
+
+
+_CMDLET_VALUES = (
+    *("-value", "-encoding", "-destination", "-itemtype", "-name", "-include", "-exclude"),
+    *("-filter", "-inputobject", "-newname", "-width"),
+)
+_PATH = ("-path", "-literalpath", "-filepath")
+# commands of PowerShell that change files, and their parameters for these, in lower case
+_CMDLETS = {
+    **dict.fromkeys(("set-content", "add-content", "clear-content", "out-file"), _PATH),
+    **dict.fromkeys(("remove-item", "new-item", "rename-item", "ri", "del"), _PATH),
+    **dict.fromkeys(("copy-item",), ("-destination",)),
+    **dict.fromkeys(("move-item",), (*_PATH, "-destination")),
 }
 
 
@@ -310,12 +333,13 @@ def edits_by_command(command: Command) -> list[FileEdit]:
     elif program in _MOVERS or words[:2] in (("git", "mv"), ("git", "rm")):
         paths = operands[1:] if program == "git" else operands
         if program in ("cp", "ln", "install"):
-            paths = paths[-1:]
+            paths = _copies(paths)
         edits += [FileEdit(path, is_folder=_may_be_folder(path, words)) for path in paths]
     else:
         takes_back = _takes_back(words)
         outputs = _outputs(words, operands, options)
-        edits += [FileEdit(path, is_shown=False, takes_back=takes_back) for path in outputs]
+        edits += [replace(_unknown_edit(path), takes_back=takes_back) for path in outputs]
+        edits += [FileEdit(path, is_folder=True) for path in _changed_folders(words, operands)]
     return edits
 
 
@@ -331,13 +355,35 @@ def _takes_back(words: Sequence[str]) -> bool:
     return before in ([], ["HEAD"])
 
 
+def _copies(paths: Sequence[str]) -> list[str]:
+    """Returns the files that a copy writes: the last path, or files in it if it is a folder."""
+    *sources, target = paths or ("",)
+    if target.endswith("/") or len(sources) > 1:
+        return [posixpath.join(target, posixpath.basename(source)) for source in sources]
+    return [target]
+
+
+def _changed_folders(words: Sequence[str], operands: Sequence[str]) -> Sequence[str]:
+    """Returns the folders in which a program writes or deletes files that it does not name."""
+    program = words[0]
+    if program == "find" and "-delete" in words:
+        return files_of_find(words)
+    if program == "rsync":
+        return operands[-1:] if len(operands) > 1 and ":" not in operands[-1] else ()
+    if program in _FOLDER_OPTIONS and (program != "tar" or _extracts(words)):
+        return _named_outputs(words, *_FOLDER_OPTIONS[program])
+    return ()
+
+
 def _outputs(
     words: Sequence[str], operands: Sequence[str], options: Sequence[str]
 ) -> Sequence[str]:
     """Returns the files that a program writes itself, whose text the log does not show."""
     program = words[0]
-    if program == "sponge":
+    if program in _LINE_EDITORS:
         return operands
+    if cmdlet := _CMDLETS.get(program.lower()):
+        return _paths_of_cmdlet(words, cmdlet)
     if program == "dd":
         return [word[3:] for word in operands if word.startswith("of=")]
     if program in _OUTPUT_OPTIONS:
@@ -349,6 +395,24 @@ def _outputs(
     if program in _IN_PLACE_EDITORS and any(map(_IN_PLACE.match, options)):
         return _files_after_script(words)
     return ()
+
+
+def _paths_of_cmdlet(words: Sequence[str], parameters: Sequence[str]) -> list[str]:
+    """Returns the files that a command of PowerShell changes: the values of these parameters or,
+    without them, its first operand.
+    """
+    named = [value for name, value in pairwise(words) if name.lower() in parameters]
+    operands = [
+        word
+        for before, word in pairwise(words)
+        if not word.startswith("-") and before.lower() not in _CMDLET_VALUES
+    ]
+    return named or operands[:1]
+
+
+def _extracts(words: Sequence[str]) -> bool:
+    """Whether `tar` extracts an archive."""
+    return "-x" in words or any(re.match("-?[a-zA-Z]*x|--(?:extract|get)", w) for w in words[1:2])
 
 
 def _named_outputs(words: Sequence[str], short: str, long: str) -> list[str]:

@@ -52,12 +52,15 @@ class Cues:
             breaks the rule too; "" for none.
         forbidden_lasts: whether a request for a forbidden thing holds beyond the next turn.
         demanded_lasts: whether a request to leave out a demanded thing does.
+        forbidden_there: as `forbidden`, for requests about "it": a pattern of the request, and one
+            of the thing, which the request's sentence or the one before names.
     """
 
     forbidden: tuple[tuple[str, ...], ...] = ()
     demanded: str = ""
     forbidden_lasts: bool = False
     demanded_lasts: bool = True
+    forbidden_there: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,9 +160,13 @@ _LONG = (
     r"|in-depth|full(?:er)? (?:\w+ )?(?:story|explanation|answer|account|version|text|report)"
     r"|(?:explain|describe|write|tell)\b.*\bfully|whole (?:\w+ )?(?:story|explanation|thing|answer)"
     r"|thorough(?:ly)?|comprehensive(?:ly)?|elaborate|expand on|step[ -]by[ -]step|essay"
-    r"|long(?:er|ish)"
+    r"|long(?:er|ish)|everything (?:you know|there is)"
     r"|long (?:\w+ )?(?:answer|reply|explanation|version|text|story|message|one|list|form)"
     r"|(?:\d+|several|a few|a couple of|two|three|four|five) (?:paragraphs|pages))\b"
+)
+_ITEMS = (
+    r"reasons|examples|steps|points|ideas|tips|facts|options|alternatives|advantages|benefits"
+    r"|bullets|bullet points|items|suggestions|questions|lines|recipes|names|ways|things"
 )
 # asks for a short reply
 _SHORT = (
@@ -189,7 +196,9 @@ def _longer(arguments: Arguments, unit: str) -> Cues:
     digits = rf"(?:not at most |at least )?(?:{'|'.join(_digits_above(count))})"
     in_words = "|".join(re.escape(word) for word, number in NUMBER_WORDS.items() if number > count)
     at_limit = rf"not at most (?:{count})"
-    more = rf"(?<!at most )\b(?:{digits}|{in_words}|{at_limit}) {unit}s?\b"
+    # a list of more items than words or sentences are allowed needs more of these
+    things = rf"(?:{unit}s?|(?:\w+ )?(?:{_ITEMS}))"
+    more = rf"(?<!at most )\b(?:{digits}|{in_words}|{at_limit}) {things}\b"
     return Cues(((_LONG,), (more,)))
 
 
@@ -453,7 +462,11 @@ _OF_LAYOUT = {
 # --- Commands, commits and files
 
 # orders a step without the one that should come before it
-_AT_ONCE = r"\b(?:just|simply|straight|directly|immediately|right away|anyway|as (?:it )?is)\b"
+_AT_ONCE = (
+    r"\b(?:just|simply|straight|directly|immediately|right (?:away|now)|anyway|as (?:it )?is)\b"
+)
+# says that a step may come later
+_WAITS = r"\b(?:can (?:\w+ )?wait|later|afterwards?|another time)\b"
 # says that one step comes before another
 _BEFORE = r"\b(?:before|first|precedes?|pass(?:es|ed)?|green|then)\b"
 
@@ -479,13 +492,19 @@ def _order_of_commands(arguments: Arguments) -> Sequence[Wording]:
 def _orders_to_skip(first: str, then: str | None) -> Cues:
     """Returns the cues of orders against "X before Y", such as "just Y" or "no X this time"."""
     at_once = tuple((*cue, _AT_ONCE) for cue in command_cues(then)) if then else ()
-    return Cues(at_once, runner_words(first), demanded_lasts=False)
+    checks = runner_words(first)
+    waits = ((checks, _WAITS),) if checks else ()
+    return Cues((*at_once, *waits), checks, demanded_lasts=False)
 
 
 # orders a change of a file
 _CHANGES = (
     r"\b(?:add|adjust|bump|change|correct|create|delete|edit|extend|fix|insert|modify|move|patch"
     r"|put|remove|rename|replace|rewrite|set|tweak|update|write)\b"
+)
+# orders a change of what was named before: "fix it there"
+_CHANGES_IT = (
+    rf"{_CHANGES} (?:it|this|that|them)(?: (?:there|now|please|too|directly|in place))*\W*$"
 )
 # speaks of a change of a file, in prohibitions
 _TOUCHES = (
@@ -533,7 +552,9 @@ def _untouched_file(arguments: Arguments) -> Sequence[Wording]:
 def _orders_to_change(arguments: Arguments) -> Cues:
     """Returns the cues of orders to change a file, which they may name by its folder."""
     file = _file(arguments["path"])
-    return Cues(((_CHANGES, file),)) if file else Cues()
+    if not file:
+        return Cues()
+    return Cues(((_CHANGES, file),), forbidden_there=((_CHANGES_IT, file),))
 
 
 _OF_WORK = {

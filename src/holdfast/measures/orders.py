@@ -113,6 +113,7 @@ ASKING = re.compile(
     r"|\b(?:can|could|would|will) (?:you|we)\b(?! mind\b)"
     r"|^(?:\w+ ){0,2}?(?:i|we) (?:(?:really|just|only|do|not|would) )*"
     r"(?:want|need|like|prefer|rather|have (?:no )?time)\b"
+    r"|\bcan (?:\w+ )?wait\b"
     r"|^(?:(?:what|how) about|why (?:do|can|could) (?:you )?not|let us|go ahead)\b"
     # a permission: "emojis are fine here"
     r"|\b(?:is|are) (?:fine|okay|ok|welcome|allowed)(?: (?:here|now|in|on|for|this|too|with)\b|$)"
@@ -246,13 +247,26 @@ def requests_in(text: str) -> Iterator[OrderClause]:
         passage = passage_of(sentence, lasts)
         is_once = bool(ONCE.search(plain))
         asks = bool(ASKING.search(plain) or QUESTION.search(plain)) or sentence.is_order
-        for number, clause in enumerate(sentence.parts):
+        for number, clause in enumerate(_clauses_of_request(sentence)):
             if REPORTS.match(clause):
                 continue
             is_fragment = bool(FRAGMENT.match(clause)) and (asks or number == 0)
             if is_fragment or _is_order(clause) or ASKING.search(clause):
                 yield OrderClause(clause, f"{before} {plain}", is_once, passage)
         before = plain
+
+
+def _clauses_of_request(sentence: Sentence) -> list[str]:
+    """Returns the clauses of a sentence, and those that a quotation splits, without it: "translate
+    'Fahrrad' into English" asks for English.
+    """
+    unquoted = _QUOTATION.sub("it", sentence.text)
+    if unquoted == sentence.text:
+        return sentence.parts
+    return [*sentence.parts, *Sentence(unquoted, sentence.index).parts]
+
+
+_QUOTATION = re.compile(r"(?<!\w)(?:'[^']+'|\"[^\"]+\"|\u201c[^\u201d]+\u201d)(?!\w)")
 
 
 def orders_in(text: str) -> list[str]:

@@ -9,13 +9,15 @@ gives any, and a command counts even if the condition of its `if` may never hold
 
 import re
 import shlex
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from holdfast.measures.command_readings import Command, Reading, readings_of
-from holdfast.measures.command_wrappers import runs_elsewhere, script_in
+from holdfast.measures.command_wrappers import SHELLS, runs_elsewhere, script_in
+from holdfast.measures.program_texts import read_program
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -60,7 +62,27 @@ def words_of(node: "Node", shell: ShellState) -> list[str]:
     value = value_of(node, shell)
     if node.type in ("simple_expansion", "expansion") and value != shell.text(node):
         return value.split()
+    is_short = len(value) <= _MAX_BRACED_CHARACTERS
+    if "{" in value and is_short and not _QUOTES.search(shell.text(node)):
+        return _expand_braces(value)
     return [value]
+
+
+_LOCATED = re.compile(r"\$\((?:which|command -v) (\S+)\)")
+_QUOTES = re.compile(r"""["'$`\\]""")
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_MAX_CHOICES = 64  # of a word with braces
+_MAX_BRACED_CHARACTERS = 1000
+
+
+def _expand_braces(word: str) -> list[str]:
+    """Returns the words that `{a,b}` in a word stands for."""
+    braces = _BRACES.search(word)
+    if braces is None:
+        return [word]
+    choices = braces[1].split(",")[:_MAX_CHOICES]
+    words = (word[: braces.start()] + choice + word[braces.end() :] for choice in choices)
+    return [expanded for word in words for expanded in _expand_braces(word)][:_MAX_CHOICES]
 
 
 def value_of(node: "Node", shell: ShellState) -> str:
@@ -82,6 +104,8 @@ def value_of(node: "Node", shell: ShellState) -> str:
             return shell.variables.get(name[1], text) if name else text
         case "command_substitution":
             document = _document_in(node, shell)
+            if located := _LOCATED.fullmatch(text):
+                return located[1]
             return text if document is None else document
     return text
 
@@ -145,11 +169,16 @@ _MAX_DEPTH = 8  # of scripts within scripts, as in bash -c "bash -c ..."
 # A text with more is no script; parsing is quadratic if no command follows the last pipe.
 _MAX_PIPES = 10_000
 _COMMANDS = ("command", "declaration_command", "unset_command", "test_command")
+_SUBSHELLS = ("subshell", "command_substitution", "process_substitution")
+_MAX_SUBSHELLS = 20  # that are told apart, one in another
 _GROUPS = ("compound_statement", "subshell", "for_statement", "while_statement", "if_statement")
 # options whose argument is a file with a text, such as a commit's message or a pull request's body
 _TEXT_FILES = ("-F", "--file", "--body-file", "--notes-file", "--template")
+# words of commands that read what is piped into them
+_READ_INPUT = frozenset(("tee", "-", "--file=-", "--body-file=-", "apply", "patch", *SHELLS))
 _OUTPUT = (">", ">>", "&>", "&>>", ">|")
 # arguments of `echo` whose text is not known: substitutions, and a variable at the end
+_PLACE = re.compile("%[-0-9.]*[sbdq]")  # of an argument in the format of `printf`
 _UNKNOWN_TEXT = re.compile(r"\$\(|`|\$\{?\w+\}?\Z")
 
 
@@ -168,13 +197,19 @@ def _read(script: str, depth: int) -> list[Command]:
     shell = ShellState(source, depth)
     commands: list[Command] = []
     redirects, last_of_groups = _redirects_by_command(root)
-    for node in sorted(_statements(root), key=lambda node: node.end_byte):
+    for node, subshells in sorted(_statements(root), key=lambda found: found[0].end_byte):
         if node.type == "variable_assignment":
             assign(node, shell)
-        else:
-            for command in _commands_at(node, redirects.get(node.id, []), shell):
-                is_in_group = command.is_in_group or node.id in last_of_groups
-                commands.append(replace(command, is_in_group=is_in_group))
+            continue
+        for command in _commands_at(node, redirects.get(node.id, []), shell):
+            around = (*subshells, node.start_byte) if command.subshells else subshells
+            commands.append(
+                replace(
+                    command,
+                    is_in_group=command.is_in_group or node.id in last_of_groups,
+                    subshells=(*around, *command.subshells),
+                )
+            )
     if root.has_error:  # an unclosed quote, or no Bash: adds the commands that the parser skipped
         parsed = {command.words for command in commands}
         others = _read_without_parser(script)
@@ -190,15 +225,19 @@ def _parser() -> "Parser":
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
-def _statements(root: "Node") -> Iterator["Node"]:
-    """Yields all commands, and the assignments that are not part of a command."""
-    nodes: list[tuple[Node, str | None]] = [(root, None)]
+def _statements(root: "Node") -> Iterator[tuple["Node", tuple[int, ...]]]:
+    """Yields all commands, and the assignments that are not part of a command; each with the places
+    of the subshells that it is in.
+    """
+    nodes: list[tuple[Node, str | None, tuple[int, ...]]] = [(root, None, ())]
     while nodes:
-        node, parent_type = nodes.pop()  # `node.parent` would search the tree from its root
+        node, parent_type, subshells = nodes.pop()  # `node.parent` would search from the root
         is_alone = parent_type not in (None, "command")
         if node.type in _COMMANDS or (node.type == "variable_assignment" and is_alone):
-            yield node
-        nodes += [(child, node.type) for child in node.children]
+            yield node, subshells
+        is_inner = node.type in _SUBSHELLS and len(subshells) < _MAX_SUBSHELLS
+        inner = (*subshells, node.start_byte) if is_inner else subshells
+        nodes += [(child, node.type, inner) for child in node.children]
 
 
 def _descendants(root: "Node") -> Iterator["Node"]:
@@ -255,7 +294,7 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
     if outer and shell.source[node.end_byte : outer[0].start_byte].strip() == b"-":
         words.append("-")  # the grammar drops it in front of a here-document
     document = _first_document(redirects, shell)
-    if document is None and "tee" in words:
+    if document is None and not _READ_INPUT.isdisjoint(words):
         document = _piped_into(node, shell)
     redirections, writes = _read_redirects(redirects, shell)
     if document is not None and writes:
@@ -361,8 +400,20 @@ def known_output(words: Sequence[str], text: str | None) -> str | None:
         lines = words[1:] if program == "printf" else [w for w in words[1:] if w[:1] != "-"]
         if any(map(_UNKNOWN_TEXT.search, lines)):
             return None
-        return "\n".join(lines).replace("\\n", "\n")
+        text = _formatted(lines) if program == "printf" else "\n".join(lines)
+        return text.replace("\\n", "\n")
     return None
+
+
+def _formatted(words: Sequence[str]) -> str:
+    """Returns the output of `printf`, which repeats its format until all arguments are used."""
+    if not words or (len(words) > 1 and not _PLACE.search(words[0])):
+        return "\n".join(words)
+    values = deque(words[1:])
+    text = _PLACE.sub(lambda _: values.popleft() if values else "", words[0])
+    while values:
+        text += _PLACE.sub(lambda _: values.popleft() if values else "", words[0])
+    return text.replace("%%", "%")
 
 
 def _read_without_parser(script: str) -> Iterator[Command]:
@@ -383,6 +434,12 @@ def _unwrap(command: Command, words: Sequence[str], depth: int) -> list[Command]
     """Returns a command with all its readings, or the commands of the script that it runs."""
     command = replace(command, readings=readings_of(command.readings[0]))
     script = script_in(command.innermost if len(command.readings) > 1 else words, command.input)
+    is_here = not any(runs_elsewhere(reading.words) for reading in command.readings)
+    if script is None and (arguments := command.arguments):
+        program = read_program(arguments, command.input)
+        script = "\n".join(program.scripts)
+        if is_here:
+            command = replace(command, writes=(*command.writes, *program.writes))
     inner = _read(script, depth + 1) if script and depth < _MAX_DEPTH else []
     programs = command.readings if inner else command.readings[:-1]
     is_elsewhere = any(runs_elsewhere(reading.words) for reading in programs)
@@ -393,6 +450,7 @@ def _unwrap(command: Command, words: Sequence[str], depth: int) -> list[Command]
         inner = [replace(part, is_elsewhere=True, writes=()) for part in inner]
     outer = command.readings[-1]
     around = outer.without | {outer.words[0].rpartition("/")[2]}
+    inner = [replace(part, subshells=(0, *part.subshells)) for part in inner]
     first, *others = (_inside(part, around) for part in inner)
     writes = (*first.writes, *command.writes)
     return [replace(first, writes=writes, around=(*command.readings, *first.around)), *others]

@@ -27,6 +27,7 @@ from holdfast.transcripts.content_blocks import (
     read_call,
     text_of,
 )
+from holdfast.transcripts.injected import enclosing_element
 from holdfast.transcripts.transcript import Event, Kind, Malformed, message_events
 from holdfast.validation.json_values import fields_of, text_or_empty
 
@@ -68,6 +69,9 @@ _CONTENT_FIELDS = frozenset(
         "function_call_name",
     )
 )
+# calls and results in the texts of models such as Hermes and Qwen
+_CALL_IN_TEXT = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
+_RESPONSE = "tool_response"
 # where APIs say why a reply ended, and the reasons that mean the token limit
 _END_FIELDS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
 _ENDS_AT_LIMIT = ("length", "max_tokens", "max_output_tokens", "model_length")
@@ -211,12 +215,29 @@ def _events_of_message(item: Mapping[str, Any], *, is_strict: bool) -> Iterator[
                 call_id=block.call_id,
                 is_refusal=block.is_refusal,
             )
+    if role == "assistant" and not calls and not is_strict:
+        text, calls = _without_calls(text)
+    elif role == "user" and enclosing_element(text) == _RESPONSE:
+        role = "tool"
     if role != "assistant":
         calls = []  # Vercel's SDK repeats the assistant's call in the tool's result
     if is_strict and content is None and not (text or calls):
         raise Malformed("it has neither text nor tool calls")
     if text or calls or not parts.others:
         yield from message_events(role, text, calls=calls, call_id=id_of(item), is_cut=is_cut(item))
+
+
+def _without_calls(text: str) -> tuple[str, list[ToolCall]]:
+    """Separates the calls that some models write as JSON in elements `<tool_call>` from the rest of
+    a text; a text with an element that is no call stays as it is.
+    """
+    calls: list[ToolCall] = []
+    for element in _CALL_IN_TEXT.finditer(text):
+        try:
+            calls.append(read_call(json.loads(element[1])))
+        except (ValueError, RecursionError, Malformed):
+            return text, []
+    return (_CALL_IN_TEXT.sub("", text).strip(), calls) if calls else (text, [])
 
 
 def _read_content(content: Any) -> _Content:

@@ -1,7 +1,7 @@
 """Reads the values in a log of any kind: JSON text, Markdown, an archive, a database, a folder.
 
-JSON text is parsed as it is. Of the others, an `.eval` archive has a value per sample, a database
-one per dialog, and opencode's folder of a session becomes a single value.
+JSON text is parsed as it is, also in a `.zip`. Of the others, an `.eval` archive has a value per
+sample, a database one per dialog, and opencode's folder of a session becomes a single value.
 """
 
 import codecs
@@ -19,11 +19,13 @@ from typing import BinaryIO
 from holdfast.errors import UsageError
 from holdfast.files import digest_of, read_text, text_lines, unpack_zstandard
 from holdfast.transcripts.databases import read_database
+from holdfast.transcripts.finding import is_json_log
 from holdfast.transcripts.opencode_storage import files_of_session, read_session
 from holdfast.transcripts.parsing import load_json, may_be_document, parse, parse_lines
 from holdfast.transcripts.reader import Located, Markdown, Unread
 
 _ARCHIVE = ".eval"
+_ZIP = ".zip"  # as chat services send their exports
 _COMPRESSED = (".gz", ".zst")
 _DATABASES = (".vscdb", ".db", ".sqlite", ".sqlite3")
 _MARKDOWN = (".md", ".markdown")
@@ -65,7 +67,7 @@ class Contents:
 
 def is_text(path: Path) -> bool:
     """Whether a log is text, compressed or not."""
-    return not (path.is_dir() or path.name.lower().endswith((_ARCHIVE, *_DATABASES)))
+    return not (path.is_dir() or path.name.lower().endswith((_ARCHIVE, _ZIP, *_DATABASES)))
 
 
 def is_lines(path: Path) -> bool:
@@ -91,6 +93,8 @@ def _values_in(path: Path, end: int | None) -> Iterator[Located | Unread]:
         return read_session(path)
     if name.endswith(_ARCHIVE):
         return _read_archive(path)
+    if name.endswith(_ZIP):
+        return _read_zip(path)
     if name.endswith(_DATABASES):
         return read_database(path)
     if name.endswith(_MARKDOWN):
@@ -133,23 +137,45 @@ def _text_to_digest(value: Located) -> str:
 
 def _read_archive(path: Path) -> Iterator[Located | Unread]:
     """Reads the header and the samples of an `.eval` file."""
+    with _opened(path) as (file, archive):
+        # the header is missing while the evaluation runs
+        headers = [m for m in archive.infolist() if m.filename == "header.json"]
+        samples = [m for m in archive.infolist() if m.filename.startswith("samples/")]
+        parts = [member for member in samples if member.filename.count("/") > 1]
+        if not samples:
+            yield Unread(f"{path} has no samples, as a log of Inspect's has")
+        if parts:
+            yield Unread(
+                f"{path} keeps its samples in parts (such as {parts[0].filename}), which is not"
+                " read; convert it with `inspect log convert --to json`"
+            )
+        for member in (*headers, *samples):
+            if member not in parts:
+                content = _unpack(path, file, archive, member)
+                yield load_json(f"{path}, {member.filename}", content)
+
+
+def _read_zip(path: Path) -> Iterator[Located | Unread]:
+    """Reads the logs of JSON values in an archive, such as an export of ChatGPT or Claude."""
+    with _opened(path) as (file, archive):
+        members = [m for m in archive.infolist() if is_json_log(Path(m.filename))]
+        if not members:
+            yield Unread(f"{path} holds no file that ends in .json, .jsonl or .ndjson")
+        for member in members:
+            content = _unpack(path, file, archive, member)
+            yield from parse(path / member.filename, content.decode("utf-8-sig", "surrogateescape"))
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[tuple[BinaryIO, zipfile.ZipFile]]:
+    """Opens an archive.
+
+    Raises:
+        UsageError: it cannot be read or unpacked.
+    """
     try:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-            # the header is missing while the evaluation runs
-            headers = [m for m in archive.infolist() if m.filename == "header.json"]
-            samples = [m for m in archive.infolist() if m.filename.startswith("samples/")]
-            parts = [member for member in samples if member.filename.count("/") > 1]
-            if not samples:
-                yield Unread(f"{path} has no samples, as a log of Inspect's has")
-            if parts:
-                yield Unread(
-                    f"{path} keeps its samples in parts (such as {parts[0].filename}), which is not"
-                    " read; convert it with `inspect log convert --to json`"
-                )
-            for member in (*headers, *samples):
-                if member not in parts:
-                    content = _unpack(path, file, archive, member)
-                    yield load_json(f"{path}, {member.filename}", content)
+            yield file, archive
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}); check the path.") from error
     except _DAMAGED as error:

@@ -15,11 +15,12 @@ _LOG_SUFFIXES = (
     *(f"{suffix}.gz" for suffix in _JSON_SUFFIXES),
     *(f"{suffix}.zst" for suffix in _JSON_SUFFIXES),
     ".eval",
+    ".zip",
 )
 # other files in a folder are logs only if they have the name that their program gives to logs
 _LOG_NAMES = (".aider.chat.history.md", "cursor_*.md", "state.vscdb", "store.db", "opencode.db")
 # archives, and files that are compressed by neither gzip nor zstandard
-_UNSUPPORTED_SUFFIXES = tuple(".bz2 .xz .zip .br .lz4 .7z .tar .tar.gz .tgz .tar.zst".split())
+_UNSUPPORTED_SUFFIXES = tuple(".bz2 .xz .br .lz4 .7z .tar .tar.gz .tgz .tar.zst".split())
 # files that programs write into the folder of their logs: they repeat the logs, or have no dialog
 _NAMES_WITHOUT_DIALOG = ("agent-*.meta.json", "sessions-index.json", "custom-title.json")
 _FOLDER_OF_RESULTS = "tool-results"  # in which Claude Code keeps long outputs of tools
@@ -129,6 +130,11 @@ def _logs_in_folder(folder: Path) -> list[FoundLog]:
             allowed=(*_LOG_SUFFIXES, *_LOG_NAMES),
         )
     return [*sorted(unreadable), *sorted(readable)]
+
+
+def is_json_log(path: Path) -> bool:
+    """Whether a file may be a log of JSON values, to judge by its name."""
+    return _ends_in(path, _JSON_SUFFIXES) and not _has_name(path, _NAMES_WITHOUT_DIALOG)
 
 
 def _ends_in(path: Path, suffixes: tuple[str, ...]) -> bool:

@@ -10,6 +10,7 @@ from enum import Enum
 from functools import cached_property
 
 from holdfast.measures.turns import ToolCall
+from holdfast.validation.json_values import fields_of
 
 
 class Malformed(Exception):
@@ -97,10 +98,31 @@ def message_events(
     """
     if role == "tool":
         return [Event(Kind.TOOL_RESULT, text, call_id=call_id)]
-    events = [Event(Kind.TOOL_CALL, call=call, is_cut=is_cut) for call in calls]
+    single_calls = [single for call in calls for single in _calls_in(call)]
+    events = [Event(Kind.TOOL_CALL, call=call, is_cut=is_cut) for call in single_calls]
     if text or not calls:
         events.insert(0, Event(Kind.MESSAGE, text, role, is_cut=is_cut))
     return events
+
+
+_PARALLEL = ("multi_tool_use.parallel", "parallel")
+
+
+def _calls_in(call: ToolCall) -> list[ToolCall]:
+    """Returns the calls that a call makes in parallel, as OpenAI's models write them
+    (`multi_tool_use.parallel`); any other call alone.
+    """
+    uses = call.arguments.get("tool_uses")
+    if call.name not in _PARALLEL or not isinstance(uses, list):
+        return [call]
+    return [
+        ToolCall(
+            str(fields_of(use).get("recipient_name")).removeprefix("functions."),
+            fields_of(fields_of(use).get("parameters")),
+            call.id,
+        )
+        for use in uses
+    ]
 
 
 def call_events(call: ToolCall, result: str | None = None, is_refusal: bool = False) -> list[Event]:

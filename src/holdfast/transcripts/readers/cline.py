@@ -5,6 +5,7 @@ environment, and the user's words, which are in elements such as `<task>`. A mod
 tool calls writes a call into its text, as an element with the name of the tool.
 """
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +35,7 @@ from holdfast.transcripts.transcript import (
     linear_transcript,
     message_events,
 )
-from holdfast.validation.json_values import fields_of
+from holdfast.validation.json_values import fields_of, text_or_empty
 
 # elements that Cline and Roo Code write, and those that have the user's words
 _INJECTED = (
@@ -51,6 +52,9 @@ _RESULT = re.compile(r"\[(\w+)(?:\]| for .*?\]) Result:\s*", re.DOTALL)
 _FEEDBACK = re.compile(
     r"(?:feedback|message|input)[^<\n]*:\s*<(feedback|user_message)>(.*?)</\1>", re.DOTALL
 )
+# what Roo Code writes, as JSON, with the words that the user added to a decision
+_DENIED = "denied"
+_DECISIONS = (_DENIED, "approved", "guidance")
 _REFUSED = ("The user denied this operation", "Skipping tool [")
 _TRUNCATED = "[NOTE] Some previous conversation history with the user has been removed"
 _SUMMARY = "This session is being continued from a previous conversation"
@@ -282,13 +286,28 @@ def _events_of_user(message: Mapping[str, Any], task: _Task) -> Iterator[Event]:
 def _is_refusal(text: str) -> bool:
     """Whether a tool's result says that the user refused the call, or one before it."""
     header = _RESULT.match(text)
-    return text[header.end() if header else 0 :].lstrip().startswith(_REFUSED)
+    result = text[header.end() if header else 0 :].lstrip()
+    return result.startswith(_REFUSED) or _decision_in(result).get("status") == _DENIED
+
+
+def _decision_in(result: str) -> Mapping[str, Any]:
+    """Returns the user's decision with which the result of a call of Roo Code begins; {} for any
+    other result.
+    """
+    if not result.startswith('{"status"'):
+        return {}
+    try:
+        decision, _ = json.JSONDecoder().raw_decode(result)
+    except ValueError:
+        return {}
+    return decision if decision.get("status") in _DECISIONS else {}
 
 
 def _words_in_result(text: str, tool: str) -> Iterator[Event]:
     """Finds the user's words in a tool's result: the answer to a question, or words on a call."""
     search = _SPOKEN_ELEMENT if tool in _ARGUMENT_WITH_WORDS else _FEEDBACK
     words = [match[2].strip() for match in search.finditer(text)]
+    words.append(text_or_empty(_decision_in(text).get("feedback")).strip())
     if any(words):
         yield Event(Kind.MESSAGE, "\n\n".join(filter(None, words)), "user")
 

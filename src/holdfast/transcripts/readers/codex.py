@@ -17,7 +17,7 @@ from holdfast.errors import shortened
 from holdfast.plurals import count_of
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.content_blocks import CALL_TYPES, text_of
+from holdfast.transcripts.content_blocks import CALL_TYPES, id_of, text_of
 from holdfast.transcripts.json_fields import at, require_object
 from holdfast.transcripts.reader import Format, Record, Unread, Values, file_of, separate_objects
 from holdfast.transcripts.readers.codex_scripts import calls_in_script
@@ -45,10 +45,13 @@ _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compact
 _NOT_MESSAGES = ("ghost_snapshot", "compaction_summary", "context_compaction", "other")
 # the result of a call that the user, a reviewer or a policy refused
 _REFUSED = re.compile(
-    r"(?:(?:exec command|patch|command) )?rejected by user|patch rejected: "
+    r"(?:(?:Script (?:failed|error)|Wall time|Output)[^\n]*\n)*"  # if a script made the call
+    r"(?:(?:(?:exec command|patch|command) )?rejected by user|patch rejected: "
     r"|approval policy is \w+; reject command"
     r"|This action was rejected due to unacceptable risk|apply_patch verification failed"
     r"|(?:`[^\n]*` |\w+ )?rejected: blocked by policy"
+    r"|exec_command failed(?: for `.*?`)?: CreateProcess \{ message: \"Rejected\()",
+    re.DOTALL,
 )
 # A compaction repeats up to 20,000 tokens of the user's messages, four characters per token.
 _MAX_REPEATED_CHARACTERS = 80_000
@@ -170,6 +173,9 @@ class _Session:
             if events and _is_script(payload):
                 script = calls_in_script(text_of(at(payload, "input")))
                 hidden_calls = [call for call in script.calls if self._is_hidden(call.name)]
+                if len(script.calls) == 1:  # the script's result says whether its call ran
+                    call_id = id_of(fields_of(payload))
+                    hidden_calls = [replace(call, id=call_id) for call in hidden_calls]
                 events += [event for call in hidden_calls for event in call_events(call)]
                 if computed := sum(map(self._is_hidden, script.computed)):
                     yield Unread(

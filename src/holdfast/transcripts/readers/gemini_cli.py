@@ -47,6 +47,8 @@ _NOT_SUCCESSFUL = ("cancelled", "error")
 _REFUSED = re.compile(
     r"User did not allow tool call|Tool execution (?:for .{0,80} )?(?:denied by policy|blocked)"
 )
+# a command of the program's own, which the model does not see
+_COMMAND = re.compile(r"[/?](?:[a-z][\w:.-]*)?(?!\S)")
 # the line of a message after which the texts of files follow that the user named
 _FILES = "--- Content from referenced files ---"
 
@@ -272,6 +274,8 @@ def _events(record: Mapping[str, Any]) -> list[Event]:
 def _events_of_user(record: Mapping[str, Any]) -> list[Event]:
     events = read_messages([{"role": "user", "content": record.get("content") or ""}])
     text = "\n".join(event.text for event in events)
+    if _COMMAND.match(text):
+        return []
     # what the user typed, without the texts of the files that it names
     typed_text = text_of(record.get("displayContent"))
     if typed_text.strip() and typed_text != text:

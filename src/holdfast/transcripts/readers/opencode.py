@@ -53,6 +53,7 @@ _PARTS_FOR_DISPLAY = (
 _REFUSED = re.compile(
     r"The user rejected permission to use|The user has specified a rule which prevents you"
 )
+_BY_USER = "The following tool was executed by the user"  # before a command that the user ran
 _WORDS_OF_REFUSAL = "with the following feedback: "
 _FINISHED_AT_LIMIT = ("length", "max_tokens")
 
@@ -79,6 +80,12 @@ class SessionMessage:
         known_kinds = (*_PARTS_FOR_DISPLAY, *_PARTS_OF_DIALOG)
         return [shortened(kind) for kind in kinds if kind not in known_kinds]
 
+    @property
+    def runs_command(self) -> bool:
+        """Whether the user ran a command with it, which opencode writes as a call of the model."""
+        texts = [part.get("text") for part in self.parts if part.get("type") == "text"]
+        return self.info.get("role") == "user" and texts == [_BY_USER]
+
     def is_newer_than(self, time: float) -> bool:
         """Whether the message was created after a time; False if it has no time."""
         created = at(self.info, "time", "created")
@@ -103,7 +110,11 @@ def read_session_messages(values: Sequence[Any]) -> list[SessionMessage]:
         try:
             info = require_object(require_field(require_object(value), "info"))
             parts = [require_object(part) for part in optional_list(require_field(value, "parts"))]
-            messages[name] = SessionMessage(name, info, parts, _events(info, parts))
+            message = SessionMessage(name, info, parts, _events(info, parts))
+            asked = messages.get(str(info.get("parentID")))
+            if asked is not None and asked.runs_command:
+                message = replace(message, events=[*map(_reminder, message.events)])
+            messages[name] = message
         except Malformed as error:
             raise Malformed(f"message {number}: {error}") from error
     return [*messages.values()]
@@ -122,6 +133,12 @@ def _events(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> list
     copy_ids = _copy_ids(info, parts)
     events = [replace(event, id=identity, copy_ids=copy_ids) for event in events]
     return [*_prompt(info), *events]
+
+
+def _reminder(event: Event) -> Event:
+    """Returns an event of a command that the user ran, which nobody said."""
+    text = event.text if event.call is None else str(event.call.arguments.get("command") or "")
+    return replace(event, kind=Kind.REMINDER, text=text, role="", call=None)
 
 
 def _prompt(info: Mapping[str, Any]) -> list[Event]:

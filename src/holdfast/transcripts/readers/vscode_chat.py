@@ -194,7 +194,7 @@ def _events(request: Mapping[str, Any], response: _Response) -> list[Event]:
     events = message_events("user", str(text))
     result = request.get("result")
     rounds = optional_list(at(result, "metadata", "toolCallRounds"))
-    calls = _read_rounds(rounds, fields_of(at(result, "metadata", "toolCallResults")))
+    calls = _read_rounds(rounds, fields_of(at(result, "metadata", "toolCallResults")), response)
     if not calls:  # the extension did not record them
         calls = response.calls
     answers = [Event(Kind.MESSAGE, text, "assistant") for text in response.texts]
@@ -255,16 +255,22 @@ def _text_of(part: Any) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _read_rounds(rounds: Sequence[Any], results: Mapping[str, Any]) -> list[Event]:
-    """Reads the model's calls and their results, as the extension recorded them."""
+def _read_rounds(
+    rounds: Sequence[Any], results: Mapping[str, Any], response: _Response
+) -> list[Event]:
+    """Reads the model's calls and their results, as the extension recorded them.
+
+    The response may say that a call was not confirmed even if its result was not recorded.
+    """
     events: list[Event] = []
+    refused = {event.call_id for event in response.calls if event.is_refusal} - {""}
     for tool_round in rounds:
         calls = [read_call(call) for call in optional_list(at(tool_round, "toolCalls"))]
         events += message_events("assistant", "", calls) if calls else []
         for call in calls:
-            if call.id in results:
-                text = _result_text(results[call.id])
-                is_refusal = text.startswith(_REFUSED)
+            if call.id in results or call.id in refused:
+                text = _result_text(results.get(call.id))
+                is_refusal = text.startswith(_REFUSED) or call.id in refused
                 result = Event(Kind.TOOL_RESULT, text, call_id=call.id, is_refusal=is_refusal)
                 events.append(result)
     return events

@@ -1,0 +1,222 @@
+"""Reads what a short Python or JavaScript program in a shell command runs and writes.
+
+    python3 -c "open('a.txt', 'w').write('x')"         ->  writes a.txt
+    node -e "require('child_process').execSync('ls')"  ->  runs `ls`
+
+The program is parsed, not run. Names have the values that the program assigns to them, as far as
+these are literals, paths made of literals, or globs.
+"""
+
+import ast
+import re
+import shlex
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+_PYTHON = re.compile(r"(?:python|pypy)(?:\d(?:\.\d+)?)?|py")
+_JAVASCRIPT = ("node", "nodejs", "bun", "deno")
+_MAX_CHARACTERS = 50_000  # of a program that is read
+_CODE_OPTIONS = ("-c", "-e", "--eval", "-p", "--print")
+
+
+@dataclass
+class ProgramText:
+    """What a program does, as far as its text shows it.
+
+    Args:
+        scripts: the shell commands that it runs.
+        writes: the files that it writes, moves or deletes, some of them as globs.
+    """
+
+    scripts: list[str] = field(default_factory=list)
+    writes: list[str] = field(default_factory=list)
+
+
+def is_python(program: str) -> bool:
+    """Whether a program is an interpreter of Python."""
+    return _PYTHON.fullmatch(program) is not None
+
+
+def read_program(words: Sequence[str], from_input: str | None) -> ProgramText:
+    """Reads the program in a command such as `python3 -c CODE` or `node -e CODE`.
+
+    Args:
+        words: the command without redirections.
+        from_input: the text of its input, which is the program if no argument is.
+    """
+    options = [number for number, word in enumerate(words) if word in _CODE_OPTIONS]
+    code = from_input
+    if options:
+        code = " ".join(words[options[0] + 1 : options[0] + 2])
+    elif any(not word.startswith("-") for word in words[1:]):
+        return ProgramText()  # a file
+    if code is None or len(code) > _MAX_CHARACTERS:
+        return ProgramText()
+    if is_python(words[0]):
+        return _read_python(code)
+    if words[0] in _JAVASCRIPT:
+        return _read_javascript(code)
+    return ProgramText()
+
+
+# --- Python
+
+# by the name of the function: the numbers of its arguments that are files which it changes
+_WRITING_FUNCTIONS = {
+    **dict.fromkeys(("remove", "unlink", "rmtree", "truncate", "removedirs"), (0,)),
+    **dict.fromkeys(("rename", "renames", "replace", "move"), (0, 1)),
+    **dict.fromkeys(("copy", "copy2", "copyfile", "copytree"), (1,)),
+}
+_WRITING_MODULES = ("os", "shutil")
+_WRITING_METHODS = ("write_text", "write_bytes", "unlink", "touch", "rename", "replace")
+_RUNNING_FUNCTIONS = (
+    *("run", "call", "check_call", "check_output", "Popen", "system", "popen"),
+    *("getoutput", "getstatusoutput"),
+)
+_RUNNING_MODULES = ("subprocess", "os", "sp")
+_MAX_VALUES = 20  # of a name
+
+
+def _read_python(code: str) -> ProgramText:
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ProgramText()
+    program = ProgramText()
+    values = _assigned_values(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            program.scripts += _scripts_of_call(node, values)
+            program.writes += _writes_of_call(node, values)
+    return program
+
+
+class _Values(defaultdict[str, list[str]]):
+    """The texts and paths that the names of a program may have."""
+
+    def __init__(self) -> None:
+        super().__init__(list)
+
+    def of(self, node: ast.expr | None) -> list[str]:
+        """Returns the texts or paths that an expression may have; [] if they are not known."""
+        match node:
+            case ast.Constant(value=str(text)):
+                return [text]
+            case ast.Name(id=name):
+                return self.get(name, [])
+            case ast.List(elts=items) | ast.Tuple(elts=items):
+                return [text for item in items for text in self.of(item)]
+            case ast.BinOp(left=left, op=ast.Div(), right=right):
+                return [f"{a}/{b}" for a in self.of(left) for b in self.of(right)]
+            case ast.Call(func=ast.Attribute(value=base, attr="glob" | "rglob"), args=[pattern]):
+                folders = self.of(base) or [""]
+                return [f"{a}/{b}".lstrip("/") for a in folders for b in self.of(pattern)]
+            case ast.Call(func=ast.Attribute(attr="join"), args=[_, _, *_] as parts):
+                joined = [""]
+                for part in parts:
+                    joined = [f"{a}/{b}".lstrip("/") for a in joined for b in self.of(part)]
+                return joined
+            case ast.Call(args=[argument, *_]) if _name_of(node.func) in ("Path", "str", "sorted"):
+                return self.of(argument)
+        return []
+
+
+def _assigned_values(tree: ast.Module) -> _Values:
+    """Returns the values of names that are assigned once or more, or that a loop goes through."""
+    values = _Values()
+    for node in ast.walk(tree):
+        targets: list[ast.expr] = []
+        value: ast.expr | None = None
+        match node:
+            case ast.Assign():
+                targets, value = node.targets, node.value
+            case ast.AnnAssign() | ast.NamedExpr():
+                targets, value = [node.target], node.value
+            case ast.For():
+                targets, value = [node.target], node.iter
+        for target in targets:
+            if isinstance(target, ast.Name) and len(values[target.id]) < _MAX_VALUES:
+                values[target.id] += values.of(value)[:_MAX_VALUES]
+    return values
+
+
+def _name_of(function: ast.expr) -> str:
+    """Returns the last part of a function's name: `run` for `subprocess.run`."""
+    match function:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
+
+
+def _module_of(function: ast.expr) -> str | None:
+    """Returns the module in a function's name; "" for a bare name, None for another object."""
+    match function:
+        case ast.Name():
+            return ""
+        case ast.Attribute(value=ast.Name(id=name)):
+            return name
+    return None
+
+
+def _scripts_of_call(call: ast.Call, values: _Values) -> list[str]:
+    is_running = _module_of(call.func) in ("", *_RUNNING_MODULES)
+    if not is_running or _name_of(call.func) not in _RUNNING_FUNCTIONS or not call.args:
+        return []
+    command = call.args[0]
+    if isinstance(command, ast.List | ast.Tuple):
+        return [shlex.join(values.of(command))]
+    if isinstance(command, ast.JoinedStr):  # without the parts that are not known
+        texts = [part.value for part in command.values if isinstance(part, ast.Constant)]
+        return ["".join(map(str, texts))]
+    return values.of(command)
+
+
+def _writes_of_call(call: ast.Call, values: _Values) -> list[str]:
+    name = _name_of(call.func)
+    arguments = call.args
+    if name == "open":
+        is_method = isinstance(call.func, ast.Attribute) and _module_of(call.func) not in (
+            *("io", "codecs", "os"),
+        )
+        modes = [*arguments[0 if is_method else 1 :][:1]]
+        modes += [keyword.value for keyword in call.keywords if keyword.arg == "mode"]
+        if not any(re.search("[wax+]", mode) for node in modes for mode in values.of(node)):
+            return []
+        path = call.func.value if is_method and isinstance(call.func, ast.Attribute) else None
+        return values.of(path or (arguments[0] if arguments else None))
+    if _module_of(call.func) in _WRITING_MODULES:
+        changed = [arguments[n] for n in _WRITING_FUNCTIONS.get(name, ()) if n < len(arguments)]
+        return [path for node in changed for path in values.of(node)]
+    if name in _WRITING_METHODS and isinstance(call.func, ast.Attribute):
+        object_ = call.func.value
+        is_path = name != "replace" or len(arguments) == 1  # text.replace(a, b) changes no file
+        return values.of(object_) if is_path else []
+    return []
+
+
+# --- JavaScript
+
+_TEXT = r"""\s*(['"`])((?:\\.|(?!\1).)*)\1"""
+_WRITES_FILE = re.compile(
+    r"\b(?:writeFile|appendFile|unlink|rm|rename|truncate|rmdir|createWriteStream)(?:Sync)?\("
+    + _TEXT
+)
+_COPIES_FILE = re.compile(
+    r"\b(?:copyFile|rename|cp)(?:Sync)?\([^,]+," + _TEXT,
+)
+_RUNS = re.compile(r"\b(?:exec|execSync|spawn|spawnSync|execFile|execFileSync)\(" + _TEXT)
+_ARGUMENTS = re.compile(r"\s*,\s*\[([^\]]*)\]")
+_LITERAL = re.compile(_TEXT)
+
+
+def _read_javascript(code: str) -> ProgramText:
+    writes = [match[2] for match in (*_WRITES_FILE.finditer(code), *_COPIES_FILE.finditer(code))]
+    return ProgramText(list(_scripts_in_javascript(code)), writes)
+
+
+def _scripts_in_javascript(code: str) -> Iterator[str]:
+    for run in _RUNS.finditer(code):
+        arguments = _ARGUMENTS.match(code, run.end())
+        words = [word[2] for word in _LITERAL.finditer(arguments[1])] if arguments else []
+        yield " ".join([run[2], shlex.join(words)]).rstrip()
