@@ -27,7 +27,6 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import torch
-from growth import of_default
 from stamp import measured_on
 
 import holdfast
@@ -130,7 +129,7 @@ def name_of(count: int) -> str:
 
 def play(engine: ChatModel, name: str, conversations: int, rounds: int) -> Run:
     """A drift run: self-chat on the default model, scripted user turns on real ones."""
-    small = of_default(name)
+    small = name == "default"
     sampling = holdfast.Sampling() if small else holdfast.Sampling(0.7, max_new_tokens=60)
     settings = drift.Settings(rounds, conversations, seed=0, sampling=sampling)
     cast = drift.Cast(user_turns=None if small else "everyday")

@@ -1,5 +1,6 @@
 """The records that the documents quote: of the shipped weights, each made by a command."""
 
+import ast
 import importlib.util
 import json
 import sys
@@ -10,7 +11,9 @@ import pytest
 import holdfast
 
 ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "benchmarks" / "results"
+BENCHMARKS = ROOT / "benchmarks"
+RESULTS = BENCHMARKS / "results"
+SCRIPTS = sorted([*BENCHMARKS.glob("*.py"), *BENCHMARKS.glob("tabled/*.py")])
 
 
 def load(name: str):
@@ -22,6 +25,20 @@ def load(name: str):
     return module
 
 
+def names_defined_in(path: Path) -> set[str]:
+    """The names at the top level of a module, without running it."""
+    names = set[str]()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {alias.asname or alias.name for alias in node.names}
+        else:
+            stored = (part for part in ast.walk(node) if isinstance(part, ast.Name))
+            names |= {part.id for part in stored if isinstance(part.ctx, ast.Store)}
+    return names
+
+
 record_list = load("record_list")
 
 
@@ -31,6 +48,17 @@ def test_every_results_file_has_a_command():
     assert {path.with_suffix("").as_posix() for path in paths} == names
     for record in record_list.RECORDS:
         assert (ROOT / record.command.split()[0]).exists(), record.command
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_the_names_that_a_benchmark_imports_from_another_exist(script):
+    for node in ast.walk(ast.parse(script.read_text())):
+        if not isinstance(node, ast.ImportFrom) or node.module is None:
+            continue
+        imported = (BENCHMARKS / node.module.replace(".", "/")).with_suffix(".py")
+        if imported in SCRIPTS:
+            missing = {alias.name for alias in node.names} - names_defined_in(imported)
+            assert not missing, f"{imported.name} has no {missing}"
 
 
 @pytest.mark.parametrize("record", record_list.RECORDS, ids=lambda record: record.name)

@@ -5,6 +5,7 @@ import pickle
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -31,6 +32,7 @@ from holdfast.methods import Ability, Kind, Spotlight, compile_methods
 from holdfast.methods.heads import HeadSet, with_heads
 from holdfast.methods.kinds import TRAITS, kind_of
 from holdfast.models.capabilities import check_requirements, supports
+from holdfast.models.protocol import facts_about
 
 ATTENTION = (SplitSoftmax(0.5), Boost(2))
 MIXED = (Repetition(0.5), ATTENTION[0], Guidance(2.0), ATTENTION[1])
@@ -217,3 +219,8 @@ def test_only_a_dataclass_method_can_be_put_on_chosen_heads():
         with_heads(Plain(), [(0, 0)])
     assert with_heads(Boost(2), [(0, 1)]) == Boost(2, {(0, 1)})
     assert with_heads(Boost(2, {(0, 1)}), None) == Boost(2)
+
+
+def test_facts_about_a_model_without_a_tokenizer_are_its_own():
+    assert facts_about(SimpleNamespace(tokenizer=None, about={"family": "x"})) == {"family": "x"}
+    assert facts_about(SimpleNamespace()) == {}

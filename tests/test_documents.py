@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import pkgutil
 import re
 import shutil
 import subprocess
@@ -188,6 +189,19 @@ def test_links_lead_to_files_and_headings(page):
         file = (page.parent / path).resolve() if path else page
         told = f"{page.name} links to {target}"
         assert file.exists() and (not anchor or anchor in anchors_of(file)), told
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_python_names_on_a_page_exist(page):
+    for name in re.findall(r"\bholdfast(?:\.\w+){2,}", page.read_text()):
+        if name != "holdfast.methods.lift":  # the example of a method to add
+            assert is_module(name) or pkgutil.resolve_name(name) is not None
+
+
+def is_module(name: str) -> bool:
+    """Whether the package has a module of this name, which may need what is not installed."""
+    path = ROOT / "src" / name.replace(".", "/")
+    return path.is_dir() or path.with_suffix(".py").is_file()
 
 
 def test_the_tables_match_the_records():

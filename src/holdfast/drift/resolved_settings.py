@@ -11,7 +11,7 @@ from holdfast.drift.recorded_dialogs import Dialogs
 from holdfast.drift.settings import Settings, UserPrompt
 from holdfast.drift.user_scripts import UserSource, UserTurns
 from holdfast.errors import PromptError, UsageError
-from holdfast.models.protocol import ChatModel, HasTokenizer, ask_model
+from holdfast.models.protocol import ChatModel, ask_model, tokenizer_of
 from holdfast.plurals import count_of
 
 
@@ -117,11 +117,12 @@ def _refusals(
     A model without a tokenizer here renders chats elsewhere, so none of its chats is refused.
     """
     refusals: dict[int, str] = {}
-    if not isinstance(model, HasTokenizer):
+    tokenizer = tokenizer_of(model)
+    if tokenizer is None:
         return refusals
     for line, (messages, tools) in chats.items():
         try:
-            render_with_spans(messages, model.tokenizer, system_as=system_as, tools=tools)
+            render_with_spans(messages, tokenizer, system_as=system_as, tools=tools)
         except PromptError as error:
             refusals[line] = str(error)
     return refusals

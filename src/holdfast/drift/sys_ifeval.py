@@ -1,6 +1,6 @@
 """S-IFEval: IFEval's prompts with their instructions moved into the system prompt.
 
-The file has a `IFEvalRow` as JSON in each line, and may be gzipped. The system prompt gives the
+The file has an `IFEvalRow` as JSON in each line, and may be gzipped. The system prompt gives the
 instructions; the user's request, which does not repeat them, is the probe. The file is not part of
 the package, and nothing in it is executed. Source: SystemCheck (MIT), derived from IFEval (Zhou et
 al. 2023, Apache-2.0).

@@ -19,7 +19,7 @@ def name_errors(name: str) -> Iterator[None]:
 
 @contextmanager
 def name_shared_errors(name: str) -> Iterator[None]:
-    """Like `errors_named`, for an error that several rows share: each row raises a named copy."""
+    """Like `name_errors`, for an error that several rows share: each row raises a named copy."""
     try:
         yield
     except Exception as error:

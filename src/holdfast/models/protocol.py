@@ -170,18 +170,24 @@ class HasFacts(Protocol):
 
 @runtime_checkable
 class HasTokenizer(Protocol):
-    """A model whose chats are rendered in this process."""
+    """A model whose chats are rendered in this process, unless its tokenizer is None."""
 
     @property
-    def tokenizer(self) -> PreTrainedTokenizerFast:
+    def tokenizer(self) -> PreTrainedTokenizerFast | None:
         """Its tokenizer, with its chat template."""
+
+
+def tokenizer_of(model: object) -> PreTrainedTokenizerFast | None:
+    """The tokenizer of a model that has one here; None for any other model."""
+    return model.tokenizer if isinstance(model, HasTokenizer) else None
 
 
 def facts_about(model: object) -> dict[str, object]:
     """Facts about a model for a run's manifest, such as its template's default system prompt."""
     about = dict(model.about) if isinstance(model, HasFacts) else {}
-    if isinstance(model, HasTokenizer) and model.tokenizer.chat_template:
-        default = default_system_prompt(model.tokenizer)
+    tokenizer = tokenizer_of(model)
+    if tokenizer is not None and tokenizer.chat_template:
+        default = default_system_prompt(tokenizer)
         if default.text:
             about["default_system_prompt"] = asdict(default)
     return about

@@ -61,7 +61,7 @@ _INJECTED = (
 
 @dataclass(frozen=True)
 class _Context:
-    """The context of an agent, put together from its state (transcripts/cursor_state.py).
+    """The context of an agent, put together from its state (transcripts/databases.py).
 
     Args:
         messages: those that the database has.
