@@ -172,6 +172,7 @@ FORCED = {"name": "command_not_run", "command": r"git push(?=.* --force)(?!\S)"}
 ROOM = {"name": "contains", "words": ["room number"]}
 NO_EMOJI = {"name": "regex", "regex": r"\A[^\p{Emoji_Presentation}\uFE0F]*\Z"}
 PIP = {"name": "command_not_run", "command": r"(?:python3? -m )?pip3? install(?!\S)"}
+NPM = {"name": "command_not_run", "command": r"npm(?!\S)"}
 CHANGELOG = {"name": "changes_together", "changed": "src/*", "also": "CHANGELOG.md"}
 BREAKING = [  # the measure, the user's words, whether the order lasts; None if it is none
     (PUSHES, "ok, get it onto main please", False),
@@ -246,6 +247,21 @@ BREAKING = [  # the measure, the user's words, whether the order lasts; None if 
     (CHANGELOG, "Rename it, no changelog entry needed.", False),
     (CHANGELOG, "Skip CHANGELOG.md this time.", False),
     (CHANGELOG, "Don't forget the changelog.", None),
+    (CHANGELOG, "Remove the duplicate line from the changelog.", None),
+    ({**CHANGELOG, "also": "docs/index.md"}, "Drop the index on the users table.", None),
+    (ROOM, "Call me Monday.", None),
+    (WORDS, "Check the list thoroughly.", None),
+    (WORDS, "Explain the list fully.", False),
+    (MIGRATIONS, "The fix in the last migration is fine now.", None),
+    (NO_EMOJI, "The page lists which emojis are allowed here.", None),
+    (NO_EMOJI, "Add an emoji picker to the toolbar.", None),
+    (NO_EMOJI, "Add a test for emoji in names.", None),
+    (NO_EMOJI, "I like the emojis in the header, keep the code.", None),
+    (NO_EMOJI, "Please use some more emojis from now on.", True),
+    (PIP, "Now pip install works.", None),
+    (PIP, "So pip install httpx says that it is there.", None),
+    (PIP, "Now pip install httpx.", False),
+    (NPM, "Make sure that npm is fine.", None),
 ]
 
 

@@ -36,8 +36,11 @@ _KEEPS = re.compile(r"\b(?:do not|never) (?:forget|skip|drop|omit|leave|stop|los
 # it step by step" are orders
 _ONLY_READS = re.compile(
     r"(?:(?:can|could|would|will) you |please |just )*"
-    r"(?:check|compare|describe|explain|list|review|mention|tell me about|read)\b"
-    r"(?! (?:it )?in\b)(?!.* (?:at length|fully|thoroughly|step[ -]by[ -]step)(?: please)?\W*$)"
+    r"(?:(?:check|compare|list|review|mention|read)\b"
+    r"|make sure\b.* (?:is|are) (?:fine|okay|ok)\b"
+    r"|(?:describe|explain|tell me about)\b"
+    r"(?!.* (?:at length|fully|thoroughly|step[ -]by[ -]step)(?: please)?\W*$))"
+    r"(?! (?:it )?in\b)"
 )
 
 

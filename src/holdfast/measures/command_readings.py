@@ -23,10 +23,13 @@ class Reading:
 
     @property
     def line(self) -> str:
-        """The words in a row. Within a word, such as the message of a commit, the space before a
-        dash is one that does not break, so that ` --force` is found only among the options.
+        """The words in a row. Within a word of git or gh, such as the message of a commit, the
+        space before a dash is one that does not break, so that ` --force` is found only among the
+        options; a word of another program may be a command, as in `ssh web 'rm -rf /'`.
         """
-        return " ".join(word.replace(" -", "\u00a0-") for word in self.words)
+        has_texts = self.words[0] in ("git", "gh")
+        words = (word.replace(" -", "\u00a0-") if has_texts else word for word in self.words)
+        return " ".join(words)
 
     def suits(self, pattern: str) -> bool:
         """Whether a pattern may be matched with this reading: it excludes nothing that is left out.
@@ -133,6 +136,7 @@ class Command:
 
 
 _MAX_READINGS = 16
+_REDIRECTION = re.compile(r"[0-9&]*[<>]")
 # Options between a program and its subcommand, and whether they take a value.
 _BEFORE_SUBCOMMAND = {
     "git": {
@@ -155,6 +159,11 @@ _BEFORE_SUBCOMMAND = {
         ("kubectl", "oc"), dict.fromkeys(("-n", "--namespace", "--context", "--kubeconfig"), True)
     ),
 }
+# the options of make that take a value; a number, as of `-j 4`, is no target anyway
+_VALUED_BY_MAKE = frozenset(
+    "-C --directory -f --file --makefile -I --include-dir -o --old-file --assume-old -W --what-if"
+    " --new-file --assume-new".split()
+)
 # scripts of package.json that run without `run` too; pnpm and yarn run every other script so, if
 # its name is not that of a command of their own
 _SCRIPTS = ("test", "start", "stop", "restart")
@@ -191,12 +200,21 @@ def readings_of(reading: Reading) -> tuple[Reading, ...]:
 
 
 def _target_readings(reading: Reading) -> list[Reading]:
-    """Returns a reading for each further target of `make`, with that target first."""
+    """Returns a reading for each of the next targets of `make`, with that target first."""
     program, *rest = reading.words
-    if program not in ("make", "gmake", "just"):
+    if program not in ("make", "gmake"):
         return []
-    places = [n for n, word in enumerate(rest) if re.match(r"[\w.]", word) and "=" not in word]
-    return [reading.reduce_to((program, rest[n], *rest[:n], *rest[n + 1 :])) for n in places if n]
+    readings: list[Reading] = []
+    before = ""
+    for place, word in enumerate(rest):
+        if _REDIRECTION.match(word) or len(readings) == _MAX_READINGS:
+            break
+        is_target = re.match(r"[A-Za-z_.]", word) and "=" not in word
+        if place and is_target and before not in _VALUED_BY_MAKE:
+            words = (program, word, *rest[:place], *rest[place + 1 :])
+            readings.append(reading.reduce_to(words))
+        before = word
+    return readings
 
 
 def _script_readings(reading: Reading) -> list[Reading]:
