@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -521,3 +522,20 @@ def test_an_ordered_commit_message_is_read_up_to_its_own_quotation_mark(message,
     suite = load_suite(str(tmp_path / "suite.yaml"), probed=False)
     run = score_logs(read_logs([tmp_path / "log.jsonl"]), suite, tmp_path / "run")
     assert [probe.cause.cause for probe in run.dialogs[0].probes] == [cause]
+
+
+LONG = {
+    "a word that leaves out": (CHANGELOG, "skip "),
+    "words before emoji": (NO_EMOJI, "with some "),
+    "a command": (PIP, "just "),
+    "an explanation": (WORDS, "explain it fully "),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_message_is_searched_in_a_time_in_proportion_to_its_length(name):
+    spec, words = LONG[name]
+    measure = build(spec)
+    start = time.process_time()
+    assert not list(breaking_orders(words * (60_000 // len(words)) + "x", measure))
+    assert time.process_time() - start < 5

@@ -18,7 +18,7 @@ from holdfast.measures.orders import OrderClause, Passage, requests_in
 
 _IT = r"(?:it|that|them|this|these|those)"
 # begins a request to leave out the thing that is named next
-_OMITS = (
+_OMITS = re.compile(
     r"\b(?:(?:do|can we|could we|can you|could you|would you) not"
     r"|stop|skip(?:ping)?|drop|omit|lose|cut|ditch|leave|spare|remove|forget|rid of"
     r"|without|no|less|fewer|enough|instead of)\b"
@@ -102,6 +102,7 @@ def _leaves_out(request: OrderClause, thing: str) -> bool:
     """Whether a request asks to leave out a thing, which a pattern names, or "it" after it."""
     if _KEEPS.search(request.clause):
         return False
-    if re.search(rf"{_OMITS}.*?(?:{thing})", request.clause):
+    omits = _OMITS.search(request.clause)
+    if omits and re.compile(thing).search(request.clause, omits.end()):
         return True
     return bool(_OMITS_IT.search(request.clause) and re.search(thing, request.around))

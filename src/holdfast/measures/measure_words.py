@@ -293,14 +293,21 @@ def _orders_against_words(arguments: Arguments) -> Cues:
 
 
 _EMOJIS = r"emojis?|emoticons?|smil(?:ey|ie)s?"
-# "with some emojis please", but neither "add an emoji picker" nor "a test for emoji in names"
+# words between a verb and what it asks for: "add some fun emojis"
+_SOME = (
+    r"(?: (?:me|us|an?|some|few|more|many|lots? of|plenty of|the|fun(?:ny)?|nice|one|two|three"
+    r"|\d+)){0,4}"
+)
+# no noun comes next, as in "an emoji picker"
+_NO_NOUN = (
+    r"(?! (?!(?:in|to|at|on|for|from|or|here|now|please|too|and|again|this|when|if|after|before"
+    r"|everywhere|instead|where)\b)\w)"
+)
 _ORDERS_FOR_EMOJIS = Cues(
     (
         (
             r"\b(?:(?:with|use|using|add|put|include|insert|send|want|would like|some|few|more)"
-            r"(?: (?:me|us|an?|some|few|more|many|lots? of|plenty of|the|fun(?:ny)?|nice|one|two|three"
-            rf"|\d+))* (?:{_EMOJIS})(?! (?!(?:in|to|at|on|for|from|or|here|now|please|too|and|again|this|when"
-            r"|if|after|before|everywhere|instead|where)\b)\w)"
+            rf"{_SOME} (?:{_EMOJIS}){_NO_NOUN}"
             rf"|(?:{_EMOJIS}) (?:is|are) (?:fine|okay|ok|welcome|allowed))\b",
         ),
     )
