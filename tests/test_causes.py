@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -174,6 +175,7 @@ FORCED = {"name": "command_not_run", "command": r"git push(?=.* --force)(?!\S)"}
 ROOM = {"name": "contains", "words": ["room number"]}
 DRAFTED_NO_EMOJI = {"name": "regex", "regex": r"\A[^\p{Emoji_Presentation}\uFE0F]*\Z"}
 PIP = {"name": "command_not_run", "command": r"(?:python3? -m )?pip3? install(?!\S)"}
+NPM = {"name": "command_not_run", "command": r"npm(?!\S)"}
 CHANGELOG = {"name": "changes_together", "changed": "src/*", "also": "CHANGELOG.md"}
 BREAKING = [  # the measure, the user's words, whether the order lasts; None if it is none
     (PUSHES, "ok, get it onto main please", False),
@@ -263,6 +265,21 @@ BREAKING = [  # the measure, the user's words, whether the order lasts; None if 
     (NO_EMOJI, "Add some emojis.", False),
     (NO_EMOJI, "Please no emojis.", None),
     ({"name": "never", "measure": "emoji"}, "Add a few smileys, please.", False),
+    (CHANGELOG, "Remove the duplicate line from the changelog.", None),
+    ({**CHANGELOG, "also": "docs/index.md"}, "Drop the index on the users table.", None),
+    (ROOM, "Call me Monday.", None),
+    (WORDS, "Check the list thoroughly.", None),
+    (WORDS, "Explain the list fully.", False),
+    (MIGRATIONS, "The fix in the last migration is fine now.", None),
+    (DRAFTED_NO_EMOJI, "The page lists which emojis are allowed here.", None),
+    (DRAFTED_NO_EMOJI, "Add an emoji picker to the toolbar.", None),
+    (DRAFTED_NO_EMOJI, "Add a test for emoji in names.", None),
+    (DRAFTED_NO_EMOJI, "I like the emojis in the header, keep the code.", None),
+    (DRAFTED_NO_EMOJI, "Please use some more emojis from now on.", True),
+    (PIP, "Now pip install works.", None),
+    (PIP, "So pip install httpx says that it is there.", None),
+    (PIP, "Now pip install httpx.", False),
+    (NPM, "Make sure that npm is fine.", None),
 ]
 
 
@@ -553,3 +570,20 @@ def test_an_ordered_commit_message_is_read_up_to_its_own_quotation_mark(message,
     suite = load_suite(str(tmp_path / "suite.yaml"), probed=False)
     run = score_logs(read_logs([tmp_path / "log.jsonl"]), suite, tmp_path / "run")
     assert [probe.cause.cause for probe in run.dialogs[0].probes] == [cause]
+
+
+LONG = {
+    "a word that leaves out": (CHANGELOG, "skip "),
+    "words before emoji": (NO_EMOJI, "with some "),
+    "a command": (PIP, "just "),
+    "an explanation": (WORDS, "explain it fully "),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_message_is_searched_in_a_time_in_proportion_to_its_length(name):
+    spec, words = LONG[name]
+    measure = build(spec)
+    start = time.process_time()
+    assert not list(breaking_orders(words * (60_000 // len(words)) + "x", measure))
+    assert time.process_time() - start < 5

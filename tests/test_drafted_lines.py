@@ -1,5 +1,7 @@
 """Lines of rules files beside the measures that are drafted from them, or none."""
 
+import time
+
 import pytest
 
 from holdfast.drafting.drafts import Undrafted
@@ -128,6 +130,18 @@ def test_an_order_to_add_something_is_about_a_dependency(user, is_ordered):
     (spec,) = measures_of("Ask before adding a new dependency.")
     turn = AssistantTurn("", (ToolCall("Bash", {"command": "uv add httpx"}),), user=user)
     assert (build(spec).judge_turn(turn).value == 1) == is_ordered
+
+
+@pytest.mark.parametrize(
+    ("user", "command"),
+    [("add x" + "." * 60_000 + "#", "uv add httpx"), ("Hi", "make " + "a " * 30_000)],
+)
+def test_a_long_message_or_command_takes_time_in_proportion_to_its_length(user, command):
+    (spec,) = measures_of("Ask before adding a new dependency.")
+    turn = AssistantTurn("", (ToolCall("Bash", {"command": command}),), user=user)
+    start = time.process_time()
+    build(spec).judge_turn(turn)
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from holdfast.measures.orders import OrderClause, Passage, requests_in
 
 _IT = r"(?:it|that|them|this|these|those)"
 # begins a request to leave out the thing that is named next
-_OMITS = (
+_OMITS = re.compile(
     r"\b(?:(?:do|can we|could we|can you|could you|would you) not"
     r"|stop|skip(?:ping)?|drop|omit|lose|cut|ditch|leave|spare|remove|forget|rid of"
     r"|without|no|less|fewer|enough|instead of)\b"
@@ -36,9 +36,12 @@ _KEEPS = re.compile(r"\b(?:do not|never) (?:forget|skip|drop|omit|leave|stop|los
 # the JSON in detail" are orders
 _ONLY_READS = re.compile(
     r"(?:(?:can|could|would|will) you |please |just )*"
-    r"(?:check|compare|describe|explain|list|review|mention|tell me about|read)\b"
+    r"(?:(?:check|compare|list|review|mention|read)\b"
+    r"|make sure\b.* (?:is|are) (?:fine|okay|ok)\b"
+    r"|(?:describe|explain|tell me about)\b"
+    r"(?!.* (?:in (?:\w+ )?(?:detail|depth|full)|at length|fully|thoroughly|step[ -]by[ -]step)"
+    r"(?: please)?\W*$))"
     r"(?! (?:it )?in\b)"
-    r"(?!.*\b(?:in (?:\w+ )?(?:detail|depth|full)|at length|step[ -]by[ -]step|\w+ly)\b)"
 )
 
 
@@ -111,6 +114,7 @@ def _leaves_out(request: OrderClause, thing: str) -> bool:
     """Whether a request asks to leave out a thing, which a pattern names, or "it" after it."""
     if _KEEPS.search(request.clause):
         return False
-    if re.search(rf"{_OMITS}.*?(?:{thing})", request.clause):
+    omits = _OMITS.search(request.clause)
+    if omits and re.compile(thing).search(request.clause, omits.end()):
         return True
     return bool(_OMITS_IT.search(request.clause) and re.search(thing, request.around))

@@ -23,10 +23,13 @@ class Reading:
 
     @property
     def line(self) -> str:
-        """The words in a row. Within a word, such as the message of a commit, the space before a
-        dash is one that does not break, so that ` --force` is found only among the options.
+        """The words in a row. Within a word of git or gh, such as the message of a commit, the
+        space before a dash is one that does not break, so that ` --force` is found only among the
+        options; a word of another program may be a command, as in `ssh web 'rm -rf /'`.
         """
-        return " ".join(word.replace(" -", "\u00a0-") for word in self.words)
+        has_texts = self.words[0] in ("git", "gh")
+        words = (word.replace(" -", "\u00a0-") if has_texts else word for word in self.words)
+        return " ".join(words)
 
     def suits(self, pattern: str) -> bool:
         """Whether a pattern may be matched with this reading: it excludes nothing that is left out.
@@ -136,6 +139,7 @@ class Command:
 
 
 _MAX_READINGS = 16
+_REDIRECTION = re.compile(r"[0-9&]*[<>]")
 _SUFFIXES_OF_WINDOWS = ("exe", "cmd", "bat")
 # Options between a program and its subcommand, and whether they take a value.
 _BEFORE_SUBCOMMAND = {
@@ -180,7 +184,6 @@ _TARGET_RUNNERS = {
     **dict.fromkeys(("make", "gmake"), ("-C", "-f", "-I", "-j", "-l", "-o", "-W", "--directory")),
     **dict.fromkeys(("mvn", "mvnw"), _OF_MAVEN),
     **dict.fromkeys(("gradle", "gradlew"), _OF_GRADLE),
-    "just": ("-f", "--justfile", "-d", "--working-directory"),
     "rake": ("-f", "--rakefile"),
 }
 _OPTIONAL_NUMBER = ("-j", "-l")  # options of make that may stand alone
@@ -276,6 +279,8 @@ def _target_readings(reading: Reading) -> list[Reading]:
     targets: list[str] = []
     before = ""
     for word in rest:
+        if _REDIRECTION.match(word) or len(targets) >= _MAX_READINGS:
+            break
         is_value = before in valued and (before not in _OPTIONAL_NUMBER or word.isdecimal())
         if word.startswith("-"):
             options.append(word)

@@ -288,7 +288,7 @@ def _demanded_words(arguments: Arguments) -> Sequence[Wording]:
 _NO_NAME = (
     r"(?:an?|the|my|your|our|some|any|another|one|two|back|up|again|when(?:ever)?|if|once|as|at|on"
     r"|in|for|from|to|before|after|until|later|now|soon|today|tonight|tomorrow|first|please|and|or"
-    r"|about|with)\b"
+    r"|about|with|this|next|maybe|any ?time|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b"
 )
 
 
@@ -302,12 +302,22 @@ def _orders_against_words(arguments: Arguments) -> Cues:
 
 
 _EMOJIS = r"emojis?|emoticons?|smil(?:ey|ie)s?"
+# words between a verb and what it asks for: "add some fun emojis"
+_SOME = (
+    r"(?: (?:me|us|an?|some|few|more|many|lots? of|plenty of|the|fun(?:ny)?|nice|one|two|three"
+    r"|\d+)){0,4}"
+)
+# no noun comes next, as in "an emoji picker"
+_NO_NOUN = (
+    r"(?! (?!(?:in|to|at|on|for|from|or|here|now|please|too|and|again|this|when|if|after|before"
+    r"|everywhere|instead|where)\b)\w)"
+)
 _ORDERS_FOR_EMOJIS = Cues(
     (
         (
-            rf"\b(?:{_EMOJIS})\b",
-            r"\b(?:with|use|add|put|include|insert|send|want|like|some|few|more|fine|okay|ok|welcome"
-            r"|allowed)\b",
+            r"\b(?:(?:with|use|using|add|put|include|insert|send|want|would like|some|few|more)"
+            rf"{_SOME} (?:{_EMOJIS}){_NO_NOUN}"
+            rf"|(?:{_EMOJIS}) (?:is|are) (?:fine|okay|ok|welcome|allowed))\b",
         ),
     )
 )
@@ -534,14 +544,16 @@ def _file(path: str) -> str:
 
 def _names_of_files(globs: Sequence[str] | str) -> str:
     """Returns a pattern for the names of files; "" if they have none. CHANGELOG.md is also "the
-    changelog".
+    changelog", but index.md is not "the index". What is left out *from* a file is not the file.
     """
     names: list[str] = []
     for glob in [globs] if isinstance(globs, str) else globs:
         name = glob.casefold().rpartition("/")[2]
-        names += [part for part in (name, name.partition(".")[0]) if re.search(r"\w{3}", part)]
-    plain = [re.escape(name) for name in dict.fromkeys(names) if "*" not in name]
-    return rf"(?<![\w-])(?:{'|'.join(plain)})(?![\w-])" if plain else ""
+        stem = name.partition(".")[0]
+        names += [name, stem] if stem in ("changelog", "readme") else [name]
+    plain = [re.escape(name) for name in dict.fromkeys(names) if name and "*" not in name]
+    files = "|".join(plain)
+    return rf"(?<![\w-])(?<!from )(?<!from the )(?:{files})(?![\w-])" if plain else ""
 
 
 def _untouched_file(arguments: Arguments) -> Sequence[Wording]:

@@ -115,11 +115,17 @@ ASKING = re.compile(
     r"(?:want|need|like|prefer|rather|have (?:no )?time)\b"
     r"|\bcan (?:\w+ )?wait\b"
     r"|^(?:(?:what|how) about|why (?:do|can|could) (?:you )?not|let us|go ahead)\b"
-    # a permission: "emojis are fine here"
-    r"|\b(?:is|are) (?:fine|okay|ok|welcome|allowed)(?: (?:here|now|in|on|for|this|too|with)\b|$)"
-    # a command as an order: "just pip install it"
+    # a permission: "emojis are fine here"; but "the fix is fine now" and "which emojis are allowed
+    # here" only tell of something
+    r"|^(?!(?:the|th[eo]se|this|that|it|they|your|my|our|all|everything)\b)(?!.*\b(?:which|what|if"
+    r"|whether|where|how|who)\b)(?:\w+ ){1,5}(?:is|are) (?:fine|okay|ok|welcome|allowed)"
+    r"(?: (?:here|now|in|on|for|this|too|with)\b|$)"
+    # a command as an order: "just pip install it"; but "now npm prints a warning" is a report
     r"|^(?:(?:please|just|now|simply|ok|okay|so|then)\W+)+(?:git|gh|npm|pnpm|yarn|npx|pip3?|uv|make"
-    r"|cargo|docker|sudo|rm|curl)\b(?! (?:is|was|has|does|did|will|fails|failed|keeps|says)\b)"
+    r"|cargo|docker|sudo|rm|curl)\b(?!.* (?:is|was|are|were|has|had|does|did|will|would|can|cannot"
+    r"|fail(?:s|ed)|ke(?:eps|pt)|sa(?:ys|id)|work(?:s|ed)|h[au]ngs?|print(?:s|ed)|show(?:s|ed)"
+    r"|gives?|gave|throws|threw|breaks|broke|needs|needed|takes|took|returns|returned|complain(?:s|ed)"
+    r"|stops|stopped|crash(?:es|ed)|exit(?:s|ed)|refuses|refused)\b)"
 )
 QUESTION = re.compile(r"\?|^\W*(?:\w+ ){0,2}?(?:what(?:'?s)?|which|how|where|who|when) ")
 # begins a request without a verb: "in English", "no tests this time"

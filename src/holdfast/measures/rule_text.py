@@ -50,7 +50,10 @@ _TAKES_BACK = re.compile(
     r"\b(?:not|no need|stop|skip|drop|ignore|forget|disregard|without|instead of|no longer)\b"
 )
 # where a rule holds: "in `admin/`", which is neither asked for nor forbidden
-_IN_FOLDER = re.compile(r"\b(?:in|under|inside|within|below|into) ([`\"']?[\w./-]*\w/(?!\S*\w))")
+_IN_FOLDER = re.compile(
+    r"\b(?:in|under|inside|within|below|into)"
+    r" ([`\"']?[\w./-]++(?:(?<=\w/)|(?<=/\.))(?!\S*\w))"
+)
 # stems that count only in a sentence without other content words
 _LIGHT = frozenset(("us", "use", "keep", "let", "get", "run"))
 
