@@ -18,6 +18,7 @@ from holdfast.report.score_phrases import (
     capitalise,
     could_be_chance,
     join_phrases,
+    judged_in_both,
     scope_of,
     scores_text,
     since,
@@ -230,9 +231,10 @@ def _average(row: EstimateRow) -> str | None:
     if row.change.mean is None:
         return None
     if verdict_on(row.change).sign:
-        return f"Over all probes it scores {scores_text(row)}: {points_apart(row.change)}."
-    chance = could_be_chance(row.change)
-    return f"Over all probes it scores {scores_text(row)}: the change of {chance}."
+        change = points_apart(row.change)
+    else:
+        change = f"the change of {could_be_chance(row.change)}"
+    return f"Over all probes it scores {scores_text(row)}: {change}{judged_in_both(row)}."
 
 
 def _change(row: EstimateRow) -> str | None:
@@ -241,9 +243,10 @@ def _change(row: EstimateRow) -> str | None:
     if row.series.rounds == 1 or change.mean is None or change.n < MIN_SAMPLES:
         return None
     conversations = count_of(change.n, "conversation")
+    note = judged_in_both(row)
     if verdict_on(change).sign:
-        return f"That is {points_apart(change)}, over {conversations}."
-    return f"Over {conversations}, the change of {could_be_chance(change)}."
+        return f"That is {points_apart(change)}, over {conversations}{note}."
+    return f"Over {conversations}, the change of {could_be_chance(change)}{note}."
 
 
 def _few_prompts(first: Series) -> str | None:
@@ -266,11 +269,12 @@ def _adoption(row: EstimateRow) -> str | None:
         return None
     sign = verdict_on(change).sign
     scores = scores_text(row)
+    note = judged_in_both(row)
     if not sign:
-        return f"It shows no clear sign of adopting the other speaker’s prompt: {scores}."
-    if sign > 0:
-        return f"It adopts the other speaker’s prompt more: {scores}, {points_apart(change)}."
-    return f"It adopts the other speaker’s prompt less: {scores}, {points_apart(change)}."
+        return f"It shows no clear sign of adopting the other speaker’s prompt: {scores}{note}."
+    direction = "more" if sign > 0 else "less"
+    points = points_apart(change)
+    return f"It adopts the other speaker’s prompt {direction}: {scores}, {points}{note}."
 
 
 def _short_conversations(first: Series) -> str | None:
