@@ -25,7 +25,7 @@ class ProbeId(NamedTuple):
     """A question about a rule, which is the same in all rounds of a conversation."""
 
     rule: str | None  # None if it is the only one of its prompt
-    index: int  # among the questions about this rule
+    number: int  # among the questions about this rule, from 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from holdfast.analysis.estimates import EstimateRow, rule_rows
-from holdfast.analysis.method_differences import RowDifference, fixes
+from holdfast.analysis.method_differences import RowDifference, compare, fixes
 from holdfast.analysis.outcome import is_lost, is_uninformative
 from holdfast.analysis.prompt_effect import Baseline
 from holdfast.analysis.series import Series
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.plurals import count_of, listing
 from holdfast.report.score_phrases import could_be_chance
-from holdfast.report.wording import needs_note, percent, points_apart
+from holdfast.report.wording import needs_note, percent, points, points_apart
 
 
 def fix(series: Sequence[Series]) -> str | None:
@@ -26,7 +26,12 @@ def fix(series: Sequence[Series]) -> str | None:
     name = best.row.series.method
     if methods > 1:
         name = f"{name}, the highest of {methods} methods over all rounds{_counted(series)},"
-    scores = _scores_text(best)
+    last = best.row.points[-1].mean
+    assert last is not None  # as it has a difference
+    round_name = f"round {best.row.series.rounds}"
+    if needs_note(gain, last, best.against.points[-1].mean):
+        return _fix_on_shared(best, name, round_name)
+    scores = f"{percent(last)} in {round_name}"
     sign = verdict_on(gain).sign
     if sign > 0:
         return f"With {name} it still scores {scores}, {points_apart(gain)}."
@@ -42,20 +47,24 @@ def fix(series: Sequence[Series]) -> str | None:
     return f"With {name} it scores {scores}; the difference of {could_be_chance(gain)}."
 
 
-def _scores_text(best: RowDifference) -> str:
-    """'66% in round 8'; with the score of the first method beside it if not all that was judged
-    under one of the two was judged under the other, and this makes a visible difference.
+def _fix_on_shared(best: RowDifference, name: str, round_name: str) -> str:
+    """The sentence on a fix whose score would mislead, as not all that was judged under one method
+    was judged under the other: only the difference.
     """
-    last = best.row.points[-1].mean
-    assert last is not None  # as it has a difference
-    where = f"in round {best.row.series.rounds}"
-    if not needs_note(best.last, last, best.against.points[-1].mean):
-        return f"{percent(last)} {where}"
-    last, without = best.compared
-    return (
-        f"{percent(last)} {where}, against {percent(without)} without it, counting only what was"
-        " judged under both"
-    )
+    gain = best.last
+    counted = "counting only what was judged under both"
+    if verdict_on(gain).sign:
+        text = f"With {name} it scores {points_apart(gain)} in {round_name}, {counted}"
+    elif gain.n < MIN_SAMPLES:
+        text = (
+            f"With {name} its score in {round_name} differs by {points(gain)}, {counted}; too few"
+            " conversations to compare"
+        )
+    else:
+        text = f"With {name} the difference in {round_name}, {counted}, of {could_be_chance(gain)}"
+        if verdict_on(best.mean).sign:
+            text += f", but over all rounds it is {points_apart(best.mean)}"
+    return f"{text}."
 
 
 def best_fix(series: Sequence[Series]) -> RowDifference | None:
@@ -97,17 +106,18 @@ def still_lost(series: Sequence[Series], baseline: Baseline | None) -> str | Non
     best = best_fix(series)
     if best is None or best.last.mean is None:
         return None
-    scores_without = {
-        (row.case, row.rule): row.points[-1].mean or 0.0
+    rows_without = {
+        (row.case, row.rule): row
         for row in rule_rows([series[0]])
         if _is_not_kept(row) and not is_uninformative(row, baseline)
     }
     names = []
     for row in rule_rows([best.row.series]):
-        without = scores_without.get((row.case, row.rule))
-        last = row.points[-1].mean
-        if without is None or last is None:
+        row_without = rows_without.get((row.case, row.rule))
+        pair = compare(row, row_without) if row_without else None
+        if pair is None or pair.last.mean is None:
             continue
+        last, without = pair.compared
         if last < without:
             names.append(f"“{row.group}” ({percent(last)}, {percent(without)} without)")
         elif _is_not_kept(row) or last == without:
