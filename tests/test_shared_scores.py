@@ -2,19 +2,28 @@
 neither a gain nor a loss.
 """
 
+from array import array
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from synthetic_run import conversation_of
 
+from holdfast.analysis.adherence import RuleScores, _change
+from holdfast.analysis.candidates import Calibration, _candidate, _Setting
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.estimates import by_prompt, row_of
 from holdfast.analysis.loss_map import loss_map
 from holdfast.analysis.method_differences import compare
+from holdfast.analysis.precedent_results import precedent_of
+from holdfast.analysis.rule_context import context_effects
 from holdfast.analysis.run_comparison import compare_folders
 from holdfast.analysis.series import ProbeId, Series, read_series
 from holdfast.analysis.statistics import means_over_probes, shared_means
 from holdfast.analysis.summarised_rounds import summarised_rounds_of
 from holdfast.records import open_run, read_run, to_line
+from holdfast.records.identity import CalibrationIdentity
+from holdfast.records.log_scores import NONE, LogScores, ScoredRule
 from holdfast.report.fix_sentences import best_fix, fix
 from holdfast.report.opening_sentences import opening
 from holdfast.report.terminal import results_text
@@ -218,6 +227,68 @@ def test_a_summary_is_judged_by_the_rules_asked_before_and_after_it():
     series = Series("", "none", (chat,), np.arange(1), {"stability": matrix})
     overall = summarised_rounds_of(series)[0]
     assert overall.difference.mean == 0 and overall.before.mean == pytest.approx(1 / 3)
+
+
+def test_a_setting_of_a_calibration_gains_by_the_rules_judged_with_and_without_it(tmp_path):
+    none, boost = read_series(cut_under_boost(tmp_path / "run"))
+    by_method = {series.method: series for series in (none, boost)}
+    plain, fixed = (
+        _candidate(_Setting(method, None, ""), by_method, {}, 2) for method in ("none", FIX)
+    )
+    names = ((FIX, "factor"),)
+    found = Calibration((plain, fixed), names, np.array([False, True]), CalibrationIdentity())
+    assert np.mean(fixed.stability) < np.mean(plain.stability)
+    assert (found.gain(fixed).mean, found.gain(fixed).n, found.mean_gain(fixed)) == (0, 2, 0)
+    assert found.gains_and_costs([plain, fixed])[:, :2].tolist() == [[0, 0], [0, 0]]
+
+
+def test_a_history_is_compared_on_the_rules_judged_after_both():
+    kept, broken = dict.fromkeys(RULES, 1.0), dict.fromkeys(RULES, 0.0)
+    later = {"name": 1.0, "short": 0.0, "opening": 1.0, "dose": 1.0}
+    chat = SimpleNamespace(
+        method="none",
+        agent=SimpleNamespace(category="rules"),
+        kept=SimpleNamespace(scores=[kept]),
+        broken=SimpleNamespace(scores=[broken]),
+        next_replies=[
+            SimpleNamespace(history="kept", seen=1, prompted=True, scores=later),
+            SimpleNamespace(
+                history="broken", seen=1, prompted=True, scores={**later, "short": None}
+            ),
+        ],
+    )
+    (result,) = precedent_of([chat])
+    assert [cell.score.mean for cell in result.cells] == [0.75, 1.0]
+    assert result.depths[0].precedent.mean == 0
+
+
+def test_the_change_of_a_category_is_that_of_its_rules():
+    # in each of two dialogs, a rule is judged twice and kept, and then another once and broken
+    dialogs, turns, scores = [0.0] * 3 + [1.0] * 3, [1, 2, 3] * 2, [1.0, 1.0, 0.0] * 2
+    columns = map(np.array, (dialogs, turns, turns, scores, [0, 0, 1] * 2))
+    assert _change(RuleScores("all", 6, *columns)).mean == 0
+
+
+def test_a_compaction_is_judged_by_the_rules_scored_before_and_after_it():
+    rules = {ScoredRule("bot", None, name): place for place, name in enumerate(("kept", "broken"))}
+    unknown = array("h", [NONE] * 3)
+    scores = LogScores(
+        rules=rules,
+        rule=array("I", [0, 0, 1]),
+        dialog=array("I", [0] * 3),
+        turn=array("I", [1, 2, 3]),
+        score=array("d", [1.0, 1.0, 0.0]),
+        tokens_since=array("q", [NONE] * 3),
+        calls=array("q", [NONE] * 3),
+        compactions=array("q", [0, 1, 1]),
+        kind=unknown,
+        polarity=unknown,
+        cause=array("b", [NONE] * 3),
+        compacted={0: 1},
+    )
+    run = SimpleNamespace(log_scores=scores, manifest=SimpleNamespace(probe_rules=()), dialogs=[0])
+    effect = context_effects(run).compactions
+    assert (effect.before.mean, effect.after.mean, effect.change.mean) == (1, 1, 0)
 
 
 def random_series(rng, scores):

@@ -176,11 +176,11 @@ class SharedSeries:
 
     @cached_property
     def _scores_before(self) -> dict[RuleKey, dict[int, np.ndarray]]:
-        return _scores_by_rule(self.before, self._rounds)
+        return _scores_by_rule(self.before, self.rules, self._rounds)
 
     @cached_property
     def _scores_now(self) -> dict[RuleKey, dict[int, np.ndarray]]:
-        return _scores_by_rule(self.now, self._rounds)
+        return _scores_by_rule(self.now, self.rules, self._rounds)
 
 
 def rules_of(series: Series) -> dict[RuleKey, set[str]]:
@@ -207,9 +207,12 @@ def _key(record: Conversation, probe: Probe) -> RuleKey:
     )
 
 
-def _scores_by_rule(series: Series, rounds: int) -> dict[RuleKey, dict[int, np.ndarray]]:
+def _scores_by_rule(
+    series: Series, rules: Sequence[RuleKey], rounds: int
+) -> dict[RuleKey, dict[int, np.ndarray]]:
     """Returns the scores of each rule, by question, [conversation, round] each."""
     entries: dict[tuple[RuleKey, int], list[MatrixEntry]] = defaultdict(list)
+    entries |= {(rule, 0): [] for rule in rules}  # some have scores in other rounds only
     for row, record in enumerate(series.records):
         for probe in record.stability_probes:
             if probe.round <= rounds:

@@ -208,6 +208,10 @@ def shared_means(scores: ByProbe, baseline: ByProbe) -> tuple[np.ndarray, np.nda
     Every comparison uses it. The difference of the two means is then the mean difference of these
     probes, and a probe that could be judged on one side only changes nothing. Both means are NaN
     where no probe has a score on both sides.
+
+    Args:
+        scores: of at least one probe.
+        baseline: arrays of the same shape.
     """
     shape = next(iter(scores.values())).shape
     counts = np.zeros(shape)

@@ -79,7 +79,7 @@ def results_text(results: DriftResults) -> str:
 
 
 def _notes(all_series: Sequence[Series], baseline: Baseline | None) -> list[str]:
-    """What differences count, why there are no intervals, and the scores without a system prompt;
+    """Notes on the differences and on missing intervals, and the scores without a system prompt;
     often [].
     """
     lines = []
