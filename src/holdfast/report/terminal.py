@@ -286,7 +286,7 @@ def first_table(results: DriftResults) -> str:
         f"How well each rule is kept, from 0 to 1 [95% interval], in {size}:",
         *aligned(_table(results), "  "),
     ]
-    rows = _first_rows(results)
+    rows = filter(_shows_change, _first_rows(results))
     if any(needs_note(row.change, row.points[-1].mean, row.points[0].mean) for row in rows):
         lines += wrapped([ONLY_SHARED])
     return "\n".join(lines) + "\n"
@@ -333,6 +333,8 @@ def _why_not_judged(reasons: Counter[str]) -> str:
 
 def _change(row: estimates.EstimateRow) -> str:
     """The change from the first round to the last with its verdict, or why there is none."""
-    if row.n < MIN_SAMPLES or row.never_followed:
-        return fall(row)
-    return with_verdict(row.change, "rises", "falls")
+    return with_verdict(row.change, "rises", "falls") if _shows_change(row) else fall(row)
+
+
+def _shows_change(row: estimates.EstimateRow) -> bool:
+    return row.n >= MIN_SAMPLES and not row.never_followed
