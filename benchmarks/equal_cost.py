@@ -299,9 +299,7 @@ def lead(
     the groups, which errs in favour of the published fixes.
     """
     everyone = [calibration.none, candidate, *(other for rival in rivals for other in rival)]
-    values = np.column_stack(
-        [option.stability for option in everyone] + [option.capability for option in everyone]
-    )
+    values = calibration.gains_and_costs(everyone)
     places = []
     start = 2
     for rival in rivals:
@@ -309,8 +307,7 @@ def lead(
         start += len(rival)
 
     def ahead(means: np.ndarray) -> float:
-        stability, capability = np.split(means, 2)
-        cost = capability[0] - capability
+        stability, cost = np.split(means, 2)
         theirs = []
         for rival in places:
             curve = sorted(rival, key=lambda index: cost[index])
@@ -391,7 +388,7 @@ def rows_of(
             "method": re.sub(r"file=[^,+]*", "file=FILE", candidate.method),
             "published": candidate.sweep is None or candidate.sweep < published,
             "stability": rounded(estimate(candidate.stability, SCORES)),
-            "gain": over_groups(candidate.stability - first.none.stability, groups),
+            "gain": over_groups(np.subtract(*first.compared(candidate)), groups),
         }
         for turn, calibration in zip(stage.turns, calibrations, strict=True):
             same = calibration.candidates[index]

@@ -17,7 +17,7 @@ Interrupted runs are resumed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +65,8 @@ def command(
 
 Kinds = dict[tuple[str, str], str]  # the kind of a rule, by its case and its id
 Key = tuple[int, int]  # the number of a run, and that of a conversation in it
-Scores = list[tuple[str, float]]
+Probed = tuple[str, str, int]  # the kind of a rule, its id, and the number of the question
+Scores = dict[Probed, float]
 
 
 def kinds_of_rules() -> Kinds:
@@ -76,12 +77,12 @@ def kinds_of_rules() -> Kinds:
 
 
 def last_scores(record: Conversation, kinds: Kinds) -> Scores:
-    """The kind of rule and the score of each probe of the last round."""
-    return [
-        (kinds[record.agent.id, probe.rule or ""], probe.score)
+    """The scores of the last round."""
+    return {
+        (kinds[record.agent.id, probe.rule or ""], probe.rule or "", probe.probe): probe.score
         for probe in record.probes
-        if probe.kind == "stability" and probe.round == ROUNDS and probe.score is not None
-    ]
+        if probe.kind == "stability" and probe.round == ROUNDS
+    }
 
 
 def by_conversation(runs: Sequence[Run], method: str) -> dict[Key, Conversation]:
@@ -94,16 +95,25 @@ def by_conversation(runs: Sequence[Run], method: str) -> dict[Key, Conversation]
     }
 
 
-def mean_of(scores: Scores, kind: str | None = None) -> float:
-    """The mean score of a conversation's probes, or of those of a kind; NaN without any."""
-    chosen = [score for its_kind, score in scores if kind in (None, its_kind)]
+def mean_of(scores: Iterable[float]) -> float:
+    """The mean score of a conversation's probes; NaN without any."""
+    chosen = list(scores)
     return float(np.mean(chosen)) if chosen else float("nan")
+
+
+def difference(ours: Scores, theirs: Scores, kind: str | None) -> float:
+    """The mean difference over the probes, or those of a kind, that both have a score of."""
+    return mean_of(
+        score - theirs[probed]
+        for probed, score in ours.items()
+        if probed in theirs and kind in (None, probed[0])
+    )
 
 
 def differences(ours: dict[Key, Scores], theirs: dict[Key, Scores], kind: str | None = None):
     """The difference in each conversation that both have, [conversation]."""
     shared = sorted(ours.keys() & theirs.keys())
-    return np.array([mean_of(ours[key], kind) - mean_of(theirs[key], kind) for key in shared])
+    return np.array([difference(ours[key], theirs[key], kind) for key in shared])
 
 
 def as_json(result: Estimate) -> dict:
@@ -131,7 +141,9 @@ def rows_of(runs: Sequence[Run], methods: Sequence[str]) -> list[dict]:
         row = {
             "method": method,
             "conversations": len(ours),
-            "kept": as_json(estimate(np.array([mean_of(of) for of in ours.values()]), SCORES)),
+            "kept": as_json(
+                estimate(np.array([mean_of(of.values()) for of in ours.values()]), SCORES)
+            ),
             "read_per_conversation": round(float(np.mean([count.read for count in tokens]))),
             "written_per_conversation": round(float(np.mean([count.written for count in tokens]))),
             "gain": {

@@ -36,7 +36,7 @@ def test_the_opening_of_a_run_that_drifts(tmp_path):
 def test_a_change_names_its_conversations_if_the_means_have_more(tmp_path):
     records = [record(i, [1.0, 0.0], [0.0, 1.0] if i % 10 else [0.5]) for i in range(40)]
     adopts = opening_of(read_series(run_of(tmp_path, records)))[2]
-    assert "0.05" not in adopts and ": 100% in round 2, up from 5% in round 1, in the 36" in adopts
+    assert "0.05" not in adopts and ": 100% in round 2, up from 0% in round 1, in the 36" in adopts
     assert "in the 36 conversations scored in both, 100 points more" in adopts
     page = write([tmp_path], tmp_path / "page.html").read_text()
     assert '<td data-label="Conversations">40</td>' in page  # of stability

@@ -27,7 +27,9 @@ TOKEN_BINS = (0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 25
 
 @dataclass(frozen=True)
 class RuleScores:
-    """The scores of a rule, one entry per turn that it applied to."""
+    """The scores of a rule, or of the rules of a category: an entry per turn that a rule applied
+    to.
+    """
 
     rule: str
     turns: int  # all turns in the dialogs under its prompt
@@ -35,6 +37,7 @@ class RuleScores:
     positions: np.ndarray  # [entry], the turn's number; tokens and scores are [entry] too
     tokens: np.ndarray
     scores: np.ndarray
+    rules: np.ndarray  # [entry], the number of the rule
 
     def cells(self, bins: Sequence[int], values: np.ndarray) -> np.ndarray:
         """Returns the mean score of each dialog in each bin, [dialog, bin]; NaN where it has none.
@@ -73,7 +76,8 @@ class Adherence:
         bounds: bounds of the true mean, at the check's error.
         by_turn: the means in the bins of TURN_BINS; bins without a turn are left out.
         by_tokens: the means in the bins of TOKEN_BINS; bins without a turn are left out.
-        change: from the first to the last turn the rule applied to, over dialogs with at least two.
+        change: from the first to the last turn the rule applied to, over dialogs with at least two;
+            in a category, the mean over the rules with at least two.
         broken: the turns that broke the rule, worst first.
         bar: the mean that the rule must reach; None if there is no bar.
         earlier: the comparison with earlier logs; None if there are none, or if they cannot be
@@ -204,6 +208,7 @@ def read_scores(run: Run, *, by_category: bool = False) -> list[RuleScores]:
                 positions=np.asarray(columns.turn)[in_group].astype(float),
                 tokens=np.asarray(columns.tokens)[in_group].astype(float),
                 scores=np.asarray(columns.score)[in_group].astype(float),
+                rules=np.asarray(columns.rule)[in_group].astype(int),
             )
         )
     return scores
@@ -227,6 +232,7 @@ def _unjudged(run: Run, judged: Collection[str], *, by_category: bool) -> list[R
             positions=empty,
             tokens=empty,
             scores=empty,
+            rules=empty.astype(int),
         )
         for label, ids in prompts.items()
         if label not in judged
@@ -280,12 +286,19 @@ def estimates_from(bins: Sequence[int], cells: np.ndarray) -> tuple[EstimateFrom
 
 
 def _change(scores: RuleScores) -> statistics.Estimate:
-    """Estimates the change from a dialog's first score to its last."""
-    _, first, counts = np.unique(scores.dialogs, return_index=True, return_counts=True)
+    """Estimates the change from a dialog's first score of a rule to its last."""
+    num_rules = scores.rules.max(initial=0) + 1
+    pairs = scores.dialogs.astype(int) * num_rules + scores.rules
+    order = np.argsort(pairs, kind="stable")
+    pairs, first, counts = np.unique(pairs[order], return_index=True, return_counts=True)
     several = counts > 1
-    last = first + counts - 1  # the scores of a dialog are consecutive
-    changes = scores.scores[last[several]] - scores.scores[first[several]]
-    return statistics.estimate(changes, statistics.DIFFERENCES)
+    last = first + counts - 1  # the scores of a rule in a dialog are now consecutive
+    in_order = scores.scores[order]
+    changes = in_order[last[several]] - in_order[first[several]]
+    _, dialogs = np.unique(pairs[several] // num_rules, return_inverse=True)
+    shape = int(dialogs.max(initial=-1)) + 1, 1
+    means = statistics.means_by_cell(dialogs, np.zeros(len(dialogs)), changes, shape)
+    return statistics.estimate(means[:, 0], statistics.DIFFERENCES)
 
 
 def _difference(now: np.ndarray, before: np.ndarray, error: float) -> AgainstEarlierLogs:

@@ -12,7 +12,14 @@ import numpy as np
 from holdfast.analysis.broken_replies import broken_share
 from holdfast.analysis.resampling import Limits
 from holdfast.analysis.series import NO_FIX, Series, read_series
-from holdfast.analysis.statistics import NOTHING, Estimate, estimate, paired_difference, row_means
+from holdfast.analysis.statistics import (
+    NOTHING,
+    Estimate,
+    estimate,
+    paired_difference,
+    row_means,
+    shared_means,
+)
 from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, too_few, within
 from holdfast.errors import RecordsError
 from holdfast.records import CapabilityConversation, Run, read_run
@@ -37,10 +44,9 @@ class Candidate:
     broken: np.ndarray | None = None  # share of the agent's replies that are broken
     # minus the log-probability per token of the last reply, under the unmodified model
     nats: np.ndarray | None = None
-
-    def mean_stability(self, keep: np.ndarray | slice = slice(None)) -> float:
-        """Returns the mean over the conversations to keep, by default all."""
-        return float(np.nanmean(self.stability[keep]))
+    # the stability with the method and with "none", on the probes that were judged in the same
+    # round of both; None if these are all
+    shared: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def perplexity(self) -> float | None:
@@ -87,7 +93,21 @@ class Calibration:
 
     def gain(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
         """Estimates the stability gained over "none", paired by conversation."""
-        return paired_difference(candidate.stability[keep], self.none.stability[keep])
+        stability, none = self.compared(candidate)
+        return paired_difference(stability[keep], none[keep])
+
+    def compared(self, candidate: Candidate) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the stability of a candidate and of "none", [conversation] each, on what was
+        judged in both; NaN where nothing was.
+        """
+        return candidate.shared or (candidate.stability, self.none.stability)
+
+    def mean_gain(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> float:
+        """Returns the mean stability gained over "none", by which candidates are ranked; minus
+        infinity if no conversation has a score with both.
+        """
+        mean = self.gain(candidate, keep).mean
+        return -math.inf if mean is None else mean
 
     def drop(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
         """Estimates the points of capability lost against "none", on the same questions."""
@@ -116,6 +136,15 @@ class Calibration:
             return 0.0
         mean = self.drop(candidate, keep).mean
         return math.nan if mean is None else mean
+
+    def gains_and_costs(self, candidates: Sequence[Candidate]) -> np.ndarray:
+        """Returns the stability gained over "none" and the points lost in each conversation,
+        [conversation, 2 * candidate]: first all gains, then all points.
+        """
+        pairs = [self.compared(candidate) for candidate in candidates]
+        gains = [stability - none for stability, none in pairs]
+        costs = [self.none.capability - candidate.capability for candidate in candidates]
+        return np.column_stack([*gains, *costs])
 
     def closest(self, sweep: Sequence[Candidate], budget: float) -> Candidate:
         """Returns the candidate of a sweep whose mean points lost are closest to a budget."""
@@ -182,8 +211,7 @@ def read_calibration(folder: Path | str) -> Calibration:
             " repeat its command to continue."
         )
     candidates = [
-        _candidate(setting, all_series[setting.method], answers[setting.method], count)
-        for setting in settings
+        _candidate(setting, all_series, answers[setting.method], count) for setting in settings
     ]
     pairs = len({(record.agent.id, record.user.id) for record in stability.conversations})
     report = np.array([half_of(number, pairs) == 1 for number in range(count)])
@@ -225,8 +253,15 @@ def _first_unfinished(
 
 
 def _candidate(
-    setting: _Setting, series: Series, answers: Mapping[int, CapabilityConversation], count: int
+    setting: _Setting,
+    all_series: Mapping[str, Series],
+    answers: Mapping[int, CapabilityConversation],
+    count: int,
 ) -> Candidate:
+    series = all_series[setting.method]
+    # the conversations of a finished calibration are the same, in the same order
+    none = all_series[NO_FIX]
+    shared = shared_means(series.scores("stability"), none.scores("stability"))
     return Candidate(
         method=setting.method,
         sweep=setting.sweep,
@@ -237,13 +272,15 @@ def _candidate(
         tokens=sum(record.tokens.forwarded for record in answers.values()),
         broken=np.array([broken_share(record) for record in series.records]),
         nats=_by_conversation(answers, count, _nats),
+        shared=(row_means(shared[0]), row_means(shared[1])),
     )
 
 
 def _require_scores(candidates: Sequence[Candidate], report: np.ndarray) -> None:
     """Refuses a calibration in which some method has no score in one of the halves."""
     for candidate in candidates:
-        has_score = ~np.isnan(candidate.stability)
+        stability, _ = candidate.shared or (candidate.stability, None)
+        has_score = ~np.isnan(stability)
         if not all((has_score & half).any() for half in (report, ~report) if half.any()):
             raise RecordsError(
                 f"No reply with the method {candidate.method} can be scored in one half of the"

@@ -67,7 +67,7 @@ def front(calibration: Calibration) -> list[bool]:
     """Returns which candidates are on the Pareto front, by their means over all conversations."""
     candidates = calibration.candidates
     return pareto(
-        [candidate.mean_stability() for candidate in candidates],
+        [calibration.mean_gain(candidate) for candidate in candidates],
         [calibration.mean_drop(candidate) for candidate in candidates],
     )
 
@@ -103,13 +103,16 @@ def pick(calibration: Calibration, budget: float) -> Pick:
     fitting = [candidate for candidate in within_budget if candidate in sound]
     best = _choose(calibration, fitting, budget, choosing)
     if best is None:
-        best = max([none, *fitting], key=lambda candidate: candidate.mean_stability(choosing))
+        best = max(
+            [none, *fitting], key=lambda candidate: calibration.mean_gain(candidate, choosing)
+        )
     is_none = best is none
+    stability, stability_none = calibration.compared(best)
     return Pick(
         method=best.method,
         budget=budget,
-        stability_none=none.mean_stability(reporting),
-        stability=estimate(best.stability[reporting], SCORES),
+        stability_none=float(np.nanmean(stability_none[reporting])),
+        stability=estimate(stability[reporting], SCORES),
         gain=calibration.gain(best, reporting),
         drop=calibration.drop(best, reporting),
         none_fits=bool(others) and not within_budget,
@@ -145,7 +148,7 @@ def _choose(
     ]
     if not safe:
         return gaining[int(np.argmax(margins))]
-    return max(safe, key=lambda candidate: candidate.mean_stability(keep))
+    return max(safe, key=lambda candidate: calibration.mean_gain(candidate, keep))
 
 
 def _margin(
@@ -180,12 +183,9 @@ def _near(
     returns the cheapest that gains, or else the cheapest; None if all break replies.
     """
 
-    def mean_gain(candidate: Candidate) -> float:
-        return calibration.gain(candidate, keep).mean or 0.0
-
     if fitting:
-        return max(fitting, key=mean_gain)
-    gaining = [candidate for candidate in sound if mean_gain(candidate) > 0]
+        return max(fitting, key=lambda candidate: calibration.mean_gain(candidate, keep))
+    gaining = [candidate for candidate in sound if calibration.mean_gain(candidate, keep) > 0]
     return min(
         gaining or sound,
         key=lambda candidate: calibration.mean_drop(candidate, keep),
@@ -226,15 +226,10 @@ def ahead_at_cost(
     are computed again in every resample; there is no sd.
     """
     num_compared = 1 + len(others)  # "none" and the others come first, then ours
-    candidates = (calibration.none, *others, *ours)
-    values = np.column_stack(
-        [candidate.stability for candidate in candidates]
-        + [candidate.capability for candidate in candidates]
-    )
+    values = calibration.gains_and_costs((calibration.none, *others, *ours))
 
     def ahead(means: np.ndarray) -> float:
-        stability, capability = np.split(means, 2)
-        cost = capability[0] - capability
+        stability, cost = np.split(means, 2)
         by_cost = np.argsort(cost[:num_compared], kind="stable")
         at_same_cost = np.interp(cost[num_compared:], cost[by_cost], stability[by_cost])
         return float(np.mean(stability[num_compared:] - at_same_cost))

@@ -3,15 +3,15 @@
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from holdfast.analysis import statistics
-from holdfast.analysis.series import Series, category_of, probe_means
+from holdfast.analysis.series import ProbeId, Series, category_of
 from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, verdict_on, within
 from holdfast.measures.scores import MIN_KEPT_SCORE
-from holdfast.records import Agent, Conversation, Probe
+from holdfast.records import Agent, Conversation
 from holdfast.records.run_summary import PromptSummary
 
 LOW = 0.2  # a rule that certainly scores less counts as never followed
@@ -31,6 +31,8 @@ class EstimateRow:
     group: str = ""  # the name of the category or rule; "" for all conversations
     case: str | None = None  # the rule's prompt; None for any prompt, and in rows of other groups
     rule: str = ""  # the rule's id; "" in rows of other groups
+    # the scores of each probe, in matrices like `values`; empty for a single one
+    by_probe: statistics.ByProbe = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -68,9 +70,34 @@ class EstimateRow:
 
     @functools.cached_property
     def change(self) -> statistics.Estimate:
-        """The paired change from the first round to the last."""
-        return statistics.change(
-            self.values[self.members], prompts=self.prompts, error=self.series.error
+        """The change from the first round to the last, on what was judged in both."""
+        first, last = self.shared(0, -1)
+        return statistics.paired_difference(
+            last, first, prompts=self.prompts, error=self.series.error
+        )
+
+    @functools.cached_property
+    def compared(self) -> tuple[float, float]:
+        """The means in the first and the last round of what was judged in both, so that their
+        difference is that of `change`; NaN if nothing was.
+        """
+        return statistics.compared_means(*self.shared(0, -1))
+
+    @property
+    def scores(self) -> statistics.ByProbe:
+        """The scores of each probe, [conversation, round] each."""
+        return self.by_probe or {ProbeId(None, 0): self.values}
+
+    def shared(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the scores in two rounds, [member] each, on what was judged in both.
+
+        Args:
+            first, last: the indices of the rounds, from 0; -1 for the last.
+        """
+        scores = {probe: matrix[self.members] for probe, matrix in self.scores.items()}
+        return statistics.shared_means(
+            {probe: matrix[:, first] for probe, matrix in scores.items()},
+            {probe: matrix[:, last] for probe, matrix in scores.items()},
         )
 
     @functools.cached_property
@@ -94,10 +121,10 @@ class EstimateRow:
 
     @functools.cached_property
     def _changes(self) -> list[statistics.Estimate]:
-        values = self.values[self.members]
-        error = self.series.error
+        pairs = [self.shared(0, later) for later in range(self.series.rounds)]
         return [
-            statistics.change(values, 0, last, error=error) for last in range(self.series.rounds)
+            statistics.paired_difference(scores, first, error=self.series.error)
+            for first, scores in pairs
         ]
 
     @functools.cached_property
@@ -137,7 +164,8 @@ class EstimateRow:
 def row_of(series: Series, measure: str) -> EstimateRow:
     """Returns the row of a measure over all conversations."""
     members = np.ones(len(series.records), dtype=bool)
-    return EstimateRow(series, measure, series.values(measure), members)
+    scores = series.scores(measure)
+    return EstimateRow(series, measure, series.values(measure), members, by_probe=scores)
 
 
 def category_rows(series: Series, kind: str) -> list[EstimateRow]:
@@ -145,10 +173,9 @@ def category_rows(series: Series, kind: str) -> list[EstimateRow]:
     stability, the user's for adoption.
     """
     names = [category_of(record, kind) for record in series.records]
+    row = row_of(series, kind)
     rows = [
-        EstimateRow(
-            series, kind, series.values(kind), np.array([other == name for other in names]), name
-        )
+        replace(row, members=np.array([other == name for other in names]), group=name)
         for name in sorted({name for name in names if name is not None})
     ]
     return [row for row in rows if not np.isnan(row.values[row.members]).all()]
@@ -180,10 +207,15 @@ def rule_rows(all_series: Sequence[Series]) -> list[EstimateRow]:
                 any(rule_id == rule and case in (None, agent) for agent, rule_id in conversation)
                 for conversation in rules_by_series[series]
             ]
-            values = _rule_values(series, case, rule)
+            scores = _rule_scores(series, case, rule)
+            if not scores:
+                continue
+            values = statistics.means_over_probes(scores)
             if not np.isnan(values).all():
                 rows.append(
-                    EstimateRow(series, "stability", values, np.array(members), name, case, rule)
+                    EstimateRow(
+                        series, "stability", values, np.array(members), name, case, rule, scores
+                    )
                 )
     return rows
 
@@ -194,17 +226,14 @@ def _rules(record: Conversation) -> list[tuple[str, str]]:
     return list(dict.fromkeys((record.agent.id, rule) for rule in rules))
 
 
-def _rule_values(series: Series, case: str | None, rule: str) -> np.ndarray:
-    """Returns a rule's mean scores, [conversation, round]; NaN where it was not asked."""
-
-    def counts(probe: Probe) -> bool:
-        is_of_rule = probe.kind == "stability" and probe.rule == rule
-        return is_of_rule and probe.round <= series.rounds  # the series may have been truncated
-
-    values = probe_means(series.records, series.rounds, counts)
-    has_other_prompt = [case not in (None, record.agent.id) for record in series.records]
-    values[np.array(has_other_prompt)] = np.nan
-    return values
+def _rule_scores(series: Series, case: str | None, rule: str) -> dict[ProbeId, np.ndarray]:
+    """Returns the scores of a rule's probes, [conversation, round] each; {} if it has none."""
+    has_other_prompt = np.array([case not in (None, record.agent.id) for record in series.records])
+    return {
+        probe: np.where(has_other_prompt[:, None], np.nan, matrix)
+        for probe, matrix in series.scores("stability").items()
+        if probe.rule == rule
+    }
 
 
 def first_broken(values: np.ndarray) -> list[int]:
@@ -264,18 +293,25 @@ def _prompt_row(
         adopted: its adoption scores in the last round, in conversations whose user had it.
     """
     stability = series.stability[members]
-    if np.isnan(stability).all():
+    measured = np.flatnonzero(~np.isnan(stability).all(axis=0))
+    if not len(measured):
         return None
+    row = EstimateRow(
+        series, "stability", series.stability, members, by_probe=series.scores("stability")
+    )
+    first, last = statistics.compared_means(*row.shared(measured[0], measured[-1]))
+    change = last - first
     return PromptSummary(
         id=agent.id,
         category=agent.category or "",
         n=len(stability),
         stability_by_round=tuple(_mean(column[~np.isnan(column)]) for column in stability.T),
         stability=float(np.nanmean(statistics.row_means(stability))),
+        change=None if math.isnan(change) else change,
         adopted_last_round=_mean(np.array(adopted)),
         n_adopted=len(adopted),
         text=agent.system_prompt,
-        judge=EstimateRow(series, "stability", series.stability, members).judge,
+        judge=row.judge,
     )
 
 

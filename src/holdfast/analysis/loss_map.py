@@ -3,7 +3,7 @@
 The probes of drift runs are grouped by the kind and the polarity of their rule, by how many rules
 the prompt has, by how many rounds and tokens came before, and by the pressure that the user's last
 message put on the rules. The unit is the conversation, which counts with the mean over its probes
-in the group.
+in the group that were judged on both sides of the comparison.
 """
 
 import math
@@ -17,8 +17,17 @@ from typing import Literal, get_args
 import numpy as np
 
 from holdfast.analysis.outcome import MATTERS
-from holdfast.analysis.series import Series, pool_series, probe_means, read_series
-from holdfast.analysis.statistics import DIFFERENCES, SCORES, Estimate, estimate, row_means
+from holdfast.analysis.series import Series, pool_series, read_series, scores_by_probe
+from holdfast.analysis.statistics import (
+    SCORES,
+    ByProbe,
+    Estimate,
+    estimate,
+    means_over_probes,
+    paired_difference,
+    row_means,
+    shared_means,
+)
 from holdfast.analysis.verdicts import SUPPORTED, verdict_on, within
 from holdfast.errors import UsageError
 from holdfast.measures.rule_kinds import Polarity
@@ -69,7 +78,8 @@ class LossRow(RecordModel):
     Attributes:
         grouping, group: such as "kind" and "closing".
         rules: how many different rules of prompts are in it.
-        first, last: the two mean scores that are compared.
+        first, last: the two mean scores that are compared, over the rules that each conversation
+            has on both sides.
         change: last minus first, paired by conversation.
         verdict: on the change; "holds" if it is certainly within 10 points.
         falls_from: only for a kind that falls: the first round that is certainly below round 1, or
@@ -131,6 +141,8 @@ def _rows_of(series: Series, *, in_place: bool) -> Iterable[LossRow]:
         in_place: whether probes are asked in place of the user's message, or after the round.
     """
     probes = [probe for record in series.records for probe in record.stability_probes]
+    if not probes:
+        return
     yield _late_row(series, Grouping.ALL, "", _on_rules())
     for kind in sorted({probe.rule_kind for probe in probes if probe.rule_kind}):
         yield _kind_row(series, kind)
@@ -161,14 +173,15 @@ def _late_row(
     series: Series, grouping: Grouping, group: str, counts: Callable[[Probe], bool]
 ) -> LossRow:
     """Compares the probes that count in the last quarter of the rounds with those in round 1."""
-    values = probe_means(series.records, series.rounds, counts)  # [conversation, round]
+    scores = scores_by_probe(series.records, series.rounds, counts)
     rules = {
         (record.agent.id, probe.rule)
         for record in series.records
         for probe in filter(counts, record.probes)
     }
-    last = row_means(values[:, -_late_rounds(series) :])
-    return _row(series, grouping, group, len(rules), values[:, 0], last)
+    rounds = np.arange(series.rounds)
+    last = _means_in(scores, rounds >= series.rounds - _late_rounds(series))
+    return _row(series, grouping, group, len(rules), _in_round_1(scores), last)
 
 
 def _late_rounds(series: Series) -> int:
@@ -188,15 +201,18 @@ def _falls_from(series: Series, kind: str) -> int:
     """Returns the first round whose scores are certainly below those of round 1, or else the first
     round of the last quarter. The tests of all rounds share the error of one verdict.
     """
-    values = probe_means(series.records, series.rounds, _on_rules(kind))  # [conversation, round]
-    changes = values[:, 1:] - values[:, :1]
-    columns = [
-        column for column in range(changes.shape[1]) if not np.isnan(changes[:, column]).all()
-    ]
-    for column in columns:
-        change = estimate(changes[:, column], DIFFERENCES, error=series.error / len(columns))
+    scores = scores_by_probe(series.records, series.rounds, _on_rules(kind))
+    pairs = {
+        number: shared_means(
+            _in_round_1(scores), {probe: matrix[:, number - 1] for probe, matrix in scores.items()}
+        )
+        for number in range(2, series.rounds + 1)
+    }
+    measured = {number: pair for number, pair in pairs.items() if not np.isnan(pair[0]).all()}
+    for number, (first, later) in measured.items():
+        change = paired_difference(later, first, error=series.error / len(measured))
         if verdict_on(change).sign < 0:
-            return column + 2  # the first column is that of round 2
+            return number
     return series.rounds - _late_rounds(series) + 1
 
 
@@ -205,18 +221,19 @@ def _row(
     grouping: Grouping,
     group: str,
     rules: int,
-    first: np.ndarray,
-    last: np.ndarray,
+    first: ByProbe,
+    last: ByProbe,
 ) -> LossRow:
-    """Compares two scores per conversation, each [conversation]; NaN where a score is missing."""
-    change = estimate(last - first, DIFFERENCES, error=series.error)
+    """Compares two scores of each probe, [conversation] each; NaN where a score is missing."""
+    before, after = shared_means(first, last)
+    change = paired_difference(after, before, error=series.error)
     return LossRow(
         method=series.method,
         grouping=grouping,
         group=group,
         rules=rules,
-        first=estimate(first, SCORES, error=series.error),
-        last=estimate(last, SCORES, error=series.error),
+        first=estimate(before, SCORES, error=series.error),
+        last=estimate(after, SCORES, error=series.error),
         change=change,
         verdict=_verdict(change),
     )
@@ -249,14 +266,15 @@ def _by_size(series: Series) -> Iterable[LossRow]:
 
 def _by_rounds(series: Series) -> Iterable[LossRow]:
     """Compares each quarter of the later rounds with round 1."""
-    values = series.stability
+    scores = series.scores("stability")
     rules = _count_rules(series)
-    for rounds in np.array_split(np.arange(2, series.rounds + 1), 4):
+    numbers = np.arange(1, series.rounds + 1)
+    for rounds in np.array_split(numbers[1:], 4):
         if not len(rounds):
             continue
         name = from_to(rounds[0], rounds[-1])
-        later = row_means(values[:, rounds - 1])
-        yield _row(series, Grouping.ROUNDS, name, rules, values[:, 0], later)
+        later = _means_in(scores, np.isin(numbers, rounds))
+        yield _row(series, Grouping.ROUNDS, name, rules, _in_round_1(scores), later)
 
 
 def _count_rules(series: Series) -> int:
@@ -280,12 +298,12 @@ def _by_length(series: Series, *, in_place: bool) -> Iterable[LossRow]:
                 if number > 1
             }
         )
-    first = series.stability[:, 0]
+    scores = series.scores("stability")
     rules = _count_rules(series)
     for name in _LENGTH_NAMES:
-        later = _means_in(series, names, name)
-        if not np.isnan(later).all():
-            yield _row(series, Grouping.LENGTH, name, rules, first, later)
+        later = _means_in(scores, _rounds_named(names, name, series.rounds))
+        if not np.isnan(means_over_probes(later)).all():
+            yield _row(series, Grouping.LENGTH, name, rules, _in_round_1(scores), later)
 
 
 def _lengths_before(record: Conversation, *, in_place: bool) -> dict[int, float]:
@@ -316,27 +334,35 @@ def _by_pressure(series: Series, *, in_place: bool) -> Iterable[LossRow]:
         }
         for record in series.records
     ]
-    after_ordinary = _means_in(series, names, ORDINARY)
+    scores = series.scores("stability")
+    after_ordinary = _means_in(scores, _rounds_named(names, ORDINARY, series.rounds))
     rules = _count_rules(series)
     pressures = {name for by_round in names for name in by_round.values()} - {ORDINARY}
     for name in sorted(pressures):
-        after = _means_in(series, names, name)
+        after = _means_in(scores, _rounds_named(names, name, series.rounds))
         yield _row(series, Grouping.PRESSURE, name, rules, after_ordinary, after)
 
 
-def _means_in(series: Series, names: Sequence[Mapping[int, str]], name: str) -> np.ndarray:
-    """Returns the mean score of the probes in the rounds of a name, [conversation]; NaN where there
-    are none.
+def _rounds_named(names: Sequence[Mapping[int, str]], name: str, rounds: int) -> np.ndarray:
+    """Returns which rounds have a name, [conversation, round] bool.
 
     Args:
         names: for each conversation, the names of its rounds by number.
-        name: the name of the rounds that count.
     """
-    means = np.full(len(series.records), np.nan)
-    for row, (record, by_round) in enumerate(zip(series.records, names, strict=True)):
-        scores = [
-            probe.score for probe in record.stability_probes if by_round.get(probe.round) == name
-        ]
-        if scores:
-            means[row] = np.mean(scores)
-    return means
+    numbers = range(1, rounds + 1)
+    return np.array([[by_round.get(number) == name for number in numbers] for by_round in names])
+
+
+def _in_round_1(scores: ByProbe) -> ByProbe:
+    """Returns the scores of each probe in round 1, [conversation] each."""
+    return {probe: matrix[:, 0] for probe, matrix in scores.items()}
+
+
+def _means_in(scores: ByProbe, counts: np.ndarray) -> ByProbe:
+    """Returns the mean score of each probe over some rounds, [conversation] each; NaN where it has
+    none.
+
+    Args:
+        counts: which rounds count, [round] or [conversation, round] bool.
+    """
+    return {probe: row_means(np.where(counts, matrix, np.nan)) for probe, matrix in scores.items()}

@@ -12,13 +12,22 @@ from holdfast.analysis.series import Series
 
 @dataclass(frozen=True, eq=False)
 class RowDifference:
-    """A row minus the same row of another series, on the n conversations that both have."""
+    """A row minus the same row of another series, on what was judged in both.
+
+    Attributes:
+        n: how many conversations have a score in both.
+        last: the difference in the last round that both have.
+        mean: the difference over all rounds.
+        compared: the means whose difference `last` is, of the row and of the other; NaN if nothing
+            was judged in both.
+    """
 
     row: EstimateRow
     against: EstimateRow
     n: int
-    last: statistics.Estimate  # in the last round that both have
-    mean: statistics.Estimate  # over all rounds
+    last: statistics.Estimate
+    mean: statistics.Estimate
+    compared: tuple[float, float]
 
 
 def baseline_of(all_series: Sequence[Series], series: Series) -> Series | None:
@@ -60,11 +69,10 @@ def compare(row: EstimateRow, against: EstimateRow) -> RowDifference | None:
     if not len(shared) or prompts != [row.series.prompts[number] for number in rows]:
         return None
     rounds = min(row.values.shape[1], against.values.shape[1])
-    scores = row.values[rows, :rounds]
-    scores_against = against.values[rows_against, :rounds]
-    missing = np.isnan(scores) | np.isnan(scores_against)
-    scores = np.where(missing, np.nan, scores)
-    scores_against = np.where(missing, np.nan, scores_against)
+    scores, scores_against = statistics.shared_means(
+        {probe: matrix[rows, :rounds] for probe, matrix in row.scores.items()},
+        {probe: matrix[rows_against, :rounds] for probe, matrix in against.scores.items()},
+    )
 
     def difference_of(values: np.ndarray, values_against: np.ndarray) -> statistics.Estimate:
         return statistics.paired_difference(
@@ -77,9 +85,10 @@ def compare(row: EstimateRow, against: EstimateRow) -> RowDifference | None:
     return RowDifference(
         row=row,
         against=against,
-        n=len(shared),
+        n=int((~np.isnan(scores)).any(axis=1).sum()),
         last=difference_of(scores[:, -1], scores_against[:, -1]),
         mean=difference_of(statistics.row_means(scores), statistics.row_means(scores_against)),
+        compared=statistics.compared_means(scores[:, -1], scores_against[:, -1]),
     )
 
 

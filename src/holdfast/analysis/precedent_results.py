@@ -11,7 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.analysis.statistics import DIFFERENCES, SCORES, Estimate, estimate
+from holdfast.analysis.statistics import (
+    SCORES,
+    ByProbe,
+    Estimate,
+    estimate,
+    means_over_probes,
+    paired_difference,
+    shared_means,
+)
 from holdfast.records.precedent_records import History, PrecedentChat
 
 CLEAR = 0.8
@@ -88,45 +96,66 @@ def _results(method: str, rules: str, chats: Sequence[PrecedentChat]) -> Precede
     clear = [clear_rules(chat) for chat in chats]
     prompted = {reply.prompted for chat in chats for reply in chat.next_replies}
     depths = sorted({reply.seen for chat in chats for reply in chat.next_replies})
-    # the mean score of each conversation, [conversation], by cell
+    # by cell and rule, the score in each conversation, [conversation]
     scores = {
-        key: np.array([_mean_of_cell(chat, clear[row], *key) for row, chat in enumerate(chats)])
+        key: _scores_of_cell(chats, clear, *key)
         for key in itertools.product(("kept", "broken"), depths, sorted(prompted, reverse=True))
     }
 
     def prompt_effect(history: str, seen: int) -> Estimate | None:
         if False not in prompted:
             return None
-        return estimate(scores[history, seen, True] - scores[history, seen, False], DIFFERENCES)
+        return _difference(scores[history, seen, True], scores[history, seen, False])
 
     return Precedent(
         method=method,
         rules=rules,
         used=sum(map(len, clear)),
         of=sum(len(chat.kept.scores[0]) for chat in chats),
-        cells=tuple(Cell(*key, estimate(values, SCORES)) for key, values in scores.items()),
+        cells=tuple(
+            Cell(*key, estimate(means_over_probes(by_rule), SCORES))
+            for key, by_rule in scores.items()
+        ),
         depths=tuple(
             AtDepth(
                 seen=seen,
                 prompt_after_kept=prompt_effect("kept", seen),
                 prompt_after_broken=prompt_effect("broken", seen),
-                precedent=estimate(
-                    scores["kept", seen, True] - scores["broken", seen, True], DIFFERENCES
-                ),
+                precedent=_difference(scores["kept", seen, True], scores["broken", seen, True]),
             )
             for seen in depths
         ),
     )
 
 
-def _mean_of_cell(
-    chat: PrecedentChat, rules: Sequence[str], history: str, seen: int, prompted: bool
-) -> float:
-    """Returns the mean score over some rules of the reply in a cell; NaN if there is none."""
-    for reply in chat.next_replies:
-        if (reply.history, reply.seen, reply.prompted) == (history, seen, prompted):
-            return _mean([reply.scores[rule] for rule in rules])
-    return float("nan")
+def _scores_of_cell(
+    chats: Sequence[PrecedentChat],
+    clear: Sequence[Sequence[str]],
+    history: str,
+    seen: int,
+    prompted: bool,
+) -> ByProbe:
+    """Returns the score of each clear rule in the replies of a cell, [conversation] each; NaN where
+    it has none.
+
+    Args:
+        clear: the rules that count in each conversation.
+    """
+    nothing = np.full(len(chats), np.nan)
+    scores = {rule: nothing.copy() for rules in clear for rule in rules} or {"": nothing}
+    for row, (chat, rules) in enumerate(zip(chats, clear, strict=True)):
+        for reply in chat.next_replies:
+            if (reply.history, reply.seen, reply.prompted) != (history, seen, prompted):
+                continue
+            for rule in rules:
+                score = reply.scores[rule]
+                scores[rule][row] = np.nan if score is None else score
+    return scores
+
+
+def _difference(scores: ByProbe, baseline: ByProbe) -> Estimate:
+    """Estimates the difference of two cells, on the rules that both have a score of."""
+    return paired_difference(*shared_means(scores, baseline))
 
 
 def _mean(scores: Sequence[float | None]) -> float:

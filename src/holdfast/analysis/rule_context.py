@@ -147,7 +147,8 @@ def _cells(
 def _compaction_effect(run: Run, columns: _Columns) -> CompactionEffect | None:
     """Compares adherence before and after compactions; None if no dialog has any.
 
-    A dialog counts with the mean over those of its compactions that have scores on both sides.
+    A dialog counts with the mean over those of its compactions that have scores of a rule on both
+    sides, and only such rules count.
     """
     scores = run.log_scores
     if not scores.compacted:
@@ -158,12 +159,24 @@ def _compaction_effect(run: Run, columns: _Columns) -> CompactionEffect | None:
         start, end = np.searchsorted(columns.dialog, (row, row + 1))  # scores are in dialog order
         counts = columns.compactions[start:end]
         values = columns.score[start:end]
-        # the mean score between compactions, by how many of them came before; NONE is no number
-        means = {int(n): values[counts == n].mean() for n in np.unique(counts) if n != NONE}
-        followed = [n for n in means if n + 1 in means]
-        if followed:
-            means_before.append(float(np.mean([means[n] for n in followed])))
-            means_after.append(float(np.mean([means[n + 1] for n in followed])))
+        rules = columns.rule[start:end]
+        # the mean score of each rule, by how many compactions came before; NONE is no number
+        means = {
+            int(n): {
+                rule: values[(counts == n) & (rules == rule)].mean(keepdims=True)
+                for rule in np.unique(rules[counts == n])
+            }
+            for n in np.unique(counts)
+            if n != NONE
+        }
+        pairs = [
+            statistics.shared_means(means[n], means[n + 1])
+            for n in means
+            if means[n].keys() & means.get(n + 1, {}).keys()
+        ]
+        if pairs:
+            means_before.append(float(np.mean([mean for mean, _ in pairs])))
+            means_after.append(float(np.mean([mean for _, mean in pairs])))
     before = np.array(means_before)
     after = np.array(means_after)
     return CompactionEffect(

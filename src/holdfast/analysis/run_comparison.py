@@ -238,7 +238,7 @@ def _with_scores(series: Series, scores: np.ndarray, rounds: np.ndarray) -> Seri
     stability = nothing.copy()
     stability[:, rounds] = scores[:, rounds]
     matrices = {"stability": stability, "adoption": nothing, "mass": nothing}
-    return replace(series, matrices=matrices)
+    return replace(series, matrices=matrices, by_probe={})
 
 
 def unsteered(comparison: RunComparison) -> MethodComparison:

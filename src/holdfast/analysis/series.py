@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.analysis.statistics import MatrixEntry, cell_means
+from holdfast.analysis.statistics import ByProbe, MatrixEntry, cell_means, means_over_probes
 from holdfast.analysis.verdicts import MIN_SAMPLES, error_at
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import Conversation, Probe, Run
@@ -17,6 +19,13 @@ from holdfast.records.identity import ConversationsIdentity
 KINDS = ("stability", "adoption")  # what probes score
 MEASURED = (*KINDS, "mass")  # what may be measured in a round
 NO_FIX = "none"
+
+
+class ProbeId(NamedTuple):
+    """A question about a rule, which is the same in all rounds of a conversation."""
+
+    rule: str | None  # None if it is the only one of its prompt
+    number: int  # among the questions about this rule, from 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +43,8 @@ class Series:
     # the method without its parameters; "" if another method of the run has the same name
     short: str = ""
     look: int = 1  # how often verdicts on this run can have been read, this time included
+    # by kind of score, the scores of each probe, in matrices like those above
+    by_probe: Mapping[str, ByProbe] = field(default_factory=dict)
 
     @property
     def error(self) -> float:
@@ -76,6 +87,10 @@ class Series:
         """Returns the matrix of a measure, one of `MEASURED`: [conversation, round]."""
         return self.matrices[measure]
 
+    def scores(self, measure: str) -> ByProbe:
+        """Returns the scores of each probe; a measure that has none counts as a single probe."""
+        return self.by_probe.get(measure) or {ProbeId(None, 0): self.matrices[measure]}
+
     def measured(self, measure: str) -> bool:
         """Whether any conversation has a value of this measure."""
         return not bool(np.isnan(self.matrices[measure]).all())
@@ -94,16 +109,25 @@ class Series:
 
     def until(self, rounds: int) -> Series:
         """Returns the series without rounds after this one."""
-        matrices = {name: matrix[:, :rounds] for name, matrix in self.matrices.items()}
-        return replace(self, matrices=matrices)
+        return self._cut((slice(None), slice(rounds)))
 
     def rows(self, rows: np.ndarray) -> Series:
         """Returns the series of some conversations, given an [n] bool mask or their row numbers."""
         return replace(
-            self,
+            self._cut((rows,)),
             records=tuple(self.records[row] for row in np.arange(len(self.records))[rows]),
             conversations=self.conversations[rows],
-            matrices={name: matrix[rows] for name, matrix in self.matrices.items()},
+        )
+
+    def _cut(self, part: tuple[slice | np.ndarray, ...]) -> Series:
+        """Returns the series with a part of every matrix."""
+        return replace(
+            self,
+            matrices={name: matrix[part] for name, matrix in self.matrices.items()},
+            by_probe={
+                kind: {probe: matrix[part] for probe, matrix in scores.items()}
+                for kind, scores in self.by_probe.items()
+            },
         )
 
 
@@ -136,18 +160,30 @@ def pool_series(several: Sequence[Series]) -> Series:
         conversations.append(series.conversations + start)
         start = 1 + int(conversations[-1].max())
 
-    def concatenate(measure: str) -> np.ndarray:
-        padded = []
-        for series in several:
-            width = (0, 0), (0, rounds - series.rounds)
-            padded.append(np.pad(series.matrices[measure], width, constant_values=np.nan))
-        return np.concatenate(padded)
+    def concatenate(matrices: Sequence[np.ndarray | None]) -> np.ndarray:
+        """Joins a matrix of each series; None stands for one without a value."""
+        joined = []
+        for series, matrix in zip(several, matrices, strict=True):
+            padded = np.full((len(series.records), rounds), np.nan)
+            if matrix is not None:
+                padded[:, : series.rounds] = matrix
+            joined.append(padded)
+        return np.concatenate(joined)
+
+    def concatenate_probes(kind: str) -> ByProbe:
+        scores = [series.by_probe[kind] for series in several]
+        probes = dict.fromkeys(probe for by_probe in scores for probe in by_probe)
+        return {probe: concatenate([each.get(probe) for each in scores]) for probe in probes}
 
     return replace(
         first,
         records=tuple(record for series in several for record in series.records),
         conversations=np.concatenate(conversations),
-        matrices={measure: concatenate(measure) for measure in first.matrices},
+        matrices={
+            measure: concatenate([series.matrices[measure] for series in several])
+            for measure in first.matrices
+        },
+        by_probe={kind: concatenate_probes(kind) for kind in first.by_probe},
         look=max(series.look for series in several),
     )
 
@@ -158,16 +194,17 @@ def leave_out_rules(series: Series, rules: Sequence[tuple[str | None, str]]) -> 
     """
     if not rules:
         return series
-    matrix = series.stability.copy()
-    for row, record in enumerate(series.records):
-        left_out = {rule for case, rule in rules if case in (None, record.agent.id)}
-        scores = [
-            MatrixEntry(0, probe.round - 1, probe.score)
-            for probe in record.stability_probes
-            if probe.rule not in left_out and probe.round <= series.rounds
-        ]
-        matrix[row] = cell_means(scores, (1, series.rounds))[0]
-    return replace(series, matrices={**series.matrices, "stability": matrix})
+    agents = [record.agent for record in series.records]
+    scores: dict[ProbeId, np.ndarray] = {}
+    for probe, matrix in series.scores("stability").items():
+        cases = [case for case, rule in rules if rule == probe.rule]
+        is_left_out = [None in cases or agent.id in cases for agent in agents]
+        scores[probe] = np.where(np.array(is_left_out)[:, None], np.nan, matrix)
+    return replace(
+        series,
+        matrices={**series.matrices, "stability": means_over_probes(scores)},
+        by_probe={**series.by_probe, "stability": scores},
+    )
 
 
 def label_runs(folders: list[Path]) -> list[str]:
@@ -193,15 +230,17 @@ def category_of(record: Conversation, kind: str) -> str | None:
     return (record.user if kind == "adoption" else record.agent).category
 
 
-def probe_means(
+def scores_by_probe(
     records: Sequence[Conversation], rounds: int, counts: Callable[[Probe], bool]
-) -> np.ndarray:
-    """Averages the scores of the probes that count, [conversation, round]; NaN where none does."""
-    scores: list[MatrixEntry] = []
+) -> dict[ProbeId, np.ndarray]:
+    """Returns the scores of the probes that count, [conversation, round] each."""
+    entries = defaultdict[ProbeId, list[MatrixEntry]](list)
     for row, record in enumerate(records):
-        probes = filter(counts, record.probes)
-        scores += [MatrixEntry(row, probe.round - 1, probe.score) for probe in probes]
-    return cell_means(scores, (len(records), rounds))
+        for probe in filter(counts, record.probes):
+            entry = MatrixEntry(row, probe.round - 1, probe.score)
+            entries[ProbeId(probe.rule, probe.probe)].append(entry)
+    shape = len(records), rounds
+    return {probe: cell_means(scores, shape) for probe, scores in entries.items()}
 
 
 def _methods(run: Run) -> list[str]:
@@ -226,11 +265,10 @@ def _series(run: Run, label: str, method: str, rounds: int) -> Series:
     records = [record for record in run.conversations if record.method == method]
     records.sort(key=lambda record: record.conversation)
     numbers = np.array([record.conversation for record in records])
-    matrices = {
-        "stability": probe_means(records, rounds, lambda probe: probe.kind == "stability"),
-        "adoption": probe_means(records, rounds, lambda probe: probe.kind == "adoption"),
-        "mass": _masses(records, rounds),
-    }
+    by_probe = {kind: scores_by_probe(records, rounds, _is_of(kind)) for kind in KINDS}
+    nothing = {ProbeId(None, 0): np.full((len(records), rounds), np.nan)}
+    matrices = {kind: means_over_probes(by_probe[kind] or nothing) for kind in KINDS}
+    matrices["mass"] = _masses(records, rounds)
     names = [other.partition(":")[0] for other in _methods(run)]
     name = method.partition(":")[0]
     return Series(
@@ -241,7 +279,12 @@ def _series(run: Run, label: str, method: str, rounds: int) -> Series:
         matrices=matrices,
         short=name if names.count(name) == 1 else "",
         look=_count_looks(run),
+        by_probe=by_probe,
     )
+
+
+def _is_of(kind: str) -> Callable[[Probe], bool]:
+    return lambda probe: probe.kind == kind
 
 
 def _count_looks(run: Run) -> int:

@@ -15,10 +15,13 @@ from holdfast.analysis import statistics
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import (
     NOTHING,
+    ByProbe,
     Estimate,
     MatrixEntry,
     cell_means,
+    means_over_probes,
     paired_difference,
+    shared_means,
 )
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.records import Conversation, Probe
@@ -57,7 +60,8 @@ class GroupScores:
 
     Attributes:
         grouping, name: such as "kind" and "closing"; the name of the group of all rules is "".
-        before, now: mean scores, [conversation, round], NaN where nothing was scored.
+        before, now: mean scores, [conversation, round], NaN where nothing was scored. The means of
+            a pair are over the rules that were judged in this round of both.
         prompts: the agent's prompt of each conversation if row i of both is a pair; None if the
             runs are two samples.
     """
@@ -74,16 +78,12 @@ class GroupScores:
 
     @property
     def conversations(self) -> int:
-        """How many conversations the comparison rests on.
-
-        Of pairs, those with a score in the same round of both runs count. Of two samples, the
-        conversations with any score count, in the sample that has fewer of them.
+        """How many conversations with a score the comparison rests on: pairs, or the conversations
+        of the sample that has fewer of them.
         """
-        has_before = ~np.isnan(self.before)
-        has_now = ~np.isnan(self.now)
-        if self.paired:
-            return int((has_before & has_now).any(axis=1).sum())
-        return min(int(has_before.any(axis=1).sum()), int(has_now.any(axis=1).sum()))
+        has_before = ~np.isnan(self.before).all(axis=1)
+        has_now = ~np.isnan(self.now).all(axis=1)
+        return min(int(has_before.sum()), int(has_now.sum()))
 
     @property
     def scored_rounds(self) -> np.ndarray:
@@ -144,48 +144,43 @@ class SharedSeries:
 
     def scores_of(self, grouping: RuleGrouping, name: str, rules: Sequence[RuleKey]) -> GroupScores:
         """Returns the scores of some of the rules as one group."""
-        return GroupScores(
+        return self._group(
             grouping,
             name,
-            before=self._means(self.before, self._scores_before, rules),
-            now=self._means(self.now, self._scores_now, rules),
-            prompts=self.prompts,
+            _probes_of(rules, self._scores_before),
+            _probes_of(rules, self._scores_now),
         )
 
-    def _means(
-        self,
-        series: Series,
-        scores: Mapping[RuleKey, Sequence[MatrixEntry]],
-        rules: Sequence[RuleKey],
-    ) -> np.ndarray:
-        """Averages the scores of some rules, [conversation, round]."""
-        rule_scores = [score for rule in rules for score in scores[rule]]
-        return cell_means(rule_scores, (len(series.records), self._rounds))
+    def _group(
+        self, grouping: RuleGrouping, name: str, before: ByProbe, now: ByProbe
+    ) -> GroupScores:
+        """Averages the scores of probes; of pairs, only the probes that were judged in both."""
+        if self.pairs:
+            means_before, means_now = shared_means(before, now)
+        else:
+            means_before, means_now = means_over_probes(before), means_over_probes(now)
+        return GroupScores(grouping, name, means_before, means_now, self.prompts)
 
     @property
     def adoption(self) -> GroupScores | None:
         """The adoption scores, on the user's rules; None if either series has none."""
         if not (self.before.measured("adoption") and self.now.measured("adoption")):
             return None
-        return GroupScores(
-            grouping="adoption",
-            name="",
-            before=self.before.adoption[:, : self._rounds],
-            now=self.now.adoption[:, : self._rounds],
-            prompts=self.prompts,
-        )
+        before = self.before.until(self._rounds).scores("adoption")
+        now = self.now.until(self._rounds).scores("adoption")
+        return self._group("adoption", "", before, now)
 
     @property
     def _rounds(self) -> int:
         return min(self.before.rounds, self.now.rounds)
 
     @cached_property
-    def _scores_before(self) -> dict[RuleKey, list[MatrixEntry]]:
-        return _scores_by_rule(self.before, self._rounds)
+    def _scores_before(self) -> dict[RuleKey, dict[int, np.ndarray]]:
+        return _scores_by_rule(self.before, self.rules, self._rounds)
 
     @cached_property
-    def _scores_now(self) -> dict[RuleKey, list[MatrixEntry]]:
-        return _scores_by_rule(self.now, self._rounds)
+    def _scores_now(self) -> dict[RuleKey, dict[int, np.ndarray]]:
+        return _scores_by_rule(self.now, self.rules, self._rounds)
 
 
 def rules_of(series: Series) -> dict[RuleKey, set[str]]:
@@ -212,15 +207,28 @@ def _key(record: Conversation, probe: Probe) -> RuleKey:
     )
 
 
-def _scores_by_rule(series: Series, rounds: int) -> dict[RuleKey, list[MatrixEntry]]:
-    """Returns the scores of each rule in a matrix of [conversation, round]."""
-    scores: dict[RuleKey, list[MatrixEntry]] = defaultdict(list)
+def _scores_by_rule(
+    series: Series, rules: Sequence[RuleKey], rounds: int
+) -> dict[RuleKey, dict[int, np.ndarray]]:
+    """Returns the scores of each rule, by question, [conversation, round] each."""
+    entries: dict[tuple[RuleKey, int], list[MatrixEntry]] = defaultdict(list)
+    entries |= {(rule, 0): [] for rule in rules}  # some have scores in other rounds only
     for row, record in enumerate(series.records):
         for probe in record.stability_probes:
             if probe.round <= rounds:
-                score = MatrixEntry(row, probe.round - 1, probe.score)
-                scores[_key(record, probe)].append(score)
-    return scores
+                entry = MatrixEntry(row, probe.round - 1, probe.score)
+                entries[_key(record, probe), probe.probe].append(entry)
+    by_rule: dict[RuleKey, dict[int, np.ndarray]] = defaultdict(dict)
+    for (rule, index), scores in entries.items():
+        by_rule[rule][index] = cell_means(scores, (len(series.records), rounds))
+    return by_rule
+
+
+def _probes_of(
+    rules: Sequence[RuleKey], scores: Mapping[RuleKey, Mapping[int, np.ndarray]]
+) -> ByProbe:
+    """Returns the scores of some rules by probe: the rule and the number of the question."""
+    return {(rule, index): matrix for rule in rules for index, matrix in scores[rule].items()}
 
 
 def _rows_by_start(series: Series, prompts: Set[str]) -> dict[_Start, int]:
@@ -280,7 +288,8 @@ def compare_group(
             over_rounds=verdict_on(NOTHING),
             last_round=verdict_on(NOTHING),
         )
-    before, now = _compared_scores(group, rounds)
+    before = group.before[:, rounds]
+    now = group.now[:, rounds]
     mean_before = statistics.row_means(before)
     mean_now = statistics.row_means(now)
     error = alpha / shared_by
@@ -299,16 +308,6 @@ def compare_group(
         over_rounds=verdict_on(over_rounds, shared_by),
         last_round=verdict_on(last_round, shared_by),
     )
-
-
-def _compared_scores(group: GroupScores, rounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The scores before and now in some rounds; of pairs, only those that both runs have."""
-    before = group.before[:, rounds]
-    now = group.now[:, rounds]
-    if not group.paired:
-        return before, now
-    missing = np.isnan(before) | np.isnan(now)
-    return np.where(missing, np.nan, before), np.where(missing, np.nan, now)
 
 
 def _unpaired_difference(now: np.ndarray, before: np.ndarray, error: float) -> Estimate:

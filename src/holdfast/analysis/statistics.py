@@ -5,9 +5,10 @@ are [conversation, round], with NaN where a round was not measured.
 """
 
 import functools
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,8 @@ DIFFERENCES: Limits = (-1.0, 1.0)  # of two scores
 ERROR = 0.05  # of the intervals that are reported
 MIN_PROMPTS = 20  # with fewer, resampling says too little about other prompts: docs/verdicts.md
 NOTHING = Estimate(n=0, mean=None, sd=None, low=None, high=None)  # nothing was measured
+# The scores of each probe (a question about a rule): arrays of one shape, NaN where not judged.
+ByProbe = Mapping[Any, np.ndarray]
 
 
 class MatrixEntry(NamedTuple):
@@ -197,6 +200,46 @@ def share(counts: np.ndarray, totals: np.ndarray) -> list[Estimate]:
         low, high = (float(end) for end in bounds[0]) if count > 1 else (None, None)
         shares.append(Estimate(count, mean, None, low, high))
     return shares
+
+
+def shared_means(scores: ByProbe, baseline: ByProbe) -> tuple[np.ndarray, np.ndarray]:
+    """Averages two sides of a comparison over the probes that have a score on both.
+
+    Every comparison uses it. The difference of the two means is then the mean difference of these
+    probes, and a probe that could be judged on one side only changes nothing. Both means are NaN
+    where no probe has a score on both sides.
+
+    Args:
+        scores: of at least one probe.
+        baseline: arrays of the same shape.
+    """
+    shape = next(iter(scores.values())).shape
+    counts = np.zeros(shape)
+    sums = np.zeros((2, *shape))
+    for probe in scores:
+        if probe not in baseline:
+            continue
+        pair = np.stack([scores[probe], baseline[probe]])
+        has_both = ~np.isnan(pair).any(axis=0)
+        counts += has_both
+        sums += np.where(has_both, pair, 0.0)
+    means = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+    return means[0], means[1]
+
+
+def means_over_probes(scores: ByProbe) -> np.ndarray:
+    """Averages over the probes that have a score; NaN where none has."""
+    return shared_means(scores, scores)[0]
+
+
+def compared_means(values: np.ndarray, baseline: np.ndarray) -> tuple[float, float]:
+    """Returns the means of both, each [n], over the conversations that have a value in both, so
+    that their difference is that of the pairs; NaN if there are none.
+    """
+    has_both = ~np.isnan(values - baseline)
+    if not has_both.any():
+        return math.nan, math.nan
+    return float(values[has_both].mean()), float(baseline[has_both].mean())
 
 
 def row_means(values: np.ndarray) -> np.ndarray:

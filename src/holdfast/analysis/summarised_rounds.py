@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from holdfast.analysis.series import Series
-from holdfast.analysis.statistics import SCORES, estimate, paired_difference
+from holdfast.analysis.series import ProbeId, Series
+from holdfast.analysis.statistics import SCORES, estimate, paired_difference, shared_means
 from holdfast.analysis.verdicts import verdict_on
 from holdfast.records import Probe
 from holdfast.records.run_summary import ScoresAroundSummary
@@ -15,19 +15,23 @@ from holdfast.records.run_summary import ScoresAroundSummary
 
 @dataclass
 class _Means:
-    """Mean scores, one entry per conversation with scores both before and after a summary."""
+    """Mean scores, one entry per conversation, over its probes with scores both before and after
+    a summary.
+    """
 
     before: list[float] = field(default_factory=list)
     after: list[float] = field(default_factory=list)
 
     def add(self, probes: Sequence[Probe]) -> None:
-        """Adds the means of a conversation that has probes on both sides of the summary."""
+        """Adds the means of a conversation that has a probe on both sides of the summary."""
         # `left_out` counts older rounds that the model did not see because a summary replaced them
-        before = [probe.score for probe in probes if not probe.left_out]
-        after = [probe.score for probe in probes if probe.left_out]
-        if before and after:
-            self.before.append(float(np.mean(before)))
-            self.after.append(float(np.mean(after)))
+        before = _mean_by_probe([probe for probe in probes if not probe.left_out])
+        after = _mean_by_probe([probe for probe in probes if probe.left_out])
+        if not before.keys() & after.keys():
+            return
+        mean_before, mean_after = shared_means(before, after)
+        self.before.append(float(mean_before[0]))
+        self.after.append(float(mean_after[0]))
 
 
 def summarised_rounds_of(series: Series) -> tuple[ScoresAroundSummary, ...]:
@@ -62,6 +66,14 @@ def _row(rule: str | None, means: _Means, error: float) -> ScoresAroundSummary:
         after=estimate(after, SCORES, error=error),
         difference=verdict_on(paired_difference(after, before, error=error)),
     )
+
+
+def _mean_by_probe(probes: Sequence[Probe]) -> dict[ProbeId, np.ndarray]:
+    """Returns the mean score of each question about a rule."""
+    scores = defaultdict[ProbeId, list[float]](list)
+    for probe in probes:
+        scores[ProbeId(probe.rule, probe.probe)].append(probe.score)
+    return {probe: np.mean(values, keepdims=True) for probe, values in scores.items()}
 
 
 def _by_rule(probes: Iterable[Probe]) -> dict[str | None, list[Probe]]:

@@ -22,7 +22,7 @@ _CODE_OPTIONS = ("-c", "-e", "--eval", "-p", "--print")
 
 @dataclass
 class ProgramText:
-    """What a program does, as far as its text shows it.
+    """The commands that a program runs and the files that it writes, as far as its text shows.
 
     Args:
         scripts: the shell commands that it runs.

@@ -67,6 +67,8 @@ class PromptSummary(RecordModel):
     n: Number  # conversations in which the agent had it
     stability_by_round: List[SummaryNumber | None]  # None where it was not measured
     stability: SummaryNumber | None  # over all rounds
+    # from the first round that was measured to the last, on what was judged in both
+    change: SummaryNumber | None = None
     adopted_last_round: SummaryNumber | None  # over the conversations whose user had it
     n_adopted: Number  # how many conversations these are
     text: str = Field(default="", exclude=True)

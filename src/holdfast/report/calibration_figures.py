@@ -12,7 +12,7 @@ import numpy as np
 
 from holdfast.analysis.candidates import Calibration, Candidate
 from holdfast.analysis.choosing import front
-from holdfast.analysis.statistics import SCORES, estimate, estimate_columns
+from holdfast.analysis.statistics import SCORES, estimate_columns
 from holdfast.errors import cut
 from holdfast.report import figures
 
@@ -50,14 +50,14 @@ def _trade_off(calibration: Calibration) -> Figure:
     """Draws the stability of every setting over its cost in capability."""
     figure, (axis,) = figures.panels(1, 1, 6.4, 4.4)
     none = calibration.none
-    start = none.mean_stability()
+    start = float(np.nanmean(none.stability))
     axis.axhline(start, color="#888888", linewidth=0.8, linestyle=":")
     axis.plot(0, start, marker="s", markersize=5, color=_DARK, linestyle="", label="none")
     labels: list[PointLabel] = []
     for number in range(len(calibration.names)):
         labels += _draw_sweep(axis, calibration, number, start)
     corners = sorted(
-        (calibration.mean_drop(candidate), candidate.mean_stability())
+        (calibration.mean_drop(candidate), start + calibration.mean_gain(candidate))
         for candidate, is_on_front in zip(calibration.candidates, front(calibration), strict=True)
         if is_on_front
     )
@@ -95,7 +95,7 @@ def _draw_sweep(
     drops = [calibration.drop(candidate) for candidate in candidates]
     gains = [calibration.gain(candidate) for candidate in candidates]
     x = figures.means(drops)
-    y = figures.means([estimate(candidate.stability, SCORES) for candidate in candidates])
+    y = [start + gain for gain in figures.means(gains)]
     curve = figures.style_of(number + 1)
     # what is measured is the difference from no method, so the whiskers in both directions are
     # intervals of paired differences

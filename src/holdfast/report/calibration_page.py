@@ -16,7 +16,16 @@ from holdfast.records import Run, read_run
 from holdfast.report.baseline_sentences import baseline_hint, baseline_lines
 from holdfast.report.calibration_sentences import answer_sentences, chance_line, signed_to
 from holdfast.report.page import Table, pictures, render_study
-from holdfast.report.wording import aligned, mean_text, percent, plain, signed, with_interval
+from holdfast.report.wording import (
+    ONLY_SHARED,
+    aligned,
+    mean_text,
+    needs_note,
+    percent,
+    plain,
+    signed,
+    with_interval,
+)
 
 
 class SettingRow(NamedTuple):
@@ -47,7 +56,20 @@ def table(calibration: Calibration) -> str:
         f"{sizes} * no setting is both more stable and cheaper. Points are {calibration.unit} on"
         f" {calibration.about.capability}."
     )
-    return "\n".join([*lines, legend, *_health_lines(calibration)])
+    return "\n".join([*lines, legend, *_shared_lines(calibration), *_health_lines(calibration)])
+
+
+def _shared_lines(calibration: Calibration) -> list[str]:
+    """Says what differences count, if some are not those of the means in the table; or []."""
+    without = float(np.nanmean(calibration.none.stability))
+    if any(
+        needs_note(
+            calibration.gain(candidate), float(np.nanmean(candidate.stability)), without, 0.0005
+        )
+        for candidate in calibration.candidates[1:]
+    ):
+        return [ONLY_SHARED]
+    return []
 
 
 def _star_first(row: SettingRow) -> tuple[str, ...]:
@@ -128,7 +150,11 @@ def calibration_page(calibration: Calibration, chosen: Pick, folder: Path, step:
     content = {
         "calibration": calibration,
         "chosen": chosen,
-        "notes": [*detail_lines(calibration), *_health_lines(calibration)],
+        "notes": [
+            *detail_lines(calibration),
+            *_shared_lines(calibration),
+            *_health_lines(calibration),
+        ],
         "settings": Table("Every setting, with 95% intervals", setting_rows(calibration)),
         "trade_off": pictures(
             folder, {"trade_off": "Stability against points lost; whiskers are 95% intervals"}

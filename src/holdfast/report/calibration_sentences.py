@@ -35,7 +35,7 @@ def answer_sentences(calibration: Calibration, chosen: Pick) -> list[str]:
             f"There {chosen.why}.",
         ]
     recommendation = [f"Use {chosen.method}, within a budget of {budget}.", numbers]
-    most_stable = max(calibration.candidates[1:], key=Candidate.mean_stability).method
+    most_stable = max(calibration.candidates[1:], key=calibration.mean_gain).method
     if most_stable == chosen.method:
         return recommendation
     return [

@@ -1,16 +1,19 @@
 """The sentences on the best fix: what it gains, and which rules it does not save."""
 
+import functools
 from collections.abc import Sequence
 
+import numpy as np
+
 from holdfast.analysis.estimates import EstimateRow, rule_rows
-from holdfast.analysis.method_differences import RowDifference, fixes
+from holdfast.analysis.method_differences import RowDifference, compare, fixes
 from holdfast.analysis.outcome import is_lost, is_uninformative
 from holdfast.analysis.prompt_effect import Baseline
 from holdfast.analysis.series import Series
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
-from holdfast.plurals import listing
+from holdfast.plurals import count_of, listing
 from holdfast.report.score_phrases import could_be_chance
-from holdfast.report.wording import percent, points_apart
+from holdfast.report.wording import needs_note, percent, points, points_apart
 
 
 def fix(series: Sequence[Series]) -> str | None:
@@ -18,14 +21,17 @@ def fix(series: Sequence[Series]) -> str | None:
     best = best_fix(series)
     if best is None or best.last.mean is None:
         return None
-    last = best.row.points[-1].mean
-    assert last is not None  # as it has a difference
     gain = best.last
     methods = len(fixes(series))
     name = best.row.series.method
     if methods > 1:
-        name = f"{name}, the highest of {methods} methods over all rounds,"
-    scores = f"{percent(last)} in round {best.row.series.rounds}"
+        name = f"{name}, the highest of {methods} methods over all rounds{_counted(series)},"
+    last = best.row.points[-1].mean
+    assert last is not None  # as it has a difference
+    round_name = f"round {best.row.series.rounds}"
+    if needs_note(gain, last, best.against.points[-1].mean):
+        return _fix_on_shared(best, name, round_name)
+    scores = f"{percent(last)} in {round_name}"
     sign = verdict_on(gain).sign
     if sign > 0:
         return f"With {name} it still scores {scores}, {points_apart(gain)}."
@@ -41,9 +47,54 @@ def fix(series: Sequence[Series]) -> str | None:
     return f"With {name} it scores {scores}; the difference of {could_be_chance(gain)}."
 
 
+def _fix_on_shared(best: RowDifference, name: str, round_name: str) -> str:
+    """The sentence on a fix whose score would mislead, as not all that was judged under one method
+    was judged under the other: only the difference.
+    """
+    gain = best.last
+    counted = "counting only what was judged under both"
+    if verdict_on(gain).sign:
+        text = f"With {name} it scores {points_apart(gain)} in {round_name}, {counted}"
+    elif gain.n < MIN_SAMPLES:
+        text = (
+            f"With {name} its score in {round_name} differs by {points(gain)}, {counted}; too few"
+            " conversations to compare"
+        )
+    else:
+        text = f"With {name} the difference in {round_name}, {counted}, of {could_be_chance(gain)}"
+        if verdict_on(best.mean).sign:
+            text += f", but over all rounds it is {points_apart(best.mean)}"
+    return f"{text}."
+
+
 def best_fix(series: Sequence[Series]) -> RowDifference | None:
-    """The most stable method over all rounds in the first run, other than its first method."""
-    return max(fixes(series), key=lambda pair: pair.mean.mean or 0.0, default=None)
+    """The most stable method in the first run, other than its first method: the one that gains most
+    over all rounds of the conversations that all of them have.
+    """
+    pairs = fixes(series)
+    gains = {pair.row.series.method: pair.mean.mean or 0.0 for pair in fixes(_on_shared(series))}
+    if not gains:  # they have no conversation in common
+        gains = {pair.row.series.method: pair.mean.mean or 0.0 for pair in pairs}
+    return max(pairs, key=lambda pair: gains.get(pair.row.series.method, -1.0), default=None)
+
+
+def _on_shared(series: Sequence[Series]) -> list[Series]:
+    """The methods of the first run, in the conversations that all of them have."""
+    of_run = [each for each in series if each.run == series[0].run]
+    shared = functools.reduce(np.intersect1d, [each.conversations for each in of_run])
+    return [each.rows(np.isin(each.conversations, shared)) for each in of_run]
+
+
+def _counted(series: Sequence[Series]) -> str:
+    """' of the 12 conversations that all have'; "" if no method has others, or if none are
+    shared.
+    """
+    shared = _on_shared(series)
+    count = len(shared[0].records)
+    has_others = any(len(each.records) > count for each in series if each.run == series[0].run)
+    if not count or not has_others:
+        return ""
+    return f" of the {count_of(count, 'conversation')} that all have"
 
 
 def still_lost(series: Sequence[Series], baseline: Baseline | None) -> str | None:
@@ -55,17 +106,18 @@ def still_lost(series: Sequence[Series], baseline: Baseline | None) -> str | Non
     best = best_fix(series)
     if best is None or best.last.mean is None:
         return None
-    scores_without = {
-        (row.case, row.rule): row.points[-1].mean or 0.0
+    rows_without = {
+        (row.case, row.rule): row
         for row in rule_rows([series[0]])
         if _is_not_kept(row) and not is_uninformative(row, baseline)
     }
     names = []
     for row in rule_rows([best.row.series]):
-        without = scores_without.get((row.case, row.rule))
-        last = row.points[-1].mean
-        if without is None or last is None:
+        row_without = rows_without.get((row.case, row.rule))
+        pair = compare(row, row_without) if row_without else None
+        if pair is None or pair.last.mean is None:
             continue
+        last, without = pair.compared
         if last < without:
             names.append(f"“{row.group}” ({percent(last)}, {percent(without)} without)")
         elif _is_not_kept(row) or last == without:

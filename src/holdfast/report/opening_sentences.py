@@ -18,6 +18,7 @@ from holdfast.report.score_phrases import (
     capitalise,
     could_be_chance,
     join_phrases,
+    judged_in_both,
     scope_of,
     scores_text,
     since,
@@ -229,21 +230,21 @@ def _average(row: EstimateRow) -> str | None:
     """The scores over all probes, for a title without any; None if no change was measured."""
     if row.change.mean is None:
         return None
-    among = _among_paired(row)
     if verdict_on(row.change).sign:
-        return f"Over all probes it scores {scores_text(row)}: {among}{points_apart(row.change)}."
-    chance = could_be_chance(row.change)
-    return f"Over all probes it scores {scores_text(row)}: {among}the change of {chance}."
+        change = points_apart(row.change)
+    else:
+        change = f"the change of {could_be_chance(row.change)}"
+    return f"Over all probes it scores {scores_text(row)}: {_with_pairs(row, change)}."
 
 
-def _among_paired(row: EstimateRow) -> str:
-    """'in the 36 conversations scored in both, ', if a mean has further ones, from which the change
-    differs; else "".
+def _with_pairs(row: EstimateRow, change: str) -> str:
+    """A change with what it counts, if the scores beside it count more: only the conversations, or
+    only the rules, that were scored in both rounds.
     """
     paired = row.change.n
     if row.points[0].n == paired == row.points[-1].n:
-        return ""
-    return f"in the {count_of(paired, 'conversation')} scored in both, "
+        return f"{change}{judged_in_both(row)}"
+    return f"in the {count_of(paired, 'conversation')} scored in both, {change}"
 
 
 def _change(row: EstimateRow) -> str | None:
@@ -252,9 +253,10 @@ def _change(row: EstimateRow) -> str | None:
     if row.series.rounds == 1 or change.mean is None or change.n < MIN_SAMPLES:
         return None
     conversations = count_of(change.n, "conversation")
+    note = judged_in_both(row)
     if verdict_on(change).sign:
-        return f"That is {points_apart(change)}, over {conversations}."
-    return f"Over {conversations}, the change of {could_be_chance(change)}."
+        return f"That is {points_apart(change)}, over {conversations}{note}."
+    return f"Over {conversations}, the change of {could_be_chance(change)}{note}."
 
 
 def _few_prompts(first: Series) -> str | None:
@@ -277,12 +279,12 @@ def _adoption(row: EstimateRow) -> str | None:
         return None
     sign = verdict_on(change).sign
     scores = scores_text(row)
-    apart = f"{_among_paired(row)}{points_apart(change)}" if sign else ""
     if not sign:
-        return f"It shows no clear sign of adopting the other speaker’s prompt: {scores}."
-    if sign > 0:
-        return f"It adopts the other speaker’s prompt more: {scores}, {apart}."
-    return f"It adopts the other speaker’s prompt less: {scores}, {apart}."
+        note = judged_in_both(row)
+        return f"It shows no clear sign of adopting the other speaker’s prompt: {scores}{note}."
+    direction = "more" if sign > 0 else "less"
+    points = _with_pairs(row, points_apart(change))
+    return f"It adopts the other speaker’s prompt {direction}: {scores}, {points}."
 
 
 def _short_conversations(first: Series) -> str | None:

@@ -10,7 +10,7 @@ from holdfast.analysis.series import NO_FIX, Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import INCLUDES_ZERO, MIN_SAMPLES, verdict_on
 from holdfast.plurals import join_with_and
-from holdfast.report.wording import percent, points
+from holdfast.report.wording import needs_note, percent, points
 
 
 def join_phrases(*phrases: str) -> str:
@@ -46,12 +46,17 @@ def capitalise(text: str) -> str:
 def scores_text(row: EstimateRow, *, on_probes: bool = False) -> str:
     """'75% in round 8, down from 95% in round 1', for a row with a mean in both rounds.
 
+    If their difference would not be that of the change, they are the means of what was judged in
+    both rounds.
+
     Args:
         on_probes: whether to say that these are scores on probes: '75% on probes in round 8, ...'.
     """
     first = row.points[0].mean
     last = row.points[-1].mean
     assert first is not None and last is not None
+    if needs_note(row.change, last, first):
+        first, last = row.compared
     sign = verdict_on(row.change).sign
     before = percent(first)
     now = percent(last)
@@ -61,6 +66,15 @@ def scores_text(row: EstimateRow, *, on_probes: bool = False) -> str:
     direction = {1: "up from ", -1: "down from ", 0: ""}[sign]
     score = f"{now} on probes" if on_probes else now
     return f"{score} in round {row.series.rounds}, {direction}{before} in round 1"
+
+
+def judged_in_both(row: EstimateRow) -> str:
+    """', counting only what was judged in both rounds', if the change is then visibly another; ""
+    otherwise.
+    """
+    if needs_note(row.change, row.points[-1].mean, row.points[0].mean):
+        return ", counting only what was judged in both rounds"
+    return ""
 
 
 def could_be_chance(change: Estimate) -> str:

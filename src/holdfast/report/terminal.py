@@ -28,9 +28,11 @@ from holdfast.report.opening_sentences import (
 )
 from holdfast.report.score_phrases import fall
 from holdfast.report.wording import (
+    ONLY_SHARED,
     WIDTH,
     aligned,
     mean_text,
+    needs_note,
     other_prompts,
     plain,
     signed,
@@ -77,8 +79,17 @@ def results_text(results: DriftResults) -> str:
 
 
 def _notes(all_series: Sequence[Series], baseline: Baseline | None) -> list[str]:
-    """Why there are no intervals, and the scores without a system prompt; often []."""
+    """Notes on the differences and on missing intervals, and the scores without a system prompt;
+    often [].
+    """
     lines = []
+    pairs = [difference(all_series, series, "stability") for series in all_series[1:]]
+    if any(
+        needs_note(pair.last, pair.row.points[-1].mean, pair.against.points[-1].mean)
+        for pair in pairs
+        if pair
+    ):
+        lines += wrapped([ONLY_SHARED])
     if any(len(series.records) < 2 for series in all_series):
         lines.append(
             "No intervals with fewer than two conversations: one cannot show how much they vary."
@@ -279,14 +290,23 @@ def first_table(results: DriftResults) -> str:
         f"How well each rule is kept, from 0 to 1 [95% interval], in {size}:",
         *aligned(_table(results), "  "),
     ]
+    rows = filter(_shows_change, _first_rows(results))
+    if any(needs_note(row.change, row.points[-1].mean, row.points[0].mean) for row in rows):
+        lines += wrapped([ONLY_SHARED])
     return "\n".join(lines) + "\n"
+
+
+def _first_rows(results: DriftResults) -> list[estimates.EstimateRow]:
+    """The rows of the unsteered model: one per rule, or one for all prompts."""
+    series = results.series[0]
+    rules = [row for row in estimates.rule_rows(results.series) if row.series is series]
+    return rules or [estimates.row_of(series, "stability")]
 
 
 def _table(results: DriftResults) -> list[tuple[str, ...]]:
     """The rules with their scores, the header first; rules without a score come last."""
     series = results.series[0]
-    rules = [row for row in estimates.rule_rows(results.series) if row.series is series]
-    rows = rules or [estimates.row_of(series, "stability")]
+    rows = _first_rows(results)
     table: list[tuple[str, ...]] = [("", "round 1", f"round {series.rounds}", "change")]
     for row in rows:
         name = row.group if row.rule else "all prompts"
@@ -317,6 +337,8 @@ def _why_not_judged(reasons: Counter[str]) -> str:
 
 def _change(row: estimates.EstimateRow) -> str:
     """The change from the first round to the last with its verdict, or why there is none."""
-    if row.n < MIN_SAMPLES or row.never_followed:
-        return fall(row)
-    return with_verdict(row.change, "rises", "falls")
+    return with_verdict(row.change, "rises", "falls") if _shows_change(row) else fall(row)
+
+
+def _shows_change(row: estimates.EstimateRow) -> bool:
+    return row.n >= MIN_SAMPLES and not row.never_followed

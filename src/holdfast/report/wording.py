@@ -8,6 +8,11 @@ from holdfast.analysis.verdicts import verdict_on
 
 WIDTH = 100  # columns of what is printed in a terminal
 _MAX_DIGITS = 6
+# a footnote to tables in which `needs_note` is true of some row
+ONLY_SHARED = (
+    "Changes and differences count only what was judged on both sides, so some are not the"
+    " difference of the means shown."
+)
 
 
 def with_interval(
@@ -144,6 +149,23 @@ def wrapped(sentences: Iterable[str], first: str = "", rest: str = "") -> list[s
     """
     wrapper = textwrap.TextWrapper(WIDTH, initial_indent=first, subsequent_indent=rest)
     return [line for sentence in sentences for line in wrapper.wrap(sentence)]
+
+
+def needs_note(
+    difference: Estimate,
+    value: float | None,
+    baseline: float | None,
+    visible: float = 0.005,
+) -> bool:
+    """Whether a difference is visibly not that of two means beside it, as these are also over what
+    was judged on one side only.
+
+    Args:
+        visible: the smallest deviation that counts: half a unit of the last digit shown.
+    """
+    if difference.mean is None or value is None or baseline is None:
+        return False
+    return abs(value - baseline - difference.mean) >= visible
 
 
 def aligned(rows: Sequence[Sequence[str]], left: str = "") -> list[str]:
