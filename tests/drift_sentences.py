@@ -9,7 +9,7 @@ from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.outcome import Outcome, findings_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.verdicts import verdict_on
-from holdfast.records import Conversation, open_run, read_run
+from holdfast.records import Conversation, Repeated, open_run, read_run
 from holdfast.records.run_summary import BaselineScores
 from holdfast.report.next_step import next_step
 from holdfast.report.opening_sentences import opening
@@ -143,6 +143,18 @@ def _breaking_down(folder):
     return _with_outcome(results_of(run_of(folder, records)), Outcome.BROKEN_DOWN)
 
 
+def _with_repeating_fix(results):
+    """The results with a fix under which every turn repeats the other speaker."""
+    unsteered, fixed = results.series
+    repeats = Repeated(own=0.0, other=1.0, loops=0.0)
+    update = {"repeats": repeats, "repeats_unprompted": repeats}
+    records = []
+    for item in fixed.records:
+        turns = tuple(turn.model_copy(update=update) for turn in item.turns)
+        records.append(item.model_copy(update={"turns": turns}))
+    return replace(results, series=[unsteered, replace(fixed, records=tuple(records))])
+
+
 def next_steps(folder: Path) -> dict[str, str]:
     """The next step after runs with every kind of result."""
     names = iter(range(100))
@@ -177,6 +189,7 @@ def next_steps(folder: Path) -> dict[str, str]:
         "a fix that helps behind an API": results(_falls, fixed, typed=API),
         "a proxy's fix that helps": results(_falls, fixed, fix=PROXY_FIX),
         "a proxy's fix that helps behind an API": results(_falls, fixed, fix=PROXY_FIX, typed=API),
+        "a fix that helps but repeats": _with_repeating_fix(results(_falls, fixed)),
         "a fix that harms": results(_falls, worse),
         "a drift": results(_falls, model="default"),
         "a drift, and rules never followed": results(

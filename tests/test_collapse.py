@@ -265,6 +265,27 @@ def test_the_second_reading_leaves_collapsed_conversations_out(tmp_path):
     assert told["collapse"]["without_collapsed"]["conversations"] == 4
 
 
+@pytest.mark.parametrize(
+    ("cut_at", "says"),
+    [
+        ([None, None], "are cut at 400 tokens"),
+        ([23, 2], "are cut by the server or at the end of the context"),
+        (
+            [23, None],
+            "are cut at 400 tokens, or earlier by the server or at the end of the context",
+        ),
+    ],
+)
+def test_cut_turns_name_the_limit_that_cut_them(tmp_path, cut_at, says):
+    run = read_run(write_run(tmp_path / "run", conversations=2, methods=("none",)))
+    records = []
+    for item, after in zip(run.conversations, cut_at, strict=True):
+        update = {"stop_reason": "length", "cut_at": after}
+        turns = tuple(turn.model_copy(update=update) for turn in item.turns)
+        records.append(item.model_copy(update={"turns": turns}))
+    assert f"100% {says}" in collapse_lines(results_of(replace(run, records=tuple(records))))[0]
+
+
 def test_a_healthy_run_has_numbers_but_no_warning(tmp_path):
     run = read_run(write_run(tmp_path / "run", conversations=3, methods=("none",)))
     run = with_repeats(run, lambda record: 0.2)

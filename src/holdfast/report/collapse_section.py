@@ -87,7 +87,7 @@ def _turns_line(series: Series, collapse: Collapse, limit: str, num_series: int)
     """'Of the turns, 58% are cut at 60 tokens, 25% loop; 5 of 12 conversations collapsed.'"""
     shares = ", ".join(
         f"{percent(collapse.share(name))} {words}"
-        for name, words in ({"cut": f"are cut at {limit}"} | _REPEATED).items()
+        for name, words in ({"cut": f"are cut {_where_cut(series, limit)}"} | _REPEATED).items()
         if collapse.share(name) >= _MIN_SHARE_REPORTED
     )
     collapsed = len(collapse.collapsed)
@@ -97,6 +97,22 @@ def _turns_line(series: Series, collapse: Collapse, limit: str, num_series: int)
     if series.label == NO_FIX:
         return f"Of the turns without a fix, {shares}; {collapsed} of {total} collapsed."
     return f"Of the turns with {series.label}, {shares}; {collapsed} of {total} collapsed."
+
+
+def _where_cut(series: Series, limit: str) -> str:
+    """Where turns were cut: "at 60 tokens", or earlier, by the server or the end of the context.
+
+    Args:
+        limit: the run's own limit, such as "60 tokens".
+    """
+    cut = [
+        turn for record in series.records for turn in record.turns if turn.stop_reason == "length"
+    ]
+    early = sum(turn.cut_at is not None for turn in cut)
+    if not early:
+        return f"at {limit}"
+    where = "by the server or at the end of the context"
+    return where if early == len(cut) else f"at {limit}, or earlier {where}"
 
 
 def collapse_cures(all_series: Sequence[Series]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from holdfast.analysis.collapse import BROKEN_SHARE_WARNING, count_turns
 from holdfast.analysis.drift_results import DriftResults
 from holdfast.analysis.estimates import rule_rows
 from holdfast.analysis.method_differences import RowDifference
@@ -39,6 +40,11 @@ def next_step(results: DriftResults) -> str:
     if never_followed and (fix or outcome is not Outcome.DRIFTS):
         return f"Next: {_reword(never_followed)}."
     if fix and verdict_on(fix.last).sign > 0:
+        if _breaks_down(fix.row.series):
+            return (
+                "Next: read conversations with this fix on the page before you use it, as their"
+                " turns repeat themselves."
+            )
         return _use(fix.row.series.method, setup)
     if fix and verdict_on(fix.mean).sign < 0:
         return "Next: try other methods, as this lowers stability; holdfast methods lists them."
@@ -83,6 +89,11 @@ def _cure(results: DriftResults) -> str | None:
     if findings.outcome is Outcome.BROKEN_DOWN and len(series[0].records) >= MIN_SAMPLES:
         return "use a larger model, as these conversations break down into repetition"
     return None
+
+
+def _breaks_down(series: Series) -> bool:
+    """Whether so many turns repeat themselves that the scores may say little."""
+    return count_turns(series.records).share("broken") >= BROKEN_SHARE_WARNING
 
 
 def _commonest_reason_unscored(first: Series) -> str | None:
