@@ -1,6 +1,6 @@
 """Reads what a short Python or JavaScript program in a shell command runs and writes.
 
-    python3 -c "open('a.txt', 'w').write('x')"         ->  writes a.txt
+    python3 -c "import os; os.remove('a.txt')"         ->  deletes a.txt
     node -e "require('child_process').execSync('ls')"  ->  runs `ls`
 
 The program is parsed, not run. Names have the values that the program assigns to them, as far as
