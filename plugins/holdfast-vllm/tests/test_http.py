@@ -171,7 +171,7 @@ REFUSED = {
     "range": ({"holdfast": "boost:factor=0.5"}, "0.5"),
     "key": ({"holdfsat": "boost:factor=2"}, "did you mean 'holdfast'"),
     "second key": ({"holdfast": "boost:factor=2", "holdfast_spam": [1, 2]}, "holdfast_span"),
-    "key alone": ({"holdfast_text": "Answer"}, "without 'holdfast'"),
+    "key alone": ({"holdfast_text": "Answer"}, "but not 'holdfast'"),
     "out of bounds": ({"holdfast": "boost:factor=2", "holdfast_span": [4, 4000]}, "[4, 4000]"),
     "odd": ({"holdfast": "boost:factor=2", "holdfast_span": [4, 7, 9]}, "[4, 7, 9]"),
     "no match": ({"holdfast": "boost:factor=2", "holdfast_text": "nowhere"}, "0 times"),
