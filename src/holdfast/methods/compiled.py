@@ -54,14 +54,13 @@ class CompiledMethods:
 
     Args:
         methods: the methods in the order in which they apply.
-        kinds: the kind of each.
 
     Raises:
         UsageError: one of the methods is no method.
     """
 
     methods: tuple[Method, ...] = ()
-    kinds: tuple[Kind, ...] = field(init=False, repr=False, compare=False)
+    kinds: tuple[Kind, ...] = field(init=False, repr=False, compare=False)  # the kind of each
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kinds", tuple(map(require_kind, self.methods)))
