@@ -20,7 +20,7 @@ from holdfast.measures.command_wrappers import SHELLS, runs_elsewhere, script_in
 from holdfast.measures.program_texts import read_program
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Node, Parser
 
 
 # --- Words, as Bash reads them: with quotes, variables and here-documents
@@ -159,9 +159,6 @@ def document_text(redirect: "Node", shell: ShellState) -> str | None:
         text = re.sub(r"^\t+", "", text, flags=re.MULTILINE)
     return text.rstrip("\n")
 
-
-if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
 
 # --- Commands
 

@@ -74,8 +74,8 @@ _INSTALLS = one_of(
 _A_PACKAGE = (
     r"(?!(?:an?|the|this|that|it|them|some|any|more|another|to|your|my|our|tests?|types?|docs?"
     r"|comments?|logs?|logging|support|validation|caching|errors?|fields?|columns?|checks?"
-    r"|examples?)\b)[`\"']?[@\w][@\w./-]*+[`\"']?(?=[.,;:!?\s]*(?:$|(?:to|as|for|and|with|via|if"
-    r"|please|from|in|into|first|instead)\b))"
+    r"|examples?)\b)[`\"']?[@\w][@\w./-]*+[`\"']?(?: (?:v\d|\d+\.)[\w.]*+)?(?=[.,;:!?\s]*"
+    r"(?:$|(?:to|as|for|and|with|via|if|please|from|in|into|first|instead)\b))"
 )
 _DEPLOYS = one_of(
     *("(?:npm|pnpm|yarn|make) (?:run )?deploy", "vercel", "wrangler deploy", "firebase deploy"),
