@@ -49,12 +49,18 @@ ROUNDS, CONVERSATIONS, TOKENS = 7, 48, 120  # probed in the first round and the 
 
 
 def command(
-    model: str, dtype: str, seed: int, methods: Sequence[str], folder: Path, batch: int
+    model: str,
+    dtype: str,
+    seed: int,
+    methods: Sequence[str],
+    folder: Path,
+    batch: int,
+    families: str = "confirm",
 ) -> list[str]:
-    """The command line of one run."""
+    """The command line of one run, under the families of `bots` reserved for `families`."""
     return [
         *("drift", "--model", model, "--dtype", dtype),
-        *("--suite", "bots", "--families", "confirm", "--pairs", "balanced"),
+        *("--suite", "bots", "--families", families, "--pairs", "balanced"),
         *("--user-turns", "everyday", "--rounds", str(ROUNDS), "--probe-every", str(ROUNDS)),
         *("--no-adoption", "--conversations", str(CONVERSATIONS), "--seed", str(seed)),
         *("--temperature", "0.7", "--max-new-tokens", str(TOKENS), "--batch", str(batch)),
@@ -137,8 +143,7 @@ def rows_of(runs: Sequence[Run], methods: Sequence[str]) -> list[dict]:
     for method in methods:
         ours = scores[method]
         tokens = [record.tokens for record in records[method].values()]
-        against = estimate(differences(ours, scores[REPETITION]), DIFFERENCES)
-        row = {
+        row: dict = {
             "method": method,
             "conversations": len(ours),
             "kept": as_json(
@@ -150,11 +155,13 @@ def rows_of(runs: Sequence[Run], methods: Sequence[str]) -> list[dict]:
                 kind or "all": as_json(estimate(differences(ours, scores[NONE], kind), DIFFERENCES))
                 for kind in (None, *sorted(set(kinds.values())))
             },
-            "against_repetition": {
+        }
+        if REPETITION in scores:
+            against = estimate(differences(ours, scores[REPETITION]), DIFFERENCES)
+            row["against_repetition"] = {
                 **as_json(against),
                 "certain": excludes_zero(against.low, against.high),
-            },
-        }
+            }
         rows.append(row)
     return rows
 
