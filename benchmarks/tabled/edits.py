@@ -1,36 +1,60 @@
-"""The table of fixes that edit messages, from the records in results/message_edits."""
+"""The tables of fixes: those that edit messages, from the records in results/message_edits, and
+those that steer the model, from results/steering_fixes.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 from tabled.reading import RESULTS, markdown
 
 FOLDER = RESULTS / "message_edits"
+STEERING = RESULTS / "steering_fixes"
 COSTS = RESULTS / "edit_costs"
 HELPING = "check-and-retry:n=2"
+NO_FIX = "none"
+FEWEST = 10  # conversations with a kind of rule, for which an interval is read
 _IN_WORDS = {2: "two", 3: "three", 4: "four", 5: "five"}
 
 
 def edits_table() -> str:
     """Rules kept in the last round, the gain over no fix, and tokens read, by model and method."""
-    records = [json.loads(file.read_text()) for file in sorted(FOLDER.glob("*.json"))]
+    return _fixes_table(FOLDER)
+
+
+def steering_table() -> str:
+    """The same for methods that steer a model, beside two that edit messages."""
+    return _fixes_table(STEERING)
+
+
+def _fixes_table(folder: Path) -> str:
     rows = [
-        ["model", "method", "rules kept", "gain over no fix", "against repetition", "tokens read"]
+        [
+            "model",
+            "method",
+            "rules kept",
+            "gain over no fix",
+            "kinds of rules that clearly gain (+) or lose (−)",
+            "against repetition",
+            "tokens read",
+        ]
     ]
-    for record in records:
+    for record in _records(folder):
         none, *_ = record["rows"]
         for row in record["rows"]:
-            is_none = row["method"] == "none"
+            is_none = row["method"] == NO_FIX
             kept = row["kept"]
             read = row["read_per_conversation"]
             more = "" if is_none else f" ({read / none['read_per_conversation'] - 1:+.0%})"
             rows.append(
                 [
                     f"`{record['model']}`",
-                    "no fix" if is_none else f"`{row['method']}`",
+                    "no fix" if is_none else f"`{_short(row['method'])}`",
                     f"{kept['mean']:.2f}",
                     "" if is_none else _difference(row["gain"]["all"]),
+                    "" if is_none else _kinds(row["gain"]),
                     "" if is_none else _difference(row["against_repetition"]),
                     f"{read:,}{more}",
                 ]
@@ -38,9 +62,31 @@ def edits_table() -> str:
     return "\n".join(markdown(rows))
 
 
+def _short(method: str) -> str:
+    """A spec string without a list of heads too long for a table."""
+    return re.sub(r"heads=[\d./-]{40,}", "heads=...", method)
+
+
+def _kinds(gain: dict[str, dict]) -> str:
+    """The kinds whose interval excludes 0."""
+    gaining = [kind for kind, of in gain.items() if kind != "all" and _is_certain(of, 1)]
+    losing = [kind for kind, of in gain.items() if kind != "all" and _is_certain(of, -1)]
+    return ", ".join([*(f"+ {kind}" for kind in gaining), *(f"− {kind}" for kind in losing)])
+
+
+def _is_certain(of: dict, sign: int) -> bool:
+    """Whether an interval lies on one side of 0. Below 10 conversations it is not read."""
+    low, high = of["low"], of["high"]
+    return of["n"] >= FEWEST and low is not None and (low > 0 if sign > 0 else high < 0)
+
+
+def _records(folder: Path) -> list[dict]:
+    return [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
+
+
 def edit_costs_table() -> str:
     """Points lost on questions about facts, asked in the middle of a dialog, by model and fix."""
-    records = [json.loads(file.read_text()) for file in sorted(COSTS.glob("*.json"))]
+    records = _records(COSTS)
     rows = [["model", "method", "points lost"]]
     for record in records:
         right = record["right_without_a_fix"]
@@ -54,7 +100,7 @@ def edit_costs_table() -> str:
 
 def edit_costs_line() -> str:
     """The questions behind the table of costs."""
-    records = [json.loads(file.read_text()) for file in sorted(COSTS.glob("*.json"))]
+    records = _records(COSTS)
     return "\n".join(
         f"`{record['model']}`: {record['questions']} questions in {record['conversations']}"
         " conversations."
@@ -63,13 +109,21 @@ def edit_costs_line() -> str:
 
 
 def edits_line() -> str:
-    """The conversations behind the table."""
-    records = [json.loads(file.read_text()) for file in sorted(FOLDER.glob("*.json"))]
+    """The conversations behind the table of message edits."""
+    return _conversations_line(FOLDER)
+
+
+def steering_line() -> str:
+    """The conversations behind the table of steering."""
+    return _conversations_line(STEERING)
+
+
+def _conversations_line(folder: Path) -> str:
     return "\n".join(
         f"`{record['model']}`: {record['rows'][0]['conversations']} conversations,"
         f" {'seed' if len(record['seeds']) == 1 else 'seeds'}"
         f" {' and '.join(map(str, record['seeds']))}."
-        for record in records
+        for record in _records(folder)
     )
 
 
@@ -77,7 +131,7 @@ def helping_sentence() -> str:
     """A method's gain over no fix on each model, and where it is certainly more than repetition's;
     a `ValueError` if it is not certain on every model.
     """
-    records = [json.loads(file.read_text()) for file in sorted(FOLDER.glob("*.json"))]
+    records = _records(FOLDER)
     rows = {
         record["model"]: row
         for record in records
