@@ -130,6 +130,18 @@ RECORDS = (
         45,
     ),
     Record(
+        "steering_explored/qwen-0.5b",
+        "benchmarks/steering_fixes.py explore --runs {runs} --out {out}",
+        False,
+        15,
+    ),
+    Record(
+        "steering_fixes/qwen-0.5b",
+        "benchmarks/steering_fixes.py confirm --runs {runs} --out {out}",
+        False,
+        45,
+    ),
+    Record(
         "drift_loop_qwen",
         "benchmarks/drift_loop.py --repetitions 1 --out {out}",
         False,

@@ -36,7 +36,13 @@ EXPLORED = (
     f"boost:factor=8,heads={PROFILED}",
     f"pasta:alpha=0.01,heads={PROFILED}",
 )
-NAMED: tuple[str, ...] = ()
+# the two that gained most (results/steering_explored), the paper's own, and the best with a retry
+NAMED = (
+    "boost:factor=4",
+    "guidance:scale=1.5",
+    "split-softmax:exponent=0.5",
+    "check-and-retry:n=2+boost:factor=4",
+)
 CONFIRMED = (NONE, REPETITION, "check-and-retry:n=2", *NAMED)
 
 # the families of prompts, methods and seeds of each stage
