@@ -35,6 +35,9 @@ EXPLORED = (
     "boost:factor=4",
     f"boost:factor=8,heads={PROFILED}",
     f"pasta:alpha=0.01,heads={PROFILED}",
+    "attenuate:factor=0.3",
+    "attenuate:factor=0.1",
+    "attenuate:factor=0.03",
 )
 # the two that gained most (results/steering_explored), the paper's own, and the best with a retry
 NAMED = (

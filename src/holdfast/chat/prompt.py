@@ -1,4 +1,6 @@
-"""Renders chats as text and as tokens, and finds the spans of their system prompts."""
+"""Renders chats as text and as tokens, and finds the spans of their system prompts, or of
+everything but the assistant's replies.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ class RenderedText(NamedTuple):
     """A rendered chat as text."""
 
     text: str  # up to where the reply begins
-    spans: tuple[Span, ...] = ()  # the words of every system prompt, or the emphasis
+    # the words of every system prompt, the emphasis, or all but the assistant's replies
+    spans: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ def render_with_spans(
     *,
     system_as: str = "role",
     emphasis: Sequence[Part] | None = None,
+    spares_replies: bool = False,
     default_system: bool = True,
     tools: Sequence[Tool] = (),
 ) -> RenderedText:
@@ -97,6 +101,7 @@ def render_with_spans(
         system_as: "role", or "first-user" for models without a system role.
         emphasis: the emphasised parts: texts, (text, occurrence from 1) or (message from 0, first,
             last character); None emphasises the system prompts.
+        spares_replies: whether the spans are instead everything but the assistant's replies.
         default_system: False leaves out the default system prompt that some templates insert.
         tools: the tools that the chat declares; their declarations are never part of a span.
 
@@ -132,14 +137,40 @@ def render_with_spans(
         check_kept(text, placed, template, rewrite, tools_checked=with_tools)
         return RenderedText(text, emphasised)
 
-    if with_tools and words:  # a tool may have the same words
-        spans = _find_marked(text, placed, words, rewrite)
-    else:
-        spans = _find(text, placed, words, template, rewrite)
+    def find(sought: dict[int, str]) -> tuple[Span, ...] | None:
+        if with_tools and sought:  # a tool may have the same words
+            return _find_marked(text, placed, sought, rewrite)
+        return _find(text, placed, sought, template, rewrite)
+
+    spans = find(words)
     if spans is None:
         raise _lost_system_prompt(words, system_as)
     check_kept(text, placed, template, rewrite, tools_checked=with_tools)
+    if spares_replies:
+        replies = find(_words_of_replies(placed))
+        if replies is None:
+            raise PromptError(
+                "The chat template leaves out or rewrites an earlier reply, so its attention cannot"
+                " be attenuated; use another method."
+            )
+        spans = _everything_but(replies, len(text))
     return RenderedText(text, spans)
+
+
+def _words_of_replies(placed: Messages) -> dict[int, str]:
+    """The words of the assistant's messages, by the number of the message."""
+    return {
+        index: message["content"].strip()
+        for index, message in enumerate(placed)
+        if message["role"] == "assistant" and message["content"].strip()
+    }
+
+
+def _everything_but(parts: Sequence[Span], length: int) -> tuple[Span, ...]:
+    """The spans of a text of this many characters that are in none of its parts."""
+    edges = [0, *(edge for part in parts for edge in part), length]
+    pairs = zip(edges[::2], edges[1::2], strict=True)
+    return tuple((first, last) for first, last in pairs if first < last)
 
 
 def system_spans(
@@ -191,11 +222,17 @@ def render(
     *,
     system_as: str = "role",
     emphasis: Sequence[Part] | None = None,
+    spares_replies: bool = False,
     tools: Sequence[Tool] = (),
 ) -> Prompt:
     """Renders one chat and finds its spans; see `render_with_spans`."""
     rendered = render_with_spans(
-        messages, tokenizer, system_as=system_as, emphasis=emphasis, tools=tools
+        messages,
+        tokenizer,
+        system_as=system_as,
+        emphasis=emphasis,
+        spares_replies=spares_replies,
+        tools=tools,
     )
     return tokenize([rendered], tokenizer)[0]
 

@@ -1,9 +1,10 @@
-"""Attention methods: split-softmax, PASTA, InstABoost with GUIDE, and Spotlight."""
+"""Attention methods: split-softmax, PASTA, InstABoost with GUIDE, Spotlight, and attenuate."""
 
 import math
 from typing import ClassVar
 
 from holdfast.methods.heads import HeadSet
+from holdfast.methods.kinds import Ability
 from holdfast.methods.parameters import heads_parameter, method, number, parameter, word
 from holdfast.methods.table import TableEntry, TableMethod
 
@@ -113,3 +114,35 @@ class Spotlight(TableMethod):
         if self.target == 0:
             return TableEntry()
         return TableEntry(floor=math.log(self.target) - math.log1p(-self.target))
+
+
+@method
+class Attenuate(TableMethod):
+    """Multiplies the attention weights on the model's own earlier replies by a factor, and
+    renormalises.
+
+    Our own method. Models follow their earlier replies more than their prompt (`holdfast
+    precedent`), so a rule that a reply has broken stays broken. Here the span is everything but
+    those replies: the system prompt, the other side's messages, and the reply being generated. In
+    log-odds of its mass: x' = x - log(`factor`). The trace of the attention mass on the prompt is
+    not available under this method.
+    """
+
+    name: ClassVar[str] = "attenuate"
+    source: ClassVar[str] = "ours"
+    requires: ClassVar[frozenset[Ability]] = frozenset({Ability.LOG_ODDS, Ability.REPLY_SPANS})
+
+    factor: float = parameter(
+        "the factor on earlier replies; 1 changes nothing", number(0, 1, above_low=True), "0.1"
+    )
+    heads: HeadSet | None = heads_parameter()
+
+    @property
+    def span_includes_generated(self) -> bool:
+        """True, as the reply that is being generated keeps its weight."""
+        return True
+
+    @property
+    def table_entry(self) -> TableEntry:
+        """A bias of -log(factor)."""
+        return TableEntry(bias=-math.log(self.factor))

@@ -64,6 +64,21 @@ class CompiledMethods:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kinds", tuple(map(require_kind, self.methods)))
+        self._check_spans()
+
+    def _check_spans(self) -> None:
+        """Refuses methods that act on different spans: there is one for all methods of a chat."""
+        if not self.spares_replies:
+            return
+        masking = [method for method in self.processors if method.masks_span]
+        for method in (*self.attention, *self.keys, *self.rehearsed, *masking):
+            if Ability.REPLY_SPANS not in requirements(method):
+                raise UsageError(
+                    f"{spec_of([method])} acts on the system prompt, and attenuate on earlier"
+                    " replies; give only one of them.",
+                    option="method",
+                    value=spec_of(self.methods),
+                )
 
     def __hash__(self) -> int:
         return self._hash
@@ -195,9 +210,15 @@ class CompiledMethods:
         return any(method.edits_by_prompt for method in self.messages)
 
     @cached_property
+    def spares_replies(self) -> bool:
+        """Whether the span is everything but the model's earlier replies, not the system prompt."""
+        return Ability.REPLY_SPANS in self.requires
+
+    @cached_property
     def chat_only(self) -> tuple[Method, ...]:
         """The methods that work on the messages of a chat, and so not on a plain text."""
-        return self._of_kinds(Kind.MESSAGES, Kind.LOGITS)
+        on_messages = self._of_kinds(Kind.MESSAGES, Kind.LOGITS)
+        return (*on_messages, *(self.attention if self.spares_replies else ()))
 
     def lacking_target(self, *, prompted: bool, emphasised: bool) -> CompiledMethods:
         """Returns the methods that have nothing to work on in a chat.

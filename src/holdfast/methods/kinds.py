@@ -57,6 +57,7 @@ class Ability(Enum):
     KEYS = "keys before rotation"
     RESIDUAL = "the residual stream"
     REHEARSAL = "a rehearsed reply"
+    REPLY_SPANS = "the places of earlier replies"
     RETRIES = "a dialog under a suite, as in holdfast drift"  # no model offers this by itself
 
 

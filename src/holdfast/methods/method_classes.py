@@ -9,6 +9,7 @@ from holdfast.methods.attention import SplitSoftmax as SplitSoftmax
 from holdfast.methods.attention import Pasta as Pasta
 from holdfast.methods.attention import Boost as Boost
 from holdfast.methods.attention import Spotlight as Spotlight
+from holdfast.methods.attention import Attenuate as Attenuate
 from holdfast.methods.hold import Hold as Hold
 from holdfast.methods.repetition import Repetition as Repetition
 from holdfast.methods.reminder import Reminder as Reminder

@@ -155,7 +155,7 @@ class LocalModel(Generates):
         """The abilities that methods and studies can use."""
         capabilities = LOCAL_ABILITIES | abilities(self.hf_model)
         if self.steerable:
-            capabilities |= {Ability.LOG_ODDS, Ability.REHEARSAL}
+            capabilities |= {Ability.LOG_ODDS, Ability.REHEARSAL, Ability.REPLY_SPANS}
         return capabilities
 
     @property

@@ -176,11 +176,14 @@ def _render_text(request: Request, chat: _Chat, tokenizer: PreTrainedTokenizerFa
         tokenizer,
         system_as=request.system_as,
         emphasis=emphasis,
+        spares_replies=request.compiled.spares_replies,
         default_system=chat.default_system,
         tools=request.tools,
     )
     in_reply = [part for part in chat.emphasis or () if part.message == len(answered)]
     spans += tuple((len(text) + part.first, len(text) + part.last) for part in in_reply)
+    if reply_start and request.compiled.spares_replies:
+        spans += ((len(text), len(text) + len(reply_start)),)
     return RenderedText(text + reply_start, spans)
 
 
@@ -220,7 +223,8 @@ def _row(
         request.seed,
         request.penalties,
         keep=request.keep and request.thread is not None,
-        trace=request.trace and traces,
+        # the mass on another span than the prompt is not what a trace means
+        trace=request.trace and traces and not request.compiled.spares_replies,
         room=request.room,
         name=request.name,
     )

@@ -143,7 +143,8 @@ class Request:
         thread: names a dialog inside a session; requests of the same thread share the keys and
             values of their common prefix.
         keep: whether the reply becomes part of the thread; if not, the request forks the thread.
-        trace: whether to trace the attention mass on the span.
+        trace: whether to trace the attention mass on the span; under `attenuate`, whose span is
+            not the prompt, there is no trace.
         system_as: "role", or "first-user" to put the system prompt before the first user message.
         emphasis: the text that attention methods emphasise in place of the system prompt: texts,
             (text, occurrence from 1) or (message from 0, first, last character), in messages of any
@@ -234,6 +235,13 @@ class Request:
             keep("marks", False)
             emphasis = (*marked, *emphasis)
         keep("emphasis", resolve(self.messages, emphasis))
+        if self.emphasis and self.compiled.spares_replies:
+            raise UsageError(
+                "attenuate acts on earlier replies, so it cannot be combined with emphasis; leave"
+                " one of them out.",
+                option="emphasis",
+                value=self.compiled.spec,
+            )
 
     def _check_fields(self) -> None:
         """Refuses messages and arguments that are not as described, or exclude each other."""
@@ -314,7 +322,7 @@ class Request:
         for method in self.compiled.chat_only:
             raise UsageError(
                 f"{method.name} works on the messages of a chat, and a plain request has none;"
-                " use an attention method.",
+                " use boost, split-softmax or another method that needs none.",
                 option="methods",
                 value=method.name,
             )

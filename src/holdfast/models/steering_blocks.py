@@ -183,6 +183,13 @@ def _read(methods: Sequence[MethodOrSpec]) -> CompiledMethods:
     """Reads the methods of a row; refuses those that do not act inside a pass."""
     compiled = compile_methods(read_methods(methods))
     compiled.refuse_without_suite()
+    if compiled.spares_replies:
+        raise UsageError(
+            f"{compiled.spec} finds the earlier replies of a chat itself, which a block cannot do;"
+            " give pasta:alpha=FACTOR with the span mask of encode_chats(..., spares_replies=True).",
+            option="methods",
+            value=compiled.spec,
+        )
     for method in compiled.methods:
         spec = _spec(compile_methods([method]))
         if method in compiled.rehearsed:
@@ -251,6 +258,7 @@ def encode_chats(
     *,
     system_as: str = "role",
     emphasis: Sequence[Sequence[Part]] | None = None,
+    spares_replies: bool = False,
     device: torch.device | str | None = None,
 ) -> EncodedChats:
     """Encodes several chats as a batch, padded on the left.
@@ -261,6 +269,8 @@ def encode_chats(
         system_as: "role", or "first-user" for models without a system role.
         emphasis: the text to emphasise in each chat, as `Request` takes it; None, or () for a chat,
             emphasises the system prompt.
+        spares_replies: whether the span is instead everything but the assistant's replies, which
+            `pasta` then attenuates.
         device: the device of the tensors; None is the CPU.
 
     Raises:
@@ -282,7 +292,13 @@ def encode_chats(
         for chat, part in zip(chats, parts, strict=True)
     ]
     prompts = [
-        render(chat.messages, tokenizer, system_as=chat.system_as, emphasis=chat.emphasis or None)
+        render(
+            chat.messages,
+            tokenizer,
+            system_as=chat.system_as,
+            emphasis=chat.emphasis or None,
+            spares_replies=spares_replies,
+        )
         for chat in requests
     ]
     length = max(len(prompt.token_ids) for prompt in prompts)

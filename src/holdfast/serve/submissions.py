@@ -268,9 +268,16 @@ def _list_edited(request: Request) -> list[int]:
 def _steer(request: Request, steering: Steering, seed: int, body: GeneratingBody) -> Request:
     """Gives a request its methods and its seed."""
     try:
-        return replace(request, methods=steering.methods, seed=seed, trace=bool(body.trace))
+        steered = replace(request, methods=steering.methods, seed=seed, trace=bool(body.trace))
     except HoldfastError as error:
         raise refusal_of(error, "steering") from None
+    if body.trace and steered.compiled.spares_replies:
+        raise refused_field(
+            "trace",
+            "attenuate acts on earlier replies, and under it the attention mass on the prompt is"
+            " not traced; leave out one of them.",
+        )
+    return steered
 
 
 def _make_request(

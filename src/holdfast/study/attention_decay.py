@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast import drift
 from holdfast.analysis.decay import Dialog
-from holdfast.errors import ModelError
-from holdfast.methods import Method
+from holdfast.errors import ModelError, UsageError
+from holdfast.methods import Method, compile_methods, spec_of
 from holdfast.models.capabilities import require_layers
 from holdfast.records import Conversation
 from holdfast.records.traces import read_traces
@@ -39,6 +39,13 @@ def run_traced(
 ) -> TracedRun:
     """Runs self-chats, or resumes those in `out`, with their attention traces."""
     check(model)
+    if compile_methods(methods).spares_replies:
+        raise UsageError(
+            "attenuate acts on earlier replies, and under it the attention mass on the prompt is"
+            " not traced; trace another method.",
+            option="method",
+            value=spec_of(methods),
+        )
     running = replace(running, traces=True)
     run = drift.run(model, suite, out, settings, [methods], running=running)
     records = sorted(run.conversations, key=lambda record: record.conversation)

@@ -46,6 +46,7 @@ _PROBE = "Hello, world! 12345 naïve  café 你好\n\n\tdef f(x): return x**2  #
 _CAPABILITIES = ENDPOINT_ABILITIES | {
     Ability.LOG_ODDS,
     Ability.REHEARSAL,
+    Ability.REPLY_SPANS,
     Ability.SECOND_STREAM,
     Ability.REPLY_SCORES,
 }
