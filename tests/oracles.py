@@ -110,6 +110,18 @@ def boost(method, weights, span, generated) -> list[float]:
     return [weight / math.fsum(scaled) for weight in scaled]
 
 
+@oracle_of("attenuate")
+def attenuate(method, weights, span, generated) -> list[float]:
+    """Weights on earlier replies, which are all keys neither in the span nor generated, are
+    multiplied by the factor, then all divided by their sum.
+    """
+    scaled = [
+        weight if held or said else method.factor * weight
+        for weight, held, said in zip(weights, span, generated, strict=True)
+    ]
+    return [weight / math.fsum(scaled) for weight in scaled]
+
+
 def guide(scores: list[float], span: list[bool], delta: float) -> list[float]:
     """GUIDE: delta added to the scores of the span before the softmax."""
     return softmax(

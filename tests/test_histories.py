@@ -16,7 +16,7 @@ from holdfast import Request, Sampling, SplitSoftmax, Spotlight
 from holdfast.generation.reply_scoring import score_rows
 from holdfast.generation.rows import Row
 from holdfast.generation.runner import Runner
-from holdfast.methods import Anchoring, Boost, Guidance, Pasta, PromptStrength
+from holdfast.methods import Anchoring, Attenuate, Boost, Guidance, Pasta, PromptStrength
 from holdfast.models.event_loop import run_sync
 
 # log-probabilities are float32; the smallest difference that the tests look for is 1e-2
@@ -30,6 +30,7 @@ METHODS = {
     "pasta keep": (Pasta(0.01),),
     "pasta scale": (Pasta(0.01, None, "scale"),),
     "boost": (Boost(5),),
+    "attenuate": (Attenuate(0.01),),
     "spotlight on heads": (Spotlight(0.6, {(0, 1), (1, 3)}),),
     "guidance and boost": (Guidance(2.0), Boost(3)),
     "anchoring and boost": (Anchoring(2.0), Boost(3)),
@@ -74,7 +75,7 @@ def test_a_second_turn_under_any_steering_scores_as_without_reuse(pair):
     runner = Runner(tiny.hf_model, batched=False)
     alone = score_rows(runner, [Row(fresh, row.processors)], [options], 1)[0].scored
     assert scored.log_probabilities == pytest.approx(alone.log_probabilities, abs=ROUNDING)
-    if first == second and first != "pasta keep":
+    if first == second and first not in ("pasta keep", "attenuate"):
         # all of the first turn except its last token
         assert stream.cached >= len(stream.token_ids) - 20
 
@@ -93,7 +94,8 @@ def test_tokens_before_the_span_are_reused_under_another_method():
 
 @torch.inference_mode()
 def by_oracle(tiny, prompt_ids, span, reply_ids, method):
-    """The reply's summed log-probability with PASTA's weights from the paper's formula."""
+    """The reply's summed log-probability with the weights of the method's formula."""
+    formula = oracles.ORACLES[method.name]
 
     def attend(module, query, key, value, attention_mask, scaling, **_):
         times = query.shape[1] // key.shape[1]
@@ -106,7 +108,7 @@ def by_oracle(tiny, prompt_ids, span, reply_ids, method):
                 if any(span[: place + 1]):
                     held = [*span, *[False] * len(reply_ids)][: place + 1]
                     said = [column >= len(prompt_ids) for column in range(place + 1)]
-                    weights = oracles.pasta(method, weights, held, said)
+                    weights = formula(method, weights, held, said)
                 weights = torch.tensor(weights, dtype=query.dtype, device=DEVICE)
                 output[0, head, place] = weights @ value[0, head, : place + 1]
         return output.transpose(1, 2), None
@@ -133,6 +135,30 @@ def test_pasta_treats_an_earlier_reply_as_prompt_reused_or_encoded_again(generat
     stream, options = given.stream, given.replies
     expected = [by_oracle(tiny, stream.token_ids, stream.span, one, *methods) for one in options]
     assert scored.log_probabilities == pytest.approx(expected, abs=ROUNDING)
+
+
+@pytest.mark.parametrize("reuses", (True, False), ids=("reused", "encoded again"))
+def test_attenuate_lowers_the_weights_on_earlier_replies_only(reuses):
+    tiny = replace(double(), reuses_cache=reuses)
+    methods = (Attenuate(0.01),)
+    session = tiny.session()
+    request = second_turn(session, methods, methods)
+    scored = session.score_batch([request], [REPLIES])[0]
+    (given,) = run_sync(session.score_inputs([request], [REPLIES]))
+    stream, options = given.stream, given.replies
+    pairs = zip(stream.token_ids, stream.span, strict=True)
+    outside = [token for token, inside in pairs if not inside]
+    assert tiny.tokenizer.decode(outside) == request.messages[2]["content"]
+    expected = [by_oracle(tiny, stream.token_ids, stream.span, one, *methods) for one in options]
+    assert scored.log_probabilities == pytest.approx(expected, abs=ROUNDING)
+    unsteered = tiny.score(request.messages, REPLIES).log_probabilities
+    assert abs(unsteered[0] - scored.log_probabilities[0]) > 1e-2
+
+
+def test_attenuate_changes_nothing_before_the_first_reply():
+    tiny = double()
+    plain, steered = (tiny.score(TALK, REPLIES, methods) for methods in ((), (Attenuate(0.01),)))
+    assert steered.log_probabilities == pytest.approx(plain.log_probabilities, abs=ROUNDING)
 
 
 def test_keep_and_scale_differ_within_a_reply_and_agree_on_its_first_token():

@@ -72,6 +72,30 @@ def test_every_system_prompt_is_found_where_the_template_put_it(template, messag
 
 
 @pytest.mark.parametrize(
+    ("template", "messages", "shown"),
+    (
+        (PLAIN, KIND, "⟦<system>Be kind.<user>hello⟧"),
+        (PLAIN, chat("Be.", "a", "b", "a"), "⟦<system>Be.<user>a<assistant>⟧b⟦<user>a⟧"),
+        (PLAIN, chat("b", "b", "b", "b"), "⟦<system>b<user>b<assistant>⟧b⟦<user>b⟧"),
+        (TRIMMED, chat("", "a", " yes \n", "a"), "⟦<user>a<assistant>⟧yes⟦<user>a⟧"),
+        (
+            PLAIN,
+            chat("Be.", "a", "yes", "a", "yes", "c"),
+            "⟦<system>Be.<user>a<assistant>⟧yes⟦<user>a<assistant>⟧yes⟦<user>c⟧",
+        ),
+    ),
+)
+def test_the_span_may_be_everything_but_the_replies(template, messages, shown):
+    assert held(template, messages, spares_replies=True)[0] == shown
+
+
+def test_replies_that_the_template_rewrites_are_refused():
+    shouting = ROLES.replace("BODY", "|upper if m['role'] == 'assistant' else m['content']")
+    with pytest.raises(PromptError, match="assistant message 1"):
+        render(chat("Be.", "a", "yes", "a"), tokenizer(shouting), spares_replies=True)
+
+
+@pytest.mark.parametrize(
     ("messages", "shown"),
     (
         (chat(" Be kind. ", "hello"), "<user> ⟦Be kind.⟧ \n\nhello"),

@@ -306,6 +306,13 @@ def test_the_names_of_the_vllm_plug_in_mean_the_same(url):
     assert both.status_code == 400 and "boost:factor=2" in error_of(both)["message"]
 
 
+def test_the_mass_on_the_prompt_is_not_traced_under_attenuate(url):
+    refused = post(url, messages=BRIEF, steering="attenuate:factor=0.1", trace=True)
+    assert refused.status_code == 400 and error_of(refused)["param"] == "trace"
+    steered = post(url, messages=BRIEF, steering="attenuate:factor=0.1").json()["holdfast"]
+    assert (steered["applied"], steered["steering"]) == (True, "attenuate:factor=0.1")
+
+
 def test_a_chat_beyond_the_context_has_openais_code(url):
     answer = post(url, messages=[{"role": "user", "content": "bread and cheese " * 400}])
     assert answer.status_code == 400

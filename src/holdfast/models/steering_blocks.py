@@ -186,7 +186,7 @@ def _read(methods: Sequence[MethodOrSpec]) -> CompiledMethods:
     if compiled.spares_replies:
         raise UsageError(
             f"{compiled.spec} finds the earlier replies of a chat itself, which a block cannot do;"
-            " give pasta:alpha=FACTOR with the span mask of encode_chats(..., spares_replies=True).",
+            " give pasta:alpha=FACTOR with the mask of encode_chats(..., spares_replies=True).",
             option="methods",
             value=compiled.spec,
         )

@@ -1,0 +1,69 @@
+"""Where attenuate, whose span is not the system prompt, is refused, and what it leaves out."""
+
+import pytest
+import torch
+from tiny import chat, model
+
+import holdfast
+from holdfast import Request, Sampling
+from holdfast.errors import UsageError
+from holdfast.methods import read_methods
+from holdfast.methods.compiled import compile_methods
+from holdfast.study.attention_decay import run_traced, traced_settings
+
+TALK = chat("always talk about cheese", "the old town", "the garden", "the river")
+METHOD = "attenuate:factor=0.1"
+GREEDY = Sampling(temperature=0, max_new_tokens=8)
+
+
+@pytest.mark.parametrize(
+    "other", ("boost:factor=2", "hold", "anchoring:strength=2", "split-softmax:exponent=0.5")
+)
+def test_methods_that_act_on_the_prompt_are_refused_beside_it(other):
+    with pytest.raises(UsageError, match=r"give only one of them\.$") as caught:
+        compile_methods(read_methods(f"{METHOD}+{other}"))
+    assert other.split(":")[0] in str(caught.value)
+
+
+def test_methods_that_need_no_span_work_beside_it():
+    tiny = model("llama")
+    alone = tiny.generate(TALK, METHOD, GREEDY)
+    for other in ("guidance:scale=2", "repetition:probability=1"):
+        assert tiny.generate(TALK, f"{METHOD}+{other}", GREEDY).token_ids != alone.token_ids
+
+
+def test_emphasis_and_plain_texts_are_refused():
+    with pytest.raises(UsageError, match="emphasis"):
+        Request(TALK, METHOD, emphasis=["cheese"])
+    with pytest.raises(UsageError, match="attenuate works on the messages of a chat"):
+        Request([{"role": "user", "content": "once"}], METHOD, plain=True)
+
+
+def test_a_block_does_the_same_with_pasta():
+    tiny = model("llama", dtype="float64")
+    reply = tiny.generate(TALK, METHOD, GREEDY)
+    chats = holdfast.encode_chats([TALK], tiny.tokenizer, spares_replies=True)
+    with holdfast.steering(tiny.hf_model, chats.span_mask, "pasta:alpha=0.1"):
+        ids = tiny.hf_model.generate(**chats.inputs, max_new_tokens=8, do_sample=False)
+    assert tuple(ids[0, chats.input_ids.shape[1] :].tolist()) == reply.token_ids
+    plain = holdfast.encode_chats([TALK], tiny.tokenizer).span_mask
+    assert not torch.equal(plain, chats.span_mask)
+    with (
+        pytest.raises(UsageError, match="encode_chats"),
+        holdfast.steering(tiny.hf_model, chats.span_mask, METHOD),
+    ):
+        pass
+
+
+def test_the_mass_on_the_prompt_is_not_traced(tmp_path):
+    tiny = model("llama")
+    assert tiny.generate(TALK, "boost:factor=2", GREEDY, trace=True).trace is not None
+    assert tiny.generate(TALK, METHOD, GREEDY, trace=True).trace is None
+    with pytest.raises(UsageError, match="not traced"):
+        run_traced(
+            tiny,
+            holdfast.drift.load_suite("starter"),
+            tmp_path,
+            traced_settings(2, 2),
+            read_methods(METHOD),
+        )
