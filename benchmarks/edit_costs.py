@@ -1,4 +1,4 @@
-"""How much other abilities suffer from fixes that need no access to the model.
+"""How much other abilities suffer from fixes, by default from those that need no access to the model.
 
 The dialogs have scripted messages under those prompts of `bots` that are reserved for confirmation;
 the fourth message is a question about a fact that small models know. The leading fixes of
@@ -6,12 +6,14 @@ message_edits.py are compared on the same questions in the same dialogs, by the 
 loses.
 
     python benchmarks/edit_costs.py --model qwen-0.5b --runs runs/edit_costs --out FILE.json
+    python benchmarks/edit_costs.py --method boost:factor=4 --runs runs/steering --out FILE.json
 
 Interrupted runs are resumed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from commands import record_options
@@ -25,7 +27,7 @@ from holdfast.drift import load_suite
 from holdfast.drift.families import half_of
 from holdfast.records import read_run
 
-SWEEPS = (
+MESSAGE_EDITS = (
     "repetition:probability=1",
     "reminder:every=1,text=rules,when=broken",
     "check-and-retry:n=2",
@@ -36,7 +38,7 @@ QUESTIONS = 672
 TOKENS = 120
 
 
-def command(model: str, dtype: str, folder: Path) -> list[str]:
+def command(model: str, dtype: str, methods: Sequence[str], folder: Path) -> list[str]:
     """The command line of a run."""
     prompts = ",".join(case.id for case in half_of(load_suite("bots"), "confirm").cases)
     return [
@@ -44,16 +46,17 @@ def command(model: str, dtype: str, folder: Path) -> list[str]:
         *("--prompts", prompts, "--user-turns", "everyday", "--rounds", str(ROUNDS)),
         *("--ask-at", str(ROUNDS + 1), "--conversations", str(CONVERSATIONS)),
         *("--questions", str(QUESTIONS), "--max-new-tokens", str(TOKENS)),
-        *(word for sweep in SWEEPS for word in ("--sweep", sweep)),
+        *(word for method in methods for word in ("--sweep", method)),
         *("--out", str(folder)),
     ]
 
 
 def main() -> None:
     parser = record_options(__doc__, "runs/edit_costs")
+    parser.add_argument("--method", nargs="+", default=MESSAGE_EDITS, metavar="SPEC")
     arguments = parser.parse_args()
     folder = arguments.runs / arguments.model
-    run_command(command(arguments.model, arguments.dtype, folder))
+    run_command(command(arguments.model, arguments.dtype, arguments.method, folder))
     calibration = read_calibration(folder)
     record = {
         "benchmark": "edit_costs",

@@ -3,7 +3,7 @@
     python benchmarks/precedent.py --model qwen-0.5b --runs runs/precedent --out FILE.json
     python benchmarks/precedent.py --model qwen-1.5b --every 10 --out FILE.json
     python benchmarks/precedent.py --model qwen-0.5b --every 6 --out FILE.json
-        --method repetition:probability=1 boost:factor=4
+        --method repetition:probability=1 boost:factor=4 attenuate:factor=0.03
 
 The runs resume.
 """

@@ -100,16 +100,23 @@ RECORDS = (
     ),
     Record(
         "precedent_methods/qwen-0.5b",
-        "benchmarks/precedent.py --model qwen-0.5b --dtype float32 --every 6"
-        " --method repetition:probability=1 boost:factor=4 --runs {runs} --out {out}",
+        "benchmarks/precedent.py --model qwen-0.5b --every 6 --method repetition:probability=1"
+        " boost:factor=4 attenuate:factor=0.03 --runs {runs} --out {out}",
         False,
-        60,
+        20,
     ),
     Record(
         "edit_costs/qwen-0.5b",
         "benchmarks/edit_costs.py --model qwen-0.5b --runs {runs} --out {out}",
         False,
         35,
+    ),
+    Record(
+        "steering_costs/qwen-0.5b",
+        "benchmarks/edit_costs.py --model qwen-0.5b --method boost:factor=4 --runs {runs}"
+        " --out {out}",
+        False,
+        20,
     ),
     Record(
         "message_edits/smollm2",

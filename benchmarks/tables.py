@@ -41,6 +41,8 @@ from tabled.edits import (
     edits_line,
     edits_table,
     helping_sentence,
+    steering_line,
+    steering_table,
 )
 from tabled.house import house_drawing
 from tabled.large_logs import large_logs_table
@@ -165,6 +167,8 @@ def documents() -> dict[Path, str]:
         "loss_recall": recall_table(),
         "causes": causes_table(),
         "message_edits": edits_table(),
+        "steering_fixes": steering_table(),
+        "steering_fixes_conversations": steering_line(),
         "precedent": precedent_table(),
         "precedent_models": precedent_line(),
         "precedent_methods": fixes_table(),
