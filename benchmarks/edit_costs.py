@@ -1,4 +1,4 @@
-"""How much other abilities suffer from fixes, by default from those that need no access to the model.
+"""How much other abilities suffer from fixes; by default, from those that edit messages.
 
 The dialogs have scripted messages under those prompts of `bots` that are reserved for confirmation;
 the fourth message is a question about a fact that small models know. The leading fixes of
