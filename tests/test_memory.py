@@ -23,10 +23,10 @@ from holdfast import Guidance, Request, Sampling, SplitSoftmax, drift
 from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.generation import decoder, mapped_memory, memory, slot_layers
 from holdfast.generation.decoder import Decoder
-from holdfast.generation.prefixes import LayerKeysValues
+from holdfast.generation.kv_cache import LayerKVCache
+from holdfast.generation.prefix_cache import PrefixCache
 from holdfast.generation.rows import RowState
 from holdfast.generation.scheduler import Serving
-from holdfast.generation.shared_prefixes import SharedPrefixes
 from holdfast.generation.slots import Slots
 from holdfast.models.session import LocalSession
 
@@ -42,13 +42,13 @@ WAYS = ((), (SplitSoftmax(0.3),), (Guidance(2.0),), (Guidance(1.5),), (), ())
 def computed(tokens, value=0.0):
     """Two layers of one head of size 2."""
     layer = torch.full((1, tokens, 2), value), torch.full((1, tokens, 2), -value)
-    return LayerKeysValues(tokens, (layer, layer), ({}, {}))
+    return LayerKVCache(tokens, (layer, layer), ({}, {}))
 
 
 def computed_layer(tokens, value):
     """One layer of one head of size 2."""
     layer = torch.full((1, tokens, 2), value), torch.full((1, tokens, 2), -value)
-    return LayerKeysValues(tokens, (layer,), ({},))
+    return LayerKVCache(tokens, (layer,), ({},))
 
 
 def size(slots):
@@ -103,7 +103,7 @@ def test_a_mapped_store_takes_memory_only_for_the_tokens_of_its_rows():
     head = torch.ones(1, 4096, 64)  # 16 tokens of a head are a page
     for row, tokens in enumerate((4096, 160, 320)):
         layer = head[:, :tokens] * (row + 1), head[:, :tokens] * -(row + 1)
-        slots.open(LayerKeysValues(tokens, (layer, layer), ({}, {})))
+        slots.open(LayerKVCache(tokens, (layer, layer), ({}, {})))
     stores = [store for layer in slots.layers for store in layer.store]
     assert len(stores) == 4
 
@@ -221,7 +221,7 @@ def test_a_running_row_does_not_keep_an_earlier_state_of_its_dialog():
     """Its keys and values are in the row's slot by then."""
     session, talk = model().session(), chat("be nice", "hello")
     first = session.generate_batch([Request(talk, sampling=SHORT, thread="t", keep=True)])[0]
-    earlier = weakref.ref(session.threads.use("t")[0].prefix.keys_values)
+    earlier = weakref.ref(session.threads.use("t")[0].kv)
     longer = (*talk, *chat("", "", first.text, "and then?")[1:])
     rendered = session.render(Request(longer, sampling=SHORT, thread="t"))
     assert rendered.row.streams[0].cached
@@ -368,7 +368,7 @@ def test_an_error_of_a_dialog_names_the_conversation(tmp_path):
 
 def serving(tiny, limit=0, **how):
     """A scheduler as in a server, and the handles of six rows."""
-    shared = SharedPrefixes(limit, pieces=True)
+    shared = PrefixCache(limit, pieces=True)
     scheduler = replace(tiny, batch_size=8).scheduler(Serving(shared, **how))
     session, sampling = tiny.session(), Sampling(2.0, 1.0, 60)
     rows = []

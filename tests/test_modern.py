@@ -290,7 +290,7 @@ def test_a_dialog_cut_by_its_window_is_reused_for_late_forks_and_recomputed_for_
         each.generate_batch([Request(talk, (), GREEDY, thread="t", keep=True)])
         for each in (session, alone)
     )
-    known = session.threads.use("t")[0].prefix.keys_values
+    known = session.threads.use("t")[0].kv
     assert known.cut > 0
     assert known.tokens > known.min_prefix_len > known.cut
     late = (*talk, *chat("", "", first.text, "and bread?")[1:])

@@ -19,13 +19,13 @@ from torch import Tensor
 from holdfast.generation.batch import StreamGroup
 from holdfast.generation.cpu_threads import one_thread
 from holdfast.generation.drawing import DrawnToken, draw_or_fail, log_probabilities
+from holdfast.generation.kv_cache import KVCache
 from holdfast.generation.logits import StepOutputs, constrain, process
 from holdfast.generation.memory import ran_out_of_memory
-from holdfast.generation.prefixes import KeysValues
+from holdfast.generation.prefix_cache import PrefixCache
 from holdfast.generation.row_runner import RowRunner
 from holdfast.generation.rows import RowState, StreamState, TokenMass
 from holdfast.generation.runner import Output
-from holdfast.generation.shared_prefixes import SharedPrefixes
 
 
 class _Owner(NamedTuple):
@@ -81,7 +81,7 @@ class Decoder:
     """
 
     def __init__(
-        self, runner: RowRunner, stop_ids: frozenset[int], shared: SharedPrefixes | None = None
+        self, runner: RowRunner, stop_ids: frozenset[int], shared: PrefixCache | None = None
     ):
         self.runner = runner
         self.stop_ids = stop_ids
@@ -257,7 +257,7 @@ class Decoder:
         slots = [slot for slot, owner in enumerate(self._owners) if owner.row is state]
         return sorted(slots, key=lambda slot: self._owners[slot].number)
 
-    def _copy_computed(self, state: RowState) -> tuple[KeysValues | None, ...]:
+    def _copy_computed(self, state: RowState) -> tuple[KVCache | None, ...]:
         """Copies the keys and values that a longer prompt, with this row's reply, can reuse."""
         if not self.runner.supports_chunked_prefill:
             return ()

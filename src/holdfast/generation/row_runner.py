@@ -9,7 +9,7 @@ import torch
 
 from holdfast.attention import RotaryLengths
 from holdfast.generation.batch import StreamGroup
-from holdfast.generation.prefixes import KeysValues
+from holdfast.generation.kv_cache import KVCache
 from holdfast.generation.runner import Output
 
 
@@ -35,9 +35,7 @@ class RowSlots(Protocol):
     def add(self, computed: Any) -> None:
         """Appends further keys and values to the last slot."""
 
-    def copy_computed(
-        self, slot: int, count: int | None = None, start: int = 0
-    ) -> KeysValues | None:
+    def copy_computed(self, slot: int, count: int | None = None, start: int = 0) -> KVCache | None:
         """Copies the keys and values of a row's tokens from `start` up to `count` (None: to the
         end). Returns None if they are not available.
         """

@@ -15,10 +15,10 @@ from itertools import chain
 from holdfast.errors import ModelError
 from holdfast.generation.decoder import Decoder
 from holdfast.generation.memory import halve_batch, ran_out_of_memory
+from holdfast.generation.prefix_cache import PrefixCache, beginning_key
 from holdfast.generation.row_errors import name_error
 from holdfast.generation.row_runner import RowRunner
 from holdfast.generation.rows import Continuation, Row, RowState
-from holdfast.generation.shared_prefixes import SharedPrefixes, beginning_key
 
 # waiting rows join once there is more than one for this many running rows: a prefill costs about as
 # much as a step
@@ -39,7 +39,7 @@ _MAX_PREFILL_COLUMNS = 65_536
 class Serving:
     """How a long-running server admits rows that arrive at any time."""
 
-    shared: SharedPrefixes  # keeps the keys and values of rows for later rows
+    shared: PrefixCache  # keeps the keys and values of rows for later rows
     # the most steps that a row waits for others to join together, although there is room for it
     max_wait: int = 4
     # steps until a halved limit grows by a quarter; the number doubles each time it is halved again
@@ -194,7 +194,7 @@ class Scheduler:
             if self.shared is not None and state.row.shares:
                 state.start([self.shared.find(stream) for stream in state.row.streams])
             else:
-                cached = [stream.cached_keys_values for stream in state.row.streams]
+                cached = [stream.cached_kv for stream in state.row.streams]
                 state.start([() if piece is None else (piece,) for piece in cached])
         ended = []
         on_cpu = self.runner.device.type == "cpu"

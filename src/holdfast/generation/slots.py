@@ -19,8 +19,8 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from holdfast.attention import EVERY_LENGTH, SAME_FACTORS, RotaryLengths, Starts
+from holdfast.generation.kv_cache import LayerKVCache
 from holdfast.generation.memory import release_freed_memory
-from holdfast.generation.prefixes import LayerKeysValues
 from holdfast.generation.slot_layers import (
     CacheLayer,
     LayerColumns,
@@ -94,7 +94,7 @@ class Slots(Cache):
         self._shared.max_rows = rows
         self._shared.max_columns = max(columns, columns_before)
 
-    def open(self, computed: LayerKeysValues | None, reusable_len: int | None = None) -> None:
+    def open(self, computed: LayerKVCache | None, reusable_len: int | None = None) -> None:
         """Opens the next slot for a row, after keys and values that are already computed.
 
         `reusable_len` first tokens of the row may be requested later (None: all of them).
@@ -113,7 +113,7 @@ class Slots(Cache):
             sys.maxsize if reusable_len is None else reusable_len
         )
 
-    def add(self, computed: LayerKeysValues) -> None:
+    def add(self, computed: LayerKVCache) -> None:
         """Appends further keys and values to the last slot; all layers must keep every token."""
         slot = len(self.lengths) - 1
         for layer, tensor_pair in zip(self._layers, computed.layers, strict=True):
@@ -237,7 +237,7 @@ class Slots(Cache):
 
     def copy_computed(
         self, slot: int, count: int | None = None, start: int = 0
-    ) -> LayerKeysValues | None:
+    ) -> LayerKVCache | None:
         """Copies the keys, values and states of a row's tokens from `start` up to `count` (None: to
         the end). Returns None if its states have read more tokens, or its windows have moved on.
         """
@@ -245,7 +245,7 @@ class Slots(Cache):
         cut = self._shared.window.cut(slot, length)
         if cut is None or (self._recurrent and length < self.lengths[slot]):
             return None
-        return LayerKeysValues(
+        return LayerKVCache(
             length,
             tuple(layer.tensors(slot, length, start) for layer in self._layers),
             tuple(layer.states(slot) for layer in self._layers),

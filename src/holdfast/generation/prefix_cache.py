@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from holdfast.attention import SAME_FACTORS, RotaryLengths
-from holdfast.generation.prefixes import KeysValues, common_length
+from holdfast.generation.kv_cache import KVCache, common_length
 from holdfast.generation.rows import Stream
 
 _Tokens = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -31,7 +31,7 @@ class _Segment:
     tokens: _Tokens
     # keys and values of these tokens, or of all tokens up to their end; None for a root, or if
     # evicted
-    computed: KeysValues | None
+    computed: KVCache | None
     # by the number of tokens before the child, and the child's first token
     children: dict[tuple[int, int], _Segment] = field(default_factory=dict)
 
@@ -47,7 +47,7 @@ class _Segment:
         return self.computed is not None and self.computed.start > 0
 
 
-class SharedPrefixes:
+class PrefixCache:
     """Keys and values of prompts; evicts the least recently used first.
 
     Args:
@@ -70,7 +70,7 @@ class SharedPrefixes:
     def __len__(self) -> int:
         return len(self._used)
 
-    def find(self, stream: Stream) -> tuple[KeysValues, ...]:
+    def find(self, stream: Stream) -> tuple[KVCache, ...]:
         """Finds keys and values of a stream's first tokens, in consecutive pieces.
 
         The last token is never included, since it has to be forwarded. Returns () if there are
@@ -94,7 +94,7 @@ class SharedPrefixes:
         stream: Stream,
         generated: tuple[int, ...],
         count: int,
-        copy_from: Callable[[int], KeysValues | None],
+        copy_from: Callable[[int], KVCache | None],
         length: int,
     ) -> None:
         """Keeps the keys and values of a stream's first `count` tokens, as far as they are new.
@@ -179,9 +179,9 @@ def beginning_key(stream: Stream) -> Hashable:
     return stream.compiled, _tokens(stream)[:_BEGINNING].tobytes()
 
 
-def _pieces(segment: _Segment, end: int) -> tuple[KeysValues, ...]:
+def _pieces(segment: _Segment, end: int) -> tuple[KVCache, ...]:
     """Collects the keys and values of the first `end` tokens, the last of which is in `segment`."""
-    pieces = list[KeysValues]()
+    pieces = list[KVCache]()
     while segment.computed is not None and segment.parent is not None:
         pieces.append(segment.computed.first(end))
         end = segment.computed.start
