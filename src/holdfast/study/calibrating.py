@@ -25,7 +25,7 @@ from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, spec_of
 from holdfast.models.capabilities import supports
 from holdfast.models.event_loop import run_sync
-from holdfast.models.failures import FailedRequest, OutageWatch
+from holdfast.models.failures import CircuitBreaker, FailedRequest
 from holdfast.models.offered_steering import same_fingerprint
 from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.records.folder import refuse_other_command
@@ -142,26 +142,26 @@ class _Questions:
         }
         about = {"command": "calibrate", "argv": running.command, **facts_about(self.model)}
         with records.open_run(out, identity, about, COMPATIBILITY) as run:
-            watch = OutageWatch(partial(self._note_failure, run), "question")
-            questioners = self._questioners(watch)
+            breaker = CircuitBreaker(partial(self._note_failure, run), "question")
+            questioners = self._questioners(breaker)
             batches = self._unfinished_batches(run, questioners, running.progress)
             if batches:
-                run_sync(self._ask_batches(batches, questioners, watch, running.progress))
+                run_sync(self._ask_batches(batches, questioners, breaker, running.progress))
         return records.read_run(out)
 
     def _note_failure(self, run: records.OpenRun, failed: FailedRequest) -> None:
         """Notes a failed question as a failure of the conversation that it was asked in."""
-        name, question = failed.name
+        method, question = failed.key
         conversation = question % conversations(self.suite, self.plan)
-        run.note_failure(name, conversation, failed.why, failed.reason)
+        run.note_failure(method, conversation, failed.why, failed.reason)
 
-    def _questioners(self, watch: OutageWatch) -> dict[str, Questioner]:
+    def _questioners(self, breaker: CircuitBreaker) -> dict[str, Questioner]:
         """Makes the questioner of each steering, by its spec string."""
         cases = {case.id: case for case in self.suite.cases}
         count = conversations(self.suite, self.plan)
         return {
             spec_of(methods): Questioner(
-                self.model, methods, cases, self.capability, self.plan, count, watch
+                self.model, methods, cases, self.capability, self.plan, count, breaker
             )
             for methods in self.plan.steerings
         }
@@ -185,7 +185,7 @@ class _Questions:
         self,
         batches: Sequence[records.PendingBatch],
         questioners: Mapping[str, Questioner],
-        watch: OutageWatch,
+        breaker: CircuitBreaker,
         progress: Progress,
     ) -> None:
         """Asks the questions in the recorded dialogs, and records the answers batch by batch."""
@@ -200,7 +200,7 @@ class _Questions:
             tokens = sum(record.tokens.forwarded for record in answers)
             progress(questioner.count_in(batch.numbers), tokens)
         async with self.model.session() as engine:
-            await watch.finish(engine)
+            await breaker.finish(engine)
 
 
 def check_before_loading(

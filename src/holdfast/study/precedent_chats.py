@@ -15,7 +15,7 @@ from holdfast.errors import RequestFailed
 from holdfast.methods import Method, spec_of
 from holdfast.models.checked_replies import generate_checked
 from holdfast.models.event_loop import task_group
-from holdfast.models.failures import OutageWatch
+from holdfast.models.failures import CircuitBreaker
 from holdfast.models.protocol import Engine
 from holdfast.models.requests import Reply, Request
 from holdfast.records.precedent_records import History, NextReply, PrecedentChat, RuleScores
@@ -56,7 +56,7 @@ class PrecedentChats:
     engine: Engine
     settings: Settings
     methods: tuple[Method, ...]
-    watch: OutageWatch
+    breaker: CircuitBreaker
     progress: Progress
 
     async def hold(
@@ -162,7 +162,7 @@ class PrecedentChats:
             raise RequestFailed(
                 "The chat leaves no room for a reply; use shorter prompts.", "context"
             )
-        self.watch.answered(request)
+        self.breaker.answered(request)
         self.progress(1, reply.forwarded)
         return reply
 

@@ -16,7 +16,7 @@ from holdfast.errors import UsageError
 from holdfast.measures.multiple_choice import read_choice
 from holdfast.methods import Ability, Method, spec_of
 from holdfast.models.capabilities import supports
-from holdfast.models.failures import OutageWatch, answer_each
+from holdfast.models.failures import CircuitBreaker, RequestKey, answer_each
 from holdfast.models.protocol import ChatModel, Engine, score_replies
 from holdfast.models.requests import Reply, Request
 from holdfast.records import (
@@ -61,7 +61,7 @@ class Questioner:
     capability: Capability  # its items are divided among the conversations
     plan: Plan
     count: int  # the number of conversations in the run
-    watch: OutageWatch  # of the run; failed questions are reported to it
+    breaker: CircuitBreaker  # of the run; failed questions are reported to it
 
     def count_in(self, conversations: Sequence[int]) -> int:
         """Returns how many questions these conversations are asked."""
@@ -171,14 +171,17 @@ class Questioner:
         """Generates the replies to questions, by number, without those that failed."""
         if not questions:
             return {}
-        name = spec_of(self.methods)
+        label = spec_of(self.methods)
         replies: dict[int, Reply] = {}
         requests = {
-            (name, question.number): self._request(question, keep=keep) for question in questions
+            RequestKey(label, question.number): self._request(question, keep=keep)
+            for question in questions
         }
-        await answer_each(
-            engine, requests, self.watch, lambda key, reply: replies.update({key[1]: reply})
-        )
+
+        def note(key: RequestKey, reply: Reply) -> None:
+            replies[key.number] = reply
+
+        await answer_each(engine, requests, self.breaker, note)
         return replies
 
     def _request(self, question: CapabilityQuestion, *, keep: bool = False) -> Request:
