@@ -24,7 +24,7 @@ from holdfast.report.how_measured import about_runs
 from holdfast.report.task_tables import table
 from holdfast.seeds import seed_of
 from holdfast.study.calibrating import calibrate
-from holdfast.study.calibration_plan import Plan
+from holdfast.study.calibration_plan import CalibrationPlan
 
 SAMPLES = 12
 SETTINGS = tasks.Settings(tasks=("json",), samples=SAMPLES, batch=5)
@@ -110,7 +110,7 @@ def test_the_error_for_an_unreachable_server_says_how_to_resume(tmp_path):
 
 
 BRIEF = Sampling(max_new_tokens=5)
-PLAN = Plan(draws=1, rounds=1, ask_at=2, reading="written", sampling=BRIEF, batch=4)
+PLAN = CalibrationPlan(draws=1, rounds=1, ask_at=2, reading="written", sampling=BRIEF, batch=4)
 PLAN = dataclasses.replace(PLAN, sweeps=("repetition:probability=0.5,1",))
 
 

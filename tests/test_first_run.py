@@ -24,7 +24,7 @@ from holdfast.cli.time_box import (
     SUFFICIENT_CONVERSATIONS,
     Group,
     Pilot,
-    Plan,
+    RunPlan,
     TimeBox,
 )
 from holdfast.drafting.drafted_files import draft_lines
@@ -77,13 +77,13 @@ def pilot_of(seconds, cut=0.0, per_round=2.0):
 
 
 def test_a_clock_that_measured_no_time_plans_all_conversations():
-    assert pilot_of(0.0).first_group(Plan(4, 400, 2), 120, 40) == 40
+    assert pilot_of(0.0).first_group(RunPlan(4, 400, 2), 120, 40) == 40
 
 
 def test_a_bot_of_more_rules_gets_fewer_conversations():
     one, five = (pilot_of(1.0, per_round=1 + rules) for rules in (1, 5))
     assert five.seconds_of(8, 400) == pytest.approx(3 * one.seconds_of(8, 400))
-    plan = Plan(8, 400, 8)
+    plan = RunPlan(8, 400, 8)
     assert five.first_group(plan, 120, 40) < one.first_group(plan, 120, 40)
 
 
@@ -174,13 +174,13 @@ def test_the_first_replies_of_a_round_tell_nothing_of_its_pace():
 
 def test_a_slow_model_gets_shorter_conversations_and_few_of_them():
     fast, slow = pilot_of(0.1), pilot_of(400)
-    assert fast.plan(120, 400) == Plan(8, 400, 8)
-    assert slow.plan(120, 400) == Plan(2, 60, 1)
+    assert fast.plan(120, 400) == RunPlan(8, 400, 8)
+    assert slow.plan(120, 400) == RunPlan(2, 60, 1)
     assert fast.first_group(fast.plan(120, 400), 120, left=40) == 40
     assert slow.first_group(slow.plan(120, 400), 120, left=40) == 1
     # four of 4 rounds take 118 seconds, or 142
-    assert pilot_of(6.4).plan(120, 400) == Plan(4, 200, 4)
-    assert pilot_of(7.7).plan(120, 400) == Plan(4, 200, MIN_CONVERSATIONS)
+    assert pilot_of(6.4).plan(120, 400) == RunPlan(4, 200, 4)
+    assert pilot_of(7.7).plan(120, 400) == RunPlan(4, 200, MIN_CONVERSATIONS)
     # a conversation that repeats itself writes to the limit, so half of it is expected of all
     assert pilot_of(6.4).tokens_of(400) == 200 and pilot_of(6.4).tokens_of(100) == 64
 
@@ -188,9 +188,9 @@ def test_a_slow_model_gets_shorter_conversations_and_few_of_them():
 def test_replies_that_are_cut_become_shorter_before_conversations_do():
     pilot = pilot_of(10, cut=1.0)
     assert pilot.seconds_of(4, 400) == pytest.approx(pilot.seconds_of(4, 64) * 400 / 2 / 64)
-    assert pilot.plan(120, 400) == Plan(4, 200, MIN_CONVERSATIONS)
-    assert pilot.plan(120, 400, may_shorten=False) == Plan(2, 400, MIN_CONVERSATIONS)
-    assert pilot_of(2, cut=1.0).plan(120, 400) == Plan(4, 200, SUFFICIENT_CONVERSATIONS)
+    assert pilot.plan(120, 400) == RunPlan(4, 200, MIN_CONVERSATIONS)
+    assert pilot.plan(120, 400, may_shorten=False) == RunPlan(2, 400, MIN_CONVERSATIONS)
+    assert pilot_of(2, cut=1.0).plan(120, 400) == RunPlan(4, 200, SUFFICIENT_CONVERSATIONS)
 
 
 @pytest.mark.parametrize("seconds", [0.01, 0.1, 1, 10, 30])
@@ -199,7 +199,7 @@ def test_what_is_planned_fits_unless_nothing_does(seconds, cut):
     pilot = pilot_of(seconds, cut)
     plan = pilot.plan(120, 400)
     expected = plan.conversations * pilot.seconds_of(plan.rounds, plan.max_new_tokens)
-    assert expected <= 120 or plan == Plan(2, 60, 1)
+    assert expected <= 120 or plan == RunPlan(2, 60, 1)
 
 
 class Timed(ScriptedModel):

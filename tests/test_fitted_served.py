@@ -11,7 +11,7 @@ from holdfast.cli import read_command
 from holdfast.errors import HoldfastError
 from holdfast.generation.sampling import Sampling
 from holdfast.models.requests import Request
-from holdfast.serve.limits import Limits
+from holdfast.serve.limits import RequestLimits
 
 TALK = chat("always talk about cheese", "the old town")
 GREEDY = Sampling(0.0, 1.0, 6)
@@ -25,7 +25,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def url():
-    with served(model(), Limits(200, 60.0)) as server:
+    with served(model(), RequestLimits(200, 60.0)) as server:
         yield server.url
 
 

@@ -38,7 +38,7 @@ from holdfast.generation.sampling import Sampling
 from holdfast.integrations.inspect.drift import RECORD
 from holdfast.records import Conversation
 from holdfast.seeds import seed_of
-from holdfast.serve.limits import Limits
+from holdfast.serve.limits import RequestLimits
 
 FRENCH = (
     {"role": "system", "content": "Always reply in French."},
@@ -215,7 +215,7 @@ def test_another_model_can_take_the_role_of_the_user():
 
 def test_our_own_server_is_measured_like_any_other(monkeypatch):
     monkeypatch.setenv("HOLDFAST_API_KEY", "none")
-    with served(local(), Limits()) as there:
+    with served(local(), RequestLimits()) as there:
         monkeypatch.setenv("HOLDFAST_BASE_URL", f"{there.url}/v1")
         log = run_drift("openai-api/holdfast/default", temperature=1.0)
     for number, record in records(log).items():

@@ -39,7 +39,7 @@ from holdfast.cli.time_box import (
     SUFFICIENT_ROUNDS,
     Group,
     Pilot,
-    Plan,
+    RunPlan,
     TimeBox,
 )
 from holdfast.cli.user_messages import load_user_turns
@@ -185,18 +185,18 @@ def _settings(arguments: DriftArguments) -> Settings:
     )
 
 
-def _plan(arguments: TryArguments, out: Path, pilot: Pilot, seconds: float) -> Plan:
+def _plan(arguments: TryArguments, out: Path, pilot: Pilot, seconds: float) -> RunPlan:
     """Plans the conversations: like those recorded in the folder, else as time allows."""
     if (out / MANIFEST).is_file():
         recorded = read_run(out).identity_as(ConversationsIdentity).settings
         tokens = recorded.sampling.max_new_tokens or arguments.max_new_tokens
-        return Plan(recorded.rounds or Settings.rounds, tokens, MIN_CONVERSATIONS)
+        return RunPlan(recorded.rounds or Settings.rounds, tokens, MIN_CONVERSATIONS)
     may_shorten = arguments.is_default("max_new_tokens")
     return pilot.plan(seconds, arguments.max_new_tokens, may_shorten=may_shorten)
 
 
 def _converse(
-    run: DriftRun, arguments: TryArguments, plan: Plan, pilot: Pilot, seconds: float
+    run: DriftRun, arguments: TryArguments, plan: RunPlan, pilot: Pilot, seconds: float
 ) -> None:
     """Holds the missing conversations until the time is up, and prints how many are recorded.
 
@@ -260,7 +260,7 @@ def _report(out: Path, suites: list[Path]) -> Path:
     return page
 
 
-def _note_plan(plan: Plan, pilot: Pilot, first: int, seconds: float) -> None:
+def _note_plan(plan: RunPlan, pilot: Pilot, first: int, seconds: float) -> None:
     """Prints the model's speed, and the conversations that were chosen to suit it.
 
     Args:

@@ -147,7 +147,7 @@ def check_origin(origin: str) -> None:
 
 def _service(arguments: ServeArguments) -> Service:
     """Loads the model, once all options have been checked, and builds the service around it."""
-    from holdfast.serve.limits import Limits
+    from holdfast.serve.limits import RequestLimits
 
     files = [read_any_fitted(path) for path in arguments.fitted or ()]
     fitted = [f"{file.method}:file={file.digest}" for file in files]
@@ -158,7 +158,7 @@ def _service(arguments: ServeArguments) -> Service:
     # the page's own examples are those that the default model was trained to follow
     suite = arguments.suite or ("" if arguments.model == "default" else "bots")
     prompts = playground_prompts(suite) if suite else ()
-    limits = Limits(
+    limits = RequestLimits(
         whole_number("serve", "max_tokens", arguments.max_tokens, 1, MAX_NEW_TOKENS_ALLOWED),
         Range(0, above_low=True).check("serve", "timeout", arguments.timeout),
     )

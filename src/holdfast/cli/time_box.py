@@ -25,7 +25,7 @@ _OVERTIME = 0.5  # conversations are given up if they exceed the time by this sh
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """The conversations of a run: their length, and how many of them should fit into the time."""
 
     rounds: int
@@ -38,17 +38,17 @@ _WHOLE = MAX_NEW_TOKENS_ALLOWED  # replies as long as the run allows
 # there are fewer conversations, as a few conversations say little, but not much at first, as a
 # reply that is cut early shows few rules.
 _PLANS = (
-    Plan(8, _WHOLE, SUFFICIENT_CONVERSATIONS),
-    Plan(6, _WHOLE, SUFFICIENT_CONVERSATIONS),
-    Plan(4, _WHOLE, SUFFICIENT_CONVERSATIONS),
-    Plan(4, 200, SUFFICIENT_CONVERSATIONS),
-    Plan(4, 200, 4),
-    Plan(4, 200, MIN_CONVERSATIONS),
-    Plan(3, 200, MIN_CONVERSATIONS),
-    Plan(2, 200, MIN_CONVERSATIONS),
-    Plan(2, 200, 1),
-    Plan(2, 100, 1),
-    Plan(2, 60, 1),
+    RunPlan(8, _WHOLE, SUFFICIENT_CONVERSATIONS),
+    RunPlan(6, _WHOLE, SUFFICIENT_CONVERSATIONS),
+    RunPlan(4, _WHOLE, SUFFICIENT_CONVERSATIONS),
+    RunPlan(4, 200, SUFFICIENT_CONVERSATIONS),
+    RunPlan(4, 200, 4),
+    RunPlan(4, 200, MIN_CONVERSATIONS),
+    RunPlan(3, 200, MIN_CONVERSATIONS),
+    RunPlan(2, 200, MIN_CONVERSATIONS),
+    RunPlan(2, 200, 1),
+    RunPlan(2, 100, 1),
+    RunPlan(2, 60, 1),
 )
 
 
@@ -93,14 +93,14 @@ class Pilot:
         seconds = max(together, 1e-3) / self.replies  # a coarse clock may have measured none
         return self.per_round * rounds * (1 + GROWTH / 2) * seconds
 
-    def plan(self, seconds: float, max_new_tokens: int, *, may_shorten: bool = True) -> Plan:
+    def plan(self, seconds: float, max_new_tokens: int, *, may_shorten: bool = True) -> RunPlan:
         """Chooses the best plan whose conversations fit into the time; if none fits, the shortest.
 
         Args:
             max_new_tokens: the most tokens of a reply.
             may_shorten: whether a plan may allow fewer tokens.
         """
-        plans: list[Plan] = []
+        plans: list[RunPlan] = []
         for plan in _PLANS:
             tokens = min(plan.max_new_tokens, max_new_tokens) if may_shorten else max_new_tokens
             plans.append(replace(plan, max_new_tokens=tokens))
@@ -109,7 +109,7 @@ class Pilot:
                 return plan
         return plans[-1]
 
-    def first_group(self, plan: Plan, seconds: float, left: int) -> int:
+    def first_group(self, plan: RunPlan, seconds: float, left: int) -> int:
         """How many of the conversations left to begin with: as many as should fit into the time."""
         fit = int(seconds / self.seconds_of(plan.rounds, plan.max_new_tokens))
         return max(min(MIN_CONVERSATIONS, plan.conversations), min(left, fit))

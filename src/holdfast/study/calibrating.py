@@ -31,7 +31,7 @@ from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.records.folder import refuse_other_command
 from holdfast.records.identity import SweepIdentity
 from holdfast.study.calibration_plan import (
-    Plan,
+    CalibrationPlan,
     calibration_settings,
     choose_prompts,
     conversations,
@@ -59,7 +59,7 @@ def _join_sweeps(stored: Sequence[Any], new: Sequence[Any]) -> list[Any] | None:
 
 
 COMPATIBILITY = records.Compatibility(
-    defaults={"plan": Plan().identity, **OF_DRIFT.defaults},
+    defaults={"plan": CalibrationPlan().identity, **OF_DRIFT.defaults},
     joins={
         "model_fingerprint": same_fingerprint,
         "methods": records.superset,
@@ -85,7 +85,7 @@ def calibrate(
     suite: drift.Suite | str,
     capability: Capability,
     out: Path | str,
-    plan: Plan = Plan(),
+    plan: CalibrationPlan = CalibrationPlan(),
     running: drift.Running = drift.Running(),
 ) -> CalibrationRuns:
     """Measures stability and capability without any method and at every point of the sweeps;
@@ -130,7 +130,7 @@ class _Questions:
     model: ChatModel
     suite: drift.Suite
     capability: Capability
-    plan: Plan
+    plan: CalibrationPlan
     stability: records.Run
 
     def ask(self, out: Path, running: drift.Running) -> records.Run:
@@ -204,7 +204,7 @@ class _Questions:
 
 
 def check_before_loading(
-    out: Path | str, suite: drift.Suite, capability: Capability, plan: Plan
+    out: Path | str, suite: drift.Suite, capability: Capability, plan: CalibrationPlan
 ) -> None:
     """Refuses what can be refused before a model is loaded.
 
@@ -226,7 +226,9 @@ def check_before_loading(
     records.refuse_early(Path(out) / "capability", identity, {}, COMPATIBILITY)
 
 
-def _identity_of(suite: drift.Suite, capability: Capability, plan: Plan) -> dict[str, Any]:
+def _identity_of(
+    suite: drift.Suite, capability: Capability, plan: CalibrationPlan
+) -> dict[str, Any]:
     """Returns the recorded identity of a calibration, except for the part that its dialogs have."""
     sweeps = [
         SweepIdentity(
@@ -247,7 +249,7 @@ def _identity_of(suite: drift.Suite, capability: Capability, plan: Plan) -> dict
     }
 
 
-def units_of(suite: drift.Suite, capability: Capability, plan: Plan) -> int:
+def units_of(suite: drift.Suite, capability: Capability, plan: CalibrationPlan) -> int:
     """Returns how many units of progress `calibrate` reports: replies and questions."""
     settings = resolve_settings(suite, calibration_settings(suite, plan), plan.user_turns)
     numbers = range(settings.conversations)

@@ -30,7 +30,7 @@ from holdfast.study.precedent_subjects import (
     BROKEN,
     KEPT,
     Histories,
-    Settings,
+    PrecedentSettings,
     Subject,
     count_replies,
     subjects_of,
@@ -41,7 +41,7 @@ def run(
     model: ChatModel,
     suite: Suite | str,
     out: Path | str,
-    settings: Settings = Settings(),
+    settings: PrecedentSettings = PrecedentSettings(),
     methods: Sequence[Methods] = ((),),
     running: Running = Running(),
 ) -> records.Run:
@@ -91,7 +91,7 @@ async def _run_methods(
     model: ChatModel,
     steerings: Mapping[str, tuple[Method, ...]],
     subjects: Sequence[Subject],
-    settings: Settings,
+    settings: PrecedentSettings,
     folder: records.OpenRun,
     progress: Progress,
 ) -> None:

@@ -27,7 +27,7 @@ from holdfast.records import (
     Tokens,
 )
 from holdfast.seeds import seed_of
-from holdfast.study.calibration_plan import Plan
+from holdfast.study.calibration_plan import CalibrationPlan
 from holdfast.study.capability import Capability, Item
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Questioner:
     methods: tuple[Method, ...]  # of the dialogs
     cases: Mapping[str, Case]  # the prompts of the suite, by id
     capability: Capability  # its items are divided among the conversations
-    plan: Plan
+    plan: CalibrationPlan
     count: int  # the number of conversations in the run
     breaker: CircuitBreaker  # of the run; failed questions are reported to it
 
@@ -224,7 +224,7 @@ class Questioner:
         )
 
 
-def _history(dialog: Conversation, plan: Plan) -> list[Message]:
+def _history(dialog: Conversation, plan: CalibrationPlan) -> list[Message]:
     """Returns the chat before the questions: the system prompt, and the rounds before `ask_at`."""
     roles = {"user": "user", "agent": "assistant"}
     chat: list[Message] = []
@@ -237,7 +237,9 @@ def _history(dialog: Conversation, plan: Plan) -> list[Message]:
     return chat
 
 
-def _record_answer(question: CapabilityQuestion, answers: Answers, plan: Plan) -> CapabilityAnswer:
+def _record_answer(
+    question: CapabilityQuestion, answers: Answers, plan: CalibrationPlan
+) -> CapabilityAnswer:
     """Makes the record of a question, with its score in the reading of the plan."""
     item = question.item
     written = answers.written.get(question.number)
