@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,7 @@ from holdfast.proxy.suite_middleware import (
 from holdfast.proxy.tally import Tally
 
 MAX_SCORED_REPLY_BYTES = 8 * 2**20  # a longer reply is not scored
+_MAX_WAITING_BYTES = 64 * 2**20  # replies that would wait beyond this are not scored
 _LOG = logging.getLogger("holdfast.proxy")
 
 OnReply = Callable[[ScoredReply], None]
@@ -271,6 +275,46 @@ class CheckedAnswers:
         again = self._relay.retry(self._last_sent, broken)
         self._last_sent = again or self._last_sent
         return again
+
+
+class ScoringQueue:
+    """Scores replies one after another, in a thread of its own.
+
+    Attributes:
+        waiting: how many replies wait to be scored.
+    """
+
+    def __init__(self, relay: ChatRelay):
+        self._relay = relay
+        self._thread = ThreadPoolExecutor(1, "holdfast-scorer")
+        self.waiting = 0
+        self._waiting_bytes = 0  # the length of these replies and of their requests
+
+    def add(self, relayed: RelayedRequest | None, answer: Answer) -> None:
+        """Has a reply scored if it is that to a chat, unless too many are waiting."""
+        if relayed is None or relayed.chat is None:
+            return
+        size = len(answer.body) + len(relayed.content)
+        if self._waiting_bytes and self._waiting_bytes + size > _MAX_WAITING_BYTES:
+            return self._relay.tally.note_reply(WhyUnscored.BUSY)
+        self.waiting += 1
+        self._waiting_bytes += size
+        loop = asyncio.get_running_loop()
+        scored = loop.run_in_executor(self._thread, self._relay.end, relayed, answer)
+        scored.add_done_callback(partial(self._note_scored, size))
+
+    def close(self) -> None:
+        """Waits until all replies are scored."""
+        self._thread.shutdown()
+
+    def _note_scored(self, size: int, scored: asyncio.Future[None]) -> None:
+        """Takes note that a reply has been scored, or could not be."""
+        self.waiting -= 1
+        self._waiting_bytes -= size
+        if not scored.cancelled() and (error := scored.exception()):
+            self._relay.tally.note_reply(WhyUnscored.UNREADABLE)
+            # its message may quote a chat, so it is not logged
+            _LOG.error("A reply could not be scored: %s", type(error).__name__)
 
 
 class ChatLog:
