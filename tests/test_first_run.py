@@ -16,9 +16,8 @@ from scripted_model import ScriptedModel
 from holdfast import drift
 from holdfast.analysis.drift_results import results_of
 from holdfast.cli import browser, first_run, main, read_command
-from holdfast.cli.first_suite import draft_prompt, write_suite
+from holdfast.cli.first_run import draft_prompt, write_suite
 from holdfast.cli.progress import Bar
-from holdfast.cli.reply_timing import time_replies
 from holdfast.cli.time_box import (
     MIN_CONVERSATIONS,
     SUFFICIENT_CONVERSATIONS,
@@ -26,6 +25,7 @@ from holdfast.cli.time_box import (
     Pilot,
     RunPlan,
     TimeBox,
+    time_replies,
 )
 from holdfast.drafting.drafted_files import draft_lines
 from holdfast.drafting.probing import ONLY_IN_LOGS, PROBES, probed

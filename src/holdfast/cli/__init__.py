@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from holdfast.cli.argument_parser import HelpFormatter, OneSentenceParser
-from holdfast.cli.exit_codes import MALFORMED, UNAVAILABLE
-from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, interrupting_on_sigterm
+from holdfast.cli.exit_codes import INTERRUPTED, MALFORMED, TERMINATED, UNAVAILABLE
+from holdfast.cli.progress import Terminated, interrupting_on_sigterm
 from holdfast.errors import (
     HoldfastError,
     RequestFailed,
