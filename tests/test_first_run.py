@@ -21,7 +21,7 @@ from holdfast.cli.progress import Bar
 from holdfast.cli.time_box import (
     MIN_CONVERSATIONS,
     SUFFICIENT_CONVERSATIONS,
-    Group,
+    ConversationGroup,
     Pilot,
     RunPlan,
     TimeBox,
@@ -116,7 +116,9 @@ def group_after(seconds_per_round, *, rounds=4, count=8):
     """
     clock = Clock()
     with Bar(count * rounds) as bar:
-        group = Group(range(10, 10 + count), rounds, bar, ends=100, stops=150, clock=clock)
+        group = ConversationGroup(
+            range(10, 10 + count), rounds, bar, ends=100, stops=150, clock=clock
+        )
         for seconds in seconds_per_round:
             clock.now += seconds
             for _ in range(group.size):
@@ -154,7 +156,7 @@ def test_the_last_conversation_goes_on_until_well_after_the_time():
 def test_a_group_is_halved_if_a_round_is_overdue_and_again_after_as_long():
     clock = Clock()
     with Bar(32) as bar:
-        group = Group(range(8), 4, bar, ends=100, stops=150, clock=clock)
+        group = ConversationGroup(range(8), 4, bar, ends=100, stops=150, clock=clock)
         sizes = []
         for clock.now in (47, 48, 90, 97):  # the first round should take 19 seconds
             group.should_stop(0)
@@ -165,7 +167,7 @@ def test_a_group_is_halved_if_a_round_is_overdue_and_again_after_as_long():
 def test_the_first_replies_of_a_round_tell_nothing_of_its_pace():
     clock = Clock()
     with Bar(32) as bar:
-        group = Group(range(8), 4, bar, ends=100, stops=150, clock=clock)
+        group = ConversationGroup(range(8), 4, bar, ends=100, stops=150, clock=clock)
         clock.now = 20
         for _ in range(7):
             group(1)

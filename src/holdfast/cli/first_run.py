@@ -31,7 +31,7 @@ from holdfast.cli.time_box import (
     MIN_CONVERSATIONS,
     SUFFICIENT_CONVERSATIONS,
     SUFFICIENT_ROUNDS,
-    Group,
+    ConversationGroup,
     Pilot,
     RunPlan,
     TimeBox,
@@ -232,7 +232,7 @@ def _converse(
         title = count_of(len(numbers), "conversation")
         replies = count_replies(run.suite, settings, user_source, numbers)
         with Bar(replies, title=title, waves=1) as bar:
-            group = Group(numbers, plan.rounds, bar, box.ends, box.stops)
+            group = ConversationGroup(numbers, plan.rounds, bar, box.ends, box.stops)
             run.converse_some((), numbers, group, group.should_stop)
     done = total - len(missing_numbers(run.out, ["none"], range(total))["none"])
     if not done:

@@ -271,7 +271,7 @@ def _request(pairing: Pairing, settings: Settings, length: int) -> Request:
 
 
 @dataclass
-class Group:
+class ConversationGroup:
     """Conversations that run side by side, and the progress of their replies.
 
     Args:

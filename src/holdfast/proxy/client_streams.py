@@ -9,7 +9,7 @@ from contextlib import aclosing
 import httpx2
 from starlette.types import Message, Receive, Send
 
-from holdfast.proxy.relay import Answer
+from holdfast.proxy.relay import UpstreamAnswer
 from holdfast.serve.wire import ClientLeft
 
 # headers about a single connection, which a proxy does not forward (RFC 9110, section 7.6.1)
@@ -95,7 +95,7 @@ class Download:
         """Sends the next part of the body."""
         await self.send({"type": "http.response.body", "body": part, "more_body": True})
 
-    async def send_whole(self, answer: Answer) -> None:
+    async def send_whole(self, answer: UpstreamAnswer) -> None:
         """Sends a complete answer."""
         await self.start(answer.status, answer.headers)
         await self.add(answer.body)

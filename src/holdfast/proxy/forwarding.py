@@ -21,7 +21,13 @@ from starlette.types import Receive, Scope, Send
 from holdfast.proxy.chat_requests import Api, api_of
 from holdfast.proxy.client_streams import HOP_BY_HOP, Download, RawHeaders, Upload, end_to_end
 from holdfast.proxy.proxy_metrics import ProxyMetrics
-from holdfast.proxy.relay import Answer, ChatRelay, CheckedAnswers, RelayedRequest, ScoringQueue
+from holdfast.proxy.relay import (
+    ChatRelay,
+    CheckedAnswers,
+    RelayedRequest,
+    ScoringQueue,
+    UpstreamAnswer,
+)
 from holdfast.proxy.suite_middleware import Edit, EditOutcome
 from holdfast.proxy.upstream import Upstream, UpstreamFailure
 from holdfast.serve.access import log_failure
@@ -145,7 +151,7 @@ class Forwarding:
         self, request: httpx2.Request, relayed: RelayedRequest | None, download: Download
     ) -> None:
         """Sends a request up and its answer down, and has the reply scored, however it ends."""
-        answer = Answer()
+        answer = UpstreamAnswer()
         try:
             async with self._response(request, answer) as parts:
                 await download.start(answer.status, answer.headers)
@@ -167,9 +173,9 @@ class Forwarding:
     ) -> None:
         """Sends a request up until the reply keeps the rules, and the best answer down."""
         checked = CheckedAnswers(self._relay, relayed)
-        delivered = Answer()  # stays empty if the client leaves first
+        delivered = UpstreamAnswer()  # stays empty if the client leaves first
         try:
-            answer = Answer(is_held=True)
+            answer = UpstreamAnswer(is_held=True)
             if not await self._receive_first(build_request(relayed.content), answer, download):
                 delivered = answer
                 return
@@ -186,7 +192,7 @@ class Forwarding:
             self.scoring.add(checked.request, delivered)
 
     async def _receive_first(
-        self, request: httpx2.Request, answer: Answer, download: Download
+        self, request: httpx2.Request, answer: UpstreamAnswer, download: Download
     ) -> bool:
         """Sends a request up and keeps its answer.
 
@@ -215,9 +221,9 @@ class Forwarding:
             await download.end()
         return answer.is_held
 
-    async def _receive_again(self, request: httpx2.Request) -> Answer | None:
+    async def _receive_again(self, request: httpx2.Request) -> UpstreamAnswer | None:
         """Sends a request up again; returns None if the earlier reply is to be sent down."""
-        answer = Answer(is_held=True)
+        answer = UpstreamAnswer(is_held=True)
         try:
             async with self._response(request, answer) as parts:
                 async for part in parts:
@@ -232,7 +238,7 @@ class Forwarding:
 
     @asynccontextmanager
     async def _response(
-        self, request: httpx2.Request, answer: Answer
+        self, request: httpx2.Request, answer: UpstreamAnswer
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Sends a request up; yields the parts of the answer, whose head is in `answer` by then."""
         started = time.monotonic()

@@ -41,7 +41,7 @@ OnReply = Callable[[ScoredReply], None]
 
 
 @dataclass
-class Answer:
+class UpstreamAnswer:
     """The response to a request, as far as it has arrived.
 
     Of a body that is too long to be scored, nothing is kept, as the client has it already. If the
@@ -166,7 +166,7 @@ class ChatRelay:
         is_edited = edit.outcome in (EditOutcome.EDITED, EditOutcome.UNCHANGED)
         return RelayedRequest(api, content, edit, chat, chat.retries if is_edited else 0)
 
-    def broken_rules(self, relayed: RelayedRequest, answer: Answer) -> Sequence[str] | None:
+    def broken_rules(self, relayed: RelayedRequest, answer: UpstreamAnswer) -> Sequence[str] | None:
         """Returns the texts of the rules that an answer breaks; None if it cannot be checked."""
         choices = _choices(relayed.api, answer)
         if relayed.chat is None or isinstance(choices, WhyUnscored) or len(choices) != 1:
@@ -187,7 +187,7 @@ class ChatRelay:
         self.tally.note_retry(edit.added_tokens + request.tokens)
         return replace(relayed, content=content.encode(), edit=edit)
 
-    def end(self, relayed: RelayedRequest, answer: Answer) -> None:
+    def end(self, relayed: RelayedRequest, answer: UpstreamAnswer) -> None:
         """Scores the reply to a request, or counts the reason why it has no scores."""
         if relayed.chat is None:
             return
@@ -224,7 +224,7 @@ def chat_relay(
     return ChatRelay(middleware, tally or Tally(), None if log is None else Path(log), on_reply)
 
 
-def _choices(api: Api, answer: Answer) -> list[Mapping[str, Any]] | WhyUnscored:
+def _choices(api: Api, answer: UpstreamAnswer) -> list[Mapping[str, Any]] | WhyUnscored:
     """Returns the choices of an answer, or why there are none."""
     if answer.status != 200:
         return WhyUnscored.FAILED
@@ -258,9 +258,9 @@ class CheckedAnswers:
         self._retries_left = relayed.retries
         self._min_broken: float = math.inf  # how many rules `best` breaks
         self.request = relayed
-        self.best: Answer | None = None
+        self.best: UpstreamAnswer | None = None
 
-    def add(self, answer: Answer) -> RelayedRequest | None:
+    def add(self, answer: UpstreamAnswer) -> RelayedRequest | None:
         """Takes the answer to the last request; returns the next to send, None if there is none."""
         broken = self._relay.broken_rules(self._last_sent, answer)
         if self.best is None or (broken is not None and len(broken) < self._min_broken):
@@ -290,7 +290,7 @@ class ScoringQueue:
         self.waiting = 0
         self._waiting_bytes = 0  # the length of these replies and of their requests
 
-    def add(self, relayed: RelayedRequest | None, answer: Answer) -> None:
+    def add(self, relayed: RelayedRequest | None, answer: UpstreamAnswer) -> None:
         """Has a reply scored if it is that to a chat, unless too many are waiting."""
         if relayed is None or relayed.chat is None:
             return
