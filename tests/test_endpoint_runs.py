@@ -144,7 +144,7 @@ def test_a_question_that_fails_is_noted_and_the_calibration_continues(serve, tmp
 
 def test_a_baseline_continues_without_a_question_that_fails(serve, tmp_path):
     settings = drift.Settings(conversations=6, rounds=1, probes_per_round=2, batch=4)
-    asked_by = draw_pairing(SUITE, settings, 3).every_probe
+    asked_by = draw_pairing(SUITE, settings, 3).round_probes
     probes = [probe for probe in asked_by if probe.kind == "stability"]
     seeds = [seed_of("baseline", 0, 3, probe.rule.id, probe.index) % 2**31 for probe in probes]
     broken = seeds[:1]

@@ -171,11 +171,15 @@ def test_any_model_of_inspect_is_measured():
     assert asked[0] == [("system", pairing.agent.system_prompt), ("user", pairing.starter)]
     recap = f"You asked: {pairing.starter}\nI answered: Reply 1."
     assert [("system", pairing.user.system_prompt), ("user", recap)] in asked
-    probe = [*asked[0][:1], ("user", pairing.probes[0])]
+    probe = [*asked[0][:1], ("user", pairing.stability_questions[0])]
     assert probe in asked  # of round 1, in place of the starter
     speakers = {"agent": "assistant", "user": "user"}
     dialog = [(speakers[turn.speaker], turn.text) for turn in record.turns]
-    assert [*asked[0][:1], *dialog[:2], ("user", pairing.probes[0])] in asked  # of round 2
+    assert [
+        *asked[0][:1],
+        *dialog[:2],
+        ("user", pairing.stability_questions[0]),
+    ] in asked  # of round 2
     assert len(asked) == 3 + 4 and len(record.probes) == 4
     first = next(config for messages, config in parrot.calls if messages == asked[0])
     assert first.seed == seed_of("reply", 0, 0, 1, "agent") % 2**31

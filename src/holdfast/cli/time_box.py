@@ -259,7 +259,7 @@ def _request(pairing: Pairing, settings: Settings, length: int) -> Request:
     return Request(
         messages=[
             {"role": "system", "content": pairing.agent.system_prompt},
-            {"role": "user", "content": pairing.probes[0]},
+            {"role": "user", "content": pairing.stability_questions[0]},
         ],
         sampling=replace(settings.sampling, max_new_tokens=length),
         seed=seed_of("pilot", settings.seed, pairing.number),

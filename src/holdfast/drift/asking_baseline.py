@@ -173,7 +173,7 @@ def _questions_of(pairing: Pairing) -> dict[RequestKey, ProbeQuestion]:
     """The questions of one conversation, by the keys of their requests."""
     return {
         RequestKey(f"question {position}", pairing.number): question
-        for position, question in enumerate(pairing.every_probe, 1)
+        for position, question in enumerate(pairing.round_probes, 1)
         if question.kind == "stability"
     }
 

@@ -25,9 +25,8 @@ from holdfast.serve.submissions import Submission
 from holdfast.serve.tool_calls import CallParser
 from holdfast.serve.wire import end_events, send_event, send_json, start_events
 
-Write = Callable[
-    ["PendingAnswer", Send], Awaitable[None]
-]  # writes an answer in the format of its route
+# writes an answer in the format of its route
+Write = Callable[["PendingAnswer", Send], Awaitable[None]]
 
 
 async def answer(
