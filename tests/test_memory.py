@@ -76,12 +76,12 @@ def test_a_row_that_leaves_gives_its_memory_back(monkeypatch):
         slots.close(len(slots.lengths) - 1)
         slots.shrink()
     assert size(slots)[0] < 4
-    assert torch.equal(slots.copy_computed(0).layers[1][1], computed(41, 31.0).layers[1][1])
+    assert torch.equal(slots.copy_kv(0).layers[1][1], computed(41, 31.0).layers[1][1])
     slots.close(0)
     slots.shrink()
     assert slots.layers[0].store[0].numel() == 0
     slots.open(computed(3, 7.0))
-    assert torch.equal(slots.copy_computed(0).layers[0][0], computed(3, 7.0).layers[0][0])
+    assert torch.equal(slots.copy_kv(0).layers[0][0], computed(3, 7.0).layers[0][0])
 
 
 def pages_with_memory(tensors):
@@ -114,7 +114,7 @@ def test_a_mapped_store_takes_memory_only_for_the_tokens_of_its_rows():
     assert 4 * 286 <= pages_with_memory(stores) <= 4 * (286 + 3)
     slots.close(0)  # the last row takes its place
     assert 4 * 30 <= pages_with_memory(stores) <= 4 * (30 + 4)
-    kept = slots.copy_computed(0).layers[1]
+    kept = slots.copy_kv(0).layers[1]
     assert torch.equal(kept[0], head[:, :320] * 3) and torch.equal(kept[1], head[:, :320] * -3)
     slots.close(1)
     slots.close(0)
@@ -130,7 +130,7 @@ def test_a_store_that_cannot_be_mapped_is_a_plain_one(monkeypatch):
     slots.open(computed(3, 7.0))
     slots.open(computed(5, 8.0))
     slots.close(0)
-    assert torch.equal(slots.copy_computed(0).layers[0][0], computed(5, 8.0).layers[0][0])
+    assert torch.equal(slots.copy_kv(0).layers[0][0], computed(5, 8.0).layers[0][0])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="maps memory as Linux does")
@@ -177,7 +177,7 @@ def test_rows_keep_their_tokens_when_a_store_grows(monkeypatch, mapped):
     for row, tokens in enumerate((10, 300, 20_000, 3, 40)):
         slots.open(computed(tokens, float(row)))
         for slot in range(row + 1):
-            before = slots.copy_computed(slot)
+            before = slots.copy_kv(slot)
             expected = computed(before.tokens, float(slot))
             assert torch.equal(before.layers[1][0], expected.layers[1][0])
 
@@ -190,7 +190,7 @@ def test_tokens_of_an_unfinished_pass_survive_growth():
         slots.layers[0].update(new, -new)
     slots.open(computed_layer(30_000, 2.0))  # before the pass is committed
     slots.commit([0], [5])
-    keys, values = slots.copy_computed(0).layers[0]
+    keys, values = slots.copy_kv(0).layers[0]
     assert keys[0, :, 0].tolist() == [1, 1, 5, 5, 5] and torch.equal(keys, -values)
 
 
@@ -455,7 +455,7 @@ def test_shared_prefixes_are_dropped_before_rows_are(monkeypatch):
     sizes, limits = [], []
     while len(scheduler):
         scheduler.step()
-        sizes.append(scheduler.shared.size)
+        sizes.append(scheduler.prefix_cache.size)
         limits.append(scheduler.limit)
     assert 0 in sizes and limits[sizes.index(0)] == 8  # first failure; the second halves the limit
     assert scheduler.halvings == [3]
@@ -505,7 +505,7 @@ def test_a_server_keeps_nothing_of_requests_that_have_ended():
     before = sum(name in ("RowState", "Rendered") for name in names)
     some(0)
     counts = [some(50 * n) for n in range(1, 6)]
-    assert session.stepped._scheduler.shared.size <= 100_000 and not session.stepped._open
+    assert session.stepped._scheduler.prefix_cache.size <= 100_000 and not session.stepped._open
     tensors, rows = zip(*counts, strict=True)
     assert max(tensors[2:]) <= 1.1 * max(tensors[:2]) and max(rows) <= before + 16
 

@@ -266,7 +266,7 @@ def test_windowed_layers_keep_only_what_the_window_can_see_of_a_much_longer_dial
         scheduler.submit(Row((stream,), sampling=Sampling(1.0, 0.9, 100), keep=True))
     widest, kept = 0, []
     while len(scheduler):
-        kept += [handle.result().computed[0] for handle in scheduler.step()]
+        kept += [handle.result().kv[0] for handle in scheduler.step()]
         slots = decoder.slots
         widest = max(widest, *windows(slots))
         firsts = slots._shared.window.firsts

@@ -54,7 +54,7 @@ class ScoredRow:
 
     scored: Scored
     # one per stream; () unless the row is kept, or if the model gives none
-    computed: tuple[KVCache, ...] = ()
+    kv: tuple[KVCache, ...] = ()
 
 
 def score_rows(
@@ -99,7 +99,7 @@ class _Forwarded:
     """The outputs of a stream that was forwarded."""
 
     logits: Tensor  # of its last tokens, [token, vocabulary]
-    computed: KVCache | None  # its keys and values; None if they are not kept
+    kv: KVCache | None  # its keys and values; None if they are not kept
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class _ForwardedRow:
             return []
         passes = []
         for stream, prompt in zip(self.row.streams, self.prompts, strict=True):
-            prefix = CachedPrefix(stream.token_ids, stream.span, stream.compiled, prompt.computed)
+            prefix = CachedPrefix(stream.token_ids, stream.span, stream.compiled, prompt.kv)
             whole = replace(stream, prefix=prefix, num_shared=len(stream.token_ids))
             passes.append(_plan_passes(rotary, whole, reply, 1))
         return passes
@@ -156,10 +156,10 @@ class _ForwardedRow:
             scores.append(score)
         count = sum(len(stream.token_ids) - stream.cached for stream in self.row.streams)
         count += sum(part.forwarded for part in chain(*chain(*passes)))
-        computed: list[KVCache] = []
+        kv: list[KVCache] = []
         if self.row.keep:
-            computed += [p.computed for p in self.prompts if p.computed is not None]
-        return ScoredRow(_collect_scores(self.replies, scores, count), tuple(computed))
+            kv += [p.kv for p in self.prompts if p.kv is not None]
+        return ScoredRow(_collect_scores(self.replies, scores, count), tuple(kv))
 
 
 def _score_some(
@@ -253,7 +253,7 @@ def _forward_all(
         slots.commit(slot_numbers, ends)
         for slot, count in enumerate(num_new_tokens):
             if keep:
-                yield _Forwarded(logits[slot, -1:], slots.copy_computed(slot))
+                yield _Forwarded(logits[slot, -1:], slots.copy_kv(slot))
             else:
                 yield _Forwarded(logits[slot, -count:], None)
 

@@ -139,7 +139,7 @@ class Continuation:
     stop_reason: str  # "stop", "length", or "context" if the prompt leaves no room
     # per stream, keys and values of the prompt and, unless generated tokens are steered in another
     # way, of the forwarded tokens of the reply; None if not available; () unless kept
-    computed: tuple[KVCache | None, ...] = ()
+    kv: tuple[KVCache | None, ...] = ()
     # attention when each token was drawn; None unless requested and the first stream has a span
     trace: AttentionTrace | None = None
     forwarded: int = 0  # tokens of this row that went through the model
@@ -170,12 +170,12 @@ class StreamState:
         shorter = replace(stream, token_ids=stream.token_ids[:-1], span=stream.span[:-1])
         return replace(self, stream=shorter)
 
-    def tokens_from(self, computed: int) -> Sequence[int]:
-        """Returns the tokens from position `computed` on."""
+    def tokens_from(self, start: int) -> Sequence[int]:
+        """Returns the tokens from position `start` on."""
         prompt = self.stream.token_ids
-        if computed >= len(prompt):
-            return self.generated[computed - len(prompt) :]
-        return [*prompt[computed:], *self.generated]
+        if start >= len(prompt):
+            return self.generated[start - len(prompt) :]
+        return [*prompt[start:], *self.generated]
 
 
 class TokenMass(NamedTuple):
@@ -292,7 +292,7 @@ class RowState:
             self.matcher.prepare(self.token_ids)
         return None
 
-    def finish(self, reason: str, computed: tuple[KVCache | None, ...]) -> None:
+    def finish(self, reason: str, kv: tuple[KVCache | None, ...]) -> None:
         """Sets the continuation, unless the row ended in an error."""
         if self.error is not None:
             return
@@ -302,7 +302,7 @@ class RowState:
             uniform = torch.stack([mass.uniform for mass in self.masses], -1)
             trace = AttentionTrace(heads.cpu(), uniform.cpu())
         ids = tuple(self.token_ids)
-        self.continuation = Continuation(ids, reason, computed, trace, self.forwarded)
+        self.continuation = Continuation(ids, reason, kv, trace, self.forwarded)
 
     def settle(self) -> None:
         """Marks the tokens so far as final, after a step that did not fail.

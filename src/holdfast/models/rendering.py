@@ -73,18 +73,18 @@ class Rendered:
 
     def as_dialog(
         self,
-        computed: Sequence[KVCache | None] = (),
+        caches: Sequence[KVCache | None] = (),
         token_ids: tuple[int, ...] = (),
         reply: str = "",
     ) -> tuple[CachedPrefix, ...]:
         """Returns the dialog after a reply, for each stream.
 
         Args:
-            computed: the keys and values of each stream; () if there are none.
+            caches: the keys and values of each stream; () if there are none.
             token_ids: the tokens of the reply.
             reply: its text.
         """
-        caches = computed or [None] * len(self.prompts)
+        caches = caches or [None] * len(self.prompts)
         return tuple(
             CachedPrefix(
                 token_ids=stream.token_ids + token_ids,

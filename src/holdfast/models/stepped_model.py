@@ -210,8 +210,10 @@ class SteppedModel:
         if not self._long_lived:
             return self._model.scheduler()
         runner = self._model.runner
-        shared = PrefixCache(self._model.prefix_bytes, pieces=runner.sees_all, rotary=runner.rotary)
-        return self._model.scheduler(Serving(shared))
+        prefixes = PrefixCache(
+            self._model.prefix_bytes, pieces=runner.sees_all, rotary=runner.rotary
+        )
+        return self._model.scheduler(Serving(prefixes))
 
     @property
     def running(self) -> int:
@@ -301,7 +303,7 @@ class SteppedModel:
         ids = continuation.token_ids
         text = str(self._model.tokenizer.decode(list(ids), skip_special_tokens=True))
         if chat.row.keep and chat.request.thread is not None:
-            dialog = chat.as_dialog(continuation.computed, ids, text)
+            dialog = chat.as_dialog(continuation.kv, ids, text)
             self._threads.keep(chat.request.thread, dialog)
         return Reply(
             text=text,

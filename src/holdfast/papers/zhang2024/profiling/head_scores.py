@@ -232,7 +232,7 @@ class Replies:
             return None
         stream = Stream(prompt.token_ids[:count], prompt.span[:count])
         (row,) = score_rows(model.runner, [Row((stream,), keep=True)], [[(0,)]], model.batch_size)
-        return CachedPrefix(stream.token_ids, stream.span, UNSTEERED, row.computed[0])
+        return CachedPrefix(stream.token_ids, stream.span, UNSTEERED, row.kv[0])
 
 
 def scorer_of(material: Material, *, shares_passes: bool) -> Scorer:
