@@ -25,7 +25,7 @@ from holdfast.models.capabilities import require_layers
 from holdfast.models.checkpoint import check_dtype, find_source
 from holdfast.models.engine_choice import EngineNeeds, choose_engine, read_engine
 from holdfast.models.engine_plugins import load_in_engine, read_options
-from holdfast.models.model_names import endpoint_meant, engine_in, is_url
+from holdfast.models.model_names import engine_in, guess_endpoint, is_url
 from holdfast.models.protocol import ChatModel
 from holdfast.validation.ranges import whole_number
 
@@ -226,7 +226,7 @@ def _chosen_engine(arguments: LocalModelOptions | ModelOptions, engine: str) -> 
     Raises:
         UsageError, ModelError: the engine that the user chose cannot run it.
     """
-    if endpoint_meant(arguments.model):
+    if guess_endpoint(arguments.model):
         return "torch"  # the loader refuses such a name
     gguf = find_source(arguments.model).gguf
     values_by_name = {name: arguments.values_of(name) for name in _OWN_ENGINE_OPTIONS}
@@ -314,7 +314,7 @@ def begin_loading(
     model = arguments.model
     if chat_template is not None:
         read_template(chat_template)
-    if endpoint_meant(model):
+    if guess_endpoint(model):
         raise NoSuchModel(
             f"--model {model} is not a folder, and this command takes no model behind an endpoint;"
             " give a folder, a name on the hub, or default."
