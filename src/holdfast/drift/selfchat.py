@@ -112,7 +112,7 @@ async def converse(
                 await _run_dialog(client)
                 for view in (AGENT_VIEW, USER_VIEW):
                     engine.forget(DialogThread(view, pairing.number))
-            if not breaker.holds_back(pairing.number, dialog):
+            if not breaker.hold_back(pairing.number, dialog):
                 await save(dialog)
             replies.ended()
 

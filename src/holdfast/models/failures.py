@@ -64,12 +64,12 @@ class CircuitBreaker:
         if len(self._failed) >= MAX_FAILURES_IN_A_ROW:
             raise self._outage(error)
 
-    def over(self, unit: Hashable, outcome: Any) -> None:
+    def record_or_hold_back(self, unit: Hashable, outcome: Any) -> None:
         """Records the outcome of a unit, or holds it back if one of its requests just failed."""
-        if not self.holds_back(unit, outcome):
+        if not self.hold_back(unit, outcome):
             self.record(outcome)
 
-    def holds_back(self, unit: Hashable, outcome: Any) -> bool:
+    def hold_back(self, unit: Hashable, outcome: Any) -> bool:
         """Holds an outcome back if a request of its unit just failed; `record` takes it later.
 
         Returns whether it was held back.
@@ -127,7 +127,7 @@ async def answer_each(
                 raise RequestFailed(_NO_ROOM, "context")
         except RequestFailed as error:
             breaker.failed(number, error)
-            breaker.over(number, FailedRequest(key, error.why, str(error)))
+            breaker.record_or_hold_back(number, FailedRequest(key, error.why, str(error)))
         else:
             breaker.answered(request)
             on_reply(key, reply)

@@ -132,7 +132,7 @@ async def _hold_and_record(
         record = await chats.hold(number, subject, histories)
     except RequestFailed as error:
         chats.breaker.failed(number, error)
-        chats.breaker.over(
+        chats.breaker.record_or_hold_back(
             number, FailedRequest(RequestKey(batch.name, number), error.why, str(error))
         )
     else:
