@@ -38,8 +38,7 @@ from transformers import (
 from transformers.masking_utils import sdpa_mask
 
 from holdfast import Boost, Pasta, SplitSoftmax
-from holdfast.attention import IMPLEMENTATION, BatchSteering
-from holdfast.attention import steer_pass as steered
+from holdfast.attention import IMPLEMENTATION, BatchSteering, steer_pass
 from holdfast.methods import compile_methods
 
 try:
@@ -127,7 +126,7 @@ def variants(model, rows: int, prompt: int) -> dict:
         # one for all passes, as the decode loop has
         compiled = [compile_methods(methods)] * rows
         spec = BatchSteering(span, compiled, trace, [prompt] * rows, follows=False)
-        return lambda: steered(spec)
+        return lambda: steer_pass(spec)
 
     ways = {
         "plain": ("sdpa", nullcontext),

@@ -37,7 +37,7 @@ from holdfast.report.calibration_sentences import answer
 from holdfast.seeds import seed_of
 from holdfast.study.attention_decay import run_traced, traced_settings
 from holdfast.study.calibrating import calibrate
-from holdfast.study.calibration_plan import Plan, choose_prompts
+from holdfast.study.calibration_plan import CalibrationPlan, choose_prompts
 from holdfast.study.capability import load_capability
 
 EXPONENT, ROUNDS = 0.3, (5, 8)  # for choosing heads; the rounds of its probes
@@ -168,7 +168,7 @@ def main() -> None:
         prompts,
         load_capability("knowledge", arguments.questions, 101),
         arguments.runs / "free",
-        Plan(draws=arguments.draws, seed=101, sweeps=list(sweeps.values())),
+        CalibrationPlan(draws=arguments.draws, seed=101, sweeps=list(sweeps.values())),
     )
     free = read_calibration(arguments.runs / "free")
     plain = [

@@ -82,7 +82,7 @@ def play(suite, settings, numbers: Sequence[int], answer: AnswerAll, tokenizer) 
         probes = [
             [*agent_view(talk), {"role": "user", "content": probe.question}]
             for talk in talks
-            for probe in talk.pairing.every_probe
+            for probe in talk.pairing.round_probes
         ]
         for talk, text in zip(talks, user_texts, strict=True):
             talk.turns.append(turn_of(number, "user", text))

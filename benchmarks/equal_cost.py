@@ -49,7 +49,7 @@ from holdfast.analysis.resampling import resample_means
 from holdfast.analysis.statistics import SCORES, estimate
 from holdfast.records import read_run
 from holdfast.study.calibrating import calibrate
-from holdfast.study.calibration_plan import Plan
+from holdfast.study.calibration_plan import CalibrationPlan
 from holdfast.study.capability import Capability, Item
 from holdfast.study.fitting.fit import fit
 
@@ -247,7 +247,7 @@ def fitted_files(model, folder: Path) -> dict[str, Path]:
 def measure(model, stage: Stage, seed: int, runs: Path, sweeps: list[str]) -> list[Calibration]:
     """Runs a calibration per turn; all of them use the same dialogs."""
     suite = prompts_of(stage)
-    plan = Plan(draws=1, seed=seed, conversations=None if stage.prompts else stage.talks)
+    plan = CalibrationPlan(draws=1, seed=seed, conversations=None if stage.prompts else stage.talks)
     read = []
     for turn in stage.turns:
         folder = runs / f"seed-{seed}-turn-{turn}"

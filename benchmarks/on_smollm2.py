@@ -48,7 +48,7 @@ from holdfast.drift.user_scripts import read_user_turns
 from holdfast.models.requests import Request
 from holdfast.records.traces import read_traces
 from holdfast.study.calibrating import calibrate
-from holdfast.study.calibration_plan import Plan
+from holdfast.study.calibration_plan import CalibrationPlan
 from holdfast.study.capability import Capability, Item
 
 ROOT = Path(__file__).parent.parent
@@ -281,7 +281,9 @@ def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[d
     half, _, talks, per_talk, sweeps = STAGES[stage]
     suite = prompts(half)
     folder = runs / f"{stage}-{seed}"
-    plan = Plan(seed=seed, rounds=ROUNDS, ask_at=ASK_AT, conversations=talks, sampling=SAMPLING)
+    plan = CalibrationPlan(
+        seed=seed, rounds=ROUNDS, ask_at=ASK_AT, conversations=talks, sampling=SAMPLING
+    )
     turns = read_user_turns("everyday")
     plan = dataclasses.replace(plan, sweeps=sweeps, user_turns=turns)
     all_facts = facts(file, talks * per_talk, seed)

@@ -160,7 +160,7 @@ class Proxied:
 
     def settle(self) -> None:
         """Waits until no request is open and every reply is scored."""
-        wait_until(lambda: not self.forwarding.open and not self.forwarding.waiting)
+        wait_until(lambda: not self.forwarding.open and not self.forwarding.scoring.waiting)
 
 
 @contextlib.contextmanager

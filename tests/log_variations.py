@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.errors import UsageError
 from holdfast.logs import read_logs
-from holdfast.transcripts import Kind
+from holdfast.transcripts import EventKind
 
 Said = list[tuple[str, str]]
 
@@ -72,9 +72,9 @@ def check(variation: Variation, folder: Path) -> None:
     if variation.system is not None:
         assert [dialog.system for dialog in logs.dialogs] == [variation.system] * len(said)
     if variation.seen is not None:
-        assert [e.text for e in events if e.kind is Kind.REMINDER] == variation.seen
+        assert [e.text for e in events if e.kind is EventKind.REMINDER] == variation.seen
     if variation.results is not None:
-        assert [e.text for e in events if e.kind is Kind.TOOL_RESULT] == variation.results
+        assert [e.text for e in events if e.kind is EventKind.TOOL_RESULT] == variation.results
     if variation.format:
         assert [*logs.formats] == [variation.format]
     if variation.tokens is not None:

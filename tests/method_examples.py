@@ -7,14 +7,14 @@ import re
 from typing import Any
 
 from holdfast.cli.catalogue import example_of
-from holdfast.methods import Kind, Method, parse
+from holdfast.methods import Method, MethodKind, parse
 from holdfast.methods.all_methods import METHODS
 from holdfast.methods.parameters import parameters_of
 
 _NEUTRAL = re.compile(r"(\d+) (?:changes nothing|adds none)")
 
 
-def of_kind(kind: Kind) -> list[Method]:
+def of_kind(kind: MethodKind) -> list[Method]:
     """The examples of the methods of a kind that takes no file."""
     return [example(method) for method in METHODS if method.kind is kind]
 

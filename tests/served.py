@@ -14,7 +14,7 @@ from holdfast.models.local import LocalModel
 from holdfast.serve.access import AccessRules
 from holdfast.serve.app import application
 from holdfast.serve.connections import configuration
-from holdfast.serve.limits import Limits
+from holdfast.serve.limits import RequestLimits
 from holdfast.serve.metrics import Metrics
 from holdfast.serve.served_engine import ServedEngine
 from holdfast.serve.server import bind
@@ -56,7 +56,7 @@ class RunningServer:
 @contextlib.contextmanager
 def served(
     model: LocalModel,
-    limits: Limits,
+    limits: RequestLimits,
     *,
     gate: AccessRules | None = None,
     origins: Sequence[str] = (),

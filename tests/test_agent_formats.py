@@ -28,7 +28,7 @@ from holdfast.errors import UsageError
 from holdfast.logs import read_logs
 from holdfast.measures.actions import commands_of, edits_of
 from holdfast.report.log_formats import formats_list, formats_table
-from holdfast.transcripts import FORMATS, Kind, read_transcripts
+from holdfast.transcripts import FORMATS, EventKind, read_transcripts
 from holdfast.transcripts.format_guide import GUIDES
 
 DATA = Path(__file__).parent / "data" / "logs"
@@ -283,7 +283,7 @@ def test_a_cancelled_request_and_an_error_are_no_replies(tmp_path):
     )
     (file,) = read_transcripts(document(tmp_path, session))
     kinds = [event.kind for event in file.transcripts[0].path]
-    assert Kind.INTERRUPTION in kinds and Kind.ERROR in kinds
+    assert EventKind.INTERRUPTION in kinds and EventKind.ERROR in kinds
     assert turns_of(file.path)[0] == [("One.\n\nTwo.\n\nThree.", "3")]
 
 

@@ -14,9 +14,7 @@ from holdfast.attention import (
     holdfast_attention,
     install,
     layers,
-)
-from holdfast.attention import (
-    steer_pass as steered,
+    steer_pass,
 )
 from holdfast.errors import Unsteerable, UsageError
 from holdfast.methods import compile_methods
@@ -138,7 +136,7 @@ def test_outputs_and_masses_match_the_papers(methods, kind, shape, dtype):
                 rows = list(map(compile_methods, methods))
                 steering = BatchSteering(span, rows, trace=trace, prompt_columns=prompt)
                 given = q, k, v, None if masked == "not" else seen
-                with steered(steering) as state, torch.inference_mode():
+                with steer_pass(steering) as state, torch.inference_mode():
                     out, _ = holdfast_attention(Layer(), *given, scaling=0.25)
                 # the output of a query that sees nothing is undefined on a GPU
                 out = out * seen.any(-1)[:, 0, :, None, None]
@@ -153,7 +151,7 @@ def test_grouped_and_multi_query_attention(groups, queries):
     q, k, v = drawn(queries, 14, groups, torch.float32)
     methods, span = [(SPLIT,), (KEEP,), ()], spans("even", 14)
     steering = BatchSteering(span, list(map(compile_methods, methods)), prompt_columns=[12] * 3)
-    with steered(steering), torch.inference_mode():
+    with steer_pass(steering), torch.inference_mode():
         out, _ = holdfast_attention(Layer(groups), q, k, v, None, scaling=0.25)
     expected, _ = wanted(q, k, v, causal(queries, 14), span, methods, [12] * 3, 0.25)
     assert far(out, expected) < FLOAT32
@@ -184,7 +182,7 @@ def test_features_that_the_fused_kernels_lack_match_the_papers(extra, queries):
     q.requires_grad_(extra == "gradients")
     span, prompt, extras = spans("even", 14), [12] * 3, (kwargs.get("s_aux"), kwargs.get("softcap"))
     rows = list(map(compile_methods, methods))
-    with steered(BatchSteering(span, rows, trace=True, prompt_columns=prompt)) as state:
+    with steer_pass(BatchSteering(span, rows, trace=True, prompt_columns=prompt)) as state:
         out, _ = holdfast_attention(Layer(), q, k, v, given, scaling=0.25, **kwargs)
     expected, mass = wanted(q.detach(), k, v, seen, span, methods, prompt, 0.25, *extras)
     assert far(out, expected) < FLOAT32
@@ -203,7 +201,7 @@ def test_masses_within_1e_minus_30_of_0_and_1(queries, toward):
     k[:, :, 3:8] += toward * 70 / 4
     methods = [(SplitSoftmax(0.01),), (Boost(1e20),), (Pasta(1e-20, None, "scale"),)]
     steering = BatchSteering(spans("even", 14), list(map(compile_methods, methods)), trace=True)
-    with steered(steering) as state, torch.inference_mode():
+    with steer_pass(steering) as state, torch.inference_mode():
         out, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
     assert out.isfinite().all()
     if toward < 0:  # the mass is 1e-30; near 1 the oracle itself would divide by 0
@@ -223,12 +221,12 @@ def test_masses_within_1e_minus_30_of_0_and_1(queries, toward):
 def test_neutral_settings_give_unsteered_attention(method, queries):
     q, k, v = drawn(queries, 14, 2, torch.float32)
     with torch.inference_mode():
-        with steered(None):
+        with steer_pass(None):
             plain, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
-        with steered(BatchSteering(spans("even", 14), [compile_methods((method,))] * 3)):
+        with steer_pass(BatchSteering(spans("even", 14), [compile_methods((method,))] * 3)):
             out, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
         traced = BatchSteering(spans("even", 14), [compile_methods(())] * 3, trace=True)
-        with steered(traced):
+        with steer_pass(traced):
             read, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
     assert (out - plain).abs().max() < 2e-6
     if DEVICE.type == "cpu":  # on a GPU, steered steps have a kernel of their own
@@ -259,7 +257,7 @@ def test_long_prompts_never_hold_scores_of_all_queries_and_keys(softcap):
     kwargs = {} if softcap is None else {"softcap": softcap}
     largest = Largest()
     steering = BatchSteering(span, [compile_methods([SPLIT])], trace=True)
-    with steered(steering), torch.inference_mode(), largest:
+    with steer_pass(steering), torch.inference_mode(), largest:
         holdfast_attention(Layer(), q, k, v, None, scaling=0.25, **kwargs)
     assert largest.numbers <= 2**23 < 2 * length**2
 
@@ -418,12 +416,12 @@ def test_an_adopted_model_runs_its_own_attention_when_unsteered(kind, monkeypatc
 
     wanted = outputs()
     assert install(model)
-    with steered(BatchSteering(span, [compile_methods((SPLIT,))] * 2)):
+    with steer_pass(BatchSteering(span, [compile_methods((SPLIT,))] * 2)):
         moved = model(ids, attention_mask=mask, use_cache=False).logits
     monkeypatch.setattr(layers, "attend_explicitly", None)  # not called
     assert all(torch.equal(*pair) for pair in zip(outputs(), wanted, strict=True))
     assert (moved - wanted[0]).abs().max() > 1e-3
-    with steered(None):
+    with steer_pass(None):
         assert torch.equal(model(ids, attention_mask=mask).logits, wanted[0])
 
 

@@ -62,7 +62,7 @@ def test_every_question_is_asked_alone_and_scored_by_its_measure(tmp_path):
     assert sum(told) == 60 and len(found.records) == 60
     for record, request in zip(found.records, shop.requests, strict=True):
         pairing = draw_pairing(SHOP, SETTINGS, record.conversation)
-        (question,) = pairing.probes
+        (question,) = pairing.stability_questions
         assert [dict(message) for message in request.messages] == [
             {"role": "system", "content": ""},  # so that no template inserts a prompt of its own
             {"role": "user", "content": question},

@@ -32,7 +32,7 @@ from holdfast.errors import (
 from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.calibration_page import table
 from holdfast.study.calibrating import calibrate
-from holdfast.study.calibration_plan import DEFAULT_SWEEPS, Plan, choose_prompts
+from holdfast.study.calibration_plan import DEFAULT_SWEEPS, CalibrationPlan, choose_prompts
 from holdfast.study.capability import Capability, Item, load_capability, usual_capability
 
 MMLU = Path(__file__).resolve().parents[2] / "shared" / "data" / "mmlu"
@@ -43,7 +43,7 @@ ITEMS = Capability(
 )
 GREEDY = Sampling(temperature=0, max_new_tokens=6)
 SHORT = Sampling(max_new_tokens=5)
-SMALL = Plan(draws=2, rounds=2, ask_at=2, sampling=SHORT, answering=GREEDY, batch=4)
+SMALL = CalibrationPlan(draws=2, rounds=2, ask_at=2, sampling=SHORT, answering=GREEDY, batch=4)
 SWEEPS = ("split-softmax:exponent=0.7,0.3", "repetition:probability=0.5,1")
 
 
@@ -241,7 +241,7 @@ def test_facts_knowledge_and_perplexity(tmp_path):
     (tmp_path / "text.txt").write_text(words * 40)
     text = load_capability(f"perplexity:{tmp_path}/text.txt")
     assert text.is_text and len(text.items) == 8 and len(text.items[0].replies[0].split()) == 64
-    plan = Plan(draws=1, rounds=1, ask_at=2, sampling=Sampling(max_new_tokens=8))
+    plan = CalibrationPlan(draws=1, rounds=1, ask_at=2, sampling=Sampling(max_new_tokens=8))
     _, asked = run(tmp_path / "run", text, ("boost:factor=2,9",), plan)
     plain = [record for record in as_json(asked) if record["method"] == "none"]
     probes = [probe for record in plain for probe in record["probes"]]
@@ -335,15 +335,19 @@ def test_invalid_calibrations_are_refused(tmp_path):
     with pytest.raises(UsageError, match="boost:factor=3"):
         run(tmp_path / "twice", sweeps=("boost:factor=2,3", "boost:factor=3,4"))
     with pytest.raises(UsageError) as raised:
-        run(tmp_path, suite=choose_prompts(SUITE, ["case-rain", "case-bread"]), plan=Plan(draws=1))
+        run(
+            tmp_path,
+            suite=choose_prompts(SUITE, ["case-rain", "case-bread"]),
+            plan=CalibrationPlan(draws=1),
+        )
     assert (raised.value.option, raised.value.value) == ("draws", 2)
     with pytest.raises(ParameterOutOfRange) as raised:
-        Plan(rounds=2)
+        CalibrationPlan(rounds=2)
     assert (raised.value.option, raised.value.value) == ("ask_at", 4)
     assert raised.value.allowed == "up to 3"
     assert str(raised.value).endswith("give ask_at=3, or more rounds.")
     with pytest.raises(UsageError) as raised:
-        Plan(reading="guessed")
+        CalibrationPlan(reading="guessed")
     assert (raised.value.option, raised.value.value) == ("reading", "guessed")
     assert list(tmp_path.iterdir()) == [tmp_path / "twice"] or not list(tmp_path.iterdir())
 
@@ -354,12 +358,18 @@ def test_an_endpoint_is_scored_by_what_it_writes(tmp_path):
         calibrate(Endpoint(), SUITE, ITEMS, tmp_path / "a", repeated)
     assert (raised.value.option, raised.value.value) == ("reading", "likeliest")
     with pytest.raises(UsageError) as raised:
-        calibrate(Endpoint(), SUITE, load_capability("facts"), tmp_path, Plan(reading="written"))
+        calibrate(
+            Endpoint(),
+            SUITE,
+            load_capability("facts"),
+            tmp_path,
+            CalibrationPlan(reading="written"),
+        )
     assert (raised.value.option, raised.value.value) == ("reading", "written")
     remote = holdfast.connect("http://localhost:1/v1", "m")
     with pytest.raises(ModelError, match=r"split-softmax:exponent=0.9 needs attention"):
-        calibrate(remote, SUITE, ITEMS, tmp_path / "b", Plan(reading="written"))
-    plan = Plan(draws=1, rounds=1, ask_at=2, reading="written", sweeps=SWEEPS[1:])
+        calibrate(remote, SUITE, ITEMS, tmp_path / "b", CalibrationPlan(reading="written"))
+    plan = CalibrationPlan(draws=1, rounds=1, ask_at=2, reading="written", sweeps=SWEEPS[1:])
     _, asked = calibrate(Endpoint(), SUITE, ITEMS, tmp_path / "c", plan)
     probes = [probe for record in as_json(asked) for probe in record["probes"]]
     assert len(probes) == 3 * 14

@@ -24,7 +24,7 @@ from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.calibration_page import detail_lines, unprompted_lines
 from holdfast.report.calibration_sentences import answer, next_step
 from holdfast.study.calibration_plan import (
-    Plan,
+    CalibrationPlan,
     choose_prompts,
     conversations,
     usual_draws,
@@ -74,7 +74,7 @@ def test_one_prompt_without_personas_talks_to_a_user_model_without_a_prompt(tmp_
     assert {record.user.id for record in stability.records} == {None}
     assert read_calibration(tmp_path).report.tolist() == [False, True] * 2
     with pytest.raises(UsageError) as raised:
-        conversations(ALONE, Plan(draws=1))
+        conversations(ALONE, CalibrationPlan(draws=1))
     assert (raised.value.option, raised.value.value) == ("draws", 1)
 
 
@@ -92,17 +92,17 @@ def test_cases_with_personas_have_each_pair_in_both_halves(tmp_path):
 
 def test_the_usual_size_is_large_enough_for_a_verdict(tmp_path):
     starter = choose_prompts(drift.load_suite("starter"))
-    assert usual_draws(starter, tmp_path) == Plan().draws == 5
+    assert usual_draws(starter, tmp_path) == CalibrationPlan().draws == 5
     for suite, draws in ((BOT, 30), (ALONE, 60), (SUITE, 10)):
         assert usual_draws(suite, tmp_path) == draws
-        assert not why_too_small(suite, 200, 200, Plan(draws=draws))
-    message = why_too_small(BOT, 30, 30, Plan(draws=5))
+        assert not why_too_small(suite, 200, 200, CalibrationPlan(draws=draws))
+    message = why_too_small(BOT, 30, 30, CalibrationPlan(draws=5))
     assert re.findall(r"\d+ \w+ \(use --\w+ \d+\)", message) == [
         "10 conversations (use --draws 20)",
         "30 questions (use --questions 40)",
     ]
-    assert not why_too_small(BOT, 40, 40, Plan(draws=20))
-    message = why_too_small(BOT, 5, 40, Plan(draws=20))
+    assert not why_too_small(BOT, 40, 40, CalibrationPlan(draws=20))
+    message = why_too_small(BOT, 5, 40, CalibrationPlan(draws=20))
     assert "--capability" in message and "--questions" not in message
     run(tmp_path, sweeps=POINTS[:1], suite=BOT, plan=dataclasses.replace(SMALL, draws=3))
     assert usual_draws(BOT, tmp_path) == 3, "as in the folder"
@@ -131,7 +131,7 @@ def test_a_number_of_conversations_that_does_not_suit_is_named(capsys):
     plan = dataclasses.replace(SMALL, conversations=9)
     assert "(use --conversations 40)" in why_too_small(SUITE, 200, 200, plan)
     with pytest.raises(ParameterOutOfRange) as raised:
-        Plan(conversations=3)
+        CalibrationPlan(conversations=3)
     assert (raised.value.option, raised.value.value) == ("conversations", 3)
     assert cli.main(["calibrate", "--draws", "2", "--conversations", "9"]) == 2
     message = capsys.readouterr().err

@@ -17,9 +17,9 @@ from test_calibrate import GREEDY, ITEMS, SMALL, SUITE, history_of
 import holdfast
 from holdfast import cli, methods
 from holdfast.analysis.candidates import read_calibration
-from holdfast.serve.limits import Limits
+from holdfast.serve.limits import RequestLimits
 from holdfast.study.calibrating import calibrate
-from holdfast.study.calibration_plan import Plan
+from holdfast.study.calibration_plan import CalibrationPlan
 
 
 def model():
@@ -27,7 +27,7 @@ def model():
     return tiny.model(dtype="float64")
 
 
-WRITTEN = Plan(draws=1, rounds=1, ask_at=2, sampling=SMALL.sampling, answering=GREEDY)
+WRITTEN = CalibrationPlan(draws=1, rounds=1, ask_at=2, sampling=SMALL.sampling, answering=GREEDY)
 WRITTEN = replace(WRITTEN, reading="written")
 SWEEPS = {
     "anchoring": "anchoring:strength=1.5,3",
@@ -80,7 +80,7 @@ def test_questions_are_answered_as_the_model_answers_under_the_method(name, swee
 def test_a_served_model_writes_the_same_answers_as_a_local_one(name, sweeps, tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     plan = replace(WRITTEN, sweeps=(sweeps[name],))
-    with served(model(), Limits(200, 60.0)) as server:
+    with served(model(), RequestLimits(200, 60.0)) as server:
         remote = holdfast.connect(f"{server.url}/v1", timeout=60)
         there, here = (
             calibrate(each, SUITE, ITEMS, tmp_path / place, plan)[1]

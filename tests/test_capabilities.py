@@ -28,7 +28,7 @@ from holdfast import (
 from holdfast.errors import Unsteerable, UsageError
 from holdfast.generation.batch import StreamGroup, batch_of
 from holdfast.generation.rows import StreamState
-from holdfast.methods import Ability, Kind, Spotlight, compile_methods
+from holdfast.methods import Ability, MethodKind, Spotlight, compile_methods
 from holdfast.methods.heads import HeadSet, with_heads
 from holdfast.methods.kinds import TRAITS, kind_of
 from holdfast.models.capabilities import check_requirements, supports
@@ -60,7 +60,7 @@ class Torn(Louder):
 
 
 class Decided(Torn):
-    kind: ClassVar[Kind] = Kind.LOG_ODDS
+    kind: ClassVar[MethodKind] = MethodKind.LOG_ODDS
 
 
 class Odd(Louder):
@@ -68,12 +68,12 @@ class Odd(Louder):
 
 
 class Empty(Louder):
-    kind: ClassVar[Kind] = Kind.LOGITS
+    kind: ClassVar[MethodKind] = MethodKind.LOGITS
 
 
 @pytest.mark.parametrize("made", (*MIXED, Pasta(0.1), Spotlight(0.3), Hold()), ids=str)
 def test_every_method_declares_its_kind_and_its_requirements(made):
-    assert isinstance(type(made).kind, Kind) and made.kind is kind_of(made)
+    assert isinstance(type(made).kind, MethodKind) and made.kind is kind_of(made)
     assert compile_methods([made]).requires == TRAITS[made.kind].requires
 
 
@@ -126,7 +126,7 @@ def test_a_spec_string_reaches_the_kernel_as_a_table_of_numbers():
 def test_only_the_methods_package_asks_for_a_kind():
     source = Path(holdfast.__file__).parent
     imports = re.compile(r"from holdfast\.methods(?:\.kinds)? import (\([^)]*\)|.*)")
-    asks = re.compile(r"\b(Kind|kind_of|kinds_of)\b")
+    asks = re.compile(r"\b(MethodKind|kind_of|kinds_of)\b")
     paths = [path for path in source.rglob("*.py") if path.parent.name != "methods"]
     assert len(paths) > 200
     for path in paths:
@@ -151,13 +151,13 @@ def test_a_custom_method_has_the_kind_whose_functions_it_defines():
     assert methods.read_methods([Louder()]) == (Louder(),)
     assert compile_methods([Louder()]).attention == (Louder(),)
     assert compile_methods([Louder()]).requires == {Ability.LOG_ODDS}
-    assert kind_of(Decided()) is Kind.LOG_ODDS
+    assert kind_of(Decided()) is MethodKind.LOG_ODDS
     assert methods.read_methods(Decided()) == (Decided(),)
 
 
 WRONG = (
-    (Torn(), "Torn", (Kind.LOG_ODDS, Kind.MESSAGES)),
-    (Odd(), "log-odds", tuple(Kind)),
+    (Torn(), "Torn", (MethodKind.LOG_ODDS, MethodKind.MESSAGES)),
+    (Odd(), "log-odds", tuple(MethodKind)),
     (Empty(), "Empty", ("name", "masks_span", "second_chat", "combine_logits")),
 )
 

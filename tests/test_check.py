@@ -29,7 +29,7 @@ from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run
 from holdfast.report.check_junit import ALL_RULES, write_junit
 from holdfast.report.check_sentences import comparison_text, how_to_decide, lines_of, sentence
-from holdfast.serve.limits import Limits
+from holdfast.serve.limits import RequestLimits
 from holdfast.study.checking import CheckOptions, check, earlier_conversations, looks
 
 ROUNDS = 4
@@ -557,7 +557,7 @@ def test_the_command_on_the_default_model_and_then_served(prompts, tmp_path, cap
     verdicts = [line for line in local.out.splitlines() if line[:4] in ("PASS", "FAIL")]
     again = capsys.readouterr().out.splitlines()
     assert verdicts == [line for line in again if line[:4] in ("PASS", "FAIL")]
-    with served(holdfast.load("default"), Limits()) as server:
+    with served(holdfast.load("default"), RequestLimits()) as server:
         there = [*words, "--model", f"{server.url}/v1", "--against", str(out)]
         assert main([*there, "--out", str(tmp_path / "served")]) == 1
     told = capsys.readouterr().out

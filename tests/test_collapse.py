@@ -19,7 +19,7 @@ from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.cli import main
 from holdfast.drift.dialog_records import agent_of, participant_of, with_repetition
-from holdfast.drift.dialog_requests import CutWatch
+from holdfast.drift.dialog_requests import TruncationMonitor
 from holdfast.measures.repeated_turns import loops, repetitions
 from holdfast.models.requests import Reply
 from holdfast.records import Repeated, read_run, to_line
@@ -296,28 +296,28 @@ def test_a_healthy_run_has_numbers_but_no_warning(tmp_path):
 
 
 def test_a_run_warns_once_if_most_of_its_first_replies_are_cut():
-    watch = CutWatch(60)
+    monitor = TruncationMonitor(60)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for reason in ("length", "length", "stop"):
-            watch.first_reply(reason, None)
+            monitor.first_reply(reason, None)
     with pytest.warns(UserWarning, match="3 of the first 4 replies are cut at 60 tokens"):
-        watch.first_reply("length", None)
+        monitor.first_reply("length", None)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        watch.first_reply("length", None)
+        monitor.first_reply("length", None)
 
 
 def test_a_run_whose_server_has_a_limit_of_its_own_names_it():
-    watch = CutWatch(400)
+    monitor = TruncationMonitor(400)
     for _ in range(3):
-        watch.first_reply("length", 256)
+        monitor.first_reply("length", 256)
     with pytest.warns(UserWarning, match="cut at 256 of 400 tokens, by the server"):
-        watch.first_reply("length", 250)
+        monitor.first_reply("length", 250)
 
 
 def test_a_run_whose_replies_end_warns_of_nothing():
-    watch = CutWatch(400)
+    watch = TruncationMonitor(400)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for reason in ("stop", "length", "stop", "length", "stop"):

@@ -6,28 +6,28 @@ import time
 from holdfast.logs.context import Contexts
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts import read_transcripts
-from holdfast.transcripts.transcript import Event, Kind
+from holdfast.transcripts.transcript import Event, EventKind
 
 
 def called(*names):
     """Calls with their results, each of ten bytes."""
     for name in names:
-        yield Event(Kind.TOOL_CALL, call=ToolCall("read", {}, name), id=f"call {name}")
-        yield Event(Kind.TOOL_RESULT, "0123456789", call_id=name, id=f"result {name}")
+        yield Event(EventKind.TOOL_CALL, call=ToolCall("read", {}, name), id=f"call {name}")
+        yield Event(EventKind.TOOL_RESULT, "0123456789", call_id=name, id=f"result {name}")
 
 
 def clearing(*names):
-    return Event(Kind.CLEARING, clears=frozenset(names))
+    return Event(EventKind.CLEARING, clears=frozenset(names))
 
 
 def test_the_first_clearing_of_an_event_counts_and_takes_its_size_off():
     path = [
-        Event(Kind.MESSAGE, "go", "user"),  # 0
+        Event(EventKind.MESSAGE, "go", "user"),  # 0
         *called("a", "b"),  # 1 to 4
         clearing("a", "unknown"),  # 5
         *called("c"),  # 6, 7
         clearing("a", "b", "call c"),  # 8
-        Event(Kind.MESSAGE, "done", "assistant"),  # 9
+        Event(EventKind.MESSAGE, "done", "assistant"),  # 9
     ]
     contexts = Contexts(path)
     assert contexts.cleared == {2: 5, 4: 8, 6: 8}
@@ -45,9 +45,9 @@ def test_the_first_clearing_of_an_event_counts_and_takes_its_size_off():
 def test_what_was_cleared_before_a_compaction_is_not_taken_off_again():
     path = [
         *called("a", "b"),
-        Event(Kind.COMPACTION, "summary", keeps=frozenset(("result a", "result b"))),  # 4
+        Event(EventKind.COMPACTION, "summary", keeps=frozenset(("result a", "result b"))),  # 4
         clearing("a"),  # 5: the result that was kept
-        Event(Kind.MESSAGE, "on", "user"),
+        Event(EventKind.MESSAGE, "on", "user"),
     ]
     contexts = Contexts(path)
     assert contexts.before(5).size_since(0) == len("summary") + 20
@@ -58,7 +58,7 @@ def test_what_was_cleared_before_a_compaction_is_not_taken_off_again():
 def test_many_clearings_take_linear_time():
     """Quadratic time was 25 s."""
     count = 6000
-    path = [Event(Kind.MESSAGE, "go", "user")]
+    path = [Event(EventKind.MESSAGE, "go", "user")]
     for number in range(count):
         path += [*called(f"{number}"), clearing(f"{number - 5}")]
     contexts = Contexts(path)
@@ -88,6 +88,6 @@ def test_a_reply_of_claude_code_clears_only_what_was_not_cleared_before(tmp_path
     file = tmp_path / "s.jsonl"
     file.write_text("\n".join(map(json.dumps, lines)))
     ((transcript,),) = (log.transcripts for log in read_transcripts(file))
-    clears = [event.clears for event in transcript.path if event.kind is Kind.CLEARING]
+    clears = [event.clears for event in transcript.path if event.kind is EventKind.CLEARING]
     assert clears == [{"t0"}, {"t1", "t2"}]
     assert len(Contexts(transcript.path).cleared) == 3

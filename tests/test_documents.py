@@ -23,7 +23,7 @@ from holdfast.drift import load_suite
 from holdfast.methods import parse, write_heads
 from holdfast.models.checkpoint import DEFAULT_FOLDER
 from holdfast.models.local import LocalModel
-from holdfast.serve.limits import Limits
+from holdfast.serve.limits import RequestLimits
 
 MESSAGES = [
     {"role": "system", "content": "Always reply in French."},
@@ -53,7 +53,7 @@ def model() -> LocalModel:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[RunningServer]:
-    with served(model(), Limits(tokens=60), queue=8) as running:
+    with served(model(), RequestLimits(tokens=60), queue=8) as running:
         yield running
 
 

@@ -86,7 +86,7 @@ def test_views_and_probes_match_the_paper(tmp_path):
     s_b, s_a = pairing.agent.system_prompt, pairing.user.system_prompt
     views = [[message["content"] for message in request.messages] for request in scripted.requests]
     a1, b1, a2 = (turn["text"] for turn in record["turns"][:3])
-    p_b, p_a = (probe.question for probe in pairing.every_probe)
+    p_b, p_a = (probe.question for probe in pairing.round_probes)
     assert views == [
         [s_b, a1],
         [s_a, f"You asked: {a1}\nI answered: {b1}"],
@@ -371,8 +371,8 @@ def test_each_rule_is_scored_by_its_own_measure(tmp_path):
 def test_a_rule_draws_the_same_probe_whatever_other_rules_there_are():
     alone = replace(ONE_BOT, cases=(replace(BOT, rules=BOT.rules[1:2]),))
     for number in range(6):
-        (mine,) = draw_pairing(alone, BRIEF, number).every_probe
-        assert mine in draw_pairing(ONE_BOT, BRIEF, number).every_probe
+        (mine,) = draw_pairing(alone, BRIEF, number).round_probes
+        assert mine in draw_pairing(ONE_BOT, BRIEF, number).round_probes
 
 
 def test_a_persona_prompts_the_user_model_and_adoption_is_not_probed(tmp_path):

@@ -24,7 +24,7 @@ from holdfast.report.how_measured import about_runs
 from holdfast.report.task_tables import table
 from holdfast.seeds import seed_of
 from holdfast.study.calibrating import calibrate
-from holdfast.study.calibration_plan import Plan
+from holdfast.study.calibration_plan import CalibrationPlan
 
 SAMPLES = 12
 SETTINGS = tasks.Settings(tasks=("json",), samples=SAMPLES, batch=5)
@@ -110,7 +110,7 @@ def test_the_error_for_an_unreachable_server_says_how_to_resume(tmp_path):
 
 
 BRIEF = Sampling(max_new_tokens=5)
-PLAN = Plan(draws=1, rounds=1, ask_at=2, reading="written", sampling=BRIEF, batch=4)
+PLAN = CalibrationPlan(draws=1, rounds=1, ask_at=2, reading="written", sampling=BRIEF, batch=4)
 PLAN = dataclasses.replace(PLAN, sweeps=("repetition:probability=0.5,1",))
 
 
@@ -144,7 +144,7 @@ def test_a_question_that_fails_is_noted_and_the_calibration_continues(serve, tmp
 
 def test_a_baseline_continues_without_a_question_that_fails(serve, tmp_path):
     settings = drift.Settings(conversations=6, rounds=1, probes_per_round=2, batch=4)
-    asked_by = draw_pairing(SUITE, settings, 3).every_probe
+    asked_by = draw_pairing(SUITE, settings, 3).round_probes
     probes = [probe for probe in asked_by if probe.kind == "stability"]
     seeds = [seed_of("baseline", 0, 3, probe.rule.id, probe.index) % 2**31 for probe in probes]
     broken = seeds[:1]

@@ -17,8 +17,7 @@ from tiny import DEVICE, GPTJ, chat, model, outcomes, tokenizer
 
 import holdfast
 from holdfast import Guidance, PromptStrength, Sampling, SplitSoftmax, Spotlight
-from holdfast.attention import BatchSteering
-from holdfast.attention import steer_pass as steered
+from holdfast.attention import BatchSteering, steer_pass
 from holdfast.chat.prompt import render
 from holdfast.errors import ModelError, PromptError
 from holdfast.methods import AdaCad, Anchoring, Boost, Pasta, compile_methods
@@ -209,7 +208,7 @@ def by_hand(tiny, messages, next_logits, count):
 def last_logits(tiny, ids, methods=(), span=()):
     held = tensor([list(span) + [False] * (len(ids) - len(span))])
     steering = BatchSteering(held, [compile_methods(methods)]) if methods else None
-    with steered(steering), torch.inference_mode():
+    with steer_pass(steering), torch.inference_mode():
         return tiny.hf_model(tensor([ids]), use_cache=False).logits[0, -1].double()
 
 
@@ -367,7 +366,7 @@ def test_a_thread_forwards_only_what_is_new_and_a_fork_leaves_no_trace():
     span = tensor([[*held, *[False] * (whole.shape[1] - len(held))]])
     last = len(kept[1].prompt_ids) + 3
     steering = BatchSteering(span[:, :last], [compile_methods(())], trace=True)
-    with steered(steering) as state, torch.inference_mode():
+    with steer_pass(steering) as state, torch.inference_mode():
         tiny.hf_model(whole[:, :last], use_cache=False)
     seen = torch.stack([layer[0] for layer in state.masses]).cpu()
     assert torch.allclose(seen, kept[1].trace.mass[:, :, 3], atol=ROUNDING)

@@ -16,16 +16,16 @@ from scripted_model import ScriptedModel
 from holdfast import drift
 from holdfast.analysis.drift_results import results_of
 from holdfast.cli import browser, first_run, main, read_command
-from holdfast.cli.first_suite import draft_prompt, write_suite
+from holdfast.cli.first_run import draft_prompt, write_suite
 from holdfast.cli.progress import Bar
-from holdfast.cli.reply_timing import time_replies
 from holdfast.cli.time_box import (
     MIN_CONVERSATIONS,
     SUFFICIENT_CONVERSATIONS,
-    Group,
+    ConversationGroup,
     Pilot,
-    Plan,
+    RunPlan,
     TimeBox,
+    time_replies,
 )
 from holdfast.drafting.drafted_files import draft_lines
 from holdfast.drafting.probing import ONLY_IN_LOGS, PROBES, probed
@@ -77,13 +77,13 @@ def pilot_of(seconds, cut=0.0, per_round=2.0):
 
 
 def test_a_clock_that_measured_no_time_plans_all_conversations():
-    assert pilot_of(0.0).first_group(Plan(4, 400, 2), 120, 40) == 40
+    assert pilot_of(0.0).first_group(RunPlan(4, 400, 2), 120, 40) == 40
 
 
 def test_a_bot_of_more_rules_gets_fewer_conversations():
     one, five = (pilot_of(1.0, per_round=1 + rules) for rules in (1, 5))
     assert five.seconds_of(8, 400) == pytest.approx(3 * one.seconds_of(8, 400))
-    plan = Plan(8, 400, 8)
+    plan = RunPlan(8, 400, 8)
     assert five.first_group(plan, 120, 40) < one.first_group(plan, 120, 40)
 
 
@@ -116,7 +116,9 @@ def group_after(seconds_per_round, *, rounds=4, count=8):
     """
     clock = Clock()
     with Bar(count * rounds) as bar:
-        group = Group(range(10, 10 + count), rounds, bar, ends=100, stops=150, clock=clock)
+        group = ConversationGroup(
+            range(10, 10 + count), rounds, bar, ends=100, stops=150, clock=clock
+        )
         for seconds in seconds_per_round:
             clock.now += seconds
             for _ in range(group.size):
@@ -154,7 +156,7 @@ def test_the_last_conversation_goes_on_until_well_after_the_time():
 def test_a_group_is_halved_if_a_round_is_overdue_and_again_after_as_long():
     clock = Clock()
     with Bar(32) as bar:
-        group = Group(range(8), 4, bar, ends=100, stops=150, clock=clock)
+        group = ConversationGroup(range(8), 4, bar, ends=100, stops=150, clock=clock)
         sizes = []
         for clock.now in (47, 48, 90, 97):  # the first round should take 19 seconds
             group.should_stop(0)
@@ -165,7 +167,7 @@ def test_a_group_is_halved_if_a_round_is_overdue_and_again_after_as_long():
 def test_the_first_replies_of_a_round_tell_nothing_of_its_pace():
     clock = Clock()
     with Bar(32) as bar:
-        group = Group(range(8), 4, bar, ends=100, stops=150, clock=clock)
+        group = ConversationGroup(range(8), 4, bar, ends=100, stops=150, clock=clock)
         clock.now = 20
         for _ in range(7):
             group(1)
@@ -174,13 +176,13 @@ def test_the_first_replies_of_a_round_tell_nothing_of_its_pace():
 
 def test_a_slow_model_gets_shorter_conversations_and_few_of_them():
     fast, slow = pilot_of(0.1), pilot_of(400)
-    assert fast.plan(120, 400) == Plan(8, 400, 8)
-    assert slow.plan(120, 400) == Plan(2, 60, 1)
+    assert fast.plan(120, 400) == RunPlan(8, 400, 8)
+    assert slow.plan(120, 400) == RunPlan(2, 60, 1)
     assert fast.first_group(fast.plan(120, 400), 120, left=40) == 40
     assert slow.first_group(slow.plan(120, 400), 120, left=40) == 1
     # four of 4 rounds take 118 seconds, or 142
-    assert pilot_of(6.4).plan(120, 400) == Plan(4, 200, 4)
-    assert pilot_of(7.7).plan(120, 400) == Plan(4, 200, MIN_CONVERSATIONS)
+    assert pilot_of(6.4).plan(120, 400) == RunPlan(4, 200, 4)
+    assert pilot_of(7.7).plan(120, 400) == RunPlan(4, 200, MIN_CONVERSATIONS)
     # a conversation that repeats itself writes to the limit, so half of it is expected of all
     assert pilot_of(6.4).tokens_of(400) == 200 and pilot_of(6.4).tokens_of(100) == 64
 
@@ -188,9 +190,9 @@ def test_a_slow_model_gets_shorter_conversations_and_few_of_them():
 def test_replies_that_are_cut_become_shorter_before_conversations_do():
     pilot = pilot_of(10, cut=1.0)
     assert pilot.seconds_of(4, 400) == pytest.approx(pilot.seconds_of(4, 64) * 400 / 2 / 64)
-    assert pilot.plan(120, 400) == Plan(4, 200, MIN_CONVERSATIONS)
-    assert pilot.plan(120, 400, may_shorten=False) == Plan(2, 400, MIN_CONVERSATIONS)
-    assert pilot_of(2, cut=1.0).plan(120, 400) == Plan(4, 200, SUFFICIENT_CONVERSATIONS)
+    assert pilot.plan(120, 400) == RunPlan(4, 200, MIN_CONVERSATIONS)
+    assert pilot.plan(120, 400, may_shorten=False) == RunPlan(2, 400, MIN_CONVERSATIONS)
+    assert pilot_of(2, cut=1.0).plan(120, 400) == RunPlan(4, 200, SUFFICIENT_CONVERSATIONS)
 
 
 @pytest.mark.parametrize("seconds", [0.01, 0.1, 1, 10, 30])
@@ -199,7 +201,7 @@ def test_what_is_planned_fits_unless_nothing_does(seconds, cut):
     pilot = pilot_of(seconds, cut)
     plan = pilot.plan(120, 400)
     expected = plan.conversations * pilot.seconds_of(plan.rounds, plan.max_new_tokens)
-    assert expected <= 120 or plan == Plan(2, 60, 1)
+    assert expected <= 120 or plan == RunPlan(2, 60, 1)
 
 
 class Timed(ScriptedModel):

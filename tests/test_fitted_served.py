@@ -11,7 +11,7 @@ from holdfast.cli import read_command
 from holdfast.errors import HoldfastError
 from holdfast.generation.sampling import Sampling
 from holdfast.models.requests import Request
-from holdfast.serve.limits import Limits
+from holdfast.serve.limits import RequestLimits
 
 TALK = chat("always talk about cheese", "the old town")
 GREEDY = Sampling(0.0, 1.0, 6)
@@ -25,7 +25,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def url():
-    with served(model(), Limits(200, 60.0)) as server:
+    with served(model(), RequestLimits(200, 60.0)) as server:
         yield server.url
 
 
@@ -66,7 +66,7 @@ def test_serve_reads_the_files_of_its_operator(files, monkeypatch, capsys):
     from holdfast.cli import serve
 
     monkeypatch.setattr("holdfast.methods.fitted._FILES_READ", {})
-    monkeypatch.setattr(serve, "load_local", lambda arguments, **more: model())
+    monkeypatch.setattr(serve, "load_in_process", lambda arguments, **more: model())
     path = str(files["vector"].path)
     service = serve._service(read_command(["serve", "--fitted", path])[1])
     assert list(service.fitted) == [f"vector:file={files['vector'].digest}"]

@@ -19,7 +19,7 @@ from holdfast.errors import ModelError, NoSuchModel, PromptError, UsageError
 from holdfast.generation.sampling import Sampling
 from holdfast.models import gguf, install
 from holdfast.models.checkpoint import REAL_MODELS, find_source, real_models_folder
-from holdfast.models.model_names import endpoint_meant
+from holdfast.models.model_names import guess_endpoint
 
 gguf_package = pytest.importorskip("gguf")
 GREEDY = Sampling(temperature=0, max_new_tokens=12)
@@ -452,7 +452,7 @@ def test_the_name_of_an_endpoint_leads_to_connect(name, call):
 
 @pytest.mark.parametrize("name", ["gpt2", "Qwen/Qwen2.5-0.5B-Instruct", "vllm:gpt-4o", "o/v1x"])
 def test_a_name_of_the_hub_is_no_endpoint(name):
-    assert endpoint_meant(name) is None
+    assert guess_endpoint(name) is None
 
 
 @pytest.mark.parametrize(("name", "meant"), [("smolm2", "smollm2"), ("defualt", "default")])

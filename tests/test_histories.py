@@ -71,7 +71,7 @@ def test_a_second_turn_under_any_steering_scores_as_without_reuse(pair):
     (given,) = run_sync(session.score_inputs([request], [REPLIES]))
     stream, options = given.stream, given.replies
     row = session.render(request).row
-    fresh = tuple(replace(stream, reuse=None) for stream in row.streams)
+    fresh = tuple(replace(stream, prefix=None) for stream in row.streams)
     runner = Runner(tiny.hf_model, batched=False)
     alone = score_rows(runner, [Row(fresh, row.processors)], [options], 1)[0].scored
     assert scored.log_probabilities == pytest.approx(alone.log_probabilities, abs=ROUNDING)

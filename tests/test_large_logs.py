@@ -2,7 +2,7 @@
 
 import json
 import zipfile
-from gzip import compress as packed
+from gzip import compress
 
 import numpy as np
 import pytest
@@ -149,7 +149,7 @@ def folder_of_logs(tmp_path):
     (logs / ".aider.chat.history.md").write_text(
         "# aider chat started at 2026-09-14 10:00:00\n\n#### Why?\n\nBecause. And more.\n"
     )
-    (logs / "packed.jsonl.gz").write_bytes(packed(lines_of(chats(2, lambda n: 5)).encode()))
+    (logs / "packed.jsonl.gz").write_bytes(compress(lines_of(chats(2, lambda n: 5)).encode()))
     return logs
 
 

@@ -7,7 +7,7 @@ import pytest
 from test_transcripts import claude, codex_says, reply, user
 
 from holdfast.logs import read_logs
-from holdfast.transcripts import Kind
+from holdfast.transcripts import EventKind
 
 
 def lines(*values: Any) -> str:
@@ -63,7 +63,7 @@ def test_an_attachment_was_put_before_the_model_and_was_not_said(attachment, tmp
     log = lines(user("u1", None, "Hi"), attached(**attachment), reply("a1", "x1", text("A.")))
     dialog = read(tmp_path, "s.jsonl", log)
     assert said(dialog) == [("Hi", "A.")]
-    (event,) = [e for e in dialog.transcript.path if e.kind is Kind.REMINDER]
+    (event,) = [e for e in dialog.transcript.path if e.kind is EventKind.REMINDER]
     assert event.text == "Answer in German."
 
 
@@ -71,7 +71,7 @@ def test_what_a_hook_printed_for_the_user_is_not_in_the_context(tmp_path):
     hook = attached(type="hook_success", hookEvent="PostToolUse", content="formatted")
     log = lines(user("u1", None, "Hi"), hook, reply("a1", "x1", text("A.")))
     dialog = read(tmp_path, "s.jsonl", log)
-    assert not [e for e in dialog.transcript.path if e.kind is Kind.REMINDER]
+    assert not [e for e in dialog.transcript.path if e.kind is EventKind.REMINDER]
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_reasoning_and_calls_in_the_text_of_open_webui_are_no_text(tmp_path):
     dialog = read(tmp_path, "chat.json", open_webui({"role": "assistant", "content": content}))
     assert said(dialog) == [("Hi", "Ten.")]
     assert called(dialog) == [("lookup_price", {"item": "x"})]
-    (result,) = [e for e in dialog.transcript.path if e.kind is Kind.TOOL_RESULT]
+    (result,) = [e for e in dialog.transcript.path if e.kind is EventKind.TOOL_RESULT]
     assert (result.text, result.call_id) == ("10", "c")
 
 
@@ -241,7 +241,7 @@ def test_an_error_of_open_webui_is_no_reply(tmp_path):
         tmp_path, "chat.json", open_webui(failed, {"role": "user", "content": "?"}, ANSWER)
     )
     assert said(dialog) == [("Hi\n\n?", "A.")]
-    assert [e.text for e in dialog.transcript.path if e.kind is Kind.ERROR] == [
+    assert [e.text for e in dialog.transcript.path if e.kind is EventKind.ERROR] == [
         "Connection refused"
     ]
 

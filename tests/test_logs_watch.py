@@ -6,7 +6,7 @@ import tracemalloc
 import pytest
 from logged_dialogs import SHORT, asked_and_answered, chats, lines_of
 
-from holdfast.cli import log_watch, main
+from holdfast.cli import log_progress, main
 from holdfast.drift import load_suite
 from holdfast.logs import part_scanning, read_logs, score_logs
 from holdfast.logs.part_scanning import Scan
@@ -125,7 +125,7 @@ def test_the_command_prints_new_breaches_and_ends_with_the_verdict(
             raise KeyboardInterrupt
         _append(path, *chats(20, lambda n: 9), *(_breaking(n) for n in range(len(waits))))
 
-    monkeypatch.setattr(log_watch.time, "sleep", wait)
+    monkeypatch.setattr(log_progress.time, "sleep", wait)
     words = ["logs", str(path.parent), "--suite", str(suite), "--out", str(tmp_path / "run")]
     assert main([*words, "--watch", "--min-adherence", "0.99"]) == 3
     lines = [line for line in capsys.readouterr().out.splitlines() if ", turn 1: short" in line]

@@ -22,7 +22,7 @@ from holdfast.models.checkpoint import DEFAULT_FOLDER
 from holdfast.models.connecting import connect
 from holdfast.models.requests import Reply, Request
 from holdfast.records import Turn, read_run
-from holdfast.serve.limits import Limits
+from holdfast.serve.limits import RequestLimits
 
 LONG = drift.Settings(rounds=7, conversations=2, sampling=Sampling(max_new_tokens=24), seed=4)
 
@@ -203,7 +203,9 @@ def test_an_endpoint_summarises_what_it_has_no_room_for(tmp_path, monkeypatch):
 @pytest.mark.parametrize("context", ("cut", "slide", "summarise"))
 def test_our_own_server_completes_dialogs_longer_than_its_context(tmp_path, context):
     settings = replace(LONG, context=context, window=3 if context == "slide" else None)
-    with served(model(max_position_embeddings=192), Limits(tokens=64, seconds=60.0)) as server:
+    with served(
+        model(max_position_embeddings=192), RequestLimits(tokens=64, seconds=60.0)
+    ) as server:
         run = drift.run(connect(f"{server.url}/v1"), SUITE, tmp_path / "run", settings)
     for record in as_json(run):
         assert "ended" not in record and "unanswered" not in record

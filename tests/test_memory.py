@@ -23,10 +23,10 @@ from holdfast import Guidance, Request, Sampling, SplitSoftmax, drift
 from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.generation import decoder, mapped_memory, memory, slot_layers
 from holdfast.generation.decoder import Decoder
-from holdfast.generation.prefixes import LayerKeysValues
+from holdfast.generation.kv_cache import LayerKVCache
+from holdfast.generation.prefix_cache import PrefixCache
 from holdfast.generation.rows import RowState
 from holdfast.generation.scheduler import Serving
-from holdfast.generation.shared_prefixes import SharedPrefixes
 from holdfast.generation.slots import Slots
 from holdfast.models.session import LocalSession
 
@@ -42,13 +42,13 @@ WAYS = ((), (SplitSoftmax(0.3),), (Guidance(2.0),), (Guidance(1.5),), (), ())
 def computed(tokens, value=0.0):
     """Two layers of one head of size 2."""
     layer = torch.full((1, tokens, 2), value), torch.full((1, tokens, 2), -value)
-    return LayerKeysValues(tokens, (layer, layer), ({}, {}))
+    return LayerKVCache(tokens, (layer, layer), ({}, {}))
 
 
 def computed_layer(tokens, value):
     """One layer of one head of size 2."""
     layer = torch.full((1, tokens, 2), value), torch.full((1, tokens, 2), -value)
-    return LayerKeysValues(tokens, (layer,), ({},))
+    return LayerKVCache(tokens, (layer,), ({},))
 
 
 def size(slots):
@@ -76,12 +76,12 @@ def test_a_row_that_leaves_gives_its_memory_back(monkeypatch):
         slots.close(len(slots.lengths) - 1)
         slots.shrink()
     assert size(slots)[0] < 4
-    assert torch.equal(slots.copy_computed(0).layers[1][1], computed(41, 31.0).layers[1][1])
+    assert torch.equal(slots.copy_kv(0).layers[1][1], computed(41, 31.0).layers[1][1])
     slots.close(0)
     slots.shrink()
     assert slots.layers[0].store[0].numel() == 0
     slots.open(computed(3, 7.0))
-    assert torch.equal(slots.copy_computed(0).layers[0][0], computed(3, 7.0).layers[0][0])
+    assert torch.equal(slots.copy_kv(0).layers[0][0], computed(3, 7.0).layers[0][0])
 
 
 def pages_with_memory(tensors):
@@ -103,7 +103,7 @@ def test_a_mapped_store_takes_memory_only_for_the_tokens_of_its_rows():
     head = torch.ones(1, 4096, 64)  # 16 tokens of a head are a page
     for row, tokens in enumerate((4096, 160, 320)):
         layer = head[:, :tokens] * (row + 1), head[:, :tokens] * -(row + 1)
-        slots.open(LayerKeysValues(tokens, (layer, layer), ({}, {})))
+        slots.open(LayerKVCache(tokens, (layer, layer), ({}, {})))
     stores = [store for layer in slots.layers for store in layer.store]
     assert len(stores) == 4
 
@@ -114,7 +114,7 @@ def test_a_mapped_store_takes_memory_only_for_the_tokens_of_its_rows():
     assert 4 * 286 <= pages_with_memory(stores) <= 4 * (286 + 3)
     slots.close(0)  # the last row takes its place
     assert 4 * 30 <= pages_with_memory(stores) <= 4 * (30 + 4)
-    kept = slots.copy_computed(0).layers[1]
+    kept = slots.copy_kv(0).layers[1]
     assert torch.equal(kept[0], head[:, :320] * 3) and torch.equal(kept[1], head[:, :320] * -3)
     slots.close(1)
     slots.close(0)
@@ -130,7 +130,7 @@ def test_a_store_that_cannot_be_mapped_is_a_plain_one(monkeypatch):
     slots.open(computed(3, 7.0))
     slots.open(computed(5, 8.0))
     slots.close(0)
-    assert torch.equal(slots.copy_computed(0).layers[0][0], computed(5, 8.0).layers[0][0])
+    assert torch.equal(slots.copy_kv(0).layers[0][0], computed(5, 8.0).layers[0][0])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="maps memory as Linux does")
@@ -177,7 +177,7 @@ def test_rows_keep_their_tokens_when_a_store_grows(monkeypatch, mapped):
     for row, tokens in enumerate((10, 300, 20_000, 3, 40)):
         slots.open(computed(tokens, float(row)))
         for slot in range(row + 1):
-            before = slots.copy_computed(slot)
+            before = slots.copy_kv(slot)
             expected = computed(before.tokens, float(slot))
             assert torch.equal(before.layers[1][0], expected.layers[1][0])
 
@@ -190,7 +190,7 @@ def test_tokens_of_an_unfinished_pass_survive_growth():
         slots.layers[0].update(new, -new)
     slots.open(computed_layer(30_000, 2.0))  # before the pass is committed
     slots.commit([0], [5])
-    keys, values = slots.copy_computed(0).layers[0]
+    keys, values = slots.copy_kv(0).layers[0]
     assert keys[0, :, 0].tolist() == [1, 1, 5, 5, 5] and torch.equal(keys, -values)
 
 
@@ -221,7 +221,7 @@ def test_a_running_row_does_not_keep_an_earlier_state_of_its_dialog():
     """Its keys and values are in the row's slot by then."""
     session, talk = model().session(), chat("be nice", "hello")
     first = session.generate_batch([Request(talk, sampling=SHORT, thread="t", keep=True)])[0]
-    earlier = weakref.ref(session.threads.use("t")[0].prefix.keys_values)
+    earlier = weakref.ref(session.threads.use("t")[0].kv)
     longer = (*talk, *chat("", "", first.text, "and then?")[1:])
     rendered = session.render(Request(longer, sampling=SHORT, thread="t"))
     assert rendered.row.streams[0].cached
@@ -368,7 +368,7 @@ def test_an_error_of_a_dialog_names_the_conversation(tmp_path):
 
 def serving(tiny, limit=0, **how):
     """A scheduler as in a server, and the handles of six rows."""
-    shared = SharedPrefixes(limit, pieces=True)
+    shared = PrefixCache(limit, pieces=True)
     scheduler = replace(tiny, batch_size=8).scheduler(Serving(shared, **how))
     session, sampling = tiny.session(), Sampling(2.0, 1.0, 60)
     rows = []
@@ -455,7 +455,7 @@ def test_shared_prefixes_are_dropped_before_rows_are(monkeypatch):
     sizes, limits = [], []
     while len(scheduler):
         scheduler.step()
-        sizes.append(scheduler.shared.size)
+        sizes.append(scheduler.prefix_cache.size)
         limits.append(scheduler.limit)
     assert 0 in sizes and limits[sizes.index(0)] == 8  # first failure; the second halves the limit
     assert scheduler.halvings == [3]
@@ -505,7 +505,7 @@ def test_a_server_keeps_nothing_of_requests_that_have_ended():
     before = sum(name in ("RowState", "Rendered") for name in names)
     some(0)
     counts = [some(50 * n) for n in range(1, 6)]
-    assert session.stepped._scheduler.shared.size <= 100_000 and not session.stepped._open
+    assert session.stepped._scheduler.prefix_cache.size <= 100_000 and not session.stepped._open
     tensors, rows = zip(*counts, strict=True)
     assert max(tensors[2:]) <= 1.1 * max(tensors[:2]) and max(rows) <= before + 16
 

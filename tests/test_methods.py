@@ -17,7 +17,7 @@ import holdfast
 from holdfast import methods
 from holdfast.attention.layer_shifts import MethodGroup, MethodSequence
 from holdfast.errors import ParameterOutOfRange, PromptError, UnknownName, UsageError
-from holdfast.methods import Boost, Kind, Pasta, Reminder, Repetition, SplitSoftmax, Spotlight
+from holdfast.methods import Boost, MethodKind, Pasta, Reminder, Repetition, SplitSoftmax, Spotlight
 from holdfast.methods.all_methods import METHODS
 from holdfast.methods.kinds import kind_of, members_of
 from holdfast.methods.parameters import parameters_of, required_parameters
@@ -115,12 +115,12 @@ def test_a_wrong_spelling_is_refused_with_a_hint(spec, error, words):
 @pytest.mark.parametrize(
     ("kind", "protocol"),
     [
-        (methods.Kind.LOG_ODDS, methods.ShiftsAttention),
-        (methods.Kind.MESSAGES, methods.EditsMessages),
-        (methods.Kind.LOGITS, methods.EditsLogits),
-        (methods.Kind.KEYS, methods.EditsKeys),
-        (methods.Kind.RESIDUAL, methods.EditsHidden),
-        (methods.Kind.REHEARSED, methods.NeedsRehearsal),
+        (methods.MethodKind.LOG_ODDS, methods.ShiftsAttention),
+        (methods.MethodKind.MESSAGES, methods.EditsMessages),
+        (methods.MethodKind.LOGITS, methods.EditsLogits),
+        (methods.MethodKind.KEYS, methods.EditsKeys),
+        (methods.MethodKind.RESIDUAL, methods.EditsHidden),
+        (methods.MethodKind.REHEARSED, methods.NeedsRehearsal),
     ],
 )
 def test_a_method_that_lacks_a_member_of_its_protocol_is_refused(kind, protocol):
@@ -246,7 +246,7 @@ def test_heads_that_are_not_pairs_are_refused(heads):
         SplitSoftmax(0.5, heads)
 
 
-LOG_ODDS = [*method_examples.of_kind(Kind.LOG_ODDS), *map(SplitSoftmax, EXPONENTS)]
+LOG_ODDS = [*method_examples.of_kind(MethodKind.LOG_ODDS), *map(SplitSoftmax, EXPONENTS)]
 LOG_ODDS += [Pasta(0.3, None, "scale"), Boost(3), Boost(1e6), Spotlight(0.1), Spotlight(0.9)]
 
 
@@ -259,7 +259,7 @@ def test_every_method_has_the_members_of_its_kind(method):
 
 
 def test_every_method_without_a_file_or_rules_has_an_oracle():
-    kinds = (Kind.LOG_ODDS, Kind.LOGITS, Kind.MESSAGES)
+    kinds = (MethodKind.LOG_ODDS, MethodKind.LOGITS, MethodKind.MESSAGES)
     names = {method.name for method in METHODS if method.kind in kinds}
     without = names - oracles.ORACLES.keys() - {"repair"}  # `test_rule_methods.py`
     assert not without, f"add an oracle of {without} to tests/oracles.py"
@@ -290,14 +290,14 @@ def test_log_odds_methods_match_the_papers_weights(method):
         assert merged.tolist() == pytest.approx(expected, abs=ROUNDING)
 
 
-@pytest.mark.parametrize("method", method_examples.of_kind(Kind.LOG_ODDS), ids=repr)
+@pytest.mark.parametrize("method", method_examples.of_kind(MethodKind.LOG_ODDS), ids=repr)
 def test_what_changes_nothing_in_attention_is_the_identity(method):
     log_odds = torch.tensor([[[-math.inf, -80.0, -1e-3, 0.0, 5.0, 80.0, math.inf]]])
     if (neutral := method_examples.neutral(method)) is not None:
         assert torch.equal(neutral.shift(log_odds, 0), log_odds)
 
 
-@pytest.mark.parametrize("method", method_examples.of_kind(Kind.LOGITS), ids=repr)
+@pytest.mark.parametrize("method", method_examples.of_kind(MethodKind.LOGITS), ids=repr)
 def test_logits_are_combined_as_in_the_paper(method):
     first, second = torch.randn(2, 5, 40, generator=torch.Generator().manual_seed(0)) * 4
     rows = zip(first.tolist(), second.tolist(), strict=True)
@@ -308,7 +308,7 @@ def test_logits_are_combined_as_in_the_paper(method):
         assert torch.equal(neutral.combine_logits(first, second), first.log_softmax(-1))
 
 
-MESSAGES = [m for m in method_examples.of_kind(Kind.MESSAGES) if m != methods.Repair()]
+MESSAGES = [m for m in method_examples.of_kind(MethodKind.MESSAGES) if m != methods.Repair()]
 
 
 @pytest.mark.parametrize("method", MESSAGES, ids=repr)
@@ -324,7 +324,9 @@ def test_messages_are_edited_as_the_oracle_does(method):
 
 
 def test_neutral_values_are_read_from_the_help():
-    neutral = [method_examples.neutral(each) for each in method_examples.of_kind(Kind.LOG_ODDS)]
+    neutral = [
+        method_examples.neutral(each) for each in method_examples.of_kind(MethodKind.LOG_ODDS)
+    ]
     assert {SplitSoftmax(1), Pasta(1), Boost(1), Spotlight(0)} <= {*neutral}
 
 
@@ -542,12 +544,12 @@ def test_edit_messages_applies_prompt_methods_and_ignores_others():
 def test_compiled_methods_are_the_same_however_they_are_made():
     parsed = methods.parse("boost:factor=4+repetition:probability=1")
     made, compiled = methods.CompiledMethods(parsed), methods.compile_methods(parsed)
-    assert made == compiled and made.kinds == (Kind.LOG_ODDS, Kind.MESSAGES)
+    assert made == compiled and made.kinds == (MethodKind.LOG_ODDS, MethodKind.MESSAGES)
     assert made.attention == compiled.attention == parsed[:1]
     assert made.needs_span and made.requires == compiled.requires
     assert made.without_edits == methods.compile_methods(parsed[:1])
     with pytest.raises(UsageError):
-        methods.CompiledMethods((Kind,))
+        methods.CompiledMethods((MethodKind,))
 
 
 def _long_chat(rounds):

@@ -266,7 +266,7 @@ def test_windowed_layers_keep_only_what_the_window_can_see_of_a_much_longer_dial
         scheduler.submit(Row((stream,), sampling=Sampling(1.0, 0.9, 100), keep=True))
     widest, kept = 0, []
     while len(scheduler):
-        kept += [handle.result().computed[0] for handle in scheduler.step()]
+        kept += [handle.result().kv[0] for handle in scheduler.step()]
         slots = decoder.slots
         widest = max(widest, *windows(slots))
         firsts = slots._shared.window.firsts
@@ -290,7 +290,7 @@ def test_a_dialog_cut_by_its_window_is_reused_for_late_forks_and_recomputed_for_
         each.generate_batch([Request(talk, (), GREEDY, thread="t", keep=True)])
         for each in (session, alone)
     )
-    known = session.threads.use("t")[0].prefix.keys_values
+    known = session.threads.use("t")[0].kv
     assert known.cut > 0
     assert known.tokens > known.min_prefix_len > known.cut
     late = (*talk, *chat("", "", first.text, "and bread?")[1:])

@@ -30,7 +30,7 @@ from served import served
 import holdfast
 from holdfast.cli.serve import playground_prompts
 from holdfast.models.requests import Request
-from holdfast.serve.limits import Limits
+from holdfast.serve.limits import RequestLimits
 from holdfast.serve.playground import page_files
 
 browser = pytest.fixture(scope="module")(open_browser)
@@ -43,7 +43,7 @@ READY = "!document.querySelector('#send').disabled && !document.querySelector('#
 @pytest.fixture(scope="module", name="served")
 def served_model():
     """The address of a real server."""
-    with served(model(), Limits()) as running:
+    with served(model(), RequestLimits()) as running:
         yield f"{running.url}/"
 
 
@@ -417,7 +417,7 @@ def test_the_page_begins_with_the_servers_default_method_and_prompts(browser, tm
     file.write_text(json.dumps({"cases": [french, pirate]}))
     default = holdfast.methods.parse("split-softmax:exponent=0.4")
     prompts = playground_prompts(str(file))
-    with served(model(), Limits(), default=default, prompts=prompts) as running:
+    with served(model(), RequestLimits(), default=default, prompts=prompts) as running:
         visit(browser, f"{running.url}/")
         for shown, values in (
             ("'[data-role=method]')].map((s) => s.value)", ["none", "split-softmax"]),

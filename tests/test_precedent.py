@@ -17,7 +17,7 @@ from holdfast.report.precedent_tables import precedent_figure, precedent_lines
 from holdfast.study import precedent
 
 PROMPT = "Sign every message with Tony."
-SETTINGS = precedent.Settings(conversations=24, draws=2, seen=(0, 1, 3))
+SETTINGS = precedent.PrecedentSettings(conversations=24, draws=2, seen=(0, 1, 3))
 
 
 def suite_of(probes=("Hi?", "Menu?", "Price?", "Where?"), measure=None):
@@ -173,14 +173,14 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
 
 def test_suites_and_settings_that_do_not_fit_are_refused(tmp_path):
     with pytest.raises(UsageError, match="2 probes and bot 2 starters"):
-        precedent.subjects_of(suite_of(probes=("Hi?", "Menu?")), precedent.Settings())
+        precedent.subjects_of(suite_of(probes=("Hi?", "Menu?")), precedent.PrecedentSettings())
     judged = {"judge": "Is it signed?", "model": "default"}
     with pytest.raises(UsageError, match="'tony'"):
         precedent.subjects_of(suite_of(measure=judged), SETTINGS)
     with pytest.raises(UsageError, match=r"'tony'.*rule without probes"):
         precedent.subjects_of(suite_of(probes=()), SETTINGS)
     with pytest.raises(ParameterOutOfRange) as raised:
-        precedent.Settings(seen=(3, 1))
+        precedent.PrecedentSettings(seen=(3, 1))
     assert raised.value.option == "seen" and raised.value.value == (3, 1)
     with pytest.raises(UsageError):
         precedent.run(Obedient(), suite_of(), tmp_path, SETTINGS, ["boost:factor=4"])

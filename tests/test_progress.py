@@ -13,8 +13,8 @@ import pytest
 from test_drift import QUICK, SUITE, Scripted
 
 from holdfast.cli import progress
+from holdfast.cli.exit_codes import TERMINATED
 from holdfast.cli.progress import (
-    TERMINATED,
     Bar,
     Terminated,
     duration,

@@ -25,7 +25,7 @@ from fake_upstream import (
 
 import holdfast
 from holdfast.drift.suite_file import parse_suite
-from holdfast.proxy import relay as relay_module
+from holdfast.proxy import relay
 from holdfast.proxy.reply_scores import WhyUnscored
 from holdfast.proxy.tally import Tally
 
@@ -253,7 +253,7 @@ def test_an_answer_that_breaks_off_does_so_here(suite):
 
 
 def test_a_reply_that_is_too_long_to_hold_is_passed_on_as_it_comes(suite, monkeypatch):
-    monkeypatch.setattr(relay_module, "MAX_SCORED_REPLY_BYTES", 100)
+    monkeypatch.setattr(relay, "MAX_SCORED_REPLY_BYTES", 100)
     body = completion(f"{'Oh. ' * 50}Tony")
     with through(reply_json(body), suite, "check-and-retry") as (upstream, proxy):
         reply = ask(proxy.url)
@@ -263,7 +263,7 @@ def test_a_reply_that_is_too_long_to_hold_is_passed_on_as_it_comes(suite, monkey
 
 
 def test_a_retry_that_is_too_long_to_hold_is_left(suite, monkeypatch):
-    monkeypatch.setattr(relay_module, "MAX_SCORED_REPLY_BYTES", 500)
+    monkeypatch.setattr(relay, "MAX_SCORED_REPLY_BYTES", 500)
     answers = in_turn(BROKEN, reply_json(completion(f"{'Oh. ' * 500}Tony")))
     with through(answers, suite, "check-and-retry") as (upstream, proxy):
         assert text_of(ask(proxy.url)) == "Fine, sir"
@@ -273,7 +273,7 @@ def test_a_retry_that_is_too_long_to_hold_is_left(suite, monkeypatch):
 
 @pytest.mark.parametrize("kind", [openai.OpenAI, openai.AsyncOpenAI])
 def test_a_wrapped_client_passes_on_what_is_too_long_to_hold(suite, monkeypatch, kind):
-    monkeypatch.setattr(relay_module, "MAX_SCORED_REPLY_BYTES", 100)
+    monkeypatch.setattr(relay, "MAX_SCORED_REPLY_BYTES", 100)
     text, tally = f"{'Oh. ' * 50}Tony", Tally()
     with FakeUpstream(reply_json(completion(text))) as upstream:
         client = kind(base_url=f"{upstream.url}/v1", api_key="k", max_retries=0)

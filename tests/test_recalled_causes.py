@@ -14,7 +14,7 @@ from holdfast.logs.rereading import LogSource
 from holdfast.measures.turns import ToolCall
 from holdfast.records import read_run
 from holdfast.report.logs_causes import why_table
-from holdfast.transcripts.transcript import Event, Kind
+from holdfast.transcripts.transcript import Event, EventKind
 
 SUITE = """
 cases:
@@ -133,11 +133,11 @@ def test_a_rule_that_the_model_cannot_be_asked_about_stays_present(scored):
 def test_tools_and_summaries_are_put_in_words():
     call = ToolCall("Bash", {"command": "ls"})
     events = [
-        Event(Kind.COMPACTION, "Summary."),
-        Event(Kind.TOOL_CALL, call=call),
-        Event(Kind.TOOL_RESULT, "a.py"),
-        Event(Kind.ERROR, "API error"),
-        Event(Kind.MESSAGE, "Go on.", "user"),
+        Event(EventKind.COMPACTION, "Summary."),
+        Event(EventKind.TOOL_CALL, call=call),
+        Event(EventKind.TOOL_RESULT, "a.py"),
+        Event(EventKind.ERROR, "API error"),
+        Event(EventKind.MESSAGE, "Go on.", "user"),
     ]
     summary, called, result = messages_of(events)
     assert summary == {"role": "user", "content": "Summary."}

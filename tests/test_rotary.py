@@ -13,8 +13,7 @@ from tiny import DEVICE, SHAPE, answered, chat, model
 
 import holdfast
 from holdfast import Boost, Guidance, Request, Sampling, SplitSoftmax, Spotlight
-from holdfast.attention import BatchSteering, RotaryLengths
-from holdfast.attention import steer_pass as steered
+from holdfast.attention import BatchSteering, RotaryLengths, steer_pass
 from holdfast.errors import ModelError, PromptTooLong, UsageError
 from holdfast.methods import compile_methods
 from holdfast.models.event_loop import run_sync
@@ -90,7 +89,7 @@ def by_whole_text(tiny, prompt_ids, count=30, span=(), methods=()):
         mask, [compile_methods(methods)], prompt_columns=[len(prompt_ids)], follows=False
     )
     for _ in range(count):
-        with torch.inference_mode(), steered(steering if methods else None):
+        with torch.inference_mode(), steer_pass(steering if methods else None):
             logits = tiny.hf_model(input_ids=ids, use_cache=False).logits
         ids = torch.cat([ids, logits[:, -1:].argmax(-1)], 1)
     return tuple(ids[0, len(prompt_ids) :].tolist())

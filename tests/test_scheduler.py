@@ -8,7 +8,7 @@ from tiny import chat, model
 
 from holdfast import Guidance, Request, Sampling
 from holdfast.errors import ModelError
-from holdfast.methods import Ability, Kind
+from holdfast.methods import Ability, MethodKind
 
 LONG = Sampling(2.0, 1.0, 20)  # hot, so that hardly any reply ends on its own
 
@@ -36,7 +36,7 @@ class Broken:
     """A method that raises an error or returns NaN, depending on `how`."""
 
     name = "broken"
-    kind = Kind.LOG_ODDS
+    kind = MethodKind.LOG_ODDS
     requires = frozenset({Ability.LOG_ODDS})
     heads = None
     span_includes_generated = False

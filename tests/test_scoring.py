@@ -7,8 +7,7 @@ import torch
 from tiny import DEVICE, chat, model
 
 from holdfast import Repetition, Request, Sampling, SplitSoftmax, Spotlight, methods
-from holdfast.attention import BatchSteering
-from holdfast.attention import steer_pass as steered
+from holdfast.attention import BatchSteering, steer_pass
 from holdfast.chat.prompt import render
 from holdfast.errors import PromptError, UsageError
 from holdfast.generation.reply_scoring import score_rows
@@ -45,7 +44,7 @@ def plain_logits(tiny, prompt_ids, span, reply, given=()):
     shifts = compile_methods(compile_methods(given).attention if any(span) else ())
     held = torch.tensor([tuple(span) + (False,) * len(reply)], device=DEVICE)
     steering = BatchSteering(held, [shifts], prompt_columns=[len(prompt_ids)]) if shifts else None
-    with torch.inference_mode(), steered(steering):
+    with torch.inference_mode(), steer_pass(steering):
         logits = tiny.hf_model(input_ids=whole, use_cache=False).logits
     return logits[0, len(prompt_ids) - 1 :].double().cpu()
 

@@ -22,7 +22,7 @@ import holdfast
 from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.loading import load
 from holdfast.models.offered_steering import SteeringAnswer
-from holdfast.serve.limits import Limits
+from holdfast.serve.limits import RequestLimits
 from holdfast.serve.tool_calls import CallParser
 
 FRENCH = [
@@ -36,7 +36,7 @@ PLAIN = "<|begin|><|user|>Do you like the garden? I like my garden.<|end|><|assi
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[RunningServer]:
-    with served(load("default"), Limits(tokens=400), queue=8) as running:
+    with served(load("default"), RequestLimits(tokens=400), queue=8) as running:
         yield running
 
 
@@ -285,7 +285,7 @@ def test_text_is_continued_without_a_template(client):
 
 def test_requests_of_disconnected_clients_are_cancelled():
     endless = replace(load("default"), stop_ids=frozenset())
-    with served(endless, Limits(tokens=400), queue=8) as server:
+    with served(endless, RequestLimits(tokens=400), queue=8) as server:
         for stream in (False, True):
             leave(server.url, stream)
         gone = 'holdfast_requests_total{path="/v1/chat/completions",status="499"}'
@@ -368,7 +368,7 @@ def calling() -> Iterator[RunningServer]:
     }
     tokens = copy.deepcopy(TOOLED.tokenizer)
     tokens.response_template = {"start_anchor": "<assistant>", "fields": fields}
-    with served(replace(TOOLED, tokenizer=tokens), Limits(tokens=400)) as running:
+    with served(replace(TOOLED, tokenizer=tokens), RequestLimits(tokens=400)) as running:
         yield running
 
 
@@ -432,14 +432,14 @@ def test_transformers_tool_call_formats_are_found_by_model_type():
 
 @pytest.mark.parametrize("stream", only_fast((False, True), False))
 def test_tools_are_refused_if_calls_cannot_be_parsed_or_a_template_omits_them(stream):
-    with served(TOOLED, Limits(tokens=400)) as running:
+    with served(TOOLED, RequestLimits(tokens=400)) as running:
         with pytest.raises(openai.BadRequestError, match="'look'") as refused:
             ask_with_tools(running, stream=stream)
         assert (refused.value.param, refused.value.code) == ("tools", "no_response_template")
         text = ask_with_tools(running, tool_choice="none").choices[0].message.content
         _, parts = reply_with_a_mark()
         assert text == parts[1] + parts[2]
-    with served(tiny.model(), Limits(tokens=400)) as running:
+    with served(tiny.model(), RequestLimits(tokens=400)) as running:
         with pytest.raises(openai.BadRequestError, match="declared tool 'look'"):
             ask_with_tools(running, tool_choice="none", stream=stream)
         with pytest.raises(openai.BadRequestError, match="call of 'look'"):

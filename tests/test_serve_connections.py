@@ -10,9 +10,9 @@ from served import RunningServer, served
 from tiny import model
 
 from holdfast.serve import connections
-from holdfast.serve.limits import Limits
+from holdfast.serve.limits import RequestLimits
 
-LIMITS = Limits(tokens=16, header_seconds=0.3, upload_seconds=0.3)
+LIMITS = RequestLimits(tokens=16, header_seconds=0.3, upload_seconds=0.3)
 LINE = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
 POST = b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 

@@ -17,7 +17,7 @@ from served import RunningServer, served
 
 import holdfast
 from holdfast.models.loading import load
-from holdfast.serve.limits import Limits
+from holdfast.serve.limits import RequestLimits
 from holdfast.serve.tool_calls import CallParser
 
 PIRATE = [
@@ -40,7 +40,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[RunningServer]:
-    with served(model(), Limits(tokens=400)) as running:
+    with served(model(), RequestLimits(tokens=400)) as running:
         yield running
 
 
@@ -194,7 +194,7 @@ def calls_in_tags():
 
 @pytest.fixture(scope="module")
 def calling() -> Iterator[RunningServer]:
-    with served(calls_in_tags(), Limits(tokens=400)) as running:
+    with served(calls_in_tags(), RequestLimits(tokens=400)) as running:
         yield running
 
 
@@ -326,7 +326,7 @@ def test_a_template_whose_calls_cannot_be_forced_is_refused():
     tokens = copy.deepcopy(TOOLED.tokenizer)
     fields = {"content": {"content": "text"}, "tool_calls": {**CALLS, "open_pattern": "<other>"}}
     tokens.response_template = {"start_anchor": "<assistant>", "fields": fields}
-    with served(replace(TOOLED, tokenizer=tokens), Limits(tokens=40)) as running:
+    with served(replace(TOOLED, tokenizer=tokens), RequestLimits(tokens=40)) as running:
         with pytest.raises(openai.BadRequestError) as refused:
             ask(client_of(running), ASKED, tools=TOOLS, tool_choice="required", max_tokens=40)
         assert (refused.value.param, refused.value.code) == ("tool_choice", "no_call_form")

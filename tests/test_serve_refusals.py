@@ -19,11 +19,11 @@ from holdfast.methods import parse
 from holdfast.serve.access import AccessRules
 from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody
 from holdfast.serve.body_model import read_body
-from holdfast.serve.limits import Limits
+from holdfast.serve.limits import RequestLimits
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.responses_body import ResponsesBody
 
-LIMITS = Limits(tokens=16, seconds=20, body_bytes=16_000_000, messages=20, choices=4)
+LIMITS = RequestLimits(tokens=16, seconds=20, body_bytes=16_000_000, messages=20, choices=4)
 HELLO = [{"role": "user", "content": "hello there"}]
 DEEP: dict = {}
 for _ in range(100):
@@ -360,7 +360,7 @@ def test_bad_sizes_content_types_methods_and_paths_are_refused(url):
 
 
 def test_a_reply_that_takes_too_long_ends_with_an_error():
-    slow = Limits(tokens=400, seconds=0.05)
+    slow = RequestLimits(tokens=400, seconds=0.05)
     endless = replace(model(), stop_ids=frozenset())
     with served(endless, slow) as running:
         body = {"messages": BRIEF, "max_tokens": 400, "temperature": 2}

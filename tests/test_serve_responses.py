@@ -12,7 +12,7 @@ from test_serve_constraints import POINT, TOOLS, calls_in_tags, client_of
 
 import holdfast
 from holdfast.models.loading import load
-from holdfast.serve.limits import Limits
+from holdfast.serve.limits import RequestLimits
 
 PROMPT, ASK = "Talk like a pirate.", "What do you think about the garden?"
 CALL = {"type": "function_call", "call_id": "1", "name": "a"}
@@ -27,7 +27,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[RunningServer]:
-    with served(model(), Limits(tokens=400)) as running:
+    with served(model(), RequestLimits(tokens=400)) as running:
         yield running
 
 
@@ -38,7 +38,7 @@ def client(server) -> openai.OpenAI:
 
 @pytest.fixture(scope="module")
 def calling() -> Iterator[RunningServer]:
-    with served(calls_in_tags(), Limits(tokens=400)) as running:
+    with served(calls_in_tags(), RequestLimits(tokens=400)) as running:
         yield running
 
 

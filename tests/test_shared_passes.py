@@ -61,7 +61,7 @@ def test_rows_of_different_lengths_get_the_same_logits_as_each_alone(kind):
     for _ in rows:
         slots.open(None)
     made = [forward(slots, [StreamState(stream) for stream in streams])]
-    kept = [slots.copy_computed(slot) for slot in range(3)]
+    kept = [slots.copy_kv(slot) for slot in range(3)]
     for step in range(1, STEPS + 1):
         states = [
             StreamState(stream, row[len(stream.token_ids) : length + step])

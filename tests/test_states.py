@@ -102,7 +102,7 @@ def eager_logits(local, stream: Stream, method, reply=()) -> torch.Tensor:
         if layer not in method.touched_layers:
             continue
         kind = method.kind
-        if kind is methods.Kind.RESIDUAL:
+        if kind is methods.MethodKind.RESIDUAL:
 
             def hidden(h, n=layer):
                 return torch.cat([h[:, :start], method.edit_hidden(h[:, start:], n)], 1)
@@ -359,7 +359,7 @@ def test_a_custom_method_edits_hidden_states():
             return hidden * self.by
 
     local = made("llama")
-    assert kind_of(Louder()) is methods.Kind.RESIDUAL
+    assert kind_of(Louder()) is methods.MethodKind.RESIDUAL
     stream = rendered(local, TALKS[0])
     local.check([Louder()])
     assert apart_by(run(local, stream, methods=[Louder()]), run(local, stream)) > 1e-3

@@ -24,8 +24,7 @@ from transformers import AutoConfig, AutoModel, DynamicCache
 
 import holdfast
 from holdfast import Boost, Pasta, SplitSoftmax
-from holdfast.attention import BatchSteering, holdfast_attention
-from holdfast.attention import steer_pass as steered
+from holdfast.attention import BatchSteering, holdfast_attention, steer_pass
 from holdfast.errors import PromptError, Unsteerable, UsageError
 from holdfast.methods import compile_methods
 
@@ -732,7 +731,9 @@ def test_gradients_are_those_of_the_formula(exponent, start):
         for steer in (False, True):
             inputs = [states.clone().requires_grad_() for states in drawn]
             if steer:
-                with steered(BatchSteering(span, [compile_methods([SplitSoftmax(exponent)])] * 2)):
+                with steer_pass(
+                    BatchSteering(span, [compile_methods([SplitSoftmax(exponent)])] * 2)
+                ):
                     output = holdfast_attention(Layer(), *inputs, seen, scaling=0.25)[0].transpose(
                         1, 2
                     )

@@ -10,7 +10,7 @@ import torch
 
 from holdfast import Boost, Pasta, SplitSoftmax, Spotlight
 from holdfast.errors import UsageError
-from holdfast.methods import Kind, Method
+from holdfast.methods import Method, MethodKind
 from holdfast.methods.compiled import compile_methods, head_tables
 from holdfast.methods.table import LayerTable, TableEntry, TableMethod, layer_table
 
@@ -18,7 +18,7 @@ from holdfast.methods.table import LayerTable, TableEntry, TableMethod, layer_ta
 DOUBLE = 5e-14
 FINITE = torch.linspace(-60, 30, 181, dtype=torch.double)
 LOG_ODDS = torch.cat([FINITE, torch.tensor([-math.inf, math.inf])])
-EXAMPLES = [m for m in method_examples.of_kind(Kind.LOG_ODDS) if isinstance(m, TableMethod)]
+EXAMPLES = [m for m in method_examples.of_kind(MethodKind.LOG_ODDS) if isinstance(m, TableMethod)]
 SINGLE = [*EXAMPLES, *filter(None, map(method_examples.neutral, EXAMPLES))]
 SINGLE += [SplitSoftmax(0.05), Spotlight(0.999)]
 

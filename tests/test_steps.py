@@ -15,8 +15,7 @@ from transformers import DynamicCache, StaticCache
 
 import holdfast
 from holdfast import Pasta
-from holdfast.attention import BatchSteering, holdfast_attention
-from holdfast.attention import steer_pass as steered
+from holdfast.attention import BatchSteering, holdfast_attention, steer_pass
 from holdfast.attention.key_groups import Extent
 from holdfast.methods import compile_methods
 
@@ -109,7 +108,7 @@ def test_steering_that_is_kept_between_steps_waits_for_no_device():
             seen = (torch.arange(keys) < lengths[:, None])[:, None, None]
 
             def run(q=q, k=k, v=v, seen=seen, steering=steering):
-                with steered(steering):
+                with steer_pass(steering):
                     return holdfast_attention(Layer(), q, k, v, seen, scaling=0.25)[0]
 
             waits = waits_of(run)
@@ -161,7 +160,7 @@ def test_shared_keys_and_values_are_never_repeated(queries, masked, methods):
         steering = BatchSteering(
             span, [compile_methods(methods)], trace=True, prompt_columns=[prompt]
         )
-        with steered(steering), storages:
+        with steer_pass(steering), storages:
             holdfast_attention(layer, query, key, value, mask, scaling=0.1)
     assert 8 * queries * keys <= key.numel()  # nor masks of all heads
     assert storages.largest <= key.numel()

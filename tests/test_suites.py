@@ -10,7 +10,7 @@ import pytest
 from measure_rows import rows_of
 
 from holdfast.drift.cases import Case, Persona, Rule
-from holdfast.drift.suite_file import CaseEntry, SuiteDocument
+from holdfast.drift.suite_file import CaseEntry, SuiteFile
 from holdfast.drift.suites import load_suite
 from holdfast.drift.user_scripts import PRESSURES, Pressure
 from holdfast.errors import HoldfastError, UnknownName, UsageError
@@ -332,7 +332,7 @@ def test_a_function_that_cannot_be_imported_is_named(suite_file, tmp_path, modul
 
 def test_fields_of_a_suite_are_documented():
     text = (Path(__file__).parent.parent / "docs" / "suites.md").read_text(encoding="utf-8")
-    for field in {*SuiteDocument.model_fields, *CaseEntry.model_fields}:
+    for field in {*SuiteFile.model_fields, *CaseEntry.model_fields}:
         assert f"`{field}`" in text, field
 
 

@@ -101,7 +101,7 @@ def test_decode_steps_of_a_small_model_use_one_thread_and_then_restore_the_numbe
     from tiny import chat, model
 
     from holdfast import Sampling
-    from holdfast.generation import cpu_threads as threads
+    from holdfast.generation import cpu_threads
     from holdfast.generation.decoder import Decoder
 
     seen, advance = {"admit": set(), "step": set()}, Decoder._advance
@@ -120,7 +120,7 @@ def test_decode_steps_of_a_small_model_use_one_thread_and_then_restore_the_numbe
         replies = [model().generate(chat("be nice", "hello"), **options)]
         assert seen == {"admit": {2}, "step": {1}} and torch.get_num_threads() == 2
         for value in (100, 16_000_000):
-            monkeypatch.setattr(threads, "_MAX_SMALL_PARAMETERS", value)
+            monkeypatch.setattr(cpu_threads, "_MAX_SMALL_PARAMETERS", value)
             if value > 100:
                 monkeypatch.setenv("OMP_NUM_THREADS", "2")  # the user's setting wins
             seen["step"].clear()

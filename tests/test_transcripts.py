@@ -13,7 +13,7 @@ from code_blocks import ROOT, blocks_of
 
 from holdfast.errors import UnknownName, UsageError
 from holdfast.logs import read_logs
-from holdfast.transcripts import FORMATS, Event, Kind, read_transcripts
+from holdfast.transcripts import FORMATS, Event, EventKind, read_transcripts
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.injected import enclosing_element
 from holdfast.transcripts.transcript import branched_transcript
@@ -613,23 +613,23 @@ def test_messages_of_a_developer_are_the_system_prompt(tmp_path):
 @pytest.mark.parametrize("content", [None, "", [{"type": "refusal", "refusal": "I cannot help."}]])
 def test_a_refusal_is_the_text_of_a_message_without_one(content):
     refused = {"role": "assistant", "content": content, "refusal": "I cannot help."}
-    assert read_messages([refused]) == [Event(Kind.MESSAGE, "I cannot help.", "assistant")]
+    assert read_messages([refused]) == [Event(EventKind.MESSAGE, "I cannot help.", "assistant")]
 
 
 def test_a_refusal_does_not_replace_a_text():
     answered = {"role": "assistant", "content": "Hello.", "refusal": None}
-    assert read_messages([answered]) == [Event(Kind.MESSAGE, "Hello.", "assistant")]
+    assert read_messages([answered]) == [Event(EventKind.MESSAGE, "Hello.", "assistant")]
 
 
 def test_a_result_that_names_its_tool_is_one_result():
     part = {"type": "tool-result", "toolCallId": "1", "toolName": "bash", "output": "cart.py"}
     (event,) = read_messages([{"role": "tool", "content": [part]}])
-    assert event == Event(Kind.TOOL_RESULT, "cart.py") and event.call_id == "1"
+    assert event == Event(EventKind.TOOL_RESULT, "cart.py") and event.call_id == "1"
 
 
 def test_reasoning_alone_is_no_text_of_a_reply():
     thinking = {"role": "model", "parts": [{"text": "The user says hi.", "thought": True}]}
-    assert read_messages([thinking]) == [Event(Kind.MESSAGE, "", "assistant")]
+    assert read_messages([thinking]) == [Event(EventKind.MESSAGE, "", "assistant")]
 
 
 def test_files_that_are_compressed_in_other_ways_are_named(tmp_path):
@@ -851,7 +851,11 @@ def test_a_format_is_added_as_the_page_on_contributing_says(tmp_path, monkeypatc
     (file,) = read_transcripts(written(tmp_path, ticket.text.strip(), wrong))
     (transcript,) = file.transcripts
     assert transcript.format == "tickets"
-    assert [event.kind for event in transcript.path] == [Kind.MESSAGE, Kind.REMINDER, Kind.MESSAGE]
+    assert [event.kind for event in transcript.path] == [
+        EventKind.MESSAGE,
+        EventKind.REMINDER,
+        EventKind.MESSAGE,
+    ]
     assert len(file.unread) == 1 and "line 2" in file.unread[0] and "'cat'" in file.unread[0]
     (dialog,) = read_logs(file.path).dialogs
     assert heard(dialog) == [("Where is my bike?", "On its way.")]
@@ -896,8 +900,20 @@ def test_what_a_program_wrote_is_an_event_of_its_own_kind(tmp_path):
         )
     )
     (transcript,) = file.transcripts
-    kinds = [Kind.MESSAGE, Kind.MESSAGE, Kind.REMINDER, Kind.ERROR, Kind.INTERRUPTION]
-    kinds += [Kind.MESSAGE, Kind.TOOL_CALL, Kind.TOOL_RESULT, Kind.COMPACTION, Kind.COMPACTION]
+    kinds = [
+        EventKind.MESSAGE,
+        EventKind.MESSAGE,
+        EventKind.REMINDER,
+        EventKind.ERROR,
+        EventKind.INTERRUPTION,
+    ]
+    kinds += [
+        EventKind.MESSAGE,
+        EventKind.TOOL_CALL,
+        EventKind.TOOL_RESULT,
+        EventKind.COMPACTION,
+        EventKind.COMPACTION,
+    ]
     assert [event.kind for event in transcript.path] == kinds and not file.unread
 
 
@@ -935,7 +951,7 @@ def test_turns_that_were_taken_back_stay_in_the_tree(tmp_path):
 
 def test_branches_hang_from_the_nearest_entry_that_has_events():
     nodes = {
-        name: [Event(Kind.MESSAGE, name, "user")] if name else []
+        name: [Event(EventKind.MESSAGE, name, "user")] if name else []
         for name in ("root", "", "left", "right", "lost")
     }
     parents = {"root": None, "": "root", "left": "", "right": "", "lost": "nobody"}
@@ -988,7 +1004,7 @@ def test_a_late_system_step_of_an_atif_trajectory_is_no_prompt(tmp_path):
     log.write_text(json.dumps({"schema_version": "ATIF-v1.7", "steps": steps}))
     ((transcript,),) = (file.transcripts for file in read_transcripts(log))
     assert [event.text for event in transcript.path if event.is_prompt] == ["Be brief."]
-    assert [event.kind for event in transcript.path][2] is Kind.REMINDER
+    assert [event.kind for event in transcript.path][2] is EventKind.REMINDER
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from holdfast.cli import main
 from holdfast.errors import ModelError, RecordsError
 from holdfast.models.connecting import connect
 from holdfast.records import read_run
-from holdfast.serve.limits import Limits
+from holdfast.serve.limits import RequestLimits
 
-LIMITS = Limits(tokens=64, seconds=60.0)
+LIMITS = RequestLimits(tokens=64, seconds=60.0)
 
 
 class Named(Scripted):

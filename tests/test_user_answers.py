@@ -13,7 +13,7 @@ from holdfast.logs import read_logs, score_logs
 from holdfast.measures import build
 from holdfast.measures.scores import Undecided
 from holdfast.measures.turns import Answer, AssistantTurn, ToolCall
-from holdfast.transcripts.transcript import Event, Kind
+from holdfast.transcripts.transcript import Event, EventKind
 from holdfast.transcripts.user_answers import answers_in, calls_with_answers, words_of_user
 
 UNDECIDED = "undecided"
@@ -126,11 +126,11 @@ def test_a_long_note_is_read_in_linear_time(padding):
 
 
 def made(identity: str, name: str, **arguments) -> Event:
-    return Event(Kind.TOOL_CALL, call=ToolCall(name, arguments, identity))
+    return Event(EventKind.TOOL_CALL, call=ToolCall(name, arguments, identity))
 
 
 def returned(identity: str, text: str) -> Event:
-    return Event(Kind.TOOL_RESULT, text, call_id=identity)
+    return Event(EventKind.TOOL_RESULT, text, call_id=identity)
 
 
 ASK_A = made("call_0", "ask_user", question="A?", options=["Yes", "No"])
@@ -328,7 +328,10 @@ REFUSED = [
 @pytest.mark.parametrize("text", REFUSED)
 def test_a_refused_question_is_no_agreement(text):
     call = ToolCall("ask_user", {"question": "Push?"}, "c1")
-    events = [Event(Kind.TOOL_CALL, call=call), Event(Kind.TOOL_RESULT, text, call_id="c1")]
+    events = [
+        Event(EventKind.TOOL_CALL, call=call),
+        Event(EventKind.TOOL_RESULT, text, call_id="c1"),
+    ]
     turn = AssistantTurn("", (*calls_with_answers(events), PUSH), user="Fix it.", previous="Done.")
     assert isinstance(build(ASKED).judge_turn(turn), Undecided)
     assert not words_of_user(events)

@@ -25,7 +25,7 @@ import holdfast
 from holdfast.drift.suite_file import parse_suite
 from holdfast.errors import UsageError
 from holdfast.logs import read_logs
-from holdfast.proxy.relay import Answer
+from holdfast.proxy.relay import UpstreamAnswer
 from holdfast.proxy.reply_scores import WhyUnscored
 from holdfast.proxy.tally import Tally
 
@@ -286,7 +286,7 @@ def test_a_callback_that_raises_costs_no_log(tmp_path):
 
 
 def test_an_answer_encoded_as_identity_is_text():
-    answer = Answer(200, httpx2.Headers({"content-encoding": "Identity"}))
+    answer = UpstreamAnswer(200, httpx2.Headers({"content-encoding": "Identity"}))
     answer.add(b"text")
     assert answer.text == "text"
 

@@ -68,7 +68,7 @@ def test_the_best_number_of_heads_is_uncertain_if_scores_are_close():
 
 
 def test_head_sets_of_every_strategy_and_the_smallest_k_that_shares_a_head(tmp_path):
-    study = Study(zhang2024.Setup(None, tmp_path, zhang2024.SCALES["smallest"]))
+    study = Study(zhang2024.Zhang2024Setup(None, tmp_path, zhang2024.SCALES["smallest"]))
     heads = [(0, head) for head in range(8)]
     orders = {"json": heads, "pronouns": heads, "bios": heads, "counterfact": heads[::-1]}
     study.__dict__["rankings"] = {name: Ranking(tuple(order)) for name, order in orders.items()}

@@ -15,16 +15,16 @@ API = {  # the public names by section of their page, without `holdfast.`
     "Steering your own model": "steering unsteered encode_chats"
     " models.steering_blocks.EncodedChats",
     "Methods": "methods.parse methods.compile_methods methods.CompiledMethods methods.schema"
-    " methods.Kind methods.Ability methods.protocols",
+    " methods.MethodKind methods.Ability methods.protocols",
     "Drift": "drift.run drift.Settings drift.Cast drift.Running drift.load_suite"
     " drift.ask_baseline drift.cases",
     "Checks, calibration and fitting": "study.check study.CheckOptions study.Terms"
-    " study.calibrate study.Plan study.load_capability study.fit",
+    " study.calibrate study.CalibrationPlan study.load_capability study.fit",
     "Tasks and profiles": "tasks.run tasks.Settings tasks.profile tasks.ProfilingPlan"
     " tasks.read_samples",
     "Logs": "logs.read_logs logs.score_logs logs.scan_logs logs.adherence"
     " transcripts.read_transcripts transcripts.LogFile transcripts.Transcript transcripts.Event"
-    " transcripts.Kind",
+    " transcripts.EventKind",
     "Measures, records and reports": "measures.build measures.Measure measures.Score"
     " records.read_run records.Run report.write report.table report.write_summary",
     "Clients and errors": "client wrap proxy.tally.Tally proxy.reply_scores.ScoredReply errors",

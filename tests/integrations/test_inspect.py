@@ -38,7 +38,7 @@ from holdfast.generation.sampling import Sampling
 from holdfast.integrations.inspect.drift import RECORD
 from holdfast.records import Conversation
 from holdfast.seeds import seed_of
-from holdfast.serve.limits import Limits
+from holdfast.serve.limits import RequestLimits
 
 FRENCH = (
     {"role": "system", "content": "Always reply in French."},
@@ -171,11 +171,15 @@ def test_any_model_of_inspect_is_measured():
     assert asked[0] == [("system", pairing.agent.system_prompt), ("user", pairing.starter)]
     recap = f"You asked: {pairing.starter}\nI answered: Reply 1."
     assert [("system", pairing.user.system_prompt), ("user", recap)] in asked
-    probe = [*asked[0][:1], ("user", pairing.probes[0])]
+    probe = [*asked[0][:1], ("user", pairing.stability_questions[0])]
     assert probe in asked  # of round 1, in place of the starter
     speakers = {"agent": "assistant", "user": "user"}
     dialog = [(speakers[turn.speaker], turn.text) for turn in record.turns]
-    assert [*asked[0][:1], *dialog[:2], ("user", pairing.probes[0])] in asked  # of round 2
+    assert [
+        *asked[0][:1],
+        *dialog[:2],
+        ("user", pairing.stability_questions[0]),
+    ] in asked  # of round 2
     assert len(asked) == 3 + 4 and len(record.probes) == 4
     first = next(config for messages, config in parrot.calls if messages == asked[0])
     assert first.seed == seed_of("reply", 0, 0, 1, "agent") % 2**31
@@ -215,7 +219,7 @@ def test_another_model_can_take_the_role_of_the_user():
 
 def test_our_own_server_is_measured_like_any_other(monkeypatch):
     monkeypatch.setenv("HOLDFAST_API_KEY", "none")
-    with served(local(), Limits()) as there:
+    with served(local(), RequestLimits()) as there:
         monkeypatch.setenv("HOLDFAST_BASE_URL", f"{there.url}/v1")
         log = run_drift("openai-api/holdfast/default", temperature=1.0)
     for number, record in records(log).items():

@@ -28,7 +28,7 @@ from holdfast.integrations.ray import Specification, connect
 from holdfast.integrations.ray import actors as actors_module
 from holdfast.integrations.ray import cluster as connecting_module
 from holdfast.integrations.ray.actor import Actor, versions
-from holdfast.methods import Kind
+from holdfast.methods import MethodKind
 from holdfast.models.protocol import facts_about
 from holdfast.papers.zhang2024.profiling import (
     ContinuationSample,
@@ -38,7 +38,7 @@ from holdfast.papers.zhang2024.profiling import (
 )
 from holdfast.records import read_run
 from holdfast.study.calibrating import calibrate
-from holdfast.study.calibration_plan import Plan
+from holdfast.study.calibration_plan import CalibrationPlan
 from holdfast.study.capability import load_capability
 
 TESTS = Path(__file__).parents[1]
@@ -57,7 +57,7 @@ class Ends:
     word: str
     error: str = ""
     name: ClassVar[str] = "ends"
-    kind: ClassVar[Kind] = Kind.MESSAGES
+    kind: ClassVar[MethodKind] = MethodKind.MESSAGES
     edits_by_prompt: ClassVar[bool] = False
 
     def edit(self, messages, seed):
@@ -178,7 +178,7 @@ def test_other_commands_match_the_records_of_one_process(exact, alone, tmp_path)
 
 def test_a_calibration_matches_that_of_one_process(exact, alone, tmp_path):
     brief = holdfast.Sampling(max_new_tokens=8)
-    plan = Plan(draws=1, rounds=2, ask_at=2, sampling=brief, batch=4, sweeps=[SWEEP])
+    plan = CalibrationPlan(draws=1, rounds=2, ask_at=2, sampling=brief, batch=4, sweeps=[SWEEP])
     knowledge = load_capability("knowledge", 6)
     calibrations = [
         calibrate(model, SUITE, knowledge, tmp_path / str(n), plan)

@@ -24,8 +24,7 @@ import pytest
 import torch
 
 import holdfast
-from holdfast.attention import BatchSteering
-from holdfast.attention import steer_pass as steered
+from holdfast.attention import BatchSteering, steer_pass
 from holdfast.chat.prompt import render
 from holdfast.methods import compile_methods, parse
 
@@ -119,7 +118,7 @@ def reference(
     logits = []
     masses = []
     for piece in [list(ids[:prompt]), *([token] for token in ids[prompt:])]:
-        with steered(steering) if ranges else nullcontext() as state:
+        with steer_pass(steering) if ranges else nullcontext() as state:
             passed = model().hf_model(
                 input_ids=torch.tensor([piece]), past_key_values=cached, use_cache=True
             )

@@ -1,7 +1,19 @@
 """The command line; `GROUPS` lists its commands, and `_EPILOG` its exit codes.
 
 A command's module is imported only when the command is typed, as importing all of them takes a
-second.
+second. The other modules are what commands are made of:
+
+command          a command, whose options are a Pydantic model; argument_parser, its errors and help
+options          the options that several commands share; exit_codes
+model_loading    loads the models that options name; endpoint_options, those behind a URL;
+                 judge_loading, judges
+run_names        the folder of a run; drift_run and dry_run, its conversations; estimates, its costs
+user_messages    the user's side of the conversations
+output           prints and writes results; json_output, for --json; progress, bars and notes;
+                 browser, pages
+time_box         fits the conversations of `try` into its time
+log_progress     what `logs` prints while it reads; log_labels, how it asks for labels
+docs_site        the documents that `docs` shows
 """
 
 from __future__ import annotations
@@ -19,8 +31,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from holdfast.cli.argument_parser import HelpFormatter, OneSentenceParser
-from holdfast.cli.exit_codes import MALFORMED, UNAVAILABLE
-from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, interrupting_on_sigterm
+from holdfast.cli.exit_codes import INTERRUPTED, MALFORMED, TERMINATED, UNAVAILABLE
+from holdfast.cli.progress import Terminated, interrupting_on_sigterm
 from holdfast.errors import (
     HoldfastError,
     RequestFailed,

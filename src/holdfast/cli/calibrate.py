@@ -44,7 +44,7 @@ from holdfast.study.calibrating import calibrate, check_before_loading, units_of
 from holdfast.study.calibration_plan import (
     DEFAULT_SWEEPS,
     READINGS,
-    Plan,
+    CalibrationPlan,
     usual_draws,
     why_too_small,
 )
@@ -88,7 +88,7 @@ class CalibrateArguments(
     ] = None
     """the ability that steering may impair (default: facts; with the default model or --reading
     written, knowledge); if the model scores no better than guessing, a --budget is refused"""
-    reading: Annotated[str, Arg(choices=READINGS)] = Plan.reading
+    reading: Annotated[str, Arg(choices=READINGS)] = CalibrationPlan.reading
     """read an answer as the likeliest option, or by its letter"""
     sweep: Specs = None
     """a method with one or several values of a parameter, as in split-softmax:exponent=0.9,0.7;
@@ -102,7 +102,7 @@ class CalibrateArguments(
     """in place of --draws: N conversations per setting, each between two newly drawn prompts, from
     the whole suite unless --prompts names some; the intervals then also hold for other prompts of
     the same kind"""
-    ask_at: int = Plan.ask_at
+    ask_at: int = CalibrationPlan.ask_at
     """the user turn in which the question is asked"""
     budget: Annotated[float | None, Arg("D")] = None
     """points of the capability that may be lost (default: 1); if given, the recommended setting is
@@ -172,12 +172,16 @@ def _capability_spec(arguments: CalibrateArguments) -> str:
 
 
 def _measure(
-    arguments: CalibrateArguments, run: DriftRun, capability: Capability, plan: Plan, title: str
+    arguments: CalibrateArguments,
+    run: DriftRun,
+    capability: Capability,
+    plan: CalibrationPlan,
+    title: str,
 ) -> None:
     """Runs the sweeps, after the model without a method, which may show that it only guesses."""
     out = _folder(arguments)
 
-    def run_sweeps(plan: Plan, title: str) -> None:
+    def run_sweeps(plan: CalibrationPlan, title: str) -> None:
         with Bar(units_of(run.suite, capability, plan), title=title) as bar:
             running = drift.Running(progress=bar, command=command_line())
             calibrate(run.model, run.suite, capability, out, plan, running)
@@ -193,7 +197,7 @@ def _measure(
     run_sweeps(plan, title)
 
 
-def _plan_of(arguments: CalibrateArguments) -> Plan:
+def _plan_of(arguments: CalibrateArguments) -> CalibrationPlan:
     """Reads the plan of the calibration from the options."""
     if arguments.draws is not None and arguments.conversations is not None:
         raise UsageError(
@@ -202,7 +206,7 @@ def _plan_of(arguments: CalibrateArguments) -> Plan:
             option="draws",
             value=arguments.draws,
         )
-    return Plan(
+    return CalibrationPlan(
         rounds=arguments.rounds,
         ask_at=arguments.ask_at,
         reading=arguments.reading,

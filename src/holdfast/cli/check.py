@@ -59,7 +59,7 @@ from holdfast.report.check_junit import write_junit
 from holdfast.report.check_sentences import count_verdicts, lines_of
 from holdfast.report.context_section import truncation_lines
 from holdfast.report.run_setup import fixes_to_compare
-from holdfast.study.calibration_plan import Plan
+from holdfast.study.calibration_plan import CalibrationPlan
 from holdfast.study.checking import (
     CheckOptions,
     Earlier,
@@ -348,7 +348,7 @@ def _calibration(arguments: CheckArguments, data: Run) -> str:
             words.append(option_of(name))
             if value is not True:
                 words.append(str(value))
-    if arguments.rounds + 1 < Plan.ask_at:
+    if arguments.rounds + 1 < CalibrationPlan.ask_at:
         words += ["--ask-at", str(arguments.rounds + 1)]
     for sweep in fixes_to_compare(data.manifest, endpoint=is_served(arguments.model)):
         words += ["--sweep", sweep]

@@ -100,7 +100,7 @@ def estimate_run(
         pairings = [
             draw_conversation(run.suite, run.settings, users, number) for number in all_numbers
         ]
-        probes = sum(len(pairing.probes) for pairing in pairings)
+        probes = sum(len(pairing.stability_questions) for pairing in pairings)
         unasked = len(missing_numbers(run.out / BASELINE, [UNSTEERED], all_numbers)[UNSTEERED])
         without_prompt = "conversations asked without a prompt"
         more = (*more, WorkItem(without_prompt, len(all_numbers), unasked, probes))

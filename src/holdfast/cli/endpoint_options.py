@@ -5,7 +5,7 @@ from holdfast.cli.progress import note
 from holdfast.errors import NoSuchModel, UsageError
 from holdfast.models.connecting import connect_all
 from holdfast.models.endpoint import EndpointModel
-from holdfast.models.model_names import endpoint_meant, is_url
+from holdfast.models.model_names import guess_endpoint, is_url
 
 
 def check_endpoint_options(arguments: EndpointOptions) -> None:
@@ -38,7 +38,7 @@ def check_name(arguments: Options, role: str) -> None:
         role: the field of the option, such as "user_model".
     """
     name = getattr(arguments, role)
-    endpoint = endpoint_meant(name)
+    endpoint = guess_endpoint(name)
     if endpoint is None:
         return
     words = [option_of(role), endpoint.url]

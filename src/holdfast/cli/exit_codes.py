@@ -6,3 +6,6 @@ MALFORMED = 2
 UNDECIDED = 3
 COULD_NOT = 4
 UNAVAILABLE = 5
+# 128 and the number of the signal
+INTERRUPTED = 130
+TERMINATED = 143

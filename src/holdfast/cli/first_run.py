@@ -6,10 +6,12 @@ conversations as there is time for, and prints that command, which continues the
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import math
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from holdfast import drift
 from holdfast.analysis.drift_results import results_of
@@ -18,36 +20,33 @@ from holdfast.cli import options
 from holdfast.cli.browser import has_display, open_in_browser
 from holdfast.cli.drift import DriftArguments, settings_of
 from holdfast.cli.drift_run import DriftRun
-from holdfast.cli.first_suite import (
-    FirstSuite,
-    draft_prompt,
-    print_draft,
-    require_rules,
-    write_suite,
-)
 from holdfast.cli.json_output import write_run_document
 from holdfast.cli.model_loading import load_model, warn_of_small_model
 from holdfast.cli.options import Arg, Command, RunFolder
 from holdfast.cli.output import command_of, print_shortfalls
-from holdfast.cli.progress import Bar, duration, note
+from holdfast.cli.progress import Bar, duration, note, note_if_long
 from holdfast.cli.progress import pace as pace_of
-from holdfast.cli.reply_timing import time_replies
 from holdfast.cli.run_names import FOLDER, run_folder
 from holdfast.cli.time_box import (
     MIN_CONVERSATIONS,
     SUFFICIENT_CONVERSATIONS,
     SUFFICIENT_ROUNDS,
-    Group,
+    ConversationGroup,
     Pilot,
-    Plan,
+    RunPlan,
     TimeBox,
+    time_replies,
 )
 from holdfast.cli.user_messages import load_user_turns
-from holdfast.drafting.drafted_files import DraftedFile
+from holdfast.drafting.drafted_files import DraftedFile, UndraftedLine, draft_lines
+from holdfast.drafting.probing import probed
+from holdfast.drafting.prohibited_statements import state_in_full
+from holdfast.drafting.suite_text import sentence_of, suite_text
 from holdfast.drift import Settings
 from holdfast.drift.remaining import count_replies, missing_numbers
 from holdfast.drift.resolved_settings import prepare
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import HoldfastError, UsageError, cut
+from holdfast.files import write_whole
 from holdfast.generation.sampling import Sampling
 from holdfast.models.model_names import is_url
 from holdfast.plurals import count_of
@@ -67,6 +66,7 @@ _PILOT = 1 / 6  # the share of the time that goes into timing the model
 _TOO_LONG = 2
 # how many times --minutes to suggest if no conversation ended in time
 _MUCH_LONGER = 4
+_MAX_LINE_LENGTH = 90  # characters of a line of the prompt that are printed
 
 
 class TryArguments(options.ModelOptions, options.SeedOptions):
@@ -185,18 +185,18 @@ def _settings(arguments: DriftArguments) -> Settings:
     )
 
 
-def _plan(arguments: TryArguments, out: Path, pilot: Pilot, seconds: float) -> Plan:
+def _plan(arguments: TryArguments, out: Path, pilot: Pilot, seconds: float) -> RunPlan:
     """Plans the conversations: like those recorded in the folder, else as time allows."""
     if (out / MANIFEST).is_file():
         recorded = read_run(out).identity_as(ConversationsIdentity).settings
         tokens = recorded.sampling.max_new_tokens or arguments.max_new_tokens
-        return Plan(recorded.rounds or Settings.rounds, tokens, MIN_CONVERSATIONS)
+        return RunPlan(recorded.rounds or Settings.rounds, tokens, MIN_CONVERSATIONS)
     may_shorten = arguments.is_default("max_new_tokens")
     return pilot.plan(seconds, arguments.max_new_tokens, may_shorten=may_shorten)
 
 
 def _converse(
-    run: DriftRun, arguments: TryArguments, plan: Plan, pilot: Pilot, seconds: float
+    run: DriftRun, arguments: TryArguments, plan: RunPlan, pilot: Pilot, seconds: float
 ) -> None:
     """Holds the missing conversations until the time is up, and prints how many are recorded.
 
@@ -232,7 +232,7 @@ def _converse(
         title = count_of(len(numbers), "conversation")
         replies = count_replies(run.suite, settings, user_source, numbers)
         with Bar(replies, title=title, waves=1) as bar:
-            group = Group(numbers, plan.rounds, bar, box.ends, box.stops)
+            group = ConversationGroup(numbers, plan.rounds, bar, box.ends, box.stops)
             run.converse_some((), numbers, group, group.should_stop)
     done = total - len(missing_numbers(run.out, ["none"], range(total))["none"])
     if not done:
@@ -260,7 +260,7 @@ def _report(out: Path, suites: list[Path]) -> Path:
     return page
 
 
-def _note_plan(plan: Plan, pilot: Pilot, first: int, seconds: float) -> None:
+def _note_plan(plan: RunPlan, pilot: Pilot, first: int, seconds: float) -> None:
     """Prints the model's speed, and the conversations that were chosen to suit it.
 
     Args:
@@ -288,6 +288,76 @@ def _note_plan(plan: Plan, pilot: Pilot, first: int, seconds: float) -> None:
             f" {math.ceil(1.2 * needed / 60)} and another --out, they have {rounds} rounds, and"
             f" replies of up to {tokens} tokens."
         )
+
+
+# The suite of a bot's prompt
+
+
+class FirstSuite(NamedTuple):
+    """The suite of a first run: the rules of the prompt that a conversation can test."""
+
+    spec: str  # the value for `--suite`
+    name: str  # part of the name of the run's folder
+
+
+def draft_prompt(prompt: Path) -> DraftedFile:
+    """Drafts the rules of a prompt that a conversation can test; keeps its other lines, too."""
+    note_if_long(prompt)
+    return probed(draft_lines(prompt))
+
+
+def print_draft(drafted: DraftedFile) -> None:
+    """Prints the rules of a prompt, then its other lines with the reason why they are not rules."""
+    print(f"{drafted.path}: {count_of(len(drafted.rules), 'rule')} drafted.")
+    for rule in drafted.rules:
+        print(
+            f"  rule {rule.id}: {cut(sentence_of(state_in_full(rule.statement)), _MAX_LINE_LENGTH)}"
+        )
+    others = [line for line in drafted.lines if isinstance(line, UndraftedLine)]
+    if others:
+        print("Not measured, as these lines are not rules that a measure can decide:")
+    for statement, undrafted in others:
+        print(f"  line {statement.line}: {cut(sentence_of(statement), _MAX_LINE_LENGTH)}")
+        print(f"    {undrafted.reason}")
+
+
+def require_rules(drafted: DraftedFile) -> None:
+    """Refuses a prompt without rules, as a run would have nothing to measure."""
+    if drafted.rules:
+        return
+    raise UsageError(
+        f"No line of {drafted.path} is a rule that a measure can decide; write one like “Always"
+        " reply in German.”, “Keep replies under 60 words.”, “Never use emojis.” or “End every"
+        ' reply with "Ciao!"”, or put the rules and their questions into a suite, as `holdfast'
+        " docs measuring` shows, and give it to `holdfast drift --suite FILE.yaml`.",
+        option="prompt",
+        value=str(drafted.path),
+    )
+
+
+def write_suite(drafted: DraftedFile, folder: Path) -> FirstSuite:
+    """Writes the drafted suite, unless an earlier run wrote it, and prints where it is.
+
+    The file's first line identifies the version of the prompt, so that the user may edit the other
+    lines. If the prompt has changed since, its suite gets a new name, with the next number.
+    """
+    text = suite_text([drafted])
+    digest = hashlib.sha256(drafted.text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    first_line = f"# `holdfast try` drafted this from version {digest} of {drafted.path.name}.\n"
+    for number in itertools.count(1):
+        name = drafted.path.stem if number == 1 else f"{drafted.path.stem}-{number}"
+        file = folder / f"try-{name}.yaml"
+        if not file.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(file, first_line + text, "another folder with --out")
+            print(f"Suite: {file}, to edit.")
+            return FirstSuite(str(file), name)
+        earlier = file.read_text(encoding="utf-8", errors="replace")
+        if earlier.startswith(first_line):
+            print(f"Suite: {file}, which exists already and is used unchanged.")
+            is_edited = earlier != first_line + text
+            return FirstSuite(str(file), f"{name}-edited" if is_edited else name)
+    raise AssertionError("there is always a next number")
 
 
 COMMAND = Command(

@@ -18,12 +18,11 @@ from holdfast.cli.exit_codes import COULD_NOT, FAILED, PASSED, UNDECIDED
 from holdfast.cli.json_output import write_document, write_run_document
 from holdfast.cli.judge_loading import load_asked_model, make_judging
 from holdfast.cli.log_labels import key_reader, label_turns, print_agreements, require_terminal
-from holdfast.cli.log_watch import follow
+from holdfast.cli.log_progress import cores, follow, scan_bar
 from holdfast.cli.options import Arg, Command, RunFolder, option_of
 from holdfast.cli.output import command_line, page_option, page_path
 from holdfast.cli.progress import Bar, note
 from holdfast.cli.run_names import named_folder
-from holdfast.cli.scan_bar import cores, scan_bar
 from holdfast.drift import load_suite
 from holdfast.drift.cases import Suite
 from holdfast.drift.judges import Judging

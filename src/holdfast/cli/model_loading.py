@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from holdfast.chat.templates import read_template
@@ -22,12 +21,11 @@ from holdfast.errors import NoSuchModel, UsageError
 from holdfast.generation.sampling import Sampling
 from holdfast.integrations.ray import Specification, connect
 from holdfast.methods import Method, parse, spec_of
-from holdfast.methods.kinds import Ability
 from holdfast.models.capabilities import require_layers
 from holdfast.models.checkpoint import check_dtype, find_source
-from holdfast.models.engine_choice import EngineNeeds, Work, choose_engine, read_engine
+from holdfast.models.engine_choice import EngineNeeds, choose_engine, read_engine
 from holdfast.models.engine_plugins import load_in_engine, read_options
-from holdfast.models.model_names import endpoint_meant, engine_in, is_url
+from holdfast.models.model_names import engine_in, guess_endpoint, is_url
 from holdfast.models.protocol import ChatModel
 from holdfast.validation.ranges import whole_number
 
@@ -37,17 +35,6 @@ if TYPE_CHECKING:
 _ROWS_OF_A_CHAT = 2  # guidance generates one reply in two rows
 # options that only our own engine takes
 _OWN_ENGINE_OPTIONS = ("device", "device_map", "dtype", "chat_template", "fitted")
-
-
-@dataclass(frozen=True)
-class ServerOptions:
-    """Options of loading a model that only `holdfast serve` has.
-
-    Args:
-        prefix_memory: bytes for shared prefixes; None takes the model's default.
-    """
-
-    prefix_memory: int | None
 
 
 def load_model(arguments: ModelOptions, name: str | None = None) -> ChatModel:
@@ -147,15 +134,11 @@ def _load_checked(arguments: ModelOptions) -> ChatModel:
         if (value := getattr(arguments, name, None)) is not None:
             whole_number("a run", name, value, 1)
     model = arguments.model
-    engine, engine_options = read_engine(arguments.engine)
     ray = arguments if isinstance(arguments, RayOptions) and arguments.ray is not None else None
-    is_elsewhere = ray is not None or is_url(model)
-    if is_elsewhere or engine_in(model):
-        _refuse_chat_template(arguments)
     if engine_in(model):
-        refuse_engine(model, engine)
-        return load_on_engine(arguments, engine_options, batch_size=arguments.batch_size)
-    if is_elsewhere:
+        return _load_here(arguments)
+    if ray is not None or is_url(model):
+        _refuse_chat_template(arguments)
         arguments.refuse(["engine"], "is for a model in this process; leave it out")
     if ray and is_url(model):
         raise UsageError(
@@ -169,22 +152,45 @@ def _load_checked(arguments: ModelOptions) -> ChatModel:
     arguments.refuse(["replicas"], why)
     if is_url(model):
         return connect_endpoint(model, arguments)
-    return _load_here(arguments, engine, engine_options)
+    return _load_here(arguments)
 
 
-def _load_here(arguments: ModelOptions, engine: str, engine_options: Sequence[str]) -> ChatModel:
-    """Loads a model in this process: in our engine, or a GGUF file in llama.cpp if that suits."""
-    methods = arguments.values_of("method")
-    if chosen_engine(arguments, engine, methods, arguments.work, arguments.abilities) == "llama":
-        named = arguments.model_copy(update={"model": f"llama:{arguments.model}"})
-        rows = arguments.batch_size
-        if rows is None and arguments.work == "chat":
-            rows = _ROWS_OF_A_CHAT
-        return load_on_engine(named, engine_options, batch_size=rows)
-    refuse_engine_options(arguments.model, engine_options)
-    begin_loading(arguments, arguments.chat_template)
-    return load_local(
+def _load_here(arguments: ModelOptions) -> ChatModel:
+    return load_in_process(
         arguments, batch_size=arguments.batch_size, chat_template=arguments.chat_template
+    )
+
+
+def load_in_process(
+    arguments: LocalModelOptions | ModelOptions,
+    *,
+    batch_size: int | None,
+    chat_template: str | None,
+    prefix_memory: int | None = None,
+) -> ChatModel:
+    """Loads a model in this process: in the engine of its name, or the one that --engine chooses.
+
+    Args:
+        batch_size: the most rows together; None takes the engine's default.
+        chat_template: in place of the model's own, if it runs in our engine.
+        prefix_memory: bytes for shared prefixes; None takes the engine's default.
+    """
+    engine, engine_options = read_engine(arguments.values_of("engine"))
+    if engine_in(arguments.model):
+        _refuse_engine(arguments.model, engine)
+    elif _chosen_engine(arguments, engine) == "llama":
+        arguments = arguments.model_copy(update={"model": f"llama:{arguments.model}"})
+        if batch_size is None and arguments.work == "chat":
+            batch_size = _ROWS_OF_A_CHAT
+    if engine_in(arguments.model):
+        return _load_on_engine(arguments, engine_options, batch_size, prefix_memory)
+    _refuse_engine_options(arguments.model, engine_options)
+    begin_loading(arguments, chat_template)
+    return load_local(
+        arguments,
+        batch_size=batch_size,
+        chat_template=chat_template,
+        prefix_memory=prefix_memory,
     )
 
 
@@ -211,37 +217,34 @@ def _load_on_ray(arguments: ModelOptions, ray: RayOptions) -> ChatModel:
     return model
 
 
-def chosen_engine(
-    arguments: LocalModelOptions | ModelOptions,
-    engine: str,
-    methods: Sequence[str],
-    work: Work,
-    abilities: frozenset[Ability] = frozenset(),
-) -> str:
+def _chosen_engine(arguments: LocalModelOptions | ModelOptions, engine: str) -> str:
     """Chooses the engine of a model whose name has none: "torch" or "llama"; prints the reason.
 
     Args:
         engine: the choice of the user, as `read_engine` returns it.
-        methods: the spec strings of the methods that replies may be steered by.
-        work: one chat, conversations that run together, or a server's requests.
-        abilities: what the command needs of the engine besides the methods.
 
     Raises:
         UsageError, ModelError: the engine that the user chose cannot run it.
     """
-    if endpoint_meant(arguments.model):
+    if guess_endpoint(arguments.model):
         return "torch"  # the loader refuses such a name
     gguf = find_source(arguments.model).gguf
     values_by_name = {name: arguments.values_of(name) for name in _OWN_ENGINE_OPTIONS}
     options = {option_of(name): values[0] for name, values in values_by_name.items() if values}
-    needs = EngineNeeds(work, [parse(spec) for spec in methods if gguf], abilities, options)
+    methods = [*arguments.values_of("method"), *arguments.values_of("default_method")]
+    needs = EngineNeeds(
+        arguments.work,
+        [parse(spec) for spec in methods if gguf],
+        arguments.abilities,
+        options,
+    )
     choice = choose_engine(arguments.model, gguf, engine, needs)
     if choice.sentence:
         note(choice.sentence)
     return choice.engine
 
 
-def refuse_engine(model: str, engine: str) -> None:
+def _refuse_engine(model: str, engine: str) -> None:
     """Refuses to choose an engine for a model whose name already has one."""
     if engine != "auto":
         raise UsageError(
@@ -250,7 +253,7 @@ def refuse_engine(model: str, engine: str) -> None:
         )
 
 
-def refuse_engine_options(model: str, options: Sequence[str]) -> None:
+def _refuse_engine_options(model: str, options: Sequence[str]) -> None:
     """Refuses options of vLLM or llama.cpp for a model that runs in our engine."""
     if options:
         raise UsageError(
@@ -264,12 +267,11 @@ def _refuse_chat_template(arguments: LocalModelOptions | ModelOptions) -> None:
     arguments.refuse(["chat_template"], why)
 
 
-def load_on_engine(
+def _load_on_engine(
     arguments: LocalModelOptions | ModelOptions,
-    engine_options: Sequence[str] | None,
-    *,
+    engine_options: Sequence[str],
     batch_size: int | None,
-    for_server: ServerOptions | None = None,
+    prefix_memory: int | None,
 ) -> ChatModel:
     """Loads a model that runs in another engine, such as `vllm:MODEL`."""
     engine = engine_in(arguments.model)
@@ -284,9 +286,9 @@ def load_on_engine(
         arguments.refuse(["dtype"], why)
     if arguments.dtype is not None:
         check_dtype(arguments.dtype)
-    options = dict(read_options(engine_options or ()))
-    if for_server is not None:
-        options |= {"to_serve": True, "prefix_memory": for_server.prefix_memory}
+    options = dict(read_options(engine_options))
+    if arguments.work == "server":
+        options |= {"to_serve": True, "prefix_memory": prefix_memory}
     note(f"loading {arguments.model} ...")
     model = load_in_engine(
         arguments.model,
@@ -312,7 +314,7 @@ def begin_loading(
     model = arguments.model
     if chat_template is not None:
         read_template(chat_template)
-    if endpoint_meant(model):
+    if guess_endpoint(model):
         raise NoSuchModel(
             f"--model {model} is not a folder, and this command takes no model behind an endpoint;"
             " give a folder, a name on the hub, or default."
@@ -338,7 +340,7 @@ def load_local(
     *,
     batch_size: int | None = None,
     chat_template: str | None = None,
-    for_server: ServerOptions | None = None,
+    prefix_memory: int | None = None,
 ) -> LocalModel:
     """Loads a model in this process."""
     from transformers.utils import logging
@@ -360,7 +362,7 @@ def load_local(
         trust_remote_code=arguments.trust_remote_code,
         batch_size=batch_size,
         chat_template=chat_template,
-        prefix_memory=None if for_server is None else for_server.prefix_memory,
+        prefix_memory=prefix_memory,
     )
     _warn_of_short_context(arguments, model)
     return model

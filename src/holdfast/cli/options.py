@@ -28,6 +28,8 @@ class PlacementOptions(Options):
     """Where and how a local model is loaded."""
 
     title = "a model that runs here"
+    work: ClassVar[Work] = "loop"
+    abilities: ClassVar[frozenset[Ability]] = frozenset()  # the abilities the model must have
 
     device: str | None = None
     """cpu, cuda, ... (default: CUDA if there is one)"""
@@ -82,9 +84,6 @@ class _RowOptions(Options):
 
 class ModelOptions(_NamedModel, EndpointOptions, PlacementOptions, _RowOptions):
     """The model of a command: in this process, in an engine, or behind a URL."""
-
-    work: ClassVar[Work] = "loop"
-    abilities: ClassVar[frozenset[Ability]] = frozenset()  # the abilities the model must have
 
 
 class _LocalModel(Options):

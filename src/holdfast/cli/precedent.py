@@ -41,13 +41,13 @@ class PrecedentArguments(
 ):
     prompts: Annotated[str | None, Arg("ID,ID,...")] = None
     """the ids of the prompts to use (default: all prompts of the suite)"""
-    conversations: int = precedent.Settings.conversations
+    conversations: int = precedent.PrecedentSettings.conversations
     """how many pairs of histories to make; the prompts take turns"""
-    max_new_tokens: int = precedent.Settings.sampling.max_new_tokens
+    max_new_tokens: int = precedent.PrecedentSettings.sampling.max_new_tokens
     """the most tokens of a reply"""
-    draws: int = precedent.Settings.draws
+    draws: int = precedent.PrecedentSettings.draws
     """how many replies to draw for each reply of a history, of which the best is taken"""
-    batch: int = precedent.Settings.batch
+    batch: int = precedent.PrecedentSettings.batch
     """conversations that run side by side"""
 
 
@@ -58,7 +58,7 @@ class PrecedentRun:
     model: ChatModel
     suite: Suite
     out: Path
-    settings: precedent.Settings
+    settings: precedent.PrecedentSettings
     steerings: Sequence[tuple[Method, ...]]
 
     @property
@@ -83,7 +83,7 @@ def run(arguments: PrecedentArguments) -> None:
     suite = drift.load_suite(arguments.suite)
     if arguments.prompts:
         suite = suite.only(arguments.prompts.split(","))
-    settings = precedent.Settings(
+    settings = precedent.PrecedentSettings(
         conversations=arguments.conversations,
         seed=arguments.seed,
         sampling=arguments.sampling_for(arguments.model),

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
+from holdfast.cli.exit_codes import TERMINATED
 from holdfast.drift.progress import GROWTH, Watch, seconds_left
 from holdfast.plurals import count_of, plural_of
 
@@ -26,9 +27,6 @@ _SAME_SIGNAL = 1.0
 # the first units take longer, as prompts are read and the replies of a batch end together
 _FEW = 5
 _IDLE = 10.0  # an estimate is shown for this many seconds without news, even if it has run out
-# exit codes: 128 and the number of the signal
-INTERRUPTED = 130
-TERMINATED = 143
 _SLOW_FILE_BYTES = 50_000  # a larger rules file takes seconds to read
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")

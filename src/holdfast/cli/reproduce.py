@@ -112,7 +112,7 @@ def _reproduce_zhang2024(arguments: ReproduceArguments, out: Path) -> Path:
     names = tuple(arguments.task or zhang2024.TASKS)
     data = tuple(arguments.data or (tasks.SYNTHETIC,))
     zhang2024.check_samples(data, names, scale, arguments.seed)  # before the model is loaded
-    setup = zhang2024.Setup(
+    setup = zhang2024.Zhang2024Setup(
         model=load_layered_model(arguments, _LAYERS),
         out=out,
         scale=scale,

@@ -6,19 +6,13 @@ import argparse
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 from urllib.parse import urlsplit
 
 from holdfast.cli import options
 from holdfast.cli.json_output import write_document
 from holdfast.cli.model_loading import (
-    ServerOptions,
-    begin_loading,
-    chosen_engine,
-    load_local,
-    load_on_engine,
-    refuse_engine,
-    refuse_engine_options,
+    load_in_process,
 )
 from holdfast.cli.progress import exiting_on_sigterm, note
 from holdfast.drift.suites import load_suite
@@ -27,8 +21,8 @@ from holdfast.extras import check_extra
 from holdfast.generation.sampling import MAX_NEW_TOKENS_ALLOWED
 from holdfast.methods import compile_methods, parse, spec_of
 from holdfast.methods.fitted import read_any_fitted
-from holdfast.models.engine_choice import read_engine
-from holdfast.models.model_names import engine_in, is_url
+from holdfast.models.engine_choice import Work
+from holdfast.models.model_names import is_url
 from holdfast.validation.ranges import Range, whole_number
 from holdfast.version import __version__
 
@@ -65,6 +59,8 @@ def _parse_bytes(text: str) -> int:
 
 
 class ServeArguments(options.LocalModelOptions):
+    work: ClassVar[Work] = "server"
+
     engine: options.EngineOptions = None
     """with llama:FILE.gguf: an option of llama.cpp, such as context=8192; repeatable"""
     chat_template: Annotated[str | None, options.Arg("plain|FILE")] = None
@@ -147,7 +143,7 @@ def check_origin(origin: str) -> None:
 
 def _service(arguments: ServeArguments) -> Service:
     """Loads the model, once all options have been checked, and builds the service around it."""
-    from holdfast.serve.limits import Limits
+    from holdfast.serve.limits import RequestLimits
 
     files = [read_any_fitted(path) for path in arguments.fitted or ()]
     fitted = [f"{file.method}:file={file.digest}" for file in files]
@@ -158,7 +154,7 @@ def _service(arguments: ServeArguments) -> Service:
     # the page's own examples are those that the default model was trained to follow
     suite = arguments.suite or ("" if arguments.model == "default" else "bots")
     prompts = playground_prompts(suite) if suite else ()
-    limits = Limits(
+    limits = RequestLimits(
         whole_number("serve", "max_tokens", arguments.max_tokens, 1, MAX_NEW_TOKENS_ALLOWED),
         Range(0, above_low=True).check("serve", "timeout", arguments.timeout),
     )
@@ -171,7 +167,13 @@ def _service(arguments: ServeArguments) -> Service:
             f"--model {arguments.model} is an endpoint, which serves already; give a folder or a"
             " name on the hub."
         )
-    model = _load(arguments)
+    loaded = load_in_process(
+        arguments,
+        batch_size=arguments.batch_size,
+        chat_template=arguments.chat_template,
+        prefix_memory=arguments.prefix_memory,
+    )
+    model = cast("LocalModel", loaded)  # it has all that the server uses of a local model
     from holdfast.serve.metrics import Metrics
     from holdfast.serve.served_engine import ServedEngine
     from holdfast.serve.service import Service
@@ -190,30 +192,6 @@ def _service(arguments: ServeArguments) -> Service:
         name = Path(name).resolve().name
     metrics = Metrics(engine, trace_every)
     return Service(model, engine, name, metrics, limits, default, __version__, prompts, fitted)
-
-
-def _load(arguments: ServeArguments) -> LocalModel:
-    """Loads the model in the engine that its name has, or in the one that suits a GGUF file."""
-    engine, engine_options = read_engine(arguments.engine)
-    named = arguments
-    if engine_in(arguments.model):
-        refuse_engine(arguments.model, engine)
-    elif chosen_engine(arguments, engine, [arguments.default_method], "server") == "llama":
-        named = arguments.model_copy(update={"model": f"llama:{arguments.model}"})
-    for_server = ServerOptions(arguments.prefix_memory)
-    if engine_in(named.model):
-        model = load_on_engine(
-            named, engine_options, batch_size=arguments.batch_size, for_server=for_server
-        )
-        return cast("LocalModel", model)  # it has all that the server uses of a local model
-    refuse_engine_options(arguments.model, engine_options)
-    begin_loading(arguments, arguments.chat_template)
-    return load_local(
-        arguments,
-        batch_size=arguments.batch_size,
-        chat_template=arguments.chat_template,
-        for_server=for_server,
-    )
 
 
 def playground_prompts(suite: str) -> list[dict[str, str]]:

@@ -41,7 +41,7 @@ class DraftedDocument(BaseModel):
     no_rule: dict[str, int]
 
 
-class SuiteDocument(BaseModel):
+class DraftedSuiteDocument(BaseModel):
     """A drafted suite.
 
     Attributes:
@@ -104,7 +104,7 @@ def _init(arguments: SuiteArguments) -> int:
     for file in drafted:
         note(_draft_line(file, has_model=arguments.model is not None))
     write_document(
-        SuiteDocument(
+        DraftedSuiteDocument(
             out=out,
             suite=text,
             files=[

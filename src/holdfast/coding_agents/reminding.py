@@ -29,7 +29,7 @@ from holdfast.logs.context import compactions
 from holdfast.logs.dialogs import LoggedExchange, LoggedTurn, exchanges_of, turns_of
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.transcripts.session_part import SessionPart, read_session_part
-from holdfast.transcripts.transcript import Event, Kind
+from holdfast.transcripts.transcript import Event, EventKind
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _with_call(events: Sequence[Event], call: ToolCall | None) -> list[Event]:
     """The events, with the call that was just made if the log does not have it yet."""
     if call is None or _has_call(events, call):
         return [*events]
-    return [*events, Event(Kind.TOOL_CALL, call=call)]
+    return [*events, Event(EventKind.TOOL_CALL, call=call)]
 
 
 def _has_call(events: Sequence[Event], call: ToolCall) -> bool:

@@ -21,7 +21,7 @@ from holdfast.drift.resolved_settings import prepare
 from holdfast.drift.run_identity import identity_of_model, known_identity
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.models.event_loop import run_sync
-from holdfast.models.failures import FailedRequest, Name, OutageWatch, answer_each
+from holdfast.models.failures import CircuitBreaker, FailedRequest, RequestKey, answer_each
 from holdfast.models.protocol import ChatModel, Engine, facts_about
 from holdfast.models.requests import Reply, Request
 from holdfast.records import (
@@ -96,10 +96,10 @@ def ask_baseline(
         pending = unfinished(resumed, running.progress)
 
         def note(failed: FailedRequest) -> None:
-            run.note_failure(UNSTEERED, failed.name[1], failed.why, failed.reason)
+            run.note_failure(UNSTEERED, failed.key.number, failed.why, failed.reason)
 
         async def ask_all() -> None:
-            watch = OutageWatch(note, "conversation")
+            breaker = CircuitBreaker(note, "conversation")
             async with (
                 open_judges(suite, judge_models, Path(out)) as judges,
                 model.session() as engine,
@@ -109,13 +109,13 @@ def ask_baseline(
                         draw_conversation(suite, settings, user_source, n) for n in batch.to_run
                     ]
                     began = time.monotonic()
-                    answered = await _ask(engine, pairings, settings, watch)
+                    answered = await _ask(engine, pairings, settings, breaker)
                     seconds = (time.monotonic() - began) / len(pairings)
                     for answers in answered:
                         results = await judges.resolve(answers.probes)
                         batch.append(_record_of(answers, results, seconds))
                     running.progress(len(batch.numbers), sum(a.forwarded for a in answered))
-                await watch.finish(engine)
+                await breaker.finish(engine)
 
         if pending:
             run_sync(ask_all())
@@ -145,7 +145,7 @@ def _record_of(answers: _Answers, results: ProbeResults, seconds: float) -> Conv
 
 
 async def _ask(
-    engine: Engine, pairings: Sequence[Pairing], settings: Settings, watch: OutageWatch
+    engine: Engine, pairings: Sequence[Pairing], settings: Settings, breaker: CircuitBreaker
 ) -> list[_Answers]:
     """Asks the questions of several conversations at once.
 
@@ -153,27 +153,27 @@ async def _ask(
         The answers of each conversation whose questions were all answered.
     """
     questions = {pairing.number: _questions_of(pairing) for pairing in pairings}
-    requests: dict[Name, Request] = {}
-    for number, by_name in questions.items():
-        for name, question in by_name.items():
-            requests[name] = _request_for(question, number, settings)
-    replies: dict[Name, Reply] = {}
-    await answer_each(engine, requests, watch, replies.__setitem__)
+    requests: dict[RequestKey, Request] = {}
+    for number, by_key in questions.items():
+        for key, question in by_key.items():
+            requests[key] = _request_for(question, number, settings)
+    replies: dict[RequestKey, Reply] = {}
+    await answer_each(engine, requests, breaker, replies.__setitem__)
     answered = []
     for pairing in pairings:
-        by_name = questions[pairing.number]
-        if by_name.keys() <= replies.keys():
-            outcomes = [_outcomes(question, replies[name]) for name, question in by_name.items()]
-            forwarded = sum(replies[name].forwarded for name in by_name)
+        by_key = questions[pairing.number]
+        if by_key.keys() <= replies.keys():
+            outcomes = [_outcomes(question, replies[key]) for key, question in by_key.items()]
+            forwarded = sum(replies[key].forwarded for key in by_key)
             answered.append(_Answers(pairing, tuple(chain.from_iterable(outcomes)), forwarded))
     return answered
 
 
-def _questions_of(pairing: Pairing) -> dict[Name, ProbeQuestion]:
-    """The questions of one conversation, by the names of their requests."""
+def _questions_of(pairing: Pairing) -> dict[RequestKey, ProbeQuestion]:
+    """The questions of one conversation, by the keys of their requests."""
     return {
-        (f"question {position}", pairing.number): question
-        for position, question in enumerate(pairing.every_probe, 1)
+        RequestKey(f"question {position}", pairing.number): question
+        for position, question in enumerate(pairing.round_probes, 1)
         if question.kind == "stability"
     }
 

@@ -6,7 +6,7 @@ from typing import Any
 from holdfast.chat.default_prompts import common_length
 from holdfast.drift.cases import Case, Persona, Rule
 from holdfast.drift.dialog import Dialog, Speaker
-from holdfast.drift.dialog_requests import AnsweredRequest
+from holdfast.drift.dialog_requests import DialogReply
 from holdfast.drift.pairing import Pairing, ProbeQuestion
 from holdfast.drift.probe_outcomes import ProbeOutcome, ProbeResults, outcome_of
 from holdfast.generation.sampling import NO_CONTENT
@@ -29,7 +29,7 @@ from holdfast.records import (
 RECORDED_STOP_REASONS = (*NO_CONTENT, "length")  # the record of a probe leaves out any other
 
 
-def turn_of(number: int, speaker: Speaker, answer: AnsweredRequest) -> Turn:
+def turn_of(number: int, speaker: Speaker, answer: DialogReply) -> Turn:
     """Builds the record of a reply as the turn of round `number`."""
     return Turn(
         round=number,
@@ -53,9 +53,7 @@ def place_of(number: int, question: ProbeQuestion, rule: Rule) -> ProbePlace:
     )
 
 
-def outcomes_of(
-    number: int, question: ProbeQuestion, answer: AnsweredRequest
-) -> list[ProbeOutcome]:
+def outcomes_of(number: int, question: ProbeQuestion, answer: DialogReply) -> list[ProbeOutcome]:
     """The outcomes of a probe in round `number`, one for each rule that it tests."""
     reply = answer.reply
     outcomes = list[ProbeOutcome]()
@@ -71,7 +69,7 @@ def outcomes_of(
     return outcomes
 
 
-def _shared_fields(answer: AnsweredRequest) -> dict[str, Any]:
+def _shared_fields(answer: DialogReply) -> dict[str, Any]:
     """The fields that the records of turns and probes have in common."""
     reply = answer.reply
     return {

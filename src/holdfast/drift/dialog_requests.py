@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -23,25 +22,25 @@ from holdfast.drift.dialog import (
     ShownRounds,
     Speaker,
     SummaryKey,
+    agent_view,
     system_of,
     to_summarise,
+    user_view,
+    with_summary,
 )
 from holdfast.drift.progress import Progress
 from holdfast.drift.prompt_rules import CaseRules, with_rules
 from holdfast.drift.settings import Settings
 from holdfast.errors import RequestFailed
-from holdfast.generation.sampling import Sampling
 from holdfast.methods import Method
 from holdfast.models.checked_replies import generate_checked
-from holdfast.models.failures import OutageWatch
+from holdfast.models.failures import CircuitBreaker
 from holdfast.models.protocol import Engine
 from holdfast.models.requests import Reply, Request
 from holdfast.plurals import count_of
 from holdfast.seeds import seed_of
 
 _MIN_REPLIES = 4  # replies that must be known before a warning
-
-Chat = Callable[[ShownRounds], list[Message]]  # builds the chat that shows these rounds
 
 
 @dataclass
@@ -71,7 +70,7 @@ class ReplyProgress:
 
 
 @dataclass
-class CutWatch:
+class TruncationMonitor:
     """Warns once if most dialogs' first replies by the agent are cut, and says by which limit."""
 
     limit: int  # the most tokens of a reply, as requested
@@ -105,59 +104,91 @@ class CutWatch:
 
 
 @dataclass(frozen=True)
-class AnsweredRequest:
-    """A reply, and the request that it answers.
+class DialogRequest:
+    """A request for the next message of one side, or for the reply to a probe.
 
     Args:
-        reply: the reply.
-        rounds: the rounds that the request showed.
-        max_tokens: the most tokens that the request allowed.
+        view: the side whose chat it is.
+        names: seed the draw of the reply within the conversation: the round, then the speaker or
+            the kind of the probe, and so on.
+        last_round: the last round of the chat, to which its last message belongs.
+        max_new_tokens: the most tokens of the reply.
+        question: the probe's question, in place of the user's message in the last round; None for
+            a turn.
+        keep: whether later requests may reuse what is computed for this one; if not, it is a fork
+            of the dialog.
     """
 
+    view: Speaker
+    names: tuple[Any, ...]
+    last_round: int
+    max_new_tokens: int
+    question: str | None = None
+    keep: bool = True
+
+    @property
+    def by_agent(self) -> bool:
+        """Whether the agent replies, and not the user model."""
+        return self.view == AGENT_VIEW
+
+    def messages(self, dialog: Dialog, rounds: ShownRounds) -> list[Message]:
+        """The chat that shows these rounds of the dialog."""
+        if not self.by_agent:
+            return with_summary(user_view(dialog, rounds), rounds)
+        if self.question is None:
+            return with_summary(agent_view(dialog, rounds=rounds), rounds)
+        question: Message = {"role": "user", "content": self.question}
+        return with_summary([*agent_view(dialog, self.last_round, rounds), question], rounds)
+
+
+@dataclass(frozen=True)
+class DialogReply:
+    """The reply to a request, and the rounds that the request showed in the end."""
+
+    request: DialogRequest
     reply: Reply
     rounds: ShownRounds
-    max_tokens: int
 
     @property
     def cut_at(self) -> int | None:
-        """The number of tokens at which the reply was cut before it had `max_tokens`.
+        """The number of tokens at which the reply was cut before it had all that were allowed.
 
         The server cut it, or the model's context ended. None for any other reply.
         """
         usage = self.reply.usage
-        if self.reply.stop_reason != "length" or usage is None or usage[1] >= self.max_tokens:
+        if self.reply.stop_reason != "length" or usage is None:
             return None
-        return usage[1]
+        return None if usage[1] >= self.request.max_new_tokens else usage[1]
 
 
-class _ShorterRequest(NamedTuple):
-    """How a request can take less of the model's context."""
+class _Fit(NamedTuple):
+    """How a request is made to fit into the model's context."""
 
     rounds: ShownRounds
-    room: int  # tokens for the reply
+    room: int  # tokens that must be left for the reply
 
 
 @dataclass
-class DialogRequests:
-    """Asks the model for the turns of one dialog and the replies to its probes.
+class DialogClient:
+    """Sends the requests of one dialog to the model.
 
     Attributes:
         engine: the engine of the model, or of both models.
         dialog: the dialog.
         methods: steer the agent, but not the user model.
         settings: the protocol.
-        watch: learns of every request that fails or is answered.
+        breaker: learns of every request that fails or is answered.
         progress: learns of every reply.
-        cut_watch: warns if many replies are cut.
+        truncation: warns if many replies are cut.
     """
 
     engine: Engine
     dialog: Dialog
     methods: tuple[Method, ...]
     settings: Settings
-    watch: OutageWatch
+    breaker: CircuitBreaker
     progress: ReplyProgress
-    cut_watch: CutWatch
+    truncation: TruncationMonitor
     _summarising: defaultdict[SummaryKey, asyncio.Lock] = field(
         init=False, repr=False, default_factory=lambda: defaultdict(asyncio.Lock)
     )
@@ -172,102 +203,70 @@ class DialogRequests:
         """The methods; those that need the rules of the agent's prompt have been given them."""
         return with_rules(self.rules, self.methods)
 
-    async def ask(
-        self,
-        view: Speaker,
-        names: tuple[Any, ...],
-        chat: Chat,
-        last_round: int,
-        *,
-        keep: bool = True,
-        least_tokens: int = 1,
-    ) -> AnsweredRequest:
-        """Asks the model for the reply to a chat.
+    async def send(self, request: DialogRequest) -> DialogReply:
+        """Asks the model for the reply to a request.
 
         A chat that is too long is sent again with fewer rounds, or with a summary of them, as far
         as the settings allow. If it is still too long, the reply's stop reason is "context".
 
-        Args:
-            view: whose chat it is.
-            names: seed the draw of the reply within the conversation: the round, then the speaker
-                or the kind of the probe, and so on.
-            chat: builds the chat that shows given rounds of the dialog.
-            last_round: the last round of the chat, to which its last message belongs.
-            keep: whether later requests may reuse what is computed for this one; if not, it is a
-                fork of the dialog.
-            least_tokens: the reply may have this many tokens even if the settings allow fewer.
-
         Raises:
             RequestFailed: the request was not answered.
         """
-        max_tokens = max(self.settings.sampling.max_new_tokens, least_tokens)
-        rounds = self._first_rounds(view, last_round)
-        room = 1 if self.settings.context == "stop" else max_tokens
-        sampling = replace(self.settings.sampling, max_new_tokens=max_tokens)
+        room = 1 if self.settings.context == "stop" else request.max_new_tokens
+        fit = _Fit(self._first_rounds(request), room)
         while True:
-            rounds = await self._fit_window(view, last_round, rounds)
-            request = self._request(view, names, chat(rounds), sampling, room, keep=keep)
+            fit = await self._fit_window(request, fit)
+            to_model = self._request(request, fit)
             failure: RequestFailed | None = None
             try:
-                reply = await generate_checked(self.engine, request)
+                reply = await generate_checked(self.engine, to_model)
                 is_too_long = reply.stop_reason == "context"
             except RequestFailed as error:
                 failure = error
                 is_too_long = error.why == "context"
-                room = 1  # the server knows how much room it needs
+                fit = fit._replace(room=1)  # the server knows how much room it needs
             if is_too_long:
-                shorter = await self._shorten(view, last_round, rounds, room)
+                shorter = await self._shorten(request, fit)
                 if shorter is not None:
-                    rounds = shorter.rounds
-                    room = shorter.room
+                    fit = shorter
                     continue
             if failure is not None:
-                self.watch.failed(self.dialog.pairing.number, failure)
+                self.breaker.failed(self.dialog.pairing.number, failure)
                 try:
                     raise failure
                 finally:
                     del failure  # its traceback refers to this frame, which would form a cycle
-            self.watch.answered(request)
-            self._note(view, reply)
+            self.breaker.answered(to_model)
+            self._note(request.view, reply)
             if not is_too_long:
                 self.progress.answered(self.dialog.forwarded)
-            return AnsweredRequest(reply, rounds, max_tokens)
+            return DialogReply(request, reply, fit.rounds)
 
-    def _first_rounds(self, view: Speaker, last_round: int) -> ShownRounds:
+    def _first_rounds(self, request: DialogRequest) -> ShownRounds:
         """The rounds to try first: those that the last turn showed, or that the window allows."""
         settings = self.settings
-        rounds = self.dialog.rounds_shown.get(view, ALL_ROUNDS)
+        rounds = self.dialog.rounds_shown.get(request.view, ALL_ROUNDS)
         if settings.window is None or settings.summarises:
             return rounds
-        return replace(rounds, first=max(rounds.first, last_round - settings.window + 1))
+        return replace(rounds, first=max(rounds.first, request.last_round - settings.window + 1))
 
-    def _request(
-        self,
-        view: Speaker,
-        names: tuple[Any, ...],
-        messages: Sequence[Message],
-        sampling: Sampling,
-        room: int,
-        *,
-        keep: bool,
-    ) -> Request:
-        """Makes the request for the next message of one side."""
+    def _request(self, request: DialogRequest, fit: _Fit) -> Request:
+        """Makes the request to the model."""
         settings = self.settings
         number = self.dialog.pairing.number
-        by_agent = view == AGENT_VIEW
-        round_number, speaker, *_ = names
+        round_number, speaker, *_ = request.names
         return Request(
-            messages=tuple(messages),
-            methods=self.agent_methods if by_agent else (),
-            sampling=sampling,
-            seed=seed_of("reply", settings.seed, number, *names),
+            messages=tuple(request.messages(self.dialog, fit.rounds)),
+            methods=self.agent_methods if request.by_agent else (),
+            sampling=replace(settings.sampling, max_new_tokens=request.max_new_tokens),
+            seed=seed_of("reply", settings.seed, number, *request.names),
             conversation_seed=seed_of("methods", settings.seed, number),
-            thread=DialogThread(view, number),
-            keep=keep,
-            trace=settings.trace and by_agent,
+            thread=DialogThread(request.view, number),
+            keep=request.keep,
+            trace=settings.trace and request.by_agent,
             system_as=settings.system_as,
-            room=room,
-            tools=self.dialog.tools if by_agent else (),
+            room=fit.room,
+            tools=self.dialog.tools if request.by_agent else (),
             name=f"Conversation {number}, round {round_number} ({speaker})",
         )
 
@@ -277,30 +276,29 @@ class DialogRequests:
         if reply.stop_reason == "length":
             self.rules.cut_replies.add(reply.text)
 
-    async def _fit_window(self, view: Speaker, last_round: int, rounds: ShownRounds) -> ShownRounds:
+    async def _fit_window(self, request: DialogRequest, fit: _Fit) -> _Fit:
         """Summarises until no more rounds are shown than the window allows."""
         window = self.settings.window
-        while window is not None and last_round - rounds.first >= window:
-            rounds = await self._summarise(view, last_round, rounds)
-        return rounds
+        while window is not None and request.last_round - fit.rounds.first >= window:
+            fit = fit._replace(rounds=await self._summarise(request, fit.rounds))
+        return fit
 
-    async def _shorten(
-        self, view: Speaker, last_round: int, rounds: ShownRounds, room: int
-    ) -> _ShorterRequest | None:
+    async def _shorten(self, request: DialogRequest, fit: _Fit) -> _Fit | None:
         """Shows fewer rounds, or leaves less room for the reply; None if neither is possible."""
+        rounds = fit.rounds
         if self.settings.context == "stop":
             return None
-        if rounds.first < last_round:
-            if self.settings.summarises:
-                return _ShorterRequest(await self._summarise(view, last_round, rounds), room)
-            return _ShorterRequest(replace(rounds, first=rounds.first + 1), room)
-        return _ShorterRequest(rounds, room=1) if room > 1 else None
+        if rounds.first >= request.last_round:
+            return fit._replace(room=1) if fit.room > 1 else None
+        if self.settings.summarises:
+            return fit._replace(rounds=await self._summarise(request, rounds))
+        return fit._replace(rounds=replace(rounds, first=rounds.first + 1))
 
-    async def _summarise(self, view: Speaker, last_round: int, rounds: ShownRounds) -> ShownRounds:
+    async def _summarise(self, request: DialogRequest, rounds: ShownRounds) -> ShownRounds:
         """Replaces the older half of the rounds by a summary, written once for all requests."""
-        before = (rounds.first + last_round + 1) // 2
-        key = SummaryKey(view, rounds.first, before, rounds.summary)
-        compacts = self.settings.context == "compact" and view == AGENT_VIEW
+        before = (rounds.first + request.last_round + 1) // 2
+        key = SummaryKey(request.view, rounds.first, before, rounds.summary)
+        compacts = self.settings.context == "compact" and request.by_agent
         async with self._summarising[key]:
             if key not in self.dialog.summaries:
                 summary = await self._ask_for_summary(key, rounds, compacts=compacts)
@@ -330,8 +328,8 @@ class DialogRequests:
         except RequestFailed as error:
             if error.why == "context":
                 return ""
-            self.watch.failed(number, error)
+            self.breaker.failed(number, error)
             raise
-        self.watch.answered(request)
+        self.breaker.answered(request)
         dialog.count(f"{key.view} summary", reply)
         return reply.without_reasoning().text

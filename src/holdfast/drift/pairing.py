@@ -62,7 +62,7 @@ class Pairing:
         agent: its system prompt is s_B.
         user: its system prompt is s_A; None if the user model has no system prompt.
         starter: the user's first message, a_1.
-        every_probe: the probes of each round, for every rule of the agent and of the user.
+        round_probes: the probes of each round, for every rule of the agent and of the user.
         recorded: the dialog to replay; None if the agent replies itself.
         script: the user's messages; None if a user model writes them.
         canary: a sentence that is added to the agent's system prompt, with a fact to ask for; "" if
@@ -74,7 +74,7 @@ class Pairing:
     agent: Case
     user: Case | Persona | None
     starter: str
-    every_probe: tuple[ProbeQuestion, ...]
+    round_probes: tuple[ProbeQuestion, ...]
     recorded: RecordedDialog | None = None
     script: Script | None = None
     canary: str = ""
@@ -83,13 +83,13 @@ class Pairing:
     @property
     def all_probes(self) -> tuple[ProbeQuestion, ...]:
         """The probes of the first round, and of the last one: those of each round, and recall."""
-        return self.every_probe + self.recall
+        return self.round_probes + self.recall
 
     def probes_in(self, number: int, settings: Settings) -> tuple[ProbeQuestion, ...]:
         """The probes of round `number`; () if the round is not probed."""
         if number in (1, settings.rounds):
             return self.all_probes
-        return self.every_probe if settings.is_probed(number) else ()
+        return self.round_probes if settings.is_probed(number) else ()
 
     def probed_rounds(self, settings: Settings) -> int:
         """The last round that is probed.
@@ -113,9 +113,9 @@ class Pairing:
         return probes + (settings.rounds if self.script else 2 * settings.rounds - 1)
 
     @property
-    def probes(self) -> tuple[str, ...]:
+    def stability_questions(self) -> tuple[str, ...]:
         """The questions about the agent's prompt (p_B)."""
-        return tuple(probe.question for probe in self.every_probe if probe.kind == "stability")
+        return tuple(probe.question for probe in self.round_probes if probe.kind == "stability")
 
 
 def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
@@ -186,7 +186,9 @@ def _with_canary(pairing: Pairing, seed: int) -> Pairing:
     code = str(random.Random(seed_of("canary", seed, pairing.number)).randrange(1000, 10000))
     rule = Rule(None, (_CANARY_QUESTION,), {"name": "contains", "words": [code]})
     probe = ProbeQuestion("canary", (rule,), 0, _CANARY_QUESTION)
-    return replace(pairing, canary=_CANARY.format(code), every_probe=(*pairing.every_probe, probe))
+    return replace(
+        pairing, canary=_CANARY.format(code), round_probes=(*pairing.round_probes, probe)
+    )
 
 
 def _draw_scripted(suite: Suite, settings: Settings, user_turns: UserTurns, number: int) -> Pairing:

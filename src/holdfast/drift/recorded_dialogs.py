@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from holdfast.chat.messages import Message, Tool
 from holdfast.errors import UsageError, cut
 from holdfast.files import read_json_lines
-from holdfast.transcripts import Event, Kind
+from holdfast.transcripts import Event, EventKind
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages, read_tools
 from holdfast.transcripts.transcript import Malformed
@@ -148,7 +148,7 @@ def _as_chat(events: Sequence[Event]) -> list[Message]:
     open_calls: list[_OpenCall] = []
     numbers = count(1)
     for event in events:
-        if event.kind is Kind.MESSAGE:
+        if event.kind is EventKind.MESSAGE:
             chat.append({"role": event.role, "content": event.text})
         elif event.call is not None:
             call_id = f"call{next(numbers):05}"
@@ -158,7 +158,7 @@ def _as_chat(events: Sequence[Event]) -> list[Message]:
                 chat.append({"role": "assistant", "content": ""})
             call = {"id": call_id, "type": "function", "function": function}
             chat[-1].setdefault("tool_calls", []).append(call)
-        elif event.kind is Kind.TOOL_RESULT:
+        elif event.kind is EventKind.TOOL_RESULT:
             result: Message = {"role": "tool", "content": event.text}
             answered = _answered_by(event, open_calls)
             if answered is not None:

@@ -14,20 +14,21 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.chat.messages import Message, uses_tools
+from holdfast.chat.messages import uses_tools
 from holdfast.drift.dialog import (
     AGENT_VIEW,
     USER_VIEW,
     Dialog,
     DialogThread,
-    ShownRounds,
     Speaker,
-    agent_view,
-    user_view,
-    with_summary,
 )
 from holdfast.drift.dialog_records import outcomes_of, place_of, turn_of
-from holdfast.drift.dialog_requests import CutWatch, DialogRequests, ReplyProgress
+from holdfast.drift.dialog_requests import (
+    DialogClient,
+    DialogRequest,
+    ReplyProgress,
+    TruncationMonitor,
+)
 from holdfast.drift.pairing import Pairing, ProbeQuestion
 from holdfast.drift.progress import ignore_progress
 from holdfast.drift.recorded_dialogs import RecordedDialog
@@ -35,7 +36,7 @@ from holdfast.drift.settings import Running, Settings
 from holdfast.errors import PromptTooLong, RequestFailed, UsageError
 from holdfast.methods import Method
 from holdfast.models.event_loop import task_group
-from holdfast.models.failures import OutageWatch
+from holdfast.models.failures import CircuitBreaker
 from holdfast.models.protocol import Engine
 from holdfast.records import Ended, Turn, Unanswered
 from holdfast.records.conversation import RECORDED, SCRIPTED
@@ -92,10 +93,10 @@ async def converse(
         PromptTooLong: not even the first question of a conversation fits into the context.
     """
     async with task_group() as held_back:
-        watch = OutageWatch(lambda dialog: held_back.create_task(save(dialog)), "conversation")
+        breaker = CircuitBreaker(lambda dialog: held_back.create_task(save(dialog)), "conversation")
         room = nullcontext() if concurrency is None else asyncio.Semaphore(concurrency)
         stops = _Stops(running.should_stop)
-        cut_watch = CutWatch(settings.sampling.max_new_tokens)
+        truncation = TruncationMonitor(settings.sampling.max_new_tokens)
 
         def report(replies: int, tokens: int = 0) -> None:
             running.progress(replies, tokens)
@@ -105,13 +106,13 @@ async def converse(
             dialog = Dialog(pairing)
             async with room:
                 replies = ReplyProgress(pairing.replies(settings), report)
-                requests = DialogRequests(
-                    engine, dialog, tuple(methods), settings, watch, replies, cut_watch
+                client = DialogClient(
+                    engine, dialog, tuple(methods), settings, breaker, replies, truncation
                 )
-                await _run_dialog(requests)
+                await _run_dialog(client)
                 for view in (AGENT_VIEW, USER_VIEW):
                     engine.forget(DialogThread(view, pairing.number))
-            if not watch.holds_back(pairing.number, dialog):
+            if not breaker.hold_back(pairing.number, dialog):
                 await save(dialog)
             replies.ended()
 
@@ -120,7 +121,7 @@ async def converse(
             for pairing in pairings:
                 stops.tasks[pairing.number] = conversations.create_task(run_one(pairing))
         checking.cancel()
-        await watch.finish(engine)
+        await breaker.finish(engine)
 
 
 async def converse_once(
@@ -139,85 +140,83 @@ async def converse_once(
                     f"The judge of {pairing.agent.id!r}, {rule.measure.arguments['judge']!r},"
                     " is asked only by `holdfast drift`; use a suite without judges here."
                 )
-    watch = OutageWatch(lambda dialog: None, "conversation")
+    breaker = CircuitBreaker(lambda dialog: None, "conversation")
     replies = ReplyProgress(pairing.replies(settings), ignore_progress)
-    cut_watch = CutWatch(settings.sampling.max_new_tokens)
-    requests = DialogRequests(engine, dialog, tuple(methods), settings, watch, replies, cut_watch)
-    await _run_dialog(requests)
+    truncation = TruncationMonitor(settings.sampling.max_new_tokens)
+    client = DialogClient(engine, dialog, tuple(methods), settings, breaker, replies, truncation)
+    await _run_dialog(client)
 
 
-async def _run_dialog(requests: DialogRequests) -> None:
+async def _run_dialog(client: DialogClient) -> None:
     """Holds a conversation to its end: a self-chat, or the replay of a recorded dialog."""
-    recorded = requests.dialog.pairing.recorded
+    recorded = client.dialog.pairing.recorded
     if recorded is None:
-        await self_chat(requests)
+        await self_chat(client)
     else:
-        await replay(requests, recorded)
+        await replay(client, recorded)
 
 
-async def self_chat(requests: DialogRequests) -> None:
+async def self_chat(client: DialogClient) -> None:
     """Takes the turns one after another, and asks each round's probes while the next turn runs."""
     async with task_group() as probes:
         with suppress(RequestFailed):  # the dialog has noted that it ends with the failed turn
-            if requests.settings.probe_at == "in-place":
-                await _chat_with_probes_in_place(requests, probes)
+            if client.settings.probe_at == "in-place":
+                await _chat_with_probes_in_place(client, probes)
             else:
-                await _chat_with_probes_after_rounds(requests, probes)
+                await _chat_with_probes_after_rounds(client, probes)
 
 
-async def _chat_with_probes_in_place(requests: DialogRequests, probes: asyncio.TaskGroup) -> None:
+async def _chat_with_probes_in_place(client: DialogClient, probes: asyncio.TaskGroup) -> None:
     """Holds a dialog whose round i is probed in place of a_i, before either turn of the round."""
-    await add_user_turn(requests, 1)
-    await add_model_turn(requests, AGENT_VIEW, 1)
+    await add_user_turn(client, 1)
+    await add_model_turn(client, AGENT_VIEW, 1)
     # these probes are asked only now, so that they reuse the prompt computed for b_1
-    _start_probes(requests, probes, 1, before=1)
-    for number in range(2, requests.settings.rounds + 1):
-        _start_probes(requests, probes, number, before=number)
-        if not await add_user_turn(requests, number):
+    _start_probes(client, probes, 1, before=1)
+    for number in range(2, client.settings.rounds + 1):
+        _start_probes(client, probes, number, before=number)
+        if not await add_user_turn(client, number):
             break
-        if not await add_model_turn(requests, AGENT_VIEW, number):
+        if not await add_model_turn(client, AGENT_VIEW, number):
             break
 
 
-async def _chat_with_probes_after_rounds(
-    requests: DialogRequests, probes: asyncio.TaskGroup
-) -> None:
+async def _chat_with_probes_after_rounds(client: DialogClient, probes: asyncio.TaskGroup) -> None:
     """Holds a dialog whose round i is probed after b_i, in place of the user's next message."""
-    for number in range(1, requests.settings.rounds + 1):
-        if not await add_user_turn(requests, number):
+    for number in range(1, client.settings.rounds + 1):
+        if not await add_user_turn(client, number):
             break
-        if not await add_model_turn(requests, AGENT_VIEW, number):
+        if not await add_model_turn(client, AGENT_VIEW, number):
             break
-        _start_probes(requests, probes, number, before=number + 1)
+        _start_probes(client, probes, number, before=number + 1)
 
 
 def _start_probes(
-    requests: DialogRequests, probes: asyncio.TaskGroup, number: int, before: int
+    client: DialogClient, probes: asyncio.TaskGroup, number: int, before: int
 ) -> None:
     """Starts the probes of round `number`, each in a fork of the dialog before round `before`."""
-    for probe in requests.dialog.pairing.probes_in(number, requests.settings):
-        probes.create_task(ask_probe(requests, number, probe, before))
+    for probe in client.dialog.pairing.probes_in(number, client.settings):
+        probes.create_task(ask_probe(client, number, probe, before))
 
 
-async def add_user_turn(requests: DialogRequests, number: int) -> bool:
+async def add_user_turn(client: DialogClient, number: int) -> bool:
     """Adds a_i: from the script, or else the starter in round 1, or a turn of the user model.
 
     Returns:
         False if the dialog has filled the model's context.
     """
-    pairing = requests.dialog.pairing
+    pairing = client.dialog.pairing
     if pairing.script is not None:
         message = pairing.script.messages[number - 1]
         turn = _unwritten_turn(number, "user", message.text, SCRIPTED, pressure=message.pressure)
     elif number == 1:
         turn = _unwritten_turn(number, "user", pairing.starter, "stop")
     else:
-        return await add_model_turn(requests, USER_VIEW, number)
-    requests.dialog.turns.append(turn)
+        return await add_model_turn(client, USER_VIEW, number)
+    client.dialog.turns.append(turn)
     return True
 
 
-async def add_model_turn(requests: DialogRequests, speaker: Speaker, number: int) -> bool:
+async def add_model_turn(client: DialogClient, speaker: Speaker, number: int) -> bool:
     """Adds b_i by the agent, or a_i by the user model.
 
     Returns:
@@ -227,16 +226,16 @@ async def add_model_turn(requests: DialogRequests, speaker: Speaker, number: int
         RequestFailed: the turn was not answered, which ends the dialog.
         PromptTooLong: not even the first question fits into the context.
     """
-    dialog = requests.dialog
-    # the agent answers the user's message in its round; the user model knows only earlier rounds
-    last_round_seen = number if speaker == AGENT_VIEW else number - 1
-    view = agent_view if speaker == AGENT_VIEW else user_view
-
-    def chat(rounds: ShownRounds) -> list[Message]:
-        return with_summary(view(dialog, rounds=rounds), rounds)
-
+    dialog = client.dialog
+    request = DialogRequest(
+        view=speaker,
+        names=(number, speaker),
+        # the agent answers the user's message in its round; the user model saw only earlier rounds
+        last_round=number if speaker == AGENT_VIEW else number - 1,
+        max_new_tokens=client.settings.sampling.max_new_tokens,
+    )
     try:
-        answer = await requests.ask(speaker, (number, speaker), chat, last_round_seen)
+        answer = await client.send(request)
     except RequestFailed as error:
         dialog.ended = Ended(round=number, why=error.why, reason=str(error))
         raise
@@ -249,14 +248,14 @@ async def add_model_turn(requests: DialogRequests, speaker: Speaker, number: int
         return False
     dialog.turns.append(turn_of(number, speaker, answer))
     if (number, speaker) == (1, AGENT_VIEW):
-        requests.cut_watch.first_reply(reply.stop_reason, answer.cut_at)
+        client.truncation.first_reply(reply.stop_reason, answer.cut_at)
     if speaker == AGENT_VIEW and reply.trace is not None and reply.trace.uniform is not None:
         dialog.traces[number] = TurnTrace(reply.trace.mass, reply.trace.uniform)
     return True
 
 
 async def ask_probe(
-    requests: DialogRequests, number: int, probe: ProbeQuestion, before: int, *, keep: bool = False
+    client: DialogClient, number: int, probe: ProbeQuestion, before: int, *, keep: bool = False
 ) -> bool:
     """Asks a probe of round `number` in a fork of the dialog, and notes its outcomes.
 
@@ -267,18 +266,20 @@ async def ask_probe(
     Returns:
         Whether the model's context had room for the probe.
     """
-    dialog = requests.dialog
-
-    def chat(rounds: ShownRounds) -> list[Message]:
-        message: Message = {"role": "user", "content": probe.question}
-        return with_summary([*agent_view(dialog, before, rounds), message], rounds)
-
-    names = (number, *probe.names)
-    least_tokens = RECALL_TOKENS if probe.kind == "recall" else 1
+    dialog = client.dialog
+    max_new_tokens = client.settings.sampling.max_new_tokens
+    if probe.kind == "recall":
+        max_new_tokens = max(max_new_tokens, RECALL_TOKENS)
+    request = DialogRequest(
+        view=AGENT_VIEW,
+        names=(number, *probe.names),
+        last_round=before,
+        max_new_tokens=max_new_tokens,
+        question=probe.question,
+        keep=keep,
+    )
     try:
-        answer = await requests.ask(
-            AGENT_VIEW, names, chat, before, keep=keep, least_tokens=least_tokens
-        )
+        answer = await client.send(request)
     except RequestFailed as error:
         for rule in probe.rules:
             place = dict(place_of(number, probe, rule))
@@ -290,7 +291,7 @@ async def ask_probe(
     return True
 
 
-async def replay(requests: DialogRequests, recorded: RecordedDialog) -> None:
+async def replay(client: DialogClient, recorded: RecordedDialog) -> None:
     """Asks the probes of a recorded dialog, each in a copy of the dialog up to the probe's round.
 
     The first probe of the last round is asked first, as what is computed for it covers the whole
@@ -299,8 +300,8 @@ async def replay(requests: DialogRequests, recorded: RecordedDialog) -> None:
     Raises:
         PromptTooLong: not even the first question fits into the context.
     """
-    dialog = requests.dialog
-    settings = requests.settings
+    dialog = client.dialog
+    settings = client.settings
     add_recorded_turns(dialog, recorded, settings)
 
     def fork_of(number: int) -> int:
@@ -309,16 +310,16 @@ async def replay(requests: DialogRequests, recorded: RecordedDialog) -> None:
 
     last = dialog.pairing.probed_rounds(settings)
     first, *more = dialog.pairing.all_probes
-    while not await ask_probe(requests, last, first, fork_of(last), keep=True):
+    while not await ask_probe(client, last, first, fork_of(last), keep=True):
         if last == 1:
             raise _prompt_too_long_error(dialog)
         dialog.ended = Ended(round=last, why="context")
         last -= 1
     async with task_group() as probes:
         for probe in more:
-            probes.create_task(ask_probe(requests, last, probe, fork_of(last)))
+            probes.create_task(ask_probe(client, last, probe, fork_of(last)))
         for number in range(1, last):
-            _start_probes(requests, probes, number, fork_of(number))
+            _start_probes(client, probes, number, fork_of(number))
 
 
 def add_recorded_turns(dialog: Dialog, recorded: RecordedDialog, settings: Settings) -> None:

@@ -40,7 +40,7 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Texts = Annotated[list[Text], Field(min_length=1)]
 
 
-class Entry(dict[Any, Any]):
+class YamlMapping(dict[Any, Any]):
     """A mapping in a document.
 
     Attributes:
@@ -60,7 +60,7 @@ class _RepeatedKey(Exception):
 class _Loader(_SafeLoader):  # type: ignore[misc]  # PyYAML may be built without its C loader
     """Notes the lines of mappings, and refuses repeated keys, where PyYAML would take the last."""
 
-    def construct_entry(self, node: yaml.MappingNode) -> Iterator[Entry]:
+    def construct_entry(self, node: yaml.MappingNode) -> Iterator[YamlMapping]:
         lines: dict[str, int] = {}
         for key, _ in node.value:
             line = key.start_mark.line + 1
@@ -69,7 +69,7 @@ class _Loader(_SafeLoader):  # type: ignore[misc]  # PyYAML may be built without
                     f"line {line}: the field {key.value!r} appears here and on line"
                     f" {lines[key.value]}; remove one."
                 )
-        entry = Entry()
+        entry = YamlMapping()
         entry.line = node.start_mark.line + 1
         entry.written = {
             key.value: value.value
@@ -84,7 +84,7 @@ _Loader.add_constructor("tag:yaml.org,2002:map", _Loader.construct_entry)
 
 
 def read_yaml(text: str, source: str) -> Any:
-    """Reads a document as plain data, in which each mapping is an `Entry`.
+    """Reads a document as plain data, in which each mapping is a `YamlMapping`.
 
     Args:
         source: what to call the document in messages.
@@ -128,7 +128,7 @@ class CallEntry(StrictModel):
     @classmethod
     def _as_written(cls, answers: object) -> object:
         """Takes an answer such as `Yes` or `8080`, which YAML reads as no text, as its words."""
-        return {**answers, **answers.written} if isinstance(answers, Entry) else answers
+        return {**answers, **answers.written} if isinstance(answers, YamlMapping) else answers
 
     def as_tool_call(self) -> ToolCall:
         """The call as measures see it."""
@@ -192,7 +192,7 @@ class CaseEntry(RuleEntry):
     rules: list[RuleEntry] = Field([], min_length=1)
 
 
-class SuiteDocument(StrictModel):
+class SuiteFile(StrictModel):
     """The contents of a suite's file."""
 
     name: Text = ""
@@ -235,9 +235,9 @@ def parse_suite(
         return _name(source, root, path)
 
     try:
-        document = SuiteDocument.model_validate(root)
+        document = SuiteFile.model_validate(root)
     except ValidationError as error:
-        problem = problem_of(error, SuiteDocument, root, lambda path: where(*path))
+        problem = problem_of(error, SuiteFile, root, lambda path: where(*path))
         raise UsageError(problem.sentence) from None
     cases = list[Case]()
     with modules_in(folder if allow_code else None):
@@ -280,7 +280,7 @@ def _name(source: str, root: Any, path: FieldPath) -> str:
             continue
         kind = "case" if field == ["cases"] else "rule"
         name: object = None
-        if isinstance(value, Entry):
+        if isinstance(value, YamlMapping):
             line = value.line
             name = value.get("id")
         entries.append(f"{kind} {name!r}" if isinstance(name, str) else f"{kind} {part + 1}")

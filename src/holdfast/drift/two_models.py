@@ -13,7 +13,7 @@ from holdfast.models.requests import Reply, Request
 
 
 @dataclass
-class TakesTurns:
+class AlternatingEngine:
     """One of two engines that take turns: each answers all of its requests before the other runs.
 
     Two models on one device have to alternate anyway, and this way each answers the requests of all
@@ -49,8 +49,8 @@ class TakesTurns:
 class TwoEngines:
     """An engine that sends each request to one of two models, depending on the request's view."""
 
-    agent: TakesTurns  # answers turns and probes of the agent
-    user: TakesTurns  # answers turns of the user model
+    agent: AlternatingEngine  # answers turns and probes of the agent
+    user: AlternatingEngine  # answers turns of the user model
 
     async def generate(self, request: Request) -> Reply:
         return await (self.user if is_users(request) else self.agent).generate(request)
@@ -86,4 +86,6 @@ def session_of(agent: ChatModel, user: ChatModel | None) -> Engine:
     if user is None:
         return agent.session()
     turns = asyncio.Lock()
-    return TwoEngines(TakesTurns(agent.session(), turns), TakesTurns(user.session(), turns))
+    return TwoEngines(
+        AlternatingEngine(agent.session(), turns), AlternatingEngine(user.session(), turns)
+    )

@@ -16,7 +16,7 @@ row_runner     the interface of a model for the scheduler, implemented here and 
 runner         the only place that calls the model; batch builds the inputs of a pass
 slots          keys, values and states of running rows, stored in slot_layers; mapped_memory,
                the tensors that take memory only where tokens were written
-prefixes       keys and values kept for a dialog's next turn; shared_prefixes, for other prompts
+kv_cache       keys and values kept for a dialog's next turn; prefix_cache, for other prompts
 logits         edits logits by a second stream, by penalties and by grammars
 sampling       how tokens are drawn: temperature, nucleus and penalties
 drawing        draws tokens from logits

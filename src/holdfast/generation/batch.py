@@ -60,43 +60,45 @@ class StreamGroup:
 
 
 def batch_of(
-    group: StreamGroup, computed: Sequence[int], cache: Cache | None = None, logits: int = 1
+    group: StreamGroup, num_computed: Sequence[int], cache: Cache | None = None, logits: int = 1
 ) -> Batch:
     """Builds a batch with the pending tokens of a group of streams.
 
     Args:
         group: the streams, one per row.
-        computed: per stream, how many first tokens need no forwarding.
+        num_computed: per stream, how many first tokens need no forwarding.
         cache: the keys and values computed so far; None: the model makes a cache.
         logits: how many last tokens of each row get logits.
     """
     states = group.streams
     device = group.device
-    new_tokens = [state.tokens_from(start) for state, start in zip(states, computed, strict=True)]
+    new_tokens = [
+        state.tokens_from(start) for state, start in zip(states, num_computed, strict=True)
+    ]
     width = max(map(len, new_tokens))
-    level = len(set(computed)) == 1 and all(len(tokens) == width for tokens in new_tokens)
+    level = len(set(num_computed)) == 1 and all(len(tokens) == width for tokens in new_tokens)
     ids, positions = on_host = torch.zeros(2, len(states), width, dtype=torch.long)
     if width == 1:
         ids[:, 0] = torch.tensor([tokens[0] for tokens in new_tokens])
-        positions[:, 0] = torch.tensor(computed)
+        positions[:, 0] = torch.tensor(num_computed)
     else:
-        for row, (tokens, start) in enumerate(zip(new_tokens, computed, strict=True)):
+        for row, (tokens, start) in enumerate(zip(new_tokens, num_computed, strict=True)):
             first = width - len(tokens)
             ids[row, first:] = torch.tensor(tokens)
             positions[row, first:] = torch.arange(start, start + len(tokens))
     ids, positions = on_host.to(device)  # in one transfer
     columns = max(map(len, states))
-    edits = _edits_of(states, computed, width, device)
+    edits = _edits_of(states, num_computed, width, device)
     return Batch(ids, positions, level, columns, group.steering, cache, logits, edits=edits)
 
 
 def _edits_of(
-    states: Sequence[StreamState], computed: Sequence[int], width: int, device: torch.device
+    states: Sequence[StreamState], num_computed: Sequence[int], width: int, device: torch.device
 ) -> list[EditGroup]:
     """The edits of a pass that forwards the pending tokens of each stream."""
     rows = []
     if any(state.stream.compiled.states for state in states):
-        for state, start in zip(states, computed, strict=True):
+        for state, start in zip(states, num_computed, strict=True):
             stream = state.stream
             new = len(state) - start
             prompt = len(stream.token_ids)

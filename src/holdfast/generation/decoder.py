@@ -19,13 +19,13 @@ from torch import Tensor
 from holdfast.generation.batch import StreamGroup
 from holdfast.generation.cpu_threads import one_thread
 from holdfast.generation.drawing import DrawnToken, draw_or_fail, log_probabilities
+from holdfast.generation.kv_cache import KVCache
 from holdfast.generation.logits import StepOutputs, constrain, process
 from holdfast.generation.memory import ran_out_of_memory
-from holdfast.generation.prefixes import KeysValues
+from holdfast.generation.prefix_cache import PrefixCache
 from holdfast.generation.row_runner import RowRunner
 from holdfast.generation.rows import RowState, StreamState, TokenMass
 from holdfast.generation.runner import Output
-from holdfast.generation.shared_prefixes import SharedPrefixes
 
 
 class _Owner(NamedTuple):
@@ -77,15 +77,15 @@ class Decoder:
     Args:
         runner: the model.
         stop_ids: the tokens that end a reply.
-        shared: receives the keys and values of rows that share theirs; None: none are shared.
+        prefix_cache: receives the keys and values of rows that share theirs; None: none are shared.
     """
 
     def __init__(
-        self, runner: RowRunner, stop_ids: frozenset[int], shared: SharedPrefixes | None = None
+        self, runner: RowRunner, stop_ids: frozenset[int], prefix_cache: PrefixCache | None = None
     ):
         self.runner = runner
         self.stop_ids = stop_ids
-        self.shared = shared
+        self.prefix_cache = prefix_cache
         self.slots = runner.slots()
         self._owners: list[_Owner] = []  # by slot
         # all slots, for the next step; None after a row joined or left
@@ -139,7 +139,7 @@ class Decoder:
 
         Only the slots from `first` on are considered.
         """
-        if self.shared is None or not self.runner.splits_prompts:
+        if self.prefix_cache is None or not self.runner.splits_prompts:
             return
         slots = []
         beginnings = []
@@ -161,15 +161,19 @@ class Decoder:
 
     def _share(self, state: RowState) -> None:
         """Makes the keys and values of a row available to other rows, if it shares them."""
-        if self.shared is None or not state.row.shares or not self.runner.supports_chunked_prefill:
+        if (
+            self.prefix_cache is None
+            or not state.row.shares
+            or not self.runner.supports_chunked_prefill
+        ):
             return
         for number, slot in enumerate(self._slots_of(state)):
             count = state.row.reusable_len(number) or self.slots.lengths[slot]
-            copy_from = partial(self.slots.copy_computed, slot, count)
+            copy_from = partial(self.slots.copy_kv, slot, count)
             length = self.slots.lengths[slot]
             stream = state.row.streams[number]
             generated = tuple(state.token_ids)
-            self.shared.keep(stream, generated, count, copy_from, length)
+            self.prefix_cache.keep(stream, generated, count, copy_from, length)
 
     def _group(self, slots: Sequence[int]) -> _SlotGroup:
         owners = [self._owners[slot] for slot in slots]
@@ -246,7 +250,7 @@ class Decoder:
         ended = []
         for state, token in zip(step.rows, tokens, strict=True):
             if reason := state.add(token, self.stop_ids):
-                state.finish(reason, self._copy_computed(state) if state.row.keep else ())
+                state.finish(reason, self._copy_kv(state) if state.row.keep else ())
                 if state.error is None:
                     self._share(state)
                 ended.append(state)
@@ -257,12 +261,12 @@ class Decoder:
         slots = [slot for slot, owner in enumerate(self._owners) if owner.row is state]
         return sorted(slots, key=lambda slot: self._owners[slot].number)
 
-    def _copy_computed(self, state: RowState) -> tuple[KeysValues | None, ...]:
+    def _copy_kv(self, state: RowState) -> tuple[KVCache | None, ...]:
         """Copies the keys and values that a longer prompt, with this row's reply, can reuse."""
         if not self.runner.supports_chunked_prefill:
             return ()
         return tuple(
-            self.slots.copy_computed(slot, state.row.reusable_len(number))
+            self.slots.copy_kv(slot, state.row.reusable_len(number))
             for number, slot in enumerate(self._slots_of(state))
         )
 

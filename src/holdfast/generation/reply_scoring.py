@@ -15,8 +15,8 @@ from torch import Tensor
 
 from holdfast.attention import RotaryLengths
 from holdfast.generation.batch import StreamGroup, batch_of
+from holdfast.generation.kv_cache import CachedPrefix, KVCache
 from holdfast.generation.memory import compute_with_halving
-from holdfast.generation.prefixes import KeysValues, Prefix, Reuse
 from holdfast.generation.row_runner import RowRunner
 from holdfast.generation.rows import Row, Stream, StreamState
 from holdfast.generation.runner import Runner
@@ -54,7 +54,7 @@ class ScoredRow:
 
     scored: Scored
     # one per stream; () unless the row is kept, or if the model gives none
-    computed: tuple[KeysValues, ...] = ()
+    kv: tuple[KVCache, ...] = ()
 
 
 def score_rows(
@@ -99,7 +99,7 @@ class _Forwarded:
     """The outputs of a stream that was forwarded."""
 
     logits: Tensor  # of its last tokens, [token, vocabulary]
-    computed: KeysValues | None  # its keys and values; None if they are not kept
+    kv: KVCache | None  # its keys and values; None if they are not kept
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,8 @@ class _ForwardedRow:
             return []
         passes = []
         for stream, prompt in zip(self.row.streams, self.prompts, strict=True):
-            prefix = Prefix(stream.token_ids, stream.span, stream.compiled, prompt.computed)
-            whole = replace(stream, reuse=Reuse(prefix, len(stream.token_ids)))
+            prefix = CachedPrefix(stream.token_ids, stream.span, stream.compiled, prompt.kv)
+            whole = replace(stream, prefix=prefix, num_shared=len(stream.token_ids))
             passes.append(_plan_passes(rotary, whole, reply, 1))
         return passes
 
@@ -156,10 +156,10 @@ class _ForwardedRow:
             scores.append(score)
         count = sum(len(stream.token_ids) - stream.cached for stream in self.row.streams)
         count += sum(part.forwarded for part in chain(*chain(*passes)))
-        computed: list[KeysValues] = []
+        kv: list[KVCache] = []
         if self.row.keep:
-            computed += [p.computed for p in self.prompts if p.computed is not None]
-        return ScoredRow(_collect_scores(self.replies, scores, count), tuple(computed))
+            kv += [p.kv for p in self.prompts if p.kv is not None]
+        return ScoredRow(_collect_scores(self.replies, scores, count), tuple(kv))
 
 
 def _score_some(
@@ -242,7 +242,7 @@ def _forward_all(
     for group in _groups(states, batch_size, limit):
         slots = runner.slots()
         for state in group:
-            slots.open(state.stream.cached_keys_values)
+            slots.open(state.stream.cached_kv)
         slot_numbers = range(len(group))
         starts = list(slots.lengths)
         ends = [len(state) for state in group]
@@ -253,7 +253,7 @@ def _forward_all(
         slots.commit(slot_numbers, ends)
         for slot, count in enumerate(num_new_tokens):
             if keep:
-                yield _Forwarded(logits[slot, -1:], slots.copy_computed(slot))
+                yield _Forwarded(logits[slot, -1:], slots.copy_kv(slot))
             else:
                 yield _Forwarded(logits[slot, -count:], None)
 

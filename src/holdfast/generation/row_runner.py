@@ -9,7 +9,7 @@ import torch
 
 from holdfast.attention import RotaryLengths
 from holdfast.generation.batch import StreamGroup
-from holdfast.generation.prefixes import KeysValues
+from holdfast.generation.kv_cache import KVCache
 from holdfast.generation.runner import Output
 
 
@@ -23,21 +23,18 @@ class RowSlots(Protocol):
     def expect(self, rows: int, columns: int) -> None:
         """Makes room for `rows` slots in all, and up to `columns` tokens in joining rows."""
 
-    def open(self, computed: Any, reusable_len: int | None = None) -> None:
+    def open(self, kv: Any, reusable_len: int | None = None) -> None:
         """Opens the next slot for a row.
 
         Args:
-            computed: keys and values of the row's first tokens, from `copy_computed`; None to
-                start without any.
+            kv: keys and values of the row's first tokens, from `copy_kv`; None for none.
             reusable_len: how many first tokens may be requested later; None: all.
         """
 
-    def add(self, computed: Any) -> None:
+    def add(self, kv: Any) -> None:
         """Appends further keys and values to the last slot."""
 
-    def copy_computed(
-        self, slot: int, count: int | None = None, start: int = 0
-    ) -> KeysValues | None:
+    def copy_kv(self, slot: int, count: int | None = None, start: int = 0) -> KVCache | None:
         """Copies the keys and values of a row's tokens from `start` up to `count` (None: to the
         end). Returns None if they are not available.
         """

@@ -23,25 +23,28 @@ from torch import Tensor
 from holdfast.attention import AttentionTrace
 from holdfast.errors import ModelError
 from holdfast.generation.drawing import DrawnToken, LogProbability, uniforms
-from holdfast.generation.prefixes import KeysValues, Prefix, Reuse
+from holdfast.generation.kv_cache import CachedPrefix, KVCache
 from holdfast.generation.sampling import Penalties, Sampling
 from holdfast.methods.compiled import UNSTEERED, CompiledMethods
 from holdfast.methods.protocols import EditsLogits
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Stream:
     """A prompt with its span and methods."""
 
     token_ids: tuple[int, ...]  # the whole prompt
     span: tuple[bool, ...]  # True on the tokens to emphasise
     compiled: CompiledMethods = UNSTEERED  # the methods that act inside a forward pass
-    reuse: Reuse | None = None  # keys and values of first tokens that an earlier prompt shares
+    # an earlier prompt with the same first tokens; dropped once its keys and values are copied
+    # into the prompt's slot, so that running rows keep no earlier state of a dialog in memory
+    prefix: CachedPrefix | None = None
+    num_shared: int = 0  # first tokens shared with the prefix; always fewer than the prompt has
 
     @classmethod
     def after(
         cls,
-        prefix: Prefix | None,
+        prefix: CachedPrefix | None,
         token_ids: tuple[int, ...],
         span: tuple[bool, ...],
         compiled: CompiledMethods = UNSTEERED,
@@ -53,19 +56,19 @@ class Stream:
         compiled = compiled.in_pass_over(span)
         if prefix is None:
             return cls(token_ids, span, compiled)
-        count = prefix.shared_with(token_ids, span, compiled)
-        return cls(token_ids, span, compiled, Reuse(prefix, count))
+        num_shared = prefix.shared_with(token_ids, span, compiled)
+        return cls(token_ids, span, compiled, prefix, num_shared)
 
     @property
     def cached(self) -> int:
         """How many first tokens of the prompt need no forwarding; 0 once the prefix is evicted."""
-        return self.reuse.count if self.reuse is not None and self.reuse.keys_values else 0
+        return self.num_shared if self.prefix is not None and self.prefix.kv else 0
 
     @property
-    def cached_keys_values(self) -> KeysValues | None:
+    def cached_kv(self) -> KVCache | None:
         """Keys and values of the cached tokens; None if there are none."""
-        computed = None if self.reuse is None else self.reuse.keys_values
-        return None if computed is None else computed.first(self.cached)
+        kv = self.prefix.kv if self.prefix is not None and self.num_shared else None
+        return None if kv is None else kv.first(self.num_shared)
 
 
 class Matcher(Protocol):
@@ -136,7 +139,7 @@ class Continuation:
     stop_reason: str  # "stop", "length", or "context" if the prompt leaves no room
     # per stream, keys and values of the prompt and, unless generated tokens are steered in another
     # way, of the forwarded tokens of the reply; None if not available; () unless kept
-    computed: tuple[KeysValues | None, ...] = ()
+    kv: tuple[KVCache | None, ...] = ()
     # attention when each token was drawn; None unless requested and the first stream has a span
     trace: AttentionTrace | None = None
     forwarded: int = 0  # tokens of this row that went through the model
@@ -167,12 +170,12 @@ class StreamState:
         shorter = replace(stream, token_ids=stream.token_ids[:-1], span=stream.span[:-1])
         return replace(self, stream=shorter)
 
-    def tokens_from(self, computed: int) -> Sequence[int]:
-        """Returns the tokens from position `computed` on."""
+    def tokens_from(self, start: int) -> Sequence[int]:
+        """Returns the tokens from position `start` on."""
         prompt = self.stream.token_ids
-        if computed >= len(prompt):
-            return self.generated[computed - len(prompt) :]
-        return [*prompt[computed:], *self.generated]
+        if start >= len(prompt):
+            return self.generated[start - len(prompt) :]
+        return [*prompt[start:], *self.generated]
 
 
 class TokenMass(NamedTuple):
@@ -199,7 +202,7 @@ class RowState:
     log_probabilities: list[LogProbability] = field(default_factory=list)  # if requested
     # per stream, keys and values of its first tokens in consecutive pieces; emptied once they are
     # copied into its slot
-    reused: list[tuple[KeysValues, ...]] = field(default_factory=list)
+    reused: list[tuple[KVCache, ...]] = field(default_factory=list)
     cached: int = 0  # tokens of the first stream's prompt that were not forwarded
     forwarded: int = 0  # tokens that went through the model since the row (re)started
     continuation: Continuation | None = None  # set when the row ends without an error
@@ -258,7 +261,7 @@ class RowState:
         pairs = zip(self.streams, self.reused_lengths, strict=True)
         return max(len(stream) - reused for stream, reused in pairs)
 
-    def start(self, reused: Sequence[tuple[KeysValues, ...]]) -> None:
+    def start(self, reused: Sequence[tuple[KVCache, ...]]) -> None:
         """Prepares the row for its first pass.
 
         Args:
@@ -289,7 +292,7 @@ class RowState:
             self.matcher.prepare(self.token_ids)
         return None
 
-    def finish(self, reason: str, computed: tuple[KeysValues | None, ...]) -> None:
+    def finish(self, reason: str, kv: tuple[KVCache | None, ...]) -> None:
         """Sets the continuation, unless the row ended in an error."""
         if self.error is not None:
             return
@@ -299,7 +302,7 @@ class RowState:
             uniform = torch.stack([mass.uniform for mass in self.masses], -1)
             trace = AttentionTrace(heads.cpu(), uniform.cpu())
         ids = tuple(self.token_ids)
-        self.continuation = Continuation(ids, reason, computed, trace, self.forwarded)
+        self.continuation = Continuation(ids, reason, kv, trace, self.forwarded)
 
     def settle(self) -> None:
         """Marks the tokens so far as final, after a step that did not fail.
@@ -309,8 +312,7 @@ class RowState:
         """
         self._settled = len(self.token_ids)
         for stream in self.row.streams:
-            if stream.reuse is not None:
-                stream.reuse.drop()
+            stream.prefix = None
 
     def rewind(self) -> None:
         """Removes everything that a failed step has added, so that the row can start again."""

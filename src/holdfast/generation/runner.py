@@ -230,8 +230,8 @@ class Runner:
         at every step from then on.
         """
         if self._continues_alone:
-            computed = slots.lengths[slot]
-            if slots.caches[slot] is None or len(state) not in self.rotary.like(computed):
+            num_computed = slots.lengths[slot]
+            if slots.caches[slot] is None or len(state) not in self.rotary.like(num_computed):
                 slots.restart(slot)
             try:
                 output = self.forward(
@@ -250,9 +250,9 @@ class Runner:
         return self.forward(replace(self._batch_alone(state, 0, None, logits), use_cache=False))
 
     def _batch_alone(
-        self, state: StreamState, computed: int, cache: Cache | None, logits: int
+        self, state: StreamState, num_computed: int, cache: Cache | None, logits: int
     ) -> Batch:
-        return batch_of(StreamGroup([state], self.device), [computed], cache, logits)
+        return batch_of(StreamGroup([state], self.device), [num_computed], cache, logits)
 
     def forward_slots(
         self,

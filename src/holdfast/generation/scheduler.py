@@ -15,10 +15,10 @@ from itertools import chain
 from holdfast.errors import ModelError
 from holdfast.generation.decoder import Decoder
 from holdfast.generation.memory import halve_batch, ran_out_of_memory
+from holdfast.generation.prefix_cache import PrefixCache, beginning_key
 from holdfast.generation.row_errors import name_error
 from holdfast.generation.row_runner import RowRunner
 from holdfast.generation.rows import Continuation, Row, RowState
-from holdfast.generation.shared_prefixes import SharedPrefixes, beginning_key
 
 # waiting rows join once there is more than one for this many running rows: a prefill costs about as
 # much as a step
@@ -39,7 +39,7 @@ _MAX_PREFILL_COLUMNS = 65_536
 class Serving:
     """How a long-running server admits rows that arrive at any time."""
 
-    shared: SharedPrefixes  # keeps the keys and values of rows for later rows
+    prefix_cache: PrefixCache  # keeps the keys and values of rows for later rows
     # the most steps that a row waits for others to join together, although there is room for it
     max_wait: int = 4
     # steps until a halved limit grows by a quarter; the number doubles each time it is halved again
@@ -72,12 +72,12 @@ class Scheduler:
         self.stop_ids = stop_ids
         self.batch_size = batch_size
         self.serving = serving
-        self.shared = None if serving is None else serving.shared
+        self.prefix_cache = None if serving is None else serving.prefix_cache
         self.limit = batch_size if runner.batched else 1
         self.halvings: list[int] = []
         self._steps = self._steps_since_resize = 0  # in total, and since the limit last changed
         self._clear_from = 0  # from this step on, shared prefixes are dropped first
-        self._decoder = Decoder(runner, stop_ids, self.shared)
+        self._decoder = Decoder(runner, stop_ids, self.prefix_cache)
         self._urgent: deque[RowState] = deque()  # rows whose results other rows need
         self._waiting: deque[RowState] = deque()
         self._running: list[RowState] = []  # in order of admission
@@ -171,7 +171,7 @@ class Scheduler:
         Rows with the same beginning follow the first of them if together they save more tokens than
         a separate pass costs.
         """
-        if self.shared is None:
+        if self.prefix_cache is None:
             return []
         by_beginning: dict[Hashable, list[RowState]] = {}
         for state in joining:
@@ -180,7 +180,7 @@ class Scheduler:
         followers = list[RowState]()
         for first, *others in by_beginning.values():
             leader = first.row.streams[0]
-            gains = [self.shared.gain(other.row.streams[0], leader) for other in others]
+            gains = [self.prefix_cache.gain(other.row.streams[0], leader) for other in others]
             if sum(gains) > _TOKENS_PER_PASS:
                 followers += [other for other, gain in zip(others, gains, strict=True) if gain]
         return followers
@@ -191,10 +191,10 @@ class Scheduler:
             return self._decoder.step() if self._running else []
         self._running += joining
         for state in joining:
-            if self.shared is not None and state.row.shares:
-                state.start([self.shared.find(stream) for stream in state.row.streams])
+            if self.prefix_cache is not None and state.row.shares:
+                state.start([self.prefix_cache.find(stream) for stream in state.row.streams])
             else:
-                cached = [stream.cached_keys_values for stream in state.row.streams]
+                cached = [stream.cached_kv for stream in state.row.streams]
                 state.start([() if piece is None else (piece,) for piece in cached])
         ended = []
         on_cpu = self.runner.device.type == "cpu"
@@ -212,9 +212,13 @@ class Scheduler:
         self._running = []
         for state in rows:
             state.rewind()
-        self._decoder = Decoder(self.runner, self.stop_ids, self.shared)
-        if self.shared is not None and self.shared.size and self._steps >= self._clear_from:
-            self.shared.clear()
+        self._decoder = Decoder(self.runner, self.stop_ids, self.prefix_cache)
+        if (
+            self.prefix_cache is not None
+            and self.prefix_cache.size
+            and self._steps >= self._clear_from
+        ):
+            self.prefix_cache.clear()
             self._clear_from = self._steps + _STEPS_BETWEEN_CLEARS
         else:
             try:

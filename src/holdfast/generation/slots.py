@@ -19,8 +19,8 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from holdfast.attention import EVERY_LENGTH, SAME_FACTORS, RotaryLengths, Starts
+from holdfast.generation.kv_cache import LayerKVCache
 from holdfast.generation.memory import release_freed_memory
-from holdfast.generation.prefixes import LayerKeysValues
 from holdfast.generation.slot_layers import (
     CacheLayer,
     LayerColumns,
@@ -94,31 +94,31 @@ class Slots(Cache):
         self._shared.max_rows = rows
         self._shared.max_columns = max(columns, columns_before)
 
-    def open(self, computed: LayerKeysValues | None, reusable_len: int | None = None) -> None:
+    def open(self, kv: LayerKVCache | None, reusable_len: int | None = None) -> None:
         """Opens the next slot for a row, after keys and values that are already computed.
 
         `reusable_len` first tokens of the row may be requested later (None: all of them).
         """
         slot = len(self.lengths)
         nothing = ((),) * len(self._layers)
-        tensors = nothing if computed is None else computed.layers
-        states = ({},) * len(self._layers) if computed is None else computed.states
+        tensors = nothing if kv is None else kv.layers
+        states = ({},) * len(self._layers) if kv is None else kv.states
         for layer, tensor_pair, state in zip(self._layers, tensors, states, strict=True):
             layer.open(slot, tensor_pair, state)
-        self.lengths.append(0 if computed is None else computed.tokens)
+        self.lengths.append(0 if kv is None else kv.tokens)
         self._shared.ends.append(self.lengths[slot])
-        self.rotary_lengths.append(EVERY_LENGTH if computed is None else computed.rotary_lengths)
-        self._shared.window.firsts.append(0 if computed is None else computed.cut)
+        self.rotary_lengths.append(EVERY_LENGTH if kv is None else kv.rotary_lengths)
+        self._shared.window.firsts.append(0 if kv is None else kv.cut)
         self._shared.window.reusable_lens.append(
             sys.maxsize if reusable_len is None else reusable_len
         )
 
-    def add(self, computed: LayerKeysValues) -> None:
+    def add(self, kv: LayerKVCache) -> None:
         """Appends further keys and values to the last slot; all layers must keep every token."""
         slot = len(self.lengths) - 1
-        for layer, tensor_pair in zip(self._layers, computed.layers, strict=True):
-            layer.open(slot, tensor_pair, {}, computed.start)
-        self.lengths[slot] = self._shared.ends[slot] = computed.tokens
+        for layer, tensor_pair in zip(self._layers, kv.layers, strict=True):
+            layer.open(slot, tensor_pair, {}, kv.start)
+        self.lengths[slot] = self._shared.ends[slot] = kv.tokens
 
     def restart(self, slot: int) -> None:
         """Marks a row as not computed, so that its next pass forwards all of its tokens."""
@@ -235,9 +235,7 @@ class Slots(Cache):
             continues=starts[0] > 0,
         )
 
-    def copy_computed(
-        self, slot: int, count: int | None = None, start: int = 0
-    ) -> LayerKeysValues | None:
+    def copy_kv(self, slot: int, count: int | None = None, start: int = 0) -> LayerKVCache | None:
         """Copies the keys, values and states of a row's tokens from `start` up to `count` (None: to
         the end). Returns None if its states have read more tokens, or its windows have moved on.
         """
@@ -245,7 +243,7 @@ class Slots(Cache):
         cut = self._shared.window.cut(slot, length)
         if cut is None or (self._recurrent and length < self.lengths[slot]):
             return None
-        return LayerKeysValues(
+        return LayerKVCache(
             length,
             tuple(layer.tensors(slot, length, start) for layer in self._layers),
             tuple(layer.states(slot) for layer in self._layers),
@@ -316,20 +314,20 @@ class SeparateCaches:
     def expect(self, rows: int, columns: int) -> None:
         """Does nothing, as the model allocates its caches."""
 
-    def open(self, computed: None, reusable_len: int | None = None) -> None:
+    def open(self, kv: None, reusable_len: int | None = None) -> None:
         """Opens the next slot, without computed tokens."""
         self.lengths.append(0)
         self.caches.append(None)
 
-    def add(self, computed: object) -> None:
-        """Does nothing, as `copy_computed` copies nothing that could be added."""
+    def add(self, kv: object) -> None:
+        """Does nothing, as `copy_kv` copies nothing that could be added."""
 
     def restart(self, slot: int) -> None:
         """Marks a row as not computed, so that its next pass forwards all of its tokens."""
         self.lengths[slot] = 0
         self.caches[slot] = None
 
-    def copy_computed(self, slot: int, count: int | None = None, start: int = 0) -> None:
+    def copy_kv(self, slot: int, count: int | None = None, start: int = 0) -> None:
         """Returns None, as other rows cannot use these caches."""
 
     def commit(self, slots: Sequence[int], ends: Sequence[int]) -> None:

@@ -27,7 +27,7 @@ from holdfast.records.cause_records import (
     RuleInContext,
 )
 from holdfast.transcripts.formats import FORMATS
-from holdfast.transcripts.transcript import Event, Kind, Transcript
+from holdfast.transcripts.transcript import Event, EventKind, Transcript
 
 _MAX_STEP_CHARACTERS = 300  # of a tool call in a record
 _Role = Literal["said", "left", "ordered"]  # of an event in a cause
@@ -130,7 +130,7 @@ class _RuleInDialog:
         if not self._sightings_in(contexts.before(position)):
             return None
         end = position
-        while end < len(path) and path[end].kind is Kind.COMPACTION:
+        while end < len(path) and path[end].kind is EventKind.COMPACTION:
             end += 1
         summary = [s for s in self._sightings if position <= s.position < end]
         return CompactedRule(
@@ -212,7 +212,7 @@ class _RuleInDialog:
         event = self._searched.path[order.position]
         if self._orders.is_by_user(order.position):
             author = "the user"
-        elif event.kind is Kind.COMPACTION:
+        elif event.kind is EventKind.COMPACTION:
             author = "the summary of the dialog"
         else:
             author = "a file that was read"

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import accumulate
 from operator import sub
 
-from holdfast.transcripts.transcript import Event, Kind
+from holdfast.transcripts.transcript import Event, EventKind
 
 # Formats that never record the system prompt, or only a part of what comes before the dialog.
 WITHOUT_PROMPTS = frozenset(
@@ -38,9 +38,9 @@ def compactions(path: Sequence[Event]) -> list[int]:
     as a compaction may have several.
     """
     begins: list[int] = []
-    before: Kind | None = None
+    before: EventKind | None = None
     for position, event in enumerate(path):
-        if event.kind is Kind.COMPACTION and before is not Kind.COMPACTION:
+        if event.kind is EventKind.COMPACTION and before is not EventKind.COMPACTION:
             begins.append(position)
         before = event.kind
     return begins
@@ -72,7 +72,7 @@ class Contexts:
     def _kept_by(self, start: int) -> Iterator[int]:
         ids: set[str] = set()
         for event in self.path[start:]:
-            if event.kind is not Kind.COMPACTION:
+            if event.kind is not EventKind.COMPACTION:
                 break
             ids |= event.keeps
         if not ids:
@@ -90,7 +90,7 @@ class Contexts:
         for position, event in enumerate(self.path):
             for name in event.clears:
                 cleared |= dict.fromkeys(positions.pop(name, ()), position)
-            is_result = event.kind is Kind.TOOL_RESULT
+            is_result = event.kind is EventKind.TOOL_RESULT
             name = (event.call_id if is_result else "") or event.id
             positions.setdefault(name, []).append(position)
         return cleared
@@ -99,7 +99,7 @@ class Contexts:
     def sizes(self) -> list[int]:
         """The size of each event in bytes; 0 for a prompt and an error."""
         return [
-            0 if event.is_prompt or event.kind is Kind.ERROR else size_of(event)
+            0 if event.is_prompt or event.kind is EventKind.ERROR else size_of(event)
             for event in self.path
         ]
 

@@ -14,17 +14,17 @@ from holdfast.chat.reasoning import split_reasoning
 from holdfast.logs.context import Contexts
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.transcripts.refused_calls import refused_calls
-from holdfast.transcripts.transcript import Event, Kind, Transcript
+from holdfast.transcripts.transcript import Event, EventKind, Transcript
 from holdfast.transcripts.user_answers import calls_with_answers
 
 _BYTES_PER_TOKEN = 4  # of ordinary text; no tokenizer is available
 # events that are no part of a turn, as nobody said or did anything
 _OUTSIDE_TURNS = (
-    Kind.COMPACTION,
-    Kind.CLEARING,
-    Kind.REMINDER,
-    Kind.INTERRUPTION,
-    Kind.ERROR,
+    EventKind.COMPACTION,
+    EventKind.CLEARING,
+    EventKind.REMINDER,
+    EventKind.INTERRUPTION,
+    EventKind.ERROR,
 )
 
 
@@ -126,7 +126,7 @@ class LoggedExchange:
     def role(self) -> str:
         """The role of the message that the assistant's last text answers; "" if it began."""
         last = max(n for n, event in enumerate(self.after) if event.is_by_assistant)
-        if any(event.kind is Kind.TOOL_RESULT for event in self.after[:last]):
+        if any(event.kind is EventKind.TOOL_RESULT for event in self.after[:last]):
             return "tool"
         return "user" if self.user else ""
 

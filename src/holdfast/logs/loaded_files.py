@@ -8,7 +8,7 @@ from pathlib import Path
 from holdfast.errors import UsageError
 from holdfast.files import read_text
 from holdfast.logs.context import WITHOUT_PROMPTS
-from holdfast.transcripts.transcript import Event, Kind, Transcript
+from holdfast.transcripts.transcript import Event, EventKind, Transcript
 
 # how the names of files end that agents read, and from which `suite init` drafts a suite
 _RULES_FILES = (".md", ".mdc", ".txt", "rules")
@@ -68,7 +68,7 @@ def with_loaded(transcript: Transcript, files: Sequence[LoadedFile]) -> Transcri
     if not files or transcript.format not in WITHOUT_PROMPTS or transcript.last is None:
         return transcript
     count = len(files)
-    events = [Event(Kind.MESSAGE, file.text, "system", source=file.name) for file in files]
+    events = [Event(EventKind.MESSAGE, file.text, "system", source=file.name) for file in files]
     chain = [number - 1 if number else None for number in range(count)]
     parents = [count - 1 if parent is None else parent + count for parent in transcript.parents]
     return replace(

@@ -46,7 +46,7 @@ from holdfast.records import (
 )
 from holdfast.records.cause_records import RecallAnswer
 from holdfast.seeds import seed_of
-from holdfast.transcripts.transcript import Event, Kind
+from holdfast.transcripts.transcript import Event, EventKind
 
 ANSWERS_FILE = "recall.jsonl"
 FORM = 1  # version of the forks; answers to another version are ignored
@@ -201,14 +201,14 @@ def messages_of(events: Iterable[Event]) -> list[Message]:
 
 def _message_of(event: Event) -> Message | None:
     """An event as a message of a chat; None for an event that the model did not see."""
-    if event.kind in (Kind.ERROR, Kind.INTERRUPTION, Kind.CLEARING):
+    if event.kind in (EventKind.ERROR, EventKind.INTERRUPTION, EventKind.CLEARING):
         return None
     if event.call is not None:
         arguments = json.dumps(dict(event.call.arguments), ensure_ascii=False, default=str)
         return {"role": "assistant", "content": f"[calls {event.call.name} {arguments}]"}
-    if event.kind is Kind.TOOL_RESULT:
+    if event.kind is EventKind.TOOL_RESULT:
         return {"role": "user", "content": f"[result]\n{event.text}"}
-    role = event.role if event.kind is Kind.MESSAGE else "user"
+    role = event.role if event.kind is EventKind.MESSAGE else "user"
     return {"role": role, "content": event.text}
 
 

@@ -35,7 +35,7 @@ from holdfast.measures.patterns import find
 from holdfast.measures.rule_statements import find_statement
 from holdfast.measures.rule_text import RuleText
 from holdfast.measures.turns import AssistantTurn, ToolCall
-from holdfast.transcripts.transcript import Event, Kind, Transcript
+from holdfast.transcripts.transcript import Event, EventKind, Transcript
 from holdfast.transcripts.user_answers import words_of_user
 
 # --- Where a rule is stated
@@ -90,7 +90,7 @@ class SearchedTranscript:
             if event.call is not None:
                 last = " ".join(map(str, event.call.arguments.values()))
                 calls[event.call.id] = last
-            is_result = event.kind is Kind.TOOL_RESULT
+            is_result = event.kind is EventKind.TOOL_RESULT
             files.append(calls.get(event.call_id, last) if is_result else "")
         return files
 
@@ -104,9 +104,9 @@ class SearchedTranscript:
         """
         sightings: list[Sighting] = []
         for position, event in enumerate(self.path):
-            if not event.text or event.kind is Kind.ERROR:
+            if not event.text or event.kind is EventKind.ERROR:
                 continue
-            is_output = event.kind is Kind.TOOL_RESULT and not self.is_document(position)
+            is_output = event.kind is EventKind.TOOL_RESULT and not self.is_document(position)
             exactly = is_output or event.is_by_assistant
             passages = [text.find_in(event.text, exactly)]
             if not exactly:
@@ -256,9 +256,9 @@ class CounterOrders:
         sightings: list[Sighting] = []
         for position, event in enumerate(self._searched.path):
             words = self._words_of_user.get(position)
-            is_result = event.kind is Kind.TOOL_RESULT
+            is_result = event.kind is EventKind.TOOL_RESULT
             is_read = is_result and self._searched.is_document(position)
-            if words is None and not (is_read or event.kind is Kind.COMPACTION):
+            if words is None and not (is_read or event.kind is EventKind.COMPACTION):
                 continue
             text = event.text if words is None else words
             if passage := self._text.find_counter_order(text, words is not None):

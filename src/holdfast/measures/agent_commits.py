@@ -13,13 +13,8 @@ from dataclasses import dataclass, replace
 from holdfast.measures.actions import Action, actions_of, calls_since_commit, is_commit
 from holdfast.measures.agent_tools import MESSAGES, first_text, normalised_fields
 from holdfast.measures.command_options import Options, options_of
-from holdfast.measures.staged_files import (
-    StagedFiles,
-    folder_of,
-    listed_paths,
-    names_everything,
-    operands_in,
-)
+from holdfast.measures.pathspecs import folder_of, listed_paths, names_everything, operands_in
+from holdfast.measures.staged_files import StagedFiles
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.measures.written_texts import WrittenTexts, text_of_argument, text_of_file
 

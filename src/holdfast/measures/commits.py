@@ -5,11 +5,11 @@ import re
 from holdfast.errors import UsageError
 from holdfast.measures.actions import Globs, Pattern, check_patterns, is_among
 from holdfast.measures.agent_commits import CommitFiles, CommitMessage, commits_in
+from holdfast.measures.pathspecs import is_pattern, may_be_folder
 from holdfast.measures.patterns import matches
 from holdfast.measures.reasons import explain_mismatch
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, Undecided, WhenCut
-from holdfast.measures.staged_files import is_pattern, may_be_folder
 from holdfast.measures.turns import AssistantTurn
 
 

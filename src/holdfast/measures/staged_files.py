@@ -5,15 +5,24 @@ For example:
     git add a.py b.py; git reset b.py  ->  staged: a.py
 """
 
-import fnmatch
-import posixpath
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from holdfast.measures.actions import Action
 from holdfast.measures.agent_tools import DELETES
 from holdfast.measures.command_options import Options, options_of
+from holdfast.measures.pathspecs import (
+    EVERYTHING,
+    EXCLUDED,
+    folder_of,
+    is_in,
+    is_in_any,
+    listed_paths,
+    may_be_folder,
+    names_everything,
+    operands_in,
+)
 from holdfast.measures.written_texts import WrittenTexts
 
 # flags of the commands that stage files
@@ -30,7 +39,6 @@ _STAGES_NOTHING = frozenset(("--intent-to-add", "--dry-run"))
 _VALUED_OPTIONS = {"--pathspec-from-file": "", "--source": "s", "--cacheinfo": ""}
 _VALUED_OF_STASH = {"--message": "m", "--pathspec-from-file": ""}
 _ALL_CHANGES = frozenset(("--all", "--update", "--patch"))
-_EVERYTHING = frozenset((".", "*", "/", ":/", "./", ":/."))
 _CHOOSING = frozenset(("--patch", "--interactive"))
 # flags with which `git update-index` stages a file
 _UPDATES = frozenset(("--add", "--remove", "--force-remove", "--replace", "--verbose"))
@@ -48,48 +56,64 @@ _LAST_COMMIT = (None, "HEAD", "@")
 # how `git switch`, `git checkout` and `git branch` create a branch
 _CREATES_BRANCH = {"switch": ("-c", "-C", "--create"), "checkout": ("-b", "-B"), "branch": ()}
 _UNDO = ("checkout", "restore", "stash", "reset")  # what these do to files is no change by itself
-_EXCLUDED = re.compile(r":(?:[!^]|\(exclude\))/?")  # a pathspec that leaves out files
-_MAGIC = re.compile(r":(?:\([\w,]*\)|/)")  # in front of a path, as in `:(glob)*.lock`
-# names of files; others may be folders, such as `Docs`, `v1.2` and `.config`
-_FILE_NAME = re.compile(
-    r"\.?[^.].*\.[a-z][a-z0-9]{0,10}|\.env|\.\w*(?:rc|ignore|attributes)"
-    r"|(?:Make|Docker|Gem|Pip|Proc|Rake|Brew|Vagrant|Container|Jenkins)file"
-    r"|LICENSE|README|CHANGELOG|NOTICE|AUTHORS|CODEOWNERS|VERSION"
-)
 
 
-def names_everything(paths: Iterable[str]) -> bool:
-    """Whether one of these operands of Git stands for all files, or all but some."""
-    paths = list(paths)
-    only_excludes = bool(paths) and all(map(_EXCLUDED.match, paths))
-    return only_excludes or not _EVERYTHING.isdisjoint(paths)
+@dataclass(frozen=True)
+class _GitCommand:
+    """A command of Git.
 
-
-def listed_paths(options: Options, action: Action, texts: WrittenTexts) -> list[str] | None:
-    """Returns the paths in the file of `--pathspec-from-file`; [] without this option, and None if
-    the log does not show them.
+    Args:
+        name: the subcommand, such as "add".
+        words: the words after it.
+        folder: the folder that it runs in, relative to that of the script.
     """
-    file = options.last("--pathspec-from-file")
-    if file is None:
-        return []
-    text = action.command.input if file in ("-", "/dev/stdin") else texts.of(file)
-    if text is None:
+
+    name: str
+    words: Sequence[str]
+    folder: str
+    options: Options
+
+    @property
+    def flags(self) -> frozenset[str]:
+        """Its options without a value, by their long names."""
+        return self.options.flags
+
+    @property
+    def operands(self) -> list[str]:
+        """The words that are no options, as they were written."""
+        return list(self.options.rest)
+
+    @property
+    def paths(self) -> list[str]:
+        """Its operands as paths, relative to the folder of the script."""
+        return self.resolve(self.options.rest)
+
+    def resolve(self, paths: Iterable[str]) -> list[str]:
+        """Returns paths relative to the folder of the script."""
+        return list(operands_in(self.folder, paths))
+
+    @property
+    def before_dashes(self) -> list[str] | None:
+        """The operands before `--`, which are no paths; None without it."""
+        if "--" not in self.words:
+            return None
+        return [word for word in self.words[: self.words.index("--")] if not word.startswith("-")]
+
+    @property
+    def chooses_changes(self) -> bool:
+        """Whether the user is asked for each change, as with `--patch`."""
+        return bool(self.flags & _CHOOSING)
+
+
+def _git_command(action: Action) -> _GitCommand | None:
+    """Reads the command of Git that an action is; None for any other action."""
+    words = action.command.arguments if action.is_shell else ()
+    if words[:1] != ("git",) or len(words) < 2:
         return None
-    separator = "\0" if "--pathspec-file-nul" in options.flags else "\n"
-    return [path.strip('"') for path in text.split(separator) if path.strip()]
-
-
-def may_be_folder(path: str) -> bool:
-    """Whether a path may be that of a folder, by its name: `src`, `v1.2` or `src/`, but not
-    `Makefile` or `a.py`.
-    """
-    name = path.rpartition("/")[2]
-    return not name or (not is_pattern(path) and not _FILE_NAME.fullmatch(name))
-
-
-def is_pattern(path: str) -> bool:
-    """Whether an operand of Git is a pattern of files."""
-    return any(sign in path for sign in "*?[")
+    valued = _VALUED_OF_STASH if words[1] == "stash" else _VALUED_OPTIONS
+    return _GitCommand(
+        words[1], words[2:], folder_of(action), options_of(words[2:], valued, _FLAGS)
+    )
 
 
 @dataclass(frozen=True)
@@ -135,56 +159,46 @@ class StagedFiles:
 
     def apply(self, action: Action, texts: WrittenTexts) -> None:
         """Takes note of the files that an action changes or stages."""
-        words = action.command.arguments if action.is_shell else ()
-        is_git = words[:1] == ("git",) and len(words) > 1
-        subcommand = words[1] if is_git else ""
-        if subcommand not in _UNDO:
+        git = _git_command(action)
+        if git is None or git.name not in _UNDO:
             self._note_edits(action)
-        if not is_git:
+        if git is None:
             return
-        folder = folder_of(action)
-        valued = _VALUED_OF_STASH if subcommand == "stash" else _VALUED_OPTIONS
-        options = options_of(words[2:], valued, _FLAGS)
-        if subcommand in ("add", "stage", "rm", "mv", "update-index", "restore"):
-            options = replace(options, rest=operands_in(folder, options.rest))
-        if subcommand in ("add", "stage", "rm", "mv", "update-index"):
-            self._stage(subcommand, options, listed_paths(options, action, texts))
-        elif subcommand == "reset":
-            self._reset(words[2:], options, folder)
-        elif subcommand == "restore":
-            self._restore(options)
-        elif subcommand == "stash":
-            self._stash(options)
-        elif subcommand == "apply" and options.flags & {"--cached", "--index"}:
-            self.has_more = True
-        elif subcommand == "checkout" and self._names_files(words[2:], options, folder):
-            self._check_out(words[2:], options, folder)
-        elif subcommand == "clean" and "--dry-run" not in options.flags:
-            self._undo(())
-        elif subcommand in _CREATES_BRANCH:
-            if subcommand != "branch" and not _DISCARDS.isdisjoint(options.flags):
-                self._unstage((), options)
+        match git.name:
+            case "add" | "stage" | "rm" | "mv" | "update-index":
+                self._stage(git, listed_paths(git.options, action, texts))
+            case "reset":
+                self._reset(git)
+            case "restore":
+                self._restore(git)
+            case "stash":
+                self._stash(git)
+            case "apply" if git.flags & {"--cached", "--index"}:
+                self.has_more = True
+            case "clean" if "--dry-run" not in git.flags:
                 self._undo(())
-            creates = not _CREATES_BRANCH[subcommand] or set(words) & {*_CREATES_BRANCH[subcommand]}
-            self.branches |= set(options.rest[:1]) if creates else set()
+            case "checkout" if self._checks_out_files(git):
+                self._check_out(git)
+            case "checkout" | "switch" | "branch":
+                self._change_branch(git)
 
     def select(self, operands: Iterable[str]) -> Selection:
         """Returns the files that operands name, without those that others of them exclude."""
         operands = list(operands)
-        excluded = frozenset(_EXCLUDED.sub("", name) for name in operands if _EXCLUDED.match(name))
+        excluded = frozenset(EXCLUDED.sub("", name) for name in operands if EXCLUDED.match(name))
         takes_all = names_everything(operands)
         paths: dict[str, None] = {}
         for name in operands:
-            if not _EXCLUDED.match(name) and name not in _EVERYTHING:
+            if not EXCLUDED.match(name) and name not in EVERYTHING:
                 paths |= _ordered_set(self.within(name))
         if takes_all:
             paths |= self.changed
-        kept = [path for path in paths if not _is_in_any(path, excluded)]
+        kept = [path for path in paths if not is_in_any(path, excluded)]
         return Selection(tuple(kept), excluded, takes_all)
 
     def within(self, path: str) -> list[str]:
         """Returns a path and the changed files that are in it, or that it matches."""
-        return [path, *(name for name in self.changed if name != path and _is_in(name, path))]
+        return [path, *(name for name in self.changed if name != path and is_in(name, path))]
 
     def after_commit_of(self, paths: Sequence[str]) -> "StagedFiles":
         """Returns what is staged after a commit of these files only."""
@@ -199,6 +213,8 @@ class StagedFiles:
             branches=self.branches,
         )
 
+    # Commands
+
     def _note_edits(self, action: Action) -> None:
         deleted = _deleted_by(action)
         for edit in action.edits:
@@ -210,34 +226,142 @@ class StagedFiles:
             else:
                 self.deleted.discard(edit.path)
 
-    def _stage(self, subcommand: str, options: Options, listed: list[str] | None) -> None:
-        if options.flags & _STAGES_NOTHING:
+    def _stage(self, git: _GitCommand, listed: list[str] | None) -> None:
+        """Takes note of a command that stages files.
+
+        Args:
+            listed: the paths in the file of `--pathspec-from-file`; None if they are not known.
+        """
+        if git.flags & _STAGES_NOTHING:
             return
-        if subcommand == "update-index":
-            if options.flags - _UPDATES:  # such as --assume-unchanged
-                return
-            info = options.last("--cacheinfo")
-            listed = [*(listed or ()), *([info.rpartition(",")[2]] if info else [])]
-        self.has_more = self.has_more or listed is None
-        operands = [*options.rest, *(listed or ())]
-        if not operands and subcommand in ("add", "stage") and options.flags & _ALL_CHANGES:
+        if git.name == "update-index" and git.flags - _UPDATES:  # such as --assume-unchanged
+            return
+        operands = [*git.paths, *(listed or ())]
+        if git.name == "update-index" and (info := git.options.last("--cacheinfo")):
+            operands.append(info.rpartition(",")[2])
+        if not operands and git.name in ("add", "stage") and git.flags & _ALL_CHANGES:
             operands = ["."]
-        target = operands.pop() if subcommand == "mv" and operands else None
+        self.has_more = self.has_more or (listed is None and git.name != "update-index")
+        target = operands.pop() if git.name == "mv" and operands else None
         files = self.select(operands)
-        if options.flags & _CHOOSING:
+        if git.chooses_changes:
             self.perhaps |= _ordered_set(files.paths)
             self.has_more = self.has_more or files.takes_all
             return
-        is_removal = subcommand in ("rm", "mv") or "--force-remove" in options.flags
         if files.takes_all:
             self.has_more = True
             self.excluded |= files.excluded
         else:
             self.excluded -= set(files.paths)
+        removes = git.name in ("rm", "mv") or "--force-remove" in git.flags
         for path in files.paths:
-            self._note_staged(path, is_removed=is_removal or path in self.deleted)
+            self._note_staged(path, is_removed=removes or path in self.deleted)
         if target is not None:
             self._note_staged(target, is_removed=False)
+
+    def _reset(self, git: _GitCommand) -> None:
+        """Takes note of `git reset REVISION -- PATH`, which unstages the path, or stages it as it
+        was in an earlier commit; without a path, it unstages everything.
+        """
+        if "--soft" in git.flags:
+            self.has_more = True  # stages the files of the commits that it undoes
+            return
+        paths = git.operands
+        revision = None
+        before = git.before_dashes
+        if before is not None:
+            revision = before[0] if before else None
+            paths = paths[len(before) :]
+        elif paths and self._is_revision(paths[0]):
+            revision = paths.pop(0)
+        elif len(paths) == 1 and self._may_be_branch(paths[0], git):
+            self._doubt()
+            if "--hard" in git.flags:
+                self._undo(())
+            return
+        paths = git.resolve(paths)
+        if paths and revision not in _LAST_COMMIT:
+            self._stage_old(paths)
+            return
+        self._unstage(paths, git)
+        if "--hard" in git.flags:
+            self._undo(())
+
+    def _restore(self, git: _GitCommand) -> None:
+        """Takes note of `git restore PATH`, which undoes changes, or unstages with `--staged`."""
+        paths = git.paths
+        is_staged = "--staged" in git.flags
+        is_old = git.options.last("--source") not in _LAST_COMMIT
+        if git.chooses_changes:
+            self._doubt()
+            self._undo(paths)
+            return
+        if is_staged and is_old:
+            self._stage_old(paths)
+        elif is_staged:
+            self._unstage(paths, git)
+        if is_old:
+            self.changed |= _ordered_set(paths)
+        elif not is_staged or "--worktree" in git.flags:
+            self._undo(paths)
+
+    def _stash(self, git: _GitCommand) -> None:
+        """Takes note of `git stash`, which puts changes aside, and of `git stash pop`."""
+        action, *paths = git.operands or ["push"]
+        if action not in _STASH_ACTIONS:
+            action, paths = "push", git.operands
+        if action in ("pop", "apply"):
+            if "--index" in git.flags:
+                self.staged |= self.put_aside
+            else:  # files that are new are staged again
+                self.perhaps |= self.put_aside
+            self.changed |= self.put_aside_changes
+        elif action in ("push", "save"):
+            self.put_aside = dict(self.staged)
+            self.put_aside_changes = dict(self.changed)
+            named = paths if action == "push" else []
+            if not git.flags & {"--keep-index", "--?k"}:
+                self._unstage(named, git)
+            self._undo(named)
+
+    def _checks_out_files(self, git: _GitCommand) -> bool:
+        """Whether `git checkout` is about files, not about a branch."""
+        if {"-b", "-B", "--orphan"} & {*git.words}:
+            return False
+        is_about_files = "--" in git.words or len(git.operands) > 1
+        return is_about_files or any(self._is_known(name, git) for name in git.operands)
+
+    def _check_out(self, git: _GitCommand) -> None:
+        """Takes note of `git checkout REVISION -- PATH`, which stages the path, or undoes its
+        changes if the revision is the last commit; without a revision, it keeps what is staged.
+        """
+        paths = git.operands
+        has_revision = bool(paths) and not self._is_known(paths[0], git)
+        if git.before_dashes is not None:
+            has_revision = bool(git.before_dashes)
+        revision = paths.pop(0) if has_revision else None
+        paths = git.resolve(paths)
+        if git.chooses_changes:
+            self._doubt()
+            self._undo(paths)
+        elif revision is None:
+            self._undo(paths)
+        elif revision in _LAST_COMMIT:
+            self._unstage(paths, git)
+            self._undo(paths)
+        else:
+            self._stage_old(paths)
+
+    def _change_branch(self, git: _GitCommand) -> None:
+        """Takes note of a branch that is created, and of changes that a change of branch undoes."""
+        if git.name != "branch" and not _DISCARDS.isdisjoint(git.flags):
+            self._unstage((), git)
+            self._undo(())
+        options = _CREATES_BRANCH[git.name]
+        if not options or set(git.words) & {*options}:
+            self.branches |= set(git.operands[:1])
+
+    # What they do to files
 
     def _note_staged(self, path: str, *, is_removed: bool) -> None:
         self.staged[path] = None
@@ -246,76 +370,6 @@ class StagedFiles:
         else:
             self.removed.discard(path)
 
-    def _reset(self, words: Sequence[str], options: Options, folder: str) -> None:
-        if "--soft" in options.flags:
-            self.has_more = True  # stages the files of the commits that it undoes
-            return
-        paths = [*options.rest]
-        revision = None
-        if "--" in words:
-            before = [word for word in words[: words.index("--")] if not word.startswith("-")]
-            revision = before[0] if before else None
-            paths = paths[len(before) :]
-        elif paths and self._is_revision(paths[0]):
-            revision = paths.pop(0)
-        elif len(paths) == 1 and self._may_be_branch(paths[0], folder):
-            self._doubt()
-            if "--hard" in options.flags:
-                self._undo(())
-            return
-        paths = [*operands_in(folder, paths)]
-        if paths and revision not in _LAST_COMMIT:
-            self._stage_old(paths)
-            return
-        self._unstage(paths, options)
-        if "--hard" in options.flags:
-            self._undo(())
-
-    def _restore(self, options: Options) -> None:
-        source = options.last("--source")
-        is_staged = "--staged" in options.flags
-        is_old = source not in _LAST_COMMIT
-        if options.flags & _CHOOSING:
-            self._doubt()
-            self._undo(options.rest)
-            return
-        if is_staged and is_old:
-            self._stage_old(options.rest)
-        elif is_staged:
-            self._unstage(options.rest, options)
-        if is_old:
-            self.changed |= _ordered_set(options.rest)
-        elif not is_staged or "--worktree" in options.flags:
-            self._undo(options.rest)
-
-    def _names_files(self, words: Sequence[str], options: Options, folder: str) -> bool:
-        """Whether `git checkout` is about files, not about a branch."""
-        if {"-b", "-B", "--orphan"} & {*words}:
-            return False
-        is_about_files = "--" in words or len(options.rest) > 1
-        return is_about_files or any(self._is_known(name, folder) for name in options.rest)
-
-    def _check_out(self, words: Sequence[str], options: Options, folder: str) -> None:
-        """Takes note of `git checkout REVISION -- PATH`, which stages the path, or undoes its
-        changes if the revision is the last commit; without a revision, it keeps what is staged.
-        """
-        paths = [*options.rest]
-        has_revision = bool(paths) and not self._is_known(paths[0], folder)
-        if "--" in words:
-            has_revision = any(not word.startswith("-") for word in words[: words.index("--")])
-        revision = paths.pop(0) if has_revision else None
-        paths = [*operands_in(folder, paths)]
-        if options.flags & _CHOOSING:
-            self._doubt()
-            self._undo(paths)
-        elif revision is None:
-            self._undo(paths)
-        elif revision in _LAST_COMMIT:
-            self._unstage(paths, options)
-            self._undo(paths)
-        else:
-            self._stage_old(paths)
-
     def _stage_old(self, paths: Sequence[str]) -> None:
         """Takes note that files are staged as they were in another commit."""
         files = self.select(paths)
@@ -323,38 +377,12 @@ class StagedFiles:
         for path in files.paths:
             self._note_staged(path, is_removed=False)
 
-    def _undo(self, paths: Sequence[str]) -> None:
-        """Takes note that files are no longer changed, or may not be; all without paths.
-
-        What then takes all changes may still take them, as no command shows all its files.
-        """
-        if not paths or names_everything(paths):
-            self.changed = {}
-            self.deleted = set()
-        else:
-            self.changed = {p: None for p in self.changed if not _is_in_any(p, paths)}
-            self.deleted = {p for p in self.deleted if not _is_in_any(p, paths)}
-
-    def _is_revision(self, name: str) -> bool:
-        is_staged = name in self.staged
-        return not is_staged and (name in self.branches or bool(_REVISION.fullmatch(name)))
-
-    def _may_be_branch(self, name: str, folder: str) -> bool:
-        is_path = name.endswith("/") or not may_be_folder(name)
-        return not is_path and not self._is_known(name, folder)
-
-    def _is_known(self, name: str, folder: str) -> bool:
-        """Whether an operand that may be a branch is a path, by what the log has shown."""
-        paths = (*self.staged, *self.perhaps, *self.changed)
-        (whole,) = operands_in(folder, [name])
-        return name in _EVERYTHING or any(_is_in(path, whole) for path in paths)
-
-    def _unstage(self, paths: Sequence[str], options: Options) -> None:
-        if options.flags & _CHOOSING:
+    def _unstage(self, paths: Sequence[str], git: _GitCommand) -> None:
+        if git.chooses_changes:
             self._doubt()
         elif paths and not names_everything(paths):
-            self.staged = {p: None for p in self.staged if not _is_in_any(p, paths)}
-            self.perhaps = {p: None for p in self.perhaps if not _is_in_any(p, paths)}
+            self.staged = {p: None for p in self.staged if not is_in_any(p, paths)}
+            self.perhaps = {p: None for p in self.perhaps if not is_in_any(p, paths)}
         else:
             self.staged = {}
             self.perhaps = {}
@@ -365,52 +393,33 @@ class StagedFiles:
         self.perhaps |= self.staged
         self.staged = {}
 
-    def _stash(self, options: Options) -> None:
-        is_action = bool(options.rest) and options.rest[0] in _STASH_ACTIONS
-        action, paths = (options.rest[0], options.rest[1:]) if is_action else ("push", options.rest)
-        if action in ("pop", "apply"):
-            if "--index" in options.flags:
-                self.staged |= self.put_aside
-            else:  # files that are new are staged again
-                self.perhaps |= self.put_aside
-            self.changed |= self.put_aside_changes
-        if action not in ("push", "save"):
-            return
-        self.put_aside = dict(self.staged)
-        self.put_aside_changes = dict(self.changed)
-        named = paths if action == "push" else ()
-        keeps = options.flags & {"--keep-index", "--?k"}
-        if not keeps:
-            self._unstage(named, options)
-        self._undo(named)
+    def _undo(self, paths: Sequence[str]) -> None:
+        """Takes note that files are no longer changed, or may not be; all without paths.
 
+        What then takes all changes may still take them, as no command shows all its files.
+        """
+        if not paths or names_everything(paths):
+            self.changed = {}
+            self.deleted = set()
+        else:
+            self.changed = {p: None for p in self.changed if not is_in_any(p, paths)}
+            self.deleted = {p for p in self.deleted if not is_in_any(p, paths)}
 
-def folder_of(action: Action) -> str:
-    """Returns the folder that a command of Git runs in, as far as `cd` and `git -C` tell it."""
-    for reading in action.command.readings:
-        words = reading.words
-        if (
-            words[:2] == ("git", "-C")
-            and len(words) > 2
-            and not words[2].startswith(("/", "~", "$"))
-        ):
-            return posixpath.join(action.folder, words[2])
-    return action.folder
+    # Names that may be those of branches
 
+    def _is_revision(self, name: str) -> bool:
+        is_staged = name in self.staged
+        return not is_staged and (name in self.branches or bool(_REVISION.fullmatch(name)))
 
-def operands_in(folder: str, operands: Iterable[str]) -> tuple[str, ...]:
-    """Returns operands of Git relative to the folder that the script began in: `a` for `./a`."""
-    return tuple(_operand_in(folder, operand) for operand in operands)
+    def _may_be_branch(self, name: str, git: _GitCommand) -> bool:
+        is_path = name.endswith("/") or not may_be_folder(name)
+        return not is_path and not self._is_known(name, git)
 
-
-def _operand_in(folder: str, operand: str) -> str:
-    if _EXCLUDED.match(operand) or (operand in _EVERYTHING and not folder) or "@{" in operand:
-        return operand
-    if operand.startswith((":/", ":(top)")):
-        return _MAGIC.sub("", operand) or "."
-    path = _MAGIC.sub("", operand)
-    whole = posixpath.normpath(posixpath.join(folder, path)) if path else path
-    return f"{whole}/" if path.endswith("/") and whole != "." else whole
+    def _is_known(self, name: str, git: _GitCommand) -> bool:
+        """Whether an operand that may be a branch is a path, by what the log has shown."""
+        paths = (*self.staged, *self.perhaps, *self.changed)
+        (whole,) = git.resolve([name])
+        return name in EVERYTHING or any(is_in(path, whole) for path in paths)
 
 
 def _deleted_by(action: Action) -> Sequence[str]:
@@ -434,25 +443,3 @@ def _ordered_set(paths: Iterable[str]) -> dict[str, None]:
 def _without(paths: Iterable[str], others: Sequence[str]) -> dict[str, None]:
     excluded = set(others)
     return _ordered_set(path for path in paths if path not in excluded)
-
-
-def _is_in_any(path: str, names: Iterable[str]) -> bool:
-    return any(_is_in(path, name) for name in names)
-
-
-def _is_in(path: str, name: str) -> bool:
-    """Whether a path is this file, in this folder, or matches this pattern of Git.
-
-    If only one of them is absolute, as tools write paths, the other is compared with its end.
-    """
-    path = posixpath.normpath(path)
-    name = posixpath.normpath(name)
-    if name in _EVERYTHING:
-        return True
-    if path.startswith("/") and not name.startswith("/"):
-        return f"/{name}/" in f"{path}/" or fnmatch.fnmatchcase(path, f"*/{name}")
-    if name.startswith("/") and not path.startswith("/"):
-        parts = path.split("/")
-        parents = ("/".join(parts[: number + 1]) for number in range(len(parts)))
-        return any(name.endswith(f"/{parent}") for parent in parents)
-    return path == name or path.startswith(f"{name}/") or fnmatch.fnmatchcase(path, name)

@@ -34,7 +34,7 @@ from holdfast.methods.heads import (
     write_heads,
 )
 from holdfast.methods.hold import Floors
-from holdfast.methods.kinds import Ability, Kind
+from holdfast.methods.kinds import Ability, MethodKind
 from holdfast.methods.method_classes import *  # noqa: F403
 from holdfast.methods.method_file import is_file, read_method_file
 from holdfast.methods.protocols import (

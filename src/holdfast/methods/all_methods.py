@@ -5,7 +5,7 @@ from typing import Any
 
 from holdfast.catalogue_entry import CatalogueEntry
 from holdfast.methods import method_classes
-from holdfast.methods.kinds import Ability, Kind, requirements
+from holdfast.methods.kinds import Ability, MethodKind, requirements
 from holdfast.methods.parameters import parameters_of, required_parameters
 
 METHODS: tuple[type[Any], ...] = tuple(
@@ -14,7 +14,7 @@ METHODS: tuple[type[Any], ...] = tuple(
 BY_NAME: dict[str, type[Any]] = {method.name: method for method in METHODS}
 # the methods that anything between a client and a model can apply, whatever the model
 METHODS_OUTSIDE_MODELS = tuple(
-    method.name for method in METHODS if method.kind in (Kind.MESSAGES, Kind.RETRIES)
+    method.name for method in METHODS if method.kind in (MethodKind.MESSAGES, MethodKind.RETRIES)
 )
 
 
@@ -48,9 +48,9 @@ def schema() -> list[dict[str, Any]]:
     ]
 
 
-def _kind_name(kind: Kind) -> str:
+def _kind_name(kind: MethodKind) -> str:
     """Returns a kind's name in the server's answers, which keep an older one for `LOGITS`."""
-    return "stream" if kind is Kind.LOGITS else kind.name.lower().replace("_", "-")
+    return "stream" if kind is MethodKind.LOGITS else kind.name.lower().replace("_", "-")
 
 
 def summary(method: type[Any]) -> str:

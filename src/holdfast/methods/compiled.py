@@ -22,7 +22,7 @@ from typing import Any
 from holdfast.chat.messages import Message, Messages
 from holdfast.errors import UsageError
 from holdfast.methods.exchanges import without_suite
-from holdfast.methods.kinds import TRAITS, Ability, Kind, require_kind, requirements
+from holdfast.methods.kinds import TRAITS, Ability, MethodKind, require_kind, requirements
 from holdfast.methods.protocols import (
     EditsHidden,
     EditsKeys,
@@ -60,7 +60,7 @@ class CompiledMethods:
     """
 
     methods: tuple[Method, ...] = ()
-    kinds: tuple[Kind, ...] = field(init=False, repr=False, compare=False)  # the kind of each
+    kinds: tuple[MethodKind, ...] = field(init=False, repr=False, compare=False)  # the kind of each
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kinds", tuple(map(require_kind, self.methods)))
@@ -99,12 +99,12 @@ class CompiledMethods:
     @cached_property
     def messages(self) -> tuple[EditsMessages, ...]:
         """The methods that edit the chat before it is rendered."""
-        return self._of_kinds(Kind.MESSAGES)
+        return self._of_kinds(MethodKind.MESSAGES)
 
     @cached_property
     def attention(self) -> tuple[ShiftsAttention, ...]:
         """The methods that move the attention mass on the span."""
-        return self._of_kinds(Kind.LOG_ODDS)
+        return self._of_kinds(MethodKind.LOG_ODDS)
 
     @cached_property
     def table(self) -> HeadTable | None:
@@ -117,12 +117,12 @@ class CompiledMethods:
     @cached_property
     def keys(self) -> tuple[EditsKeys, ...]:
         """The methods that edit the keys of the span, and perhaps its values."""
-        return self._of_kinds(Kind.KEYS)
+        return self._of_kinds(MethodKind.KEYS)
 
     @cached_property
     def hidden(self) -> tuple[EditsHidden, ...]:
         """The methods that edit hidden states."""
-        return self._of_kinds(Kind.RESIDUAL)
+        return self._of_kinds(MethodKind.RESIDUAL)
 
     @property
     def states(self) -> tuple[EditsStates, ...]:
@@ -132,17 +132,17 @@ class CompiledMethods:
     @cached_property
     def processors(self) -> tuple[EditsLogits, ...]:
         """The methods that combine the logits with those of a second stream."""
-        return self._of_kinds(Kind.LOGITS)
+        return self._of_kinds(MethodKind.LOGITS)
 
     @cached_property
     def rehearsed(self) -> tuple[NeedsRehearsal, ...]:
         """The methods that become attention methods once they have seen a rehearsed reply."""
-        return self._of_kinds(Kind.REHEARSED)
+        return self._of_kinds(MethodKind.REHEARSED)
 
     @cached_property
     def retries(self) -> tuple[RetriesReplies, ...]:
         """The methods that have a reply drawn again if it broke a rule."""
-        return self._of_kinds(Kind.RETRIES)
+        return self._of_kinds(MethodKind.RETRIES)
 
     @property
     def retry(self) -> RetriesReplies | None:
@@ -152,7 +152,7 @@ class CompiledMethods:
     @cached_property
     def edits_requests(self) -> bool:
         """Whether a proxy can apply them all: each edits messages or has replies drawn again."""
-        return bool(self.methods) and {*self.kinds} <= {Kind.MESSAGES, Kind.RETRIES}
+        return bool(self.methods) and {*self.kinds} <= {MethodKind.MESSAGES, MethodKind.RETRIES}
 
     @cached_property
     def needs_rules(self) -> bool:
@@ -217,7 +217,7 @@ class CompiledMethods:
     @cached_property
     def chat_only(self) -> tuple[Method, ...]:
         """The methods that work on the messages of a chat, and so not on a plain text."""
-        on_messages = self._of_kinds(Kind.MESSAGES, Kind.LOGITS)
+        on_messages = self._of_kinds(MethodKind.MESSAGES, MethodKind.LOGITS)
         return (*on_messages, *(self.attention if self.spares_replies else ()))
 
     def lacking_target(self, *, prompted: bool, emphasised: bool) -> CompiledMethods:
@@ -284,17 +284,17 @@ class CompiledMethods:
     @cached_property
     def without_edits(self) -> CompiledMethods:
         """The methods that act on the rendered chat, so all but those that edit messages."""
-        return self._without(Kind.MESSAGES)
+        return self._without(MethodKind.MESSAGES)
 
     @cached_property
     def without_retries(self) -> CompiledMethods:
         """The methods that act on a single draw of a reply."""
-        return self._without(Kind.RETRIES)
+        return self._without(MethodKind.RETRIES)
 
     @cached_property
     def without_rehearsed(self) -> CompiledMethods:
         """The methods that need no rehearsed reply."""
-        return self._without(Kind.REHEARSED)
+        return self._without(MethodKind.REHEARSED)
 
     @cached_property
     def without_span(self) -> CompiledMethods:
@@ -305,7 +305,7 @@ class CompiledMethods:
     def _hash(self) -> int:
         return hash(self.methods)
 
-    def _of_kinds(self, *kinds: Kind) -> tuple[Any, ...]:
+    def _of_kinds(self, *kinds: MethodKind) -> tuple[Any, ...]:
         """Returns the methods of these kinds.
 
         Each property above names the protocol of its kind, which a type checker cannot infer. They
@@ -314,10 +314,10 @@ class CompiledMethods:
         pairs = zip(self.methods, self.kinds, strict=True)
         return tuple(method for method, kind in pairs if kind in kinds)
 
-    def _without(self, left_out: Kind) -> CompiledMethods:
+    def _without(self, left_out: MethodKind) -> CompiledMethods:
         return self._where(lambda kind: kind is not left_out)
 
-    def _where(self, is_wanted: Callable[[Kind], bool]) -> CompiledMethods:
+    def _where(self, is_wanted: Callable[[MethodKind], bool]) -> CompiledMethods:
         """Returns the methods of the wanted kinds.
 
         If these are all, returns this object itself, whose properties may be computed already.

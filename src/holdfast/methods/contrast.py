@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from holdfast.chat.messages import Message
-from holdfast.methods.kinds import Kind
+from holdfast.methods.kinds import MethodKind
 from holdfast.methods.parameters import TEXT, method, number, parameter
 from holdfast.methods.protocols import EditsLogits
 
@@ -56,7 +56,7 @@ def contrast_logits(
 class TwoStreams(EditsLogits, Protocol):
     """A method whose second stream is the chat without its system prompts."""
 
-    kind: ClassVar[Kind] = Kind.LOGITS
+    kind: ClassVar[MethodKind] = MethodKind.LOGITS
     masks_span: ClassVar[bool] = False
 
     def second_chat(self, messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.chat.messages import Message
 from holdfast.methods.heads import Head, HeadSet
-from holdfast.methods.kinds import Kind
+from holdfast.methods.kinds import MethodKind
 from holdfast.methods.parameters import heads_parameter, method, number, parameter, whole
 from holdfast.methods.table import TableEntry, TableMethod
 
@@ -66,7 +66,7 @@ class Hold:
     """
 
     name: ClassVar[str] = "hold"
-    kind: ClassVar[Kind] = Kind.REHEARSED
+    kind: ClassVar[MethodKind] = MethodKind.REHEARSED
     source: ClassVar[str] = "ours, with the floor of Spotlight, arXiv 2505.12025"
 
     fraction: float = parameter(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import HeadSet
-from holdfast.methods.kinds import Kind
+from holdfast.methods.kinds import MethodKind
 from holdfast.methods.parameters import (
     file_parameter,
     key_heads_parameter,
@@ -41,7 +41,7 @@ def _coverage_parameter() -> Any:
 class KeyMethod(EditsKeys, Protocol):
     """A key method with a fitted file, which leaves values unchanged unless it overrides this."""
 
-    kind: ClassVar[Kind] = Kind.KEYS
+    kind: ClassVar[MethodKind] = MethodKind.KEYS
     file: Fitted
     heads: HeadSet | None
 

@@ -2,7 +2,7 @@
 
 A method's class declares its kind as data, and may declare what else it needs:
 
-    kind: ClassVar[Kind] = Kind.LOG_ODDS
+    kind: ClassVar[MethodKind] = MethodKind.LOG_ODDS
     requires: ClassVar[frozenset[Ability]] = frozenset({Ability.LOG_ODDS})
 
 A custom class that declares no kind has the kind whose functions it has. Nothing outside this
@@ -30,7 +30,7 @@ from holdfast.methods.protocols import (
 )
 
 
-class Kind(Enum):
+class MethodKind(Enum):
     """The part of a request or a model that a method changes.
 
     Each has a protocol in `holdfast.methods.protocols`.
@@ -78,33 +78,35 @@ class Traits:
     affects_pre_span: bool = False
 
 
-TRAITS: dict[Kind, Traits] = {
-    Kind.LOG_ODDS: Traits(
+TRAITS: dict[MethodKind, Traits] = {
+    MethodKind.LOG_ODDS: Traits(
         ShiftsAttention, frozenset({Ability.LOG_ODDS}), needs_span=True, acts_in_pass=True
     ),
-    Kind.MESSAGES: Traits(EditsMessages, frozenset({Ability.MESSAGES})),
-    Kind.LOGITS: Traits(EditsLogits, frozenset({Ability.SECOND_STREAM}), needs_span=True),
-    Kind.KEYS: Traits(EditsKeys, frozenset({Ability.KEYS}), needs_span=True, acts_in_pass=True),
-    Kind.RESIDUAL: Traits(
+    MethodKind.MESSAGES: Traits(EditsMessages, frozenset({Ability.MESSAGES})),
+    MethodKind.LOGITS: Traits(EditsLogits, frozenset({Ability.SECOND_STREAM}), needs_span=True),
+    MethodKind.KEYS: Traits(
+        EditsKeys, frozenset({Ability.KEYS}), needs_span=True, acts_in_pass=True
+    ),
+    MethodKind.RESIDUAL: Traits(
         EditsHidden, frozenset({Ability.RESIDUAL}), acts_in_pass=True, affects_pre_span=True
     ),
-    Kind.RETRIES: Traits(RetriesReplies, frozenset({Ability.RETRIES})),
-    Kind.REHEARSED: Traits(
+    MethodKind.RETRIES: Traits(RetriesReplies, frozenset({Ability.RETRIES})),
+    MethodKind.REHEARSED: Traits(
         NeedsRehearsal, frozenset({Ability.LOG_ODDS, Ability.REHEARSAL}), needs_span=True
     ),
 }
 
 
-def members_of(kind: Kind) -> tuple[str, ...]:
+def members_of(kind: MethodKind) -> tuple[str, ...]:
     """Returns the members that a method of a kind has: its name, and the protocol's members."""
     members = [name for name in vars(TRAITS[kind].protocol) if not name.startswith("_")]
     return ("name", *members)
 
 
-def kind_of(method: object) -> Kind | None:
+def kind_of(method: object) -> MethodKind | None:
     """Returns the kind that a method declares, or whose functions it has; None for no method."""
     kinds = _kinds_of(method)
-    return kinds[0] if kinds and isinstance(kinds[0], Kind) else None
+    return kinds[0] if kinds and isinstance(kinds[0], MethodKind) else None
 
 
 def requirements(method: object) -> frozenset[Ability]:
@@ -164,7 +166,7 @@ def check_method(method: Any) -> Method:
     return checked
 
 
-def require_kind(method: object) -> Kind:
+def require_kind(method: object) -> MethodKind:
     """Returns the kind of a method; a `UsageError` unless it has exactly one."""
     kinds = _kinds_of(method)
     class_name = type(method).__name__
@@ -176,13 +178,13 @@ def require_kind(method: object) -> Kind:
             value=class_name,
         )
     kind, *others = kinds
-    if not isinstance(kind, Kind):
+    if not isinstance(kind, MethodKind):
         raise UsageError(
             f"The method {class_name} declares the kind {shortened(kind)}; declare one of"
-            f" {', '.join(map(str, Kind))}.",
+            f" {', '.join(map(str, MethodKind))}.",
             option="method",
             value=kind,
-            allowed=tuple(Kind),
+            allowed=tuple(MethodKind),
         )
     if others:
         raise UsageError(
@@ -200,10 +202,12 @@ def _kinds_of(method: object) -> tuple[object, ...]:
     declared = getattr(method, "kind", None)
     if declared is not None:
         return (declared,)
-    return tuple(kind for kind in Kind if any(hasattr(method, name) for name in _functions(kind)))
+    return tuple(
+        kind for kind in MethodKind if any(hasattr(method, name) for name in _functions(kind))
+    )
 
 
-def _functions(kind: Kind) -> list[str]:
+def _functions(kind: MethodKind) -> list[str]:
     """Returns the functions of a kind's protocol; no other kind has any of them."""
     members = vars(TRAITS[kind].protocol).items()
     return [name for name, value in members if inspect.isfunction(value) and name[0] != "_"]

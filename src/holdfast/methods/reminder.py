@@ -15,7 +15,7 @@ from holdfast.methods.exchanges import (
     join_rules,
     split_exchanges,
 )
-from holdfast.methods.kinds import Kind
+from holdfast.methods.kinds import MethodKind
 from holdfast.methods.parameters import NAMES, TEXT, method, parameter, whole, word
 from holdfast.methods.protocols import PromptRules
 
@@ -41,7 +41,7 @@ class Reminder:
     """
 
     name: ClassVar[str] = "reminder"
-    kind: ClassVar[Kind] = Kind.MESSAGES
+    kind: ClassVar[MethodKind] = MethodKind.MESSAGES
     source: ClassVar[str] = "ours, after the notes at a depth of chat applications"
 
     every: int = parameter(

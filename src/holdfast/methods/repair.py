@@ -15,7 +15,7 @@ from holdfast.methods.exchanges import (
     require_rules,
     split_exchanges,
 )
-from holdfast.methods.kinds import Kind
+from holdfast.methods.kinds import MethodKind
 from holdfast.methods.parameters import method, parameter, word
 from holdfast.methods.protocols import PromptRules
 
@@ -42,7 +42,7 @@ class Repair:
     """
 
     name: ClassVar[str] = "repair"
-    kind: ClassVar[Kind] = Kind.MESSAGES
+    kind: ClassVar[MethodKind] = MethodKind.MESSAGES
     edits_by_prompt: ClassVar[bool] = False
     needs_rules: ClassVar[bool] = True
     reads_replies: ClassVar[bool] = True

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from holdfast.chat.messages import Message
 from holdfast.errors import PromptError
-from holdfast.methods.kinds import Kind
+from holdfast.methods.kinds import MethodKind
 from holdfast.methods.parameters import method, number, parameter
 
 
@@ -22,7 +22,7 @@ class Repetition:
     """
 
     name: ClassVar[str] = "repetition"
-    kind: ClassVar[Kind] = Kind.MESSAGES
+    kind: ClassVar[MethodKind] = MethodKind.MESSAGES
     edits_by_prompt: ClassVar[bool] = True
     source: ClassVar[str] = "Li et al. 2024, section 6.1"
 

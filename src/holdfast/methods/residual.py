@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import LayerSet
-from holdfast.methods.kinds import Kind
+from holdfast.methods.kinds import MethodKind
 from holdfast.methods.parameters import (
     file_parameter,
     layers_parameter,
@@ -56,7 +56,7 @@ class Capping(LayerMethod):
     """
 
     name: ClassVar[str] = "capping"
-    kind: ClassVar[Kind] = Kind.RESIDUAL
+    kind: ClassVar[MethodKind] = MethodKind.RESIDUAL
     source: ClassVar[str] = "Lu et al. 2026, arXiv 2601.10387"
 
     file: Fitted = file_parameter("capping")
@@ -107,7 +107,7 @@ class Vector(LayerMethod):
     """
 
     name: ClassVar[str] = "vector"
-    kind: ClassVar[Kind] = Kind.RESIDUAL
+    kind: ClassVar[MethodKind] = MethodKind.RESIDUAL
     source: ClassVar[str] = "after arXiv 2507.21509 and arXiv 2410.12877"
 
     file: Fitted = file_parameter("vector")

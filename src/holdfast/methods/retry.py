@@ -13,7 +13,7 @@ from holdfast.methods.exchanges import (
     require_rules,
     split_exchanges,
 )
-from holdfast.methods.kinds import Kind
+from holdfast.methods.kinds import MethodKind
 from holdfast.methods.parameters import method, parameter, whole
 from holdfast.methods.protocols import PromptRules
 
@@ -28,7 +28,7 @@ class CheckAndRetry:
     """
 
     name: ClassVar[str] = "check-and-retry"
-    kind: ClassVar[Kind] = Kind.RETRIES
+    kind: ClassVar[MethodKind] = MethodKind.RETRIES
     needs_rules: ClassVar[bool] = True
     reads_replies: ClassVar[bool] = True
     source: ClassVar[str] = "ours, after the retries of structured-output libraries"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from holdfast.errors import UsageError
 from holdfast.methods.heads import Head
-from holdfast.methods.kinds import Kind
+from holdfast.methods.kinds import MethodKind
 from holdfast.methods.protocols import ShiftsAttention
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _log_sigmoid(log_odds: Tensor) -> Tensor:
 class TableMethod(ShiftsAttention, Protocol):
     """An attention method that is defined by three numbers per head; `shift` follows from them."""
 
-    kind: ClassVar[Kind] = Kind.LOG_ODDS
+    kind: ClassVar[MethodKind] = MethodKind.LOG_ODDS
 
     @property
     def span_includes_generated(self) -> bool:

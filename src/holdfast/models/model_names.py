@@ -31,7 +31,7 @@ SERVED_ELSEWHERE = frozenset({"vllm"})
 
 
 @dataclass(frozen=True)
-class MeantEndpoint:
+class GuessedEndpoint:
     """The endpoint that an incomplete name seems to mean."""
 
     url: str
@@ -44,7 +44,7 @@ def is_url(model: str | None) -> bool:
     return (model or "").startswith(("http://", "https://"))
 
 
-def endpoint_meant(model: str | None) -> MeantEndpoint | None:
+def guess_endpoint(model: str | None) -> GuessedEndpoint | None:
     """Guesses the endpoint that a name means: an address without its scheme, or a vendor's model.
 
     None if the name may be that of a folder, or of a model on the hub.
@@ -53,10 +53,10 @@ def endpoint_meant(model: str | None) -> MeantEndpoint | None:
         return None
     if _ADDRESS.fullmatch(model):
         is_plain = re.match(_THIS_MACHINE, model) or ":" in model
-        return MeantEndpoint(f"http://{model}" if is_plain else f"https://{model}")
+        return GuessedEndpoint(f"http://{model}" if is_plain else f"https://{model}")
     for pattern, url, key in _VENDORS:
         if re.match(pattern, model):
-            return MeantEndpoint(url, model, key)
+            return GuessedEndpoint(url, model, key)
     return None
 
 

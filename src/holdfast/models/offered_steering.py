@@ -34,7 +34,7 @@ class OfferedMethod(BaseModel):
     needs: list[str] = []  # the abilities that a model needs for it
 
 
-class ServerLimits(BaseModel):
+class OfferedLimits(BaseModel):
     """The limits of one request, and of the queue."""
 
     model_config = ConfigDict(frozen=True)
@@ -71,7 +71,7 @@ class SteeringAnswer(BaseModel):
     heads: int | None = None  # per layer; null if the layers differ
     prompts: Sequence[Mapping[str, str]] = ()  # the examples in the playground
     fitted: Sequence[str] = ()  # the specs of the fitted files that requests may name
-    limits: ServerLimits | None = None
+    limits: OfferedLimits | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The fields that were set, under their names on the wire."""

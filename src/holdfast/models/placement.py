@@ -14,7 +14,6 @@ from transformers import PreTrainedModel
 
 from holdfast.errors import ModelError, UnknownName, UsageError
 from holdfast.models.checkpoint import check_dtype, on_one_line
-from holdfast.models.gguf import GGUF, megabytes
 
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
 DeviceMap = str | Mapping[str, str | int | torch.device]
@@ -49,21 +48,6 @@ class Placement:
             return {"dtype": self.dtype}
         return {"dtype": self.dtype, "device_map": self.device_map}
 
-    def for_gguf(self, gguf: GGUF) -> Placement:
-        """Chooses the dtype of a GGUF file if it is "auto", and reports the file's size."""
-        dtype = self.dtype
-        if not isinstance(dtype, torch.dtype):
-            has_bfloat16 = torch.cuda.is_available() and torch.cuda.is_bf16_supported(False)
-            dtype = gguf.dtype or (torch.bfloat16 if has_bfloat16 else torch.float32)
-        on_disk = megabytes(gguf.path.stat().st_size)
-        size = megabytes(dtype.itemsize * gguf.num_weights)
-        name = str(dtype).removeprefix("torch.")
-        warnings.warn(
-            f"{gguf.path.name}: {on_disk}, {size} once dequantised to {name}.",
-            stacklevel=5,  # the line that calls `load`
-        )
-        return replace(self, dtype=dtype)
-
     def for_size(self, parameters: int, name: str) -> Placement:
         """Chooses the dtype by model size and device, unless one is given."""
         if self.dtype is not None:
@@ -77,7 +61,7 @@ class Placement:
             warnings.warn(
                 f"{name} ({size}) runs in bfloat16: this processor has bfloat16 instructions;"
                 " --dtype float32 is more exact.",
-                stacklevel=5,
+                stacklevel=5,  # the line that calls `load`
             )
             return replace(self, dtype=torch.bfloat16)
         warnings.warn(

@@ -15,24 +15,15 @@ from itertools import chain, islice, pairwise, zip_longest
 
 from transformers import PreTrainedTokenizerFast
 
-from holdfast.chat.emphasis import Span, TextRange, edit_emphasised
+from holdfast.chat.emphasis import TextRange, edit_emphasised
 from holdfast.chat.messages import Message, Messages
 from holdfast.chat.prompt import Prompt, RenderedText, render_with_spans, tokenize
 from holdfast.errors import PromptError, PromptTooLong
-from holdfast.generation.prefixes import KeysValues, Prefix
+from holdfast.generation.kv_cache import CachedPrefix, KVCache
 from holdfast.generation.row_errors import name_errors
 from holdfast.generation.rows import Row, Stream
 from holdfast.methods import CompiledMethods
 from holdfast.models.requests import Request
-
-
-@dataclass(frozen=True)
-class CachedDialog:
-    """One stream of a dialog: its rendered text and its tokens."""
-
-    text: str  # including the last reply
-    spans: tuple[Span, ...]  # the emphasised parts of the text
-    prefix: Prefix  # its tokens, with replies as generated, and their keys and values
 
 
 @dataclass(frozen=True)
@@ -74,12 +65,7 @@ class Rendered:
             rehearsed: the tokens that went through the model for the rehearsal.
         """
         streams = tuple(
-            Stream.after(
-                None if stream.reuse is None else stream.reuse.prefix,
-                stream.token_ids,
-                stream.span,
-                request.compiled,
-            )
+            Stream.after(stream.prefix, stream.token_ids, stream.span, request.compiled)
             for stream in self.row.streams
         )
         row = replace(self.row, streams=streams)
@@ -87,24 +73,29 @@ class Rendered:
 
     def as_dialog(
         self,
-        computed: Sequence[KeysValues | None] = (),
+        caches: Sequence[KVCache | None] = (),
         token_ids: tuple[int, ...] = (),
         reply: str = "",
-    ) -> tuple[CachedDialog, ...]:
+    ) -> tuple[CachedPrefix, ...]:
         """Returns the dialog after a reply, for each stream.
 
         Args:
-            computed: the keys and values of each stream; () if there are none.
+            caches: the keys and values of each stream; () if there are none.
             token_ids: the tokens of the reply.
             reply: its text.
         """
-        caches = computed or [None] * len(self.prompts)
-        dialogs = []
-        for prompt, stream, keys_values in zip(self.prompts, self.row.streams, caches, strict=True):
-            span = stream.span + (False,) * len(token_ids)
-            prefix = Prefix(stream.token_ids + token_ids, span, stream.compiled, keys_values)
-            dialogs.append(CachedDialog(prompt.text + reply, prompt.spans, prefix))
-        return tuple(dialogs)
+        caches = caches or [None] * len(self.prompts)
+        return tuple(
+            CachedPrefix(
+                token_ids=stream.token_ids + token_ids,
+                span=stream.span + (False,) * len(token_ids),
+                compiled=stream.compiled,
+                kv=kv,
+                text=prompt.text + reply,
+                text_spans=prompt.spans,
+            )
+            for prompt, stream, kv in zip(self.prompts, self.row.streams, caches, strict=True)
+        )
 
 
 @dataclass(frozen=True)
@@ -121,7 +112,7 @@ class RequestInThread:
     """A request, and the dialog of its thread so far."""
 
     request: Request
-    dialog: Sequence[CachedDialog] = ()  # one per stream; () for none
+    dialog: Sequence[CachedPrefix] = ()  # one per stream; () for none
 
 
 def render_requests(
@@ -154,7 +145,7 @@ def render_requests(
 
 
 def render_one(
-    request: Request, tokenizer: PreTrainedTokenizerFast, dialog: Sequence[CachedDialog] = ()
+    request: Request, tokenizer: PreTrainedTokenizerFast, dialog: Sequence[CachedPrefix] = ()
 ) -> Rendered:
     """Renders a request after the dialog of its thread, as `render_requests` does."""
     (rendered,) = render_requests([RequestInThread(request, dialog)], tokenizer)
@@ -213,9 +204,9 @@ def _row(
     """
     request = chat.request
     streams: list[Stream] = []
-    for prompt, dialog in zip_longest(prompts, chat.dialog[: len(prompts)]):
+    for prompt, prefix in zip_longest(prompts, chat.dialog[: len(prompts)]):
         is_first = not streams
-        streams.append(_stream(prompt, dialog, request.compiled, None if is_first else mask))
+        streams.append(_stream(prompt, prefix, request.compiled, None if is_first else mask))
     row = Row(
         tuple(streams),
         request.compiled.processors,
@@ -245,35 +236,34 @@ def _mask_token(tokenizer: PreTrainedTokenizerFast) -> int:
 
 def _stream(
     prompt: Prompt,
-    dialog: CachedDialog | None,
+    prefix: CachedPrefix | None,
     compiled: CompiledMethods,
     mask: int | None = None,
 ) -> Stream:
-    """Makes the stream of a prompt, which continues a dialog if there is one.
+    """Makes the stream of a prompt, which continues the prefix if there is one.
 
     `mask`, if it is given, replaces every token of the span.
     """
     token_ids = prompt.token_ids
     span = prompt.span_mask
-    new_from = None if dialog is None else _find_continuation(dialog, prompt)
-    if dialog is not None and new_from is not None:
-        token_ids = dialog.prefix.token_ids + token_ids[new_from:]
-        span = dialog.prefix.span + span[new_from:]
+    new_from = None if prefix is None else _find_continuation(prefix, prompt)
+    if prefix is not None and new_from is not None:
+        token_ids = prefix.token_ids + token_ids[new_from:]
+        span = prefix.span + span[new_from:]
     if mask is not None:
         pairs = zip(token_ids, span, strict=True)
         token_ids = tuple(mask if inside else token for token, inside in pairs)
-    prefix = None if dialog is None else dialog.prefix
     return Stream.after(prefix, token_ids, span, compiled)
 
 
-def _find_continuation(dialog: CachedDialog, prompt: Prompt) -> int | None:
-    """The first token of a prompt after the text of a dialog.
+def _find_continuation(prefix: CachedPrefix, prompt: Prompt) -> int | None:
+    """The first token of a prompt after the text of a prefix.
 
-    None if the prompt does not continue the dialog, or if a token spans the end of it.
+    None if the prompt does not continue the prefix, or if a token spans the end of it.
     """
-    boundary = len(dialog.text)
+    boundary = len(prefix.text)
     spans_before = tuple(span for span in prompt.spans if span[0] < boundary)
-    if dialog.spans != spans_before or not prompt.text.startswith(dialog.text):
+    if prefix.text_spans != spans_before or not prompt.text.startswith(prefix.text):
         return None
     return token_at(prompt, boundary)
 
@@ -300,11 +290,11 @@ def _chats(request: Request) -> list[_Chat]:
 
 def dialog_of_known_replies(
     request: Request, tokenizer: PreTrainedTokenizerFast
-) -> tuple[CachedDialog, ...]:
+) -> tuple[CachedPrefix, ...]:
     """Renders the replies of a request that come with their tokens, as a thread would keep them; ()
     if there are none.
     """
-    dialog: tuple[CachedDialog, ...] = ()
+    dialog: tuple[CachedPrefix, ...] = ()
     for number, token_ids in request.reply_token_ids:
         reply = request.messages[number]["content"]
         text = str(tokenizer.decode(list(token_ids), skip_special_tokens=True))

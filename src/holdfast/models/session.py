@@ -276,8 +276,8 @@ class LocalSession:
             self.model.batch_size,
         )
         for chat, row in zip(chats, rows, strict=True):
-            if chat.request.thread is not None and row.computed:
-                self.threads.keep(chat.request.thread, chat.as_dialog(row.computed))
+            if chat.request.thread is not None and row.kv:
+                self.threads.keep(chat.request.thread, chat.as_dialog(row.kv))
         return [
             replace(row.scored, forwarded=row.scored.forwarded + chat.rehearsed)
             for row, chat in zip(rows, chats, strict=True)

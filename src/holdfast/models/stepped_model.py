@@ -22,18 +22,19 @@ from transformers import PreTrainedTokenizerFast
 
 from holdfast.errors import ModelError
 from holdfast.generation.cpu_threads import one_thread
+from holdfast.generation.kv_cache import CachedPrefix
+from holdfast.generation.prefix_cache import PrefixCache
 from holdfast.generation.row_runner import RowRunner
 from holdfast.generation.rows import RowState, TokenMass
 from holdfast.generation.scheduler import Scheduler, Serving
-from holdfast.generation.shared_prefixes import SharedPrefixes
 from holdfast.models.protocol import ChatModel
-from holdfast.models.rendering import CachedDialog, Rendered
+from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply, Token
 from holdfast.models.step_loop import RowUpdate
 
 _LOG = logging.getLogger("holdfast")
 _MAX_FAILURES = 3  # failed steps without a reply in between; then the session gives up
-_Dialog = tuple[CachedDialog, ...]  # one per stream
+_Dialog = tuple[CachedPrefix, ...]  # one per stream
 
 
 class SessionModel(ChatModel, Protocol):
@@ -98,7 +99,7 @@ class ThreadCache:
                 break
             self.size -= _size(other)
             for stream in other:
-                stream.prefix.keys_values = None
+                stream.kv = None
 
     def use(self, thread: Hashable) -> _Dialog:
         """Returns a thread's dialog, which becomes the most recently used; () if it is unknown."""
@@ -113,7 +114,7 @@ class ThreadCache:
 
 
 def _size(dialog: _Dialog) -> int:
-    return sum(stream.prefix.size for stream in dialog)
+    return sum(stream.size for stream in dialog)
 
 
 class StepWorker:
@@ -209,10 +210,10 @@ class SteppedModel:
         if not self._long_lived:
             return self._model.scheduler()
         runner = self._model.runner
-        shared = SharedPrefixes(
+        prefixes = PrefixCache(
             self._model.prefix_bytes, pieces=runner.sees_all, rotary=runner.rotary
         )
-        return self._model.scheduler(Serving(shared))
+        return self._model.scheduler(Serving(prefixes))
 
     @property
     def running(self) -> int:
@@ -302,7 +303,7 @@ class SteppedModel:
         ids = continuation.token_ids
         text = str(self._model.tokenizer.decode(list(ids), skip_special_tokens=True))
         if chat.row.keep and chat.request.thread is not None:
-            dialog = chat.as_dialog(continuation.computed, ids, text)
+            dialog = chat.as_dialog(continuation.kv, ids, text)
             self._threads.keep(chat.request.thread, dialog)
         return Reply(
             text=text,

@@ -2,4 +2,13 @@
 
 `holdfast proxy` does this between any client and any server, `holdfast.wrap` inside a client of
 OpenAI's package.
+
+proxy_app         the proxy as an application, with its page and its metrics (proxy_metrics)
+forwarding        forwards requests, from the client (client_streams) to the server (upstream)
+wrapping          `holdfast.wrap`
+relay             for both: edits a request on its way up, and scores the reply
+suite_middleware  finds the case of a chat, and edits it
+chat_requests     the messages in a request, and their places; json_edits changes only those bytes
+chat_replies      the messages in a reply
+reply_scores      a reply -> its scores, which tally counts
 """

@@ -11,18 +11,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 
 import httpx2
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from holdfast.proxy.chat_requests import Api, api_of
+from holdfast.proxy.client_streams import HOP_BY_HOP, Download, RawHeaders, Upload, end_to_end
 from holdfast.proxy.proxy_metrics import ProxyMetrics
-from holdfast.proxy.relay import Answer, ChatRelay, CheckedAnswers, RelayedRequest
-from holdfast.proxy.reply_scores import WhyUnscored
+from holdfast.proxy.relay import (
+    ChatRelay,
+    CheckedAnswers,
+    RelayedRequest,
+    ScoringQueue,
+    UpstreamAnswer,
+)
 from holdfast.proxy.suite_middleware import Edit, EditOutcome
 from holdfast.proxy.upstream import Upstream, UpstreamFailure
 from holdfast.serve.access import log_failure
@@ -31,12 +36,6 @@ from holdfast.serve.wire import CLIENT_CLOSED, CancellableResponse, ClientLeft, 
 
 _LOG = logging.getLogger("holdfast.proxy")
 _MAX_CHAT_BYTES = 64 * 2**20  # a longer request is forwarded unread
-_MAX_WAITING_BYTES = 64 * 2**20  # replies beyond this are not scored
-# headers about a single connection, which a proxy does not forward (RFC 9110, section 7.6.1)
-HOP_BY_HOP = frozenset(
-    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer"
-    b" transfer-encoding upgrade".split()
-)
 _NOT_FORWARDED = HOP_BY_HOP | {b"host", b"expect"}  # uvicorn answers `Expect` itself
 _FAILED = Refusal(
     "The proxy failed on this request; its log says where.", code="internal_error", status=500
@@ -48,20 +47,21 @@ _SHUTTING_DOWN = Refusal(
     headers={"Retry-After": "5"},
 )
 
-RawHeaders = list[tuple[bytes, bytes]]
-
 
 class Forwarding:
-    """Forwards requests to a server; chats go through a `ChatRelay`."""
+    """Forwards requests to a server; chats go through a `ChatRelay`.
+
+    Attributes:
+        open: how many requests have not ended.
+        scoring: the replies that wait to be scored.
+    """
 
     def __init__(self, upstream: Upstream, relay: ChatRelay, metrics: ProxyMetrics):
         self._upstream = upstream
         self._relay = relay
         self._metrics = metrics
-        self._scorer = ThreadPoolExecutor(1, "holdfast-scorer")
-        self.open = 0  # requests that have not ended
-        self.waiting = 0  # replies that wait to be scored
-        self._waiting_bytes = 0  # the length of these replies and of their requests
+        self.scoring = ScoringQueue(relay)
+        self.open = 0
         self._is_draining = False
         self._idle = asyncio.Event()
 
@@ -77,7 +77,7 @@ class Forwarding:
 
     def close(self) -> None:
         """Waits until all replies are scored."""
-        self._scorer.shutdown()
+        self.scoring.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         api = api_of(scope["method"], scope["path"])
@@ -105,53 +105,57 @@ class Forwarding:
                 self._idle.set()
             self._metrics.note_answer(name, download.status)
 
+    # The request
+
     async def _forward(
         self, api: Api | None, scope: Scope, receive: Receive, download: Download
     ) -> None:
-        """Forwards a request; a chat is read whole and edited first, unless it is too long."""
+        """Forwards a request and its answer; a chat is read whole and edited first."""
         _check_protocol(scope["headers"])
+        headers = end_to_end(scope["headers"], _NOT_FORWARDED)
         upload = Upload(receive, scope["headers"])
         relayed: RelayedRequest | None = None
-        headers = end_to_end(scope["headers"], _NOT_FORWARDED)
-        content: bytes | AsyncIterator[bytes] | None = None
-        body = None if api is None else await upload.read(_MAX_CHAT_BYTES)
-        if api is not None and body is not None and upload.is_over:
-            started = time.monotonic()
-            encoding = dict(headers).get(b"content-encoding", b"").decode("latin-1")
-            relayed = await asyncio.to_thread(self._relay.begin, api, body, encoding)
-            self._metrics.edit_seconds.observe(time.monotonic() - started)
-            content = relayed.content
-            headers = [(k, v) for k, v in headers if k != b"content-length"]
-        elif body is not None:
-            content = upload.parts(body)
-            self._relay.tally.note_edit(Edit(EditOutcome.UNREADABLE))
-        elif upload.has_body:
-            content = upload.parts()
+        content: bytes | AsyncIterator[bytes] | None
+        if api is None:
+            content = upload.parts() if upload.has_body else None
+        else:
+            body = await upload.read(_MAX_CHAT_BYTES)
+            if upload.is_over:
+                relayed = await self._edit(api, body, headers)
+                content = relayed.content
+                headers = [(name, value) for name, value in headers if name != b"content-length"]
+            else:  # too long to be edited
+                self._relay.tally.note_edit(Edit(EditOutcome.UNREADABLE))
+                content = upload.parts(body)
+        build_request = partial(self._upstream.request, scope, headers)
 
-        async def write(send: Send) -> None:
+        async def answer(send: Send) -> None:
             if relayed is not None and relayed.retries:
-                build_request = partial(self._upstream.request, scope, headers)
-                await self._relay_checked(build_request, relayed, download)
+                await self._answer_checked(build_request, relayed, download)
             else:
-                request = self._upstream.request(scope, headers, content)
-                await self._relay_as_it_comes(request, relayed, download)
+                await self._answer_as_it_comes(build_request(content), relayed, download)
 
-        await CancellableResponse(write)(scope, upload.receive_next, download.send)
+        await CancellableResponse(answer)(scope, upload.receive_next, download.send)
 
-    async def _relay_as_it_comes(
+    async def _edit(self, api: Api, body: bytes, headers: RawHeaders) -> RelayedRequest:
+        """Edits the body of a chat, in another thread."""
+        started = time.monotonic()
+        encoding = dict(headers).get(b"content-encoding", b"").decode("latin-1")
+        relayed = await asyncio.to_thread(self._relay.begin, api, body, encoding)
+        self._metrics.edit_seconds.observe(time.monotonic() - started)
+        return relayed
+
+    # The answer
+
+    async def _answer_as_it_comes(
         self, request: httpx2.Request, relayed: RelayedRequest | None, download: Download
     ) -> None:
         """Sends a request up and its answer down, and has the reply scored, however it ends."""
-        started = time.monotonic()
-        answer = Answer()
+        answer = UpstreamAnswer()
         try:
-            response = await self._upstream.send(request)
-            async with aclosing(response):
-                answer.status = response.status_code
-                answer.headers = response.headers
-                _log_error_status(request, response.status_code)
-                await download.start(response.status_code, response.headers)
-                async for part in self._parts(response, started):
+            async with self._response(request, answer) as parts:
+                await download.start(answer.status, answer.headers)
+                async for part in parts:
                     await download.add(part)
                     if relayed is not None and relayed.chat is not None:
                         answer.add(part)
@@ -159,9 +163,9 @@ class Forwarding:
         except httpx2.TransportError as error:
             await self._refuse(request, error, download)
         finally:
-            self._end(relayed, answer)
+            self.scoring.add(relayed, answer)
 
-    async def _relay_checked(
+    async def _answer_checked(
         self,
         build_request: Callable[[bytes], httpx2.Request],
         relayed: RelayedRequest,
@@ -169,71 +173,82 @@ class Forwarding:
     ) -> None:
         """Sends a request up until the reply keeps the rules, and the best answer down."""
         checked = CheckedAnswers(self._relay, relayed)
-        again: RelayedRequest | None = relayed
-        delivered = Answer()  # stays empty if the client leaves first
+        delivered = UpstreamAnswer()  # stays empty if the client leaves first
         try:
+            answer = UpstreamAnswer(is_held=True)
+            if not await self._receive_first(build_request(relayed.content), answer, download):
+                delivered = answer
+                return
+            again = await asyncio.to_thread(checked.add, answer)
             while again is not None:
-                request = build_request(again.content)
-                answer = Answer(is_held=True)
-                is_first = checked.best is None
-                try:
-                    await self._receive(request, answer, download if is_first else None)
-                except httpx2.TransportError as error:
-                    if is_first:
-                        delivered = answer
-                        return await self._break_off(request, error, answer, download)
-                    failure = self._upstream.failure_of(error)
-                    self._note_failure(request, failure, ending="; an earlier reply is sent")
+                later = await self._receive_again(build_request(again.content))
+                if later is None:
                     break
-                if answer.is_too_long:
-                    if is_first:
-                        delivered = answer
-                        return await download.end()
-                    break  # an earlier reply is sent
-                again = await asyncio.to_thread(checked.add, answer)
+                again = await asyncio.to_thread(checked.add, later)
             assert checked.best is not None
             await download.send_whole(checked.best)
             delivered = checked.best
         finally:
-            self._end(checked.request, delivered)
+            self.scoring.add(checked.request, delivered)
 
-    async def _break_off(
-        self,
-        request: httpx2.Request,
-        error: httpx2.TransportError,
-        answer: Answer,
-        download: Download,
-    ) -> None:
-        """Sends down an answer that broke off, as far as it came."""
-        if answer.status and answer.is_held:
-            await download.start(answer.status, answer.headers)
-            await download.add(answer.body)
-        await self._refuse(request, error, download)
-
-    async def _receive(
-        self, request: httpx2.Request, answer: Answer, download: Download | None
-    ) -> None:
+    async def _receive_first(
+        self, request: httpx2.Request, answer: UpstreamAnswer, download: Download
+    ) -> bool:
         """Sends a request up and keeps its answer.
 
-        An answer that grows too long to be checked is sent down as it comes; without a `download`,
-        the rest of it is not read.
+        An answer that breaks off, or that grows too long to be checked, is sent down as it is.
+
+        Returns:
+            Whether the answer is whole, and the client does not have it yet.
         """
+        try:
+            async with self._response(request, answer) as parts:
+                async for part in parts:
+                    if not answer.is_held:
+                        await download.add(part)
+                        continue
+                    answer.add(part)
+                    if answer.is_too_long:
+                        await download.start(answer.status, answer.headers)
+                        await download.add(answer.release())
+        except httpx2.TransportError as error:
+            if answer.status and answer.is_held:
+                await download.start(answer.status, answer.headers)
+                await download.add(answer.body)
+            await self._refuse(request, error, download)
+            return False
+        if not answer.is_held:
+            await download.end()
+        return answer.is_held
+
+    async def _receive_again(self, request: httpx2.Request) -> UpstreamAnswer | None:
+        """Sends a request up again; returns None if the earlier reply is to be sent down."""
+        answer = UpstreamAnswer(is_held=True)
+        try:
+            async with self._response(request, answer) as parts:
+                async for part in parts:
+                    answer.add(part)
+                    if answer.is_too_long:
+                        return None
+        except httpx2.TransportError as error:
+            failure = self._upstream.failure_of(error)
+            self._note_failure(request, failure, ending="; an earlier reply is sent")
+            return None
+        return answer
+
+    @asynccontextmanager
+    async def _response(
+        self, request: httpx2.Request, answer: UpstreamAnswer
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Sends a request up; yields the parts of the answer, whose head is in `answer` by then."""
         started = time.monotonic()
         response = await self._upstream.send(request)
         async with aclosing(response):
             answer.status = response.status_code
             answer.headers = response.headers
-            _log_error_status(request, response.status_code)
-            async for part in self._parts(response, started):
-                if not answer.is_held and download is not None:
-                    await download.add(part)
-                    continue
-                answer.add(part)
-                if answer.is_too_long and download is None:
-                    return
-                if answer.is_too_long and download is not None:
-                    await download.start(answer.status, answer.headers)
-                    await download.add(answer.release())
+            if answer.status >= 400:
+                _log_upstream_failure(request, f"answered with status {answer.status}")
+            yield self._parts(response, started)
 
     async def _parts(self, response: httpx2.Response, started: float) -> AsyncIterator[bytes]:
         """Yields the body as it comes; measures how long after `started` its first byte came."""
@@ -243,6 +258,8 @@ class Forwarding:
                 self._metrics.first_byte_seconds.observe(time.monotonic() - started)
                 is_first = False
             yield part
+
+    # Failures of the server
 
     async def _refuse(
         self, request: httpx2.Request, error: httpx2.TransportError, download: Download
@@ -264,40 +281,11 @@ class Forwarding:
         self._metrics.upstream_errors.labels(failure.code).inc()
         _log_upstream_failure(request, failure.log_text + ending)
 
-    def _end(self, relayed: RelayedRequest | None, answer: Answer) -> None:
-        """Has a reply scored in the other thread, unless too many are waiting."""
-        if relayed is None or relayed.chat is None:
-            return
-        size = len(answer.body) + len(relayed.content)
-        if self._waiting_bytes and self._waiting_bytes + size > _MAX_WAITING_BYTES:
-            return self._relay.tally.note_reply(WhyUnscored.BUSY)
-        self.waiting += 1
-        self._waiting_bytes += size
-        scoring = asyncio.get_running_loop().run_in_executor(
-            self._scorer, self._relay.end, relayed, answer
-        )
-        scoring.add_done_callback(partial(self._note_scored, size))
-
-    def _note_scored(self, size: int, scoring: asyncio.Future[None]) -> None:
-        """Takes note that a reply has been scored, or could not be."""
-        self.waiting -= 1
-        self._waiting_bytes -= size
-        if not scoring.cancelled() and (error := scoring.exception()):
-            self._relay.tally.note_reply(WhyUnscored.UNREADABLE)
-            # its message may quote a chat, so it is not logged
-            _LOG.error("A reply could not be scored: %s", type(error).__name__)
-
 
 def _log_upstream_failure(request: httpx2.Request, text: str) -> None:
     """Logs a failure of the upstream; no bodies or headers, and no query, which may have a key."""
     url = request.url.copy_with(userinfo=b"", query=None)
     _LOG.warning("%s %s: %s", request.method, url, text)
-
-
-def _log_error_status(request: httpx2.Request, status: int) -> None:
-    """Logs an answer that is an error."""
-    if status >= 400:
-        _log_upstream_failure(request, f"answered with status {status}")
 
 
 def _check_protocol(headers: Iterable[tuple[bytes, bytes]]) -> None:
@@ -309,98 +297,3 @@ def _check_protocol(headers: Iterable[tuple[bytes, bytes]]) -> None:
             code="websocket",
             status=501,
         )
-
-
-def end_to_end(
-    headers: Iterable[tuple[bytes, bytes]], dropped: frozenset[bytes] = HOP_BY_HOP
-) -> RawHeaders:
-    """Returns the headers that a proxy forwards: not `dropped`, nor those in `Connection`."""
-    lowered = [(name.lower(), value) for name, value in headers]
-    connection = b",".join(value for name, value in lowered if name == b"connection")
-    named = {name.strip().lower() for name in connection.split(b",")}
-    return [(name, value) for name, value in lowered if name not in dropped | named]
-
-
-class Upload:
-    """The body of a request while it arrives from the client."""
-
-    def __init__(self, receive: Receive, headers: Iterable[tuple[bytes, bytes]]):
-        names = dict(headers)
-        self.has_body = b"transfer-encoding" in names or names.get(b"content-length", b"0") != b"0"
-        self._receive = receive
-        self._over = asyncio.Event()
-        if not self.has_body:
-            self._over.set()
-
-    async def parts(self, beginning: bytes = b"") -> AsyncGenerator[bytes, None]:
-        """Yields the body part by part, after a beginning that was read before.
-
-        Raises:
-            ClientLeft: the client left before the end of the body.
-        """
-        if beginning:
-            yield beginning
-        while not self._over.is_set():
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                raise ClientLeft
-            if not message.get("more_body", False):
-                self._over.set()
-            yield message.get("body", b"")
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the whole body was read."""
-        return self._over.is_set()
-
-    async def read(self, max_bytes: int) -> bytes:
-        """Reads the body; only the beginning of one that has more than `max_bytes`."""
-        body = bytearray()
-        async with aclosing(self.parts()) as parts:
-            async for part in parts:
-                body += part
-                if len(body) > max_bytes:
-                    break
-        return bytes(body)
-
-    async def receive_next(self) -> Message:
-        """Returns the client's next message after the body, such as that it has left."""
-        await self._over.wait()
-        return await self._receive()
-
-
-class Download:
-    """The answer on its way to the client.
-
-    Attributes:
-        status: the status that was sent; 0 until then.
-    """
-
-    def __init__(self, send: Send):
-        self._send = send
-        self.status = 0
-
-    async def send(self, message: Message) -> None:
-        """Sends a message of ASGI."""
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-        await self._send(message)
-
-    async def start(self, status: int, headers: httpx2.Headers) -> None:
-        """Sends the status, and the upstream's headers that a proxy forwards."""
-        forwarded = end_to_end(headers.raw)
-        await self.send({"type": "http.response.start", "status": status, "headers": forwarded})
-
-    async def add(self, part: bytes) -> None:
-        """Sends the next part of the body."""
-        await self.send({"type": "http.response.body", "body": part, "more_body": True})
-
-    async def send_whole(self, answer: Answer) -> None:
-        """Sends a complete answer."""
-        await self.start(answer.status, answer.headers)
-        await self.add(answer.body)
-        await self.end()
-
-    async def end(self) -> None:
-        """Ends the body."""
-        await self.send({"type": "http.response.body", "body": b"", "more_body": False})

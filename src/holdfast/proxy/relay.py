@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +34,14 @@ from holdfast.proxy.suite_middleware import (
 from holdfast.proxy.tally import Tally
 
 MAX_SCORED_REPLY_BYTES = 8 * 2**20  # a longer reply is not scored
+_MAX_WAITING_BYTES = 64 * 2**20  # replies that would wait beyond this are not scored
 _LOG = logging.getLogger("holdfast.proxy")
 
 OnReply = Callable[[ScoredReply], None]
 
 
 @dataclass
-class Answer:
+class UpstreamAnswer:
     """The response to a request, as far as it has arrived.
 
     Of a body that is too long to be scored, nothing is kept, as the client has it already. If the
@@ -162,7 +166,7 @@ class ChatRelay:
         is_edited = edit.outcome in (EditOutcome.EDITED, EditOutcome.UNCHANGED)
         return RelayedRequest(api, content, edit, chat, chat.retries if is_edited else 0)
 
-    def broken_rules(self, relayed: RelayedRequest, answer: Answer) -> Sequence[str] | None:
+    def broken_rules(self, relayed: RelayedRequest, answer: UpstreamAnswer) -> Sequence[str] | None:
         """Returns the texts of the rules that an answer breaks; None if it cannot be checked."""
         choices = _choices(relayed.api, answer)
         if relayed.chat is None or isinstance(choices, WhyUnscored) or len(choices) != 1:
@@ -183,7 +187,7 @@ class ChatRelay:
         self.tally.note_retry(edit.added_tokens + request.tokens)
         return replace(relayed, content=content.encode(), edit=edit)
 
-    def end(self, relayed: RelayedRequest, answer: Answer) -> None:
+    def end(self, relayed: RelayedRequest, answer: UpstreamAnswer) -> None:
         """Scores the reply to a request, or counts the reason why it has no scores."""
         if relayed.chat is None:
             return
@@ -220,7 +224,7 @@ def chat_relay(
     return ChatRelay(middleware, tally or Tally(), None if log is None else Path(log), on_reply)
 
 
-def _choices(api: Api, answer: Answer) -> list[Mapping[str, Any]] | WhyUnscored:
+def _choices(api: Api, answer: UpstreamAnswer) -> list[Mapping[str, Any]] | WhyUnscored:
     """Returns the choices of an answer, or why there are none."""
     if answer.status != 200:
         return WhyUnscored.FAILED
@@ -254,9 +258,9 @@ class CheckedAnswers:
         self._retries_left = relayed.retries
         self._min_broken: float = math.inf  # how many rules `best` breaks
         self.request = relayed
-        self.best: Answer | None = None
+        self.best: UpstreamAnswer | None = None
 
-    def add(self, answer: Answer) -> RelayedRequest | None:
+    def add(self, answer: UpstreamAnswer) -> RelayedRequest | None:
         """Takes the answer to the last request; returns the next to send, None if there is none."""
         broken = self._relay.broken_rules(self._last_sent, answer)
         if self.best is None or (broken is not None and len(broken) < self._min_broken):
@@ -271,6 +275,46 @@ class CheckedAnswers:
         again = self._relay.retry(self._last_sent, broken)
         self._last_sent = again or self._last_sent
         return again
+
+
+class ScoringQueue:
+    """Scores replies one after another, in a thread of its own.
+
+    Attributes:
+        waiting: how many replies wait to be scored.
+    """
+
+    def __init__(self, relay: ChatRelay):
+        self._relay = relay
+        self._thread = ThreadPoolExecutor(1, "holdfast-scorer")
+        self.waiting = 0
+        self._waiting_bytes = 0  # the length of these replies and of their requests
+
+    def add(self, relayed: RelayedRequest | None, answer: UpstreamAnswer) -> None:
+        """Has a reply scored if it is that to a chat, unless too many are waiting."""
+        if relayed is None or relayed.chat is None:
+            return
+        size = len(answer.body) + len(relayed.content)
+        if self._waiting_bytes and self._waiting_bytes + size > _MAX_WAITING_BYTES:
+            return self._relay.tally.note_reply(WhyUnscored.BUSY)
+        self.waiting += 1
+        self._waiting_bytes += size
+        loop = asyncio.get_running_loop()
+        scored = loop.run_in_executor(self._thread, self._relay.end, relayed, answer)
+        scored.add_done_callback(partial(self._note_scored, size))
+
+    def close(self) -> None:
+        """Waits until all replies are scored."""
+        self._thread.shutdown()
+
+    def _note_scored(self, size: int, scored: asyncio.Future[None]) -> None:
+        """Takes note that a reply has been scored, or could not be."""
+        self.waiting -= 1
+        self._waiting_bytes -= size
+        if not scored.cancelled() and (error := scored.exception()):
+            self._relay.tally.note_reply(WhyUnscored.UNREADABLE)
+            # its message may quote a chat, so it is not logged
+            _LOG.error("A reply could not be scored: %s", type(error).__name__)
 
 
 class ChatLog:

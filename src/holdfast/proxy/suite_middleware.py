@@ -29,7 +29,7 @@ from holdfast.proxy.json_edits import Change, Insertion, Removal
 from holdfast.proxy.reply_scores import ScoredReply, WhyUnscored, note_failure, score_reply
 from holdfast.transcripts import linear_transcript
 from holdfast.transcripts.call_messages import output_messages
-from holdfast.transcripts.transcript import Event, Kind, Malformed
+from holdfast.transcripts.transcript import Event, EventKind, Malformed
 
 
 class NotScored(Enum):
@@ -240,7 +240,7 @@ class SuiteChat:
             reply = output_messages(answer)
         except Malformed:
             return None
-        written = "\n".join(event.text for event in reply if event.kind is Kind.MESSAGE)
+        written = "\n".join(event.text for event in reply if event.kind is EventKind.MESSAGE)
         text = split_reasoning(written).reply
         if not text.strip() or _awaits_tools(answer, reply):
             return None
@@ -280,7 +280,7 @@ def _awaits_tools(answer: Mapping[str, Any], reply: Sequence[Event]) -> bool:
     """Whether the assistant's turn continues after an answer, with the result of a tool."""
     if "output" in answer:  # the Responses API, which runs some tools on the server
         return waits_for_client(answer["output"])
-    return any(event.kind is Kind.TOOL_CALL for event in reply)
+    return any(event.kind is EventKind.TOOL_CALL for event in reply)
 
 
 class EditOutcome(Enum):

@@ -15,11 +15,11 @@ from holdfast.errors import UsageError, type_in_words
 from holdfast.methods import Method, read_methods
 from holdfast.proxy.chat_requests import api_of
 from holdfast.proxy.relay import (
-    Answer,
     ChatRelay,
     CheckedAnswers,
     OnReply,
     RelayedRequest,
+    UpstreamAnswer,
     chat_relay,
 )
 from holdfast.proxy.tally import Tally
@@ -193,7 +193,7 @@ class _Exchanges:
         try:
             body = await self._send(request, relayed)
         except BaseException:  # including that the caller stopped waiting
-            self.relay.end(relayed, Answer())
+            self.relay.end(relayed, UpstreamAnswer())
             raise
         return _with_body(body.response, body)
 
@@ -212,7 +212,7 @@ class _Exchanges:
                 body = await self._hold(request, again, passes_on_long=is_first)
             except BaseException as error:  # from the transport, or from a hook of the client's
                 if is_first or not isinstance(error, Exception):
-                    self.relay.end(relayed, Answer())
+                    self.relay.end(relayed, UpstreamAnswer())
                     raise
                 break  # a retry failed
             if not body.answer.is_too_long:
@@ -248,7 +248,7 @@ class _Exchanges:
     ) -> _RecordedBody:
         """Sends a request; the body of the response is recorded as it is read."""
         response = await self.sender.send(_edited_request(request, relayed))
-        answer = Answer(response.status_code, response.headers, is_held=is_held)
+        answer = UpstreamAnswer(response.status_code, response.headers, is_held=is_held)
         return _RecordedBody(response, self.sender.parts(response), answer, relayed, self.relay)
 
 
@@ -264,7 +264,7 @@ class _RecordedBody(httpx2.SyncByteStream, httpx2.AsyncByteStream):
 
     response: httpx2.Response
     parts: Any
-    answer: Answer
+    answer: UpstreamAnswer
     relayed: RelayedRequest
     relay: ChatRelay
 

@@ -25,7 +25,8 @@ from holdfast.serve.submissions import Submission
 from holdfast.serve.tool_calls import CallParser
 from holdfast.serve.wire import end_events, send_event, send_json, start_events
 
-Write = Callable[["Answer", Send], Awaitable[None]]  # writes an answer in the format of its route
+# writes an answer in the format of its route
+Write = Callable[["PendingAnswer", Send], Awaitable[None]]
 
 
 async def answer(
@@ -51,7 +52,7 @@ async def answer(
             for index, chat in enumerate(chats):
                 details = Details(service.model.tokenizer, body.likeliest, body.trace)
                 choices.append(PendingChoice(index, chat, details, Stopwatch(arrived)))
-            await write(Answer(service, submission, choices), send)
+            await write(PendingAnswer(service, submission, choices), send)
     except TimeoutError:
         raise timeout_refusal(seconds) from None
     finally:
@@ -107,7 +108,7 @@ class PendingChoice:
 
 
 @dataclass(frozen=True)
-class Answer:
+class PendingAnswer:
     """The answer to an admitted request, as the functions that write it need it."""
 
     service: Service
@@ -157,13 +158,13 @@ class Answer:
         return report
 
 
-async def write_choices(shapes: Shapes, answer: Answer, send: Send) -> None:
+async def write_choices(shapes: Shapes, answer: PendingAnswer, send: Send) -> None:
     """Writes the answer to a chat or a completion, whole or piece by piece."""
     write = _send_events if answer.submission.body.stream else _send_whole
     await write(answer, shapes, send)
 
 
-def _head(answer: Answer, shapes: Shapes, kind: str) -> dict[str, Any]:
+def _head(answer: PendingAnswer, shapes: Shapes, kind: str) -> dict[str, Any]:
     """The fields that an answer and each chunk of it begin with."""
     return {
         "id": shapes.prefix + secrets.token_hex(12),
@@ -174,7 +175,7 @@ def _head(answer: Answer, shapes: Shapes, kind: str) -> dict[str, Any]:
     }
 
 
-async def _send_whole(answer: Answer, shapes: Shapes, send: Send) -> None:
+async def _send_whole(answer: PendingAnswer, shapes: Shapes, send: Send) -> None:
     """Sends the answer once all its replies are complete."""
     async with task_group() as group:
         replies = [
@@ -188,7 +189,7 @@ async def _send_whole(answer: Answer, shapes: Shapes, send: Send) -> None:
     await send_json(send, _head(answer, shapes, shapes.whole) | fields)
 
 
-async def _send_events(answer: Answer, shapes: Shapes, send: Send) -> None:
+async def _send_events(answer: PendingAnswer, shapes: Shapes, send: Send) -> None:
     """Sends the replies piece by piece, as server-sent events."""
     options = answer.submission.body.stream_options
     with_usage = options is not None and options.include_usage

@@ -21,7 +21,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from holdfast.errors import option, shortened
-from holdfast.serve.limits import Limits
+from holdfast.serve.limits import RequestLimits
 from holdfast.serve.refusals import refusal_of_problem
 from holdfast.validation.pydantic_errors import Path, StrictModel, as_json, format_path, problem_of
 
@@ -138,7 +138,7 @@ def ignored(why: str) -> Any:
     return Field(None, description=f"Changes nothing: {why}.")
 
 
-def within_limits(body: type[Model], limits: Limits) -> type[Model]:
+def within_limits(body: type[Model], limits: RequestLimits) -> type[Model]:
     """Returns the body model with its fields bounded by the server's limits."""
     bounds = {
         "max_tokens": Le(limits.tokens),

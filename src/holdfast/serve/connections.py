@@ -15,7 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from holdfast.serve.limits import Limits
+from holdfast.serve.limits import RequestLimits
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.wire import to_json
 
@@ -24,7 +24,7 @@ _GRACE = 5.0
 _SHUTDOWN = 5.0  # seconds for connections to close after the last answer
 
 
-def configuration(app: ASGIApp, limits: Limits) -> uvicorn.Config:
+def configuration(app: ASGIApp, limits: RequestLimits) -> uvicorn.Config:
     """Builds uvicorn's configuration for a server with these limits."""
     protocol = cast(type[asyncio.Protocol], partial(_TimedProtocol, limits))
     return uvicorn.Config(
@@ -46,7 +46,7 @@ class _TimedProtocol(H11Protocol):
     between requests, uvicorn closes an idle connection itself.
     """
 
-    def __init__(self, limits: Limits, *arguments: Any, **named: Any):
+    def __init__(self, limits: RequestLimits, *arguments: Any, **named: Any):
         super().__init__(*arguments, **named)
         self._limits = limits
         self._awaited: object = None  # the state of the client that the timer limits

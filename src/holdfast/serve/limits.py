@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Limits:
+class RequestLimits:
     """The limits of one request.
 
     Args:

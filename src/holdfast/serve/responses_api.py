@@ -12,7 +12,7 @@ from starlette.types import Send
 from typing_extensions import TypedDict
 
 from holdfast.serve.answer_formats import AppliedSteering
-from holdfast.serve.answering import Answer
+from holdfast.serve.answering import PendingAnswer
 from holdfast.serve.decoding import Delta, join_deltas
 from holdfast.serve.responses_body import ResponsesBody
 from holdfast.serve.tool_calls import ParsedCall
@@ -107,7 +107,7 @@ class ResponseAnswer(TypedDict):
     holdfast: ResponseSteering
 
 
-async def write_response(body: ResponsesBody, answer: Answer, send: Send) -> None:
+async def write_response(body: ResponsesBody, answer: PendingAnswer, send: Send) -> None:
     """Writes the answer to a request of the Responses API."""
     response = _begin_response(body, answer)
     if not body.stream:
@@ -121,7 +121,7 @@ async def write_response(body: ResponsesBody, answer: Answer, send: Send) -> Non
     await end_events(send, b"")
 
 
-async def _complete_response(response: ResponseAnswer, answer: Answer) -> ResponseAnswer:
+async def _complete_response(response: ResponseAnswer, answer: PendingAnswer) -> ResponseAnswer:
     """Waits for the whole reply, and returns the response with it."""
     reply = await join_deltas(answer.deltas(answer.choices[0]))
     output = [_call_item(call) for call in reply.calls]
@@ -131,7 +131,7 @@ async def _complete_response(response: ResponseAnswer, answer: Answer) -> Respon
     return _end_response(response, answer, reply, output)
 
 
-async def _events(response: ResponseAnswer, answer: Answer) -> AsyncIterator[Event]:
+async def _events(response: ResponseAnswer, answer: PendingAnswer) -> AsyncIterator[Event]:
     """Yields the events of a response, without their numbers."""
     yield {"type": "response.created", "response": response}
     yield {"type": "response.in_progress", "response": response}
@@ -204,7 +204,7 @@ def _call_events(call: OutputItem, index: int) -> Iterator[Event]:
     yield {"type": "response.output_item.done", "output_index": index, "item": call}
 
 
-def _begin_response(body: ResponsesBody, answer: Answer) -> ResponseAnswer:
+def _begin_response(body: ResponsesBody, answer: PendingAnswer) -> ResponseAnswer:
     """The response before any of its output is generated."""
     options = {} if body.text is None else body.text.model_dump(exclude_none=True)
     choice = body.tool_choice
@@ -235,7 +235,7 @@ def _begin_response(body: ResponsesBody, answer: Answer) -> ResponseAnswer:
 
 
 def _end_response(
-    response: ResponseAnswer, answer: Answer, last: Delta, output: list[OutputItem]
+    response: ResponseAnswer, answer: PendingAnswer, last: Delta, output: list[OutputItem]
 ) -> ResponseAnswer:
     """The response with its whole output and its token counts."""
     usage = answer.usage

@@ -20,7 +20,7 @@ from starlette.responses import PlainTextResponse, Response
 from holdfast import methods
 from holdfast.errors import HoldfastError, PromptError
 from holdfast.models.grammar_masks import compile_grammar
-from holdfast.models.offered_steering import OfferedMethod, ServerLimits, SteeringAnswer
+from holdfast.models.offered_steering import OfferedLimits, OfferedMethod, SteeringAnswer
 from holdfast.models.rendering import render_one
 from holdfast.models.requests import Request
 from holdfast.serve.answer_formats import (
@@ -252,7 +252,7 @@ def _steering_answer(service: Service) -> SteeringAnswer:
         heads=None if shape is None else shape.heads,
         prompts=service.prompts,
         fitted=service.fitted,
-        limits=ServerLimits(
+        limits=OfferedLimits(
             max_model_len=model.context,
             max_tokens=limits.tokens,
             seconds=limits.seconds,

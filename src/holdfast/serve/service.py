@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from holdfast.methods import Method
 from holdfast.models.local import LocalModel
-from holdfast.serve.limits import Limits
+from holdfast.serve.limits import RequestLimits
 from holdfast.serve.metrics import Metrics
 from holdfast.serve.served_engine import ServedEngine
 
@@ -31,7 +31,7 @@ class Service:
     engine: ServedEngine
     name: str
     metrics: Metrics
-    limits: Limits = field(default_factory=Limits)
+    limits: RequestLimits = field(default_factory=RequestLimits)
     default: Sequence[Method] = ()
     version: str = ""
     prompts: Sequence[Mapping[str, str]] = ()

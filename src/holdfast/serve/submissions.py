@@ -24,7 +24,7 @@ from holdfast.serve.bodies import (
     TokenizeBody,
     plain_tools,
 )
-from holdfast.serve.limits import Limits
+from holdfast.serve.limits import RequestLimits
 from holdfast.serve.refusals import Refusal, refusal_of, refused_field
 from holdfast.serve.tool_calls import CallParser
 
@@ -78,7 +78,7 @@ class Submission:
 
 
 def read_chat(
-    body: ChatBody, default: Sequence[Method], limits: Limits, parser: CallParser
+    body: ChatBody, default: Sequence[Method], limits: RequestLimits, parser: CallParser
 ) -> Submission:
     """Reads the body of a chat completion; `default` is the server's steering."""
     if body.parses_calls and parser.template is None:
@@ -149,7 +149,7 @@ def _function(tool: FunctionTool, *, strict: bool) -> Function:
 def read_completion(
     body: CompletionBody,
     default: Sequence[Method],
-    limits: Limits,
+    limits: RequestLimits,
     tokenizer: PreTrainedTokenizerFast,
 ) -> Submission:
     """Reads the body of a completion, as `read_chat` does; only emphasis can be its span."""
@@ -181,7 +181,7 @@ def read_completion(
     return Submission(body, tuple(requests), steering)
 
 
-def read_tokens(body: TokenizeBody, limits: Limits, parser: CallParser) -> Request:
+def read_tokens(body: TokenizeBody, limits: RequestLimits, parser: CallParser) -> Request:
     """Reads the chat or text whose tokens a `/tokenize` body asks for."""
     if (body.messages is None) == (body.prompt is None):
         raise refused_field("messages", "Give either messages or a prompt.")
@@ -284,7 +284,7 @@ def _make_request(
     messages: list[Message],
     body: SpanFields,
     sampling: Sampling,
-    limits: Limits,
+    limits: RequestLimits,
     *,
     plain: bool = False,
     tools: Sequence[Tool] = (),
@@ -318,7 +318,7 @@ def _make_request(
     return request
 
 
-def _sampling(body: GeneratingBody, limits: Limits) -> Sampling:
+def _sampling(body: GeneratingBody, limits: RequestLimits) -> Sampling:
     return Sampling(body.temperature, body.top_p, body.token_limit or limits.tokens)
 
 

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from holdfast.serve.limits import Limits
+from holdfast.serve.limits import RequestLimits
 from holdfast.serve.refusals import Refusal
 
 CLIENT_CLOSED = 499  # nginx's status for a client that closed its connection
@@ -52,7 +52,7 @@ async def _wait_for_disconnect(receive: Receive) -> None:
         pass
 
 
-async def read_json(request: Request, limits: Limits) -> Any:
+async def read_json(request: Request, limits: RequestLimits) -> Any:
     """Reads the JSON body of a request; raises a `Refusal` if it is invalid or exceeds a limit."""
     kind = request.headers.get("content-type", "")
     if kind.split(";")[0].strip().lower() != "application/json":

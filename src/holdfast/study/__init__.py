@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.analysis.check_verdicts import Terms
 from holdfast.lazy_imports import import_name
 from holdfast.study.calibrating import calibrate
-from holdfast.study.calibration_plan import Plan
+from holdfast.study.calibration_plan import CalibrationPlan
 from holdfast.study.capability import load_capability
 from holdfast.study.checking import CheckOptions, check
 

@@ -25,13 +25,13 @@ from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, spec_of
 from holdfast.models.capabilities import supports
 from holdfast.models.event_loop import run_sync
-from holdfast.models.failures import FailedRequest, OutageWatch
+from holdfast.models.failures import CircuitBreaker, FailedRequest
 from holdfast.models.offered_steering import same_fingerprint
 from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.records.folder import refuse_other_command
 from holdfast.records.identity import SweepIdentity
 from holdfast.study.calibration_plan import (
-    Plan,
+    CalibrationPlan,
     calibration_settings,
     choose_prompts,
     conversations,
@@ -59,7 +59,7 @@ def _join_sweeps(stored: Sequence[Any], new: Sequence[Any]) -> list[Any] | None:
 
 
 COMPATIBILITY = records.Compatibility(
-    defaults={"plan": Plan().identity, **OF_DRIFT.defaults},
+    defaults={"plan": CalibrationPlan().identity, **OF_DRIFT.defaults},
     joins={
         "model_fingerprint": same_fingerprint,
         "methods": records.superset,
@@ -85,7 +85,7 @@ def calibrate(
     suite: drift.Suite | str,
     capability: Capability,
     out: Path | str,
-    plan: Plan = Plan(),
+    plan: CalibrationPlan = CalibrationPlan(),
     running: drift.Running = drift.Running(),
 ) -> CalibrationRuns:
     """Measures stability and capability without any method and at every point of the sweeps;
@@ -130,7 +130,7 @@ class _Questions:
     model: ChatModel
     suite: drift.Suite
     capability: Capability
-    plan: Plan
+    plan: CalibrationPlan
     stability: records.Run
 
     def ask(self, out: Path, running: drift.Running) -> records.Run:
@@ -142,26 +142,26 @@ class _Questions:
         }
         about = {"command": "calibrate", "argv": running.command, **facts_about(self.model)}
         with records.open_run(out, identity, about, COMPATIBILITY) as run:
-            watch = OutageWatch(partial(self._note_failure, run), "question")
-            questioners = self._questioners(watch)
+            breaker = CircuitBreaker(partial(self._note_failure, run), "question")
+            questioners = self._questioners(breaker)
             batches = self._unfinished_batches(run, questioners, running.progress)
             if batches:
-                run_sync(self._ask_batches(batches, questioners, watch, running.progress))
+                run_sync(self._ask_batches(batches, questioners, breaker, running.progress))
         return records.read_run(out)
 
     def _note_failure(self, run: records.OpenRun, failed: FailedRequest) -> None:
         """Notes a failed question as a failure of the conversation that it was asked in."""
-        name, question = failed.name
+        method, question = failed.key
         conversation = question % conversations(self.suite, self.plan)
-        run.note_failure(name, conversation, failed.why, failed.reason)
+        run.note_failure(method, conversation, failed.why, failed.reason)
 
-    def _questioners(self, watch: OutageWatch) -> dict[str, Questioner]:
+    def _questioners(self, breaker: CircuitBreaker) -> dict[str, Questioner]:
         """Makes the questioner of each steering, by its spec string."""
         cases = {case.id: case for case in self.suite.cases}
         count = conversations(self.suite, self.plan)
         return {
             spec_of(methods): Questioner(
-                self.model, methods, cases, self.capability, self.plan, count, watch
+                self.model, methods, cases, self.capability, self.plan, count, breaker
             )
             for methods in self.plan.steerings
         }
@@ -185,7 +185,7 @@ class _Questions:
         self,
         batches: Sequence[records.PendingBatch],
         questioners: Mapping[str, Questioner],
-        watch: OutageWatch,
+        breaker: CircuitBreaker,
         progress: Progress,
     ) -> None:
         """Asks the questions in the recorded dialogs, and records the answers batch by batch."""
@@ -200,11 +200,11 @@ class _Questions:
             tokens = sum(record.tokens.forwarded for record in answers)
             progress(questioner.count_in(batch.numbers), tokens)
         async with self.model.session() as engine:
-            await watch.finish(engine)
+            await breaker.finish(engine)
 
 
 def check_before_loading(
-    out: Path | str, suite: drift.Suite, capability: Capability, plan: Plan
+    out: Path | str, suite: drift.Suite, capability: Capability, plan: CalibrationPlan
 ) -> None:
     """Refuses what can be refused before a model is loaded.
 
@@ -226,7 +226,9 @@ def check_before_loading(
     records.refuse_early(Path(out) / "capability", identity, {}, COMPATIBILITY)
 
 
-def _identity_of(suite: drift.Suite, capability: Capability, plan: Plan) -> dict[str, Any]:
+def _identity_of(
+    suite: drift.Suite, capability: Capability, plan: CalibrationPlan
+) -> dict[str, Any]:
     """Returns the recorded identity of a calibration, except for the part that its dialogs have."""
     sweeps = [
         SweepIdentity(
@@ -247,7 +249,7 @@ def _identity_of(suite: drift.Suite, capability: Capability, plan: Plan) -> dict
     }
 
 
-def units_of(suite: drift.Suite, capability: Capability, plan: Plan) -> int:
+def units_of(suite: drift.Suite, capability: Capability, plan: CalibrationPlan) -> int:
     """Returns how many units of progress `calibrate` reports: replies and questions."""
     settings = resolve_settings(suite, calibration_settings(suite, plan), plan.user_turns)
     numbers = range(settings.conversations)

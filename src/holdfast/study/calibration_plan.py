@@ -46,7 +46,7 @@ _TOO_FEW_OF_BOTH = (
 
 
 @dataclass(frozen=True)
-class Plan:
+class CalibrationPlan:
     """How a calibration is run.
 
     Args:
@@ -141,7 +141,9 @@ class Plan:
         return fields
 
 
-def choose_prompts(suite: drift.Suite, ids: Sequence[str] = (), plan: Plan = Plan()) -> drift.Suite:
+def choose_prompts(
+    suite: drift.Suite, ids: Sequence[str] = (), plan: CalibrationPlan = CalibrationPlan()
+) -> drift.Suite:
     """Returns the suite with the cases that a calibration uses: the named ones; or all cases if the
     plan draws new pairs; or else one case per category, always the same ones.
 
@@ -177,7 +179,7 @@ def pairs_of(suite: drift.Suite) -> int:
     return count * (count - 1) if count > 1 else max(1, len(suite.personas))
 
 
-def conversations(suite: drift.Suite, plan: Plan) -> int:
+def conversations(suite: drift.Suite, plan: CalibrationPlan) -> int:
     """Returns how many conversations every steering has.
 
     Raises:
@@ -206,11 +208,13 @@ def usual_draws(suite: drift.Suite, out: Path | str) -> int:
     folder = Path(out) / "capability"  # a dry run makes only stability/, with few conversations
     if (folder / MANIFEST).is_file():
         draws = read_run(folder).identity_as(CalibrationIdentity).plan.draws
-        return Plan().draws if draws is None else draws
-    return max(Plan().draws, math.ceil(USUAL_CONVERSATIONS / pairs_of(suite)))
+        return CalibrationPlan().draws if draws is None else draws
+    return max(CalibrationPlan().draws, math.ceil(USUAL_CONVERSATIONS / pairs_of(suite)))
 
 
-def why_too_small(suite: drift.Suite, questions: int, wanted: int, plan: Plan) -> str | None:
+def why_too_small(
+    suite: drift.Suite, questions: int, wanted: int, plan: CalibrationPlan
+) -> str | None:
     """Explains why a calibration of this size cannot recommend a setting, and what size could; None
     if this size can.
 
@@ -247,7 +251,7 @@ def why_too_small(suite: drift.Suite, questions: int, wanted: int, plan: Plan) -
     )
 
 
-def calibration_settings(suite: drift.Suite, plan: Plan) -> drift.Settings:
+def calibration_settings(suite: drift.Suite, plan: CalibrationPlan) -> drift.Settings:
     """Returns the protocol of the conversations under every steering, in the folder `stability`."""
     return drift.Settings(
         rounds=plan.rounds,

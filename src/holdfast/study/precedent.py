@@ -22,7 +22,7 @@ from holdfast.drift.settings import Running
 from holdfast.errors import RequestFailed, UsageError
 from holdfast.methods import Method, Methods, read_methods, spec_of
 from holdfast.models.event_loop import run_sync, task_group
-from holdfast.models.failures import FailedRequest, OutageWatch
+from holdfast.models.failures import CircuitBreaker, FailedRequest, RequestKey
 from holdfast.models.offered_steering import same_fingerprint
 from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.study.precedent_chats import PrecedentChats
@@ -30,7 +30,7 @@ from holdfast.study.precedent_subjects import (
     BROKEN,
     KEPT,
     Histories,
-    Settings,
+    PrecedentSettings,
     Subject,
     count_replies,
     subjects_of,
@@ -41,7 +41,7 @@ def run(
     model: ChatModel,
     suite: Suite | str,
     out: Path | str,
-    settings: Settings = Settings(),
+    settings: PrecedentSettings = PrecedentSettings(),
     methods: Sequence[Methods] = ((),),
     running: Running = Running(),
 ) -> records.Run:
@@ -91,17 +91,16 @@ async def _run_methods(
     model: ChatModel,
     steerings: Mapping[str, tuple[Method, ...]],
     subjects: Sequence[Subject],
-    settings: Settings,
+    settings: PrecedentSettings,
     folder: records.OpenRun,
     progress: Progress,
 ) -> None:
     """Holds and records the conversations that the folder lacks, steering by steering."""
 
     def note(failed: FailedRequest) -> None:
-        name, number = failed.name
-        folder.note_failure(name, number, failed.why, failed.reason)
+        folder.note_failure(*failed.key, failed.why, failed.reason)
 
-    watch = OutageWatch(note, "conversation")
+    breaker = CircuitBreaker(note, "conversation")
     groups = records.batches(range(settings.conversations), settings.batch)
     for name, methods in steerings.items():
         for batch in records.resume(folder, name, groups, alone=model.independent):
@@ -110,14 +109,14 @@ async def _run_methods(
                 continue
             histories = histories_in(folder.folder)
             async with model.session() as engine, task_group() as group:
-                chats = PrecedentChats(engine, settings, methods, watch, progress)
+                chats = PrecedentChats(engine, settings, methods, breaker, progress)
                 for number in batch.to_run:
                     task = _hold_and_record(
                         batch, chats, number, subjects[number], histories.get(number)
                     )
                     group.create_task(task, name=str(number))
     async with model.session() as engine:
-        await watch.finish(engine)
+        await breaker.finish(engine)
 
 
 async def _hold_and_record(
@@ -127,13 +126,15 @@ async def _hold_and_record(
     subject: Subject,
     histories: Histories | None,
 ) -> None:
-    """Holds one conversation and appends its record; if it fails, tells the watch."""
+    """Holds one conversation and appends its record; if it fails, tells the circuit breaker."""
     start = time.monotonic()
     try:
         record = await chats.hold(number, subject, histories)
     except RequestFailed as error:
-        chats.watch.failed(number, error)
-        chats.watch.over(number, FailedRequest((batch.name, number), error.why, str(error)))
+        chats.breaker.failed(number, error)
+        chats.breaker.record_or_hold_back(
+            number, FailedRequest(RequestKey(batch.name, number), error.why, str(error))
+        )
     else:
         seconds = round(time.monotonic() - start, 3)
         batch.append(record.model_copy(update={"seconds": seconds}))

@@ -15,7 +15,7 @@ from holdfast.errors import RequestFailed
 from holdfast.methods import Method, spec_of
 from holdfast.models.checked_replies import generate_checked
 from holdfast.models.event_loop import task_group
-from holdfast.models.failures import OutageWatch
+from holdfast.models.failures import CircuitBreaker
 from holdfast.models.protocol import Engine
 from holdfast.models.requests import Reply, Request
 from holdfast.records.precedent_records import History, NextReply, PrecedentChat, RuleScores
@@ -24,8 +24,8 @@ from holdfast.study.precedent_subjects import (
     BROKEN,
     KEPT,
     Histories,
-    Kind,
-    Settings,
+    HistoryKind,
+    PrecedentSettings,
     Subject,
 )
 
@@ -36,7 +36,7 @@ NEUTRAL_PROMPT = "You are a helpful assistant."
 class View(NamedTuple):
     """The conversation that the model is shown before the last question."""
 
-    history: Kind
+    history: HistoryKind
     seen: int  # how many of the history's last replies, each with its question
     prompted: bool  # whether the system prompt is in view
 
@@ -54,9 +54,9 @@ class PrecedentChats:
     """Holds the conversations of a study in a session of a model, under one steering."""
 
     engine: Engine
-    settings: Settings
+    settings: PrecedentSettings
     methods: tuple[Method, ...]
-    watch: OutageWatch
+    breaker: CircuitBreaker
     progress: Progress
 
     async def hold(
@@ -100,7 +100,9 @@ class PrecedentChats:
             View(*view) for view in itertools.product((KEPT, BROKEN), self.settings.seen, prompted)
         ]
 
-    async def _make_history(self, number: int, subject: Subject, kind: Kind) -> list[DrawnReply]:
+    async def _make_history(
+        self, number: int, subject: Subject, kind: HistoryKind
+    ) -> list[DrawnReply]:
         """Replies to all questions but the last, choosing the best of several draws each time.
 
         To make the model keep the rules, the system prompt is repeated below every question; to
@@ -162,7 +164,7 @@ class PrecedentChats:
             raise RequestFailed(
                 "The chat leaves no room for a reply; use shorter prompts.", "context"
             )
-        self.watch.answered(request)
+        self.breaker.answered(request)
         self.progress(1, reply.forwarded)
         return reply
 

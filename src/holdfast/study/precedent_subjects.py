@@ -16,14 +16,14 @@ from holdfast.records.precedent_records import History, RuleScores
 from holdfast.seeds import seed_of
 from holdfast.validation import ranges
 
-Kind = Literal["kept", "broken"]
-Histories = dict[Kind, History]
-KEPT: Kind = "kept"
-BROKEN: Kind = "broken"
+HistoryKind = Literal["kept", "broken"]
+Histories = dict[HistoryKind, History]
+KEPT: HistoryKind = "kept"
+BROKEN: HistoryKind = "broken"
 
 
 @dataclass(frozen=True)
-class Settings:
+class PrecedentSettings:
     """How precedent is measured.
 
     Args:
@@ -78,7 +78,7 @@ def _score(rule: Rule, reply: Reply) -> float | None:
     return None if score is None else score.value
 
 
-def subjects_of(suite: Suite, settings: Settings) -> list[Subject]:
+def subjects_of(suite: Suite, settings: PrecedentSettings) -> list[Subject]:
     """Draws the subject of each conversation of a study.
 
     The last question is a probe of the rules. Those before it are further probes, so that every
@@ -126,7 +126,7 @@ def _refuse_judges(suite: Suite, case: Case, rules: Sequence[Rule]) -> None:
             )
 
 
-def count_replies(settings: Settings, methods: Methods = ()) -> int:
+def count_replies(settings: PrecedentSettings, methods: Methods = ()) -> int:
     """Returns how many replies a conversation takes: the next replies, and without a method also
     those of its histories.
     """

@@ -16,7 +16,7 @@ from holdfast.errors import UsageError
 from holdfast.measures.multiple_choice import read_choice
 from holdfast.methods import Ability, Method, spec_of
 from holdfast.models.capabilities import supports
-from holdfast.models.failures import OutageWatch, answer_each
+from holdfast.models.failures import CircuitBreaker, RequestKey, answer_each
 from holdfast.models.protocol import ChatModel, Engine, score_replies
 from holdfast.models.requests import Reply, Request
 from holdfast.records import (
@@ -27,7 +27,7 @@ from holdfast.records import (
     Tokens,
 )
 from holdfast.seeds import seed_of
-from holdfast.study.calibration_plan import Plan
+from holdfast.study.calibration_plan import CalibrationPlan
 from holdfast.study.capability import Capability, Item
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ class Questioner:
     methods: tuple[Method, ...]  # of the dialogs
     cases: Mapping[str, Case]  # the prompts of the suite, by id
     capability: Capability  # its items are divided among the conversations
-    plan: Plan
+    plan: CalibrationPlan
     count: int  # the number of conversations in the run
-    watch: OutageWatch  # of the run; failed questions are reported to it
+    breaker: CircuitBreaker  # of the run; failed questions are reported to it
 
     def count_in(self, conversations: Sequence[int]) -> int:
         """Returns how many questions these conversations are asked."""
@@ -171,14 +171,17 @@ class Questioner:
         """Generates the replies to questions, by number, without those that failed."""
         if not questions:
             return {}
-        name = spec_of(self.methods)
+        label = spec_of(self.methods)
         replies: dict[int, Reply] = {}
         requests = {
-            (name, question.number): self._request(question, keep=keep) for question in questions
+            RequestKey(label, question.number): self._request(question, keep=keep)
+            for question in questions
         }
-        await answer_each(
-            engine, requests, self.watch, lambda key, reply: replies.update({key[1]: reply})
-        )
+
+        def note(key: RequestKey, reply: Reply) -> None:
+            replies[key.number] = reply
+
+        await answer_each(engine, requests, self.breaker, note)
         return replies
 
     def _request(self, question: CapabilityQuestion, *, keep: bool = False) -> Request:
@@ -221,7 +224,7 @@ class Questioner:
         )
 
 
-def _history(dialog: Conversation, plan: Plan) -> list[Message]:
+def _history(dialog: Conversation, plan: CalibrationPlan) -> list[Message]:
     """Returns the chat before the questions: the system prompt, and the rounds before `ask_at`."""
     roles = {"user": "user", "agent": "assistant"}
     chat: list[Message] = []
@@ -234,7 +237,9 @@ def _history(dialog: Conversation, plan: Plan) -> list[Message]:
     return chat
 
 
-def _record_answer(question: CapabilityQuestion, answers: Answers, plan: Plan) -> CapabilityAnswer:
+def _record_answer(
+    question: CapabilityQuestion, answers: Answers, plan: CalibrationPlan
+) -> CapabilityAnswer:
     """Makes the record of a question, with its score in the reading of the plan."""
     item = question.item
     written = answers.written.get(question.number)

@@ -8,14 +8,14 @@ if TYPE_CHECKING:
     from holdfast.transcripts.formats import FORMATS
     from holdfast.transcripts.reader import Format, Unread
     from holdfast.transcripts.reading import LogFile, read_transcripts
-    from holdfast.transcripts.transcript import Event, Kind, Transcript, linear_transcript
+    from holdfast.transcripts.transcript import Event, EventKind, Transcript, linear_transcript
 
 _LATER = {
     "FORMATS": "holdfast.transcripts.formats",
     **dict.fromkeys(("Format", "Unread"), "holdfast.transcripts.reader"),
     **dict.fromkeys(("LogFile", "read_transcripts"), "holdfast.transcripts.reading"),
     **dict.fromkeys(
-        ("Event", "Kind", "Transcript", "linear_transcript"), "holdfast.transcripts.transcript"
+        ("Event", "EventKind", "Transcript", "linear_transcript"), "holdfast.transcripts.transcript"
     ),
 }
 

@@ -13,7 +13,13 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from holdfast.transcripts.reader import Located, StreamingReader, Unread, file_of
-from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, linear_transcript
+from holdfast.transcripts.transcript import (
+    Event,
+    EventKind,
+    Malformed,
+    Transcript,
+    linear_transcript,
+)
 
 
 @dataclass(frozen=True)
@@ -211,7 +217,7 @@ def _with_input_before_results(call: Call, earlier: list[Call]) -> Call:
     """
     results = _without_prompts(call.input)
     ids = {event.call_id for event in results}
-    if not results or any(event.kind is not Kind.TOOL_RESULT for event in results):
+    if not results or any(event.kind is not EventKind.TOOL_RESULT for event in results):
         return call
     for other in reversed(earlier):
         if ids <= {event.call.id for event in other.output if event.call} - {""}:

@@ -28,7 +28,7 @@ from holdfast.transcripts.content_blocks import (
     text_of,
 )
 from holdfast.transcripts.injected import enclosing_element
-from holdfast.transcripts.transcript import Event, Kind, Malformed, message_events
+from holdfast.transcripts.transcript import Event, EventKind, Malformed, message_events
 from holdfast.validation.json_values import fields_of, text_or_empty
 
 # the roles of OpenAI, Anthropic, Gemini, LangChain and ShareGPT; case is ignored
@@ -210,7 +210,7 @@ def _events_of_message(item: Mapping[str, Any], *, is_strict: bool) -> Iterator[
             calls.append(block)
         elif isinstance(block, ToolResult):
             yield Event(
-                Kind.TOOL_RESULT,
+                EventKind.TOOL_RESULT,
                 block.text,
                 call_id=block.call_id,
                 is_refusal=block.is_refusal,
@@ -255,9 +255,9 @@ def _read_content(content: Any) -> _Content:
             case ToolCall():
                 calls.append(block)
             case Summary(text):
-                others.append(Event(Kind.COMPACTION, text))
+                others.append(Event(EventKind.COMPACTION, text))
             case ToolResult(text, call_id, is_refusal):
-                result = Event(Kind.TOOL_RESULT, text, call_id=call_id, is_refusal=is_refusal)
+                result = Event(EventKind.TOOL_RESULT, text, call_id=call_id, is_refusal=is_refusal)
                 others.append(result)
     return _Content("\n".join(texts), calls, others)
 

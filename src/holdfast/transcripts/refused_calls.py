@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from holdfast.measures.agent_tools import ASKS_USER
-from holdfast.transcripts.transcript import Event, Kind
+from holdfast.transcripts.transcript import Event, EventKind
 
 # how the results of calls begin that Claude Code did not run; it marks them as errors. A tool that
 # raised an error had begun, and may have when a broken stream was read again.
@@ -50,7 +50,7 @@ def refused_calls(path: Sequence[Event]) -> frozenset[int]:
             is_answering = False
             continue
         is_answering = is_answering or not event.is_by_assistant
-        if event.kind is Kind.TOOL_RESULT:
+        if event.kind is EventKind.TOOL_RESULT:
             call: int | None = before.get(event.call_id)
             if not event.call_id:
                 call = unanswered.pop(0) if unanswered else None

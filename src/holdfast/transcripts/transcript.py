@@ -17,7 +17,7 @@ class Malformed(Exception):
     """An invalid message or line; the exception's text says why."""
 
 
-class Kind(Enum):
+class EventKind(Enum):
     """The kinds of events."""
 
     MESSAGE = "message"  # of the system, the user or the assistant
@@ -55,7 +55,7 @@ class Event:
             other if they have one in common.
     """
 
-    kind: Kind
+    kind: EventKind
     text: str = ""
     role: str = ""
     call: ToolCall | None = None
@@ -72,17 +72,17 @@ class Event:
     @property
     def is_by_assistant(self) -> bool:
         """Whether this is a message or a tool call of the assistant."""
-        return self.kind is Kind.TOOL_CALL or self.role == "assistant"
+        return self.kind is EventKind.TOOL_CALL or self.role == "assistant"
 
     @property
     def is_by_user(self) -> bool:
         """Whether this is a message of the user."""
-        return self.kind is Kind.MESSAGE and self.role == "user"
+        return self.kind is EventKind.MESSAGE and self.role == "user"
 
     @property
     def is_prompt(self) -> bool:
         """Whether this is a system prompt."""
-        return self.kind is Kind.MESSAGE and self.role == "system"
+        return self.kind is EventKind.MESSAGE and self.role == "system"
 
 
 def message_events(
@@ -97,11 +97,11 @@ def message_events(
     A message with the role `tool` becomes a tool result.
     """
     if role == "tool":
-        return [Event(Kind.TOOL_RESULT, text, call_id=call_id)]
+        return [Event(EventKind.TOOL_RESULT, text, call_id=call_id)]
     single_calls = [single for call in calls for single in _calls_in(call)]
-    events = [Event(Kind.TOOL_CALL, call=call, is_cut=is_cut) for call in single_calls]
+    events = [Event(EventKind.TOOL_CALL, call=call, is_cut=is_cut) for call in single_calls]
     if text or not calls:
-        events.insert(0, Event(Kind.MESSAGE, text, role, is_cut=is_cut))
+        events.insert(0, Event(EventKind.MESSAGE, text, role, is_cut=is_cut))
     return events
 
 
@@ -131,10 +131,10 @@ def call_events(call: ToolCall, result: str | None = None, is_refusal: bool = Fa
     Args:
         is_refusal: whether the log says that the call never ran; it then has a result.
     """
-    events = [Event(Kind.TOOL_CALL, call=call)]
+    events = [Event(EventKind.TOOL_CALL, call=call)]
     if result is not None or is_refusal:
         text = result or ""
-        events.append(Event(Kind.TOOL_RESULT, text, call_id=call.id, is_refusal=is_refusal))
+        events.append(Event(EventKind.TOOL_RESULT, text, call_id=call.id, is_refusal=is_refusal))
     return events
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from holdfast.measures.agent_tools import ASKS_USER
 from holdfast.measures.turns import Answer, ToolCall
 from holdfast.measures.user_questions import UserQuestion, questions_in
-from holdfast.transcripts.transcript import Event, Kind
+from holdfast.transcripts.transcript import Event, EventKind
 from holdfast.validation.json_values import fields_of
 
 _NO_ANSWERS = ("", "Unanswered")  # as opencode writes a question that was skipped
@@ -84,7 +84,7 @@ def _results_with_answers(events: Sequence[Event]) -> Iterator[_Result]:
     for position, event in enumerate(events):
         if event.call is not None and event.call.id:
             calls[event.call.id] = (position, event.call)
-        elif event.kind is Kind.TOOL_RESULT and event.call_id in calls:
+        elif event.kind is EventKind.TOOL_RESULT and event.call_id in calls:
             call_position, call = calls[event.call_id]
             if call_position in answered or not ASKS_USER.search(call.name):
                 continue

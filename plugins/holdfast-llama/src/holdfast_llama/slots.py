@@ -192,13 +192,13 @@ class Slots:
     def expect(self, rows: int, columns: int) -> None:
         """Does nothing, as a context grows when a row needs it."""
 
-    def open(self, computed: SavedStream | None, reusable_len: int | None = None) -> None:
+    def open(self, kv: SavedStream | None, reusable_len: int | None = None) -> None:
         """Opens the next slot for a row, with its saved keys and values if there are any."""
-        self._saved.append(computed)
+        self._saved.append(kv)
         self._natives.append(None)
-        self.lengths.append(0 if computed is None else computed.tokens)
+        self.lengths.append(0 if kv is None else kv.tokens)
 
-    def add(self, computed: SavedStream) -> None:
+    def add(self, kv: SavedStream) -> None:
         """Not supported, as a saved stream always begins with the row's first token."""
         raise NotImplementedError
 
@@ -226,9 +226,7 @@ class Slots:
                 native.tokens = self.lengths[slot] = saved.tokens
         return native
 
-    def copy_computed(
-        self, slot: int, count: int | None = None, start: int = 0
-    ) -> SavedStream | None:
+    def copy_kv(self, slot: int, count: int | None = None, start: int = 0) -> SavedStream | None:
         """Copies the keys and values of a row's first `count` tokens (None: all of them)."""
         native = self._natives[slot]
         if native is None:

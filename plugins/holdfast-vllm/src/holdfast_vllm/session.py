@@ -20,12 +20,13 @@ from vllm.v1.engine.exceptions import EngineDeadError
 
 from holdfast.attention import AttentionTrace
 from holdfast.errors import ModelError, PromptTooLong
+from holdfast.generation.kv_cache import CachedPrefix
 from holdfast.generation.row_errors import name_error, name_errors
 from holdfast.methods import spec_of
 from holdfast.models.capabilities import require_free_reply
 from holdfast.models.event_loop import run_sync
 from holdfast.models.protocol import generate_all, prepare_batch
-from holdfast.models.rendering import CachedDialog, Rendered, RequestInThread, render_requests
+from holdfast.models.rendering import Rendered, RequestInThread, render_requests
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.step_loop import RowUpdate, StepLoop
 from holdfast_vllm.wire import METHODS, SEED, SPAN, TRACE
@@ -71,7 +72,7 @@ class VllmSession:
 
     def __init__(self, model: VllmModel):
         self.model = model
-        self._threads: dict[Hashable, tuple[CachedDialog, ...]] = {}
+        self._threads: dict[Hashable, tuple[CachedPrefix, ...]] = {}
         self._engine = model.llm.llm_engine
         self._open: dict[str, Ongoing] = {}
         self._ended: dict[Ongoing, RowUpdate] = {}  # ended before they began

@@ -50,14 +50,14 @@ from holdfast.serve.answer_formats import Details
 from holdfast.serve.bodies import ChatBody
 from holdfast.serve.body_model import read_body
 from holdfast.serve.decoding import Delta, decode_reply, join_deltas
-from holdfast.serve.limits import Limits
+from holdfast.serve.limits import RequestLimits
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.served_engine import ServedEngine
 from holdfast.serve.submissions import Submission, read_chat
 from holdfast.serve.tool_calls import CallParser
 
 # the engine serves only this process, so requests may be of any size
-LIMITS = Limits(tokens=1 << 20, messages=1 << 20, choices=1 << 10, emphasis=1 << 10)
+LIMITS = RequestLimits(tokens=1 << 20, messages=1 << 20, choices=1 << 10, emphasis=1 << 10)
 DEFAULT_TOKENS = 2048  # per reply if the evaluation sets no limit, as Inspect's own providers do
 
 TOKENS = "holdfast_tokens"  # the key of a message's tokens in its metadata

@@ -14,7 +14,7 @@ from holdfast.papers.findings import Claim, Figure, claim_that, in_words, not_ru
 from holdfast.papers.li2024.li2024_setup import Li2024Setup
 from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.study.calibrating import calibrate, units_of
-from holdfast.study.calibration_plan import Plan, choose_prompts
+from holdfast.study.calibration_plan import CalibrationPlan, choose_prompts
 from holdfast.study.capability import load_capability
 
 # the points lost at which Figure 6 compares methods; the paper's 0.5 points of MMLU are too few to
@@ -46,7 +46,7 @@ def figures_5_and_6(setup: Li2024Setup) -> list[Figure]:
     cases = choose_prompts(setup.suite).cases[: scale.prompts]
     suite = replace(setup.suite, cases=cases)
     sweeps = [f"{method}:{values}" for method, values in scale.sweeps.items()]
-    plan = Plan(scale.draws, scale.rounds, seed=setup.seed, sweeps=tuple(sweeps))
+    plan = CalibrationPlan(scale.draws, scale.rounds, seed=setup.seed, sweeps=tuple(sweeps))
     capability = load_capability(setup.capability, scale.questions, setup.seed)
     with setup.watch(out.name, units_of(suite, capability, plan)) as progress:
         running = drift.Running(progress=progress)

@@ -19,7 +19,7 @@ from holdfast.generation.sampling import Sampling
 from holdfast.methods import Ability, Method, read_methods
 from holdfast.models.capabilities import supports
 from holdfast.models.event_loop import run_sync
-from holdfast.models.failures import FailedRequest, OutageWatch, answer_each
+from holdfast.models.failures import CircuitBreaker, FailedRequest, RequestKey, answer_each
 from holdfast.models.offered_steering import same_fingerprint
 from holdfast.models.protocol import ChatModel, Engine, facts_about, score_replies
 from holdfast.models.requests import Reply, Request
@@ -113,11 +113,11 @@ def run(
         pending = records.unfinished(batches, running.progress)
 
         def note(failed: FailedRequest) -> None:
-            run.note_failure(*failed.name, failed.why, failed.reason)
+            run.note_failure(*failed.key, failed.why, failed.reason)
 
-        watch = OutageWatch(note, "sample")
+        breaker = CircuitBreaker(note, "sample")
         if pending:
-            run_sync(_ask_batches(model, pending, rows, settings, watch, running.progress))
+            run_sync(_ask_batches(model, pending, rows, settings, breaker, running.progress))
     return records.read_run(out)
 
 
@@ -126,7 +126,7 @@ async def _ask_batches(
     pending: Sequence[records.PendingBatch],
     rows: Mapping[str, TaskBatch],
     settings: TaskSettings,
-    watch: OutageWatch,
+    breaker: CircuitBreaker,
     progress: Progress,
 ) -> None:
     """Asks the samples of each pending batch, which belong to one row of the table."""
@@ -135,9 +135,9 @@ async def _ask_batches(
             row = rows[batch.name]
             samples = {number: row.samples[number] for number in batch.to_run}
             unasked = dataclasses.replace(row, samples=samples)
-            await ask_batch(engine, unasked, settings.generate, watch, batch.append)
+            await ask_batch(engine, unasked, settings.generate, breaker, batch.append)
             progress(len(batch.numbers), 0)
-        await watch.finish(engine)
+        await breaker.finish(engine)
 
 
 def _check(
@@ -179,7 +179,7 @@ async def ask_batch(
     engine: Engine,
     batch: TaskBatch,
     generate: bool,
-    watch: OutageWatch,
+    breaker: CircuitBreaker,
     keep: Callable[[TaskSample], None],
 ) -> None:
     """Asks the samples of a batch, and keeps their records; a sample without an answer has none.
@@ -187,35 +187,38 @@ async def ask_batch(
     Args:
         generate: whether tasks that compare continuations also generate a reply. Then only samples
             that were answered are compared.
-        watch: notices an outage of the model.
+        breaker: notices an outage of the model.
         keep: receives each record.
     """
     if not CATALOGUE[batch.task].chooses:
-        await _score_replies(engine, batch, watch, keep)
+        await _score_replies(engine, batch, breaker, keep)
         return
     started = time.monotonic()
     replies: dict[int, Reply] = {}
     if generate:
-        await _reply(engine, batch, watch, replies.__setitem__)
+        await _reply(engine, batch, breaker, replies.__setitem__)
         answered = {number: sample for number, sample in batch.samples.items() if number in replies}
         batch = dataclasses.replace(batch, samples=answered)
     await _compare_options(engine, batch, replies, started, keep)
 
 
 async def _reply(
-    engine: Engine, batch: TaskBatch, watch: OutageWatch, on_reply: Callable[[int, Reply], None]
+    engine: Engine,
+    batch: TaskBatch,
+    breaker: CircuitBreaker,
+    on_reply: Callable[[int, Reply], None],
 ) -> None:
     """Generates a reply to the prompt of each sample."""
-    key = batch.variant.key(batch.task)
+    label = batch.variant.key(batch.task)
     requests = {
-        (key, number): _request(batch, sample, sample.prompts[0])
+        RequestKey(label, number): _request(batch, sample, sample.prompts[0])
         for number, sample in batch.samples.items()
     }
-    await answer_each(engine, requests, watch, lambda key, reply: on_reply(key[1], reply))
+    await answer_each(engine, requests, breaker, lambda key, reply: on_reply(key.number, reply))
 
 
 async def _score_replies(
-    engine: Engine, batch: TaskBatch, watch: OutageWatch, keep: Callable[[TaskSample], None]
+    engine: Engine, batch: TaskBatch, breaker: CircuitBreaker, keep: Callable[[TaskSample], None]
 ) -> None:
     """Generates a reply to each sample, and keeps its record as soon as the reply is finished."""
     task = CATALOGUE[batch.task]
@@ -228,7 +231,7 @@ async def _score_replies(
         keep(_record(batch, number, now - last_reply, scores, reply))
         last_reply = now
 
-    await _reply(engine, batch, watch, write)
+    await _reply(engine, batch, breaker, write)
 
 
 async def _compare_options(

@@ -19,7 +19,7 @@ from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.reader import Format, Markdown, Unread, Values, file_of
 from holdfast.transcripts.transcript import (
     Event,
-    Kind,
+    EventKind,
     Transcript,
     linear_transcript,
     message_events,
@@ -76,13 +76,13 @@ def _events(text: str) -> Iterator[Event]:
             yield from message_events("assistant", block.text)
         elif block.author == _Author.AIDER:
             for event in _events_by_aider(block.lines):
-                if event.kind is Kind.INTERRUPTION:
+                if event.kind is EventKind.INTERRUPTION:
                     repeatable = ""
                 yield event
         else:
             event = _event_by_user(block.text)
             if event.is_by_user and event.text.split() == repeatable.split():
-                event = Event(Kind.REMINDER, event.text)
+                event = Event(EventKind.REMINDER, event.text)
                 repeatable = ""
             elif event.is_by_user:
                 is_text_of_command = event.text != block.text
@@ -94,11 +94,11 @@ def _event_by_user(text: str) -> Event:
     """Reads a message of the user's, which may be a command or a confirmation for aider alone."""
     command, _, rest = text.partition(" ")
     if command in _TO_THE_MODEL and rest.strip():
-        return Event(Kind.MESSAGE, rest.strip(), "user")
+        return Event(EventKind.MESSAGE, rest.strip(), "user")
     is_to_aider = command.startswith(("/", "!")) or _CONFIRMATION.fullmatch(text) is not None
     if is_to_aider or text == _NOTHING:
-        return Event(Kind.REMINDER, text)
-    return Event(Kind.MESSAGE, text, "user")
+        return Event(EventKind.REMINDER, text)
+    return Event(EventKind.MESSAGE, text, "user")
 
 
 def _events_by_aider(lines: Sequence[str]) -> Iterator[Event]:
@@ -109,21 +109,21 @@ def _events_by_aider(lines: Sequence[str]) -> Iterator[Event]:
     is_output = False
     for line in lines:
         event = _event_by_aider(line)
-        if is_output and event.kind is Kind.REMINDER:
-            event = Event(Kind.TOOL_RESULT, line)
-        is_output = event.kind is Kind.TOOL_CALL or (is_output and bool(line))
+        if is_output and event.kind is EventKind.REMINDER:
+            event = Event(EventKind.TOOL_RESULT, line)
+        is_output = event.kind is EventKind.TOOL_CALL or (is_output and bool(line))
         yield event
 
 
 def _event_by_aider(line: str) -> Event:
     """Reads a line of aider's, apart from the lines before it."""
     if edit := _EDIT.fullmatch(line):
-        return Event(Kind.TOOL_CALL, call=ToolCall("edit", {"path": edit[1].strip()}))
+        return Event(EventKind.TOOL_CALL, call=ToolCall("edit", {"path": edit[1].strip()}))
     if run := _RUN.fullmatch(line):
-        return Event(Kind.TOOL_CALL, call=ToolCall("run", {"command": run[1].strip()}))
+        return Event(EventKind.TOOL_CALL, call=ToolCall("run", {"command": run[1].strip()}))
     if line.strip().startswith(_INTERRUPTION):
-        return Event(Kind.INTERRUPTION, line)
-    return Event(Kind.REMINDER, line)
+        return Event(EventKind.INTERRUPTION, line)
+    return Event(EventKind.REMINDER, line)
 
 
 @dataclass(frozen=True)

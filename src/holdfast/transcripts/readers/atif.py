@@ -16,7 +16,7 @@ from holdfast.transcripts.json_fields import at, optional_list, require_field, r
 from holdfast.transcripts.reader import Format, Located, Unread
 from holdfast.transcripts.transcript import (
     Event,
-    Kind,
+    EventKind,
     Malformed,
     Transcript,
     linear_transcript,
@@ -63,7 +63,7 @@ def _dialog(trajectory: Any) -> list[Event]:
         has_begun = any(not event.is_prompt for event in events)
         for event in new_events:
             if event.is_prompt and has_begun:  # a note of the program's: "Context compacted."
-                event = Event(Kind.REMINDER, event.text)
+                event = Event(EventKind.REMINDER, event.text)
             events.append(event)
     return events
 
@@ -78,9 +78,9 @@ def _replaces_context(step: Any) -> bool:
 
 def _with_summary(events: list[Event]) -> list[Event]:
     """Turns the results of a step into a summary that replaces the context."""
-    results = [event.text for event in events if event.kind is Kind.TOOL_RESULT]
-    others = [event for event in events if event.kind is not Kind.TOOL_RESULT]
-    return [*others, Event(Kind.COMPACTION, "\n".join(results))]
+    results = [event.text for event in events if event.kind is EventKind.TOOL_RESULT]
+    others = [event for event in events if event.kind is not EventKind.TOOL_RESULT]
+    return [*others, Event(EventKind.COMPACTION, "\n".join(results))]
 
 
 def _events_of(step: Mapping[str, Any]) -> list[Event]:
@@ -99,7 +99,7 @@ def _events_of(step: Mapping[str, Any]) -> list[Event]:
         events += message_events("tool", text_of(fields.get("content")), call_id=call_id)
     if step.get("is_copied_context") and role != "system":
         # scored in the trajectory that they are copied from; here they are only context
-        return [Event(Kind.REMINDER, _text_of_event(event)) for event in events]
+        return [Event(EventKind.REMINDER, _text_of_event(event)) for event in events]
     return events
 
 

@@ -16,7 +16,7 @@ from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.exports import Export, export_reader, parent_ids
 from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
 from holdfast.transcripts.reader import Format
-from holdfast.transcripts.transcript import Event, Kind, message_events
+from holdfast.transcripts.transcript import Event, EventKind, message_events
 from holdfast.validation.json_values import fields_of
 
 _HIDDEN = ("thoughts", "reasoning_recap", "model_editable_context")  # types that are not shown
@@ -41,13 +41,13 @@ def _events(node: Mapping[str, Any]) -> list[Event]:
     kind = at(content, "content_type")
     if kind == "user_editable_context":
         texts = [content[name] for name in _CUSTOM if isinstance(content.get(name), str)]
-        return [Event(Kind.REMINDER, text) for text in texts if text.strip()]
+        return [Event(EventKind.REMINDER, text) for text in texts if text.strip()]
     if not content or at(message, "metadata", "is_visually_hidden_from_conversation"):
         return []
     if kind in _HIDDEN:
         return []
     if kind == "system_error":
-        return [Event(Kind.ERROR, str(at(content, "text") or ""))]
+        return [Event(EventKind.ERROR, str(at(content, "text") or ""))]
     parts = "\n".join(_texts(optional_list(at(content, "parts"))))
     text = _CITATION.sub("", parts) or at(content, "text") or at(content, "result") or ""
     role = at(message, "author", "role")

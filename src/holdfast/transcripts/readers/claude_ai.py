@@ -12,7 +12,7 @@ from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.exports import Export, export_reader, parent_ids, sequential_export
 from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
 from holdfast.transcripts.reader import Format
-from holdfast.transcripts.transcript import Event, Kind
+from holdfast.transcripts.transcript import Event, EventKind
 from holdfast.validation.json_values import fields_of
 
 
@@ -36,7 +36,7 @@ def _events(message: Mapping[str, Any]) -> list[Event]:
     content = message.get("content") or message.get("text") or ""
     events = read_message({"role": require_field(message, "sender"), "content": content})
     texts = [at(file, "extracted_content") for file in optional_list(message.get("attachments"))]
-    attached = [Event(Kind.REMINDER, text) for text in texts if isinstance(text, str) and text]
+    attached = [Event(EventKind.REMINDER, text) for text in texts if isinstance(text, str) and text]
     return [*attached, *events]
 
 

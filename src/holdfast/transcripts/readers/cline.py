@@ -29,7 +29,7 @@ from holdfast.transcripts.json_fields import (
 from holdfast.transcripts.reader import Format, Unread, Values, file_of
 from holdfast.transcripts.transcript import (
     Event,
-    Kind,
+    EventKind,
     Malformed,
     Transcript,
     linear_transcript,
@@ -195,7 +195,7 @@ def _truncation(name: str, events: Sequence[Event]) -> Event:
     written before the half that is kept.
     """
     calls = {event.call_id for event in events if event.id == name} - {""}
-    return Event(Kind.CLEARING, clears=frozenset((name, *calls)))
+    return Event(EventKind.CLEARING, clears=frozenset((name, *calls)))
 
 
 def _has_call(message: Any) -> bool:
@@ -213,7 +213,7 @@ def _events_of_message(message: Mapping[str, Any], task: _Task) -> Iterator[Even
     if message.get("type") == "reasoning":  # an entry of Roo Code's between the messages
         return
     if message.get("isSummary") is True:
-        yield Event(Kind.COMPACTION, text_of(message.get("content")))
+        yield Event(EventKind.COMPACTION, text_of(message.get("content")))
     elif message.get("role") == "user":
         yield from _events_of_user(message, task)
     else:
@@ -224,13 +224,13 @@ def _events_of_assistant(message: Mapping[str, Any], task: _Task) -> Iterator[Ev
     """Reads a turn of the assistant; tools by which it speaks to the user are part of its text."""
     events = read_message(message)
     calls = [_with_command(event.call) for event in events if event.call is not None]
-    text = "\n".join(event.text for event in events if event.kind is Kind.MESSAGE)
+    text = "\n".join(event.text for event in events if event.kind is EventKind.MESSAGE)
     if not task.has_native_calls:
         calls = [*chain.from_iterable(map(_calls_in, _CALL.finditer(text)))]
         text = _CALL.sub("", text)
     text = remove_elements(text, _THINKING)
     if text.startswith(_TRUNCATED):  # Cline's note, in place of a reply
-        yield Event(Kind.REMINDER, text)
+        yield Event(EventKind.REMINDER, text)
         text = ""
         if not calls:
             return
@@ -267,7 +267,7 @@ def _events_of_user(message: Mapping[str, Any], task: _Task) -> Iterator[Event]:
         match block:
             case ToolResult(text, call_id):
                 is_refusal = _is_refusal(text)
-                yield Event(Kind.TOOL_RESULT, text, call_id=call_id, is_refusal=is_refusal)
+                yield Event(EventKind.TOOL_RESULT, text, call_id=call_id, is_refusal=is_refusal)
                 yield from _words_in_result(text, task.tool_names.get(call_id, ""))
             case TextBlock(text):
                 header = _RESULT.match(text)
@@ -276,7 +276,7 @@ def _events_of_user(message: Mapping[str, Any], task: _Task) -> Iterator[Event]:
                 if header and header.end() == len(text):
                     continue  # the result is in the next text
                 if header or (tool and remove_elements(text, _INJECTED)):
-                    yield Event(Kind.TOOL_RESULT, text, is_refusal=_is_refusal(text))
+                    yield Event(EventKind.TOOL_RESULT, text, is_refusal=_is_refusal(text))
                     yield from _words_in_result(text, tool)
                     tool = ""
                 else:
@@ -309,20 +309,20 @@ def _words_in_result(text: str, tool: str) -> Iterator[Event]:
     words = [match[2].strip() for match in search.finditer(text)]
     words.append(text_or_empty(_decision_in(text).get("feedback")).strip())
     if any(words):
-        yield Event(Kind.MESSAGE, "\n\n".join(filter(None, words)), "user")
+        yield Event(EventKind.MESSAGE, "\n\n".join(filter(None, words)), "user")
 
 
 def _classify(text: str, task: _Task) -> Event:
     """Tells the user's words in a user turn from what Cline put there."""
     if text.lstrip().startswith(_SUMMARY):
-        return Event(Kind.COMPACTION, text)
+        return Event(EventKind.COMPACTION, text)
     rest = remove_elements(text, _INJECTED)
     words = [match[2].strip() for match in _SPOKEN_ELEMENT.finditer(rest)]
     if any(words):
-        return Event(Kind.MESSAGE, "\n\n".join(filter(None, words)), "user")
+        return Event(EventKind.MESSAGE, "\n\n".join(filter(None, words)), "user")
     if task.marks_words or not rest:
-        return Event(Kind.REMINDER, text)
-    return Event(Kind.MESSAGE, rest, "user")
+        return Event(EventKind.REMINDER, text)
+    return Event(EventKind.MESSAGE, rest, "user")
 
 
 FORMAT = Format("cline", _recognises, _read)

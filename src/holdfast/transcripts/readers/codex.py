@@ -33,7 +33,7 @@ from holdfast.transcripts.readers.codex_user_messages import (
 )
 from holdfast.transcripts.transcript import (
     Event,
-    Kind,
+    EventKind,
     Malformed,
     Transcript,
     Tree,
@@ -186,7 +186,8 @@ class _Session:
             events = self._read_display_event(require_object(payload))
         if source in self._inherited_sources:
             events = [
-                Event(Kind.REMINDER, event.text) if event.is_by_user else event for event in events
+                Event(EventKind.REMINDER, event.text) if event.is_by_user else event
+                for event in events
             ]
         self.tree.add(replace(event, source=source) for event in events)
 
@@ -292,7 +293,7 @@ def _is_inherited(fields: Mapping[str, Any], start: Any) -> bool:
 def _read_item(item: Any, typed_texts: Set[str] = frozenset()) -> list[Event]:
     """Reads an item, which may have been written by Codex in the user's place."""
     if at(item, "type") == "agent_message":  # by another agent
-        return [Event(Kind.REMINDER, text_of(item.get("content")))]
+        return [Event(EventKind.REMINDER, text_of(item.get("content")))]
     if at(item, "role") == "user" and at(item, "type") in (None, "message"):
         return events_of_user_message(item, typed_texts)
     return [_with_refusal(event) for event in read_messages([item])]
@@ -300,7 +301,7 @@ def _read_item(item: Any, typed_texts: Set[str] = frozenset()) -> list[Event]:
 
 def _with_refusal(event: Event) -> Event:
     """Marks a result as a refusal if its text says that Codex did not run the call."""
-    is_refusal = event.kind is Kind.TOOL_RESULT and bool(_REFUSED.match(event.text))
+    is_refusal = event.kind is EventKind.TOOL_RESULT and bool(_REFUSED.match(event.text))
     return replace(event, is_refusal=True) if is_refusal else event
 
 
@@ -340,10 +341,10 @@ def _compaction(payload: Mapping[str, Any], user_texts: Sequence[str]) -> Event:
     history = payload.get("replacement_history")
     if not isinstance(history, list):
         summary = str(payload.get("message") or "")
-        return Event(Kind.COMPACTION, "\n".join([*_last_texts(user_texts), summary]))
+        return Event(EventKind.COMPACTION, "\n".join([*_last_texts(user_texts), summary]))
     items = [item for item in history if at(item, "type") not in _NOT_MESSAGES]
     texts = [event.text for item in items for event in _read_item(item)]
-    return Event(Kind.COMPACTION, "\n".join(texts))
+    return Event(EventKind.COMPACTION, "\n".join(texts))
 
 
 def _last_texts(user_texts: Sequence[str]) -> list[str]:

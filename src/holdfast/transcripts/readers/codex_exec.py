@@ -17,7 +17,7 @@ from holdfast.transcripts.json_fields import at, optional_list, require_field, r
 from holdfast.transcripts.reader import Format, Unread, Values, file_of, separate_objects
 from holdfast.transcripts.transcript import (
     Event,
-    Kind,
+    EventKind,
     Malformed,
     Transcript,
     call_events,
@@ -58,7 +58,7 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
                 thread.events += message_events("user", "")  # the output lacks the user's text
             elif kind in ("error", "turn.failed"):
                 text = at(fields, "error", "message") or fields.get("message") or ""
-                thread.events.append(Event(Kind.ERROR, str(text)))
+                thread.events.append(Event(EventKind.ERROR, str(text)))
             elif kind in ("item.started", "item.updated"):
                 item = require_object(fields.get("item"))
                 thread.unfinished[str(item.get("id"))] = item
@@ -109,7 +109,7 @@ def _events_of_item(item: Mapping[str, Any]) -> list[Event]:
             plan = {"plan": optional_list(item.get("items"))}
             return call_events(ToolCall("update_plan", plan, call_id))
         case "error":
-            return [Event(Kind.ERROR, str(item.get("message") or ""))]
+            return [Event(EventKind.ERROR, str(item.get("message") or ""))]
         case "reasoning":
             return []
     raise Malformed(f"it has an item of the type {shortened(kind)}, which is not read")

@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.content_blocks import first_of, text_of
 from holdfast.transcripts.json_fields import at, decode_json
-from holdfast.transcripts.transcript import Event, Kind, call_events
+from holdfast.transcripts.transcript import Event, EventKind, call_events
 from holdfast.validation.json_values import fields_of
 
 _ROLES = {
@@ -36,7 +36,7 @@ def shown_message(event: Mapping[str, Any]) -> Event | None:
     if role is None:
         return None
     text = item["message"] if "message" in item else text_of(item.get("content"))
-    return Event(Kind.MESSAGE, str(text or ""), role)
+    return Event(EventKind.MESSAGE, str(text or ""), role)
 
 
 def identity_of(event: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.injected import enclosing_element, remove_elements
 from holdfast.transcripts.json_fields import at
-from holdfast.transcripts.transcript import Event, Kind
+from holdfast.transcripts.transcript import Event, EventKind
 
 _INSTRUCTIONS = ("<user_instructions>", "# AGENTS.md instructions")  # the project's rules
 _INSTRUCTIONS_KIND = "agents_md.instructions"
@@ -112,11 +112,11 @@ def _known_event(text: str, kind: str) -> Event | None:
         return None
     element = enclosing_element(text)
     if kind == _INSTRUCTIONS_KIND or text.lstrip().startswith(_INSTRUCTIONS):
-        return Event(Kind.MESSAGE, text, "system")
+        return Event(EventKind.MESSAGE, text, "system")
     if element == _INTERRUPTION:
-        return Event(Kind.INTERRUPTION, text)
+        return Event(EventKind.INTERRUPTION, text)
     if element in _INJECTED or kind not in _KINDS_WITHOUT_AUTHOR:
-        return Event(Kind.REMINDER, text)
+        return Event(EventKind.REMINDER, text)
     return None
 
 
@@ -132,7 +132,7 @@ def _with_elements_by_codex(parts: list[_Part], typed_texts: Set[str]) -> list[_
     if is_marked or is_typed or not all(map(enclosing_element, texts)):
         return parts
     return [
-        replace(part, event=Event(Kind.REMINDER, part.text)) if part.is_words else part
+        replace(part, event=Event(EventKind.REMINDER, part.text)) if part.is_words else part
         for part in parts
     ]
 
@@ -145,10 +145,10 @@ def without_whitespace(text: str) -> str:
 def _events_of_words(text: str, is_marked: bool) -> list[Event]:
     """Returns the user's words, after a reminder with what the app wrote before them."""
     surroundings = _BEFORE_REQUEST.match(text)
-    before = [Event(Kind.REMINDER, surroundings[0])] if surroundings else []
+    before = [Event(EventKind.REMINDER, surroundings[0])] if surroundings else []
     request = text[surroundings.end() :] if surroundings else text
     request = _IMAGE.sub("", request).strip()
     words = request if is_marked else remove_elements(request, _INJECTED)
     if request and not words:
-        return [*before, Event(Kind.REMINDER, request)]
-    return [*before, Event(Kind.MESSAGE, words, "user")]
+        return [*before, Event(EventKind.REMINDER, request)]
+    return [*before, Event(EventKind.MESSAGE, words, "user")]

@@ -19,7 +19,7 @@ from holdfast.transcripts.json_fields import at, optional_list, require_field, r
 from holdfast.transcripts.reader import Format, Record, Unread, Values, file_of, separate_objects
 from holdfast.transcripts.transcript import (
     Event,
-    Kind,
+    EventKind,
     Malformed,
     Transcript,
     Tree,
@@ -186,14 +186,16 @@ class _Dialog:
                 return [_result(data)]
             case "session.compaction_complete":
                 summary = str(data.get("summaryContent") or "")
-                return [] if data.get("success") is False else [Event(Kind.COMPACTION, summary)]
+                return (
+                    [] if data.get("success") is False else [Event(EventKind.COMPACTION, summary)]
+                )
             case "session.context_cleared":
-                return [Event(Kind.COMPACTION)]
+                return [Event(EventKind.COMPACTION)]
             case "abort":
-                return [Event(Kind.INTERRUPTION, str(data.get("reason") or ""))]
+                return [Event(EventKind.INTERRUPTION, str(data.get("reason") or ""))]
             case "session.error":
-                return [Event(Kind.ERROR, str(data.get("message") or ""))]
-        return [Event(Kind.REMINDER, str(data.get("content") or ""))]
+                return [Event(EventKind.ERROR, str(data.get("message") or ""))]
+        return [Event(EventKind.REMINDER, str(data.get("content") or ""))]
 
 
 def _transcripts(dialogs: Mapping[str, _Dialog], source: str) -> Iterator[Transcript]:
@@ -213,7 +215,7 @@ def _classify(data: Mapping[str, Any]) -> list[Event]:
     is_empty = not (text.strip() or data.get("attachments"))  # autopilot sends such messages
     is_by_program = is_empty or data.get("isAutopilotContinuation") is True
     if is_by_program or source not in (None, "", "user"):
-        return [Event(Kind.REMINDER, text or str(data.get("transformedContent") or ""))]
+        return [Event(EventKind.REMINDER, text or str(data.get("transformedContent") or ""))]
     return message_events("user", text)
 
 
@@ -233,11 +235,13 @@ def _result(data: Mapping[str, Any]) -> Event:
     content = at(data, "result", "content")
     text = content if content is not None else at(data, "error", "message")
     if data.get("isUserRequested") is True:  # a command that the user ran
-        return Event(Kind.REMINDER, text_of(text))
+        return Event(EventKind.REMINDER, text_of(text))
     is_refusal = data.get("success") is False and (
         at(data, "error", "code") in _REFUSALS or bool(_REFUSED.match(text_of(text)))
     )
-    return Event(Kind.TOOL_RESULT, text_of(text), call_id=_call_id(data), is_refusal=is_refusal)
+    return Event(
+        EventKind.TOOL_RESULT, text_of(text), call_id=_call_id(data), is_refusal=is_refusal
+    )
 
 
 def _reaches_back(value: Any) -> bool:

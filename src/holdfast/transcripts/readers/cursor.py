@@ -34,7 +34,7 @@ from holdfast.transcripts.json_fields import (
 from holdfast.transcripts.reader import Format, Located, Markdown, Unread, Values, file_of
 from holdfast.transcripts.transcript import (
     Event,
-    Kind,
+    EventKind,
     Malformed,
     Transcript,
     call_events,
@@ -238,7 +238,7 @@ def _read_output_call(line: Mapping[str, Any], call_ids: set[str]) -> list[Event
     if line.get("subtype") == "completed" and result is not None:
         text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
         is_refusal = not fields_of(result).keys().isdisjoint(_REFUSALS)
-        events.append(Event(Kind.TOOL_RESULT, text, call_id=call_id, is_refusal=is_refusal))
+        events.append(Event(EventKind.TOOL_RESULT, text, call_id=call_id, is_refusal=is_refusal))
     return events
 
 
@@ -251,8 +251,8 @@ def _without_additions(event: Event) -> list[Event]:
     if not words:
         words = remove_elements(event.text, _INJECTED)
         rest = event.text.replace(words, "", 1).strip() if words else event.text
-    events = [Event(Kind.REMINDER, rest)] if rest else []
-    return [*events, Event(Kind.MESSAGE, words, "user")] if words else events
+    events = [Event(EventKind.REMINDER, rest)] if rest else []
+    return [*events, Event(EventKind.MESSAGE, words, "user")] if words else events
 
 
 def _read_composer(
@@ -405,7 +405,7 @@ def _bubble(bubble: Mapping[str, Any]) -> list[Event]:
     is_refusal = "rejected" in (tool.get("userDecision"), tool.get("status"))
     if is_refusal or tool.get("result") is not None:
         text = str(tool.get("result") or "")
-        events.append(Event(Kind.TOOL_RESULT, text, call_id=call_id, is_refusal=is_refusal))
+        events.append(Event(EventKind.TOOL_RESULT, text, call_id=call_id, is_refusal=is_refusal))
     return events
 
 

@@ -24,7 +24,7 @@ from holdfast.transcripts.json_fields import at, list_or_empty, optional_list, r
 from holdfast.transcripts.reader import Format, Unread, Values, file_of, separate_objects
 from holdfast.transcripts.transcript import (
     Event,
-    Kind,
+    EventKind,
     Malformed,
     Transcript,
     branched_transcript,
@@ -82,9 +82,11 @@ def _saved_messages(value: Any) -> list[Any]:
 def _read_saved_chat(source: str, messages: list[Any]) -> Transcript:
     """Reads a saved chat, which begins with the program's description of its surroundings."""
     first, *others = read_messages(messages)
-    events = [Event(Kind.REMINDER, first.text)]
+    events = [Event(EventKind.REMINDER, first.text)]
     if others and others[0].text.startswith("Got it. Thanks for the context"):
-        events.append(Event(Kind.REMINDER, others.pop(0).text))  # the program's answer to itself
+        events.append(
+            Event(EventKind.REMINDER, others.pop(0).text)
+        )  # the program's answer to itself
     return linear_transcript(source, [*events, *(_classify(event) for event in others)])
 
 
@@ -262,10 +264,10 @@ def _events(record: Mapping[str, Any]) -> list[Event]:
             return _events_of_reply(record)
         case "error":
             text = record.get("content")
-            return [Event(Kind.ERROR, text if isinstance(text, str) else "")]
+            return [Event(EventKind.ERROR, text if isinstance(text, str) else "")]
         case str() if kind == _COMPRESSED:
             texts = [event.text for message in record["content"] for event in _events(message)]
-            return [Event(Kind.COMPACTION, "\n".join(texts), keeps=frozenset(record["keeps"]))]
+            return [Event(EventKind.COMPACTION, "\n".join(texts), keeps=frozenset(record["keeps"]))]
         case str() if kind in _FOR_DISPLAY:
             return []
     raise Malformed(f"Gemini CLI's message has the unknown type {shortened(str(kind))}")
@@ -279,7 +281,10 @@ def _events_of_user(record: Mapping[str, Any]) -> list[Event]:
     # what the user typed, without the texts of the files that it names
     typed_text = text_of(record.get("displayContent"))
     if typed_text.strip() and typed_text != text:
-        return [_classify(Event(Kind.MESSAGE, typed_text, "user")), Event(Kind.REMINDER, text)]
+        return [
+            _classify(Event(EventKind.MESSAGE, typed_text, "user")),
+            Event(EventKind.REMINDER, text),
+        ]
     return [_classify(event) for event in events]
 
 
@@ -317,11 +322,11 @@ def _results(call: Mapping[str, Any]) -> list[Event]:
     is_refusal = call.get("status") in _NOT_SUCCESSFUL and bool(_REFUSED.search(json.dumps(result)))
     call_id = str(call.get("id") or "")
     if isinstance(result, str):
-        return [Event(Kind.TOOL_RESULT, result, call_id=call_id, is_refusal=is_refusal)]
+        return [Event(EventKind.TOOL_RESULT, result, call_id=call_id, is_refusal=is_refusal)]
     if not isinstance(result, list) or not result:
         return []
     events = read_messages([{"role": "tool", "parts": result}])
-    results = [event for event in events if event.kind is Kind.TOOL_RESULT and event.text]
+    results = [event for event in events if event.kind is EventKind.TOOL_RESULT and event.text]
     if is_refusal:  # the ids in the result may be missing
         results = [replace(event, call_id=call_id, is_refusal=True) for event in results]
     return results
@@ -333,8 +338,8 @@ def _classify(event: Event) -> Event:
         return event
     text = remove_elements(event.text, _INJECTED).partition(_FILES)[0].strip()
     if (text or not event.text) and text != _CONTINUATION:
-        return Event(Kind.MESSAGE, text, "user")
-    return Event(Kind.REMINDER, event.text)
+        return Event(EventKind.MESSAGE, text, "user")
+    return Event(EventKind.REMINDER, event.text)
 
 
 FORMAT = Format("gemini-cli", _recognises, _read, has_events=True, reaches_back=_reaches_back)

@@ -19,7 +19,13 @@ from holdfast.transcripts.json_fields import (
     require_object,
 )
 from holdfast.transcripts.reader import Format, Located, Unread
-from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, linear_transcript
+from holdfast.transcripts.transcript import (
+    Event,
+    EventKind,
+    Malformed,
+    Transcript,
+    linear_transcript,
+)
 from holdfast.validation.json_values import fields_of
 
 _VERSIONS = (1, 2)  # the known versions of the format
@@ -97,9 +103,9 @@ def _events(messages: Sequence[Mapping[str, Any]]) -> list[Event]:
             new_events = [replace(event, is_refusal=True) for event in new_events]
         if "summary" in fields_of(message.get("metadata")):
             keeps = frozenset(event.id for event in events) - {""}
-            new_events = [Event(Kind.COMPACTION, e.text, keeps=keeps) for e in new_events]
+            new_events = [Event(EventKind.COMPACTION, e.text, keeps=keeps) for e in new_events]
         elif _is_of_scaffold(message, new_events):
-            new_events = [Event(Kind.REMINDER, event.text) for event in new_events]
+            new_events = [Event(EventKind.REMINDER, event.text) for event in new_events]
         elif message.get("source") == "input":
             identity = str(message.get("id") or "")
             new_events = [replace(event, id=identity) for event in new_events]

@@ -15,7 +15,7 @@ from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.exports import Export, export_reader, parent_ids
 from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
 from holdfast.transcripts.reader import Format, first_message, has_messages
-from holdfast.transcripts.transcript import Event, Kind, Malformed
+from holdfast.transcripts.transcript import Event, EventKind, Malformed
 
 _THINKING = re.compile(r":::thinking\n.*?\n:::\s*", re.DOTALL)  # in versions without content parts
 
@@ -41,7 +41,7 @@ def _events(message: Mapping[str, Any]) -> list[Event]:
     role = "user" if message.get("isCreatedByUser") else "assistant"
     content = message.get("content") or message.get("text") or ""
     if message.get("error") is True:
-        return [Event(Kind.ERROR, text_of(content))]
+        return [Event(EventKind.ERROR, text_of(content))]
     if isinstance(content, str) and role == "assistant":
         content = _THINKING.sub("", content)
     return read_message({"role": role, "content": content})

@@ -24,7 +24,7 @@ from holdfast.transcripts.json_fields import (
     require_object,
 )
 from holdfast.transcripts.reader import Format
-from holdfast.transcripts.transcript import Event, Kind, call_events, message_events
+from holdfast.transcripts.transcript import Event, EventKind, call_events, message_events
 
 # elements for reasoning and calls, which Open WebUI writes into the text of a reply
 _DETAILS = re.compile(
@@ -72,7 +72,7 @@ def _events(message: Mapping[str, Any]) -> list[Event]:
     if calls:
         return calls
     if error := message.get("error"):
-        return [Event(Kind.ERROR, str(at(error, "content") or error))]
+        return [Event(EventKind.ERROR, str(at(error, "content") or error))]
     return read_message(message)
 
 

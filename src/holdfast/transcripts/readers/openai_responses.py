@@ -16,7 +16,7 @@ from holdfast.transcripts.json_fields import require_field
 from holdfast.transcripts.reader import Format, Located, Unread, is_message_list, is_responses_item
 from holdfast.transcripts.transcript import (
     Event,
-    Kind,
+    EventKind,
     Malformed,
     Transcript,
     linear_transcript,
@@ -126,7 +126,7 @@ def _chain_events(chain: list[_Response]) -> Iterator[Event]:
         new = [event for event in response.events if event.is_prompt]
         if new != prompt:
             if prompt:
-                yield Event(Kind.CLEARING, clears=frozenset(event.id for event in prompt))
+                yield Event(EventKind.CLEARING, clears=frozenset(event.id for event in prompt))
             prompt = [replace(event, id=f"{response.source} prompt") for event in new]
             yield from prompt
         yield from (event for event in response.events if not event.is_prompt)

@@ -31,7 +31,7 @@ from holdfast.transcripts.reader import Format, Unread, Values
 from holdfast.transcripts.readers.opencode_v2 import convert_to_version_1, is_of_version_2
 from holdfast.transcripts.transcript import (
     Event,
-    Kind,
+    EventKind,
     Malformed,
     Transcript,
     branched_transcript,
@@ -138,7 +138,7 @@ def _events(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> list
 def _reminder(event: Event) -> Event:
     """Returns an event of a command that the user ran, which nobody said."""
     text = event.text if event.call is None else str(event.call.arguments.get("command") or "")
-    return replace(event, kind=Kind.REMINDER, text=text, role="", call=None)
+    return replace(event, kind=EventKind.REMINDER, text=text, role="", call=None)
 
 
 def _prompt(info: Mapping[str, Any]) -> list[Event]:
@@ -166,13 +166,13 @@ def _events_of_user(parts: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
     for part in parts:
         kind = part.get("type")
         if kind == "compaction":
-            yield Event(Kind.COMPACTION)
+            yield Event(EventKind.COMPACTION)
         elif kind == "subtask":
-            yield Event(Kind.REMINDER, str(part.get("prompt") or ""))
+            yield Event(EventKind.REMINDER, str(part.get("prompt") or ""))
         elif kind == "text" and part.get("ignored") is not True:
             text = text_of(require_field(part, "text"))
             if part.get("synthetic") is True:  # written by opencode, such as the text of a file
-                yield Event(Kind.REMINDER, text)
+                yield Event(EventKind.REMINDER, text)
             else:
                 yield from message_events("user", text)
 
@@ -187,17 +187,17 @@ def _events_of_assistant(
         if kind == "text" and part.get("ignored") is not True:
             text = text_of(require_field(part, "text"))
             if info.get("summary") is True:
-                yield Event(Kind.COMPACTION, text)
+                yield Event(EventKind.COMPACTION, text)
             elif part.get("synthetic") is True:
-                yield Event(Kind.REMINDER, text)
+                yield Event(EventKind.REMINDER, text)
             else:
                 yield from message_events("assistant", text, is_cut=is_cut)
         elif kind == "tool":
             yield from _events_of_tool(part)
     if error == "MessageAbortedError":
-        yield Event(Kind.INTERRUPTION)
+        yield Event(EventKind.INTERRUPTION)
     elif error is not None and not is_cut:
-        yield Event(Kind.ERROR, str(at(info, "error", "data", "message") or error))
+        yield Event(EventKind.ERROR, str(at(info, "error", "data", "message") or error))
 
 
 def _events_of_tool(part: Mapping[str, Any]) -> list[Event]:
@@ -268,7 +268,7 @@ class _Unanswered:
 
     def next_event(self, event: Event) -> Event:
         """Returns the next event of the session; a reminder if it repeats the last message."""
-        if event.kind is Kind.COMPACTION:
+        if event.kind is EventKind.COMPACTION:
             self.was_compacted = True
         elif event.is_by_assistant:
             self.text = ""
@@ -277,7 +277,7 @@ class _Unanswered:
             self.text = event.text
             self.was_compacted = False
             if is_replay:
-                return replace(event, kind=Kind.REMINDER, role="")
+                return replace(event, kind=EventKind.REMINDER, role="")
         return event
 
 
@@ -401,10 +401,10 @@ def _with_kept_tails(messages: Sequence[SessionMessage]) -> list[SessionMessage]
     ids = [message.id for message in messages]
     marked: list[SessionMessage] = []
     for position, message in enumerate(messages):
-        if any(event.kind is Kind.COMPACTION for event in message.events):
+        if any(event.kind is EventKind.COMPACTION for event in message.events):
             keeps = _kept_by(message, ids[:position])
             events = [
-                replace(event, keeps=keeps) if event.kind is Kind.COMPACTION else event
+                replace(event, keeps=keeps) if event.kind is EventKind.COMPACTION else event
                 for event in message.events
             ]
             message = replace(message, events=events)
@@ -440,7 +440,7 @@ def _with_clearings(messages: Sequence[SessionMessage]) -> list[SessionMessage]:
     for time, ids in call_ids.items():
         newer = next((message for message in messages if message.is_newer_than(time)), None)
         if newer is not None:
-            clearing = Event(Kind.CLEARING, clears=frozenset(ids))
+            clearing = Event(EventKind.CLEARING, clears=frozenset(ids))
             clearings.setdefault(newer.id, []).append(clearing)
     return [
         replace(message, events=[*clearings.get(message.id, ()), *message.events])

@@ -16,7 +16,7 @@ from holdfast.transcripts.json_fields import at, decode_json, optional_list
 from holdfast.transcripts.reader import Format, Record, Unread, Values, file_of, separate_objects
 from holdfast.transcripts.transcript import (
     Event,
-    Kind,
+    EventKind,
     Malformed,
     Transcript,
     branched_transcript,
@@ -101,7 +101,7 @@ def _events(record: Mapping[str, Any]) -> list[Event]:
     if isinstance(calls, list):
         return [*chain.from_iterable(map(_call_with_result, calls))]
     if extra.get("type") == "narrator":
-        return [Event(Kind.REMINDER, text)]
+        return [Event(EventKind.REMINDER, text)]
     is_hidden = record.get("is_system") is True
     # The user may have hidden a message after it was said; notices of the program never were.
     if is_hidden and (extra.get("type") or record.get("name") in _PROGRAM_NAMES):

@@ -23,7 +23,7 @@ from holdfast.transcripts.json_fields import (
 from holdfast.transcripts.reader import Format, Located, Unread, Values, file_of, has_messages
 from holdfast.transcripts.transcript import (
     Event,
-    Kind,
+    EventKind,
     Malformed,
     Transcript,
     branched_transcript,
@@ -197,7 +197,7 @@ def _events(request: Mapping[str, Any], response: _Response) -> list[Event]:
     calls = _read_rounds(rounds, fields_of(at(result, "metadata", "toolCallResults")), response)
     if not calls:  # the extension did not record them
         calls = response.calls
-    answers = [Event(Kind.MESSAGE, text, "assistant") for text in response.texts]
+    answers = [Event(EventKind.MESSAGE, text, "assistant") for text in response.texts]
     # the log does not say what the calls came between: the last text is taken to follow them
     events += [*answers[:-1], *calls, *answers[-1:]]
     identity = str(request.get("responseId") or "")
@@ -207,13 +207,13 @@ def _events(request: Mapping[str, Any], response: _Response) -> list[Event]:
         for event in events
     ]
     for summary in _summaries(at(result, "metadata")):
-        events.append(Event(Kind.COMPACTION, summary))
+        events.append(Event(EventKind.COMPACTION, summary))
     failure = at(result, "errorDetails", "message")
     was_cancelled = at(request, "modelState", "value") == _CANCELLED
     if was_cancelled or request.get("isCanceled") is True:
-        events.append(Event(Kind.INTERRUPTION))
+        events.append(Event(EventKind.INTERRUPTION))
     elif failure:
-        events.append(Event(Kind.ERROR, str(failure)))
+        events.append(Event(EventKind.ERROR, str(failure)))
     return events
 
 
@@ -271,7 +271,7 @@ def _read_rounds(
             if call.id in results or call.id in refused:
                 text = _result_text(results.get(call.id))
                 is_refusal = text.startswith(_REFUSED) or call.id in refused
-                result = Event(Kind.TOOL_RESULT, text, call_id=call.id, is_refusal=is_refusal)
+                result = Event(EventKind.TOOL_RESULT, text, call_id=call.id, is_refusal=is_refusal)
                 events.append(result)
     return events
 

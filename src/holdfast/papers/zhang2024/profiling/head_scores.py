@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from holdfast.errors import ModelError, UsageError
+from holdfast.generation.kv_cache import CachedPrefix
 from holdfast.generation.memory import ran_out_of_memory
-from holdfast.generation.prefixes import Prefix
 from holdfast.generation.reply_scoring import Scored, score_rows
 from holdfast.generation.rows import Row, RowState, Stream
 from holdfast.generation.sampling import Sampling
@@ -216,7 +216,7 @@ class Replies:
         return score
 
     def _rows(
-        self, prompt: ScoredPrompt, prefix: Prefix | None, heads: Sequence[Head]
+        self, prompt: ScoredPrompt, prefix: CachedPrefix | None, heads: Sequence[Head]
     ) -> Iterator[tuple[Head | None, Row]]:
         """The rows of a sample: unsteered, and with each head steered."""
         sampling = Sampling(0, 1, self.material.plan.max_new_tokens)
@@ -224,7 +224,7 @@ class Replies:
             stream = Stream.after(prefix, prompt.token_ids, prompt.span, steering)
             yield head, Row((stream,), sampling=sampling)
 
-    def _before_span(self, prompt: ScoredPrompt) -> Prefix | None:
+    def _before_span(self, prompt: ScoredPrompt) -> CachedPrefix | None:
         """The tokens before the span, which steering leaves as they are; None if not shareable."""
         model = self.material.model
         count = prompt.num_before_span
@@ -232,7 +232,7 @@ class Replies:
             return None
         stream = Stream(prompt.token_ids[:count], prompt.span[:count])
         (row,) = score_rows(model.runner, [Row((stream,), keep=True)], [[(0,)]], model.batch_size)
-        return Prefix(stream.token_ids, stream.span, UNSTEERED, row.computed[0])
+        return CachedPrefix(stream.token_ids, stream.span, UNSTEERED, row.kv[0])
 
 
 def scorer_of(material: Material, *, shares_passes: bool) -> Scorer:

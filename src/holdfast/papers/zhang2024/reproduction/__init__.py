@@ -16,8 +16,8 @@ from holdfast.papers.zhang2024.reproduction.paper_tables import (
 from holdfast.papers.zhang2024.reproduction.reproduction_setup import (
     SCALES,
     TASKS,
-    Scale,
-    Setup,
+    Zhang2024Scale,
+    Zhang2024Setup,
     check,
     check_samples,
 )
@@ -25,7 +25,7 @@ from holdfast.papers.zhang2024.reproduction.study import Study
 from holdfast.report.profile_report import write_profile
 
 
-def reproduce(setup: Setup) -> Path:
+def reproduce(setup: Zhang2024Setup) -> Path:
     """Profiles heads and makes every table and figure, resuming earlier runs.
 
     Returns:

@@ -16,7 +16,7 @@ ALPHA = 0.01
 
 
 @dataclass(frozen=True)
-class Scale:
+class Zhang2024Scale:
     """The size of a reproduction, in samples of each task.
 
     Attributes:
@@ -47,7 +47,7 @@ class Scale:
 
 
 SCALES = {
-    "smallest": Scale(
+    "smallest": Zhang2024Scale(
         profile_samples=4,
         fewer_samples=2,
         validation_samples=4,
@@ -56,7 +56,7 @@ SCALES = {
         shares=(0.25, 0.75),
         alphas=(0.05, 1e-4),
     ),
-    "brief": Scale(
+    "brief": Zhang2024Scale(
         profile_samples=8,
         fewer_samples=4,
         validation_samples=24,
@@ -65,7 +65,7 @@ SCALES = {
         shares=(0.05, 0.15, 0.4),
         choice_factor=4,
     ),
-    "small": Scale(
+    "small": Zhang2024Scale(
         profile_samples=128,
         fewer_samples=24,
         validation_samples=64,
@@ -73,7 +73,7 @@ SCALES = {
         draws=5,
         shares=(0.0625, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75),
     ),
-    "paper": Scale(
+    "paper": Zhang2024Scale(
         profile_samples=1000,
         fewer_samples=200,
         validation_samples=1000,
@@ -85,12 +85,12 @@ SCALES = {
 
 
 @dataclass(frozen=True)
-class Setup:
+class Zhang2024Setup:
     """The model, the scale and the folder of a reproduction."""
 
     model: LocalModel
     out: Path  # the folder of all runs, figures and the page
-    scale: Scale
+    scale: Zhang2024Scale
     seed: int = 0  # of samples and demonstrations
     data: tuple[str, ...] = (tasks.SYNTHETIC,)  # as `holdfast tasks --data` takes it
     notify: Callable[[str], None] = lambda line: None  # receives a line per claim
@@ -108,14 +108,16 @@ class Setup:
         return tuple(name for name in self.tasks if not tasks.CATALOGUE[name].chooses)
 
 
-def check(setup: Setup) -> None:
+def check(setup: Zhang2024Setup) -> None:
     """Refuses a setup that cannot be reproduced, before anything runs."""
     require_layers(setup.model, "layers, whose heads are to be steered one by one")
     setup.model.check([pasta_on(None)])
     check_samples(setup.data, setup.tasks, setup.scale, setup.seed)
 
 
-def check_samples(paths: Sequence[str], names: Sequence[str], scale: Scale, seed: int) -> None:
+def check_samples(
+    paths: Sequence[str], names: Sequence[str], scale: Zhang2024Scale, seed: int
+) -> None:
     """Refuses wrong tasks, and data that cannot be read or have too few samples for the scale.
 
     Args:

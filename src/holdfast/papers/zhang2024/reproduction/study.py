@@ -25,7 +25,11 @@ from holdfast.methods import (
 from holdfast.papers import zhang2024 as tasks
 from holdfast.papers.zhang2024.profiling import ProfilingPlan, Samples, profile
 from holdfast.papers.zhang2024.profiling.profiling_samples import task_samples
-from holdfast.papers.zhang2024.reproduction.reproduction_setup import ALPHA, Setup, pasta_on
+from holdfast.papers.zhang2024.reproduction.reproduction_setup import (
+    ALPHA,
+    Zhang2024Setup,
+    pasta_on,
+)
 
 _BATCH = 128  # samples side by side; a step of many rows costs little more than one of few
 _PROMPTS = {  # the rows of the baselines
@@ -74,7 +78,7 @@ class Answers:
 class Study:
     """The runs that the tables and figures share; each is made when it is first needed."""
 
-    setup: Setup
+    setup: Zhang2024Setup
 
     @cached_property
     def rankings(self) -> dict[str, Ranking]:

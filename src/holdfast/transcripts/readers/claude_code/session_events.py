@@ -35,7 +35,7 @@ from holdfast.transcripts.readers.claude_code.session_lines import (
     SessionLine,
 )
 from holdfast.transcripts.readers.claude_code.session_tree import SessionTree
-from holdfast.transcripts.transcript import Event, Kind, Malformed
+from holdfast.transcripts.transcript import Event, EventKind, Malformed
 from holdfast.validation.json_values import fields_of
 
 # names of the elements that Claude Code writes into messages of the user
@@ -67,17 +67,17 @@ def _events_of_attachment(line: Mapping[str, Any]) -> Iterator[Event]:
         prompts = attachment.get("systemPrompt")
         texts = prompts if isinstance(prompts, list) else [prompts]
         prompt = "\n\n".join(text for text in texts if isinstance(text, str))
-        yield Event(Kind.MESSAGE, prompt, "system")
+        yield Event(EventKind.MESSAGE, prompt, "system")
     elif kind == "instructions":  # files of rules, which survive a compaction
         for file in optional_list(attachment.get("files")):
             if text := _text_within(at(file, "content")):
-                yield Event(Kind.MESSAGE, text, "system")
+                yield Event(EventKind.MESSAGE, text, "system")
     else:
         reminder = _rendered_text(line)
         if reminder is None:
             reminder = _own_text(attachment)
         if reminder:
-            yield Event(Kind.REMINDER, reminder)
+            yield Event(EventKind.REMINDER, reminder)
 
 
 def _read_queued(attachment: Mapping[str, Any]) -> Event:
@@ -88,7 +88,7 @@ def _read_queued(attachment: Mapping[str, Any]) -> Event:
     is_by_person = kind in (None, "human")
     is_typed = is_by_person and attachment.get("commandMode", "prompt") == "prompt"
     text = remove_elements(prompt, _INJECTED) if is_typed else ""
-    return Event(Kind.MESSAGE, text, "user") if text else Event(Kind.REMINDER, prompt)
+    return Event(EventKind.MESSAGE, text, "user") if text else Event(EventKind.REMINDER, prompt)
 
 
 def _rendered_text(line: Mapping[str, Any]) -> str | None:
@@ -175,7 +175,7 @@ def _read_path(lines: Sequence[SessionLine]) -> Iterator[tuple[SessionLine, list
             yield line, Unread(f"{line.source}: {error}")
             continue
         if cleared := results.cleared_by(line):
-            events.insert(0, Event(Kind.CLEARING, clears=cleared))
+            events.insert(0, Event(EventKind.CLEARING, clears=cleared))
         identity = line.id if line.has_uuid else ""
         copy_ids = _copy_ids(line, digest.hexdigest())
         located = [
@@ -212,17 +212,17 @@ def _events(
 ) -> list[Event]:
     """Reads the events of a line, given its path and the messages around it."""
     if line.is_boundary:
-        return [Event(Kind.COMPACTION, keeps=_kept_ids(line, lines))]
+        return [Event(EventKind.COMPACTION, keeps=_kept_ids(line, lines))]
     if line.fields.get("subtype") == MICRO_BOUNDARY:
-        return [Event(Kind.CLEARING, clears=_cleared_ids(line))]
+        return [Event(EventKind.CLEARING, clears=_cleared_ids(line))]
     if line.kind == "attachment":
         return list(_events_of_attachment(line.fields))
     if line.kind == "system" and at(line.fields, "message", "role") == "system":
-        return [Event(Kind.MESSAGE, line.text, "system")]
+        return [Event(EventKind.MESSAGE, line.text, "system")]
     if not line.is_message:
         return []
     if line.is_by_the_program:
-        return [Event(Kind.ERROR, line.text)]
+        return [Event(EventKind.ERROR, line.text)]
     message = require_object(require_field(line.fields, "message"))
     events: list[Event] = []
     for event in read_messages([{"role": line.kind, **message}]):
@@ -232,7 +232,7 @@ def _events(
 
 def _with_refusal(event: Event, line: SessionLine) -> Event:
     """Marks a result as a refusal, or not, if the line says why its call was denied."""
-    if event.kind is not Kind.TOOL_RESULT:
+    if event.kind is not EventKind.TOOL_RESULT:
         return event
     kind = line.denial_kind(event.call_id)
     return replace(event, is_refusal=kind not in _DENIALS_WHILE_RUNNING) if kind else event
@@ -246,10 +246,10 @@ def _words_of_refusals(line: SessionLine, events: Sequence[Event]) -> Iterator[E
     """
     failed = {str(block.get("tool_use_id") or "") for block in line.blocks if block.get("is_error")}
     for event in events:
-        if event.kind is not Kind.TOOL_RESULT or event.call_id not in failed:
+        if event.kind is not EventKind.TOOL_RESULT or event.call_id not in failed:
             continue
         if (match := _REFUSED.match(event.text)) and (words := match[1].strip()):
-            yield Event(Kind.MESSAGE, words, "user")
+            yield Event(EventKind.MESSAGE, words, "user")
 
 
 def _kept_ids(boundary: SessionLine, lines: Sequence[SessionLine]) -> frozenset[str]:
@@ -318,20 +318,20 @@ def _classify(
     if not event.is_by_user:
         yield event
     elif line.is_summary or text.startswith(_SUMMARY):
-        yield Event(Kind.COMPACTION, text)
+        yield Event(EventKind.COMPACTION, text)
     elif "toolUseResult" in line.fields and not line.has_block("tool_result"):
-        yield Event(Kind.TOOL_RESULT, text)
+        yield Event(EventKind.TOOL_RESULT, text)
     else:
         if interruption := _INTERRUPTED.match(text):
-            yield Event(Kind.INTERRUPTION, interruption[0])
+            yield Event(EventKind.INTERRUPTION, interruption[0])
             text = text[interruption.end() :].strip()
             if not text:
                 return
         words = _human_text(line, text, before, after)
         if words is None:
-            yield Event(Kind.REMINDER, text)
+            yield Event(EventKind.REMINDER, text)
         else:
-            yield Event(Kind.MESSAGE, words, "user")
+            yield Event(EventKind.MESSAGE, words, "user")
 
 
 def _human_text(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from holdfast.attention import SAME_FACTORS, RotaryLengths
-from holdfast.generation.prefixes import KeysValues, common_length
+from holdfast.generation.kv_cache import KVCache, common_length
 from holdfast.generation.rows import Stream
 
 _Tokens = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -31,7 +31,7 @@ class _Segment:
     tokens: _Tokens
     # keys and values of these tokens, or of all tokens up to their end; None for a root, or if
     # evicted
-    computed: KeysValues | None
+    kv: KVCache | None
     # by the number of tokens before the child, and the child's first token
     children: dict[tuple[int, int], _Segment] = field(default_factory=dict)
 
@@ -44,10 +44,10 @@ class _Segment:
     @property
     def continues_parent(self) -> bool:
         """Whether its keys and values continue those of the parent."""
-        return self.computed is not None and self.computed.start > 0
+        return self.kv is not None and self.kv.start > 0
 
 
-class SharedPrefixes:
+class PrefixCache:
     """Keys and values of prompts; evicts the least recently used first.
 
     Args:
@@ -70,7 +70,7 @@ class SharedPrefixes:
     def __len__(self) -> int:
         return len(self._used)
 
-    def find(self, stream: Stream) -> tuple[KeysValues, ...]:
+    def find(self, stream: Stream) -> tuple[KVCache, ...]:
         """Finds keys and values of a stream's first tokens, in consecutive pieces.
 
         The last token is never included, since it has to be forwarded. Returns () if there are
@@ -81,8 +81,8 @@ class SharedPrefixes:
             return ()
         for segment, end in reversed(_walk(root, _tokens(stream))):
             end = min(end, len(stream.token_ids) - 1)
-            computed = segment.computed
-            if computed is not None and segment.first < end and end >= computed.min_prefix_len:
+            kv = segment.kv
+            if kv is not None and segment.first < end and end >= kv.min_prefix_len:
                 if end > segment.pinned_len or not segment.children:
                     self._used[segment] = None
                     self._used.move_to_end(segment)
@@ -94,7 +94,7 @@ class SharedPrefixes:
         stream: Stream,
         generated: tuple[int, ...],
         count: int,
-        copy_from: Callable[[int], KeysValues | None],
+        copy_from: Callable[[int], KVCache | None],
         length: int,
     ) -> None:
         """Keeps the keys and values of a stream's first `count` tokens, as far as they are new.
@@ -113,11 +113,11 @@ class SharedPrefixes:
         tokens = _tokens(stream, generated)[:count]
         path = _walk(root, tokens)
         parent, depth = path[-1] if path else (root, 0)
-        computed = copy_from(depth if self.pieces else 0) if depth < count else None
-        if computed is not None:
-            segment = _Segment(parent, depth, tokens[depth:], computed)
+        kv = copy_from(depth if self.pieces else 0) if depth < count else None
+        if kv is not None:
+            segment = _Segment(parent, depth, tokens[depth:], kv)
             parent.children[depth, int(tokens[depth])] = segment
-            self.size += computed.size
+            self.size += kv.size
             self._used[segment] = None
         while self.size > self.limit:
             self._evict(next(iter(self._used)))
@@ -148,26 +148,26 @@ class SharedPrefixes:
     def _evict(self, segment: _Segment) -> None:
         """Drops the part of a segment that no child builds on, which may be all of it."""
         del self._used[segment]
-        computed = segment.computed
+        kv = segment.kv
         pinned_len = segment.pinned_len
-        if computed is None or pinned_len == computed.tokens:
+        if kv is None or pinned_len == kv.tokens:
             return
-        self.size -= computed.size
+        self.size -= kv.size
         if pinned_len > segment.first:
             segment.tokens = segment.tokens[: pinned_len - segment.first]
-            segment.computed = computed.first(pinned_len).copy()
-            self.size += segment.computed.size
+            segment.kv = kv.first(pinned_len).copy()
+            self.size += segment.kv.size
             return
-        segment.computed = None
+        segment.kv = None
         self._unlink(segment)
 
     def _unlink(self, segment: _Segment) -> None:
         """Removes an empty segment from the tree, unless it has children."""
         parent = segment.parent
-        if segment.children or segment.computed is not None or parent is None:
+        if segment.children or segment.kv is not None or parent is None:
             return
         del parent.children[segment.first, int(segment.tokens[0])]
-        if parent.computed is None:
+        if parent.kv is None:
             self._unlink(parent)
         elif parent not in self._used:  # its end is no longer pinned, so it is the next to evict
             self._used[parent] = None
@@ -179,12 +179,12 @@ def beginning_key(stream: Stream) -> Hashable:
     return stream.compiled, _tokens(stream)[:_BEGINNING].tobytes()
 
 
-def _pieces(segment: _Segment, end: int) -> tuple[KeysValues, ...]:
+def _pieces(segment: _Segment, end: int) -> tuple[KVCache, ...]:
     """Collects the keys and values of the first `end` tokens, the last of which is in `segment`."""
-    pieces = list[KeysValues]()
-    while segment.computed is not None and segment.parent is not None:
-        pieces.append(segment.computed.first(end))
-        end = segment.computed.start
+    pieces = list[KVCache]()
+    while segment.kv is not None and segment.parent is not None:
+        pieces.append(segment.kv.first(end))
+        end = segment.kv.start
         if not end:
             break
         segment = segment.parent

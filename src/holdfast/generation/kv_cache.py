@@ -1,5 +1,8 @@
 """Keys and values that outlive the pass that computed them, so that no token is forwarded twice.
 
+KVCache       keys and values of a row's first tokens; `LayerKVCache` has those of a `Runner`
+CachedPrefix  a dialog's tokens, with the keys and values that its next turn can reuse
+
 They can be reused only for the same token ids under the same steering.
 """
 
@@ -14,10 +17,11 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from holdfast.attention import EVERY_LENGTH
+from holdfast.chat.emphasis import Span
 from holdfast.methods.compiled import CompiledMethods
 
 
-class KeysValues(Protocol):
+class KVCache(Protocol):
     """Keys and values of a row's first tokens; only slots of the same implementation can read them.
 
     Long prefixes may be split into pieces, each with the tokens `start` to `tokens`.
@@ -43,15 +47,15 @@ class KeysValues(Protocol):
     def size(self) -> int:
         """Size in bytes."""
 
-    def first(self, count: int) -> KeysValues:
+    def first(self, count: int) -> KVCache:
         """Returns the keys and values of the row's first `count` tokens."""
 
-    def copy(self) -> KeysValues:
+    def copy(self) -> KVCache:
         """Returns a copy in newly allocated memory."""
 
 
 @dataclass(frozen=True)
-class LayerKeysValues:
+class LayerKVCache:
     """Keys, values and states of the first tokens of one row, by layer."""
 
     tokens: int  # number of the row's tokens up to the end of this piece
@@ -73,7 +77,7 @@ class LayerKeysValues:
         tensors = sum(tensor.nbytes for layer in self.layers for tensor in layer)
         return tensors + sum(tensor.nbytes for states in self.states for tensor in states.values())
 
-    def first(self, count: int) -> LayerKeysValues:
+    def first(self, count: int) -> LayerKVCache:
         """Returns the keys and values of the row's first `count` tokens, as views."""
         # counted from the end: a windowed layer has fewer tokens, but the same last one
         dropped = self.tokens - count
@@ -83,21 +87,25 @@ class LayerKeysValues:
         )
         return replace(self, tokens=count, layers=views)
 
-    def copy(self) -> LayerKeysValues:
+    def copy(self) -> LayerKVCache:
         """Returns a copy in newly allocated memory; views would keep the original tensors alive."""
         layers = tuple(tuple(tensor.clone() for tensor in layer) for layer in self.layers)
         return replace(self, layers=layers)
 
 
 @dataclass(eq=False)
-class Prefix:
+class CachedPrefix:
     """The first tokens of a dialog, with the keys and values computed for them."""
 
     token_ids: tuple[int, ...]
     span: tuple[bool, ...]
     compiled: CompiledMethods  # the methods under which the keys and values were computed
     # may cover only some of the first tokens; None if not computed, or evicted
-    keys_values: KeysValues | None
+    kv: KVCache | None
+    # the text of these tokens and its emphasised parts, by which a rendered chat is found to
+    # continue them; the engine does not read it
+    text: str = ""
+    text_spans: tuple[Span, ...] = ()
 
     def shared_with(
         self, token_ids: tuple[int, ...], span: tuple[bool, ...], compiled: CompiledMethods
@@ -109,7 +117,7 @@ class Prefix:
         can be used only with the same rotary factors; recurrent states, only by prompts that begin
         with all of these tokens; windows, only by prompts that diverge near the end.
         """
-        if self.keys_values is None or len(token_ids) not in self.keys_values.rotary_lengths:
+        if self.kv is None or len(token_ids) not in self.kv.rotary_lengths:
             return 0
         shared = min(common_length(self.token_ids, token_ids), common_length(self.span, span))
         shared = min(shared, len(token_ids) - 1)
@@ -118,34 +126,13 @@ class Prefix:
                 return 0
             if True in span[:shared]:
                 shared = span.index(True)
-        shared = min(shared, self.keys_values.tokens)
-        return shared if shared >= self.keys_values.min_prefix_len else 0
+        shared = min(shared, self.kv.tokens)
+        return shared if shared >= self.kv.min_prefix_len else 0
 
     @property
     def size(self) -> int:
         """Size of the keys and values in bytes."""
-        return 0 if self.keys_values is None else self.keys_values.size
-
-
-@dataclass(eq=False)
-class Reuse:
-    """The first tokens of a prompt whose keys and values come from a prefix.
-
-    The prefix is dropped once these are copied into the prompt's slot, so that running rows do not
-    keep an earlier state of a dialog in memory.
-    """
-
-    prefix: Prefix | None
-    count: int  # number of tokens reused; always less than the prompt has
-
-    @property
-    def keys_values(self) -> KeysValues | None:
-        """The keys and values of the prefix; None if evicted or dropped, or if none are reused."""
-        return self.prefix.keys_values if self.prefix is not None and self.count else None
-
-    def drop(self) -> None:
-        """Drops the reference to the prefix."""
-        self.prefix = None
+        return 0 if self.kv is None else self.kv.size
 
 
 def common_length(first: ArrayLike, second: ArrayLike) -> int:
