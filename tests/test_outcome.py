@@ -1,10 +1,8 @@
 """The outcome of a run: the first thing that counts writes the title and the next step."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from drift_sentences import opening_of, record, run_of, series_of
+from drift_sentences import opening_of, record, run_of, series_of, with_outcome
 from test_drift import SUITE, Scripted
 
 from holdfast import drift, report
@@ -84,7 +82,7 @@ def test_terminal_page_and_summary_state_the_outcome_of_the_same_results(tmp_pat
         (Outcome.DRIFTS, "The agent drifts on this prompt", "no fix is known to help"),
         (Outcome.HOLDS, "No drift of 10 points or more on this prompt", "try a longer"),
     ]:
-        one = replace(results, findings=replace(results.findings, outcome=outcome))
+        one = with_outcome(results, outcome)
         page = render_page([one])
         assert results_text(one).startswith(words)
         assert f"<h1>{words}" in page
