@@ -5,15 +5,13 @@ and has no date or duration, so deriving it again from the same records gives th
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from holdfast.analysis.adherence import Adherence
 from holdfast.analysis.candidates import FOLDERS, Calibration, Candidate
-from holdfast.analysis.check_file import summary_of_check
 from holdfast.analysis.choosing import front
 from holdfast.analysis.decay import Trace
 from holdfast.analysis.drift_results import DriftResults, results_of
@@ -26,13 +24,13 @@ from holdfast.analysis.task_results import read_results
 from holdfast.analysis.verdicts import verdict_on
 from holdfast.files import write_whole
 from holdfast.records import Run, read_run
+from holdfast.records.check_records import Check
 from holdfast.records.identity import CalibrationIdentity
 from holdfast.records.run_summary import (
     NAME,
     CalibratedSetting,
     CapabilityResult,
     CauseCounts,
-    CheckSummary,
     LoggedRule,
     LogsResult,
     ProfileResult,
@@ -59,14 +57,14 @@ def write_results(
 
 
 def write_logs_summary(
-    run: Run, rows: Sequence[Adherence], bar: float | None, error: float
+    run: Run, rows: Sequence[LoggedRule], bar: float | None, error: float
 ) -> Path:
     """Writes `summary.json` of `holdfast logs` into the run's folder; returns its path."""
-    counts = count_causes(run)
+    causes = {rule: CauseCounts(**counts) for rule, counts in count_causes(run).items()}
     results = LogsResult(
         min_adherence=bar,
         error=error,
-        rules=tuple(_logged_rule(row, counts.get(row.rule)) for row in rows),
+        rules=tuple(row.model_copy(update={"why": causes.get(row.rule)}) for row in rows),
         unmatched=run.manifest.unmatched,
         problems=run.manifest.problems,
         context=context_effects(run),
@@ -94,11 +92,10 @@ def summarise(run: Run) -> Summary:
 
 def summary_of(results: DriftResults) -> Summary:
     """Makes the summary of a drift run."""
-    check = None if results.check is None else summary_of_check(results.check)
-    return _summary(results.run, tuple(method_summaries(results)), check)
+    return _summary(results.run, tuple(method_summaries(results)), results.check)
 
 
-def _summary(run: Run, results: Any, check: CheckSummary | None = None) -> Summary:
+def _summary(run: Run, results: Any, check: Check | None = None) -> Summary:
     return Summary(
         command=run.manifest.command,
         identity=run.manifest.identity.to_json(),
@@ -148,26 +145,6 @@ def _capability(run: Run) -> tuple[CapabilityResult, ...]:
             score = estimate(in_order, None)
             rows.append(CapabilityResult(method=method, score=score))
     return tuple(rows)
-
-
-def _logged_rule(row: Adherence, causes: Mapping[str, int] | None) -> LoggedRule:
-    """The adherence to a rule as `summary.json` has it."""
-    return LoggedRule(
-        rule=row.rule,
-        applied=row.applied,
-        turns=row.turns,
-        adherence=row.overall,
-        bounds=row.bounds,
-        change=row.change,
-        by_turn=row.by_turn,
-        by_tokens=row.by_tokens,
-        first_broken=row.first_broken,
-        broken_turns=len(row.broken),
-        verdict=row.verdict or None,
-        for_probes=row.for_probes,
-        against=row.earlier,
-        why=None if causes is None else CauseCounts(**causes),
-    )
 
 
 def write_calibration_summaries(calibration: Calibration, folder: Path) -> None:

@@ -1,23 +1,21 @@
 """The model of `summary.json`, the results of a run in one small file for other programs.
 
-docs/records.md describes the file; `holdfast.analysis.summary` writes it. A name ends in `Summary`
-if `holdfast.analysis` has a type of the same thing with its records and matrices: of a
-`PromptCheck` there, `PromptCheckSummary` has what the file says. Fields that are excluded are for
-the report, and not in the file.
+docs/records.md describes the file; `holdfast.analysis.summary` writes it. Fields that are excluded
+are for the report, and not in the file.
 """
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import ConfigDict, Field, PlainSerializer
+from pydantic import ConfigDict, Field, SkipValidation
 
+from holdfast.records.check_records import Check
 from holdfast.records.mean_estimate import (
     SummaryDifference,
     SummaryEstimate,
     SummaryEstimateFrom,
     SummaryNumber,
-    round_number,
 )
 from holdfast.records.model import List, Number, Optional, RecordModel
 
@@ -219,113 +217,6 @@ class CalibratedSetting(RecordModel):
     tokens_forwarded: Number
 
 
-class CheckedCell(RecordModel):
-    """A rule in one round of a check, with bounds of its true mean that are valid at any time."""
-
-    rule: str | None  # None if it is the prompt's only one
-    round: Number
-    mean: SummaryNumber | None  # None if nothing was measured
-    low: SummaryNumber
-    high: SummaryNumber
-
-
-class RuleAgainstEarlierRun(RecordModel):
-    """A rule compared with an earlier run, in the round in which its mean fell most.
-
-    Attributes:
-        rule: None if it is the prompt's only one.
-        fell: whether its mean score is certainly lower in some round.
-        before: the mean of the earlier run in that round, over the pairs that have both scores.
-        now: that of the current run.
-    """
-
-    rule: str | None
-    fell: bool
-    round: Number
-    before: float
-    now: float
-
-
-class PromptAgainstEarlierRun(RecordModel):
-    """A prompt compared with an earlier run.
-
-    Attributes:
-        pairs: how many conversations of both runs were compared, in their order.
-        expected: how many pairs the earlier run and the budget allow.
-        alike: how many pairs have the same number, user model's prompt and starter.
-        fell: whether some rule certainly fell, even if it is not certain which.
-        rules: the rules with scores in both runs; certain falls come first, then the largest.
-        not_compared: the rules without a pair of scores.
-    """
-
-    pairs: Number
-    expected: Number
-    alike: Number
-    fell: bool
-    rules: List[RuleAgainstEarlierRun]
-    not_compared: List[str] = ()
-
-    @property
-    def complete(self) -> bool:
-        """Whether all pairs are compared."""
-        return self.pairs >= self.expected
-
-
-def _comparison_json(comparison: PromptAgainstEarlierRun | None) -> Json | None:
-    """Returns a comparison as summaries have it: rounded, while `check.json` has all digits."""
-    if comparison is None:
-        return None
-    fields = comparison.to_json()
-    for rule in fields["rules"]:
-        rule |= {"before": round_number(rule["before"]), "now": round_number(rule["now"])}
-    return fields
-
-
-class RuleCheck(RecordModel):
-    """The verdict on one rule of a prompt.
-
-    Attributes:
-        verdict: "pass" if every round certainly holds; "fail" if the prompt fails and a round of
-            this rule certainly does not hold, or if the rule has certainly fallen.
-        decided_by: the cell that decides the verdict; if none does, the one with the lowest mean;
-            None if nothing was measured.
-        comparison: with an earlier run; None if the rule was not compared.
-    """
-
-    rule: str
-    verdict: str
-    decided_by: CheckedCell | None
-    comparison: RuleAgainstEarlierRun | None = Field(default=None, exclude=True)
-
-
-class PromptCheckSummary(RecordModel):
-    """The verdict of `holdfast check` on one prompt."""
-
-    id: str
-    verdict: str  # pass, fail or undecided
-    conversations: Number  # how many the verdict rests on
-    described: Number  # how many there are in all, on which the cells are based
-    unanswered: Number  # scores that are missing, for whatever reason
-    lost: Number = 0  # scores that are missing because the server gave no reply
-    let_go: CheckedCell | None  # the first cell that certainly fails
-    lowest: CheckedCell | None  # the cell with the lowest mean
-    fall: Annotated[PromptAgainstEarlierRun | None, PlainSerializer(_comparison_json)]
-    rules: List[RuleCheck]
-    cells: List[CheckedCell]
-
-
-class CheckSummary(RecordModel):
-    """The terms and the verdicts of `holdfast check`."""
-
-    method: str
-    min_stability: float | None
-    error: float
-    budget: Number
-    all_rules: bool
-    smoke: bool = False
-    prompts: List[PromptCheckSummary]
-
-
 class FirstBroken(RecordModel):
     """When dialogs first break a rule (Kaplan and Meier 1958); a dialog that ends without breaking
     it is censored.
@@ -397,23 +288,59 @@ class ContextSummaries(RecordModel):
     compactions: CompactionEffect | None  # None if no dialog has any
 
 
+class BrokenTurn(NamedTuple):
+    """A turn that broke a rule."""
+
+    dialog: int  # the row in the run's records
+    turn: int  # its number
+    score: float
+
+
 class LoggedRule(RecordModel):
-    """How well one rule is kept in logs."""
+    """How well one rule is kept in logs, or the rules of a category.
+
+    Attributes:
+        applied: the number of scores. A rule without any, because the turns it applies to were cut
+            off, is undecided.
+        turns: the number of turns under the rule's prompts, whether or not it applied.
+        adherence: the mean over dialogs, each counted as the mean of its turns.
+        bounds: bounds of the true mean; all tests together have the check's error.
+        change: from the first to the last turn the rule applied to, over dialogs with at least two;
+            in a category, the mean over the rules with at least two.
+        by_turn, by_tokens: the means in the bins of `analysis.adherence`; bins without a turn are
+            left out.
+        verdict: pass, fail or undecided; None without a bar or earlier logs.
+        for_probes: whether the rule is made for the answers to probes and has no `when`. Its scores
+            in a log then show nothing, and it is undecided.
+        against: the comparison with earlier logs; None if there are none, or if they cannot be
+            compared.
+        why: the causes of the turns that broke it.
+        broken: the turns that broke it, worst first.
+        uncompared: why the rule cannot be compared with the earlier logs; "" if it can, or if there
+            are none.
+    """
 
     rule: str
-    applied: Number  # turns that it applied to
-    turns: Number  # all turns under its prompts
-    adherence: SummaryEstimate  # over dialogs
-    bounds: List[SummaryNumber]  # of the true mean; all tests together have the check's error
-    change: SummaryEstimate  # from the first to the last turn that it applied to
+    applied: Number
+    turns: Number
+    adherence: SummaryEstimate
+    bounds: List[SummaryNumber]
+    change: SummaryEstimate
     by_turn: List[SummaryEstimateFrom]
     by_tokens: List[SummaryEstimateFrom]
     first_broken: FirstBroken
     broken_turns: Number
-    verdict: str | None  # pass, fail or undecided; None without a bar or earlier logs
-    for_probes: bool  # whether the rule is made for the answers to probes; a log shows nothing then
+    verdict: str | None
+    for_probes: bool
     against: AgainstEarlierLogs | None
-    why: Optional[CauseCounts] = None  # of the turns that broke it
+    why: Optional[CauseCounts] = None
+    broken: SkipValidation[tuple[BrokenTurn, ...]] = Field(default=(), exclude=True)
+    uncompared: str = Field(default="", exclude=True)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the rule was judged on any turn."""
+        return self.applied > 0
 
 
 class LogsResult(RecordModel):
@@ -456,7 +383,7 @@ class Summary(RecordModel):
     identity: Json
     records: Number
     results: Annotated[Results, Field(union_mode="left_to_right")]
-    check: Optional[CheckSummary] = None
+    check: Optional[Check] = None
 
     @property
     def methods(self) -> tuple[MethodSummary, ...]:
