@@ -82,12 +82,12 @@ def test_a_prompt_that_a_server_cuts_off_is_not_called_drift(measured):
     run = measured(truncating())
     (series,) = read_series(run)
     cut = truncation_of(series)
-    assert set(cut.cut_from.values()) == {6} and len(cut.cut_from) == 12
-    assert cut.verdict == "prompt lost" and cut.limit <= LIMIT
+    assert set(cut.from_round.values()) == {6} and len(cut.from_round) == 12
+    assert cut.verdict == "prompt lost" and cut.most_prompt_tokens <= LIMIT
     assert (cut.canary_before.mean, cut.canary_after.mean) == (1, 0)
     text = " ".join(table(run).split())
     lost, counts, known, meaning = truncation_lines([series])
-    assert "round 6" in lost and f"{cut.limit:,}" in counts and "12 of 12" in counts
+    assert "round 6" in lost and f"{cut.most_prompt_tokens:,}" in counts and "12 of 12" in counts
     assert "1.00" in known and "0.00" in known and "not drift" in meaning
     assert all(line in text for line in (lost, counts, known, meaning))
     assert "drifts" not in text and "100% in round 5" in text

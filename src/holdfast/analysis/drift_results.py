@@ -5,12 +5,13 @@ from functools import cached_property
 
 from holdfast.analysis.check_file import read_check
 from holdfast.analysis.outcome import Findings, findings_of
-from holdfast.analysis.prompt_effect import Baseline, baseline_beside
+from holdfast.analysis.prompt_effect import baseline_beside
 from holdfast.analysis.series import Series, read_series
 from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.records import Run
 from holdfast.records.check_records import Check
 from holdfast.records.identity import ConversationsIdentity, ProtocolSettings
+from holdfast.records.run_summary import Baseline
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,12 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.analysis import estimates
 from holdfast.analysis.accuracy import accuracy_of
-from holdfast.analysis.collapse import COUNTED, Collapse, count_turns, without_collapsed
+from holdfast.analysis.collapse import count_turns, without_collapsed
 from holdfast.analysis.drift_results import DriftResults
 from holdfast.analysis.estimates import by_prompt
 from holdfast.analysis.method_differences import RowDifference, difference, rule_differences
 from holdfast.analysis.outcome import findings_of
-from holdfast.analysis.prompt_effect import Baseline
 from holdfast.analysis.series import KINDS, MEASURED, Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summarised_rounds import summarised_rounds_of
@@ -18,12 +17,10 @@ from holdfast.analysis.unscored import unscored_by_reason
 from holdfast.analysis.verdicts import verdict_on
 from holdfast.records.run_summary import (
     AgainstFirstMethod,
-    BaselineSummary,
-    CollapseSummary,
+    Collapse,
     MethodDifferences,
     MethodSummary,
     RuleSummary,
-    TruncationSummary,
     WithoutCollapsed,
 )
 
@@ -57,9 +54,9 @@ def method_summaries(results: DriftResults) -> Iterator[MethodSummary]:
             prompts=tuple(by_prompt(series)),
             rules=tuple(_rule(row, against.get(row)) for row in rules if row.series is series),
             accuracy={f"{name}_level": tuple(points) for name, points in levels.items()} or None,
-            baseline=_baseline(results.baseline) if is_first else None,
+            baseline=results.baseline if is_first else None,
             collapse=_collapse(collapse, uncollapsed, rest),
-            truncation=_truncation(series),
+            truncation=truncation_of(series),
             summarised=summarised_rounds_of(series),
         )
 
@@ -68,34 +65,17 @@ def _categories(series: Series, kind: str) -> dict[str, tuple[Estimate, ...]]:
     return {row.group: tuple(row.points) for row in estimates.category_rows(series, kind)}
 
 
-def _collapse(collapse: Collapse, uncollapsed: Sequence[Series], rest: Series) -> CollapseSummary:
-    """Summarises how many turns are broken, and the conversations that did not collapse.
+def _collapse(collapse: Collapse, uncollapsed: Sequence[Series], rest: Series) -> Collapse:
+    """Adds the results of the conversations that did not collapse.
 
     Args:
         uncollapsed: all series without their collapsed conversations.
         rest: the one of them that is summarised.
     """
-    rounds = {str(number): first for number, first in collapse.collapsed.items()}
-    return CollapseSummary(
-        turns=collapse.turns,
-        **{name: collapse.share(name) for name in COUNTED},
-        collapsed_from_round=rounds,
-        without_collapsed=_without_collapsed(uncollapsed, rest) if rounds else None,
-    )
-
-
-def _truncation(series: Series) -> TruncationSummary | None:
-    """Summarises how a server truncated chats; None if nothing shows that it did."""
-    cut = truncation_of(series)
-    if cut is None:
-        return None
-    return TruncationSummary(
-        verdict=cut.verdict,
-        from_round={str(number): first for number, first in cut.cut_from.items()},
-        most_prompt_tokens=cut.limit,
-        canary_before=cut.canary_before,
-        canary_after=cut.canary_after,
-    )
+    if not collapse.collapsed_from_round:
+        return collapse
+    results = _without_collapsed(uncollapsed, rest)
+    return collapse.model_copy(update={"without_collapsed": results})
 
 
 def _against(all_series: Sequence[Series], series: Series) -> AgainstFirstMethod | None:
@@ -127,16 +107,6 @@ def _without_collapsed(uncollapsed: Sequence[Series], rest: Series) -> WithoutCo
         stability_by_round=tuple(row.points),
         change=verdict_on(row.change),
         against=_against(uncollapsed, rest),
-    )
-
-
-def _baseline(baseline: Baseline | None) -> BaselineSummary | None:
-    if baseline is None:
-        return None
-    return BaselineSummary(
-        all=baseline.overall,
-        measures=baseline.measures,
-        cases=tuple(baseline.cases.values()),
     )
 
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.analysis.candidates import FOLDERS, Calibration, Candidate
-from holdfast.analysis.choosing import front
+from holdfast.analysis.candidates import FOLDERS, Calibration
+from holdfast.analysis.choosing import calibrated_settings
 from holdfast.analysis.decay import Trace
 from holdfast.analysis.drift_results import DriftResults, results_of
 from holdfast.analysis.hidden_geometry import Geometry
 from holdfast.analysis.method_summaries import method_summaries
 from holdfast.analysis.profile import profile_of
 from holdfast.analysis.rule_context import context_effects, count_causes
-from holdfast.analysis.statistics import SCORES, estimate
+from holdfast.analysis.statistics import estimate
 from holdfast.analysis.task_results import read_results
 from holdfast.analysis.verdicts import verdict_on
 from holdfast.files import write_whole
@@ -28,7 +28,6 @@ from holdfast.records.check_records import Check
 from holdfast.records.identity import CalibrationIdentity
 from holdfast.records.run_summary import (
     NAME,
-    CalibratedSetting,
     CapabilityResult,
     CauseCounts,
     LoggedRule,
@@ -151,33 +150,9 @@ def write_calibration_summaries(calibration: Calibration, folder: Path) -> None:
     """Writes `summary.json` of a calibration and of its two runs."""
     for name in FOLDERS:
         write_summary(folder / name)
-    results = tuple(
-        _setting(calibration, candidate, on_front=on_front)
-        for candidate, on_front in zip(calibration.candidates, front(calibration), strict=True)
-    )
+    results = tuple(calibrated_settings(calibration))
     records = sum(len(read_run(folder / name).records) for name in FOLDERS)
     write_results(folder, "calibrate", calibration.about.to_json(), records, results)
-
-
-def _setting(
-    calibration: Calibration, candidate: Candidate, *, on_front: bool
-) -> CalibratedSetting:
-    """The gain and the cost of one setting as `summary.json` has them."""
-    broken = candidate.broken
-    nats = candidate.nats
-    return CalibratedSetting(
-        method=candidate.method,
-        front=on_front,
-        stability=estimate(candidate.stability, SCORES),
-        gain=verdict_on(calibration.gain(candidate)),
-        capability=estimate(candidate.capability, None),
-        chance=calibration.chance,
-        points_lost=verdict_on(calibration.drop(candidate)),
-        broken=None if broken is None else estimate(broken, SCORES),
-        broken_more=verdict_on(calibration.breaks(candidate)),
-        reply_nats=None if nats is None else estimate(nats, None),
-        tokens_forwarded=candidate.tokens,
-    )
 
 
 def write_trace_summaries(traces: Sequence[Trace], folder: Path) -> None:

@@ -5,12 +5,14 @@ are for the report, and not in the file.
 """
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import ConfigDict, Field, SkipValidation
 
 from holdfast.records.check_records import Check
+from holdfast.records.identity import DefaultPrompt
 from holdfast.records.mean_estimate import (
     SummaryDifference,
     SummaryEstimate,
@@ -23,6 +25,8 @@ NAME = "summary.json"
 SCHEMA = 2
 
 Json = dict[str, Any]
+# a round by the conversation's number, which is a text in JSON
+ByConversation = dict[Annotated[int, Field(strict=False)], int]
 
 
 class MethodDifferences(RecordModel):
@@ -86,20 +90,40 @@ class PromptSummary(RecordModel):
 class BaselineScores(RecordModel):
     """Scores in round 1 with and without the system prompt, on the same questions."""
 
-    name: str  # of a measure, of a case, or "all"
+    name: str  # of a measure, of a case, of a rule of a case, or "all"
     n: Number
     prompted: SummaryEstimate
     unprompted: SummaryEstimate
     difference: SummaryDifference
     verdict: str
+    case: str = Field(default="", exclude=True)  # "" in rows of several cases
+    rule: str | None = Field(default=None, exclude=True)  # None if the case has only one
 
 
-class BaselineSummary(RecordModel):
-    """The effect of the system prompts, as far as a baseline shows it."""
+class Baseline(RecordModel):
+    """The effect of the system prompts, as far as a baseline shows it.
+
+    Attributes:
+        measures: a row for each measure, the least discriminating first.
+        cases: a row for each case, in the same order; if cases have several rules, for each rule.
+        by_rule: whether cases have several rules.
+        default: the system prompt that the template inserts; None if it inserts none.
+    """
 
     all: BaselineScores
     measures: List[BaselineScores]
     cases: List[BaselineScores]
+    by_rule: bool = Field(default=False, exclude=True)
+    default: DefaultPrompt | None = Field(default=None, exclude=True)
+
+    def verdict_on(self, case: str | None, rule: str) -> str:
+        """Returns the verdict on a rule under a prompt, or under every prompt if `case` is None; ""
+        if the rule was not measured, or its prompts have different verdicts.
+        """
+        verdicts = {
+            row.verdict for row in self.cases if row.rule == rule and case in (None, row.case)
+        }
+        return verdicts.pop() if len(verdicts) == 1 else ""
 
 
 class WithoutCollapsed(RecordModel):
@@ -111,7 +135,7 @@ class WithoutCollapsed(RecordModel):
     against: AgainstFirstMethod | None
 
 
-class CollapseSummary(RecordModel):
+class Collapse(RecordModel):
     """How many of the turns that models wrote are broken; shares from 0 to 1."""
 
     turns: Number
@@ -120,18 +144,34 @@ class CollapseSummary(RecordModel):
     other: SummaryNumber | None  # repeated from an earlier turn of the other speaker
     loops: SummaryNumber | None  # repeated from earlier in the turn itself
     broken: SummaryNumber | None  # repeated in any of these ways
-    collapsed_from_round: dict[str, int]  # by the conversation's number
-    without_collapsed: WithoutCollapsed | None
+    collapsed_from_round: ByConversation
+    without_collapsed: WithoutCollapsed | None = None  # None if no conversation collapsed
+    conversations: Number = Field(default=0, exclude=True)
+
+    def share(self, name: str) -> float:
+        """Returns the share of turns under `name`, such as "cut"."""
+        value: float | None = getattr(self, name)
+        return value or 0.0
 
 
-class TruncationSummary(RecordModel):
-    """The rounds from which a server read less than it was sent."""
+class Truncation(RecordModel):
+    """Conversations in which a server's count of prompt tokens stopped growing with the dialog.
+
+    Attributes:
+        verdict: "prompt lost", "prompt kept" or "cannot tell".
+        from_round: the first round with a longer chat than the one before, but no more tokens.
+        most_prompt_tokens: the most that the server counted in these conversations.
+        canary_before: the share of canaries known before those rounds; n is 0 if none were asked.
+        canary_after: the share known from those rounds on.
+        conversations: how many the series has.
+    """
 
     verdict: str
-    from_round: dict[str, int]  # by the conversation's number
+    from_round: ByConversation
     most_prompt_tokens: int | None
     canary_before: SummaryEstimate
     canary_after: SummaryEstimate
+    conversations: Number = Field(default=0, exclude=True)
 
 
 class ScoresAroundSummary(RecordModel):
@@ -160,9 +200,9 @@ class MethodSummary(RecordModel):
     prompts: List[PromptSummary]
     rules: List[RuleSummary]
     accuracy: dict[str, List[SummaryEstimate]] | None
-    baseline: BaselineSummary | None
-    collapse: CollapseSummary
-    truncation: TruncationSummary | None
+    baseline: Baseline | None
+    collapse: Collapse
+    truncation: Truncation | None
     summarised: List[ScoresAroundSummary]
 
 
@@ -215,6 +255,13 @@ class CalibratedSetting(RecordModel):
     # minus the log-probability per token of replies under the model without methods
     reply_nats: SummaryEstimate | None
     tokens_forwarded: Number
+
+    @property
+    def perplexity(self) -> float | None:
+        """The perplexity of the replies under the model without methods; None if not measured."""
+        if self.reply_nats is None or self.reply_nats.mean is None:
+            return None
+        return math.exp(self.reply_nats.mean)
 
 
 class FirstBroken(RecordModel):

@@ -8,10 +8,10 @@ import numpy as np
 from holdfast.analysis.estimates import EstimateRow, rule_rows
 from holdfast.analysis.method_differences import RowDifference, compare, fixes
 from holdfast.analysis.outcome import is_lost, is_uninformative
-from holdfast.analysis.prompt_effect import Baseline
 from holdfast.analysis.series import Series
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.plurals import count_of, listing
+from holdfast.records.run_summary import Baseline
 from holdfast.report.score_phrases import could_be_chance
 from holdfast.report.wording import needs_note, percent, points, points_apart
 

@@ -117,7 +117,7 @@ def _turns(records: Sequence[Dialog]) -> list[tuple[str, str]]:
         return []
     cut = sum(counts.counts["cut"] for counts in groups)
     broken = sum(counts.counts["broken"] for counts in groups)
-    collapsed = sum(len(counts.collapsed) for counts in groups)
+    collapsed = sum(len(counts.collapsed_from_round) for counts in groups)
     dialogs = sum(counts.conversations for counts in groups)
     return [
         ("turns cut at the length limit", f"{cut:,} of {turns:,}"),

@@ -10,13 +10,13 @@ from holdfast.analysis import estimates
 from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.drift_results import DriftResults, results_of
 from holdfast.analysis.method_differences import difference, rule_differences
-from holdfast.analysis.prompt_effect import Baseline
 from holdfast.analysis.series import KINDS, Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES, verdict_on
 from holdfast.plurals import count_of
 from holdfast.records import Run, read_run
+from holdfast.records.run_summary import Baseline
 from holdfast.report.baseline_sentences import baseline_hint, baseline_lines
 from holdfast.report.charts import rounds_to_number
 from holdfast.report.collapse_section import collapse_lines
