@@ -13,7 +13,7 @@ from tiny import model, tokenizer
 
 from holdfast import drift, report
 from holdfast.analysis import statistics
-from holdfast.analysis.estimates import is_never_followed, rule_rows
+from holdfast.analysis.estimate_rows import is_never_followed, rule_rows
 from holdfast.analysis.prompt_effect import _verdict, baseline_beside
 from holdfast.analysis.series import read_series
 from holdfast.cli import main

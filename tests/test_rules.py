@@ -11,8 +11,7 @@ from test_report import opening_of
 
 from holdfast import drift, report
 from holdfast.analysis.drift_results import results_of
-from holdfast.analysis.estimates import EstimateRow, first_broken, rule_rows
-from holdfast.analysis.method_differences import rule_differences
+from holdfast.analysis.estimate_rows import EstimateRow, first_broken, rule_differences, rule_rows
 from holdfast.analysis.outcome import Outcome
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise

@@ -12,10 +12,10 @@ from drift_sentences import series_of
 from synthetic_run import as_json
 
 from holdfast import drift
+from holdfast.analysis.context_summary_effect import context_summary_effect
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import DIFFERENCES, SCORES, estimate
-from holdfast.analysis.summarised_rounds import summarised_rounds_of
 from holdfast.analysis.summary import write_summary
 from holdfast.analysis.truncation import truncation_of
 from holdfast.analysis.verdicts import verdict_on
@@ -172,7 +172,7 @@ def test_only_compaction_loses_a_rule_that_its_summary_leaves_out(measured, cont
         return completion("bread is good" if "bread." in prompt else "rain is good")
 
     run = measured(answer, canary=False, context=context, window=4)
-    overall, _ = summarised_rounds_of(read_series(run)[0])
+    overall, _ = context_summary_effect(read_series(run)[0])
     assert (overall.before.mean, overall.after.mean) == (1, 1 if context == "summarise" else 0)
     numbers, prompt = survival_lines(read_series(run), run)
     assert plain(overall.before) in numbers.partition(plain(overall.after))[2]
@@ -203,7 +203,7 @@ def test_a_rule_is_called_less_kept_after_a_summary_only_if_that_is_clear(
         )
 
     rows = (scores(None, half), scores("signs", half), scores("name", kept))
-    monkeypatch.setattr("holdfast.report.context_section.summarised_rounds_of", lambda _: rows)
+    monkeypatch.setattr("holdfast.report.context_section.context_summary_effect", lambda _: rows)
     run = SimpleNamespace(identity_as=lambda kind: SimpleNamespace(settings=drift.Settings()))
     lines = survival_lines([series], run)
     assert len(lines) == 2 + lower

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from holdfast.analysis import verdicts
-from holdfast.analysis.candidates import Calibration, Candidate
+from holdfast.analysis.calibration_results import Calibration, Candidate
 from holdfast.analysis.resampling import bounds_of, resample_means
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES

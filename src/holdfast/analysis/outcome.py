@@ -17,7 +17,7 @@ from holdfast.analysis.collapse import (
     count_turns,
     without_collapsed,
 )
-from holdfast.analysis.estimates import EstimateRow, row_of, rule_rows
+from holdfast.analysis.estimate_rows import EstimateRow, row_of, rule_rows
 from holdfast.analysis.prompt_effect import MADE_WORSE, UNINFORMATIVE
 from holdfast.analysis.series import Series, leave_out_rules
 from holdfast.analysis.statistics import Estimate

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.analysis.estimates import is_never_followed
+from holdfast.analysis.estimate_rows import is_never_followed
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import (
     SCORES,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from holdfast.analysis.estimates import EstimateRow
+from holdfast.analysis.estimate_rows import EstimateRow
 from holdfast.analysis.prompt_effect import (
     MADE_WORSE,
     NEVER_FOLLOWED,

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.analysis.candidates import FOLDERS, MAX_ADDED_BROKEN, Calibration
+from holdfast.analysis.calibration_results import FOLDERS, MAX_ADDED_BROKEN, Calibration
 from holdfast.analysis.choosing import Pick, calibrated_settings
-from holdfast.analysis.estimates import rule_rows
+from holdfast.analysis.estimate_rows import rule_rows
 from holdfast.analysis.prompt_effect import NEVER_FOLLOWED, UNINFORMATIVE, baseline_beside
 from holdfast.analysis.series import read_series
 from holdfast.records import Run, read_run

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from holdfast.analysis.context_summary_effect import context_summary_effect
 from holdfast.analysis.series import NO_FIX, Series
-from holdfast.analysis.summarised_rounds import summarised_rounds_of
 from holdfast.analysis.truncation import PROMPT_KEPT, PROMPT_LOST, truncation_of
 from holdfast.plurals import count_of, rounds_from_to
 from holdfast.records import Run
@@ -85,7 +85,7 @@ def survival_lines(all_series: Sequence[Series], run: Run) -> list[str]:
     """
     lines = []
     for series in all_series:
-        rows = summarised_rounds_of(series)
+        rows = context_summary_effect(series)
         if not rows:
             continue
         overall, *rules = rows
@@ -121,7 +121,7 @@ def survival_table(all_series: Sequence[Series]) -> Table | None:
         ("Series", "Rule", "Conversations", "Before", "After a summary", "Change")
     ]
     for series in all_series:
-        for row in summarised_rounds_of(series):
+        for row in context_summary_effect(series):
             rows.append(
                 (
                     series.label,

@@ -5,8 +5,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from holdfast.analysis.estimates import EstimateRow, rule_rows
-from holdfast.analysis.method_differences import RowDifference, compare, fixes
+from holdfast.analysis.estimate_rows import (
+    EstimateRow,
+    RowDifference,
+    compare_rows,
+    fixes,
+    rule_rows,
+)
 from holdfast.analysis.outcome import is_lost, is_uninformative
 from holdfast.analysis.series import Series
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
@@ -114,7 +119,7 @@ def still_lost(series: Sequence[Series], baseline: Baseline | None) -> str | Non
     names = []
     for row in rule_rows([best.row.series]):
         row_without = rows_without.get((row.case, row.rule))
-        pair = compare(row, row_without) if row_without else None
+        pair = compare_rows(row, row_without) if row_without else None
         if pair is None or pair.last.mean is None:
             continue
         last, without = pair.compared

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from holdfast.analysis.collapse import BROKEN_SHARE_WARNING, count_turns
 from holdfast.analysis.drift_results import DriftResults
-from holdfast.analysis.estimates import rule_rows
-from holdfast.analysis.method_differences import RowDifference
+from holdfast.analysis.estimate_rows import RowDifference, rule_rows
 from holdfast.analysis.outcome import MATTERS, Outcome, conversations_needed
 from holdfast.analysis.series import Series
 from holdfast.analysis.truncation import has_lost_prompt

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from holdfast.analysis.estimates import EstimateRow, row_of
+from holdfast.analysis.estimate_rows import EstimateRow, row_of
 from holdfast.analysis.outcome import MATTERS, Findings, Outcome
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import MIN_PROMPTS

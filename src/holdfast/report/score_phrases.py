@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from holdfast.analysis.estimates import EstimateRow, row_of
+from holdfast.analysis.estimate_rows import EstimateRow, row_of
 from holdfast.analysis.outcome import is_uninformative
 from holdfast.analysis.prompt_effect import MADE_WORSE, NEVER_FOLLOWED, UNINFORMATIVE
 from holdfast.analysis.series import NO_FIX, Series
