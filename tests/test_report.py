@@ -172,7 +172,7 @@ def test_the_short_terminal_table_has_only_sentences_and_stability(tmp_path):
         means = [f"{point.mean:.2f}" for point in estimate_columns(item.stability, SCORES)]
         assert row.split() == [item.method, *means]
     difference = row_of(read_series(run)[1], "stability"), row_of(read_series(run)[0], "stability")
-    assert METHODS[1] in compared and signed(compare_rows(*difference).last) in compared
+    assert METHODS[1] in compared and signed(compare_rows(*difference).last_round) in compared
     assert "n = 12" in compared.splitlines()[-1]
     assert max(map(len, text.splitlines())) <= 100
 

@@ -126,8 +126,8 @@ def test_each_rule_is_compared_under_each_method(wavering, tmp_path):
     pairs = rule_differences(series, rule_rows(series))
     told = [(pair.row.group, pair.row.series.method) for pair in pairs]
     assert told == [(name, "boost:factor=4") for name in ("signs", "cheap", "short")]
-    assert [pair.last.mean for pair in pairs] == pytest.approx([1, 5 / 6, 0])
-    assert pairs[1].mean.mean == pytest.approx((3 * 5 / 6 + 1 / 6) / 5)
+    assert [pair.last_round.mean for pair in pairs] == pytest.approx([1, 5 / 6, 0])
+    assert pairs[1].over_all_rounds.mean == pytest.approx((3 * 5 / 6 + 1 / 6) / 5)
     page = report.write([wavering.folder], tmp_path / "report.html").read_text()
     assert "<h3>Rule by method</h3>" in page and "against none" in page
     prompts = page[page.index('id="prompt-table"') :]

@@ -79,7 +79,7 @@ def difference_of_methods(folder, before, now):
     records = [record("none", n, rounds) for n, rounds in enumerate(before)]
     records += [record(FIX, n, rounds) for n, rounds in enumerate(now)]
     none, boost = read_series(write_run(folder / "run", *records))
-    return compare_rows(row_of(boost, "stability"), row_of(none, "stability")).mean
+    return compare_rows(row_of(boost, "stability"), row_of(none, "stability")).over_all_rounds
 
 
 def difference_of_runs(folder, before, now):
@@ -201,10 +201,9 @@ def test_methods_with_other_conversations_are_ranked_on_those_that_all_have(tmp_
         record("reminder:every=1", 1, [{**high, "dose": 0.0}] * 3),
     )
     series = read_series(run)
+    baseline = row_of(series[0], "stability")
     gains = {
-        each.method: compare_rows(
-            row_of(each, "stability"), row_of(series[0], "stability")
-        ).mean.mean
+        each.method: compare_rows(row_of(each, "stability"), baseline).over_all_rounds.mean
         for each in series[1:]
     }
     assert gains == {"check-and-retry": 0.5, "reminder:every=1": 0.875}
@@ -324,7 +323,7 @@ def test_dropped_or_reordered_scores_make_no_difference(seed):
         assert np.isfinite(pair).any() or set(one.by_probe) != set(other.by_probe)
     rows = [row_of(series, "stability") for series in (one, other)]
     difference = compare_rows(*rows)
-    for value in (difference.mean, difference.last, *(row.change for row in rows)):
+    for value in (difference.over_all_rounds, difference.last_round, *(row.change for row in rows)):
         assert value.n == 0 or value.mean == pytest.approx(0, abs=1e-12)
     assert all(row.lower_in_rounds == () for row in rows)
 
@@ -382,9 +381,9 @@ def test_where_nothing_is_missing_a_difference_is_that_of_the_means(tmp_path, se
     assert np.array_equal(none.stability, by_hand["none"])
     found = compare_rows(row_of(boost, "stability"), row_of(none, "stability"))
     gained = by_hand[FIX] - by_hand["none"]
-    assert found.last.mean == gained[:, -1].mean()
+    assert found.last_round.mean == gained[:, -1].mean()
     totals = [np.add(np.add(*scores.T[:2]), scores.T[2]) / 3 for scores in by_hand.values()]
-    assert found.mean.mean == pytest.approx((totals[1] - totals[0]).mean(), abs=1e-15)
+    assert found.over_all_rounds.mean == pytest.approx((totals[1] - totals[0]).mean(), abs=1e-15)
     change = by_hand["none"][:, -1] - by_hand["none"][:, 0]
     assert row_of(none, "stability").change.mean == change.mean()
     assert loss_map(run)[0].change.mean == pytest.approx(change.mean(), abs=1e-15)

@@ -114,8 +114,8 @@ def test_only_shared_conversations_are_compared(tmp_path):
     records += [record(1, [1.0, 0.9], method="m"), record(5, [1.0, 0.0], method="m")]
     plain, method = read_series(run_of(tmp_path, records))
     found = compare_rows(row_of(method, "stability"), row_of(plain, "stability"))
-    assert found.n == 1 and found.last.mean == pytest.approx(0.5)
-    assert found.mean.mean == pytest.approx(0.25)
+    assert found.n == 1 and found.last_round.mean == pytest.approx(0.5)
+    assert found.over_all_rounds.mean == pytest.approx(0.25)
 
 
 def test_unmatched_conversations_are_not_compared(tmp_path):

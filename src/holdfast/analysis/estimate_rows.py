@@ -15,6 +15,7 @@ from holdfast.analysis.series import ProbeId, Series, category_of
 from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, verdict_on, within
 from holdfast.measures.scores import MIN_KEPT_SCORE
 from holdfast.records import Agent, Conversation
+from holdfast.records.mean_estimate import Judged
 from holdfast.records.run_summary import PromptSummary
 
 LOW = 0.2  # a rule that certainly scores less counts as never followed
@@ -328,17 +329,17 @@ class RowDifference:
 
     Attributes:
         n: how many conversations have a score in both.
-        last: the difference in the last round that both have.
-        mean: the difference over all rounds.
-        compared: the means whose difference `last` is, of the row and of the other; NaN if nothing
-            was judged in both.
+        last_round: the difference in the last round that both have.
+        over_all_rounds: the difference of the means over all rounds.
+        compared: the means whose difference `last_round` is, of the row and of the other; NaN if
+            nothing was judged in both.
     """
 
     row: EstimateRow
     against: EstimateRow
     n: int
-    last: statistics.Estimate
-    mean: statistics.Estimate
+    last_round: Judged
+    over_all_rounds: Judged
     compared: tuple[float, float]
 
 
@@ -386,20 +387,23 @@ def compare_rows(row: EstimateRow, against: EstimateRow) -> RowDifference | None
         {probe: matrix[rows_against, :rounds] for probe, matrix in against.scores.items()},
     )
 
-    def difference_of(values: np.ndarray, values_against: np.ndarray) -> statistics.Estimate:
-        return statistics.paired_difference(
+    def difference_of(values: np.ndarray, values_against: np.ndarray) -> Judged:
+        estimate = statistics.paired_difference(
             values,
             values_against,
             prompts=None if row.rule else prompts,
             error=min(row.series.error, against.series.error),
         )
+        return verdict_on(estimate)
 
     return RowDifference(
         row=row,
         against=against,
         n=int((~np.isnan(scores)).any(axis=1).sum()),
-        last=difference_of(scores[:, -1], scores_against[:, -1]),
-        mean=difference_of(statistics.row_means(scores), statistics.row_means(scores_against)),
+        last_round=difference_of(scores[:, -1], scores_against[:, -1]),
+        over_all_rounds=difference_of(
+            statistics.row_means(scores), statistics.row_means(scores_against)
+        ),
         compared=statistics.compared_means(scores[:, -1], scores_against[:, -1]),
     )
 
@@ -410,4 +414,4 @@ def fixes(all_series: Sequence[Series]) -> list[RowDifference]:
     """
     same_run = [series for series in all_series[1:] if series.run == all_series[0].run]
     differences = [difference(all_series, series, "stability") for series in same_run]
-    return [pair for pair in differences if pair and pair.mean.mean is not None]
+    return [pair for pair in differences if pair and pair.over_all_rounds.mean is not None]

@@ -193,9 +193,7 @@ def _against(all_series: Sequence[Series], series: Series) -> AgainstFirstMethod
 
 
 def _differences(pair: RowDifference) -> MethodDifferences:
-    return MethodDifferences(
-        last_round=verdict_on(pair.last), over_all_rounds=verdict_on(pair.mean)
-    )
+    return MethodDifferences(last_round=pair.last_round, over_all_rounds=pair.over_all_rounds)
 
 
 def _without_collapsed(uncollapsed: Sequence[Series], rest: Series) -> WithoutCollapsed | None:

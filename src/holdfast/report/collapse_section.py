@@ -182,5 +182,5 @@ def _reading(all_series: Sequence[Series], series: Series) -> tuple[str, str, st
         plain(row.points[0]),
         plain(row.points[-1]),
         with_verdict(row.change, "rises", "falls"),
-        with_verdict(pair.last, "higher", "lower") if pair else "–",
+        with_verdict(pair.last_round, "higher", "lower") if pair else "–",
     )

@@ -244,7 +244,7 @@ def _methods_section(all_series: Sequence[Series]) -> MethodsSection | None:
     if not rows:
         return None
     pairs = [pair for row in rows for pair in row.differences if pair]
-    values = [value for pair in pairs for value in (pair.last, pair.mean)]
+    values = [value for pair in pairs for value in (pair.last_round, pair.over_all_rounds)]
     ends = [end for value in values for end in (value.mean, value.low, value.high)]
     return MethodsSection(rows, charts.round_top([abs(end) for end in ends if end is not None]))
 

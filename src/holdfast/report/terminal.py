@@ -16,11 +16,11 @@ from holdfast.analysis.estimate_rows import (
     rule_rows,
 )
 from holdfast.analysis.series import KINDS, Series
-from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.truncation import until_prompt_lost
-from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES, verdict_on
+from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES
 from holdfast.plurals import count_of
 from holdfast.records import Run, read_run
+from holdfast.records.mean_estimate import Judged
 from holdfast.records.run_summary import Baseline
 from holdfast.report.baseline_sentences import baseline_hint, baseline_lines
 from holdfast.report.charts import rounds_to_number
@@ -90,7 +90,7 @@ def _notes(all_series: Sequence[Series], baseline: Baseline | None) -> list[str]
     lines = []
     pairs = [difference(all_series, series, "stability") for series in all_series[1:]]
     if any(
-        needs_note(pair.last, pair.row.points[-1].mean, pair.against.points[-1].mean)
+        needs_note(pair.last_round, pair.row.points[-1].mean, pair.against.points[-1].mean)
         for pair in pairs
         if pair
     ):
@@ -165,13 +165,14 @@ def _against_none(all_series: Sequence[Series]) -> list[str]:
                 f"{series.method} and {first} share no conversations, so they are not compared."
             )
             continue
-        rows.append((series.method, _with_word(pair.last), _with_word(pair.mean)))
-        if pair.last.other_prompts or pair.mean.other_prompts:
-            rows.append(("", other_prompts(pair.last), other_prompts(pair.mean)))
-        for period, value in zip(rows[0][1:], (pair.last, pair.mean), strict=True):
-            why = verdict_on(value).why
-            if why and why != INCLUDES_ZERO:  # the reader sees that an interval includes 0
-                unclear.setdefault(why, []).append(f"{series.method}, {period}")
+        values = (pair.last_round, pair.over_all_rounds)
+        rows.append((series.method, *map(_with_word, values)))
+        if any(value.other_prompts for value in values):
+            rows.append(("", *map(other_prompts, values)))
+        for period, value in zip(rows[0][1:], values, strict=True):
+            # the reader sees that an interval includes 0
+            if value.why and value.why != INCLUDES_ZERO:
+                unclear.setdefault(value.why, []).append(f"{series.method}, {period}")
     if len(rows) == 1:
         return not_compared
     return [
@@ -187,9 +188,9 @@ def _against_none(all_series: Sequence[Series]) -> list[str]:
     ]
 
 
-def _with_word(value: Estimate) -> str:
+def _with_word(value: Judged) -> str:
     """'+0.09 [+0.02, +0.15], higher', or '..., cannot tell'."""
-    return f"{signed(value)}, {verdict_on(value).verdict}"
+    return f"{signed(value)}, {value.verdict}"
 
 
 def _rules_by_method(
@@ -208,9 +209,9 @@ def _rules_by_method(
     first = all_series[0]
     names = list(dict.fromkeys(row.group for row in rules))
     clear_differences = {
-        pair.row: verdict_on(pair.last).verdict
+        pair.row: pair.last_round.verdict
         for pair in rule_differences(all_series, rules)
-        if verdict_on(pair.last).sign
+        if pair.last_round.sign
     }
     few = {
         row.group: f"{row.group} (n = {row.n}, too few to tell)"
