@@ -12,7 +12,7 @@ from synthetic_run import conversation_of
 from test_check import FAIL, PASS, ROUNDS, SHARES, SUITE, TERMS, UNDECIDED, Scripted, checked
 
 from holdfast import drift
-from holdfast.analysis.check_file import FILE, read_check, summary_of_check, write_check
+from holdfast.analysis.check_file import FILE, read_check, write_check
 from holdfast.analysis.check_verdicts import cell_verdict, check_prompts
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.series import read_series
@@ -82,7 +82,7 @@ def test_page_junit_and_summary_derive_the_verdicts_again(checked, tmp_path):
     assert [prompt.verdict for prompt in summary.prompts] == [PASS, FAIL, UNDECIDED]
     assert summary.min_stability == 0.8 and summary.error == 0.05
     late = summary.prompts[1]
-    assert late.let_go.round == 3 and late.let_go.high < 0.8
+    assert late.first_failure.round == 3 and late.first_failure.high < 0.8
     assert len(late.cells) == ROUNDS
 
 
@@ -197,7 +197,7 @@ def test_the_page_without_a_bar_names_the_rule_that_fell(tmp_path):
     told = check_headline(again)
     assert told.startswith("bot fails: fell against the earlier run: rule signs, most in round")
     assert told.endswith("The chance that this verdict is wrong is at most 5%.")
-    (rule, *_) = summary_of_check(again).prompts[0].fall.rules
+    (rule, *_) = again.prompts[0].comparison.rules
     assert (rule.rule, rule.fell, rule.round, rule.before, rule.now) == ("signs", True, 2, 1, 0)
 
 

@@ -53,7 +53,7 @@ def methods_alone(first: DriftResults, run: DriftResults) -> list[str]:
     for ours, theirs in ((first, run), (run, first)):
         if alone := [method for method in ours.methods if method not in theirs.methods]:
             verb = "is" if len(alone) == 1 else "are"
-            sentences.append(f"Only {ours.label} has {listing(alone)}, which {verb} not results.")
+            sentences.append(f"Only {ours.label} has {listing(alone)}, which {verb} not compared.")
     return sentences
 
 
@@ -126,6 +126,6 @@ def samples_left_out(before: Series, now: Series, pairs: int) -> list[str]:
     if before.rounds != now.rounds:
         longer, shorter = sorted((before, now), key=lambda series: -series.rounds)
         sentences.append(
-            f"Rounds after {shorter.rounds} are only in {longer.run}, and are not results."
+            f"Rounds after {shorter.rounds} are only in {longer.run}, and are not compared."
         )
     return sentences

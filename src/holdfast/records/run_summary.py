@@ -153,6 +153,10 @@ class Collapse(RecordModel):
         value: float | None = getattr(self, name)
         return value or 0.0
 
+    def count(self, name: str) -> int:
+        """Returns how many turns are under `name`."""
+        return round(self.share(name) * self.turns)
+
 
 class Truncation(RecordModel):
     """Conversations in which a server's count of prompt tokens stopped growing with the dialog.
