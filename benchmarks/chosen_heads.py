@@ -26,7 +26,7 @@ from stamp import measured_on
 
 import holdfast
 from holdfast import drift, methods
-from holdfast.analysis.candidates import read_calibration
+from holdfast.analysis.calibration_results import read_calibration
 from holdfast.analysis.choosing import ahead_at_cost, front, pick
 from holdfast.analysis.decay import describe
 from holdfast.analysis.statistics import SCORES, estimate, paired_difference

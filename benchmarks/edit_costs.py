@@ -21,7 +21,7 @@ from commands import run as run_command
 from message_edits import as_json
 from stamp import measured_in, write_record
 
-from holdfast.analysis.candidates import read_calibration
+from holdfast.analysis.calibration_results import read_calibration
 from holdfast.analysis.statistics import estimate
 from holdfast.drift import load_suite
 from holdfast.drift.families import half_of

@@ -16,7 +16,7 @@ from commands import record_options
 from commands import run as run_command
 from stamp import measured_in, write_record
 
-from holdfast.analysis.loss_results import model_loss
+from holdfast.analysis.loss_map_file import model_loss
 from holdfast.records import read_run
 
 ROUNDS = 16

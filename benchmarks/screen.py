@@ -75,7 +75,7 @@ def rule_row(rule: drift.Rule, scored: BaselineScores | None) -> dict:
 def prompt_rows(suite: drift.Suite, run) -> list[dict]:
     """A row per prompt with those of its rules; its scores are those of its worst rule."""
     baseline = baseline_beside(run, read_series(run)[0])
-    scored = {row.name: row for row in baseline.cases.values()}
+    scored = {row.name: row for row in baseline.cases}
     half = halves(suite)
     rows = []
     for case in suite.cases:

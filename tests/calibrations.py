@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from holdfast.analysis.candidates import Calibration, Candidate
+from holdfast.analysis.calibration_results import Calibration, Candidate
 from holdfast.analysis.choosing import pick
 from holdfast.records.identity import CalibrationIdentity, PlanIdentity
 from holdfast.report.calibration_page import table

@@ -117,8 +117,11 @@ def _results(
     return results_of(read_run(folder))
 
 
-def _with_outcome(results, outcome, **findings):
-    return replace(results, findings=replace(results.findings, outcome=outcome, **findings))
+def with_outcome(results, outcome, **findings):
+    """The same results with other findings."""
+    changed = replace(results)
+    vars(changed)["findings"] = replace(results.findings, outcome=outcome, **findings)  # the cache
+    return changed
 
 
 def _made_worse(results):
@@ -131,7 +134,7 @@ def _made_worse(results):
         difference=verdict_on(change),
         verdict="made worse",
     )
-    return _with_outcome(results, Outcome.MADE_WORSE, made_worse=(row,))
+    return with_outcome(results, Outcome.MADE_WORSE, made_worse=(row,))
 
 
 def _breaking_down(folder):
@@ -140,7 +143,7 @@ def _breaking_down(folder):
         for turn in item["turns"]:
             turn["stop_reason"] = "length"
             turn["repeats"] = {"own": 0.0, "other": 1.0, "loops": 0.0}
-    return _with_outcome(results_of(run_of(folder, records)), Outcome.BROKEN_DOWN)
+    return with_outcome(results_of(run_of(folder, records)), Outcome.BROKEN_DOWN)
 
 
 def _with_repeating_fix(results):
@@ -176,13 +179,13 @@ def next_steps(folder: Path) -> dict[str, str]:
         "few conversations": results(conversations=12),
         "replayed dialogs": results(conversations=12, dialogs={"name": "d", "fingerprint": "f"}),
         "a shard": results(typed="holdfast drift --model m --shard 1/4"),
-        "nothing measured": _with_outcome(results(), Outcome.NOT_MEASURED),
+        "nothing measured": with_outcome(results(), Outcome.NOT_MEASURED),
         "a rule made worse": _made_worse(results()),
-        "uninformative": _with_outcome(results(), Outcome.UNINFORMATIVE),
-        "breakdown": _with_outcome(results(), Outcome.BROKEN_DOWN),
-        "breakdown of few": _with_outcome(results(conversations=3), Outcome.BROKEN_DOWN),
+        "uninformative": with_outcome(results(), Outcome.UNINFORMATIVE),
+        "breakdown": with_outcome(results(), Outcome.BROKEN_DOWN),
+        "breakdown of few": with_outcome(results(conversations=3), Outcome.BROKEN_DOWN),
         "breakdown with cures": _breaking_down(folder / "breakdown"),
-        "cut replies": _with_outcome(results(), Outcome.CUT),
+        "cut replies": with_outcome(results(), Outcome.CUT),
         "one round": results(rounds=1),
         "rules never followed": results(_falls, fixed, never_followed=("a", "b", "c")),
         "a fix that helps": results(_falls, fixed),

@@ -13,7 +13,7 @@ from tiny import model, tokenizer
 
 from holdfast import drift, report
 from holdfast.analysis import statistics
-from holdfast.analysis.estimates import is_never_followed, rule_rows
+from holdfast.analysis.estimate_rows import is_never_followed, rule_rows
 from holdfast.analysis.prompt_effect import _verdict, baseline_beside
 from holdfast.analysis.series import read_series
 from holdfast.cli import main
@@ -113,13 +113,13 @@ def test_the_prompt_that_a_template_inserts_is_left_out_and_named(tmp_path):
 def test_measures_that_do_not_discriminate_are_marked(tmp_path):
     run = read_run(asked(tmp_path / "run"))
     found = baseline_beside(run, read_series(run)[0])
-    rows = {row.name: row for row in (*found.measures, *found.cases.values())}
+    rows = {row.name: row for row in (*found.measures, *found.cases)}
     assert rows["never_contains"].verdict == rows["no-discount"].verdict == "uninformative"
     assert rows["never_contains"].unprompted.mean == rows["never_contains"].prompted.mean == 1
     assert rows["ends_with"].verdict == rows["signs"].verdict == "discriminates"
     assert (rows["ends_with"].prompted.mean, rows["ends_with"].unprompted.mean) == (1, 0)
-    assert found.overall.n == 60
-    assert found.overall.unprompted.mean == pytest.approx(rows["no-discount"].n / 60)
+    assert found.all.n == 60
+    assert found.all.unprompted.mean == pytest.approx(rows["no-discount"].n / 60)
     lines = baseline_lines(found)
     assert "higher" in lines[0] and len(lines) == 2
     assert "never_contains (1.00" in lines[1] and "ends_with" not in lines[1]
@@ -190,7 +190,7 @@ def test_the_summary_of_a_run_contains_its_baseline(tmp_path):
     (method,) = json.loads(report.write_summary(tmp_path / "run").read_text())["results"]
     told = method["baseline"]
     assert told["all"]["n"] == 60 and told["all"]["difference"]["verdict"] == "higher"
-    for kind, expected in (("measures", rows.measures), ("cases", rows.cases.values())):
+    for kind, expected in (("measures", rows.measures), ("cases", rows.cases)):
         verdicts = [(row.name, row.verdict) for row in expected]
         assert [(row["name"], row["verdict"]) for row in told[kind]] == verdicts
     useless = next(row for row in told["measures"] if row["name"] == "never_contains")
@@ -201,7 +201,7 @@ def test_the_summary_of_a_run_contains_its_baseline(tmp_path):
 def test_too_few_conversations_give_no_verdict_on_the_measures(tmp_path):
     run = read_run(asked(tmp_path / "run", 12))
     found = baseline_beside(run, read_series(run)[0])
-    assert {row.verdict for row in (*found.measures, *found.cases.values())} == {"cannot tell"}
+    assert {row.verdict for row in (*found.measures, *found.cases)} == {"cannot tell"}
     (line,) = baseline_lines(found)
     assert "1.00 [0.73, 1.00]" in line and "too few" in line
 
@@ -212,9 +212,9 @@ def test_each_rule_of_a_prompt_has_its_own_verdict(tmp_path):
     run = drift.run(Shop(), one_bot, tmp_path / "run", settings)
     ask_baseline(Shop(), one_bot, tmp_path / "run", settings)
     found = baseline_beside(run, read_series(run)[0])
-    verdicts = {row.name: row.verdict for row in found.cases.values()}
+    verdicts = {row.name: row.verdict for row in found.cases}
     assert verdicts == {"both · signs": "discriminates", "both · price": "uninformative"}
-    assert {row.n for row in found.cases.values()} == {24}
+    assert {row.n for row in found.cases} == {24}
 
 
 def test_a_run_without_a_baseline_does_not_mention_it(tmp_path):

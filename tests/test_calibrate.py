@@ -17,8 +17,8 @@ from tiny import model
 
 import holdfast
 from holdfast import Sampling, SplitSoftmax, cli, drift, methods
-from holdfast.analysis.candidates import half_of, read_calibration
-from holdfast.analysis.choosing import pick, write_method_file
+from holdfast.analysis.calibration_results import half_of, read_calibration
+from holdfast.analysis.choosing import calibrated_settings, pick, write_method_file
 from holdfast.drift.cases import CATEGORIES
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import (
@@ -151,7 +151,7 @@ def test_the_last_reply_is_scored_without_a_method(finished):
         assert told["tokens"] == alone.tokens[0]
         assert told["log_probability"] == pytest.approx(alone.log_probabilities[0], abs=1e-4)
     found = read_calibration(out)
-    assert all(one.perplexity > 1 for one in found.candidates)
+    assert all(one.perplexity > 1 for one in calibrated_settings(found))
 
 
 @pytest.mark.slow

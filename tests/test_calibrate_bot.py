@@ -14,7 +14,7 @@ from test_baseline import asked
 from test_calibrate import SMALL, SUITE, run
 
 from holdfast import cli, drift
-from holdfast.analysis.candidates import read_calibration
+from holdfast.analysis.calibration_results import read_calibration
 from holdfast.analysis.choosing import pick, sizes_needed, times_needed
 from holdfast.drift.cases import Persona
 from holdfast.drift.pairing import draw_pairing

@@ -16,7 +16,7 @@ from test_calibrate import GREEDY, ITEMS, SMALL, SUITE, history_of
 
 import holdfast
 from holdfast import cli, methods
-from holdfast.analysis.candidates import read_calibration
+from holdfast.analysis.calibration_results import read_calibration
 from holdfast.serve.limits import RequestLimits
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import CalibrationPlan

@@ -13,9 +13,8 @@ from synthetic_run import conversation_of
 import holdfast
 from holdfast import drift
 from holdfast.analysis.cell_scores import compare_runs
-from holdfast.analysis.check_file import Check, read_check
+from holdfast.analysis.check_file import read_check
 from holdfast.analysis.check_verdicts import (
-    Terms,
     budget_needed,
     cell_verdict,
     check_prompts,
@@ -27,6 +26,7 @@ from holdfast.cli.check import exit_code_of
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run
+from holdfast.records.check_records import Check, Terms
 from holdfast.report.check_junit import ALL_RULES, write_junit
 from holdfast.report.check_sentences import comparison_text, how_to_decide, lines_of, sentence
 from holdfast.serve.limits import RequestLimits
@@ -431,7 +431,10 @@ def test_low_rounds_before_the_first_certain_one_are_reported():
 def test_junit_has_a_test_for_each_prompt(checked, tmp_path):
     _, _, checks, _ = checked
     path = write_junit(
-        Check("none", TERMS, tuple(checks)), "three \x00 <&>", tmp_path / "sub" / "junit.xml", 90.0
+        Check.of("none", TERMS, tuple(checks)),
+        "three \x00 <&>",
+        tmp_path / "sub" / "junit.xml",
+        90.0,
     )
     root = ElementTree.parse(path).getroot()
     (suite,) = root
@@ -505,7 +508,7 @@ def junit_of(records, terms, folder, before=None):
     before = None if before is None else {"bot": before}
     rounds = max(probe.round for probe in records[0].probes)
     checks = check_prompts(records, ["bot"], rounds, terms, before)
-    path = write_junit(Check("none", terms, tuple(checks)), "rules", folder / "junit.xml", 1.0)
+    path = write_junit(Check.of("none", terms, tuple(checks)), "rules", folder / "junit.xml", 1.0)
     (suite,) = ElementTree.parse(path).getroot()
     counts = tuple(int(suite.get(name)) for name in COUNTED)
     cases = {(test.get("classname"), test.get("name")): test[0] for test in suite}

@@ -12,15 +12,15 @@ from synthetic_run import conversation_of
 from test_check import FAIL, PASS, ROUNDS, SHARES, SUITE, TERMS, UNDECIDED, Scripted, checked
 
 from holdfast import drift
-from holdfast.analysis.check_file import FILE, Check, read_check, summary_of_check, write_check
-from holdfast.analysis.check_verdicts import Terms, cell_verdict, check_prompts
+from holdfast.analysis.check_file import FILE, read_check, write_check
+from holdfast.analysis.check_verdicts import cell_verdict, check_prompts
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.errors import RecordsError
 from holdfast.records import Run
+from holdfast.records.check_records import Check, CheckedCell, Terms
 from holdfast.records.identity import Manifest
-from holdfast.records.run_summary import CheckedCell
 from holdfast.report.check_junit import write_junit
 from holdfast.report.check_section import check_headline, check_lines, check_sections
 from holdfast.report.check_sentences import lines_of, numbers_text
@@ -82,7 +82,7 @@ def test_page_junit_and_summary_derive_the_verdicts_again(checked, tmp_path):
     assert [prompt.verdict for prompt in summary.prompts] == [PASS, FAIL, UNDECIDED]
     assert summary.min_stability == 0.8 and summary.error == 0.05
     late = summary.prompts[1]
-    assert late.let_go.round == 3 and late.let_go.high < 0.8
+    assert late.first_failure.round == 3 and late.first_failure.high < 0.8
     assert len(late.cells) == ROUNDS
 
 
@@ -141,7 +141,7 @@ def test_ends_of_intervals_are_rounded_outwards(checked):
 def test_the_verdict_on_a_single_prompt_is_in_the_headline():
     terms = Terms(0.9)
     (bot,) = check_prompts(records_of(np.zeros((8, 2, 1))), ["bot"], 2, terms)
-    told = Check("none", terms, (bot,))
+    told = Check.of("none", terms, (bot,))
     line = check_headline(told)
     assert line.startswith(
         f"bot fails: below 0.9 in round 1: {numbers_text(bot.first_failure)} (decided"
@@ -149,7 +149,7 @@ def test_the_verdict_on_a_single_prompt_is_in_the_headline():
     assert line.endswith("at most 5%.")
     assert check_lines(told) == []
     (bot,) = check_prompts(records_of(np.ones((4, 2, 1))), ["bot"], 2, terms)
-    line = check_headline(Check("none", terms, (bot,)))
+    line = check_headline(Check.of("none", terms, (bot,)))
     lowest = f"lowest in round 1: {numbers_text(bot.lowest)} (4 conversations)."
     assert line == f"bot is undecided: {lowest}", "which is no verdict, and has no error"
 
@@ -162,7 +162,7 @@ def test_prompts_that_are_not_named_are_counted(count, words):
     terms = Terms(0.9)
     names = [f"bot{number}" for number in range(count)]
     records = [talk for name in names for talk in records_of(np.zeros((8, 2, 1)), prompt=name)]
-    told = Check("none", terms, tuple(check_prompts(records, names, 2, terms)))
+    told = Check.of("none", terms, tuple(check_prompts(records, names, 2, terms)))
     assert check_lines(told)[-1] == words
 
 
@@ -197,7 +197,7 @@ def test_the_page_without_a_bar_names_the_rule_that_fell(tmp_path):
     told = check_headline(again)
     assert told.startswith("bot fails: fell against the earlier run: rule signs, most in round")
     assert told.endswith("The chance that this verdict is wrong is at most 5%.")
-    (rule, *_) = summary_of_check(again).prompts[0].fall.rules
+    (rule, *_) = again.prompts[0].comparison.rules
     assert (rule.rule, rule.fell, rule.round, rule.before, rule.now) == ("signs", True, 2, 1, 0)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from calibrations import ABOUT, against_none, at_chance, sampled, synthetic
 
-from holdfast.analysis.candidates import Calibration, Candidate
+from holdfast.analysis.calibration_results import Calibration, Candidate
 from holdfast.analysis.choosing import (
     ahead_at_cost,
     budget_shown,

@@ -13,7 +13,13 @@ from synthetic_run import as_json, conversation_of, write_run
 from test_drift import QUICK, SUITE
 
 from holdfast import drift
-from holdfast.analysis.collapse import collapsed_from, count_turns, model_turns, without_collapsed
+from holdfast.analysis.collapse import (
+    collapsed_from,
+    count_turns,
+    is_notable,
+    model_turns,
+    without_collapsed,
+)
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
@@ -95,7 +101,7 @@ def test_obedience_is_not_reported_as_a_collapse(tmp_path):
     record = recorded(chat)
     turns = [turn.model_copy(update={"repeats_unprompted": None}) for turn in record.turns]
     counts = count_turns([record.model_copy(update={"turns": tuple(turns)})])
-    assert counts.counts["broken"] == 0 and not counts.collapsed and not counts.notable
+    assert counts.broken == 0 and not counts.collapsed_from_round and not is_notable(counts)
 
 
 def test_a_bot_that_refuses_as_told_is_not_said_to_break_down(tmp_path):
@@ -256,7 +262,7 @@ def test_the_second_reading_leaves_collapsed_conversations_out(tmp_path):
     run = with_repeats(run, lambda record: float(record.conversation in (1, 4)))
     (item,) = read_series(run)
     each = count_turns(item.records)
-    assert each.collapsed == {1: 1, 4: 1}
+    assert each.collapsed_from_round == {1: 1, 4: 1}
     assert list(without_collapsed(item, each).conversations) == [0, 2, 3, 5]
     readings = collapse_section([item]).readings
     assert readings.rows[2][:2] == ("none, without the collapsed", "4, with 2 left out")

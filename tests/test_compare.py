@@ -299,7 +299,7 @@ def test_more_than_two_runs_are_each_compared_with_the_first(tmp_path):
         for name, share in (("a", 0.9), ("b", 0.5), ("c", 0.2))
     ]
     compared = compare_folders(folders)
-    assert [(m.before.run, m.now.run) for m in compared.methods] == [("a", "b"), ("a", "c")]
+    assert [(m.against, m.run) for m in compared.methods] == [("a", "b"), ("a", "c")]
     assert [[series.run for series in figure] for figure in compared.figures] == [
         ["a", "b"],
         ["a", "c"],

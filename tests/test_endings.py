@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from holdfast.analysis.estimates import row_of
-from holdfast.analysis.method_differences import compare
+from holdfast.analysis.estimate_rows import compare_rows, row_of
 from holdfast.analysis.series import Series
 from holdfast.records import Conversation
 from holdfast.report.shortfalls import ending_lines
@@ -65,5 +64,5 @@ def series(method, stability):
 def test_a_comparison_over_all_rounds_uses_only_rounds_that_both_dialogs_reached():
     none = series("none", [[1, 0.5, 0], [1, 0.5, 0]])
     ended = series("fix", [[1, 0.5, np.nan], [1, np.nan, np.nan]])  # no better in rounds it reached
-    difference = compare(ended, none).mean
+    difference = compare_rows(ended, none).over_all_rounds
     assert (difference.mean, difference.n) == (0, 2)

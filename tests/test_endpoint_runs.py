@@ -11,7 +11,7 @@ from test_endpoint_drift import SUITE
 from test_records import ABOUT, IDENTITY, begun, record
 
 from holdfast import drift, tasks
-from holdfast.analysis.candidates import read_calibration
+from holdfast.analysis.calibration_results import read_calibration
 from holdfast.analysis.task_results import read_results
 from holdfast.drift.asking_baseline import ask_baseline
 from holdfast.drift.pairing import draw_pairing

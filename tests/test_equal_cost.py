@@ -9,7 +9,7 @@ import pytest
 from synthetic_run import conversation_of
 
 from holdfast import drift
-from holdfast.analysis.candidates import Calibration, Candidate
+from holdfast.analysis.calibration_results import Calibration, Candidate
 from holdfast.analysis.statistics import estimate
 from holdfast.records.identity import CalibrationIdentity
 

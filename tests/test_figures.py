@@ -10,7 +10,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.text import Annotation, Text
 from synthetic_run import write_run
 
-from holdfast.analysis.candidates import Calibration, Candidate
+from holdfast.analysis.calibration_results import Calibration, Candidate
 from holdfast.analysis.decay import (
     Behaviour,
     Change,

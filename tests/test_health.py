@@ -9,7 +9,7 @@ import pytest
 from synthetic_run import conversation_of
 
 from holdfast.analysis.broken_replies import broken_share, is_broken, non_word_share
-from holdfast.analysis.candidates import Calibration, Candidate
+from holdfast.analysis.calibration_results import Calibration, Candidate
 from holdfast.analysis.choosing import pick
 from holdfast.records.identity import CalibrationIdentity, PlanIdentity
 from holdfast.report.calibration_page import table

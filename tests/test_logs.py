@@ -251,7 +251,7 @@ def test_adherence_by_turn_and_survival_match_what_was_planted(tmp_path, short):
     means = [item.mean for item in rule.by_turn]
     assert means == pytest.approx([1, 1, 0.75, 0.75, 0.5, 0.5])
     assert (rule.applied, rule.turns) == (240, 240)
-    assert rule.overall.mean == pytest.approx(0.75) and rule.change.mean == pytest.approx(-0.5)
+    assert rule.adherence.mean == pytest.approx(0.75) and rule.change.mean == pytest.approx(-0.5)
     assert rule.bounds[0] <= 0.75 <= rule.bounds[1]
     assert rule.first_broken.turns == (3, 5)
     assert rule.first_broken.unbroken == pytest.approx((0.75, 0.5))
@@ -286,13 +286,13 @@ def test_against_earlier_logs_a_certain_fall_fails(tmp_path, short):
     same = scored(tmp_path, short, "b", chats(40, lambda n: 6 if n % 2 else 9))
     worse = scored(tmp_path, short, "c", chats(40, lambda n: 3 if n % 2 else 6))
     (rule,) = adherence(same, before=before)
-    assert (rule.verdict, rule.earlier.certain) == ("pass", 0)
+    assert (rule.verdict, rule.against.certain) == ("pass", 0)
     (rule,) = adherence(worse, before=before)
-    assert (rule.verdict, rule.earlier.certain) == ("fail", -1)
+    assert (rule.verdict, rule.against.certain) == ("fail", -1)
     (both,) = adherence(worse, 0.5, before=before)
     assert both.bounds[0] < rule.bounds[0], "the bar and the comparison share the error"
-    fall = rule.overall.mean - rule.earlier.before.mean
-    assert rule.earlier.difference.mean == pytest.approx(fall)
+    fall = rule.adherence.mean - rule.against.before.mean
+    assert rule.against.difference.mean == pytest.approx(fall)
     short.write_text(SHORT.replace("one_sentence}", "{name: at_most_words, count: 3}}"))
     (rule,) = adherence(scored(tmp_path, short, "d", chats(40, lambda n: 9)), before=before)
     assert rule.verdict == "undecided" and "another measure" in rule.uncompared

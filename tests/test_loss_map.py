@@ -7,7 +7,7 @@ from scripted_model import ScriptedModel
 
 from holdfast import drift
 from holdfast.analysis.loss_map import Grouping, loss_map
-from holdfast.analysis.loss_results import LossMap, read_loss_map
+from holdfast.analysis.loss_map_file import LossMap, read_loss_map
 from holdfast.cli import main
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run, to_line

@@ -1,23 +1,21 @@
 """The outcome of a run: the first thing that counts writes the title and the next step."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from drift_sentences import opening_of, record, run_of, series_of
+from drift_sentences import opening_of, record, run_of, series_of, with_outcome
 from test_drift import SUITE, Scripted
 
 from holdfast import drift, report
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.outcome import Findings, Outcome, conversations_needed, findings_of
-from holdfast.analysis.prompt_effect import MADE_WORSE, Baseline, ProbedRule
+from holdfast.analysis.prompt_effect import MADE_WORSE
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import DIFFERENCES, SCORES, estimate
 from holdfast.analysis.summary import summary_of, write
 from holdfast.analysis.verdicts import error_at, verdict_on
 from holdfast.records import read_run
 from holdfast.records.manifest import read_raw_manifest
-from holdfast.records.run_summary import BaselineScores
+from holdfast.records.run_summary import Baseline, BaselineScores
 from holdfast.report.baseline_sentences import baseline_lines
 from holdfast.report.collapse_section import collapse_lines
 from holdfast.report.drift_page import render_page
@@ -36,12 +34,12 @@ def baseline_with(verdict: str, *names: str, by_rule: bool = False) -> Baseline:
         "difference": verdict_on(estimate(np.full(40, -0.65), DIFFERENCES)),
         "verdict": verdict,
     }
-    cases = {}
+    cases = []
     for name in names:
         case, _, rule = name.partition(" · ")
-        cases[ProbedRule(case, rule or None)] = BaselineScores(name=name, **scores)
+        cases.append(BaselineScores(name=name, **scores, case=case, rule=rule or None))
     overall = BaselineScores(name="all", **scores)
-    return Baseline(overall, tuple(cases.values()), cases, by_rule)
+    return Baseline(all=overall, measures=tuple(cases), cases=tuple(cases), by_rule=by_rule)
 
 
 def outcome_of(folder, first, last, n=40, baseline=None, **more) -> Findings:
@@ -84,7 +82,7 @@ def test_terminal_page_and_summary_state_the_outcome_of_the_same_results(tmp_pat
         (Outcome.DRIFTS, "The agent drifts on this prompt", "no fix is known to help"),
         (Outcome.HOLDS, "No drift of 10 points or more on this prompt", "try a longer"),
     ]:
-        one = replace(results, findings=replace(results.findings, outcome=outcome))
+        one = with_outcome(results, outcome)
         page = render_page([one])
         assert results_text(one).startswith(words)
         assert f"<h1>{words}" in page

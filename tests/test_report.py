@@ -18,8 +18,13 @@ from page_outline import Outline, read_page
 from synthetic_run import METHODS, NASTY, write_run
 
 from holdfast import report
-from holdfast.analysis.estimates import MIN_UNITS, by_prompt, category_rows, row_of
-from holdfast.analysis.method_differences import compare
+from holdfast.analysis.estimate_rows import (
+    MIN_UNITS,
+    by_prompt,
+    category_rows,
+    compare_rows,
+    row_of,
+)
 from holdfast.analysis.series import label_runs, read_series
 from holdfast.analysis.statistics import (
     SCORES,
@@ -167,7 +172,7 @@ def test_the_short_terminal_table_has_only_sentences_and_stability(tmp_path):
         means = [f"{point.mean:.2f}" for point in estimate_columns(item.stability, SCORES)]
         assert row.split() == [item.method, *means]
     difference = row_of(read_series(run)[1], "stability"), row_of(read_series(run)[0], "stability")
-    assert METHODS[1] in compared and signed(compare(*difference).last) in compared
+    assert METHODS[1] in compared and signed(compare_rows(*difference).last_round) in compared
     assert "n = 12" in compared.splitlines()[-1]
     assert max(map(len, text.splitlines())) <= 100
 

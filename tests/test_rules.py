@@ -11,8 +11,7 @@ from test_report import opening_of
 
 from holdfast import drift, report
 from holdfast.analysis.drift_results import results_of
-from holdfast.analysis.estimates import EstimateRow, first_broken, rule_rows
-from holdfast.analysis.method_differences import rule_differences
+from holdfast.analysis.estimate_rows import EstimateRow, first_broken, rule_differences, rule_rows
 from holdfast.analysis.outcome import Outcome
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
@@ -127,8 +126,8 @@ def test_each_rule_is_compared_under_each_method(wavering, tmp_path):
     pairs = rule_differences(series, rule_rows(series))
     told = [(pair.row.group, pair.row.series.method) for pair in pairs]
     assert told == [(name, "boost:factor=4") for name in ("signs", "cheap", "short")]
-    assert [pair.last.mean for pair in pairs] == pytest.approx([1, 5 / 6, 0])
-    assert pairs[1].mean.mean == pytest.approx((3 * 5 / 6 + 1 / 6) / 5)
+    assert [pair.last_round.mean for pair in pairs] == pytest.approx([1, 5 / 6, 0])
+    assert pairs[1].over_all_rounds.mean == pytest.approx((3 * 5 / 6 + 1 / 6) / 5)
     page = report.write([wavering.folder], tmp_path / "report.html").read_text()
     assert "<h3>Rule by method</h3>" in page and "against none" in page
     prompts = page[page.index('id="prompt-table"') :]

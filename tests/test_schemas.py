@@ -29,6 +29,7 @@ from holdfast.records import (
     Turn,
     Unscored,
     cause_records,
+    check_records,
     open_run,
     read_run,
     run_summary,
@@ -241,9 +242,10 @@ SUMMARISED = [
     run_summary.PromptSummary,
     run_summary.AgainstFirstMethod,
     run_summary.MethodDifferences,
+    run_summary.Baseline,
     run_summary.BaselineScores,
-    run_summary.CollapseSummary,
-    run_summary.TruncationSummary,
+    run_summary.Collapse,
+    run_summary.Truncation,
     run_summary.ScoresAroundSummary,
     run_summary.LogsResult,
     run_summary.LoggedRule,
@@ -252,6 +254,12 @@ SUMMARISED = [
     run_summary.ContextSummaries,
     run_summary.CompactionEffect,
     run_summary.KeptInSummaries,
+    check_records.Check,
+    check_records.PromptCheck,
+    check_records.PromptAgainstEarlierRun,
+    check_records.RuleAgainstEarlierRun,
+    check_records.RuleCheck,
+    check_records.CheckedCell,
     *(
         cause_records.BreachCause,
         cause_records.BreachStep,
@@ -265,7 +273,8 @@ SUMMARISED = [
 @pytest.mark.parametrize("model", SUMMARISED)
 def test_the_page_on_records_names_every_field_of_a_summary(model):
     page = (Path(__file__).parents[1] / "docs" / "records.md").read_text(encoding="utf-8")
-    written = {name for name, field in model.model_fields.items() if not field.exclude}
+    fields = model.model_fields.items()
+    written = {field.serialization_alias or name for name, field in fields if not field.exclude}
     assert not written - set(re.findall(r"`(\w+)`", page))
 
 

@@ -10,17 +10,16 @@ import pytest
 from synthetic_run import conversation_of
 
 from holdfast.analysis.adherence import RuleScores, _change
-from holdfast.analysis.candidates import Calibration, _candidate, _Setting
+from holdfast.analysis.calibration_results import Calibration, _candidate, _Setting
+from holdfast.analysis.context_summary_effect import context_summary_effect
 from holdfast.analysis.drift_results import results_of
-from holdfast.analysis.estimates import by_prompt, row_of
+from holdfast.analysis.estimate_rows import by_prompt, compare_rows, row_of
 from holdfast.analysis.loss_map import loss_map
-from holdfast.analysis.method_differences import compare
 from holdfast.analysis.precedent_results import precedent_of
 from holdfast.analysis.rule_context import context_effects
 from holdfast.analysis.run_comparison import compare_folders
 from holdfast.analysis.series import ProbeId, Series, read_series
 from holdfast.analysis.statistics import means_over_probes, shared_means
-from holdfast.analysis.summarised_rounds import summarised_rounds_of
 from holdfast.records import open_run, read_run, to_line
 from holdfast.records.identity import CalibrationIdentity
 from holdfast.records.log_scores import NONE, LogScores, ScoredRule
@@ -80,7 +79,7 @@ def difference_of_methods(folder, before, now):
     records = [record("none", n, rounds) for n, rounds in enumerate(before)]
     records += [record(FIX, n, rounds) for n, rounds in enumerate(now)]
     none, boost = read_series(write_run(folder / "run", *records))
-    return compare(row_of(boost, "stability"), row_of(none, "stability")).mean
+    return compare_rows(row_of(boost, "stability"), row_of(none, "stability")).over_all_rounds
 
 
 def difference_of_runs(folder, before, now):
@@ -202,8 +201,9 @@ def test_methods_with_other_conversations_are_ranked_on_those_that_all_have(tmp_
         record("reminder:every=1", 1, [{**high, "dose": 0.0}] * 3),
     )
     series = read_series(run)
+    baseline = row_of(series[0], "stability")
     gains = {
-        each.method: compare(row_of(each, "stability"), row_of(series[0], "stability")).mean.mean
+        each.method: compare_rows(row_of(each, "stability"), baseline).over_all_rounds.mean
         for each in series[1:]
     }
     assert gains == {"check-and-retry": 0.5, "reminder:every=1": 0.875}
@@ -225,7 +225,7 @@ def test_a_summary_is_judged_by_the_rules_asked_before_and_after_it():
     chat = conversation_of(probes=probes, summaries=[summary])
     matrix = np.full((1, 2), np.nan)
     series = Series("", "none", (chat,), np.arange(1), {"stability": matrix})
-    overall = summarised_rounds_of(series)[0]
+    overall = context_summary_effect(series)[0]
     assert overall.difference.mean == 0 and overall.before.mean == pytest.approx(1 / 3)
 
 
@@ -322,8 +322,8 @@ def test_dropped_or_reordered_scores_make_no_difference(seed):
     for pair in shared_means(*(each.scores("stability") for each in (one, other))):
         assert np.isfinite(pair).any() or set(one.by_probe) != set(other.by_probe)
     rows = [row_of(series, "stability") for series in (one, other)]
-    difference = compare(*rows)
-    for value in (difference.mean, difference.last, *(row.change for row in rows)):
+    difference = compare_rows(*rows)
+    for value in (difference.over_all_rounds, difference.last_round, *(row.change for row in rows)):
         assert value.n == 0 or value.mean == pytest.approx(0, abs=1e-12)
     assert all(row.lower_in_rounds == () for row in rows)
 
@@ -379,11 +379,11 @@ def test_where_nothing_is_missing_a_difference_is_that_of_the_means(tmp_path, se
         for series in (none, boost)
     }
     assert np.array_equal(none.stability, by_hand["none"])
-    found = compare(row_of(boost, "stability"), row_of(none, "stability"))
+    found = compare_rows(row_of(boost, "stability"), row_of(none, "stability"))
     gained = by_hand[FIX] - by_hand["none"]
-    assert found.last.mean == gained[:, -1].mean()
+    assert found.last_round.mean == gained[:, -1].mean()
     totals = [np.add(np.add(*scores.T[:2]), scores.T[2]) / 3 for scores in by_hand.values()]
-    assert found.mean.mean == pytest.approx((totals[1] - totals[0]).mean(), abs=1e-15)
+    assert found.over_all_rounds.mean == pytest.approx((totals[1] - totals[0]).mean(), abs=1e-15)
     change = by_hand["none"][:, -1] - by_hand["none"][:, 0]
     assert row_of(none, "stability").change.mean == change.mean()
     assert loss_map(run)[0].change.mean == pytest.approx(change.mean(), abs=1e-15)

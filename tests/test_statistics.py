@@ -14,8 +14,7 @@ from drift_sentences import (
 )
 from oracles import clopper_pearson
 
-from holdfast.analysis.estimates import row_of
-from holdfast.analysis.method_differences import compare
+from holdfast.analysis.estimate_rows import compare_rows, row_of
 from holdfast.analysis.resampling import RESAMPLES
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import (
@@ -114,9 +113,9 @@ def test_only_shared_conversations_are_compared(tmp_path):
     records = [record(0, [1.0, 0.2]), record(1, [1.0, 0.4])]
     records += [record(1, [1.0, 0.9], method="m"), record(5, [1.0, 0.0], method="m")]
     plain, method = read_series(run_of(tmp_path, records))
-    found = compare(row_of(method, "stability"), row_of(plain, "stability"))
-    assert found.n == 1 and found.last.mean == pytest.approx(0.5)
-    assert found.mean.mean == pytest.approx(0.25)
+    found = compare_rows(row_of(method, "stability"), row_of(plain, "stability"))
+    assert found.n == 1 and found.last_round.mean == pytest.approx(0.5)
+    assert found.over_all_rounds.mean == pytest.approx(0.25)
 
 
 def test_unmatched_conversations_are_not_compared(tmp_path):
@@ -125,7 +124,7 @@ def test_unmatched_conversations_are_not_compared(tmp_path):
         return row_of(read_series(run)[0], "stability")
 
     one, other, apart = stability("1", 0, "x"), stability("2", 0, "y"), stability("3", 7, "x")
-    assert compare(one, other) is None and compare(one, apart) is None
+    assert compare_rows(one, other) is None and compare_rows(one, apart) is None
 
 
 def test_the_interval_for_other_prompts_resamples_whole_prompts(tmp_path):

@@ -12,10 +12,10 @@ from drift_sentences import series_of
 from synthetic_run import as_json
 
 from holdfast import drift
+from holdfast.analysis.context_summary_effect import context_summary_effect
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import DIFFERENCES, SCORES, estimate
-from holdfast.analysis.summarised_rounds import summarised_rounds_of
 from holdfast.analysis.summary import write_summary
 from holdfast.analysis.truncation import truncation_of
 from holdfast.analysis.verdicts import verdict_on
@@ -82,12 +82,12 @@ def test_a_prompt_that_a_server_cuts_off_is_not_called_drift(measured):
     run = measured(truncating())
     (series,) = read_series(run)
     cut = truncation_of(series)
-    assert set(cut.cut_from.values()) == {6} and len(cut.cut_from) == 12
-    assert cut.verdict == "prompt lost" and cut.limit <= LIMIT
+    assert set(cut.from_round.values()) == {6} and len(cut.from_round) == 12
+    assert cut.verdict == "prompt lost" and cut.most_prompt_tokens <= LIMIT
     assert (cut.canary_before.mean, cut.canary_after.mean) == (1, 0)
     text = " ".join(table(run).split())
     lost, counts, known, meaning = truncation_lines([series])
-    assert "round 6" in lost and f"{cut.limit:,}" in counts and "12 of 12" in counts
+    assert "round 6" in lost and f"{cut.most_prompt_tokens:,}" in counts and "12 of 12" in counts
     assert "1.00" in known and "0.00" in known and "not drift" in meaning
     assert all(line in text for line in (lost, counts, known, meaning))
     assert "drifts" not in text and "100% in round 5" in text
@@ -172,7 +172,7 @@ def test_only_compaction_loses_a_rule_that_its_summary_leaves_out(measured, cont
         return completion("bread is good" if "bread." in prompt else "rain is good")
 
     run = measured(answer, canary=False, context=context, window=4)
-    overall, _ = summarised_rounds_of(read_series(run)[0])
+    overall, _ = context_summary_effect(read_series(run)[0])
     assert (overall.before.mean, overall.after.mean) == (1, 1 if context == "summarise" else 0)
     numbers, prompt = survival_lines(read_series(run), run)
     assert plain(overall.before) in numbers.partition(plain(overall.after))[2]
@@ -203,7 +203,7 @@ def test_a_rule_is_called_less_kept_after_a_summary_only_if_that_is_clear(
         )
 
     rows = (scores(None, half), scores("signs", half), scores("name", kept))
-    monkeypatch.setattr("holdfast.report.context_section.summarised_rounds_of", lambda _: rows)
+    monkeypatch.setattr("holdfast.report.context_section.context_summary_effect", lambda _: rows)
     run = SimpleNamespace(identity_as=lambda kind: SimpleNamespace(settings=drift.Settings()))
     lines = survival_lines([series], run)
     assert len(lines) == 2 + lower

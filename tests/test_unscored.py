@@ -10,7 +10,7 @@ from fast_set import only_fast
 from synthetic_run import as_json, conversation_of
 
 from holdfast import drift, report
-from holdfast.analysis.check_verdicts import Terms, check_prompts
+from holdfast.analysis.check_verdicts import check_prompts
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.sequential import PASS, UNDECIDED
 from holdfast.chat.messages import Message
@@ -22,6 +22,7 @@ from holdfast.measures import build
 from holdfast.models.connecting import connect
 from holdfast.models.requests import Reply, Request
 from holdfast.records import Probe, ProbeReply, Unscored, read_run
+from holdfast.records.check_records import Terms
 from holdfast.report.next_step import next_step
 from holdfast.report.shortfalls import reply_lines
 from holdfast.report.terminal import table

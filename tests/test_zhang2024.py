@@ -12,7 +12,7 @@ from refusals import refusal_in
 
 from holdfast import tasks
 from holdfast.analysis.statistics import SCORES, estimate
-from holdfast.analysis.task_results import Result
+from holdfast.analysis.task_results import TaskScores
 from holdfast.analysis.verdicts import CONTRADICTED, NOT_JUDGED, UNDECIDED
 from holdfast.cli import main
 from holdfast.methods import Ranking
@@ -134,7 +134,9 @@ def test_a_task_that_the_model_always_fails_is_not_judged():
 def test_a_row_excluded_for_its_fluency_is_named_in_the_evidence():
     def row(scores, fluency):
         n = len(scores)
-        return Result("counterfact", "x", np.arange(n), {"efficacy": scores}, (), fluency, n, 0, 0)
+        return TaskScores(
+            "counterfact", "x", np.arange(n), {"efficacy": scores}, (), fluency, n, 0, 0
+        )
 
     rows = {"zero-shot": row(np.zeros(30), 4.1), "PASTA": row(np.ones(30), 2.05)}
     study = SimpleNamespace(test_results={"counterfact": rows})

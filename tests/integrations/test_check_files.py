@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.analysis.check_file import Check
-from holdfast.analysis.check_verdicts import Terms, check_prompts
+from holdfast.analysis.check_verdicts import check_prompts
 from holdfast.records import read_run
+from holdfast.records.check_records import Check, Terms
 from holdfast.report.check_junit import write_junit
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +22,9 @@ def test_junit_is_read_by_its_consumers(tmp_path):
     numbered = [_scored(at, 0.0 if at % 3 == 1 else 1.0) for at in range(60) if at % 3 < 2]
     terms = Terms(min_stability=0.5)
     checks = check_prompts(numbered, ["a", "b", "c"], 2, terms)
-    path = write_junit(Check("none", terms, tuple(checks)), "recorded", tmp_path / "junit.xml", 9.0)
+    path = write_junit(
+        Check.of("none", terms, tuple(checks)), "recorded", tmp_path / "junit.xml", 9.0
+    )
     (suite,) = junitparser.JUnitXml.fromfile(str(path))
     assert [case.name for case in suite] == ["a", "b", "c"]
     outcomes = {"pass": [], "fail": [junitparser.Failure], "undecided": [junitparser.Error]}

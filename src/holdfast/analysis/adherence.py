@@ -7,8 +7,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +18,12 @@ from holdfast.measures.scores import MIN_KEPT_SCORE
 from holdfast.records import Run
 from holdfast.records.log_scores import ScoredRule
 from holdfast.records.mean_estimate import EstimateFrom
-from holdfast.records.run_summary import AgainstEarlierLogs, FirstBroken
+from holdfast.records.run_summary import (
+    AgainstEarlierLogs,
+    BrokenTurn,
+    FirstBroken,
+    LoggedRule,
+)
 
 TURN_BINS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 33, 65, 129, 257, 513)
 TOKEN_BINS = (0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000)
@@ -56,73 +60,6 @@ class RuleScores:
         return self.cells((0,), self.positions)[:, 0]
 
 
-class BrokenTurn(NamedTuple):
-    """A turn that broke a rule."""
-
-    dialog: int  # the row in the run's records
-    turn: int  # its number
-    score: float
-
-
-@dataclass(frozen=True)
-class Adherence:
-    """How well a rule is kept.
-
-    Args:
-        applied: the number of scores. A rule without any, because the turns it applies to were cut
-            off, is undecided.
-        turns: the number of turns under the rule's prompts, whether or not it applied.
-        overall: the mean over dialogs, each counted as the mean of its turns.
-        bounds: bounds of the true mean, at the check's error.
-        by_turn: the means in the bins of TURN_BINS; bins without a turn are left out.
-        by_tokens: the means in the bins of TOKEN_BINS; bins without a turn are left out.
-        change: from the first to the last turn the rule applied to, over dialogs with at least two;
-            in a category, the mean over the rules with at least two.
-        broken: the turns that broke the rule, worst first.
-        bar: the mean that the rule must reach; None if there is no bar.
-        earlier: the comparison with earlier logs; None if there are none, or if they cannot be
-            compared.
-        uncompared: why the rule cannot be compared with the earlier logs; "" if it can, or if there
-            are none.
-        for_probes: whether the rule is made for the answers to probes and has no `when`. Its scores
-            in a log then show nothing, and it is undecided.
-    """
-
-    rule: str
-    applied: int
-    turns: int
-    overall: statistics.Estimate
-    bounds: tuple[float, float]
-    by_turn: tuple[EstimateFrom, ...]
-    by_tokens: tuple[EstimateFrom, ...]
-    change: statistics.Estimate
-    first_broken: FirstBroken
-    broken: tuple[BrokenTurn, ...]
-    bar: float | None = None
-    earlier: AgainstEarlierLogs | None = None
-    uncompared: str = ""
-    for_probes: bool = False
-
-    @property
-    def is_judged(self) -> bool:
-        """Whether the rule was judged on any turn."""
-        return self.applied > 0
-
-    @property
-    def verdict(self) -> CheckVerdict | Literal[""]:
-        """Pass, fail or undecided; "" if there are neither a bar nor earlier logs."""
-        if self.bar is None and self.earlier is None and not self.uncompared:
-            return ""
-        if self.for_probes:
-            return UNDECIDED
-        if self.earlier is not None and self.earlier.certain < 0:
-            return FAIL
-        if self.bar is not None:
-            return sequential.verdict_at(self.bar, *self.bounds)
-        # a rule that could not be compared must not be reported as a pass
-        return UNDECIDED if self.earlier is None or too_few(self.earlier.difference) else PASS
-
-
 def adherence(
     run: Run,
     min_adherence: float | None = None,
@@ -130,7 +67,7 @@ def adherence(
     before: Run | None = None,
     *,
     by_category: bool = False,
-) -> list[Adherence]:
+) -> list[LoggedRule]:
     """Measures how well each rule is kept.
 
     Args:
@@ -161,16 +98,27 @@ def adherence(
         past = {scores.rule: scores for scores in past_scores}
     rows = []
     for scores in rules:
-        row = _measure(scores, share)
-        row = replace(row, bar=min_adherence, for_probes=scores.rule in for_probes)
-        if before is not None:
-            why = _why_uncompared(scores, past, run, before)
-            if not why:
-                earlier = _difference(scores.by_dialog, past[scores.rule].by_dialog, share)
-                row = replace(row, earlier=earlier)
-            row = replace(row, uncompared=why)
-        rows.append(row)
+        uncompared = "" if before is None else _why_uncompared(scores, past, run, before)
+        earlier = None
+        if before is not None and not uncompared:
+            earlier = _difference(scores.by_dialog, past[scores.rule].by_dialog, share)
+        row = _measure(scores, share, earlier, uncompared, for_probes=scores.rule in for_probes)
+        rows.append(row.model_copy(update={"verdict": _verdict(row, min_adherence)}))
     return rows
+
+
+def _verdict(row: LoggedRule, bar: float | None) -> CheckVerdict | None:
+    """Returns pass, fail or undecided; None if there are neither a bar nor earlier logs."""
+    if bar is None and row.against is None and not row.uncompared:
+        return None
+    if row.for_probes:
+        return UNDECIDED
+    if row.against is not None and row.against.certain < 0:
+        return FAIL
+    if bar is not None:
+        return sequential.verdict_at(bar, *row.bounds)
+    # a rule that could not be compared must not be reported as a pass
+    return UNDECIDED if row.against is None or too_few(row.against.difference) else PASS
 
 
 def _why_uncompared(
@@ -240,7 +188,7 @@ def _unjudged(run: Run, judged: Collection[str], *, by_category: bool) -> list[R
 
 
 def label_of(rule: ScoredRule, *, by_category: bool = False) -> str:
-    """Returns the name of a rule in `Adherence.rule`: its category if `by_category`; otherwise
+    """Returns the name of a rule in `LoggedRule.rule`: its category if `by_category`; otherwise
     PROMPT/RULE, or only PROMPT if the rule has no id.
     """
     if by_category:
@@ -248,7 +196,14 @@ def label_of(rule: ScoredRule, *, by_category: bool = False) -> str:
     return f"{rule.prompt}/{rule.rule}" if rule.rule else rule.prompt
 
 
-def _measure(scores: RuleScores, error: float) -> Adherence:
+def _measure(
+    scores: RuleScores,
+    error: float,
+    earlier: AgainstEarlierLogs | None,
+    uncompared: str,
+    *,
+    for_probes: bool,
+) -> LoggedRule:
     """Measures how well a rule is kept; `error` is the probability that its bounds are wrong."""
     means = scores.by_dialog
     # the bets require an order of dialogs that is unrelated to their scores
@@ -259,17 +214,22 @@ def _measure(scores: RuleScores, error: float) -> Adherence:
         for n in order
         if scores.scores[n] < MIN_KEPT_SCORE
     ]
-    return Adherence(
+    return LoggedRule(
         rule=scores.rule,
         applied=len(scores.scores),
         turns=scores.turns,
-        overall=statistics.estimate(means, statistics.SCORES),
+        adherence=statistics.estimate(means, statistics.SCORES),
         bounds=bounds,
+        change=_change(scores),
         by_turn=estimates_from(TURN_BINS, scores.cells(TURN_BINS, scores.positions)),
         by_tokens=estimates_from(TOKEN_BINS, scores.cells(TOKEN_BINS, scores.tokens)),
-        change=_change(scores),
         first_broken=_first_broken(scores),
+        broken_turns=len(broken),
+        verdict=None,
+        for_probes=for_probes,
+        against=earlier,
         broken=tuple(broken),
+        uncompared=uncompared,
     )
 
 

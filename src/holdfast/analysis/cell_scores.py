@@ -11,7 +11,7 @@ import numpy as np
 from holdfast.analysis.sequential import falls
 from holdfast.analysis.statistics import MatrixEntry, cell_means
 from holdfast.records import Conversation, ProbePlace
-from holdfast.records.run_summary import PromptAgainstEarlierRun, RuleAgainstEarlierRun
+from holdfast.records.check_records import PromptAgainstEarlierRun, RuleAgainstEarlierRun
 
 # The reasons for a missing score that are the server's fault: it failed, or withheld the reply.
 _OUTAGES = ("failure", "filter", "empty", "refusal")

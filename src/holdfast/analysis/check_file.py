@@ -1,40 +1,27 @@
-"""Writes and reads `check.json`, and makes a check's part of `summary.json`.
+"""Writes and reads `check.json`.
 
-`check.json` has the terms of a check, from which page and summary derive its verdicts again. The
+It has the terms of a check, from which page and summary derive its verdicts again. The
 records do not contain them: the same conversations may be checked with another bar or error, and
 the earlier run that they were compared with may be gone.
 """
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from holdfast.analysis.check_verdicts import PromptCheck, Terms, check_again
+from holdfast.analysis.check_verdicts import check_again
 from holdfast.errors import ParameterOutOfRange, RecordsError, reason_of
 from holdfast.files import write_whole
 from holdfast.records import Run
 from holdfast.records.belonging import describe_fault
+from holdfast.records.check_records import Check, PromptAgainstEarlierRun, PromptCheck, Terms
 from holdfast.records.model import List, Number, RecordModel
-from holdfast.records.run_summary import (
-    CheckSummary,
-    PromptAgainstEarlierRun,
-    PromptCheckSummary,
-)
 
 FILE = "check.json"
-
-
-@dataclass(frozen=True)
-class Check:
-    """The check of a run; verdicts are in suite order."""
-
-    method: str
-    terms: Terms
-    prompts: tuple[PromptCheck, ...]
 
 
 class StoredCheck(RecordModel):
@@ -93,34 +80,8 @@ def read_check(run: Run) -> Check | None:
         raise _unreadable(f"{path} cannot be read ({reason_of(error)})") from error
     records = [record for record in run.conversations if record.method == stored.method]
     checks = check_again(records, stored.prompts, stored.rounds, terms, stored.comparisons)
-    return Check(stored.method, terms, tuple(checks))
+    return Check.of(stored.method, terms, checks)
 
 
 def _unreadable(fault: str) -> RecordsError:
     return RecordsError(f"{fault}; repeat the check that wrote it, or remove it.")
-
-
-def summary_of_check(check: Check) -> CheckSummary:
-    """Returns a check's part of `summary.json`: its terms, and every verdict."""
-    return CheckSummary(
-        method=check.method,
-        **asdict(check.terms),
-        prompts=tuple(map(_summarise_prompt, check.prompts)),
-    )
-
-
-def _summarise_prompt(checked: PromptCheck) -> PromptCheckSummary:
-    """The check of a prompt as `summary.json` has it."""
-    return PromptCheckSummary(
-        id=checked.id,
-        verdict=checked.verdict,
-        conversations=checked.decided_after,
-        described=len(checked.records),
-        unanswered=checked.unanswered,
-        lost=checked.lost,
-        let_go=checked.first_failure,
-        lowest=checked.lowest,
-        fall=checked.comparison,
-        rules=checked.rules,
-        cells=checked.cells,
-    )

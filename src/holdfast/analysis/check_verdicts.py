@@ -6,7 +6,6 @@ verdict is a function of the records in the order of their numbers, and may be r
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,106 +22,17 @@ from holdfast.analysis.sequential import (
     decide,
     verdict_at,
 )
-from holdfast.errors import ParameterOutOfRange, option
 from holdfast.records import Conversation
-from holdfast.records.run_summary import CheckedCell, PromptAgainstEarlierRun, RuleCheck
-from holdfast.validation import ranges
+from holdfast.records.check_records import (
+    CheckedCell,
+    PromptAgainstEarlierRun,
+    PromptCheck,
+    RuleCheck,
+    Terms,
+    too_many_lost,
+)
 
-# With a larger share of lost replies, no prompt passes without a bar, and an undecided verdict is
-# put down to the server.
-MAX_LOST_SHARE = 0.1
 MAX_CONVERSATIONS_FORECAST = 2000  # larger needs are not reported: nobody waits that long
-
-
-@dataclass(frozen=True)
-class Terms:
-    """The terms under which prompts are checked.
-
-    Args:
-        min_stability: the bar, above 0 and below 1; None to only compare prompts with an earlier
-            run.
-        error: upper bound on the probability that any prompt gets a wrong verdict.
-        budget: the most conversations per prompt.
-        all_rules: decide every rule, not only whether a prompt fails: conversations continue after
-            the first failing rule, and each rule gets its share of the prompt's error.
-        smoke: look only for clear failures, with few conversations; a prompt that is undecided
-            then counts as one without a clear failure.
-    """
-
-    min_stability: float | None = 0.9
-    error: float = 0.05
-    budget: int = 200
-    all_rules: bool = False
-    smoke: bool = False
-
-    def __post_init__(self) -> None:
-        if self.min_stability is not None:
-            _require_share("min_stability", self.min_stability)
-        _require_share("error", self.error)
-        ranges.whole_number("check", "budget", self.budget, 1)
-
-    def error_each(self, prompts: int, *, compared: bool) -> float:
-        """Returns the probability with which each test may be wrong. A prompt that has a bar and is
-        compared with an earlier run takes two tests.
-        """
-        tests = 2 if compared and self.min_stability is not None else 1
-        return self.error / prompts / tests
-
-
-def _require_share(name: str, value: float) -> None:
-    """Refuses a term that is no share; guesses what a percentage was meant to be."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if is_number and 0 < value < 1:
-        return
-    text = f"{value:g}" if is_number else repr(value)
-    refusal = f"check takes {option(name)} as a share above 0 and below 1, not {text}"
-    if name == "min_stability" and value in (1, 100):
-        raise ParameterOutOfRange(
-            f"{refusal}: no number of conversations shows that a rule is always kept; give 0.99 or"
-            " less."
-        )
-    # an error of 5 is probably meant as a percentage; a bar of 5 is not
-    share = ranges.share_meant(value, min_percentage=1 if name == "error" else 10)
-    hint = "." if share is None else f"; did you mean {share:g}?"
-    raise ParameterOutOfRange(f"{refusal}{hint}")
-
-
-@dataclass(frozen=True)
-class PromptCheck:
-    """The verdict on one prompt, and a description of all its conversations."""
-
-    id: str
-    # without a bar, a prompt passes if it has not certainly fallen, all its rules have scores, and
-    # few replies were lost
-    verdict: CheckVerdict
-    records: tuple[Conversation, ...]  # all conversations that were run, in order
-    decided_after: int  # how many conversations the verdict rests on; may be fewer than all
-    cells: tuple[CheckedCell, ...]  # round by round; their intervals only ever shrink
-    lowest: CheckedCell | None  # the cell with the lowest mean; None if nothing was measured
-    first_failure: CheckedCell | None  # the first certain failure; None if the bar is not failed
-    comparison: PromptAgainstEarlierRun | None  # None without an earlier run that has the prompt
-    unanswered: int  # scores that are missing, for whatever reason
-    lost: int  # scores that are missing because the server gave no reply
-    error: float  # bound on the probability that an end of a cell's interval is ever wrong
-    rules: tuple[RuleCheck, ...] = ()  # empty if the prompt has only one rule
-
-    @property
-    def unavailable(self) -> bool:
-        """Whether it is undecided, and the server left many of its probes without a reply."""
-        expected = len(self.records) * len(self.cells)
-        return self.verdict == UNDECIDED and _too_many_lost(self.lost, expected)
-
-    def low_from_start(self, terms: Terms) -> bool:
-        """Whether the failing rule's mean is already below the bar in round 1."""
-        if self.first_failure is None or terms.min_stability is None:
-            return False
-        first = next(cell for cell in self.cells if cell.rule == self.first_failure.rule)
-        return first.mean is not None and first.mean < terms.min_stability
-
-    def undecided_rules(self, terms: Terms) -> list[str]:
-        """The undecided rules if every rule is to be decided, otherwise []."""
-        undecided = [rule.rule for rule in self.rules if rule.verdict == UNDECIDED]
-        return undecided if terms.all_rules else []
 
 
 def check_prompts(
@@ -204,14 +114,16 @@ def _check_prompt(
     checked = PromptCheck(
         id=name,
         verdict=_verdict(decision, comparison, scores),
-        records=tuple(records),
         decided_after=decided_after,
-        cells=tuple(cells),
-        lowest=_lowest(cells),
-        first_failure=_first_failure(cells, bar, decision),
-        comparison=comparison,
+        described=len(records),
         unanswered=int(np.isnan(scores.values).sum()),
         lost=int(scores.lost.sum()),
+        first_failure=_first_failure(cells, bar, decision),
+        lowest=_lowest(cells),
+        comparison=comparison,
+        rules=(),
+        cells=tuple(cells),
+        records=tuple(records),
         error=error,
     )
     checks = [
@@ -224,7 +136,7 @@ def _check_prompt(
         )
         for rule in rules
     ]
-    return replace(checked, rules=tuple(checks))
+    return checked.model_copy(update={"rules": tuple(checks)})
 
 
 def cell_verdict(cell: CheckedCell, bar: float) -> CheckVerdict:
@@ -276,11 +188,7 @@ def _verdict(
 def _is_measured(scores: CellScores) -> bool:
     """Whether every rule has a score, and few replies were lost: an outage is no pass."""
     has_scores = all(not np.isnan(scores.of_rule(rule).values).all() for rule in scores.rules)
-    return has_scores and not _too_many_lost(int(scores.lost.sum()), scores.lost.size)
-
-
-def _too_many_lost(lost: int, expected: int) -> bool:
-    return lost > MAX_LOST_SHARE * expected
+    return has_scores and not too_many_lost(int(scores.lost.sum()), scores.lost.size)
 
 
 def _cell(cell: RuleRound, scores: np.ndarray, at_best: np.ndarray, error: float) -> CheckedCell:

@@ -12,13 +12,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from holdfast.analysis import verdicts
-from holdfast.analysis.candidates import Calibration, Candidate
+from holdfast.analysis.calibration_results import Calibration, Candidate
 from holdfast.analysis.resampling import bounds_of, resample_means
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.errors import UsageError
 from holdfast.files import write_whole
 from holdfast.methods.method_file import Interval, MethodFile
+from holdfast.records.run_summary import CalibratedSetting
 from holdfast.validation import ranges
 
 # A setting is safe if, on the half to choose on, its gain exceeds 0 and its cost stays below the
@@ -70,6 +71,26 @@ def front(calibration: Calibration) -> list[bool]:
         [calibration.mean_gain(candidate) for candidate in candidates],
         [calibration.mean_drop(candidate) for candidate in candidates],
     )
+
+
+def calibrated_settings(calibration: Calibration) -> list[CalibratedSetting]:
+    """Returns the gain and the cost of each setting, over all conversations; "none" first."""
+    return [
+        CalibratedSetting(
+            method=candidate.method,
+            front=is_on_front,
+            stability=estimate(candidate.stability, SCORES),
+            gain=verdicts.verdict_on(calibration.gain(candidate)),
+            capability=estimate(candidate.capability, None),
+            chance=calibration.chance,
+            points_lost=verdicts.verdict_on(calibration.drop(candidate)),
+            broken=None if candidate.broken is None else estimate(candidate.broken, SCORES),
+            broken_more=verdicts.verdict_on(calibration.breaks(candidate)),
+            reply_nats=None if candidate.nats is None else estimate(candidate.nats, None),
+            tokens_forwarded=candidate.tokens,
+        )
+        for candidate, is_on_front in zip(calibration.candidates, front(calibration), strict=True)
+    ]
 
 
 def pick(calibration: Calibration, budget: float) -> Pick:

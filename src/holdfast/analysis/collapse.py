@@ -1,6 +1,6 @@
 """Conversations that broke down: turns that are cut or repeated, and where a dialog collapsed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +10,8 @@ from holdfast.drift.cases import Persona
 from holdfast.drift.dialog_records import with_repetition
 from holdfast.records import Dialog, Participant, Repeated, Turn
 from holdfast.records.conversation import GIVEN, NO_NEWS_FROM
+from holdfast.records.run_summary import Collapse
 
-COUNTED = ("cut", "own", "other", "loops", "broken")
 CUT_SHARE_WARNING = 0.25  # a run with this share of cut turns reports it
 BROKEN_SHARE_WARNING = 0.2  # likewise for broken turns
 COLLAPSED_TURNS = 3  # a collapse has at least this many broken turns
@@ -26,46 +26,39 @@ class ModelTurn:
     repetition: Repeated
 
 
-@dataclass(frozen=True)
-class Collapse:
-    """Counts of the turns in a series that models wrote."""
-
-    turns: int  # all turns that models wrote
-    # by `COUNTED`: cut, repeating the speaker's "own" turns or the "other" speaker's, looping, and
-    # "broken": repeating in any of these ways
-    counts: Mapping[str, int]
-    collapsed: Mapping[int, int]  # by conversation, the round from which it is collapsed
-    conversations: int  # the number of conversations in the series
-
-    def share(self, name: str) -> float:
-        """The share of turns counted under `name`, from 0 to 1."""
-        return self.counts[name] / self.turns if self.turns else 0.0
-
-    @property
-    def notable(self) -> bool:
-        """Whether enough turns are cut or broken for the run to report it."""
-        return (
-            self.share("cut") >= CUT_SHARE_WARNING or self.share("broken") >= BROKEN_SHARE_WARNING
-        )
+def is_notable(collapse: Collapse) -> bool:
+    """Whether enough turns are cut or broken for the run to report it."""
+    return (
+        collapse.share("cut") >= CUT_SHARE_WARNING
+        or collapse.share("broken") >= BROKEN_SHARE_WARNING
+    )
 
 
 def count_turns(records: Sequence[Dialog]) -> Collapse:
     """Counts the turns that models wrote, and those that are cut or repeated."""
     dialogs = {record.conversation: model_turns(record) for record in records}
     turns = [turn for dialog in dialogs.values() for turn in dialog]
-    repeated = {
-        name: sum(getattr(turn.repetition, name) >= NO_NEWS_FROM for turn in turns)
-        for name in ("own", "other", "loops")
-    }
-    cut = sum(turn.cut for turn in turns)
-    broken = sum(turn.repetition.broken for turn in turns)
     starts = {number: collapsed_from(dialog) for number, dialog in dialogs.items()}
+
+    def share_repeated(name: str) -> float:
+        return _share([getattr(turn.repetition, name) >= NO_NEWS_FROM for turn in turns])
+
     return Collapse(
         turns=len(turns),
-        counts={"cut": cut, **repeated, "broken": broken},
-        collapsed={number: first for number, first in starts.items() if first is not None},
+        cut=_share([turn.cut for turn in turns]),
+        own=share_repeated("own"),
+        other=share_repeated("other"),
+        loops=share_repeated("loops"),
+        broken=_share([turn.repetition.broken for turn in turns]),
+        collapsed_from_round={
+            number: first for number, first in starts.items() if first is not None
+        },
         conversations=len(records),
     )
+
+
+def _share(are_counted: Sequence[bool]) -> float:
+    return sum(are_counted) / len(are_counted) if are_counted else 0.0
 
 
 def model_turns(record: Dialog) -> list[ModelTurn]:
@@ -120,4 +113,4 @@ def collapsed_from(turns: Sequence[ModelTurn]) -> int | None:
 
 def without_collapsed(series: Series, collapse: Collapse) -> Series:
     """Returns the series without the conversations that have collapsed."""
-    return series.rows(~np.isin(series.conversations, list(collapse.collapsed)))
+    return series.rows(~np.isin(series.conversations, list(collapse.collapsed_from_round)))

@@ -5,10 +5,9 @@ Each function returns its sentences, or [] if there is nothing to say.
 
 from collections.abc import Sequence
 
-from holdfast.analysis.check_file import read_check
-from holdfast.analysis.run_contrasts import ComparedRun
+from holdfast.analysis.comparison_rows import RuleKey, rules_of
+from holdfast.analysis.drift_results import DriftResults
 from holdfast.analysis.series import Series
-from holdfast.analysis.shared_series import RuleKey, rules_of
 from holdfast.analysis.truncation import has_lost_prompt
 from holdfast.plurals import count_of, listing
 from holdfast.records.identity import ConversationsIdentity
@@ -16,37 +15,37 @@ from holdfast.records.identity import ConversationsIdentity
 _MAX_RULES_NAMED = 8  # in one sentence
 
 
-def state_caveats(compared: ComparedRun) -> list[str]:
+def state_caveats(results: DriftResults) -> list[str]:
     """Warns that a run is a check, or is not finished."""
-    run = compared.run
-    if read_check(run) is not None:
+    run = results.run
+    if results.check is not None:
         return [
-            f"{compared.label} is a check, which stops a prompt as soon as its verdict is certain;"
+            f"{results.label} is a check, which stops a prompt as soon as its verdict is certain;"
             " that moves its means a little towards the verdict, so take runs of `holdfast drift`"
             " where a small difference matters."
         ]
     methods = run.identity_as(ConversationsIdentity).methods
-    planned = (compared.settings.conversations or 0) * max(1, len(methods))
+    planned = (results.settings.conversations or 0) * max(1, len(methods))
     if len(run.conversations) >= planned:
         return []
     return [
-        f"{compared.label} is not finished: it has {len(run.conversations):,} of {planned:,}"
+        f"{results.label} is not finished: it has {len(run.conversations):,} of {planned:,}"
         " conversations. Verdicts hold for a run that is read when it is finished; repeat its"
         " command first."
     ]
 
 
-def lost_prompt(compared: ComparedRun) -> list[str]:
+def lost_prompt(results: DriftResults) -> list[str]:
     """Warns that a server cut off the system prompt."""
-    if not has_lost_prompt(compared.series):
+    if not has_lost_prompt(results.series):
         return []
     return [
-        f"The server of {compared.label} cut the system prompt off in some rounds, so a fall there"
+        f"The server of {results.label} cut the system prompt off in some rounds, so a fall there"
         " says nothing about the model; its own report says where."
     ]
 
 
-def methods_alone(first: ComparedRun, run: ComparedRun) -> list[str]:
+def methods_alone(first: DriftResults, run: DriftResults) -> list[str]:
     """Names the methods that only one of the two runs has, if they have others in common."""
     if not set(first.methods) & set(run.methods):
         return []

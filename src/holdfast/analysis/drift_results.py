@@ -3,12 +3,15 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from holdfast.analysis.check_file import Check, read_check
+from holdfast.analysis.check_file import read_check
 from holdfast.analysis.outcome import Findings, findings_of
-from holdfast.analysis.prompt_effect import Baseline, baseline_beside
+from holdfast.analysis.prompt_effect import baseline_beside
 from holdfast.analysis.series import Series, read_series
 from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.records import Run
+from holdfast.records.check_records import Check
+from holdfast.records.identity import ConversationsIdentity, ProtocolSettings
+from holdfast.records.run_summary import Baseline
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,14 +20,35 @@ class DriftResults:
 
     Args:
         series: one per method, the unsteered one first.
-        baseline: the first series without a system prompt; None if that was not measured.
-        findings: on the first series, over the rounds in which the model read the whole prompt.
     """
 
     run: Run
     series: tuple[Series, ...]
-    baseline: Baseline | None
-    findings: Findings
+
+    @property
+    def label(self) -> str:
+        """The name that tells the run from others; "" if it is the only one."""
+        return self.series[0].run
+
+    @property
+    def settings(self) -> ProtocolSettings:
+        """The protocol of its conversations."""
+        return self.run.identity_as(ConversationsIdentity).settings
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods of its series."""
+        return [series.method for series in self.series]
+
+    @cached_property
+    def baseline(self) -> Baseline | None:
+        """The first series without a system prompt; None if that was not measured."""
+        return baseline_beside(self.run, self.series[0])
+
+    @cached_property
+    def findings(self) -> Findings:
+        """On the first series, over the rounds in which the model read the whole prompt."""
+        return findings_of(until_prompt_lost(self.series)[0], self.baseline)
 
     @cached_property
     def check(self) -> Check | None:
@@ -33,7 +57,9 @@ class DriftResults:
 
 
 def results_of(run: Run, label: str = "") -> DriftResults:
-    """Computes the results of a drift run; the label tells it from other runs on the same page."""
-    series = tuple(read_series(run, label))
-    baseline = baseline_beside(run, series[0])
-    return DriftResults(run, series, baseline, findings_of(until_prompt_lost(series)[0], baseline))
+    """Reads the results of a drift run; the label tells it from other runs on the same page.
+
+    Raises:
+        RecordsError: the run has no finished conversation.
+    """
+    return DriftResults(run, tuple(read_series(run, label)))

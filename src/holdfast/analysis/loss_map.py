@@ -17,7 +17,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from holdfast.analysis.outcome import MATTERS
-from holdfast.analysis.series import Series, pool_series, read_series, scores_by_probe
+from holdfast.analysis.series import Series, read_pooled_series, scores_by_probe
 from holdfast.analysis.statistics import (
     SCORES,
     ByProbe,
@@ -97,15 +97,6 @@ class LossRow(RecordModel):
     falls_from: Optional[int] = None
 
 
-def series_by_method(runs: Sequence[Run]) -> list[Series]:
-    """Pools the conversations of all runs into one series per method."""
-    by_method: dict[str, list[Series]] = {}
-    for run in runs:
-        for series in read_series(run):
-            by_method.setdefault(series.method, []).append(series)
-    return list(map(pool_series, by_method.values()))
-
-
 def loss_map(*runs: Run) -> list[LossRow]:
     """Returns the rows of one drift run, or of several pooled (such as two seeds), by method.
 
@@ -121,7 +112,7 @@ def loss_map(*runs: Run) -> list[LossRow]:
         )
     in_place = places == {"in-place"}
     rows: list[LossRow] = []
-    for series in series_by_method(runs):
+    for series in read_pooled_series(runs):
         rows += _rows_of(series, in_place=in_place)
     if not any(row.grouping is Grouping.KIND for row in rows):
         folder = runs[0].folder

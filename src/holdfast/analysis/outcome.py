@@ -14,17 +14,16 @@ import numpy as np
 
 from holdfast.analysis.collapse import (
     BROKEN_SHARE_WARNING,
-    Collapse,
     count_turns,
     without_collapsed,
 )
-from holdfast.analysis.estimates import EstimateRow, row_of, rule_rows
-from holdfast.analysis.prompt_effect import UNINFORMATIVE, Baseline
+from holdfast.analysis.estimate_rows import EstimateRow, row_of, rule_rows
+from holdfast.analysis.prompt_effect import MADE_WORSE, UNINFORMATIVE
 from holdfast.analysis.series import Series, leave_out_rules
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.unscored import unscored_by_reason
 from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, error_at, verdict_on, within
-from holdfast.records.run_summary import BaselineScores
+from holdfast.records.run_summary import Baseline, BaselineScores, Collapse
 
 MATTERS = 0.1  # smaller changes do not count as drift
 # Factors by which a run may have to grow before verdicts on it are read again: at least this much,
@@ -123,7 +122,9 @@ def _findings_despite_breakdown(
         never_followed=tuple(row for row in rules if row.never_followed),
         lost=tuple(row for row in rules if is_lost(row) and row not in uninformative),
         uninformative=uninformative,
-        made_worse=baseline.made_worse if baseline else (),
+        made_worse=tuple(
+            row for row in (baseline.cases if baseline else ()) if row.verdict == MADE_WORSE
+        ),
         collapse=collapse,
     )
     return replace(findings, outcome=_outcome(findings, baseline))
@@ -159,7 +160,7 @@ def _cannot_show_drift(findings: Findings, baseline: Baseline) -> bool:
     """Whether replies without the system prompt pass every probe as well."""
     if findings.rules:
         return len(findings.uninformative) == len(findings.rules)
-    return baseline.overall.verdict == UNINFORMATIVE
+    return baseline.all.verdict == UNINFORMATIVE
 
 
 def most_are_cut(series: Series) -> bool:

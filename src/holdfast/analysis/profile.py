@@ -4,7 +4,7 @@ them gain something.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -17,7 +17,6 @@ from holdfast.files import write_whole
 from holdfast.methods.heads import Head, HeadSet, Ranking, Shape
 from holdfast.records import HeadScores, Run, read_run
 from holdfast.records.identity import ProfileIdentity
-from holdfast.records.model import List, RecordModel
 
 Gains = dict[Head, Estimate]  # by head: its score minus the unsteered score of the same samples
 Combination = Literal["intersection", "union"]
@@ -150,42 +149,25 @@ def count_certain_gains(gains: Gains) -> int | None:
     return sum(verdict_on(gain).sign > 0 for gain in gains.values())
 
 
-class ScoredHead(RecordModel):
-    """A head of a ranking."""
-
-    layer: int
-    head: int
-    score: float  # with this head steered alone
-    samples: int  # how many it was scored on
-    gain: Estimate  # over the model without steering, on the same samples
-
-
-class StoredRanking(RecordModel):
-    """A ranking of heads."""
-
-    made_for: Shape
-    method: str  # its spec string, without heads
-    by: str  # what the scores measure
-    unsteered: float
-    ranking: List[ScoredHead]  # best first
-
-
 def write_ranking(profile: Profile, folder: Path) -> Path:
-    """Writes `profile.json` into the folder of a profile; returns its path."""
-    stored = StoredRanking(
-        made_for=profile.shape,
-        method=profile.method,
-        by=profile.by,
-        unsteered=profile.unsteered,
-        ranking=tuple(
-            ScoredHead(
-                layer=layer,
-                head=head,
-                score=profile.scores[layer, head],
-                samples=profile.samples[layer, head],
-                gain=profile.gains[layer, head],
-            )
-            for layer, head in profile.ranking.heads
-        ),
-    )
-    return write_whole(folder / "profile.json", json.dumps(stored.to_json(), indent=1) + "\n")
+    """Writes `profile.json`, the ranking with all digits, into the folder of a profile; returns its
+    path.
+    """
+    heads = [
+        {
+            "layer": layer,
+            "head": head,
+            "score": profile.scores[layer, head],
+            "samples": profile.samples[layer, head],
+            "gain": asdict(profile.gains[layer, head]),
+        }
+        for layer, head in profile.ranking.heads
+    ]
+    content = {
+        "made_for": asdict(profile.shape),
+        "method": profile.method,
+        "by": profile.by,
+        "unsteered": profile.unsteered,
+        "ranking": heads,
+    }
+    return write_whole(folder / "profile.json", json.dumps(content, indent=1) + "\n")

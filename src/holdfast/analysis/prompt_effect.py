@@ -1,13 +1,12 @@
 """Compares scores with and without a system prompt: does the prompt do anything?"""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.analysis.estimates import is_never_followed
+from holdfast.analysis.estimate_rows import is_never_followed
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import (
     SCORES,
@@ -26,8 +25,7 @@ from holdfast.analysis.verdicts import (
 )
 from holdfast.drift.asking_baseline import read_baseline
 from holdfast.records import Conversation, Probe, Run
-from holdfast.records.identity import DefaultPrompt
-from holdfast.records.run_summary import BaselineScores
+from holdfast.records.run_summary import Baseline, BaselineScores
 
 DISCRIMINATES = "discriminates"
 UNINFORMATIVE = "uninformative"
@@ -38,7 +36,7 @@ _HIGH_UNPROMPTED = 0.75
 _SAME_WITHIN = 0.1  # scores that are certainly this close count as the same
 
 
-class ProbedRule(NamedTuple):
+class _ProbedRule(NamedTuple):
     """The rule that a probe asks about, in its prompt."""
 
     case: str
@@ -69,7 +67,7 @@ class _Groups:
 
     overall: _Group = field(default_factory=_Group)
     measures: dict[str, _Group] = field(default_factory=dict)
-    cases: dict[ProbedRule, _Group] = field(default_factory=dict)
+    cases: dict[_ProbedRule, _Group] = field(default_factory=dict)
 
     def add_pair(self, record: Conversation, probe: Probe, prompted: float) -> None:
         """Adds a probe of the baseline, with the score of the same question under the prompt."""
@@ -88,41 +86,6 @@ class _Groups:
                 case = self.cases.get(_rule_of(record, probe))
                 for group in filter(None, (self.overall, measure, case)):
                     group.by_round.append(MatrixEntry(row, probe.round - 1, probe.score))
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """Scores with and without a system prompt.
-
-    Attributes:
-        overall: all measures together.
-        measures: a row for each measure, the least discriminating first.
-        cases: a row for each case, in the same order; if cases have several rules, for each rule.
-        by_rule: whether cases have several rules.
-        default: the system prompt that the template inserts; None if it inserts none.
-    """
-
-    overall: BaselineScores
-    measures: tuple[BaselineScores, ...]
-    cases: Mapping[ProbedRule, BaselineScores]
-    by_rule: bool
-    default: DefaultPrompt | None = None
-
-    def verdict_on(self, case: str | None, rule: str) -> str:
-        """Returns the verdict on a rule under a prompt, or under every prompt if `case` is None; ""
-        if the rule was not measured, or its prompts have different verdicts.
-        """
-        verdicts = {
-            row.verdict
-            for about, row in self.cases.items()
-            if about.rule == rule and case in (None, about.case)
-        }
-        return verdicts.pop() if len(verdicts) == 1 else ""
-
-    @property
-    def made_worse(self) -> tuple[BaselineScores, ...]:
-        """The cases or rules that score lower with their prompt than without it."""
-        return tuple(row for row in self.cases.values() if row.verdict == MADE_WORSE)
 
 
 def baseline_beside(run: Run, series: Series) -> Baseline | None:
@@ -147,18 +110,21 @@ def baseline_beside(run: Run, series: Series) -> Baseline | None:
         return None
     groups.add_rounds(series)
     measures = [_row(name, group, series) for name, group in groups.measures.items()]
-    cases = {about: _row(about.name, group, series) for about, group in groups.cases.items()}
+    cases = [
+        _row(about.name, group, series).model_copy(update=about._asdict())
+        for about, group in groups.cases.items()
+    ]
     return Baseline(
-        overall=_row("all", groups.overall, series),
+        all=_row("all", groups.overall, series),
         measures=tuple(sorted(measures, key=_least_discriminating)),
-        cases=dict(sorted(cases.items(), key=lambda item: _least_discriminating(item[1]))),
+        cases=tuple(sorted(cases, key=_least_discriminating)),
         by_rule=any(probe.rule for record in baseline_run.conversations for probe in record.probes),
         default=baseline_run.manifest.default_system_prompt,
     )
 
 
-def _rule_of(record: Conversation, probe: Probe) -> ProbedRule:
-    return ProbedRule(record.agent.id, probe.rule)
+def _rule_of(record: Conversation, probe: Probe) -> _ProbedRule:
+    return _ProbedRule(record.agent.id, probe.rule)
 
 
 def _key(record: Conversation, probe: Probe) -> tuple[int, str | None, int]:

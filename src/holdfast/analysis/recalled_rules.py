@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.analysis.loss_map import series_by_method
-from holdfast.analysis.series import Series
+from holdfast.analysis.series import Series, read_pooled_series
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.measures.scores import MIN_KEPT_SCORE
 from holdfast.records import Run
@@ -54,7 +53,7 @@ def recall_rows(*runs: Run) -> list[RecallRow]:
     first. [] for runs without `--recall`.
     """
     rows: list[RecallRow] = []
-    for series in series_by_method(runs):
+    for series in read_pooled_series(runs):
         rules = _recalled_rules(series)
         if not rules:
             continue

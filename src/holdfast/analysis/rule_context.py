@@ -47,7 +47,7 @@ class _Columns:
 
 
 def count_causes(run: Run) -> dict[str, dict[str, int]]:
-    """Counts the breaches of each broken rule by their cause; rules are named as `Adherence.rule`.
+    """Counts the breaches of each broken rule by their cause; rules are named as `LoggedRule.rule`.
 
     The causes are all of `CAUSES`, and if a model was asked for its rules, also those of
     `RECALL_CAUSES` that occur.

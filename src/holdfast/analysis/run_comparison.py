@@ -8,11 +8,9 @@ The verdicts on kinds and rules share that error (Bonferroni), so that the proba
 them is wrong is no larger.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from holdfast.analysis.comparison_limits import (
     lost_prompt,
@@ -22,50 +20,18 @@ from holdfast.analysis.comparison_limits import (
     samples_left_out,
     state_caveats,
 )
-from holdfast.analysis.run_contrasts import ComparedRun, contrasts_of
+from holdfast.analysis.comparison_rows import SharedSeries, compare_series, prompts_of
+from holdfast.analysis.drift_results import DriftResults, results_of
 from holdfast.analysis.series import NO_FIX, Series, label_runs
-from holdfast.analysis.shared_series import SharedSeries, compare_rows, prompts_of
 from holdfast.errors import AnotherRun, UsageError
 from holdfast.plurals import listing
 from holdfast.records import Run, read_run
-from holdfast.records.comparison_summary import (
-    RuleGroupComparison,
-    RuleGrouping,
-    RunContrast,
-)
+from holdfast.records.comparison_summary import MethodComparison, RunContrast
+from holdfast.records.identity import Manifest, flatten
 
-
-@dataclass(frozen=True, eq=False)
-class MethodComparison:
-    """One run compared with the first, under one method.
-
-    Attributes:
-        before, now: the conversations that are compared, in the first run and in this one. Their
-            stability is over the rules that are compared, and NaN in rounds that are not.
-        pairs: how many pairs of conversations began alike; 0 if the runs are independent samples.
-        rounds: the rounds that are compared, from 1.
-        rows: all rules, kinds, rules and adoption, in this order.
-    """
-
-    before: Series
-    now: Series
-    pairs: int
-    rounds: tuple[int, ...]
-    rows: tuple[RuleGroupComparison, ...]
-
-    @property
-    def overall(self) -> RuleGroupComparison:
-        """The row of all rules together."""
-        return self.rows[0]
-
-    @property
-    def prompts(self) -> int:
-        """How many prompts of the agent are compared."""
-        return len({record.agent.id for record in self.now.records})
-
-    def of(self, grouping: RuleGrouping) -> list[RuleGroupComparison]:
-        """Returns the rows of one grouping."""
-        return [row for row in self.rows if row.grouping == grouping]
+# Settings that change how many conversations there are, or how fast they are made, but not scores.
+_IRRELEVANT = ("settings.conversations", "settings.batch", "settings.trace")
+_ABSENT = "–"
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +43,9 @@ class RunComparison:
         contrasts: what differs between the runs.
         limits: sentences on what is not compared, or needs care.
         methods: a comparison for each run after the first and each method.
+        figures: for each run after the first, the series of a figure: the first run's, then its
+            own. A figure compares only two runs, as the rules and conversations that are shared
+            depend on both.
     """
 
     runs: tuple[Run, ...]
@@ -84,11 +53,12 @@ class RunComparison:
     contrasts: tuple[RunContrast, ...]
     limits: tuple[str, ...]
     methods: tuple[MethodComparison, ...]
+    figures: tuple[list[Series], ...]
 
     def causes(self, comparison: MethodComparison) -> list[str]:
         """Returns the possible causes of a difference between the two runs of a comparison."""
-        number = self.labels.index(comparison.now.run)
-        is_other_method = comparison.before.method != comparison.now.method
+        number = self.labels.index(comparison.run)
+        is_other_method = comparison.method != comparison.against_method
         causes: list[str | None] = ["method"] if is_other_method else []
         causes += [
             contrast.cause
@@ -98,19 +68,10 @@ class RunComparison:
         return [cause for cause in dict.fromkeys(causes) if cause]
 
     @property
-    def figures(self) -> list[list[Series]]:
-        """For each run after the first, the series of a figure: the first run's, then its own.
-
-        A figure compares only two runs, as the rules and conversations that are shared depend on
-        both.
-        """
-        by_run: dict[str, list[MethodComparison]] = {}
-        for comparison in self.methods:
-            by_run.setdefault(comparison.now.run, []).append(comparison)
-        return [
-            [*(pair.before for pair in of_run), *(pair.now for pair in of_run)]
-            for of_run in by_run.values()
-        ]
+    def unsteered(self) -> MethodComparison:
+        """The comparison that titles are about: of runs without a method, or else the first."""
+        plain = [of_method for of_method in self.methods if of_method.method == NO_FIX]
+        return (plain or list(self.methods))[0]
 
 
 def compare_folders(folders: Sequence[Path | str]) -> RunComparison:
@@ -139,19 +100,20 @@ def compare_folders(folders: Sequence[Path | str]) -> RunComparison:
                 value=run.folder,
                 allowed="drift",
             )
-    return _compare_runs(
-        [ComparedRun.read(run, name) for run, name in zip(runs, labels, strict=True)]
-    )
+    return _compare_runs([results_of(run, name) for run, name in zip(runs, labels, strict=True)])
 
 
-def _compare_runs(runs: Sequence[ComparedRun]) -> RunComparison:
+def _compare_runs(runs: Sequence[DriftResults]) -> RunComparison:
     """Compares drift runs with the first of them."""
     first, *others = runs
     _refuse_other_places(runs)
     limits = [limit for run in runs for limit in state_caveats(run)]
     limits += [limit for run in runs for limit in lost_prompt(run)]
     methods: list[MethodComparison] = []
+    figures: list[list[Series]] = []
     for run in others:
+        figure_before: list[Series] = []
+        figure_now: list[Series] = []
         pairs = _pair_series(first, run)
         limits += methods_alone(first, run) or other_method(*pairs[0])
         for before, now in pairs:
@@ -159,19 +121,24 @@ def _compare_runs(runs: Sequence[ComparedRun]) -> RunComparison:
             shared = SharedSeries.of(before, now, same_seed=same_seed)
             if not shared.rules:
                 raise _no_shared_rule(first, before, run, now)
-            methods.append(_compare_method(shared))
+            methods.append(compare_series(shared))
+            drawn_before, drawn_now = shared.drawn()
+            figure_before.append(drawn_before)
+            figure_now.append(drawn_now)
             limits += rules_left_out(before, now)
             limits += samples_left_out(before, now, shared.pairs)
+        figures.append([*figure_before, *figure_now])
     return RunComparison(
         runs=tuple(run.run for run in runs),
         labels=tuple(run.label for run in runs),
-        contrasts=tuple(contrasts_of(runs)),
+        contrasts=tuple(_contrasts_of(runs)),
         limits=tuple(dict.fromkeys(limits)),
         methods=tuple(methods),
+        figures=tuple(figures),
     )
 
 
-def _refuse_other_places(runs: Sequence[ComparedRun]) -> None:
+def _refuse_other_places(runs: Sequence[DriftResults]) -> None:
     """Refuses runs that probe at different places of a round."""
     first = runs[0]
     for run in runs:
@@ -186,7 +153,7 @@ def _refuse_other_places(runs: Sequence[ComparedRun]) -> None:
             )
 
 
-def _pair_series(first: ComparedRun, run: ComparedRun) -> list[tuple[Series, Series]]:
+def _pair_series(first: DriftResults, run: DriftResults) -> list[tuple[Series, Series]]:
     """Pairs the series of two runs by their method; if they have no method in common but one each,
     pairs these two.
     """
@@ -209,7 +176,7 @@ def _pair_series(first: ComparedRun, run: ComparedRun) -> list[tuple[Series, Ser
 
 
 def _no_shared_rule(
-    first: ComparedRun, before: Series, run: ComparedRun, now: Series
+    first: DriftResults, before: Series, run: DriftResults, now: Series
 ) -> AnotherRun:
     return AnotherRun(
         f"{run.run.folder} and {first.run.folder} have no rule in common: the prompts of the first"
@@ -221,27 +188,59 @@ def _no_shared_rule(
     )
 
 
-def _compare_method(shared: SharedSeries) -> MethodComparison:
-    overall = shared.scores_of("all", "", shared.rules)
-    return MethodComparison(
-        before=_with_scores(shared.before, overall.before, overall.scored_rounds),
-        now=_with_scores(shared.now, overall.now, overall.scored_rounds),
-        pairs=shared.pairs,
-        rounds=tuple(int(number) + 1 for number in overall.scored_rounds),
-        rows=tuple(compare_rows(shared)),
-    )
+def _contrasts_of(runs: Sequence[DriftResults]) -> Iterable[RunContrast]:
+    """Finds the facts that differ: in identities, in the texts of prompts, and in versions."""
+    manifests = [item.run.manifest for item in runs]
+    for name, values in _find_differences([_settings(item) for item in manifests]):
+        if name not in _IRRELEVANT:
+            yield RunContrast(name=name, cause=_cause_of(name), values=values)
+    for name, values in _find_differences([_prompts(item) for item in runs]):
+        if _ABSENT not in values:  # a prompt that some run lacks is not compared
+            yield RunContrast(name=f"prompt of {name}", cause="prompts", values=values)
+    for name, values in _find_differences([_environment(item) for item in manifests]):
+        cause = "the version of Holdfast" if name == "versions.holdfast" else None
+        yield RunContrast(name=name, cause=cause, values=values)
 
 
-def _with_scores(series: Series, scores: np.ndarray, rounds: np.ndarray) -> Series:
-    """Returns the series with only the scores that are compared, in these rounds."""
-    nothing = np.full_like(scores, np.nan)
-    stability = nothing.copy()
-    stability[:, rounds] = scores[:, rounds]
-    matrices = {"stability": stability, "adoption": nothing, "mass": nothing}
-    return replace(series, matrices=matrices, by_probe={})
+def _prompts(results: DriftResults) -> dict[str, str]:
+    """Returns the agents' prompts in a run, by id."""
+    agents = [record.agent for series in results.series for record in series.records]
+    return {agent.id: agent.system_prompt for agent in agents}
 
 
-def unsteered(comparison: RunComparison) -> MethodComparison:
-    """Returns the comparison that titles are about: of runs without a method, or else the first."""
-    plain = [of_method for of_method in comparison.methods if of_method.now.method == NO_FIX]
-    return (plain or list(comparison.methods))[0]
+def _settings(manifest: Manifest) -> dict[str, str]:
+    """Returns the settings of a run by dotted name; an empty value counts as absent."""
+    settings = flatten(manifest.identity.to_json())
+    return {name: value or _ABSENT for name, value in settings.items()}
+
+
+def _environment(manifest: Manifest) -> dict[str, str]:
+    """Returns the versions that made a run, by dotted name, and the type of its numbers."""
+    versions = {f"versions.{name}": version for name, version in manifest.versions.items()}
+    return {**versions, "dtype": manifest.dtype or _ABSENT}
+
+
+def _find_differences(
+    facts_by_run: Sequence[Mapping[str, str]],
+) -> Iterable[tuple[str, tuple[str, ...]]]:
+    """Yields each fact that is not the same in all runs: its name, and its value in each run."""
+    for name in dict.fromkeys(name for facts in facts_by_run for name in facts):
+        values = tuple(facts.get(name, _ABSENT) for facts in facts_by_run)
+        if len(set(values)) > 1:
+            yield name, values
+
+
+def _cause_of(name: str) -> str | None:
+    """Returns the `RunContrast.cause` of a setting, given its dotted name."""
+    first, _, rest = name.partition(".")
+    if first == "settings":
+        return rest.rpartition(".")[2].replace("_", " ")
+    causes: dict[str, str | None] = {
+        "runtime": None,
+        "model_fingerprint": "model",
+        "suite_fingerprint": "suite",
+        "user_model": "user model",
+        "user_turns": "user turns",
+        "methods": None,  # series are paired by their method
+    }
+    return causes.get(first, first)

@@ -147,6 +147,15 @@ def read_series(run: Run, label: str = "") -> list[Series]:
     return [_series(run, label, method, rounds) for method in _methods(run)]
 
 
+def read_pooled_series(runs: Sequence[Run]) -> list[Series]:
+    """Reads one series per method of all runs together, such as two seeds."""
+    by_method: dict[str, list[Series]] = {}
+    for run in runs:
+        for series in read_series(run):
+            by_method.setdefault(series.method, []).append(series)
+    return list(map(pool_series, by_method.values()))
+
+
 def pool_series(several: Sequence[Series]) -> Series:
     """Joins the conversations of one method in several runs, such as two seeds, into one series."""
     first, *others = several

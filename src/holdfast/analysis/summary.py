@@ -5,40 +5,59 @@ and has no date or duration, so deriving it again from the same records gives th
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from holdfast.analysis.adherence import Adherence
-from holdfast.analysis.candidates import FOLDERS, Calibration, Candidate
-from holdfast.analysis.check_file import summary_of_check
-from holdfast.analysis.choosing import front
+from holdfast.analysis.accuracy import accuracy_of
+from holdfast.analysis.calibration_results import FOLDERS, Calibration
+from holdfast.analysis.choosing import calibrated_settings
+from holdfast.analysis.collapse import count_turns, without_collapsed
+from holdfast.analysis.context_summary_effect import context_summary_effect
 from holdfast.analysis.decay import Trace
 from holdfast.analysis.drift_results import DriftResults, results_of
+from holdfast.analysis.estimate_rows import (
+    EstimateRow,
+    RowDifference,
+    by_prompt,
+    category_rows,
+    difference,
+    row_of,
+    rule_differences,
+    rule_rows,
+)
 from holdfast.analysis.hidden_geometry import Geometry
-from holdfast.analysis.method_summaries import method_summaries
+from holdfast.analysis.outcome import findings_of
 from holdfast.analysis.profile import profile_of
 from holdfast.analysis.rule_context import context_effects, count_causes
-from holdfast.analysis.statistics import SCORES, estimate
+from holdfast.analysis.series import KINDS, MEASURED, Series
+from holdfast.analysis.statistics import Estimate, estimate
 from holdfast.analysis.task_results import read_results
+from holdfast.analysis.truncation import truncation_of, until_prompt_lost
+from holdfast.analysis.unscored import unscored_by_reason
 from holdfast.analysis.verdicts import verdict_on
 from holdfast.files import write_whole
 from holdfast.records import Run, read_run
+from holdfast.records.check_records import Check
 from holdfast.records.identity import CalibrationIdentity
 from holdfast.records.run_summary import (
     NAME,
-    CalibratedSetting,
+    AgainstFirstMethod,
     CapabilityResult,
     CauseCounts,
-    CheckSummary,
+    Collapse,
     LoggedRule,
     LogsResult,
+    MethodDifferences,
+    MethodSummary,
     ProfileResult,
     RankedHead,
+    RuleSummary,
     Summary,
     TaskResult,
+    WithoutCollapsed,
 )
 
 MODELS = ("model", "compared")  # the folders of a trace, one per model, in their order
@@ -59,14 +78,14 @@ def write_results(
 
 
 def write_logs_summary(
-    run: Run, rows: Sequence[Adherence], bar: float | None, error: float
+    run: Run, rows: Sequence[LoggedRule], bar: float | None, error: float
 ) -> Path:
     """Writes `summary.json` of `holdfast logs` into the run's folder; returns its path."""
-    counts = count_causes(run)
+    causes = {rule: CauseCounts(**counts) for rule, counts in count_causes(run).items()}
     results = LogsResult(
         min_adherence=bar,
         error=error,
-        rules=tuple(_logged_rule(row, counts.get(row.rule)) for row in rows),
+        rules=tuple(row.model_copy(update={"why": causes.get(row.rule)}) for row in rows),
         unmatched=run.manifest.unmatched,
         problems=run.manifest.problems,
         context=context_effects(run),
@@ -94,17 +113,115 @@ def summarise(run: Run) -> Summary:
 
 def summary_of(results: DriftResults) -> Summary:
     """Makes the summary of a drift run."""
-    check = None if results.check is None else summary_of_check(results.check)
-    return _summary(results.run, tuple(method_summaries(results)), check)
+    return _summary(results.run, tuple(_methods(results)), results.check)
 
 
-def _summary(run: Run, results: Any, check: CheckSummary | None = None) -> Summary:
+def _summary(run: Run, results: Any, check: Check | None = None) -> Summary:
     return Summary(
         command=run.manifest.command,
         identity=run.manifest.identity.to_json(),
         records=len(run.records),
         results=results,
         check=check,
+    )
+
+
+def _methods(results: DriftResults) -> Iterator[MethodSummary]:
+    """Summarises the results of each method."""
+    all_series = results.series
+    with_prompt = until_prompt_lost(results.series)
+    rules = rule_rows(all_series)
+    against = {pair.row: pair for pair in rule_differences(all_series, rules)}
+    collapses = [count_turns(series.records) for series in all_series]
+    uncollapsed = list(map(without_collapsed, all_series, collapses))
+    for series, series_with_prompt, collapse, rest in zip(
+        all_series, with_prompt, collapses, uncollapsed, strict=True
+    ):
+        rows = {kind: row_of(series, kind) for kind in MEASURED if series.measured(kind)}
+        scored = {kind: rows[kind] for kind in KINDS if kind in rows}
+        levels = accuracy_of(series) or {}
+        is_first = series is all_series[0]
+        findings = results.findings if is_first else findings_of(series_with_prompt)
+        yield MethodSummary(
+            method=series.method,
+            outcome=str(findings.outcome),
+            conversations=len(series.records),
+            unscored=dict(sorted(unscored_by_reason(series.records).items())),
+            by_round={kind: tuple(row.points) for kind, row in rows.items()},
+            over_all_rounds={kind: row.mean for kind, row in scored.items()},
+            change={kind: verdict_on(row.change) for kind, row in scored.items()},
+            against=_against(all_series, series),
+            categories={kind: _categories(series, kind) for kind in scored},
+            prompts=tuple(by_prompt(series)),
+            rules=tuple(_rule(row, against.get(row)) for row in rules if row.series is series),
+            accuracy={f"{name}_level": tuple(points) for name, points in levels.items()} or None,
+            baseline=results.baseline if is_first else None,
+            collapse=_with_uncollapsed(collapse, uncollapsed, rest),
+            truncation=truncation_of(series),
+            summarised=context_summary_effect(series),
+        )
+
+
+def _categories(series: Series, kind: str) -> dict[str, tuple[Estimate, ...]]:
+    return {row.group: tuple(row.points) for row in category_rows(series, kind)}
+
+
+def _with_uncollapsed(collapse: Collapse, uncollapsed: Sequence[Series], rest: Series) -> Collapse:
+    """Adds the results of the conversations that did not collapse.
+
+    Args:
+        uncollapsed: all series without their collapsed conversations.
+        rest: the one of them that is summarised.
+    """
+    if not collapse.collapsed_from_round:
+        return collapse
+    results = _without_collapsed(uncollapsed, rest)
+    return collapse.model_copy(update={"without_collapsed": results})
+
+
+def _against(all_series: Sequence[Series], series: Series) -> AgainstFirstMethod | None:
+    """Summarises the differences from the first method; None for that method itself."""
+    pairs = {kind: pair for kind in KINDS if (pair := difference(all_series, series, kind))}
+    if not pairs:
+        return None
+    first = pairs["stability"]
+    return AgainstFirstMethod(
+        method=first.against.series.method,
+        pairs=first.n,
+        **{kind: _differences(pair) for kind, pair in pairs.items()},
+    )
+
+
+def _differences(pair: RowDifference) -> MethodDifferences:
+    return MethodDifferences(last_round=pair.last_round, over_all_rounds=pair.over_all_rounds)
+
+
+def _without_collapsed(uncollapsed: Sequence[Series], rest: Series) -> WithoutCollapsed | None:
+    """Summarises a series without its collapsed conversations; None if no others are left."""
+    if not rest.records:
+        return None
+    row = row_of(rest, "stability")
+    return WithoutCollapsed(
+        conversations=len(rest.records),
+        stability_by_round=tuple(row.points),
+        change=verdict_on(row.change),
+        against=_against(uncollapsed, rest),
+    )
+
+
+def _rule(row: EstimateRow, pair: RowDifference | None) -> RuleSummary:
+    return RuleSummary(
+        rule=row.group,
+        n=row.n,
+        stability_by_round=tuple(row.points),
+        first_broken_by_round=tuple(row.first_broken_by_round),
+        kept_throughout=row.kept_throughout,
+        kept_in_any_round=row.kept_in_any_round,
+        never_followed=row.never_followed,
+        change=verdict_on(row.change),
+        lower_from_round=row.lower_from_round,
+        lower_in_rounds=tuple(row.lower_in_rounds),
+        against=None if pair is None else _differences(pair),
     )
 
 
@@ -150,57 +267,13 @@ def _capability(run: Run) -> tuple[CapabilityResult, ...]:
     return tuple(rows)
 
 
-def _logged_rule(row: Adherence, causes: Mapping[str, int] | None) -> LoggedRule:
-    """The adherence to a rule as `summary.json` has it."""
-    return LoggedRule(
-        rule=row.rule,
-        applied=row.applied,
-        turns=row.turns,
-        adherence=row.overall,
-        bounds=row.bounds,
-        change=row.change,
-        by_turn=row.by_turn,
-        by_tokens=row.by_tokens,
-        first_broken=row.first_broken,
-        broken_turns=len(row.broken),
-        verdict=row.verdict or None,
-        for_probes=row.for_probes,
-        against=row.earlier,
-        why=None if causes is None else CauseCounts(**causes),
-    )
-
-
 def write_calibration_summaries(calibration: Calibration, folder: Path) -> None:
     """Writes `summary.json` of a calibration and of its two runs."""
     for name in FOLDERS:
         write_summary(folder / name)
-    results = tuple(
-        _setting(calibration, candidate, on_front=on_front)
-        for candidate, on_front in zip(calibration.candidates, front(calibration), strict=True)
-    )
+    results = tuple(calibrated_settings(calibration))
     records = sum(len(read_run(folder / name).records) for name in FOLDERS)
     write_results(folder, "calibrate", calibration.about.to_json(), records, results)
-
-
-def _setting(
-    calibration: Calibration, candidate: Candidate, *, on_front: bool
-) -> CalibratedSetting:
-    """The gain and the cost of one setting as `summary.json` has them."""
-    broken = candidate.broken
-    nats = candidate.nats
-    return CalibratedSetting(
-        method=candidate.method,
-        front=on_front,
-        stability=estimate(candidate.stability, SCORES),
-        gain=verdict_on(calibration.gain(candidate)),
-        capability=estimate(candidate.capability, None),
-        chance=calibration.chance,
-        points_lost=verdict_on(calibration.drop(candidate)),
-        broken=None if broken is None else estimate(broken, SCORES),
-        broken_more=verdict_on(calibration.breaks(candidate)),
-        reply_nats=None if nats is None else estimate(nats, None),
-        tokens_forwarded=candidate.tokens,
-    )
 
 
 def write_trace_summaries(traces: Sequence[Trace], folder: Path) -> None:

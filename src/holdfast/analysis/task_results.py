@@ -22,7 +22,7 @@ MIN_FLUENCY = 3.0  # results with a lower mean are excluded, as in the paper
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class TaskScores:
     """One task under one baseline or method; a sample's draws of demonstrations are averaged."""
 
     task: str
@@ -55,7 +55,7 @@ class Result:
         """Returns the mean of each metric over the samples."""
         return {name: estimate(values, SCORES) for name, values in self.scores.items()}
 
-    def less(self, other: Result) -> dict[str, Estimate]:
+    def less(self, other: TaskScores) -> dict[str, Estimate]:
         """Returns this result minus `other` by metric, paired on the samples of both."""
         return {
             name: SampleMeans(self.numbers, values).less(
@@ -95,7 +95,7 @@ class Average:
     finished: bool
 
 
-def read_results(run: Run) -> list[Result]:
+def read_results(run: Run) -> list[TaskScores]:
     """Returns the results of a run, in the order of its tasks and variants.
 
     Raises:
@@ -122,8 +122,8 @@ def read_results(run: Run) -> list[Result]:
 
 
 def compare_with_zero_shot(
-    results: Sequence[Result],
-) -> list[tuple[Result, dict[str, Estimate]]]:
+    results: Sequence[TaskScores],
+) -> list[tuple[TaskScores, dict[str, Estimate]]]:
     """Compares one task's results with zero-shot: returns each of the others with its differences
     by metric. Excluded results are left out; [] if zero-shot is missing or excluded.
     """
@@ -134,16 +134,16 @@ def compare_with_zero_shot(
     return [(result, result.less(zero)) for result in others]
 
 
-def average_variants(results: Sequence[Result]) -> list[Average]:
+def average_variants(results: Sequence[TaskScores]) -> list[Average]:
     """Averages the results of every variant over the tasks; [] for a single task."""
     tasks = {result.task for result in results}
     if len(tasks) < 2:
         return []
-    by_variant: dict[str, list[Result]] = {}
+    by_variant: dict[str, list[TaskScores]] = {}
     for result in results:
         by_variant.setdefault(result.variant, []).append(result)
 
-    def can_be_averaged(group: Sequence[Result]) -> bool:
+    def can_be_averaged(group: Sequence[TaskScores]) -> bool:
         return len(group) == len(tasks) and not any(result.excluded for result in group)
 
     zero_shot = by_variant.get(ZERO_SHOT, [])
@@ -161,7 +161,7 @@ def average_variants(results: Sequence[Result]) -> list[Average]:
     return rows
 
 
-def average(results: Sequence[Result]) -> SampleMeans:
+def average(results: Sequence[TaskScores]) -> SampleMeans:
     """Averages one variant's tasks, per sample (the last column of the paper's Table 1).
 
     A task counts as the mean of its metrics; only samples answered in every task are included.
@@ -176,13 +176,13 @@ def average(results: Sequence[Result]) -> SampleMeans:
     return SampleMeans(numbers, np.mean(rows, axis=0))
 
 
-def _result(task: str, variant: str, records: Sequence[TaskSample]) -> Result:
+def _result(task: str, variant: str, records: Sequence[TaskSample]) -> TaskScores:
     """Gathers the records of a task under one prompt or method."""
     numbers = sorted({record.conversation for record in records})
     names = list(dict.fromkeys(name for record in records for name in record.scores))
     fluent = [record for record in records if record.has_fluency]
     fluencies = [record.fluency for record in fluent if record.fluency is not None]
-    return Result(
+    return TaskScores(
         task=task,
         variant=variant,
         numbers=np.array(numbers),

@@ -1,9 +1,9 @@
 """Detects that a server truncated chats: it read less of the dialog than it was sent."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.analysis.verdicts import CANNOT_TELL
 from holdfast.records import Conversation, Probe, Turn
+from holdfast.records.run_summary import Truncation
 
-TruncationVerdict = Literal["prompt lost", "prompt kept", "cannot tell"]
 PROMPT_LOST: Final = "prompt lost"
 PROMPT_KEPT: Final = "prompt kept"
 # A model either knows a canary or not, and a lost prompt affects all conversations at once, so few
@@ -20,41 +20,6 @@ PROMPT_KEPT: Final = "prompt kept"
 MAX_KNOWN_IF_LOST = 0.1  # with a lost prompt, the share of known canaries is at most this
 MIN_KNOWN_IF_KEPT = 0.5  # with a kept prompt, the interval of that share lies above this
 MIN_AGREEING = 6  # conversations; a two-sided sign test gives p = 0.03 if all 6 agree
-
-
-@dataclass(frozen=True)
-class Truncation:
-    """Conversations in which a server's count of prompt tokens stopped growing with the dialog.
-
-    Attributes:
-        conversations: how many the series has.
-        cut_from: by the conversation's number, the first round with a longer chat than the one
-            before, but no more tokens.
-        limit: the most prompt tokens that the server counted in these conversations.
-        canary_before: the share of canaries known before those rounds; n is 0 if none were asked.
-        canary_after: the share known from those rounds on.
-        fewer_known: in how many conversations the share is lower from those rounds on.
-        more_known: in how many conversations it is higher.
-    """
-
-    conversations: int
-    cut_from: Mapping[int, int]
-    limit: int
-    canary_before: Estimate
-    canary_after: Estimate
-    fewer_known: int
-    more_known: int
-
-    @property
-    def verdict(self) -> TruncationVerdict:
-        """Whether the prompt was lost or kept; "cannot tell" if the canaries do not show it."""
-        after = self.canary_after
-        if after.n < MIN_AGREEING or after.mean is None or after.low is None:
-            return CANNOT_TELL
-        all_agree = self.fewer_known >= MIN_AGREEING and not self.more_known
-        if after.mean <= MAX_KNOWN_IF_LOST and all_agree:
-            return PROMPT_LOST
-        return PROMPT_KEPT if after.low > MIN_KNOWN_IF_KEPT else CANNOT_TELL
 
 
 class _KnownCanaries(NamedTuple):
@@ -81,15 +46,33 @@ def truncation_of(series: Series) -> Truncation | None:
     canaries = [cut.canaries for cut in cuts.values() if cut.canaries is not None]
     known_before = np.array([shares.before for shares in canaries])
     known_after = np.array([shares.after for shares in canaries])
+    canary_after = estimate(known_after, SCORES)
     return Truncation(
-        conversations=len(series.records),
-        cut_from={number: cut.first_round for number, cut in cuts.items()},
-        limit=max(cut.most_tokens for cut in cuts.values()),
+        verdict=_verdict(
+            canary_after,
+            fewer_known=int((known_after < known_before).sum()),
+            more_known=int((known_after > known_before).sum()),
+        ),
+        from_round={number: cut.first_round for number, cut in cuts.items()},
+        most_prompt_tokens=max(cut.most_tokens for cut in cuts.values()),
         canary_before=estimate(known_before, SCORES),
-        canary_after=estimate(known_after, SCORES),
-        fewer_known=int((known_after < known_before).sum()),
-        more_known=int((known_after > known_before).sum()),
+        canary_after=canary_after,
+        conversations=len(series.records),
     )
+
+
+def _verdict(after: Estimate, *, fewer_known: int, more_known: int) -> str:
+    """Whether the prompt was lost or kept; "cannot tell" if the canaries do not show it.
+
+    Args:
+        after: the share of canaries that are known after the cut.
+        fewer_known, more_known: in how many conversations it is lower, or higher, than before.
+    """
+    if after.n < MIN_AGREEING or after.mean is None or after.low is None:
+        return CANNOT_TELL
+    if after.mean <= MAX_KNOWN_IF_LOST and fewer_known >= MIN_AGREEING and not more_known:
+        return PROMPT_LOST
+    return PROMPT_KEPT if after.low > MIN_KNOWN_IF_KEPT else CANNOT_TELL
 
 
 def _cut_of(record: Conversation) -> _Cut | None:
@@ -116,7 +99,7 @@ def until_prompt_lost(all_series: Sequence[Series]) -> Sequence[Series]:
     """Ends all series before the first round in which a server stopped reading the system prompt in
     any of them; returns them unchanged if that never happened.
     """
-    rounds = [number for cut in _lost_prompts(all_series) for number in cut.cut_from.values()]
+    rounds = [number for cut in _lost_prompts(all_series) for number in cut.from_round.values()]
     if not rounds:
         return all_series
     return [series.until(min(rounds) - 1) for series in all_series]

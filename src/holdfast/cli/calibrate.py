@@ -7,7 +7,7 @@ from typing import Annotated
 
 from holdfast import drift
 from holdfast.analysis import summary
-from holdfast.analysis.candidates import Calibration, read_calibration
+from holdfast.analysis.calibration_results import Calibration, read_calibration
 from holdfast.analysis.choosing import (
     LargerSizes,
     Pick,

@@ -10,14 +10,7 @@ from typing import Annotated
 
 from holdfast import drift, methods
 from holdfast.analysis import sequential
-from holdfast.analysis.check_file import Check
-from holdfast.analysis.check_verdicts import (
-    MAX_CONVERSATIONS_FORECAST,
-    PromptCheck,
-    Terms,
-    budget_needed,
-    closest_mean,
-)
+from holdfast.analysis.check_verdicts import MAX_CONVERSATIONS_FORECAST, budget_needed, closest_mean
 from holdfast.analysis.drift_results import DriftResults, results_of
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli import options
@@ -54,6 +47,7 @@ from holdfast.methods import Method
 from holdfast.models.model_names import is_served, is_url
 from holdfast.plurals import count_of
 from holdfast.records import Run, read_run
+from holdfast.records.check_records import Check, PromptCheck, Terms
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.check_junit import write_junit
 from holdfast.report.check_sentences import count_verdicts, lines_of

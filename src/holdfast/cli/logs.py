@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from holdfast.analysis import sequential
-from holdfast.analysis.adherence import Adherence, adherence
+from holdfast.analysis.adherence import adherence
 from holdfast.analysis.rule_context import count_causes, total_causes
 from holdfast.analysis.summary import write_logs_summary
 from holdfast.cli import options
@@ -40,6 +40,7 @@ from holdfast.logs.turn_labels import LabelFile, agreements, label_tasks, sample
 from holdfast.logs.watching import LogWatch, replace_run
 from holdfast.plurals import count_of
 from holdfast.records import Run, read_earlier
+from holdfast.records.run_summary import LoggedRule
 from holdfast.report.log_formats import formats_list
 from holdfast.report.logs_causes import asked_sentence, why_table
 from holdfast.report.logs_export import check_export, write_logs_export
@@ -134,8 +135,8 @@ class LogsArguments(options.ReportOptions, options.EndpointOptions):
 class _Rows(NamedTuple):
     """The rows of the tables on how well rules are kept."""
 
-    rules: list[Adherence]
-    shown: list[Adherence]  # the same rows, or those of categories if there are many rules
+    rules: list[LoggedRule]
+    shown: list[LoggedRule]  # the same rows, or those of categories if there are many rules
 
 
 def run(arguments: LogsArguments) -> int:
@@ -331,7 +332,7 @@ def _print_problems(problems: Sequence[str]) -> None:
         note(f"and {len(problems) - _MAX_PROBLEMS_SHOWN} more; summary.json lists all.")
 
 
-def exit_code_of(verdicts: Collection[str]) -> int:
+def exit_code_of(verdicts: Collection[str | None]) -> int:
     """The exit code for all verdicts together: a failure outweighs an undecided verdict."""
     if sequential.FAIL in verdicts:
         return FAILED

@@ -29,7 +29,7 @@ _RECORD_START = b'{"method": "logs", "conversation": 0,'
 
 
 class NamedRule(NamedTuple):
-    """A rule of a case, with the name that `Adherence.rule` has."""
+    """A rule of a case, with the name that `LoggedRule.rule` has."""
 
     name: str
     case: Case

@@ -45,17 +45,36 @@ class RuleGroupComparison(RecordModel):
     last_round: SummaryDifference
 
 
-class MethodComparisonSummary(RecordModel):
-    """One run against the first, under one method."""
+class MethodComparison(RecordModel):
+    """One run compared with the first, under one method.
+
+    Attributes:
+        pairs: how many pairs of conversations began alike; 0 if the runs are two samples.
+        prompts: how many prompts of the agent are compared.
+        rounds: those that are compared, from 1.
+        rows: all rules, kinds, rules and adoption, in this order.
+        conversations, conversations_before: how many are compared of this run and of the first.
+    """
 
     run: str
     against: str
     method: str
     against_method: str
-    pairs: Number  # of conversations that began alike; 0 if the runs are two samples
+    pairs: Number
     prompts: Number
     rounds: List[int]
     rows: List[RuleGroupComparison]
+    conversations: Number = Field(default=0, exclude=True)
+    conversations_before: Number = Field(default=0, exclude=True)
+
+    @property
+    def overall(self) -> RuleGroupComparison:
+        """The row of all rules together."""
+        return self.rows[0]
+
+    def of(self, grouping: RuleGrouping) -> list[RuleGroupComparison]:
+        """Returns the rows of one grouping."""
+        return [row for row in self.rows if row.grouping == grouping]
 
 
 class ComparisonSummary(RecordModel):
@@ -69,4 +88,4 @@ class ComparisonSummary(RecordModel):
     folders: List[str]
     differs: List[RunContrast]
     limits: List[str]  # what is not compared, or needs care
-    methods: List[MethodComparisonSummary]
+    methods: List[MethodComparison]

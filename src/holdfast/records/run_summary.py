@@ -1,23 +1,23 @@
 """The model of `summary.json`, the results of a run in one small file for other programs.
 
-docs/records.md describes the file; `holdfast.analysis.summary` writes it. A name ends in `Summary`
-if `holdfast.analysis` has a type of the same thing with its records and matrices: of a
-`PromptCheck` there, `PromptCheckSummary` has what the file says. Fields that are excluded are for
-the report, and not in the file.
+docs/records.md describes the file; `holdfast.analysis.summary` writes it. Fields that are excluded
+are for the report, and not in the file.
 """
 
 import json
+import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import ConfigDict, Field, PlainSerializer
+from pydantic import ConfigDict, Field, SkipValidation
 
+from holdfast.records.check_records import Check
+from holdfast.records.identity import DefaultPrompt
 from holdfast.records.mean_estimate import (
     SummaryDifference,
     SummaryEstimate,
     SummaryEstimateFrom,
     SummaryNumber,
-    round_number,
 )
 from holdfast.records.model import List, Number, Optional, RecordModel
 
@@ -25,6 +25,8 @@ NAME = "summary.json"
 SCHEMA = 2
 
 Json = dict[str, Any]
+# a round by the conversation's number, which is a text in JSON
+ByConversation = dict[Annotated[int, Field(strict=False)], int]
 
 
 class MethodDifferences(RecordModel):
@@ -88,20 +90,40 @@ class PromptSummary(RecordModel):
 class BaselineScores(RecordModel):
     """Scores in round 1 with and without the system prompt, on the same questions."""
 
-    name: str  # of a measure, of a case, or "all"
+    name: str  # of a measure, of a case, of a rule of a case, or "all"
     n: Number
     prompted: SummaryEstimate
     unprompted: SummaryEstimate
     difference: SummaryDifference
     verdict: str
+    case: str = Field(default="", exclude=True)  # "" in rows of several cases
+    rule: str | None = Field(default=None, exclude=True)  # None if the case has only one
 
 
-class BaselineSummary(RecordModel):
-    """The effect of the system prompts, as far as a baseline shows it."""
+class Baseline(RecordModel):
+    """The effect of the system prompts, as far as a baseline shows it.
+
+    Attributes:
+        measures: a row for each measure, the least discriminating first.
+        cases: a row for each case, in the same order; if cases have several rules, for each rule.
+        by_rule: whether cases have several rules.
+        default: the system prompt that the template inserts; None if it inserts none.
+    """
 
     all: BaselineScores
     measures: List[BaselineScores]
     cases: List[BaselineScores]
+    by_rule: bool = Field(default=False, exclude=True)
+    default: DefaultPrompt | None = Field(default=None, exclude=True)
+
+    def verdict_on(self, case: str | None, rule: str) -> str:
+        """Returns the verdict on a rule under a prompt, or under every prompt if `case` is None; ""
+        if the rule was not measured, or its prompts have different verdicts.
+        """
+        verdicts = {
+            row.verdict for row in self.cases if row.rule == rule and case in (None, row.case)
+        }
+        return verdicts.pop() if len(verdicts) == 1 else ""
 
 
 class WithoutCollapsed(RecordModel):
@@ -113,7 +135,7 @@ class WithoutCollapsed(RecordModel):
     against: AgainstFirstMethod | None
 
 
-class CollapseSummary(RecordModel):
+class Collapse(RecordModel):
     """How many of the turns that models wrote are broken; shares from 0 to 1."""
 
     turns: Number
@@ -122,18 +144,38 @@ class CollapseSummary(RecordModel):
     other: SummaryNumber | None  # repeated from an earlier turn of the other speaker
     loops: SummaryNumber | None  # repeated from earlier in the turn itself
     broken: SummaryNumber | None  # repeated in any of these ways
-    collapsed_from_round: dict[str, int]  # by the conversation's number
-    without_collapsed: WithoutCollapsed | None
+    collapsed_from_round: ByConversation
+    without_collapsed: WithoutCollapsed | None = None  # None if no conversation collapsed
+    conversations: Number = Field(default=0, exclude=True)
+
+    def share(self, name: str) -> float:
+        """Returns the share of turns under `name`, such as "cut"."""
+        value: float | None = getattr(self, name)
+        return value or 0.0
+
+    def count(self, name: str) -> int:
+        """Returns how many turns are under `name`."""
+        return round(self.share(name) * self.turns)
 
 
-class TruncationSummary(RecordModel):
-    """The rounds from which a server read less than it was sent."""
+class Truncation(RecordModel):
+    """Conversations in which a server's count of prompt tokens stopped growing with the dialog.
+
+    Attributes:
+        verdict: "prompt lost", "prompt kept" or "cannot tell".
+        from_round: the first round with a longer chat than the one before, but no more tokens.
+        most_prompt_tokens: the most that the server counted in these conversations.
+        canary_before: the share of canaries known before those rounds; n is 0 if none were asked.
+        canary_after: the share known from those rounds on.
+        conversations: how many the series has.
+    """
 
     verdict: str
-    from_round: dict[str, int]  # by the conversation's number
+    from_round: ByConversation
     most_prompt_tokens: int | None
     canary_before: SummaryEstimate
     canary_after: SummaryEstimate
+    conversations: Number = Field(default=0, exclude=True)
 
 
 class ScoresAroundSummary(RecordModel):
@@ -162,9 +204,9 @@ class MethodSummary(RecordModel):
     prompts: List[PromptSummary]
     rules: List[RuleSummary]
     accuracy: dict[str, List[SummaryEstimate]] | None
-    baseline: BaselineSummary | None
-    collapse: CollapseSummary
-    truncation: TruncationSummary | None
+    baseline: Baseline | None
+    collapse: Collapse
+    truncation: Truncation | None
     summarised: List[ScoresAroundSummary]
 
 
@@ -218,112 +260,12 @@ class CalibratedSetting(RecordModel):
     reply_nats: SummaryEstimate | None
     tokens_forwarded: Number
 
-
-class CheckedCell(RecordModel):
-    """A rule in one round of a check, with bounds of its true mean that are valid at any time."""
-
-    rule: str | None  # None if it is the prompt's only one
-    round: Number
-    mean: SummaryNumber | None  # None if nothing was measured
-    low: SummaryNumber
-    high: SummaryNumber
-
-
-class RuleAgainstEarlierRun(RecordModel):
-    """A rule compared with an earlier run, in the round in which its mean fell most.
-
-    Attributes:
-        rule: None if it is the prompt's only one.
-        fell: whether its mean score is certainly lower in some round.
-        before: the mean of the earlier run in that round, over the pairs that have both scores.
-        now: that of the current run.
-    """
-
-    rule: str | None
-    fell: bool
-    round: Number
-    before: float
-    now: float
-
-
-class PromptAgainstEarlierRun(RecordModel):
-    """A prompt compared with an earlier run.
-
-    Attributes:
-        pairs: how many conversations of both runs were compared, in their order.
-        expected: how many pairs the earlier run and the budget allow.
-        alike: how many pairs have the same number, user model's prompt and starter.
-        fell: whether some rule certainly fell, even if it is not certain which.
-        rules: the rules with scores in both runs; certain falls come first, then the largest.
-        not_compared: the rules without a pair of scores.
-    """
-
-    pairs: Number
-    expected: Number
-    alike: Number
-    fell: bool
-    rules: List[RuleAgainstEarlierRun]
-    not_compared: List[str] = ()
-
     @property
-    def complete(self) -> bool:
-        """Whether all pairs are compared."""
-        return self.pairs >= self.expected
-
-
-def _comparison_json(comparison: PromptAgainstEarlierRun | None) -> Json | None:
-    """Returns a comparison as summaries have it: rounded, while `check.json` has all digits."""
-    if comparison is None:
-        return None
-    fields = comparison.to_json()
-    for rule in fields["rules"]:
-        rule |= {"before": round_number(rule["before"]), "now": round_number(rule["now"])}
-    return fields
-
-
-class RuleCheck(RecordModel):
-    """The verdict on one rule of a prompt.
-
-    Attributes:
-        verdict: "pass" if every round certainly holds; "fail" if the prompt fails and a round of
-            this rule certainly does not hold, or if the rule has certainly fallen.
-        decided_by: the cell that decides the verdict; if none does, the one with the lowest mean;
-            None if nothing was measured.
-        comparison: with an earlier run; None if the rule was not compared.
-    """
-
-    rule: str
-    verdict: str
-    decided_by: CheckedCell | None
-    comparison: RuleAgainstEarlierRun | None = Field(default=None, exclude=True)
-
-
-class PromptCheckSummary(RecordModel):
-    """The verdict of `holdfast check` on one prompt."""
-
-    id: str
-    verdict: str  # pass, fail or undecided
-    conversations: Number  # how many the verdict rests on
-    described: Number  # how many there are in all, on which the cells are based
-    unanswered: Number  # scores that are missing, for whatever reason
-    lost: Number = 0  # scores that are missing because the server gave no reply
-    let_go: CheckedCell | None  # the first cell that certainly fails
-    lowest: CheckedCell | None  # the cell with the lowest mean
-    fall: Annotated[PromptAgainstEarlierRun | None, PlainSerializer(_comparison_json)]
-    rules: List[RuleCheck]
-    cells: List[CheckedCell]
-
-
-class CheckSummary(RecordModel):
-    """The terms and the verdicts of `holdfast check`."""
-
-    method: str
-    min_stability: float | None
-    error: float
-    budget: Number
-    all_rules: bool
-    smoke: bool = False
-    prompts: List[PromptCheckSummary]
+    def perplexity(self) -> float | None:
+        """The perplexity of the replies under the model without methods; None if not measured."""
+        if self.reply_nats is None or self.reply_nats.mean is None:
+            return None
+        return math.exp(self.reply_nats.mean)
 
 
 class FirstBroken(RecordModel):
@@ -397,23 +339,59 @@ class ContextSummaries(RecordModel):
     compactions: CompactionEffect | None  # None if no dialog has any
 
 
+class BrokenTurn(NamedTuple):
+    """A turn that broke a rule."""
+
+    dialog: int  # the row in the run's records
+    turn: int  # its number
+    score: float
+
+
 class LoggedRule(RecordModel):
-    """How well one rule is kept in logs."""
+    """How well one rule is kept in logs, or the rules of a category.
+
+    Attributes:
+        applied: the number of scores. A rule without any, because the turns it applies to were cut
+            off, is undecided.
+        turns: the number of turns under the rule's prompts, whether or not it applied.
+        adherence: the mean over dialogs, each counted as the mean of its turns.
+        bounds: bounds of the true mean; all tests together have the check's error.
+        change: from the first to the last turn the rule applied to, over dialogs with at least two;
+            in a category, the mean over the rules with at least two.
+        by_turn, by_tokens: the means in the bins of `analysis.adherence`; bins without a turn are
+            left out.
+        verdict: pass, fail or undecided; None without a bar or earlier logs.
+        for_probes: whether the rule is made for the answers to probes and has no `when`. Its scores
+            in a log then show nothing, and it is undecided.
+        against: the comparison with earlier logs; None if there are none, or if they cannot be
+            compared.
+        why: the causes of the turns that broke it.
+        broken: the turns that broke it, worst first.
+        uncompared: why the rule cannot be compared with the earlier logs; "" if it can, or if there
+            are none.
+    """
 
     rule: str
-    applied: Number  # turns that it applied to
-    turns: Number  # all turns under its prompts
-    adherence: SummaryEstimate  # over dialogs
-    bounds: List[SummaryNumber]  # of the true mean; all tests together have the check's error
-    change: SummaryEstimate  # from the first to the last turn that it applied to
+    applied: Number
+    turns: Number
+    adherence: SummaryEstimate
+    bounds: List[SummaryNumber]
+    change: SummaryEstimate
     by_turn: List[SummaryEstimateFrom]
     by_tokens: List[SummaryEstimateFrom]
     first_broken: FirstBroken
     broken_turns: Number
-    verdict: str | None  # pass, fail or undecided; None without a bar or earlier logs
-    for_probes: bool  # whether the rule is made for the answers to probes; a log shows nothing then
+    verdict: str | None
+    for_probes: bool
     against: AgainstEarlierLogs | None
-    why: Optional[CauseCounts] = None  # of the turns that broke it
+    why: Optional[CauseCounts] = None
+    broken: SkipValidation[tuple[BrokenTurn, ...]] = Field(default=(), exclude=True)
+    uncompared: str = Field(default="", exclude=True)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the rule was judged on any turn."""
+        return self.applied > 0
 
 
 class LogsResult(RecordModel):
@@ -456,7 +434,7 @@ class Summary(RecordModel):
     identity: Json
     records: Number
     results: Annotated[Results, Field(union_mode="left_to_right")]
-    check: Optional[CheckSummary] = None
+    check: Optional[Check] = None
 
     @property
     def methods(self) -> tuple[MethodSummary, ...]:

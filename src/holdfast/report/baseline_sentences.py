@@ -2,17 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 
-from holdfast.analysis.estimates import EstimateRow
+from holdfast.analysis.estimate_rows import EstimateRow
 from holdfast.analysis.prompt_effect import (
     MADE_WORSE,
     NEVER_FOLLOWED,
     UNINFORMATIVE,
-    Baseline,
 )
 from holdfast.analysis.verdicts import CANNOT_TELL, MIN_SAMPLES
 from holdfast.plurals import listing
 from holdfast.records.identity import DefaultPrompt
-from holdfast.records.run_summary import BaselineScores
+from holdfast.records.run_summary import Baseline, BaselineScores
 from holdfast.report.wording import plain
 
 _LABELS = {  # of the verdicts that are worth a line, in display order
@@ -30,14 +29,14 @@ def baseline_lines(baseline: Baseline, *, by_case: bool = False) -> list[str]:
         by_case: whether to name cases rather than measures. A baseline with a row for each rule
             always names rules.
     """
-    lines = [_overall_sentence(baseline.overall)]
+    lines = [_overall_sentence(baseline.all)]
     if baseline.default:
         lines.append(default_prompt_sentence(baseline.default))
-    if baseline.overall.n < MIN_SAMPLES:
+    if baseline.all.n < MIN_SAMPLES:
         return lines
     rows: Iterable[BaselineScores] = baseline.measures
     if by_case or baseline.by_rule:
-        rows = baseline.cases.values()
+        rows = baseline.cases
     for verdict, label in _LABELS.items():
         if verdict == NEVER_FOLLOWED and baseline.by_rule and not by_case:
             continue  # the title and the table of rules name these already

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from holdfast.analysis.candidates import Calibration, Candidate
+from holdfast.analysis.calibration_results import Calibration, Candidate
 from holdfast.analysis.choosing import front
 from holdfast.analysis.statistics import SCORES, estimate_columns
 from holdfast.errors import cut

@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.analysis.candidates import FOLDERS, MAX_ADDED_BROKEN, Calibration, Candidate
-from holdfast.analysis.choosing import Pick, front
-from holdfast.analysis.estimates import rule_rows
+from holdfast.analysis.calibration_results import FOLDERS, MAX_ADDED_BROKEN, Calibration
+from holdfast.analysis.choosing import Pick, calibrated_settings
+from holdfast.analysis.estimate_rows import rule_rows
 from holdfast.analysis.prompt_effect import NEVER_FOLLOWED, UNINFORMATIVE, baseline_beside
 from holdfast.analysis.series import read_series
-from holdfast.analysis.statistics import SCORES, estimate
-from holdfast.analysis.verdicts import verdict_on
 from holdfast.records import Run, read_run
+from holdfast.records.mean_estimate import Judged
+from holdfast.records.run_summary import CalibratedSetting
 from holdfast.report.baseline_sentences import baseline_hint, baseline_lines
 from holdfast.report.calibration_sentences import answer_sentences, chance_line, signed_to
 from holdfast.report.page import Table, pictures, render_study
@@ -128,7 +128,7 @@ def unprompted_lines(run: Run) -> list[str]:
         rules = rule_rows([first])
         return [baseline_hint(rules)] if rules else []
     lines = baseline_lines(baseline, by_case=True)
-    if any(row.verdict in (NEVER_FOLLOWED, UNINFORMATIVE) for row in baseline.cases.values()):
+    if any(row.verdict in (NEVER_FOLLOWED, UNINFORMATIVE) for row in baseline.cases):
         lines.append(
             "They still count in every stability here; leave them out of the suite, or give them"
             " other probes or measures, and calibrate with another --out."
@@ -186,7 +186,7 @@ def _unprompted_table(run: Run) -> Table | None:
         return None
     unit = "rule" if baseline.by_rule else "prompt"
     rows = [(unit, "n", "with it", "without", "difference", "verdict")]
-    for row in baseline.cases.values():
+    for row in baseline.cases:
         scores = (plain(row.prompted), plain(row.unprompted), signed(row.difference))
         rows.append((row.name, str(row.n), *scores, row.verdict))
     return Table("Round 1 with the system prompt and without, with 95% intervals", rows)
@@ -211,38 +211,37 @@ def setting_rows(calibration: Calibration, *, in_full: bool = True) -> list[Sett
         broken="broken",
         perplexity="perplexity",
     )
-    rows = [header]
-    for candidate, is_on_front in zip(calibration.candidates, front(calibration), strict=True):
-        row = _setting_row(candidate, is_on_front=is_on_front, in_full=in_full)
-        if candidate is not calibration.none:
-            gain = calibration.gain(candidate)
-            judged = verdict_on(gain)
-            row = row._replace(
-                against=signed_to(gain, 3),
-                verdict=f"{judged.verdict}: {judged.why}"
-                if judged.why and in_full
-                else judged.verdict,
-                points_lost=signed_to(calibration.drop(candidate), 1),
+    none, *others = calibrated_settings(calibration)
+    return [
+        header,
+        _setting_row(none, in_full=in_full),
+        *(
+            _setting_row(setting, in_full=in_full)._replace(
+                against=signed_to(setting.gain, 3),
+                verdict=_verdict(setting.gain, in_full=in_full),
+                points_lost=signed_to(setting.points_lost, 1),
             )
-        rows.append(row)
-    return rows
+            for setting in others
+        ),
+    ]
 
 
-def _setting_row(candidate: Candidate, *, is_on_front: bool, in_full: bool) -> SettingRow:
+def _verdict(gain: Judged, *, in_full: bool) -> str:
+    return f"{gain.verdict}: {gain.why}" if gain.why and in_full else gain.verdict
+
+
+def _setting_row(setting: CalibratedSetting, *, in_full: bool) -> SettingRow:
     """The row of a setting, without the columns that compare it with the model as it is."""
-    stability = estimate(candidate.stability, SCORES)
-    capability = estimate(candidate.capability, None)
-    broken = candidate.broken
-    perplexity = candidate.perplexity
+    broken = setting.broken
     write = with_interval if in_full else mean_text
     return SettingRow(
-        method=candidate.method,
-        front="*" if is_on_front else "",
-        stability=write(stability, "{:.3f}".format),
+        method=setting.method,
+        front="*" if setting.front else "",
+        stability=write(setting.stability, "{:.3f}".format),
         against="",
         verdict="",
-        capability=write(capability, "{:.1f}".format),
+        capability=write(setting.capability, "{:.1f}".format),
         points_lost="",
-        broken="" if broken is None else percent(float(np.nanmean(broken))),
-        perplexity="" if perplexity is None else f"{perplexity:.1f}",
+        broken="" if broken is None or broken.mean is None else percent(broken.mean),
+        perplexity="" if setting.perplexity is None else f"{setting.perplexity:.1f}",
     )

@@ -2,7 +2,7 @@
 
 import math
 
-from holdfast.analysis.candidates import Calibration, Candidate
+from holdfast.analysis.calibration_results import Calibration, Candidate
 from holdfast.analysis.choosing import Pick
 from holdfast.analysis.series import NO_FIX
 from holdfast.analysis.statistics import Estimate, estimate

@@ -10,10 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast.analysis.check_file import Check
-from holdfast.analysis.check_verdicts import PromptCheck, Terms
 from holdfast.analysis.sequential import PASS, UNDECIDED
-from holdfast.records.run_summary import RuleCheck
+from holdfast.records.check_records import Check, PromptCheck, RuleCheck, Terms
 from holdfast.report.check_sentences import (
     NO_CLEAR_FAILURE,
     details,

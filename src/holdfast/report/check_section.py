@@ -3,12 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from holdfast.analysis.check_file import Check
-from holdfast.analysis.check_verdicts import PromptCheck
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import NOTHING, Estimate
-from holdfast.records.run_summary import CheckedCell
+from holdfast.records.check_records import Check, CheckedCell, PromptCheck
 from holdfast.report.charts import Chart, Curve
 from holdfast.report.check_sentences import (
     NO_CLEAR_FAILURE,

@@ -5,16 +5,18 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
-from holdfast.analysis.check_verdicts import PromptCheck, Terms, cell_verdict
+from holdfast.analysis.check_verdicts import cell_verdict
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.unscored import WITHOUT_SCORE
 from holdfast.plurals import count_of
 from holdfast.records import Conversation, Probe
-from holdfast.records.run_summary import (
+from holdfast.records.check_records import (
     CheckedCell,
     PromptAgainstEarlierRun,
+    PromptCheck,
     RuleAgainstEarlierRun,
     RuleCheck,
+    Terms,
 )
 from holdfast.report.opening_sentences import nothing_measured
 from holdfast.report.wording import WIDTH, wrapped

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from holdfast.analysis.collapse import (
     BROKEN_SHARE_WARNING,
     CUT_SHARE_WARNING,
-    Collapse,
     count_turns,
+    is_notable,
     without_collapsed,
 )
 from holdfast.analysis.drift_results import DriftResults
-from holdfast.analysis.estimates import row_of
-from holdfast.analysis.method_differences import difference
+from holdfast.analysis.estimate_rows import difference, row_of
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.plurals import count_of, from_to
 from holdfast.records.identity import ConversationsIdentity
+from holdfast.records.run_summary import Collapse
 from holdfast.report.page import Table
 from holdfast.report.wording import percent, plain, with_verdict
 
@@ -58,7 +58,7 @@ def collapse_lines(results: DriftResults) -> list[str]:
     all_series = results.series
     outcome = results.findings.outcome
     counts_by_series = {series: count_turns(series.records) for series in all_series}
-    notable = {series: counts for series, counts in counts_by_series.items() if counts.notable}
+    notable = {series: counts for series, counts in counts_by_series.items() if is_notable(counts)}
     if not notable:
         return []
     tokens = results.run.identity_as(ConversationsIdentity).settings.sampling.max_new_tokens
@@ -90,7 +90,7 @@ def _turns_line(series: Series, collapse: Collapse, limit: str, num_series: int)
         for name, words in ({"cut": f"are cut {_where_cut(series, limit)}"} | _REPEATED).items()
         if collapse.share(name) >= _MIN_SHARE_REPORTED
     )
-    collapsed = len(collapse.collapsed)
+    collapsed = len(collapse.collapsed_from_round)
     total = count_of(collapse.conversations, "conversation")
     if num_series == 1:
         return f"Of the turns, {shares}; {collapsed} of {total} collapsed."
@@ -137,11 +137,11 @@ def collapse_cures(all_series: Sequence[Series]) -> list[str]:
 def collapse_section(all_series: Sequence[Series]) -> CollapseSection | None:
     """The section of the page; None if few turns are cut or repeated and no dialog collapsed."""
     counts_by_series = [count_turns(series.records) for series in all_series]
-    if not any(counts.collapsed or counts.notable for counts in counts_by_series):
+    if not any(counts.collapsed_from_round or is_notable(counts) for counts in counts_by_series):
         return None
     rows = map(_turns_row, all_series, counts_by_series)
     turns = Table("Turns that are cut or repeated", (_TURNS_HEADER, *rows))
-    if not any(counts.collapsed for counts in counts_by_series):
+    if not any(counts.collapsed_from_round for counts in counts_by_series):
         return CollapseSection(turns, None)
     rest = [
         without_collapsed(series, counts)
@@ -151,7 +151,7 @@ def collapse_section(all_series: Sequence[Series]) -> CollapseSection | None:
 
 
 def _turns_row(series: Series, counts: Collapse) -> tuple[str, ...]:
-    rounds = sorted(counts.collapsed.values())
+    rounds = sorted(counts.collapsed_from_round.values())
     return (
         series.label,
         f"{counts.turns:,}",
@@ -182,5 +182,5 @@ def _reading(all_series: Sequence[Series], series: Series) -> tuple[str, str, st
         plain(row.points[0]),
         plain(row.points[-1]),
         with_verdict(row.change, "rises", "falls"),
-        with_verdict(pair.last, "higher", "lower") if pair else "–",
+        with_verdict(pair.last_round, "higher", "lower") if pair else "–",
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.analysis.run_comparison import MethodComparison, RunComparison
+from holdfast.analysis.run_comparison import RunComparison
 from holdfast.analysis.series import Series
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.records.comparison_summary import (
     ComparisonSummary,
-    MethodComparisonSummary,
+    MethodComparison,
     RuleGroupComparison,
 )
 from holdfast.report import charts, series_charts
@@ -123,18 +123,5 @@ def comparison_summary(comparison: RunComparison) -> ComparisonSummary:
         folders=tuple(str(run.folder) for run in comparison.runs),
         differs=comparison.contrasts,
         limits=comparison.limits,
-        methods=tuple(map(_method_summary, comparison.methods)),
-    )
-
-
-def _method_summary(comparison: MethodComparison) -> MethodComparisonSummary:
-    return MethodComparisonSummary(
-        run=comparison.now.run,
-        against=comparison.before.run,
-        method=comparison.now.method,
-        against_method=comparison.before.method,
-        pairs=comparison.pairs,
-        prompts=comparison.prompts,
-        rounds=comparison.rounds,
-        rows=comparison.rows,
+        methods=comparison.methods,
     )

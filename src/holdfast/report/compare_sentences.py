@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from holdfast.analysis.run_comparison import MethodComparison, RunComparison, unsteered
-from holdfast.analysis.series import Series
+from holdfast.analysis.run_comparison import RunComparison
 from holdfast.analysis.verdicts import INCLUDES_ZERO, MIN_SAMPLES
 from holdfast.plurals import count_of, listing
+from holdfast.records.comparison_summary import MethodComparison
 from holdfast.report.score_phrases import join_phrases
 from holdfast.report.wording import signed
 
@@ -14,17 +14,17 @@ _MAX_RULES_NAMED = 6
 
 def compare_title(comparison: RunComparison) -> str:
     """The first comparison without a method, as a sentence."""
-    return _overall(unsteered(comparison))
+    return _overall(comparison.unsteered)
 
 
 def compare_lines(comparison: RunComparison) -> list[str]:
     """The sentences below the title."""
-    first = unsteered(comparison)
+    first = comparison.unsteered
     lines = [_single_rules(first), _causes(comparison, first)]
     for method_comparison in comparison.methods:
         if method_comparison is first:
             continue
-        if method_comparison.now.run == first.now.run:
+        if method_comparison.run == first.run:
             lines.append(_overall(method_comparison))
         else:
             lines.append(f"{_overall(method_comparison)} {_causes(comparison, method_comparison)}")
@@ -33,11 +33,10 @@ def compare_lines(comparison: RunComparison) -> list[str]:
 
 def pair_name(comparison: MethodComparison) -> str:
     """'new against old, none, 24 pairs of conversations', for the head of a table."""
-    if comparison.before.method == comparison.now.method:
-        names = f"{comparison.now.run} against {comparison.before.run}, {comparison.now.method}"
-    else:
-        now = side_name(comparison, comparison.now)
-        names = f"{now} against {side_name(comparison, comparison.before)}"
+    before, now = run_names(comparison)
+    names = f"{now} against {before}"
+    if comparison.method == comparison.against_method:
+        names = f"{names}, {comparison.method}"
     return f"{names}, {describe_sample(comparison)}"
 
 
@@ -45,27 +44,29 @@ def describe_sample(comparison: MethodComparison) -> str:
     """How many conversations are compared, and whether in pairs."""
     if comparison.pairs:
         return f"{count_of(comparison.pairs, 'pair')} of conversations"
-    counts = f"{len(comparison.now.records):,} and {len(comparison.before.records):,}"
+    counts = f"{comparison.conversations:,} and {comparison.conversations_before:,}"
     return f"{counts} conversations, not in pairs"
 
 
-def side_name(comparison: MethodComparison, side: Series) -> str:
-    """The name of a run, with its method if that differs between the two."""
-    if comparison.before.method == comparison.now.method:
-        return side.run
-    return f"{side.run} ({side.method})"
+def run_names(comparison: MethodComparison) -> tuple[str, str]:
+    """The names of the first run and of the other, with their methods if these differ."""
+    if comparison.method == comparison.against_method:
+        return comparison.against, comparison.run
+    return (
+        f"{comparison.against} ({comparison.against_method})",
+        f"{comparison.run} ({comparison.method})",
+    )
 
 
 def _overall(comparison: MethodComparison) -> str:
     """Says which of the two runs keeps its prompts better, over the rounds that both have."""
-    now = side_name(comparison, comparison.now)
-    before = side_name(comparison, comparison.before)
+    before, now = run_names(comparison)
     row = comparison.overall
     difference = row.over_rounds
     if difference.mean is None:
         return f"No reply that both {now} and {before} were asked for could be scored."
-    is_steered = comparison.now.method == comparison.before.method != "none"
-    under = f"under {comparison.now.method}" if is_steered else ""
+    is_steered = comparison.method == comparison.against_method != "none"
+    under = f"under {comparison.method}" if is_steered else ""
     scores = (
         f"{row.now.mean:.2f} against {row.before.mean:.2f}, difference {signed(row.over_rounds)}"
     )

@@ -2,17 +2,18 @@
 
 from collections.abc import Sequence
 
-from holdfast.analysis.run_comparison import MethodComparison, RunComparison
+from holdfast.analysis.run_comparison import RunComparison
 from holdfast.analysis.verdicts import INCLUDES_ZERO, MIN_SAMPLES
 from holdfast.errors import cut
 from holdfast.plurals import rounds_from_to
 from holdfast.records.comparison_summary import (
+    MethodComparison,
     RuleGroupComparison,
     RuleGrouping,
     RunContrast,
 )
 from holdfast.records.mean_estimate import Judged
-from holdfast.report.compare_sentences import compare_lines, compare_title, pair_name, side_name
+from holdfast.report.compare_sentences import compare_lines, compare_title, pair_name, run_names
 from holdfast.report.wording import WIDTH, aligned, mean_text, other_prompts, signed, wrapped
 
 MAX_ROWS = 30  # of a table in the terminal and in Markdown; the page and the JSON have all
@@ -77,8 +78,7 @@ def header_of(comparison: MethodComparison) -> tuple[str, ...]:
     """The header of the table of a comparison."""
     return (
         "stability",
-        side_name(comparison, comparison.before),
-        side_name(comparison, comparison.now),
+        *run_names(comparison),
         f"difference over {_rounds_text(comparison.rounds)}",
         f"in round {comparison.rounds[-1]}" if comparison.rounds else "last round",
     )

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
+from holdfast.analysis.context_summary_effect import context_summary_effect
 from holdfast.analysis.series import NO_FIX, Series
-from holdfast.analysis.summarised_rounds import summarised_rounds_of
-from holdfast.analysis.truncation import PROMPT_KEPT, PROMPT_LOST, Truncation, truncation_of
+from holdfast.analysis.truncation import PROMPT_KEPT, PROMPT_LOST, truncation_of
 from holdfast.plurals import count_of, rounds_from_to
 from holdfast.records import Run
 from holdfast.records.identity import ConversationsIdentity
+from holdfast.records.run_summary import Truncation
 from holdfast.report.page import Table
 from holdfast.report.wording import plain, with_verdict
 
@@ -28,12 +29,12 @@ def truncation_lines(all_series: Sequence[Series]) -> list[str]:
 
 def _truncation_sentences(series: Series, truncation: Truncation) -> list[str]:
     """Says what the server left out, from which rounds on, and which counts show it."""
-    first = min(truncation.cut_from.values())
-    last = max(truncation.cut_from.values())
+    first = min(truncation.from_round.values())
+    last = max(truncation.from_round.values())
     rounds = rounds_from_to(first, last)
     conversations = count_of(truncation.conversations, "conversation")
-    limit = f"{truncation.limit:,}"
-    cut = len(truncation.cut_from)
+    limit = f"{truncation.most_prompt_tokens:,}"
+    cut = len(truncation.from_round)
     if series.label == NO_FIX:
         count = (
             f"Its count of prompt tokens stays at or below {limit} while the dialog grows, in {cut}"
@@ -84,7 +85,7 @@ def survival_lines(all_series: Sequence[Series], run: Run) -> list[str]:
     """
     lines = []
     for series in all_series:
-        rows = summarised_rounds_of(series)
+        rows = context_summary_effect(series)
         if not rows:
             continue
         overall, *rules = rows
@@ -120,7 +121,7 @@ def survival_table(all_series: Sequence[Series]) -> Table | None:
         ("Series", "Rule", "Conversations", "Before", "After a summary", "Change")
     ]
     for series in all_series:
-        for row in summarised_rounds_of(series):
+        for row in context_summary_effect(series):
             rows.append(
                 (
                     series.label,

@@ -3,15 +3,19 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from holdfast.analysis import estimates
 from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.drift_results import DriftResults
-from holdfast.analysis.estimates import by_prompt
-from holdfast.analysis.method_differences import (
+from holdfast.analysis.estimate_rows import (
+    MIN_UNITS,
+    EstimateRow,
     RowDifference,
     baseline_of,
+    by_prompt,
+    category_rows,
     difference,
+    row_of,
     rule_differences,
+    rule_rows,
 )
 from holdfast.analysis.series import KINDS, MEASURED, Series
 from holdfast.analysis.statistics import Estimate
@@ -68,8 +72,8 @@ class RulesSection(NamedTuple):
     """
 
     charts: series_charts.Multiples
-    rows: list[estimates.EstimateRow]
-    few: list[estimates.EstimateRow]
+    rows: list[EstimateRow]
+    few: list[EstimateRow]
     differences: list[RowDifference]
 
 
@@ -201,9 +205,7 @@ def _rounds_section(all_series: Sequence[Series], scored: Sequence[str]) -> Roun
     return RoundsSection(
         panels=[series_charts.panel(all_series, kind) for kind in scored],
         numbers=series_charts.number_rows(all_series, scored),
-        changes=[
-            [estimates.row_of(series, kind).change for kind in scored] for series in all_series
-        ],
+        changes=[[row_of(series, kind).change for kind in scored] for series in all_series],
     )
 
 
@@ -219,10 +221,10 @@ def _accuracy_section(all_series: Sequence[Series]) -> series_charts.Multiples |
 
 def _rules_section(series: Sequence[Series]) -> RulesSection | None:
     """None if no prompt has several rules."""
-    rows = estimates.rule_rows(series)
+    rows = rule_rows(series)
     if not rows:
         return None
-    enough = [row for row in rows if row.n >= estimates.MIN_UNITS]
+    enough = [row for row in rows if row.n >= MIN_UNITS]
     groups = series_charts.groups_of(enough)
     return RulesSection(
         charts=series_charts.multiples(series, groups, "Keeps {}"),
@@ -242,7 +244,7 @@ def _methods_section(all_series: Sequence[Series]) -> MethodsSection | None:
     if not rows:
         return None
     pairs = [pair for row in rows for pair in row.differences if pair]
-    values = [value for pair in pairs for value in (pair.last, pair.mean)]
+    values = [value for pair in pairs for value in (pair.last_round, pair.over_all_rounds)]
     ends = [end for value in values for end in (value.mean, value.low, value.high)]
     return MethodsSection(rows, charts.round_top([abs(end) for end in ends if end is not None]))
 
@@ -251,7 +253,7 @@ def _categories_section(all_series: Sequence[Series]) -> dict[str, series_charts
     """By kind of score, a small chart for each category of the prompt that is scored."""
     by_kind = {}
     for kind in KINDS:
-        rows = [row for series in all_series for row in estimates.category_rows(series, kind)]
+        rows = [row for series in all_series for row in category_rows(series, kind)]
         if not rows:
             continue
         groups = series_charts.groups_of(sorted(rows, key=lambda row: row.group))
@@ -263,7 +265,7 @@ def _categories_section(all_series: Sequence[Series]) -> dict[str, series_charts
 
 def _prompts_section(all_series: Sequence[Series]) -> PromptsSection:
     tables = [by_prompt(series) for series in all_series]
-    ranked = [row for row in tables[0] if row.n >= estimates.MIN_UNITS]
+    ranked = [row for row in tables[0] if row.n >= MIN_UNITS]
     size = min(_MAX_EXTREMES, len(ranked) // 2)
     extremes: list[tuple[str, list[PromptSummary]]] = []
     if size:

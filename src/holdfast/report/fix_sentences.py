@@ -5,13 +5,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from holdfast.analysis.estimates import EstimateRow, rule_rows
-from holdfast.analysis.method_differences import RowDifference, compare, fixes
+from holdfast.analysis.estimate_rows import (
+    EstimateRow,
+    RowDifference,
+    compare_rows,
+    fixes,
+    rule_rows,
+)
 from holdfast.analysis.outcome import is_lost, is_uninformative
-from holdfast.analysis.prompt_effect import Baseline
 from holdfast.analysis.series import Series
-from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
+from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.plurals import count_of, listing
+from holdfast.records.run_summary import Baseline
 from holdfast.report.score_phrases import could_be_chance
 from holdfast.report.wording import needs_note, percent, points, points_apart
 
@@ -19,9 +24,9 @@ from holdfast.report.wording import needs_note, percent, points, points_apart
 def fix(series: Sequence[Series]) -> str | None:
     """Compares the best fix with the first series; None if there is no fix to compare."""
     best = best_fix(series)
-    if best is None or best.last.mean is None:
+    if best is None or best.last_round.mean is None:
         return None
-    gain = best.last
+    gain = best.last_round
     methods = len(fixes(series))
     name = best.row.series.method
     if methods > 1:
@@ -32,17 +37,17 @@ def fix(series: Sequence[Series]) -> str | None:
     if needs_note(gain, last, best.against.points[-1].mean):
         return _fix_on_shared(best, name, round_name)
     scores = f"{percent(last)} in {round_name}"
-    sign = verdict_on(gain).sign
+    sign = gain.sign
     if sign > 0:
         return f"With {name} it still scores {scores}, {points_apart(gain)}."
     if sign < 0:
         return f"With {name} it only scores {scores}, {points_apart(gain)}."
     if gain.n < MIN_SAMPLES:
         return f"With {name} it scores {scores}; too few conversations to compare."
-    if verdict_on(best.mean).sign:
+    if best.over_all_rounds.sign:
         return (
             f"With {name} it scores {scores}; the difference of {could_be_chance(gain)}, but over"
-            f" all rounds it is {points_apart(best.mean)}."
+            f" all rounds it is {points_apart(best.over_all_rounds)}."
         )
     return f"With {name} it scores {scores}; the difference of {could_be_chance(gain)}."
 
@@ -51,9 +56,9 @@ def _fix_on_shared(best: RowDifference, name: str, round_name: str) -> str:
     """The sentence on a fix whose score would mislead, as not all that was judged under one method
     was judged under the other: only the difference.
     """
-    gain = best.last
+    gain = best.last_round
     counted = "counting only what was judged under both"
-    if verdict_on(gain).sign:
+    if gain.sign:
         text = f"With {name} it scores {points_apart(gain)} in {round_name}, {counted}"
     elif gain.n < MIN_SAMPLES:
         text = (
@@ -62,8 +67,8 @@ def _fix_on_shared(best: RowDifference, name: str, round_name: str) -> str:
         )
     else:
         text = f"With {name} the difference in {round_name}, {counted}, of {could_be_chance(gain)}"
-        if verdict_on(best.mean).sign:
-            text += f", but over all rounds it is {points_apart(best.mean)}"
+        if best.over_all_rounds.sign:
+            text += f", but over all rounds it is {points_apart(best.over_all_rounds)}"
     return f"{text}."
 
 
@@ -72,9 +77,9 @@ def best_fix(series: Sequence[Series]) -> RowDifference | None:
     over all rounds of the conversations that all of them have.
     """
     pairs = fixes(series)
-    gains = {pair.row.series.method: pair.mean.mean or 0.0 for pair in fixes(_on_shared(series))}
-    if not gains:  # they have no conversation in common
-        gains = {pair.row.series.method: pair.mean.mean or 0.0 for pair in pairs}
+    # all pairs count if the methods have no conversation in common
+    on_shared = fixes(_on_shared(series)) or pairs
+    gains = {pair.row.series.method: pair.over_all_rounds.mean or 0.0 for pair in on_shared}
     return max(pairs, key=lambda pair: gains.get(pair.row.series.method, -1.0), default=None)
 
 
@@ -104,7 +109,7 @@ def still_lost(series: Sequence[Series], baseline: Baseline | None) -> str | Non
     in the last round.
     """
     best = best_fix(series)
-    if best is None or best.last.mean is None:
+    if best is None or best.last_round.mean is None:
         return None
     rows_without = {
         (row.case, row.rule): row
@@ -114,8 +119,8 @@ def still_lost(series: Sequence[Series], baseline: Baseline | None) -> str | Non
     names = []
     for row in rule_rows([best.row.series]):
         row_without = rows_without.get((row.case, row.rule))
-        pair = compare(row, row_without) if row_without else None
-        if pair is None or pair.last.mean is None:
+        pair = compare_rows(row, row_without) if row_without else None
+        if pair is None or pair.last_round.mean is None:
             continue
         last, without = pair.compared
         if last < without:

@@ -115,9 +115,9 @@ def _turns(records: Sequence[Dialog]) -> list[tuple[str, str]]:
     turns = sum(counts.turns for counts in groups)
     if not turns:
         return []
-    cut = sum(counts.counts["cut"] for counts in groups)
-    broken = sum(counts.counts["broken"] for counts in groups)
-    collapsed = sum(len(counts.collapsed) for counts in groups)
+    cut = sum(counts.count("cut") for counts in groups)
+    broken = sum(counts.count("broken") for counts in groups)
+    collapsed = sum(len(counts.collapsed_from_round) for counts in groups)
     dialogs = sum(counts.conversations for counts in groups)
     return [
         ("turns cut at the length limit", f"{cut:,} of {turns:,}"),

@@ -12,11 +12,11 @@ from holdfast.files import write_whole
 
 Outcome = Literal["passed", "failure", "error", "skipped"]
 
-_OUTCOMES: dict[str, Outcome] = {
+_OUTCOMES: dict[str | None, Outcome] = {
     PASS: "passed",
     FAIL: "failure",
     UNDECIDED: "error",
-    "": "passed",  # logs without a bar have no verdict
+    None: "passed",  # logs without a bar have no verdict
 }
 _TYPES = {"failure": FAIL, "error": UNDECIDED}  # the `type` of a failure or an error
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -43,7 +43,7 @@ class JUnitCase:
     seconds: float = 0.0
 
 
-def outcome_of(verdict: str) -> Outcome:
+def outcome_of(verdict: str | None) -> Outcome:
     """The outcome of a test with this verdict."""
     return _OUTCOMES[verdict]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.analysis.adherence import Adherence
 from holdfast.plurals import count_of
 from holdfast.records import Run
 from holdfast.records.identity import LogsIdentity
+from holdfast.records.run_summary import LoggedRule
 from holdfast.report.junit import JUnitCase, outcome_of, write_cases
 from holdfast.report.logs_page import TurnDetails, broken_turns
 from holdfast.report.logs_sentences import Rows
@@ -45,11 +45,11 @@ def _sentence(turn: TurnDetails) -> str:
     return f"{turn.where}: {turn.reason}{why}"
 
 
-def _facts(row: Adherence, bar: float | None) -> list[str]:
+def _facts(row: LoggedRule, bar: float | None) -> list[str]:
     """The evidence behind the verdict on a rule, in parts that semicolons join."""
     if row.is_judged:
         facts = [
-            f"mean score {plain(row.overall)}; the rule applies to {row.applied} of"
+            f"mean score {plain(row.adherence)}; the rule applies to {row.applied} of"
             f" {count_of(row.turns, 'turn')}"
         ]
     else:
@@ -60,10 +60,10 @@ def _facts(row: Adherence, bar: float | None) -> list[str]:
     if bar is not None:
         low, high = row.bounds
         facts.append(f"the bar is {bar:g}, and the bounds that decide are [{low:.2f}, {high:.2f}]")
-    if row.earlier:
+    if row.against:
         facts.append(
-            f"the earlier logs score {plain(row.earlier.before)}, a difference of"
-            f" {signed(row.earlier.difference)}"
+            f"the earlier logs score {plain(row.against.before)}, a difference of"
+            f" {signed(row.against.difference)}"
         )
     if row.uncompared:
         facts.append(f"not compared with the earlier logs, as {row.uncompared}")

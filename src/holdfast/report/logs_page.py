@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.analysis.adherence import Adherence, label_of
+from holdfast.analysis.adherence import label_of
 from holdfast.analysis.rule_context import count_causes
 from holdfast.plurals import count_of
 from holdfast.records import BreachStep, Run
 from holdfast.records.log_scores import rule_of
+from holdfast.records.run_summary import LoggedRule
 from holdfast.report.logs_causes import (
     BreachReason,
     causes_of_rule,
@@ -141,19 +142,16 @@ def _overview(run: Run, rules: Rows, bar: float | None) -> RulesTable | None:
         "first broken",
         verdict_head(bar),
     )
-    cells = [
-        (*rule_cells(row), first_broken(row), verdict_cell(row, bar) if row.verdict else "–")
-        for row in rules
-    ]
+    cells = [(*rule_cells(row), first_broken(row), verdict_cell(row, bar)) for row in rules]
     return _rules_table(run, "How well each rule is kept", rules, head, cells)
 
 
 def _against(run: Run, rows: Rows) -> RulesTable | None:
     """The comparison with earlier logs; None if no rule was compared."""
-    compared = [(row, row.earlier) for row in rows if row.earlier]
+    compared = [(row, row.against) for row in rows if row.against]
     head = ("before", "now", "difference")
     cells = [
-        (plain(earlier.before), plain(row.overall), signed(earlier.difference))
+        (plain(earlier.before), plain(row.adherence), signed(earlier.difference))
         for row, earlier in compared
     ]
     rules = [row for row, _ in compared]
@@ -185,10 +183,10 @@ def _first_problems(problems: Sequence[str]) -> list[str]:
     return [*problems[:_MAX_PROBLEMS], *rest]
 
 
-def _broken_rule(run: Run, row: Adherence, causes: Mapping[str, int] | None) -> BrokenRule:
+def _broken_rule(run: Run, row: LoggedRule, causes: Mapping[str, int] | None) -> BrokenRule:
     """A rule that some turn broke; `causes` is None if no causes were looked for."""
     turns = broken_turns(run, row)
-    dialogs = f"{row.first_broken.broken} of {count_of(row.overall.n, 'dialog')}"
+    dialogs = f"{row.first_broken.broken} of {count_of(row.adherence.n, 'dialog')}"
     summary = f"Broken in {len(row.broken):,} of {count_of(row.applied, 'turn')}, in {dialogs}"
     if why := causes_of_rule(causes):
         summary = f"{summary}; why: {why}"
@@ -202,7 +200,7 @@ def _broken_rule(run: Run, row: Adherence, causes: Mapping[str, int] | None) -> 
     )
 
 
-def broken_turns(run: Run, row: Adherence) -> list[TurnDetails]:
+def broken_turns(run: Run, row: LoggedRule) -> list[TurnDetails]:
     """The turns that broke a rule, the worst first, as many as the page shows."""
     turns = []
     for broken in row.broken[:_MAX_BROKEN_TURNS]:

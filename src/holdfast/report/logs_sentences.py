@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from holdfast.analysis.adherence import Adherence, label_of
+from holdfast.analysis.adherence import label_of
 from holdfast.analysis.rule_context import count_causes
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.statistics import Estimate
@@ -15,8 +15,9 @@ from holdfast.drift.probe_outcomes import NOT_SHOWN
 from holdfast.errors import cut
 from holdfast.plurals import count_of, listing
 from holdfast.records import Run
+from holdfast.records.run_summary import LoggedRule
 
-Rows = Sequence[Adherence]
+Rows = Sequence[LoggedRule]
 # the length in characters to which a rule's words are cut: in sentences, in a column on the
 # terminal, and in a table of the page
 _IN_A_SENTENCE = 120
@@ -113,7 +114,7 @@ def headline(run: Run, rows: Rows) -> str:
 
 def _largest_fall(run: Run, rows: Rows) -> str | None:
     """The rule that fell most since the earlier logs; None if none certainly fell."""
-    compared = [(row.rule, row.earlier) for row in rows if row.earlier is not None]
+    compared = [(row.rule, row.against) for row in rows if row.against is not None]
     falls = [(rule, earlier.difference) for rule, earlier in compared if earlier.certain < 0]
     if not falls:
         return None
@@ -129,30 +130,30 @@ def _largest_fall(run: Run, rows: Rows) -> str | None:
 
 def _kept_least(run: Run, rows: Rows) -> str:
     """The rule that is kept least, and how often and how early it is broken."""
-    if all(row.overall.mean == 1 for row in rows) and len(rows) > 1:
+    if all(row.adherence.mean == 1 for row in rows) and len(rows) > 1:
         return f"All {len(rows)} rules are kept in every turn that they apply to."
     least = worst_first(rows)[0]
     name = rule_name(run, least.rule)
     applied = count_of(least.applied, "turn")
-    if not least.broken and least.overall.mean == 1:
+    if not least.broken and least.adherence.mean == 1:
         return f"The rule {name} is kept in every turn that it applies to: {applied}."
     subject = f"The rule {name} is"
     if len(rows) > 1:
         subject = f"Of {len(rows)} rules, {name} is kept least: it is"
     if not least.broken:
-        return f"{subject} never broken, but kept only in part: {_share(least.overall)}."
+        return f"{subject} never broken, but kept only in part: {_share(least.adherence)}."
     cause = _commonest_cause(run, least)
     ending = f"; {cause}." if cause else "."
     if least.applied == 1:
         return f"{subject} broken in the only turn it applies to{ending}"
     first = min(turn.turn for turn in least.broken)
-    when = f"as early as turn {first}" if least.overall.n > 1 else f"first in turn {first}"
+    when = f"as early as turn {first}" if least.adherence.n > 1 else f"first in turn {first}"
     return (
         f"{subject} broken in {len(least.broken):,} of the {applied} it applies to, {when}{ending}"
     )
 
 
-def _commonest_cause(run: Run, row: Adherence) -> str:
+def _commonest_cause(run: Run, row: LoggedRule) -> str:
     """'the log does not show why in 3 of them'; "" if no cause was looked for."""
     counts = count_causes(run).get(row.rule)
     if not counts:
@@ -171,16 +172,16 @@ def _share(kept: Estimate) -> str:
     return f"{mean} (95% interval {100 * kept.low:.0f} to {100 * kept.high:.0f})"
 
 
-def worst_first(rows: Rows) -> list[Adherence]:
+def worst_first(rows: Rows) -> list[LoggedRule]:
     """Sorts rules by how well they are kept, the worst first.
 
     Rules with too few dialogs for a verdict come after the others, and rules that are made for
     probes come last.
     """
 
-    def rank(row: Adherence) -> tuple[bool, bool, float, int]:
-        mean = 1.0 if row.overall.mean is None else row.overall.mean
-        return row.for_probes, row.overall.n < MIN_SAMPLES, mean, -len(row.broken)
+    def rank(row: LoggedRule) -> tuple[bool, bool, float, int]:
+        mean = 1.0 if row.adherence.mean is None else row.adherence.mean
+        return row.for_probes, row.adherence.n < MIN_SAMPLES, mean, -len(row.broken)
 
     return sorted(rows, key=rank)
 
@@ -215,14 +216,14 @@ def _on_least(rows: Rows) -> list[str]:
         return []
     least = worst_first(tested)[0]
     sentences = []
-    if least.overall.n > 1:
+    if least.adherence.n > 1:
         sentences.append(
-            f"On average over {count_of(least.overall.n, 'dialog')}, each counting once however"
-            f" long it is, {_share(least.overall)} of its turns keep it."
+            f"On average over {count_of(least.adherence.n, 'dialog')}, each counting once however"
+            f" long it is, {_share(least.adherence)} of its turns keep it."
         )
-    if least.first_broken.broken and least.overall.n > 1:
+    if least.first_broken.broken and least.adherence.n > 1:
         sentences.append(_first_breaks(least))
-    if least.overall.n < MIN_SAMPLES:
+    if least.adherence.n < MIN_SAMPLES:
         sentences.append(
             f"Fewer than {MIN_SAMPLES} dialogs are too few to speak for other dialogs."
         )
@@ -267,7 +268,7 @@ def _on_verdicts(rows: Rows, bar: float | None) -> list[str]:
         undecided = [row for row in rows if row.verdict == UNDECIDED and not row.for_probes]
         if bar is not None:
             sentences.append(f"Rules: {counts}, at a bar of {bar:g}.")
-        elif any(row.is_judged and row.overall.n < MIN_SAMPLES for row in undecided):
+        elif any(row.is_judged and row.adherence.n < MIN_SAMPLES for row in undecided):
             sentences.append(f"Rules: {counts}, as a comparison takes {MIN_SAMPLES} dialogs.")
         else:
             sentences.append(f"Rules: {counts}.")
@@ -308,10 +309,10 @@ def _left_out(run: Run) -> list[str]:
     return sentences
 
 
-def _first_breaks(row: Adherence) -> str:
+def _first_breaks(row: LoggedRule) -> str:
     """How many dialogs break a rule, and when half have; an estimate if some ended before that."""
     breaks = row.first_broken
-    total = row.overall.n
+    total = row.adherence.n
     verb = "breaks" if breaks.broken == 1 else "break"
     broken = f"{breaks.broken} of {total} dialogs {verb} it at least once"
     if breaks.median_turn is None:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from holdfast.analysis.adherence import TOKEN_BINS, TURN_BINS, Adherence
+from holdfast.analysis.adherence import TOKEN_BINS, TURN_BINS
 from holdfast.analysis.statistics import Estimate
 from holdfast.plurals import count_of
 from holdfast.records import Run
 from holdfast.records.mean_estimate import EstimateFrom
+from holdfast.records.run_summary import LoggedRule
 from holdfast.report.logs_sentences import IN_A_TABLE, rule_words
 from holdfast.report.page import Table
 from holdfast.report.wording import percent, plain
@@ -57,7 +58,7 @@ class StripFigure:
     numbers: Table
 
 
-def strip_figures(run: Run, rows: Sequence[Adherence]) -> list[StripFigure]:
+def strip_figures(run: Run, rows: Sequence[LoggedRule]) -> list[StripFigure]:
     """The figures by turn and by length; one that has only a single bin is left out."""
     judged = [row for row in rows if row.is_judged]
     figures = [
@@ -69,7 +70,7 @@ def strip_figures(run: Run, rows: Sequence[Adherence]) -> list[StripFigure]:
 
 def _figure(
     run: Run,
-    rows: Sequence[Adherence],
+    rows: Sequence[LoggedRule],
     estimates: Sequence[Sequence[EstimateFrom]],
     unit: Unit,
 ) -> StripFigure | None:
@@ -85,7 +86,7 @@ def _figure(
         by_start = {item.start: item for item in estimates_of_rule}
         items = [by_start.get(start) for start in bins]
         cells = [_cell(item, label, unit) for item, label in zip(items, labels, strict=True)]
-        count = f"{count_of(row.applied, 'turn')} in {count_of(row.overall.n, 'dialog')}"
+        count = f"{count_of(row.applied, 'turn')} in {count_of(row.adherence.n, 'dialog')}"
         strips.append(Strip(rule_words(run, row.rule), count, tuple(cells)))
         texts = (f"{plain(item)}, n = {item.n}" if item else "–" for item in items)
         numbers.append((rule_words(run, row.rule, IN_A_TABLE), *texts))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.analysis.adherence import Adherence
 from holdfast.records import Run
+from holdfast.records.run_summary import LoggedRule
 from holdfast.report.logs_sentences import (
     IN_A_COLUMN,
     Rows,
@@ -41,7 +41,7 @@ def logs_table(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
 
 def _cells(run: Run, rows: Rows, shown: Rows, bar: float | None) -> list[list[str]]:
     """The table, head first; columns that only some runs need are there if this one does."""
-    has_earlier = any(row.earlier for row in rows)
+    has_earlier = any(row.against for row in rows)
     has_verdicts = have_verdicts(rows)
     has_ids = any(rule_id(run, row.rule) for row in shown)
     head = ["rule", "turns kept", "kept [95%]", "dialogs", "first to last turn", "first broken"]
@@ -55,7 +55,7 @@ def _cells(run: Run, rows: Rows, shown: Rows, bar: float | None) -> list[list[st
     for row in shown:
         line = [rule_words(run, row.rule, IN_A_COLUMN), *rule_cells(row), first_broken(row)]
         if has_earlier:
-            line.append(signed(row.earlier.difference) if row.earlier else "–")
+            line.append(signed(row.against.difference) if row.against else "–")
         if has_verdicts:
             line.append(verdict_cell(row, bar))
         if has_ids:
@@ -72,8 +72,10 @@ def without_empty(rows: Sequence[Sequence[str]]) -> list[list[str]]:
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def verdict_cell(row: Adherence, bar: float | None) -> str:
+def verdict_cell(row: LoggedRule, bar: float | None) -> str:
     """'fail [0.41, 0.78]', with the bounds that decide it; only 'fail' without a bar."""
+    if row.verdict is None:
+        return "–"
     low, high = row.bounds
     return row.verdict if bar is None else f"{row.verdict} [{low:.2f}, {high:.2f}]"
 
@@ -83,18 +85,18 @@ def verdict_head(bar: float | None) -> str:
     return "verdict" if bar is None else "verdict [bounds that decide it]"
 
 
-def rule_cells(row: Adherence) -> tuple[str, str, str, str]:
+def rule_cells(row: LoggedRule) -> tuple[str, str, str, str]:
     """The cells on a rule's scores: turns kept, the mean over dialogs, dialogs, and the change."""
     change = signed(row.change) if row.change.n else "–"
-    return turns_kept(row), plain(row.overall), str(row.overall.n), change
+    return turns_kept(row), plain(row.adherence), str(row.adherence.n), change
 
 
-def turns_kept(row: Adherence) -> str:
+def turns_kept(row: LoggedRule) -> str:
     """'8 of 10'; a dash if no turn was judged."""
     return f"{row.applied - len(row.broken):,} of {row.applied:,}" if row.is_judged else "–"
 
 
-def first_broken(row: Adherence) -> str:
+def first_broken(row: LoggedRule) -> str:
     """'3 of 40 dialogs, earliest turn 2'.
 
     If half of all dialogs break the rule, ', half by turn 5' follows.
@@ -104,10 +106,10 @@ def first_broken(row: Adherence) -> str:
     breaks = row.first_broken
     if not breaks.broken:
         return "never"
-    if row.overall.n == 1:
+    if row.adherence.n == 1:
         return f"in turn {breaks.turns[0]}"
-    broken = f"{breaks.broken} of {row.overall.n} dialogs, earliest turn {breaks.turns[0]}"
-    if breaks.median_turn is None or 2 * breaks.broken < row.overall.n:
+    broken = f"{breaks.broken} of {row.adherence.n} dialogs, earliest turn {breaks.turns[0]}"
+    if breaks.median_turn is None or 2 * breaks.broken < row.adherence.n:
         return broken
     about = "about " if breaks.estimated else ""
     return f"{broken}, half by {about}turn {breaks.median_turn}"

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 from holdfast.analysis.collapse import BROKEN_SHARE_WARNING, count_turns
 from holdfast.analysis.drift_results import DriftResults
-from holdfast.analysis.estimates import rule_rows
-from holdfast.analysis.method_differences import RowDifference
+from holdfast.analysis.estimate_rows import RowDifference, rule_rows
 from holdfast.analysis.outcome import MATTERS, Outcome, conversations_needed
 from holdfast.analysis.series import Series
 from holdfast.analysis.truncation import has_lost_prompt
 from holdfast.analysis.unscored import is_unmeasured, unscored_by_reason
-from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
+from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.errors import UsageError
 from holdfast.methods import CompiledMethods, compile_methods, parse
 from holdfast.plurals import join_with_and, listing
@@ -39,14 +38,14 @@ def next_step(results: DriftResults) -> str:
     never_followed = _never_followed(results.series)
     if never_followed and (fix or outcome is not Outcome.DRIFTS):
         return f"Next: {_reword(never_followed)}."
-    if fix and verdict_on(fix.last).sign > 0:
+    if fix and fix.last_round.sign > 0:
         if _breaks_down(fix.row.series):
             return (
                 "Next: read conversations with this fix on the page before you use it, as their"
                 " turns repeat themselves."
             )
         return _use(fix.row.series.method, setup)
-    if fix and verdict_on(fix.mean).sign < 0:
+    if fix and fix.over_all_rounds.sign < 0:
         return "Next: try other methods, as this lowers stability; holdfast methods lists them."
     if outcome is Outcome.DRIFTS and not fix:
         return _try_a_fix(setup, never_followed)
@@ -180,7 +179,7 @@ def _settle(results: DriftResults, setup: RunSetup, fix: RowDifference | None) -
     look = results.series[0].look
     if findings.outcome is Outcome.DRIFTS and fix:
         goal = "to tell whether this fix helps"
-        needed = conversations_needed(fix.last, 0, look)
+        needed = conversations_needed(fix.last_round, 0, look)
     else:
         goal = "to tell whether it drifts"
         needed = conversations_needed(findings.stability.change, -MATTERS, look)

@@ -2,17 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
-from holdfast.analysis.collapse import Collapse
-from holdfast.analysis.estimates import EstimateRow, row_of
+from holdfast.analysis.estimate_rows import EstimateRow, row_of
 from holdfast.analysis.outcome import MATTERS, Findings, Outcome
-from holdfast.analysis.prompt_effect import Baseline
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import MIN_PROMPTS
 from holdfast.analysis.unscored import WITHOUT_SCORE, is_unmeasured, unscored_by_reason
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.plurals import count_of, from_to, join_with_and, listing
 from holdfast.records import Conversation
-from holdfast.records.run_summary import BaselineScores
+from holdfast.records.run_summary import Baseline, BaselineScores, Collapse
 from holdfast.report.fix_sentences import fix, still_lost
 from holdfast.report.score_phrases import (
     capitalise,
@@ -93,11 +91,12 @@ def _made_worse(rows: Sequence[BaselineScores]) -> str:
 
 
 def _broken_down(collapse: Collapse) -> str:
-    if not collapse.collapsed:
+    if not collapse.collapsed_from_round:
         share = percent(collapse.share("broken"))
         return f"{share} of the turns are repetitions, so the scores say little about the prompt."
+    collapsed = len(collapse.collapsed_from_round)
     return (
-        f"{len(collapse.collapsed)} of {count_of(collapse.conversations, 'conversation')} broke"
+        f"{collapsed} of {count_of(collapse.conversations, 'conversation')} broke"
         " down into repetition, so the scores say little about the prompt."
     )
 

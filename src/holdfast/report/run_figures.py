@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holdfast.analysis.estimates import EstimateRow, category_rows, row_of, rule_rows
+from holdfast.analysis.estimate_rows import EstimateRow, category_rows, row_of, rule_rows
 from holdfast.analysis.series import KINDS, Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.report.charts import MAX_DOTS, round_top

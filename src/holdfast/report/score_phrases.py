@@ -3,13 +3,14 @@
 import re
 from collections.abc import Sequence
 
-from holdfast.analysis.estimates import EstimateRow, row_of
+from holdfast.analysis.estimate_rows import EstimateRow, row_of
 from holdfast.analysis.outcome import is_uninformative
-from holdfast.analysis.prompt_effect import MADE_WORSE, NEVER_FOLLOWED, UNINFORMATIVE, Baseline
+from holdfast.analysis.prompt_effect import MADE_WORSE, NEVER_FOLLOWED, UNINFORMATIVE
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import INCLUDES_ZERO, MIN_SAMPLES, verdict_on
 from holdfast.plurals import join_with_and
+from holdfast.records.run_summary import Baseline
 from holdfast.report.wording import needs_note, percent, points
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from holdfast.analysis.estimates import EstimateRow, row_of
+from holdfast.analysis.estimate_rows import EstimateRow, row_of
 from holdfast.analysis.series import KINDS, Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.report.charts import COLOURS, DASHES, Chart, Curve, round_top

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from holdfast.analysis.task_results import (
     MIN_FLUENCY,
     ZERO_SHOT,
-    Result,
+    TaskScores,
     average_variants,
     compare_with_zero_shot,
     read_results,
@@ -57,14 +57,14 @@ def table(run: Run) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _by_task(results: Sequence[Result]) -> dict[str, list[Result]]:
-    by_task: dict[str, list[Result]] = {}
+def _by_task(results: Sequence[TaskScores]) -> dict[str, list[TaskScores]]:
+    by_task: dict[str, list[TaskScores]] = {}
     for result in results:
         by_task.setdefault(result.task, []).append(result)
     return by_task
 
 
-def _rows(title: str, results: Sequence[Result], *, has_fluency: bool) -> list[tuple[str, ...]]:
+def _rows(title: str, results: Sequence[TaskScores], *, has_fluency: bool) -> list[tuple[str, ...]]:
     """A row for each result and a column for each metric; the header comes first.
 
     Args:
@@ -82,7 +82,7 @@ def _rows(title: str, results: Sequence[Result], *, has_fluency: bool) -> list[t
     return rows
 
 
-def _notes(results: Sequence[Result]) -> list[str]:
+def _notes(results: Sequence[TaskScores]) -> list[str]:
     """Notes on one task: draws of demonstrations, fluency, and differences from zero-shot."""
     notes = []
     for result in results:
@@ -108,7 +108,7 @@ def _notes(results: Sequence[Result]) -> list[str]:
     return notes
 
 
-def _average_lines(results: Sequence[Result]) -> list[str]:
+def _average_lines(results: Sequence[TaskScores]) -> list[str]:
     """Each variant's average over the tasks; [] for a single task."""
     lines = []
     for average in average_variants(results):

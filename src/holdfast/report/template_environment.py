@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from holdfast.analysis.collapse import COLLAPSED_TURNS
-from holdfast.analysis.estimates import MIN_UNITS
+from holdfast.analysis.estimate_rows import MIN_UNITS
 from holdfast.analysis.resampling import RESAMPLES
 from holdfast.analysis.statistics import MIN_PROMPTS
 from holdfast.analysis.verdicts import CANNOT_TELL, MIN_SAMPLES, verdict_on

@@ -6,17 +6,22 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.analysis import estimates
 from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.drift_results import DriftResults, results_of
-from holdfast.analysis.method_differences import difference, rule_differences
-from holdfast.analysis.prompt_effect import Baseline
+from holdfast.analysis.estimate_rows import (
+    EstimateRow,
+    difference,
+    row_of,
+    rule_differences,
+    rule_rows,
+)
 from holdfast.analysis.series import KINDS, Series
-from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.truncation import until_prompt_lost
-from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES, verdict_on
+from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES
 from holdfast.plurals import count_of
 from holdfast.records import Run, read_run
+from holdfast.records.mean_estimate import Judged
+from holdfast.records.run_summary import Baseline
 from holdfast.report.baseline_sentences import baseline_hint, baseline_lines
 from holdfast.report.charts import rounds_to_number
 from holdfast.report.collapse_section import collapse_lines
@@ -59,7 +64,7 @@ def results_text(results: DriftResults) -> str:
     baseline = results.baseline
     if nothing := nothing_measured(results.run.conversations):
         return "\n".join(wrapped([nothing])) + "\n"
-    rules = estimates.rule_rows(series)
+    rules = rule_rows(series)
     sentences = [
         *truncation_lines(series),
         *opening(until_prompt_lost(series), results.findings, baseline),
@@ -85,7 +90,7 @@ def _notes(all_series: Sequence[Series], baseline: Baseline | None) -> list[str]
     lines = []
     pairs = [difference(all_series, series, "stability") for series in all_series[1:]]
     if any(
-        needs_note(pair.last, pair.row.points[-1].mean, pair.against.points[-1].mean)
+        needs_note(pair.last_round, pair.row.points[-1].mean, pair.against.points[-1].mean)
         for pair in pairs
         if pair
     ):
@@ -105,7 +110,7 @@ def _means(all_series: Sequence[Series]) -> list[str]:
     numbers = range(1, rounds + 1) if rounds <= _MAX_ROUND_COLUMNS else rounds_to_number(rounds)
     rows = [["round", *(f"{number:>4}" for number in numbers)]]
     for series in all_series:
-        means = [mean_text(point) for point in estimates.row_of(series, "stability").points]
+        means = [mean_text(point) for point in row_of(series, "stability").points]
         means += ["–"] * (rounds - len(means))
         rows.append([series.method, *(f"{means[number - 1]:>4}" for number in numbers)])
     return [f"Stability by round, {describe_conversations(all_series)}:", *aligned(rows, "  ")]
@@ -120,7 +125,7 @@ def _by_round(series: Series) -> list[str]:
     head = (series.method, count_of(len(series.records), "conversation"))
     for kind in KINDS:
         if kind == "stability" or series.measured(kind):
-            points = estimates.row_of(series, kind).points
+            points = row_of(series, kind).points
             columns.append([*head, kind, *(plain(points[number - 1]) for number in rounds)])
             head = ("", "")  # only the first column has one
     return _side_by_side(columns)
@@ -160,13 +165,14 @@ def _against_none(all_series: Sequence[Series]) -> list[str]:
                 f"{series.method} and {first} share no conversations, so they are not compared."
             )
             continue
-        rows.append((series.method, _with_word(pair.last), _with_word(pair.mean)))
-        if pair.last.other_prompts or pair.mean.other_prompts:
-            rows.append(("", other_prompts(pair.last), other_prompts(pair.mean)))
-        for period, value in zip(rows[0][1:], (pair.last, pair.mean), strict=True):
-            why = verdict_on(value).why
-            if why and why != INCLUDES_ZERO:  # the reader sees that an interval includes 0
-                unclear.setdefault(why, []).append(f"{series.method}, {period}")
+        values = (pair.last_round, pair.over_all_rounds)
+        rows.append((series.method, *map(_with_word, values)))
+        if any(value.other_prompts for value in values):
+            rows.append(("", *map(other_prompts, values)))
+        for period, value in zip(rows[0][1:], values, strict=True):
+            # the reader sees that an interval includes 0
+            if value.why and value.why != INCLUDES_ZERO:
+                unclear.setdefault(value.why, []).append(f"{series.method}, {period}")
     if len(rows) == 1:
         return not_compared
     return [
@@ -182,13 +188,15 @@ def _against_none(all_series: Sequence[Series]) -> list[str]:
     ]
 
 
-def _with_word(value: Estimate) -> str:
+def _with_word(value: Judged) -> str:
     """'+0.09 [+0.02, +0.15], higher', or '..., cannot tell'."""
-    return f"{signed(value)}, {verdict_on(value).verdict}"
+    return f"{signed(value)}, {value.verdict}"
 
 
 def _rules_by_method(
-    all_series: Sequence[Series], rules: Sequence[estimates.EstimateRow], baseline: Baseline | None
+    all_series: Sequence[Series],
+    rules: Sequence[EstimateRow],
+    baseline: Baseline | None,
 ) -> list[str]:
     """A line per rule: the first method's first and last round, and the others' last.
 
@@ -201,9 +209,9 @@ def _rules_by_method(
     first = all_series[0]
     names = list(dict.fromkeys(row.group for row in rules))
     clear_differences = {
-        pair.row: verdict_on(pair.last).verdict
+        pair.row: pair.last_round.verdict
         for pair in rule_differences(all_series, rules)
-        if verdict_on(pair.last).sign
+        if pair.last_round.sign
     }
     few = {
         row.group: f"{row.group} (n = {row.n}, too few to tell)"
@@ -224,9 +232,9 @@ def _rules_by_method(
 
 def _scores_by_rule(
     series: Series,
-    rules: Sequence[estimates.EstimateRow],
+    rules: Sequence[EstimateRow],
     index: int,
-    words: Mapping[estimates.EstimateRow, str],
+    words: Mapping[EstimateRow, str],
 ) -> dict[str, str]:
     """The means of a series by rule.
 
@@ -241,7 +249,7 @@ def _scores_by_rule(
 
 
 def _rules_of_one_method(
-    series: Series, rules: Sequence[estimates.EstimateRow], baseline: Baseline | None
+    series: Series, rules: Sequence[EstimateRow], baseline: Baseline | None
 ) -> list[str]:
     """A line per rule: the first and the last round with intervals, and when it is lost."""
     columns = [["", *(row.group for row in rules)]]
@@ -296,11 +304,11 @@ def first_table(results: DriftResults) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _first_rows(results: DriftResults) -> list[estimates.EstimateRow]:
+def _first_rows(results: DriftResults) -> list[EstimateRow]:
     """The rows of the unsteered model: one per rule, or one for all prompts."""
     series = results.series[0]
-    rules = [row for row in estimates.rule_rows(results.series) if row.series is series]
-    return rules or [estimates.row_of(series, "stability")]
+    rules = [row for row in rule_rows(results.series) if row.series is series]
+    return rules or [row_of(series, "stability")]
 
 
 def _table(results: DriftResults) -> list[tuple[str, ...]]:
@@ -335,10 +343,10 @@ def _why_not_judged(reasons: Counter[str]) -> str:
     return f"not judged: {replies} that could not be scored"
 
 
-def _change(row: estimates.EstimateRow) -> str:
+def _change(row: EstimateRow) -> str:
     """The change from the first round to the last with its verdict, or why there is none."""
     return with_verdict(row.change, "rises", "falls") if _shows_change(row) else fall(row)
 
 
-def _shows_change(row: estimates.EstimateRow) -> bool:
+def _shows_change(row: EstimateRow) -> bool:
     return row.n >= MIN_SAMPLES and not row.never_followed

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.analysis.check_verdicts import Terms
 from holdfast.lazy_imports import import_name
+from holdfast.records.check_records import Terms
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import CalibrationPlan
 from holdfast.study.capability import load_capability

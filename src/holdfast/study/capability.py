@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
-from holdfast.analysis.candidates import LETTERS
+from holdfast.analysis.calibration_results import LETTERS
 from holdfast.errors import HoldfastError, UnknownName, UsageError, reason_of, shortened
 from holdfast.files import asset, read_json_lines
 from holdfast.seeds import seed_of

@@ -15,13 +15,14 @@ from typing import NamedTuple
 
 from holdfast import drift
 from holdfast.analysis.check_file import write_check
-from holdfast.analysis.check_verdicts import PromptCheck, Terms, check_prompts
+from holdfast.analysis.check_verdicts import check_prompts
 from holdfast.analysis.sequential import FAIL, UNDECIDED
 from holdfast.analysis.unscored import WITHOUT_SCORE, is_unmeasured, unscored_by_reason
 from holdfast.errors import AnotherRun, ModelError, Unavailable, UsageError
 from holdfast.methods import Method, read_methods, spec_of
 from holdfast.models.protocol import ChatModel
 from holdfast.records import Conversation, Run, read_earlier, read_run
+from holdfast.records.check_records import PromptCheck, Terms
 
 FIRST = 8  # conversations of each prompt in the first batch
 SMOKE_FIRST = 2  # likewise, in a smoke test

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from holdfast.analysis.candidates import LETTERS
+from holdfast.analysis.calibration_results import LETTERS
 from holdfast.chat.messages import Message
 from holdfast.drift.cases import Case
 from holdfast.drift.prompt_rules import CaseRules, with_rules

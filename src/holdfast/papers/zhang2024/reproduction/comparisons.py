@@ -7,7 +7,7 @@ import numpy as np
 
 from holdfast.analysis.resampling import bounds_of, resample_means
 from holdfast.analysis.statistics import DIFFERENCES, NOTHING, Estimate, estimate, paired_difference
-from holdfast.analysis.task_results import MIN_FLUENCY, Result
+from holdfast.analysis.task_results import MIN_FLUENCY, TaskScores
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.papers import zhang2024 as tasks
 from holdfast.papers.findings import Claim, claim_that, leave_unjudged
@@ -114,7 +114,7 @@ def header_of(name: str) -> str:
     return f"{name}: {' / '.join(tasks.CATALOGUE[name].metrics)}"
 
 
-def cell_of(result: Result | None) -> str:
+def cell_of(result: TaskScores | None) -> str:
     """A task's metrics in percent; a dash if the row was not measured."""
     if result is None:
         return "–"

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from holdfast.analysis.statistics import SCORES, estimate, paired_difference
-from holdfast.analysis.task_results import Result
+from holdfast.analysis.task_results import TaskScores
 from holdfast.analysis.verdicts import within
 from holdfast.methods import Pasta
 from holdfast.papers.findings import Claim, Figure, claim_that, in_words, pngs
@@ -27,9 +27,9 @@ _ANSWER_METRIC = "prediction"
 class _Results:
     """A task's results by how many heads are steered, and by how strongly."""
 
-    by_size: Mapping[int, Result]  # by the number of heads, ascending
-    by_alpha: Mapping[float, Result]  # descending: a smaller alpha is stronger
-    all: Sequence[Result]  # these, and zero-shot
+    by_size: Mapping[int, TaskScores]  # by the number of heads, ascending
+    by_alpha: Mapping[float, TaskScores]  # descending: a smaller alpha is stronger
+    all: Sequence[TaskScores]  # these, and zero-shot
 
 
 def figure_3(study: Study) -> Figure:
@@ -77,7 +77,7 @@ def _claims(task: str, results: _Results) -> Sequence[Claim]:
     return judge_within_reach(claims, task, *map(values_of, results.all))
 
 
-def _size_claims(task: str, by_size: Mapping[int, Result]) -> list[Claim]:
+def _size_claims(task: str, by_size: Mapping[int, TaskScores]) -> list[Claim]:
     """The claims that more heads are better, and that too many cost the answer; [] for one size."""
     sizes = list(by_size)
     least = sizes[0]
@@ -109,7 +109,7 @@ def _size_claims(task: str, by_size: Mapping[int, Result]) -> list[Claim]:
     return claims
 
 
-def _alpha_claim(task: str, by_alpha: Mapping[float, Result]) -> Claim:
+def _alpha_claim(task: str, by_alpha: Mapping[float, TaskScores]) -> Claim:
     """The claim that the strongest and the weakest alpha differ by little."""
     strongest = min(by_alpha)
     weakest = max(by_alpha)
@@ -123,7 +123,7 @@ def _alpha_claim(task: str, by_alpha: Mapping[float, Result]) -> Claim:
     )
 
 
-def _draw(title: str, xlabel: str, results: Mapping[str, Result], file: Path) -> Sequence[Path]:
+def _draw(title: str, xlabel: str, results: Mapping[str, TaskScores], file: Path) -> Sequence[Path]:
     """Draws every metric, and the fluency on an axis at the right, for each labelled result.
 
     Returns the image; `file` is its path without a suffix.

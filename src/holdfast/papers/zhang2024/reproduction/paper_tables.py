@@ -6,7 +6,7 @@ import numpy as np
 
 from holdfast.analysis.profile import rank_first
 from holdfast.analysis.statistics import DIFFERENCES, Estimate, estimate, paired_difference
-from holdfast.analysis.task_results import Result
+from holdfast.analysis.task_results import TaskScores
 from holdfast.analysis.verdicts import NOT_JUDGED, UNDECIDED, all_of, within
 from holdfast.methods import Pasta
 from holdfast.papers.findings import Claim, Figure, claim_that, in_words, not_run
@@ -156,7 +156,7 @@ def table_4(study: Study) -> Figure:
         return not_run("4", title, texts, "The task json was not run.", kind="Table")
     rows: list[_Row] = [("instruction", "method", *map(header_of, names))]
     claims: list[Claim] = []
-    all_results: list[Result] = []
+    all_results: list[TaskScores] = []
     means: dict[str, list[float]] = {"zero-shot": [], "PASTA": []}
     heads = {name: {"PASTA": pasta_on(study.heads["multi-task", name])} for name in names}
     for wording in _WORDINGS:
@@ -190,13 +190,13 @@ def _ask_tasks(
     folder: str,
     steered: Mapping[str, Mapping[str, Pasta]],
     instruction: str = "original",
-) -> dict[str, list[Result]]:
+) -> dict[str, list[TaskScores]]:
     """Asks the tasks with and without methods; returns the results of all tasks by row.
 
     Args:
         steered: the methods by task and row; "zero-shot" is the row without one.
     """
-    rows: dict[str, list[Result]] = {}
+    rows: dict[str, list[TaskScores]] = {}
     for name, methods in steered.items():
         answers = study.ask(folder, name, methods.values(), instruction=instruction)
         rows.setdefault("zero-shot", []).append(answers.zero_shot)
@@ -205,7 +205,7 @@ def _ask_tasks(
     return rows
 
 
-def _mean_gain(by_row: Mapping[str, Sequence[Result]], row: str) -> Estimate:
+def _mean_gain(by_row: Mapping[str, Sequence[TaskScores]], row: str) -> Estimate:
     """The gain of a row over zero-shot by sample, averaged over tasks."""
     pairs = zip(by_row[row], by_row["zero-shot"], strict=True)
     gains = np.mean([values_of(ours) - values_of(theirs) for ours, theirs in pairs], axis=0)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.analysis.task_results import ZERO_SHOT, Result, read_results
+from holdfast.analysis.task_results import ZERO_SHOT, TaskScores, read_results
 from holdfast.errors import UsageError
 from holdfast.methods import (
     Boost,
@@ -57,19 +57,19 @@ _FACTORS = (4.0, 16.0, 64.0)  # of Boost, on PASTA's heads; PASTA's alpha is a f
 class Answers:
     """One task's answers under baselines and methods."""
 
-    by_variant: Mapping[str, Result]  # by the name of a baseline or the spec string of a method
+    by_variant: Mapping[str, TaskScores]  # by the name of a baseline or the spec string of a method
 
     @property
-    def zero_shot(self) -> Result:
+    def zero_shot(self) -> TaskScores:
         """The answers without steering."""
         return self.by_variant[ZERO_SHOT]
 
     @property
-    def all(self) -> list[Result]:
+    def all(self) -> list[TaskScores]:
         """The answers under every baseline and method."""
         return list(self.by_variant.values())
 
-    def under(self, method: Method) -> Result:
+    def under(self, method: Method) -> TaskScores:
         """The answers under a method."""
         return self.by_variant[spec_of([method])]
 
@@ -186,7 +186,7 @@ class Study:
         return pasta | self.parameters[name]
 
     @cached_property
-    def test_results(self) -> dict[str, dict[str, Result]]:
+    def test_results(self) -> dict[str, dict[str, TaskScores]]:
         """By task and row of Table 1, the answers to test samples."""
         by_task = {}
         for name in self.setup.tasks:
@@ -269,7 +269,7 @@ class Study:
         return self._others(strategy, name) if strategy == "task-agnostic" else [name]
 
 
-def values_of(result: Result) -> np.ndarray:
+def values_of(result: TaskScores) -> np.ndarray:
     """The mean of the metrics that each sample has, [sample]."""
     rows = np.array(list(result.scores.values()))
     return np.nanmean(rows, axis=0)

@@ -1,12 +1,12 @@
-"""Finds the conversations and rules that two runs share, under one method each, and compares their
-scores.
+"""Compares one method in two runs: finds the conversations and rules that its two series share, and
+how much their scores differ, in all rules together and in groups of them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -25,7 +25,11 @@ from holdfast.analysis.statistics import (
 )
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.records import Conversation, Probe
-from holdfast.records.comparison_summary import RuleGroupComparison, RuleGrouping
+from holdfast.records.comparison_summary import (
+    MethodComparison,
+    RuleGroupComparison,
+    RuleGrouping,
+)
 
 # the number of a conversation, the agent and the user's first words: what a pair has in common
 _Start = tuple[int, str, str | None]
@@ -52,45 +56,6 @@ class RuleKey:
     def name(self) -> str:
         """'baker, signs'; only the prompt if it has one rule."""
         return f"{self.prompt}, {self.rule}" if self.rule else self.prompt
-
-
-@dataclass(frozen=True, eq=False)
-class GroupScores:
-    """The scores of a group of rules in two runs, in the rounds that both have.
-
-    Attributes:
-        grouping, name: such as "kind" and "closing"; the name of the group of all rules is "".
-        before, now: mean scores, [conversation, round], NaN where nothing was scored. The means of
-            a pair are over the rules that were judged in this round of both.
-        prompts: the agent's prompt of each conversation if row i of both is a pair; None if the
-            runs are two samples.
-    """
-
-    grouping: RuleGrouping
-    name: str
-    before: np.ndarray
-    now: np.ndarray
-    prompts: Sequence[str] | None
-
-    @property
-    def paired(self) -> bool:
-        return self.prompts is not None
-
-    @property
-    def conversations(self) -> int:
-        """How many conversations with a score the comparison rests on: pairs, or the conversations
-        of the sample that has fewer of them.
-        """
-        has_before = ~np.isnan(self.before).all(axis=1)
-        has_now = ~np.isnan(self.now).all(axis=1)
-        return min(int(has_before.sum()), int(has_now.sum()))
-
-    @property
-    def scored_rounds(self) -> np.ndarray:
-        """The rounds, from 0, that were scored in both runs, [k]."""
-        in_before = ~np.isnan(self.before).all(axis=0)
-        in_now = ~np.isnan(self.now).all(axis=0)
-        return np.flatnonzero(in_before & in_now)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,54 +98,27 @@ class SharedSeries:
         )
 
     @property
-    def error(self) -> float:
-        """The probability with which a verdict on the comparison may be wrong."""
-        return min(self.before.error, self.now.error)
-
-    @property
-    def prompts(self) -> Sequence[str] | None:
-        """The agent's prompt of each pair; None if the series are not paired."""
-        return self.now.prompts if self.pairs else None
-
-    def scores_of(self, grouping: RuleGrouping, name: str, rules: Sequence[RuleKey]) -> GroupScores:
-        """Returns the scores of some of the rules as one group."""
-        return self._group(
-            grouping,
-            name,
-            _probes_of(rules, self._scores_before),
-            _probes_of(rules, self._scores_now),
-        )
-
-    def _group(
-        self, grouping: RuleGrouping, name: str, before: ByProbe, now: ByProbe
-    ) -> GroupScores:
-        """Averages the scores of probes; of pairs, only the probes that were judged in both."""
-        if self.pairs:
-            means_before, means_now = shared_means(before, now)
-        else:
-            means_before, means_now = means_over_probes(before), means_over_probes(now)
-        return GroupScores(grouping, name, means_before, means_now, self.prompts)
-
-    @property
-    def adoption(self) -> GroupScores | None:
-        """The adoption scores, on the user's rules; None if either series has none."""
-        if not (self.before.measured("adoption") and self.now.measured("adoption")):
-            return None
-        before = self.before.until(self._rounds).scores("adoption")
-        now = self.now.until(self._rounds).scores("adoption")
-        return self._group("adoption", "", before, now)
-
-    @property
-    def _rounds(self) -> int:
+    def rounds(self) -> int:
+        """How many rounds both series have."""
         return min(self.before.rounds, self.now.rounds)
 
-    @cached_property
-    def _scores_before(self) -> dict[RuleKey, dict[int, np.ndarray]]:
-        return _scores_by_rule(self.before, self.rules, self._rounds)
+    def drawn(self) -> tuple[Series, Series]:
+        """Returns both series with only the scores that are compared, for a figure."""
+        overall = _all_rules(self)
+        return (
+            _with_scores(self.before, overall.before, overall.scored_rounds),
+            _with_scores(self.now, overall.now, overall.scored_rounds),
+        )
 
     @cached_property
-    def _scores_now(self) -> dict[RuleKey, dict[int, np.ndarray]]:
-        return _scores_by_rule(self.now, self.rules, self._rounds)
+    def scores_before(self) -> Mapping[RuleKey, ByProbe]:
+        """The scores of each rule in the first run, by question, [conversation, round] each."""
+        return _scores_by_rule(self.before, self.rules, self.rounds)
+
+    @cached_property
+    def scores_now(self) -> Mapping[RuleKey, ByProbe]:
+        """Likewise in this run."""
+        return _scores_by_rule(self.now, self.rules, self.rounds)
 
 
 def rules_of(series: Series) -> dict[RuleKey, set[str]]:
@@ -224,13 +162,6 @@ def _scores_by_rule(
     return by_rule
 
 
-def _probes_of(
-    rules: Sequence[RuleKey], scores: Mapping[RuleKey, Mapping[int, np.ndarray]]
-) -> ByProbe:
-    """Returns the scores of some rules by probe: the rule and the number of the question."""
-    return {(rule, index): matrix for rule in rules for index, matrix in scores[rule].items()}
-
-
 def _rows_by_start(series: Series, prompts: Set[str]) -> dict[_Start, int]:
     """Returns the rows of the conversations of some prompts, by how they began."""
     return {
@@ -245,36 +176,109 @@ def _start(record: Conversation) -> _Start:
     return record.conversation, record.agent.id, starter
 
 
-def compare_rows(shared: SharedSeries) -> list[RuleGroupComparison]:
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """The scores of a group of rules in both series, [conversation, round]; NaN where nothing was
+    scored. The means of a pair are over the rules that were judged in this round of both.
+    """
+
+    grouping: RuleGrouping
+    name: str
+    before: np.ndarray
+    now: np.ndarray
+
+    @property
+    def conversations(self) -> int:
+        """How many conversations with a score the comparison rests on: pairs, or the conversations
+        of the sample that has fewer of them.
+        """
+        has_before = ~np.isnan(self.before).all(axis=1)
+        has_now = ~np.isnan(self.now).all(axis=1)
+        return min(int(has_before.sum()), int(has_now.sum()))
+
+    @property
+    def scored_rounds(self) -> np.ndarray:
+        """The rounds, from 0, that were scored in both runs, [k]."""
+        in_before = ~np.isnan(self.before).all(axis=0)
+        in_now = ~np.isnan(self.now).all(axis=0)
+        return np.flatnonzero(in_before & in_now)
+
+
+def compare_series(shared: SharedSeries) -> MethodComparison:
     """Compares all rules together, then kinds, rules and adoption, in this order.
 
     The verdicts on kinds and rules share the error of one verdict (Bonferroni).
     """
+    before = shared.before
+    now = shared.now
+    overall = _all_rules(shared)
     groups = [
-        shared.scores_of("kind", kind, [rule for rule in shared.rules if rule.kind == kind])
+        _rules_group(shared, "kind", kind, [rule for rule in shared.rules if rule.kind == kind])
         for kind in sorted({rule.kind for rule in shared.rules if rule.kind})
     ]
     if len(shared.rules) > 1:
-        groups += [shared.scores_of("rule", rule.name, [rule]) for rule in shared.rules]
+        groups += [_rules_group(shared, "rule", rule.name, [rule]) for rule in shared.rules]
     # rows with fewer conversations get no verdict, so they need no share of the error
     verdicts = 2 * sum(group.conversations >= MIN_SAMPLES for group in groups)
-    overall = shared.scores_of("all", "", shared.rules)
-    rows = [compare_group(overall, shared.error, over_prompts=True)]
-    rows += [compare_group(group, shared.error, max(1, verdicts)) for group in groups]
-    if (adoption := shared.adoption) is not None:
-        rows.append(compare_group(adoption, shared.error, over_prompts=True))
-    return rows
+    rows = [_row(shared, overall, over_prompts=True)]
+    rows += [_row(shared, group, max(1, verdicts)) for group in groups]
+    if before.measured("adoption") and now.measured("adoption"):
+        adoption = _group(
+            shared,
+            "adoption",
+            "",
+            before.until(shared.rounds).scores("adoption"),
+            now.until(shared.rounds).scores("adoption"),
+        )
+        rows.append(_row(shared, adoption, over_prompts=True))
+    return MethodComparison(
+        run=now.run,
+        against=before.run,
+        method=now.method,
+        against_method=before.method,
+        pairs=shared.pairs,
+        prompts=len(prompts_of(now)),
+        rounds=tuple(int(number) + 1 for number in overall.scored_rounds),
+        rows=tuple(rows),
+        conversations=len(now.records),
+        conversations_before=len(before.records),
+    )
 
 
-def compare_group(
-    group: GroupScores, alpha: float, shared_by: int = 1, *, over_prompts: bool = False
+def _all_rules(shared: SharedSeries) -> _Group:
+    return _rules_group(shared, "all", "", shared.rules)
+
+
+def _rules_group(
+    shared: SharedSeries, grouping: RuleGrouping, name: str, rules: Sequence[RuleKey]
+) -> _Group:
+    """Returns the scores of some of the rules as one group."""
+    before, now = (
+        {(rule, index): matrix for rule in rules for index, matrix in scores[rule].items()}
+        for scores in (shared.scores_before, shared.scores_now)
+    )
+    return _group(shared, grouping, name, before, now)
+
+
+def _group(
+    shared: SharedSeries, grouping: RuleGrouping, name: str, before: ByProbe, now: ByProbe
+) -> _Group:
+    """Averages the scores of probes; of pairs, only the probes that were judged in both."""
+    if shared.pairs:
+        means_before, means_now = shared_means(before, now)
+    else:
+        means_before, means_now = means_over_probes(before), means_over_probes(now)
+    return _Group(grouping, name, means_before, means_now)
+
+
+def _row(
+    shared: SharedSeries, group: _Group, shared_by: int = 1, *, over_prompts: bool = False
 ) -> RuleGroupComparison:
     """Estimates the difference of the two runs over the rounds scored in both, and in the last of
     these rounds.
 
     Args:
-        alpha: the probability that any verdict of the comparison is wrong.
-        shared_by: how many verdicts there are; each gets an equal share of `alpha`.
+        shared_by: how many verdicts share the error of one verdict on the comparison.
         over_prompts: whether the difference of pairs also gets an interval that covers other
             prompts. Unpaired conversations have none.
     """
@@ -292,9 +296,9 @@ def compare_group(
     now = group.now[:, rounds]
     mean_before = statistics.row_means(before)
     mean_now = statistics.row_means(now)
-    error = alpha / shared_by
-    prompts = group.prompts if over_prompts else None
-    if group.paired:
+    error = min(shared.before.error, shared.now.error) / shared_by
+    if shared.pairs:
+        prompts = shared.now.prompts if over_prompts else None
         over_rounds = paired_difference(mean_now, mean_before, prompts=prompts, error=error)
         last_round = paired_difference(now[:, -1], before[:, -1], prompts=prompts, error=error)
     else:
@@ -317,3 +321,12 @@ def _unpaired_difference(now: np.ndarray, before: np.ndarray, error: float) -> E
     if not len(before) or not len(now):
         return NOTHING
     return statistics.unpaired_difference(now, before, error=error)
+
+
+def _with_scores(series: Series, scores: np.ndarray, rounds: np.ndarray) -> Series:
+    """Returns the series with only the scores that are compared, in these rounds."""
+    nothing = np.full_like(scores, np.nan)
+    stability = nothing.copy()
+    stability[:, rounds] = scores[:, rounds]
+    matrices = {"stability": stability, "adoption": nothing, "mass": nothing}
+    return replace(series, matrices=matrices, by_probe={})

@@ -48,13 +48,6 @@ class Candidate:
     # round of both; None if these are all
     shared: tuple[np.ndarray, np.ndarray] | None = None
 
-    @property
-    def perplexity(self) -> float | None:
-        """The perplexity of its replies under the unmodified model; None if it was not measured."""
-        if self.nats is None or np.isnan(self.nats).all():
-            return None
-        return float(np.exp(np.nanmean(self.nats)))
-
 
 @dataclass(frozen=True, eq=False)
 class Calibration:

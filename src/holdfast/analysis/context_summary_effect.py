@@ -34,7 +34,7 @@ class _Means:
         self.after.append(float(mean_after[0]))
 
 
-def summarised_rounds_of(series: Series) -> tuple[ScoresAroundSummary, ...]:
+def context_summary_effect(series: Series) -> tuple[ScoresAroundSummary, ...]:
     """Compares all rules together, and then each rule, the one with the lowest mean after a summary
     first; () if no rounds were summarised.
 
