@@ -10,7 +10,7 @@ import json
 import posixpath
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Annotated
@@ -79,28 +79,61 @@ class Action:
 
 
 def actions_of(calls: Sequence[ToolCall]) -> Iterator[Action]:
-    """Yields every shell command, also those within other commands, and every other call."""
+    """Yields every shell command, also those within other commands and in scripts that the agent
+    wrote before it ran them, and every other call.
+    """
+    written: dict[str, str] = {}
     for position, call in enumerate(calls):
         script = script_of(call)
         if not script:
             arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
             command = Command((Reading((call.name, arguments)),))
             edits = tuple(map(_with_slashes, edits_by_call(call)))
+            _note_texts(edits, written)
             yield Action(command, edits, position, call)
             continue
         root = working_folder_of(call)
         folders = _WorkingFolders("" if _is_absolute(root) else root)
-        for command in _read_script(script):
+        for command in _read_script(script, _documents_for(script, written)):
             folder = folders.at(command)
             around = posixpath.join(root, folder) if _is_absolute(root) else folder
             changes = map(_with_slashes, edits_by_command(command))
-            yield Action(
-                command,
-                tuple(_in_folder(edit, around) for edit in changes),
-                position,
-                folder=folder,
-            )
+            edits = tuple(_in_folder(edit, around) for edit in changes)
+            _note_texts(edits, written)
+            yield Action(command, edits, position, folder=folder)
             folders.run(command)
+
+
+# the files in which the targets are that these programs run
+_TARGET_FILES = {
+    **dict.fromkeys(("make", "just"), ("makefile", "justfile", ".mk")),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), ("package.json",)),
+}
+_MAX_WRITTEN = 200  # files whose texts are kept
+
+
+def _note_texts(edits: Sequence[FileEdit], written: dict[str, str]) -> None:
+    """Takes note of the texts of files, as far as they are shown as a whole."""
+    for edit in edits:
+        before = written.pop(edit.path, None)
+        if edit.is_whole and edit.is_shown and edit.added:
+            written[edit.path] = "\n".join(edit.added)
+        elif before is not None and edit.is_shown and edit.added and not edit.removed:
+            written[edit.path] = "\n".join([before, *edit.added])
+        if len(written) > _MAX_WRITTEN:
+            del written[next(iter(written))]
+
+
+def _documents_for(script: str, written: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Returns the files with their texts that a script names, or whose targets it may run."""
+    if not written:
+        return ()
+    ends = [end for name, ends in _TARGET_FILES.items() if name in script for end in ends]
+    return tuple(
+        (path, text)
+        for path, text in written.items()
+        if posixpath.basename(path) in script or path.lower().endswith(tuple(ends))
+    )
 
 
 class _WorkingFolders:
