@@ -1,5 +1,6 @@
 """Reads users' text and JSON Lines files, and writes files whole or not at all."""
 
+import bz2
 import contextlib
 import difflib
 import errno
@@ -8,6 +9,7 @@ import hashlib
 import io
 import itertools
 import json
+import lzma
 import os
 import secrets
 import stat
@@ -30,6 +32,7 @@ FULL = {
 # the first bytes of compressed files
 _GZIPPED = b"\x1f\x8b"
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
+_OPENERS = {".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
 _MAX_NAMES_COMPARED = 1000  # of a folder, when a similar name is looked for
 _MIN_SIMILARITY = 0.6  # of a stem to the one that was given, as `difflib` measures it
 _CREATE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -70,8 +73,10 @@ def read_text(path: Path | str) -> str:
         return content.decode("utf-8-sig")
 
 
-def text_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[str]:
-    """Reads the lines of a user's UTF-8 file, which may be compressed by gzip or zstandard.
+def text_lines(
+    path: Path, start: int = 0, end: int | None = None, *, is_strict: bool = True
+) -> Iterator[str]:
+    """Reads the lines of a user's UTF-8 file, which may be compressed (gzip, bzip2, xz, zstandard).
 
     If a later line than the first has other bytes, as when the last character was written only in
     part, these become lone surrogates (`surrogateescape`).
@@ -79,12 +84,15 @@ def text_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[s
     Args:
         start: the byte to begin at, in a file that is not compressed.
         end: the byte to end at; None reads to the end of the file, as does any compressed file.
+        is_strict: whether the first line has to be UTF-8.
 
     Raises:
         UsageError: the file cannot be read or unpacked, or its first line is not UTF-8.
     """
     with _read_errors(path), contextlib.ExitStack() as stack:
-        file: IO[bytes] | gzip.GzipFile = stack.enter_context(path.open("rb"))
+        file: IO[bytes] | gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile = stack.enter_context(
+            path.open("rb")
+        )
         first_bytes = file.read(len(_ZSTANDARD))
         if first_bytes.startswith(_GZIPPED) or path.suffix == ".gz":
             file = stack.enter_context(gzip.GzipFile(path))
@@ -92,6 +100,9 @@ def text_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[s
         elif first_bytes == _ZSTANDARD or path.suffix == ".zst":
             # read whole, as only then is it certain that no frame is missing
             file = io.BytesIO(unpack_zstandard(path, path.read_bytes()))
+            end = None
+        elif path.suffix in _OPENERS:
+            file = stack.enter_context(_OPENERS[path.suffix](path))
             end = None
         file.seek(start)
         position = start
@@ -102,7 +113,7 @@ def text_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[s
             try:
                 text = content.decode("utf-8" if position else "utf-8-sig")
             except UnicodeDecodeError as error:
-                if position == start:
+                if position == start and is_strict:
                     error.start += position
                     raise
                 text = content.decode("utf-8", "surrogateescape")
@@ -125,7 +136,7 @@ def _read_errors(path: Path) -> Iterator[None]:
         raise UsageError(
             f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8."
         ) from error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise UsageError(
             f"{path} cannot be unpacked ({error}); give the whole file, or rename it without"
             f" {path.suffix} if it is not compressed."

@@ -19,7 +19,7 @@ from holdfast.errors import cut
 from holdfast.measures.agent_tools import COMMITS, script_of, working_folder_of
 from holdfast.measures.arguments import takes
 from holdfast.measures.command_readings import Command, Reading
-from holdfast.measures.file_edits import FileEdit, edits_by_call, edits_by_command
+from holdfast.measures.file_edits import FileEdit, edits_by_call, edits_by_command, side_effects_of
 from holdfast.measures.patterns import compile_regex, matches
 from holdfast.measures.shell import read_script
 from holdfast.measures.turns import ToolCall
@@ -47,6 +47,7 @@ class Action:
         position: the number of the call in the turn, from 0.
         tool_call: the call of another tool; None for a shell command.
         folder: the working folder, relative to the one that the script began in.
+        side_effects: changes of files that are no edits: by a formatter, or by what Git brings in.
     """
 
     command: Command
@@ -54,6 +55,7 @@ class Action:
     position: int
     tool_call: ToolCall | None = None
     folder: str = ""
+    side_effects: tuple[FileEdit, ...] = ()
 
     @property
     def is_shell(self) -> bool:
@@ -100,7 +102,8 @@ def actions_of(calls: Sequence[ToolCall]) -> Iterator[Action]:
             changes = map(_with_slashes, edits_by_command(command))
             edits = tuple(_in_folder(edit, around) for edit in changes)
             _note_texts(edits, written)
-            yield Action(command, edits, position, folder=folder)
+            effects = tuple(_in_folder(edit, around) for edit in side_effects_of(command))
+            yield Action(command, edits, position, folder=folder, side_effects=effects)
             folders.run(command)
 
 
@@ -230,7 +233,10 @@ def mentions(call: ToolCall, path: str) -> bool:
 
 
 def is_among(path: str, globs: Globs) -> bool:
-    """Whether a glob matches a path or its last parts, and no glob that begins with `!` does."""
+    """Whether a glob matches a path or its last parts, and no glob that begins with `!` does.
+
+    A glob with a folder matches the last parts of absolute paths only, whose root is not known.
+    """
     all_globs = [globs] if isinstance(globs, str) else list(globs)
     excluded = [glob[1:] for glob in all_globs if glob.startswith("!")]
     included = [glob for glob in all_globs if not glob.startswith("!")] or ["*"]
@@ -245,10 +251,54 @@ def touches(edit: FileEdit, globs: Globs) -> bool:
     )
 
 
+def may_touch(edit: FileEdit, glob: Glob) -> bool:
+    """Whether an edit may change a file that a glob matches, as far as its path is known."""
+    path = _UNKNOWN_PART.sub("*", edit.path.rstrip("/").removeprefix("./")) or "*"
+    paths = ["*" if path == "." else path, f"{path}/*"][: 2 if edit.is_folder else 1]
+    if not edit.is_folder and not {"*", "?"} & {*paths[0]}:
+        return False
+    plain = [*_plain_globs(glob)]
+    plain += [f"*/{name}" for name in plain if not _begins_at_root(name, path)]
+    return any(_overlap(path, other) for path in paths for other in plain)
+
+
+def _begins_at_root(glob: str, path: str) -> bool:
+    """Whether a glob with a folder means the folder in the root, where the path begins too."""
+    return "/" in glob.rstrip("/") and not _is_absolute(path)
+
+
+_UNKNOWN_PART = re.compile(r"\$\([^()]*\)|`[^`]*`|\$\{[^{}]*\}|\$\w+|\{\}")
+
+
+@cache
+def _overlap(first: str, second: str) -> bool:
+    """Whether a text exists that both globs match."""
+    places = [(0, 0)]
+    seen = set(places)
+    while places:
+        a, b = places.pop()
+        if a == len(first) and b == len(second):
+            return True
+        one, other = first[a : a + 1], second[b : b + 1]
+        following = []
+        if one == "*":
+            following += [(a + 1, b)] + ([(a, b + 1)] if other else [])
+        if other == "*":
+            following += [(a, b + 1)] + ([(a + 1, b)] if one else [])
+        if one and other and (one == other or "?" in (one, other)):
+            following.append((a + 1, b + 1))
+        new = [place for place in following if place not in seen]
+        seen.update(new)
+        places += new
+    return False
+
+
 def _is_like(path: str, globs: Sequence[str]) -> bool:
     for glob in globs:
         for plain in _plain_globs(glob.removeprefix("./")):
-            if fnmatch.fnmatchcase(path, plain) or fnmatch.fnmatchcase(path, f"*/{plain}"):
+            if fnmatch.fnmatchcase(path.removeprefix("./"), plain):
+                return True
+            if not _begins_at_root(plain, path) and fnmatch.fnmatchcase(path, f"*/{plain}"):
                 return True
     return False
 

@@ -43,7 +43,7 @@ WHOLE_TEXTS = ("content", "contents", "filetext", "filecontent", "newsource")
 OLD_TEXTS = ("oldstring", "oldstr", "oldtext", "oldcontent", "search", "find", "targetcontent")
 NEW_TEXTS = (
     *("newstring", "newstr", "newtext", "newcontent", "replace", "replacement"),
-    *("replacementcontent", "inserttext", "newsource"),
+    *("replacementcontent", "inserttext", "newsource", "body", "newbody"),
 )
 EDIT_LISTS = ("edits", "replacements", "replacementchunks", "operations")
 PATCHES = ("diff", "patch", "patchtext", "input")

@@ -277,6 +277,9 @@ def _read(script: str, shell: ShellState) -> list[Command]:
                 replace(
                     command,
                     is_in_group=command.is_in_group or node.id in last_of_groups,
+                    group_output=_output_of_group(node, shell)
+                    if node.id in last_of_groups
+                    else command.group_output,
                     subshells=(*around, *command.subshells),
                 )
             )
@@ -286,6 +289,25 @@ def _read(script: str, shell: ShellState) -> list[Command]:
         others = _read_without_parser(script)
         commands += [command for command in others if command.words not in parsed]
     return commands
+
+
+def _output_of_group(last: "Node", shell: ShellState) -> str | None:
+    """Returns the output of `{ echo a; echo b; }`, whose last command is given; None if it is not
+    known.
+    """
+    group = last.parent
+    if group is None or group.type not in ("compound_statement", "subshell"):
+        return None
+    lines: list[str] = []
+    for child in group.named_children:
+        if child.type != "command":
+            return None
+        words = [word for part in child.children for word in words_of(part, shell)]
+        output = known_output(words, None)
+        if output is None:
+            return None
+        lines.append(output)
+    return "\n".join(lines)
 
 
 def _end_of(node: "Node") -> int:
@@ -405,6 +427,9 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
     redirections, writes = _read_redirects(redirects, shell)
     if document is None and redirections[:1] == ("<",):
         document = document_of(redirections[1], shell.documents)
+    if document is None and (words[0] == "patch" or words[:2] == ["git", "apply"]):
+        files = (document_of(word, shell.documents) for word in words[1:])
+        document = next((text for text in files if text is not None), None)
     output = known_output(words, document) if writes else None
     for path in writes:
         if output is None:

@@ -67,6 +67,30 @@ def sentences_of(text: str) -> list[str]:
     return sentences
 
 
+_CODE_BLOCK = re.compile(
+    r"^[ \t]*(?P<fence>```|~~~).*?(?:^[ \t]*(?P=fence)[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
+)
+_CODE = re.compile(r"`[^`\n]+`")
+_NO_SENTENCE = re.compile(r"[ \t]*(?:#{1,6}[ \t].*|\|.*\|[ \t]*|[-*_=]{3,}[ \t]*)")
+_MIN_WORDS_OF_ITEM = 5  # without a closing mark, an item of a list with fewer is no sentence
+
+
+def prose_sentences_of(text: str) -> list[str]:
+    """Returns the sentences of a text, among which are no lines of code, headings, tables and short
+    items of a list.
+    """
+    kept: list[str] = []
+    for line in _CODE_BLOCK.sub("\n", text).splitlines():
+        plain = _CODE.sub("code", line)
+        item = _LIST_MARKER.sub("", plain)
+        is_phrase = len(words_of(item)) < _MIN_WORDS_OF_ITEM and not closing_mark(item)
+        if not _NO_SENTENCE.fullmatch(plain) and not (item != plain and is_phrase):
+            kept.append(plain)
+        else:
+            kept.append("")
+    return sentences_of("\n".join(kept))
+
+
 def _pieces_of(text: str) -> Iterator[str]:
     """Yields the text up to each end of a sentence, and the rest of each block of lines."""
     for block in _join_lines(text):
