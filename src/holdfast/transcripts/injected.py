@@ -22,6 +22,13 @@ def remove_elements(text: str, names: Iterable[str]) -> str:
     return "" if re.match(opening, rest) else rest
 
 
+def elements_in(text: str, names: Iterable[str]) -> str:
+    """Returns the texts in the elements of these names, joined by line breaks."""
+    opening = rf"<({'|'.join(map(re.escape, names))})(?:\s[^>]*)?>"
+    found = re.finditer(rf"{opening}(.*?)</\1>", text, flags=re.DOTALL)
+    return "\n".join(filter(None, (element[2].strip() for element in found)))
+
+
 def enclosing_element(text: str) -> str:
     """Returns the name of the element that the whole text is in; "" if it is in none."""
     match = _IN_ONE_ELEMENT.fullmatch(text)
