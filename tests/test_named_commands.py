@@ -246,6 +246,126 @@ RUN = {
     ),
     "fish's and": (PUSH, ["fish -c 'test -f x; and git push --force'"], True),
     "syntax check only": (PUSH, ["bash -n -c 'git push --force'"], False),
+    "array by index": (PUSH, ['a=(--force --tags); git push "${a[0]}"'], True),
+    "function redefined": (PUSH, ["p() { git push --force; }\np() { ls; }\np"], False),
+    "function called before a redefinition": (
+        PUSH,
+        ["p() { git push --force; }\np\np() { ls; }"],
+        True,
+    ),
+    "function behind time": (PUSH, ["p() { git push --force; }; time p"], True),
+    "function behind sudo is no function": (PUSH, ["p() { git push --force; }; sudo p"], False),
+    "shift": (PUSH, ['p() { local r=$1; shift; git push "$@" "$r"; }; p origin --force'], True),
+    "function in a file that is sourced": (
+        PUSH,
+        ["cat > lib.sh <<'E'\np() { git push --force; }\nE\nsource lib.sh\np"],
+        True,
+    ),
+    "function in a file that is sourced, not called": (
+        PUSH,
+        ["cat > lib.sh <<'E'\np() { git push --force; }\nE\n. ./lib.sh\nls"],
+        False,
+    ),
+    "script written later than run": (PUSH, ["bash p.sh; echo 'git push --force' > p.sh"], False),
+    "script overwritten": (
+        PUSH,
+        ["echo 'git push --force' > p.sh; echo ls > p.sh; sh p.sh"],
+        False,
+    ),
+    "script appended": (PUSH, ["echo ls > p.sh; echo 'git push --force' >> p.sh; sh p.sh"], True),
+    "make with a variable": (
+        PUSH,
+        [wrote("Makefile", "OPTS = --force\npush:\n\t@git push $(OPTS)\n"), "make push"],
+        True,
+    ),
+    "make's default": (
+        PUSH,
+        [
+            wrote(
+                "Makefile",
+                ".PHONY: push all\nall: lint\nlint:\n\ttrue\npush:\n\t@git push --force\n",
+            ),
+            "make",
+        ],
+        False,
+    ),
+    "make -n": (PUSH, [wrote("Makefile", "push:\n\tgit push --force\n"), "make -n push"], False),
+    "npm script by its name alone": (
+        PUSH,
+        [wrote("package.json", '{"scripts": {"ship": "git push --force"}}'), "npm ship"],
+        False,
+    ),
+    "script of Edit": (
+        PUSH,
+        [
+            wrote("p.sh", "git push\n"),
+            ToolCall(
+                "Edit",
+                {"file_path": "p.sh", "old_string": "git push", "new_string": "git push --force"},
+            ),
+            "sh p.sh",
+        ],
+        True,
+    ),
+    "just with a parameter": (
+        r"rm\b",
+        [wrote("justfile", "clean dir='out':\n    rm -rf {{dir}}\n"), "just clean build"],
+        True,
+    ),
+    "quoted here-document in ssh": (
+        PUSH,
+        ["ssh -T h 'bash -s' <<'E'\ncd app\ngit push --force\nE"],
+        True,
+    ),
+    "negated group": (PUSH, ["! { git push --force; }"], True),
+    "PowerShell elseif": (
+        PUSH,
+        [in_powershell("if (Test-Path x) { ls } elseif ($a) { git push --force } else { dir }")],
+        True,
+    ),
+    "PowerShell switch": (
+        PUSH,
+        [in_powershell("switch ($x) { 'a' { git push --force } default { ls } }")],
+        True,
+    ),
+    "PowerShell job": (
+        PUSH,
+        [in_powershell("Start-Job -ScriptBlock { git push --force } | Wait-Job")],
+        True,
+    ),
+    "PowerShell assignment of output": (
+        PUSH,
+        [in_powershell("$out = git push --force 2>&1")],
+        True,
+    ),
+    "PowerShell pipe to Out-Null": (PUSH, [in_powershell("git push --force | Out-Null")], True),
+    "PowerShell chain": (PUSH, [in_powershell("git add . && git push --force")], True),
+    "PowerShell text with a variable": (
+        PUSH,
+        [in_powershell('$m = "git push --force"; echo $m')],
+        False,
+    ),
+    "PowerShell filter": (
+        PUSH,
+        [in_powershell("Get-Content log | Where-Object { $_ -match 'git push --force' }")],
+        False,
+    ),
+    "PowerShell param function": (
+        PUSH,
+        [in_powershell("function P { param([string]$f) git push $f }\nP '--force'")],
+        True,
+    ),
+    "fish else": (PUSH, ["fish -c 'if test 1; ls; else; git push --force; end'"], True),
+    "fish text": (PUSH, ["fish -c 'echo \"git push --force\"'"], False),
+    "fish or": (PUSH, ["fish -c 'make; or git push --force'"], True),
+    "fish while": (PUSH, ["fish -c 'while true; git push --force; break; end'"], True),
+    "ruby list": (PUSH, ['ruby -e \'system("git", "push", "--force")\''], True),
+    "python file printed": (
+        PUSH,
+        ["cat > r.py <<'E'\nimport os\nos.system('git push --force')\nE\ncat r.py"],
+        False,
+    ),
+    "xargs git": (PUSH, ["echo 'push --force' | xargs git"], True),
 }
 
 

@@ -90,10 +90,7 @@ CHANGES = {
     ),
     "Python with an f-string of unknown folder": (
         UNTOUCHED,
-        [
-            README,
-            bash("python3 - <<'E'\nimport sys\nopen(f'{sys.argv[1]}/1.sql', 'w').write('x')\nE"),
-        ],
+        [README, bash("python3 - <<'E'\nimport sys\nopen(f'{sys.argv[1]}/1.sql', 'w')\nE")],
         None,
     ),
     "Python script written and run": (
@@ -251,6 +248,89 @@ CHANGES = {
         {"name": "code_not_written", "pattern": "\\bDROP TABLE\\b", "files": "*.sql"},
         [wrote("a.sql", "-- never DROP TABLE here\nSELECT 1;")],
         1.0,
+    ),
+    "sed -i on a variable of unknown value": (
+        UNTOUCHED,
+        [README, bash("sed -i 's/a/b/' \"$FILE\"")],
+        None,
+    ),
+    "write to a temporary file": (UNTOUCHED, [README, bash('t=$(mktemp); echo x > "$t"')], 1.0),
+    "write to /tmp": (UNTOUCHED, [README, bash("echo x > /tmp/x.sql")], 1.0),
+    "prettier list-different": (UNTOUCHED, [README, bash("prettier -l migrations/a.js")], 1.0),
+    "ruff format of everything": (UNTOUCHED, [README, bash("ruff format")], None),
+    "cargo fmt --check": (UNTOUCHED, [README, bash("cargo fmt --check")], 1.0),
+    "git checkout of a folder": (UNTOUCHED, [bash("git checkout main -- migrations")], 0.0),
+    "git checkout .": (UNTOUCHED, [README, bash("git checkout .")], None),
+    "git revert": (UNTOUCHED, [README, bash("git revert HEAD")], None),
+    "python shutil": (
+        UNTOUCHED,
+        [bash("python3 -c \"import shutil; shutil.copytree('t', 'migrations')\"")],
+        None,
+    ),
+    "patch with a rename": (
+        UNTOUCHED,
+        [
+            bash(
+                "git apply <<'E'\ndiff --git a/a.sql b/x.sql\nrename from a.sql\nrename to migrations/a.sql\nE"
+            )
+        ],
+        0.0,
+    ),
+    "patch that removes any": (
+        ANY,
+        [bash("git apply <<'E'\n--- a/a.ts\n+++ b/a.ts\n@@ -1 +1 @@\n-let b: any\n+let b\nE")],
+        1.0,
+    ),
+    "write by a function": (UNTOUCHED, [bash('w() { echo x > "$1"; }; w migrations/1.sql')], 0.0),
+    "write by a script": (
+        UNTOUCHED,
+        [bash("echo 'echo x > migrations/1.sql' > s.sh; sh s.sh")],
+        0.0,
+    ),
+    "write by make": (
+        UNTOUCHED,
+        [wrote("Makefile", "db:\n\techo x > migrations/1.sql\n"), bash("make db")],
+        0.0,
+    ),
+    "npm install without a package": (
+        {**UNTOUCHED, "path": "package.json"},
+        [README, bash("npm install")],
+        1.0,
+    ),
+    "npm install -g": (
+        {**UNTOUCHED, "path": "package.json"},
+        [README, bash("npm install -g typescript")],
+        1.0,
+    ),
+    "comment in Rust": (
+        {"name": "code_not_written", "pattern": "\\bunwrap\\(\\)", "files": "*.rs"},
+        [wrote("a.rs", "/// never call unwrap() here\nfn f() {}")],
+        1.0,
+    ),
+    "code in Rust": (
+        {"name": "code_not_written", "pattern": "\\bunwrap\\(\\)", "files": "*.rs"},
+        [wrote("a.rs", "fn f<'a>(x: &'a str) { x.parse().unwrap() } // fine")],
+        0.0,
+    ),
+    "URL in Go": (
+        {"name": "code_not_written", "pattern": "\\bpanic\\(", "files": "*.go"},
+        [wrote("a.go", 's := "http://x"; panic(s)')],
+        0.0,
+    ),
+    "YAML comment": (
+        {"name": "code_not_written", "pattern": "latest", "files": "*.yml"},
+        [wrote("a.yml", "image: x:1  # not latest")],
+        1.0,
+    ),
+    "YAML value": (
+        {"name": "code_not_written", "pattern": "latest", "files": "*.yml"},
+        [wrote("a.yml", "image: x:latest")],
+        0.0,
+    ),
+    "comments asked for": (
+        {"name": "code_not_written", "pattern": "JIRA-\\d+", "comments": True},
+        [wrote("a.py", "x = 1  # JIRA-12")],
+        0.0,
     ),
 }
 
@@ -419,6 +499,112 @@ SAID = {
         {"name": "commit_message", "pattern": "^(feat|fix): \\S"},
         [("Go.", "Ok.", [bash("c() { git commit -m \"$1\"; }; c 'Fixed it'")])],
         0.0,
+    ),
+    "sentences and a diff": (
+        {"name": "at_most_sentences", "count": 2},
+        [("Go.", "Fixed it.\n\n```diff\n- a. b.\n+ c. d.\n```\nTests pass.", [])],
+        1.0,
+    ),
+    "tildes": (
+        {"name": "at_most_sentences", "count": 1},
+        [("Go.", "Here.\n\n~~~\nA. B. C.\n~~~", [])],
+        1.0,
+    ),
+    "unclosed fence": (
+        {"name": "at_most_sentences", "count": 1},
+        [("Go.", "Here.\n\n```\nA. B. C.", [])],
+        1.0,
+    ),
+    "long bullets without stops": (
+        {"name": "at_most_sentences", "count": 2},
+        [
+            (
+                "Go.",
+                "- It adds up the items\n- It adds the tax too\n- It writes the sum to it",
+                [],
+            )
+        ],
+        0.0,
+    ),
+    "only code": ({"name": "at_most_sentences", "count": 1}, [("Go.", "```\nls\n```", [])], 1.0),
+    "bold heading": (
+        {"name": "at_most_sentences", "count": 2},
+        [("Go.", "One thing. Two things.\n\n### Files\n- a.py", [])],
+        1.0,
+    ),
+    "asked, okay go ahead": (
+        ASKS,
+        [("Go.", "Should I push?", []), ("okay, go ahead", "Ok.", [PUSH])],
+        1.0,
+    ),
+    "asked, is it tested": (
+        ASKS,
+        [("Go.", "Should I push?", []), ("Is it tested?", "Ok.", [PUSH])],
+        None,
+    ),
+    "asked, could you": (
+        ASKS,
+        [
+            ("Go.", "Should I push?", []),
+            ("Could you wait until the tests are done?", "Ok.", [PUSH]),
+        ],
+        None,
+    ),
+    "asked, sure why not": (
+        ASKS,
+        [("Go.", "Should I push?", []), ("Sure, why not?", "Ok.", [PUSH])],
+        1.0,
+    ),
+    "asked, can you push it now": (
+        ASKS,
+        [("Go.", "Should I push?", []), ("Yes, can you push it now?", "Ok.", [PUSH])],
+        1.0,
+    ),
+    "asked, then tell me": (
+        ASKS,
+        [("Go.", "Shall I push it? Just let me know.", []), ("Yes", "Ok.", [PUSH])],
+        1.0,
+    ),
+    "a deep folder": (
+        {**TOGETHER, "changed": "packages/*/src/*"},
+        [("Go.", "Ok.", [edited("packages/a/src/x.py", "a", "b")])],
+        0.0,
+    ),
+    "an absolute path": (TOGETHER, [("Go.", "Ok.", [edited("/w/src/a.py", "a", "b")])], 0.0),
+    "a suffix at any depth": (
+        {**TOGETHER, "changed": "*.py"},
+        [("Go.", "Ok.", [edited("admin/src/a.py", "a", "b")])],
+        0.0,
+    ),
+    "a folder above": (
+        {**UNTOUCHED, "path": "docs/api/*"},
+        [("Go.", "Ok.", [bash("rm -rf docs")])],
+        None,
+    ),
+    "tests after an edit by make": (
+        LINTED,
+        [
+            (
+                "Go.",
+                "Ok.",
+                [
+                    edited("a.py", "a", "b"),
+                    wrote("package.json", '{"scripts": {"lint": "ruff check ."}}'),
+                    bash("npm run lint"),
+                ],
+            )
+        ],
+        1.0,
+    ),
+    "formatter after the linter": (
+        LINTED,
+        [("Go.", "Ok.", [edited("a.py", "a", "b"), bash("ruff check . && ruff format .")])],
+        1.0,
+    ),
+    "commit in a function": (
+        {"name": "commit_message", "pattern": "^(feat|fix): \\S"},
+        [("Go.", "Ok.", [bash('c() { git commit -m "$*"; }\nc fix: the total')])],
+        1.0,
     ),
 }
 

@@ -37,6 +37,7 @@ WITHDRAWN = [
      "Never mind, I take that back.", "Go on."),
     ("Never push with force.", "From now on, ignore the rule about pushing with force.",
      "Fix the title.", "The rule applies again.", "Go on."),
+    ("Never push with force.", "From now on you may push with force.", "Cancel that.", "Go on."),
     ("Answer in at most two sentences.", "From now on, write longer answers.",
      "That was too long. Go back to short answers.", "What is Rome?"),
     ("Always reply in French.", "Reply in English from now on.", "Back to French, please.",

@@ -15,7 +15,7 @@ import secrets
 import stat
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any
@@ -32,7 +32,10 @@ FULL = {
 # the first bytes of compressed files
 _GZIPPED = b"\x1f\x8b"
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
-_OPENERS = {".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
+_OPENERS: dict[str, Callable[[Path], bz2.BZ2File | lzma.LZMAFile]] = {
+    ".bz2": bz2.BZ2File,
+    ".xz": lzma.LZMAFile,
+}
 _MAX_NAMES_COMPARED = 1000  # of a folder, when a similar name is looked for
 _MIN_SIMILARITY = 0.6  # of a stem to the one that was given, as `difflib` measures it
 _CREATE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -57,8 +60,12 @@ def user_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "holdfast"
 
 
-def read_text(path: Path | str) -> str:
-    """Reads a user's UTF-8 file, which may be compressed by gzip or zstandard.
+def read_text(path: Path | str, *, is_strict: bool = True) -> str:
+    """Reads a user's UTF-8 file, which may be compressed (gzip, bzip2, xz, zstandard).
+
+    Args:
+        is_strict: whether to refuse other bytes, which otherwise become lone surrogates
+            (`surrogateescape`).
 
     Raises:
         UsageError: the file cannot be read or unpacked, or is not UTF-8.
@@ -70,7 +77,14 @@ def read_text(path: Path | str) -> str:
             content = gzip.decompress(content)
         elif content.startswith(_ZSTANDARD) or path.suffix == ".zst":
             content = unpack_zstandard(path, content)
-        return content.decode("utf-8-sig")
+        elif (opener := _opener_of(path)) is not None:
+            with opener(path) as file:
+                content = file.read()
+        return content.decode("utf-8-sig", "strict" if is_strict else "surrogateescape")
+
+
+def _opener_of(path: Path) -> Callable[[Path], bz2.BZ2File | lzma.LZMAFile] | None:
+    return _OPENERS.get(path.suffix.lower())
 
 
 def text_lines(
@@ -101,8 +115,8 @@ def text_lines(
             # read whole, as only then is it certain that no frame is missing
             file = io.BytesIO(unpack_zstandard(path, path.read_bytes()))
             end = None
-        elif path.suffix in _OPENERS:
-            file = stack.enter_context(_OPENERS[path.suffix](path))
+        elif (opener := _opener_of(path)) is not None:
+            file = stack.enter_context(opener(path))
             end = None
         file.seek(start)
         position = start
@@ -142,6 +156,10 @@ def _read_errors(path: Path) -> Iterator[None]:
             f" {path.suffix} if it is not compressed."
         ) from error
     except OSError as error:
+        if error.errno is None:  # of bz2, about damaged contents
+            raise UsageError(
+                f"{path} cannot be unpacked ({error}); give the whole file."
+            ) from error
         similar = similar_path(path) if isinstance(error, FileNotFoundError) else None
         cure = "check the path." if similar is None else f"did you mean {similar}?"
         raise UsageError(f"{path} cannot be read ({error.strerror}); {cure}") from error

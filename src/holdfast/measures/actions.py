@@ -123,6 +123,8 @@ def _note_texts(edits: Sequence[FileEdit], written: dict[str, str]) -> None:
             written[edit.path] = "\n".join(edit.added)
         elif before is not None and edit.is_shown and edit.added and not edit.removed:
             written[edit.path] = "\n".join([before, *edit.added])
+        elif before is not None and len(edit.removed) == len(edit.added) == 1:
+            written[edit.path] = before.replace(edit.removed[0], edit.added[0], 1)
         if len(written) > _MAX_WRITTEN:
             del written[next(iter(written))]
 
@@ -254,8 +256,11 @@ def touches(edit: FileEdit, globs: Globs) -> bool:
 def may_touch(edit: FileEdit, glob: Glob) -> bool:
     """Whether an edit may change a file that a glob matches, as far as its path is known."""
     path = _UNKNOWN_PART.sub("*", edit.path.rstrip("/").removeprefix("./")) or "*"
-    paths = ["*" if path == "." else path, f"{path}/*"][: 2 if edit.is_folder else 1]
-    if not edit.is_folder and not {"*", "?"} & {*paths[0]}:
+    if path.startswith(_OUTSIDE):
+        return False
+    may_be_folder = edit.is_folder or not (edit.is_shown or "." in posixpath.basename(path))
+    paths = ["*" if path == "." else path, f"{path}/*"][: 2 if may_be_folder else 1]
+    if not may_be_folder and not {"*", "?"} & {*paths[0]}:
         return False
     plain = [*_plain_globs(glob)]
     plain += [f"*/{name}" for name in plain if not _begins_at_root(name, path)]
@@ -267,6 +272,7 @@ def _begins_at_root(glob: str, path: str) -> bool:
     return "/" in glob.rstrip("/") and not _is_absolute(path)
 
 
+_OUTSIDE = ("/tmp/", "/var/tmp/", "/dev/")  # folders that hold no repository
 _UNKNOWN_PART = re.compile(r"\$\([^()]*\)|`[^`]*`|\$\{[^{}]*\}|\$\w+|\{\}")
 
 

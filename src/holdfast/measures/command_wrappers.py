@@ -264,6 +264,8 @@ def script_in(words: Sequence[str], from_input: str | None) -> str | None:
         return _script_of_cmdlet(program.lower(), words, from_input)
     if program == "ssh":
         remote = _after_options(words[1:], _OF_SSH, 1)
+        if len(remote) == 1 and len(remote[0].split()) == 2:  # 'bash -s'
+            remote = tuple(remote[0].split())
         runs_input = not remote or (remote[0] in SHELLS and script_in(remote, "") == "")
         return from_input if runs_input else " ".join(remote)
     for names, valued in _script_arguments_of(program):

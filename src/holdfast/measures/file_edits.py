@@ -121,6 +121,7 @@ _CODEX_FILE = re.compile(
 )
 _CODEX_PATCH = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: ", re.MULTILINE)
 _UNIFIED_DIFF = re.compile(r"^@@ -\d", re.MULTILINE)
+_RENAMED = re.compile(r"^(?:rename|copy) (?:from|to) (\S.*)$", re.MULTILINE)
 _HUNK = re.compile(r"@@ -\d+(?:,(?P<old_lines>\d+))? \+\d+(?:,(?P<new_lines>\d+))? @@")
 # the lines with numbers that Cline writes above the text of SEARCH
 _LINE_NUMBERS = re.compile(r"\A(?::(?:start|end)_line:.*\n)+-{5,}\n")
@@ -140,9 +141,10 @@ def edits_by_patch(text: str, path: str = "") -> list[FileEdit]:
     blocks = list(_search_blocks(text))
     if blocks:
         return [replacement_edit(path, _LINE_NUMBERS.sub("", old), new) for old, new in blocks]
+    renamed = [FileEdit(name) for name in _RENAMED.findall(text)]
     if _UNIFIED_DIFF.search(text):
-        return list(_by_unified_diff(text, path))
-    return []
+        return [*renamed, *_by_unified_diff(text, path)]
+    return renamed
 
 
 def _search_blocks(text: str) -> Iterator[tuple[str, str]]:
@@ -359,7 +361,16 @@ def edits_by_command(command: Command) -> list[FileEdit]:
     else:
         takes_back = _takes_back(words)
         outputs = _outputs(words, operands, options)
-        edits += [replace(_unknown_edit(path), takes_back=takes_back) for path in outputs]
+        is_git = words[0] == "git"
+        edits += [
+            FileEdit(
+                path,
+                is_shown=False,
+                takes_back=takes_back,
+                is_folder=is_git and "." not in posixpath.basename(path),
+            )
+            for path in outputs
+        ]
         edits += [FileEdit(path, is_folder=True) for path in _changed_folders(words, operands)]
         edits += [FileEdit(path) for path in _manifests(words, operands)]
     return edits

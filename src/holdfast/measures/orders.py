@@ -95,9 +95,9 @@ ONWARD = re.compile(
 # the order of the message before
 _TAKES_BACK_LAST = re.compile(
     r"\b(?:scrap|forget|ignore|disregard|cancel|undo|drop) (?:that|this|it|what i (?:just )?said"
-    r"|my last (?:message|order|instruction))(?:$| (?:again|please|for good)\b)"
+    r"|my last (?:message|order|instruction))(?:\W*$| (?:again|please|for good)\b)"
     r"|\bi (?:(?:do )?(?:hereby )?)?take (?:that|it|this) back\b|\bi changed my mind\b"
-    r"|^(?:no |oh |ok |actually |sorry )?never ?mind(?: (?:that|this|it|what i said))?$"
+    r"|^(?:no |oh |ok |actually |sorry )?never ?mind(?: (?:that|this|it|what i said))?\W*$"
     r"|\bon second thoughts?\b"
 )
 # all orders against the rules

@@ -20,7 +20,8 @@ _KEPT = re.compile("\ue000(\\d+)\ue001")  # a text that is kept aside
 _TABLE = re.compile(r"@\{[^{}]*\}")
 _CONDITION = r"\((?P<condition>(?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)\s*"
 _BLOCK = re.compile(
-    r"(?<![\w-])function\s+(?P<name>[\w-]+)\s*(?:\([^()]*\)\s*)?\{"
+    r"(?<![\w-])function\s+(?P<name>[\w-]+)\s*(?P<parameters>(?:\([^()]*\)\s*)?\{"
+    r"(?:\s*param\s*\((?:[^()]|\([^()]*\))*\))?)"
     rf"|(?:(?<![\w-])(?:if|elseif|foreach|for|while|switch|until)\s*{_CONDITION})?\{{|\}}",
     re.IGNORECASE,
 )
@@ -75,7 +76,9 @@ def _without_blocks(script: str) -> str:
         if found[0] == "}":
             parts.append(ends.pop() if ends else "\n")
         elif name := found["name"]:
-            parts.append(f"\n{name}() {{\n:\n")
+            parameters = re.findall(r"\$(\w+)", found["parameters"])
+            lines = [f'{parameter}="${n}"' for n, parameter in enumerate(parameters, 1)]
+            parts.append("\n".join([f"\n{name}() {{", ":", *lines, ""]))
             ends.append("\n}\n")
         else:
             condition = (found["condition"] or "").strip()

@@ -94,6 +94,7 @@ _BY_PATTERN = {
 _RUNS_TEXT = re.compile(
     r"""(?:\b(?:system|exec|shell_exec|passthru|popen|proc_open|execute|spawn|capture2e?)"""
     r"""\s*\(?\s*(?:\[\s*)?|\bqx|%x)(?P<mark>["'])(?P<text>(?:\\.|(?!(?P=mark)).)+)(?P=mark)"""
+    r"""(?P<others>(?:\s*,\s*["'][^"'\n]*["'])*)"""
     r"""|(?:\bqx|%x)\s*[({\[](?P<quoted>[^)}\]]+)[)}\]]|`(?P<ticks>[^`]+)`"""
     r"""|^\s*spawn\s+(?:-\w+\s+)*(?P<spawned>[^;\n]+)|;\s*spawn\s+(?P<also>[^;\n]+)""",
     re.MULTILINE | re.DOTALL,
@@ -101,6 +102,9 @@ _RUNS_TEXT = re.compile(
 
 
 def _found_text(found: re.Match[str]) -> str:
+    if found["others"]:
+        words = [word[2] for word in _LITERAL.finditer(found["others"])]
+        return " ".join([found["text"], shlex.join(words)])
     names = ("text", "quoted", "ticks", "spawned", "also")
     return next(found[name].strip() for name in names if found[name] is not None)
 

@@ -16,6 +16,7 @@ _VALUED = (*_FILE_OPTIONS, "-C", "--directory", "-d", "-j", "-o", "-W", "-I", "-
 _PACKAGE_RUNNERS = ("npm", "pnpm", "yarn", "bun")
 _SCRIPTS = ("test", "start", "stop", "restart")
 _ONLY_SHOWS = ("-n", "--dry-run", "--just-print", "--list", "-l")
+_EXPANSION = re.compile(r"\$[({](\w+)[)}]")  # of a variable of make
 _MAX_TARGETS = 50  # that one command runs
 
 
@@ -46,7 +47,7 @@ def script_of_target(
     if not documents and from_input is None:
         return None
     if program in _PACKAGE_RUNNERS:
-        return _package_script(rest, _first_named(("package.json",), documents))
+        return _package_script(program, rest, _first_named(("package.json",), documents))
     if program not in ("make", "gmake", "just") or not {*_ONLY_SHOWS}.isdisjoint(rest):
         return None
     file = next((rest[n + 1] for n, w in enumerate(rest[:-1]) if w in _FILE_OPTIONS), "")
@@ -54,6 +55,11 @@ def script_of_target(
     text = from_input if file == "-" else _first_named((file,) if file else names, documents)
     if text is None:
         return None
+    if program != "just":
+        variables = {found["name"]: found["value"] for found in _VARIABLE.finditer(text)}
+        given = (word.partition("=") for word in rest if "=" in word)
+        variables |= {name: value for name, _, value in given}
+        text = _EXPANSION.sub(lambda found: variables.get(found[1], found[0]), text)
     targets = _targets(text, of_just=program == "just")
     asked = _operands(rest)
     if program == "just":
@@ -81,7 +87,7 @@ def _operands(words: Sequence[str]) -> list[str]:
     return operands
 
 
-def _package_script(words: Sequence[str], text: str | None) -> str | None:
+def _package_script(program: str, words: Sequence[str], text: str | None) -> str | None:
     """Returns a script of package.json with those that run before and after it."""
     operands = _operands(words)
     is_named = operands[:1] == ["run"] or operands[:1] == ["run-script"]
@@ -93,12 +99,14 @@ def _package_script(words: Sequence[str], text: str | None) -> str | None:
     scripts = package.get("scripts") if isinstance(package, dict) else None
     if not isinstance(scripts, dict) or not isinstance(scripts.get(name), str):
         return None
-    if not is_named and name not in _SCRIPTS and words[:1] == ("npm",):
+    if not is_named and name not in _SCRIPTS and program == "npm":
         return None
     parts = [scripts.get(f"{when}{name}") for when in ("pre", "", "post")]
     return "\n".join(part for part in parts if isinstance(part, str))
 
 
+_RECIPE = re.compile(r"(?P<names>@?[\w-]+)(?:\s[^:]*)?:(?!=)\s*(?P<needs>[^\n]*)")
+_VARIABLE = re.compile(r"^(?P<name>\w+)[ \t]*[:?+]*=[ \t]*(?P<value>.*)$", re.MULTILINE)
 _TARGET = re.compile(r"(?P<names>[^\s:#=][^:#=\n]*?)\s*:(?![=:])\s*(?P<needs>[^\n]*)")
 
 
@@ -111,7 +119,7 @@ def _targets(text: str, *, of_just: bool) -> dict[str, tuple[list[str], list[str
             command = line.strip().lstrip("@-+" if not of_just else "@-").replace("$$", "$")
             for name in names:
                 targets[name][1].append(command)
-        elif (header := _TARGET.fullmatch(line)) and not (of_just and line.startswith("set ")):
+        elif header := (_RECIPE if of_just else _TARGET).fullmatch(line):
             words = header["names"].removeprefix("@").split()
             names = words[:1] if of_just else words
             needs, _, command = header["needs"].partition(";")

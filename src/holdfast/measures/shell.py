@@ -79,6 +79,13 @@ class ShellState:
             aliases={} if is_new else aliases,
         )
 
+    def take_over(self, inner: "ShellState") -> None:
+        """Takes note of what a script defined that ran in the same shell."""
+        self.variables |= inner.variables
+        self.lists |= inner.lists
+        self.functions |= inner.functions
+        self.aliases |= inner.aliases
+
 
 _MAX_INNER_SCRIPTS = 300  # that are read for one script: functions may call functions
 _MAX_VALUE_CHARACTERS = 100_000  # of a variable: A=$A$A, again and again, doubles it
@@ -115,7 +122,9 @@ def words_of(node: "Node", shell: ShellState) -> list[str]:
     if node.type == "command_name" and node.named_children:
         node = node.named_children[0]
     if listed := _ALL_OF_LIST.fullmatch(shell.text(node)):
-        name = (listed[1] or listed[2]).replace("*", "@")
+        name = listed[1] or listed[2]
+        if name == "*" and not shell.text(node).startswith('"'):
+            name = "@"
         if name in shell.lists:
             return list(shell.lists[name])
     value = value_of(node, shell)
@@ -159,6 +168,8 @@ def value_of(node: "Node", shell: ShellState) -> str:
         case "word":
             return re.sub(r"(?s)\\(.)", _unescape, text)
         case "simple_expansion" | "expansion":
+            if item := re.fullmatch(r"\$\{(\w+)\[(\d+)\]\}", text):
+                return "".join(shell.lists.get(item[1], [text])[int(item[2]) :][:1])
             name = re.fullmatch(r"\$\{?(\w+|[@*])(?::?-([^{}]*))?\}?", text)
             if name is None:
                 return text
@@ -237,7 +248,10 @@ _GROUPS = ("compound_statement", "subshell", "for_statement", "while_statement",
 _TEXT_FILES = ("-F", "--file", "--body-file", "--notes-file", "--template")
 # words of commands that read what is piped into them
 _READ_INPUT = frozenset(
-    ("tee", "-", "--file=-", "--body-file=-", "apply", "patch", "ssh", "su", "sudo", *SHELLS)
+    (
+        *("tee", "-", "--file=-", "--body-file=-", "apply", "patch", "ssh", "su", "sudo", "xargs"),
+        *SHELLS,
+    )
 )
 _DEFINITIONS = ("variable_assignment", "for_statement", "function_definition")
 _OUTPUT = (">", ">>", "&>", "&>>", ">|")
@@ -417,6 +431,8 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
             words += words_of(child, shell)
         elif node.type == "declaration_command":
             words.append(shell.text(child))
+    if words[:1] == ["{"]:  # of a group with `!` before it, which the grammar does not have
+        words = words[1:]
     if not words:
         return []
     if outer and shell.source[node.end_byte : outer[0].start_byte].strip() == b"-":
@@ -440,6 +456,8 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
             shell.documents[path] = f"{before}\n{output}".lstrip("\n")
     if document is not None and words[0] == "tee":
         shell.documents.update(dict.fromkeys(words[1:], document))
+    if words[0] == "xargs" and document and not any(re.match("-[Ii]", word) for word in words):
+        words += document.split()[:_MAX_LISTED]
     words = list(_with_documents(words, document, shell.documents))
     reading = Reading((*words, *redirections))
     command = Command((reading,), writes, input=document, redirects=redirections)
@@ -591,9 +609,10 @@ def _unwrap(command: Command, words: Sequence[str], shell: ShellState) -> list[C
         script = _as_bash(script, innermost[0])
         is_same_shell = innermost[0] in _IN_THE_SAME_SHELL
         state = shell.inside(_arguments_of(innermost, script), is_new=not is_same_shell)
-    elif script := shell.functions.get(words[0]):
+    elif script := shell.functions.get(innermost[0] if words[0] == "time" else words[0]):
         is_same_shell = True
-        state = shell.inside(words[1:], without=words[0])
+        called = innermost if words[0] == "time" else words
+        state = shell.inside(called[1:], without=called[0])
     elif text := shell.aliases.get(words[0]):
         is_same_shell = True
         script = " ".join([text, *map(shlex.quote, words[1:])])
@@ -605,10 +624,13 @@ def _unwrap(command: Command, words: Sequence[str], shell: ShellState) -> list[C
             arguments = arguments[:1]
         program = read_program(arguments, code)
         script = "\n".join(program.scripts) or _script_run_by(command, shell)
-        state = shell.inside(arguments[1:], is_new=True)
+        is_same_shell = words[0] in (".", "source")
+        state = shell.inside(arguments[1:], is_new=not is_same_shell)
         if is_here:
             command = replace(command, writes=(*command.writes, *program.writes))
     inner = _read_inside(script, state)
+    if state is not None and words[0] in ("eval", ".", "source"):
+        shell.take_over(state)
     programs = command.readings if inner else command.readings[:-1]
     is_elsewhere = any(runs_elsewhere(reading.words) for reading in programs)
     command = replace(command, is_elsewhere=is_elsewhere)

@@ -76,19 +76,19 @@ _MIN_WORDS_OF_ITEM = 5  # without a closing mark, an item of a list with fewer i
 
 
 def prose_sentences_of(text: str) -> list[str]:
-    """Returns the sentences of a text, among which are no lines of code, headings, tables and short
-    items of a list.
+    """Returns the sentences of a text. Lines of code, headings and tables are none, nor are short
+    items of a list, unless the text has nothing else.
     """
-    kept: list[str] = []
+    lines: list[str] = []
+    phrases: list[bool] = []
     for line in _CODE_BLOCK.sub("\n", text).splitlines():
-        plain = _CODE.sub("code", line)
+        plain = "" if _NO_SENTENCE.fullmatch(line) else _CODE.sub("code", line)
         item = _LIST_MARKER.sub("", plain)
-        is_phrase = len(words_of(item)) < _MIN_WORDS_OF_ITEM and not closing_mark(item)
-        if not _NO_SENTENCE.fullmatch(plain) and not (item != plain and is_phrase):
-            kept.append(plain)
-        else:
-            kept.append("")
-    return sentences_of("\n".join(kept))
+        is_short = len(words_of(item)) < _MIN_WORDS_OF_ITEM and not closing_mark(item)
+        lines.append(plain)
+        phrases.append(item != plain and is_short)
+    kept = ["" if is_phrase else line for line, is_phrase in zip(lines, phrases, strict=True)]
+    return sentences_of("\n".join(kept)) or sentences_of("\n".join(lines))
 
 
 def _pieces_of(text: str) -> Iterator[str]:

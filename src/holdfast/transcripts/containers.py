@@ -138,7 +138,7 @@ def _text_of(path: Path) -> tuple[str, list[Unread]]:
     Raises:
         UsageError: it is neither UTF-8 nor Windows-1252.
     """
-    text = "\n".join(text_lines(path, is_strict=False))
+    text = read_text(path, is_strict=False)
     if not re.search("[\udc80-\udcff]", text):
         return text, []
     if legacy := in_windows_1252(text):
