@@ -269,11 +269,7 @@ CHANGES = {
     ),
     "patch with a rename": (
         UNTOUCHED,
-        [
-            bash(
-                "git apply <<'E'\ndiff --git a/a.sql b/x.sql\nrename from a.sql\nrename to migrations/a.sql\nE"
-            )
-        ],
+        [bash("git apply <<'E'\nrename from a.sql\nrename to migrations/a.sql\nE")],
         0.0,
     ),
     "patch that removes any": (
