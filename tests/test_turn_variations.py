@@ -432,62 +432,62 @@ SAID = {
     ),
     "a file that is similarly named": (TOGETHER, [("Go.", "Ok.", [edited("src2/a.py")])], None),
     "sentences and a list of files": (
-        {"name": "at_most_sentences", "count": 2},
+        {"name": "at_most_sentences", "count": 2, "prose": True},
         [("Go.", "Done. It works.\n\n- a.py\n- b.py\n- c.py", [])],
         1.0,
     ),
     "a sentence and code": (
-        {"name": "at_most_sentences", "count": 1},
+        {"name": "at_most_sentences", "count": 1, "prose": True},
         [("Go.", "Run this:\n\n```\nnpm i\nnpm test\nnpm start\n```", [])],
         1.0,
     ),
     "three sentences": (
-        {"name": "at_most_sentences", "count": 2},
+        {"name": "at_most_sentences", "count": 2, "prose": True},
         [("Go.", "First. Second. Third.", [])],
         0.0,
     ),
     "sentences as bullets": (
-        {"name": "at_most_sentences", "count": 2},
+        {"name": "at_most_sentences", "count": 2, "prose": True},
         [("Go.", "- It works.\n- It is fast.\n- It is small.", [])],
         0.0,
     ),
     "a heading": (
-        {"name": "at_most_sentences", "count": 1},
+        {"name": "at_most_sentences", "count": 1, "prose": True},
         [("Go.", "## Summary\n\nAll tests pass.", [])],
         1.0,
     ),
     "a table": (
-        {"name": "at_most_sentences", "count": 1},
+        {"name": "at_most_sentences", "count": 1, "prose": True},
         [("Go.", "| a | b |\n|---|---|\n| x | y |\n| u | v |\n\nDone.", [])],
         1.0,
     ),
     "full stops in code": (
-        {"name": "at_most_sentences", "count": 1},
+        {"name": "at_most_sentences", "count": 1, "prose": True},
         [("Go.", "Use `foo. bar. Baz` here.", [])],
         1.0,
     ),
     "a numbered list of steps": (
-        {"name": "at_most_sentences", "count": 1},
+        {"name": "at_most_sentences", "count": 1, "prose": True},
         [("Go.", "1. Install it\n2. Run it\n\nThat is all.", [])],
         1.0,
     ),
     "three sentences and a list": (
-        {"name": "at_most_sentences", "count": 2},
+        {"name": "at_most_sentences", "count": 2, "prose": True},
         [("Go.", "First. Second. Third.\n\n- a", [])],
         0.0,
     ),
     "sentences in a code block": (
-        {"name": "at_most_sentences", "count": 1},
+        {"name": "at_most_sentences", "count": 1, "prose": True},
         [("Go.", "Here it is.\n\n```python\n# First. Second.\nprint('Third. Fourth.')\n```", [])],
         1.0,
     ),
     "bullets with two sentences each": (
-        {"name": "at_most_sentences", "count": 3},
+        {"name": "at_most_sentences", "count": 3, "prose": True},
         [("Go.", "- It works. It is fast.\n- It is small. It is new.", [])],
         0.0,
     ),
     "one bold label in each bullet": (
-        {"name": "at_most_sentences", "count": 1},
+        {"name": "at_most_sentences", "count": 1, "prose": True},
         [("Go.", "Changed files:\n- **a.py**: the total\n- **b.py**: the tax", [])],
         1.0,
     ),
@@ -497,22 +497,22 @@ SAID = {
         0.0,
     ),
     "sentences and a diff": (
-        {"name": "at_most_sentences", "count": 2},
+        {"name": "at_most_sentences", "count": 2, "prose": True},
         [("Go.", "Fixed it.\n\n```diff\n- a. b.\n+ c. d.\n```\nTests pass.", [])],
         1.0,
     ),
     "tildes": (
-        {"name": "at_most_sentences", "count": 1},
+        {"name": "at_most_sentences", "count": 1, "prose": True},
         [("Go.", "Here.\n\n~~~\nA. B. C.\n~~~", [])],
         1.0,
     ),
     "unclosed fence": (
-        {"name": "at_most_sentences", "count": 1},
+        {"name": "at_most_sentences", "count": 1, "prose": True},
         [("Go.", "Here.\n\n```\nA. B. C.", [])],
         1.0,
     ),
     "long bullets without stops": (
-        {"name": "at_most_sentences", "count": 2},
+        {"name": "at_most_sentences", "count": 2, "prose": True},
         [
             (
                 "Go.",
@@ -522,9 +522,13 @@ SAID = {
         ],
         0.0,
     ),
-    "only code": ({"name": "at_most_sentences", "count": 1}, [("Go.", "```\nls\n```", [])], 1.0),
+    "only code": (
+        {"name": "at_most_sentences", "count": 1, "prose": True},
+        [("Go.", "```\nls\n```", [])],
+        1.0,
+    ),
     "bold heading": (
-        {"name": "at_most_sentences", "count": 2},
+        {"name": "at_most_sentences", "count": 2, "prose": True},
         [("Go.", "One thing. Two things.\n\n### Files\n- a.py", [])],
         1.0,
     ),

@@ -134,12 +134,13 @@ def short_reply(text: str, words: Count) -> Score:
 
 
 @measure(when_cut=WhenCut.IF_BROKEN)
-def at_most_sentences(text: str, count: Count) -> Score:
-    """1 for at most `count` sentences, else 0, and 0 for a reply without a word. Lines of code,
-    headings, tables and items of a list that are only phrases are no sentences."""
-    number = len(prose_sentences_of(text))
+def at_most_sentences(text: str, count: Count, prose: Flag = False) -> Score:
+    """1 for one to `count` sentences, else 0. With `prose`, lines of code, headings, tables and
+    items of a list that are only phrases are no sentences, and a reply may consist of these."""
+    number = len(prose_sentences_of(text) if prose else sentences_of(text))
+    is_reply = bool(words_of(text)) if prose else number > 0
     reason = f"{count_of(number, 'sentence')}, at most {count} asked for"
-    return verdict(words_of(text) and number <= count, reason)
+    return verdict(is_reply and number <= count, reason)
 
 
 @measure(when_cut=WhenCut.IF_BROKEN)

@@ -129,7 +129,15 @@ _RUNNING_MODULES = ("subprocess", "os", "sp")
 _MAX_VALUES = 20  # of a name
 
 
+# what a program has that runs commands or changes files
+_ACTS_IN_PYTHON = re.compile(
+    r"subprocess|\bos\b|\bsp\b|shutil|popen|open|write_|touch|unlink|rename|replace|\brun\b"
+)
+
+
 def _read_python(code: str) -> ProgramText:
+    if not _ACTS_IN_PYTHON.search(code):
+        return ProgramText()
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -24,9 +24,13 @@ def remove_elements(text: str, names: Iterable[str]) -> str:
 
 def elements_in(text: str, names: Iterable[str]) -> str:
     """Returns the texts in the elements of these names, joined by line breaks."""
-    opening = rf"<({'|'.join(map(re.escape, names))})(?:\s[^>]*)?>"
-    found = re.finditer(rf"{opening}(.*?)</\1>", text, flags=re.DOTALL)
-    return "\n".join(filter(None, (element[2].strip() for element in found)))
+    texts: list[str] = []
+    for name in names:
+        for piece in text.split(f"</{name}>")[:-1]:
+            opening = re.search(rf"<{re.escape(name)}(?:\s[^>]*)?>", piece)
+            if opening is not None and (inner := piece[opening.end() :].strip()):
+                texts.append(inner)
+    return "\n".join(texts)
 
 
 def enclosing_element(text: str) -> str:
