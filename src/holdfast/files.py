@@ -32,10 +32,7 @@ FULL = {
 # the first bytes of compressed files
 _GZIPPED = b"\x1f\x8b"
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
-_OPENERS: dict[str, Callable[[Path], bz2.BZ2File | lzma.LZMAFile]] = {
-    ".bz2": bz2.BZ2File,
-    ".xz": lzma.LZMAFile,
-}
+_OPENERS: dict[str, Callable[[Path], Any]] = {".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
 _MAX_NAMES_COMPARED = 1000  # of a folder, when a similar name is looked for
 _MIN_SIMILARITY = 0.6  # of a stem to the one that was given, as `difflib` measures it
 _CREATE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -83,7 +80,8 @@ def read_text(path: Path | str, *, is_strict: bool = True) -> str:
         return content.decode("utf-8-sig", "strict" if is_strict else "surrogateescape")
 
 
-def _opener_of(path: Path) -> Callable[[Path], bz2.BZ2File | lzma.LZMAFile] | None:
+def _opener_of(path: Path) -> Callable[[Path], Any] | None:
+    """Returns what opens a file that is compressed by bzip2 or xz; None for other files."""
     return _OPENERS.get(path.suffix.lower())
 
 
@@ -104,9 +102,7 @@ def text_lines(
         UsageError: the file cannot be read or unpacked, or its first line is not UTF-8.
     """
     with _read_errors(path), contextlib.ExitStack() as stack:
-        file: IO[bytes] | gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile = stack.enter_context(
-            path.open("rb")
-        )
+        file: IO[bytes] | gzip.GzipFile = stack.enter_context(path.open("rb"))
         first_bytes = file.read(len(_ZSTANDARD))
         if first_bytes.startswith(_GZIPPED) or path.suffix == ".gz":
             file = stack.enter_context(gzip.GzipFile(path))

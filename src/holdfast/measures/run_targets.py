@@ -26,7 +26,7 @@ def document_of(name: str, documents: Mapping[str, str]) -> str | None:
     One name may be the end of the other, because they may begin in different folders.
     """
     plain = posixpath.normpath(name)
-    for path in reversed(documents):
+    for path in reversed([*documents]):
         written = posixpath.normpath(path)
         if written == plain or f"/{written}".endswith(f"/{plain}") or plain.endswith(f"/{written}"):
             return documents[path]
