@@ -153,6 +153,13 @@ def test_a_named_measure_is_described_in_full(capsys):
     assert (refused.value.kind, refused.value.suggestion) == ("measure", "contains")
 
 
+def test_every_measure_is_explained():
+    for name in REGISTRY:
+        assert measure_lines(name)[-2].startswith("example: measure: ")
+    rows = [line.split() for line in measure_lines("runs_after")]
+    assert ["after", "a", "regular", "expression", "null"] in rows
+
+
 @pytest.mark.parametrize("command", ["trace", "geometry"])
 @pytest.mark.parametrize("option", ["--rounds", "--conversations"])
 def test_a_refused_count_names_the_command_itself(command, option, capsys):

@@ -952,7 +952,7 @@ test_files_that_are_written_otherwise = variations(
 
 def test_logs_with_names_in_capitals_are_found_in_folders(tmp_path):
     (tmp_path / "A.JSONL").write_text(json.dumps([HI, A]) + "\n")
-    (tmp_path / "B.BZ2").write_bytes(b"BZ")
+    (tmp_path / "B.7Z").write_bytes(b"7z")
     logs = read_logs(tmp_path)
     assert [len(dialog.turns) for dialog in logs.dialogs] == [1]
     assert len(logs.problems) == 1 and "is compressed" in logs.problems[0]

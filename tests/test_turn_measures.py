@@ -422,7 +422,7 @@ def test_reasons_are_in_words(spec, turn, reason):
         ToolCall("Edit", {"file_path": "C:\\shop\\migrations\\1.sql", "new_string": "x"}),
         ToolCall("Write", {"file_path": "\\\\host\\shop\\migrations\\1.sql", "content": "x"}),
         ToolCall("edit", {"path": "migrations\\1.sql"}),
-        ToolCall("apply_patch", {"input": PATCH.replace("b/c.txt", "db\\migrations\\1.sql")}),
+        ToolCall("apply_patch", {"input": PATCH.replace("b/c.txt", "migrations\\1.sql")}),
         ToolCall("Bash", {"command": "rm 'C:\\shop\\migrations\\1.sql'"}),
     ],
 )

@@ -1,5 +1,6 @@
 """Reads users' text and JSON Lines files, and writes files whole or not at all."""
 
+import bz2
 import contextlib
 import difflib
 import errno
@@ -8,12 +9,13 @@ import hashlib
 import io
 import itertools
 import json
+import lzma
 import os
 import secrets
 import stat
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any
@@ -30,6 +32,7 @@ FULL = {
 # the first bytes of compressed files
 _GZIPPED = b"\x1f\x8b"
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
+_OPENERS: dict[str, Callable[[Path], Any]] = {".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
 _MAX_NAMES_COMPARED = 1000  # of a folder, when a similar name is looked for
 _MIN_SIMILARITY = 0.6  # of a stem to the one that was given, as `difflib` measures it
 _CREATE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -54,8 +57,12 @@ def user_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "holdfast"
 
 
-def read_text(path: Path | str) -> str:
-    """Reads a user's UTF-8 file, which may be compressed by gzip or zstandard.
+def read_text(path: Path | str, *, is_strict: bool = True) -> str:
+    """Reads a user's UTF-8 file, which may be compressed (gzip, bzip2, xz, zstandard).
+
+    Args:
+        is_strict: whether to refuse other bytes, which otherwise become lone surrogates
+            (`surrogateescape`).
 
     Raises:
         UsageError: the file cannot be read or unpacked, or is not UTF-8.
@@ -67,11 +74,21 @@ def read_text(path: Path | str) -> str:
             content = gzip.decompress(content)
         elif content.startswith(_ZSTANDARD) or path.suffix == ".zst":
             content = unpack_zstandard(path, content)
-        return content.decode("utf-8-sig")
+        elif (opener := _opener_of(path)) is not None:
+            with opener(path) as file:
+                content = file.read()
+        return content.decode("utf-8-sig", "strict" if is_strict else "surrogateescape")
 
 
-def text_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[str]:
-    """Reads the lines of a user's UTF-8 file, which may be compressed by gzip or zstandard.
+def _opener_of(path: Path) -> Callable[[Path], Any] | None:
+    """Returns what opens a file that is compressed by bzip2 or xz; None for other files."""
+    return _OPENERS.get(path.suffix.lower())
+
+
+def text_lines(
+    path: Path, start: int = 0, end: int | None = None, *, is_strict: bool = True
+) -> Iterator[str]:
+    """Reads the lines of a user's UTF-8 file, which may be compressed (gzip, bzip2, xz, zstandard).
 
     If a later line than the first has other bytes, as when the last character was written only in
     part, these become lone surrogates (`surrogateescape`).
@@ -79,6 +96,7 @@ def text_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[s
     Args:
         start: the byte to begin at, in a file that is not compressed.
         end: the byte to end at; None reads to the end of the file, as does any compressed file.
+        is_strict: whether the first line has to be UTF-8.
 
     Raises:
         UsageError: the file cannot be read or unpacked, or its first line is not UTF-8.
@@ -93,6 +111,9 @@ def text_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[s
             # read whole, as only then is it certain that no frame is missing
             file = io.BytesIO(unpack_zstandard(path, path.read_bytes()))
             end = None
+        elif (opener := _opener_of(path)) is not None:
+            file = stack.enter_context(opener(path))
+            end = None
         file.seek(start)
         position = start
         while end is None or position < end:
@@ -102,7 +123,7 @@ def text_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[s
             try:
                 text = content.decode("utf-8" if position else "utf-8-sig")
             except UnicodeDecodeError as error:
-                if position == start:
+                if position == start and is_strict:
                     error.start += position
                     raise
                 text = content.decode("utf-8", "surrogateescape")
@@ -125,12 +146,16 @@ def _read_errors(path: Path) -> Iterator[None]:
         raise UsageError(
             f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8."
         ) from error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise UsageError(
             f"{path} cannot be unpacked ({error}); give the whole file, or rename it without"
             f" {path.suffix} if it is not compressed."
         ) from error
     except OSError as error:
+        if error.errno is None:  # of bz2, about damaged contents
+            raise UsageError(
+                f"{path} cannot be unpacked ({error}); give the whole file."
+            ) from error
         similar = similar_path(path) if isinstance(error, FileNotFoundError) else None
         cure = "check the path." if similar is None else f"did you mean {similar}?"
         raise UsageError(f"{path} cannot be read ({error.strerror}); {cure}") from error

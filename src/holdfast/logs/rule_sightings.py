@@ -29,6 +29,8 @@ from holdfast.measures.orders import (
     passage_of,
     read_sentences,
     requests_in,
+    returns_to_rules,
+    takes_back_last,
     words_before_paths,
 )
 from holdfast.measures.patterns import find
@@ -212,10 +214,18 @@ class CounterOrders:
         return [
             order
             for order in orders
-            if order.passage.lasts
+            if (order.passage.lasts and not self._is_taken_back(order.position, breach))
             or order.position in answered
             or not self.is_by_user(order.position)
         ]
+
+    def _is_taken_back(self, position: int, breach: int) -> bool:
+        """Whether the user takes an order back before the breach."""
+        later = [n for n in self._words_of_user if position < n < breach]
+        words = self._words_of_user
+        if later and takes_back_last(words[later[0]]):
+            return True
+        return any(returns_to_rules(words[n]) for n in later)
 
     def is_by_user(self, position: int) -> bool:
         """Whether an event has words of the user: a message, or answers to a tool's questions."""

@@ -10,7 +10,7 @@ import json
 import posixpath
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Annotated
@@ -19,7 +19,7 @@ from holdfast.errors import cut
 from holdfast.measures.agent_tools import COMMITS, script_of, working_folder_of
 from holdfast.measures.arguments import takes
 from holdfast.measures.command_readings import Command, Reading
-from holdfast.measures.file_edits import FileEdit, edits_by_call, edits_by_command
+from holdfast.measures.file_edits import FileEdit, edits_by_call, edits_by_command, side_effects_of
 from holdfast.measures.patterns import compile_regex, matches
 from holdfast.measures.shell import read_script
 from holdfast.measures.turns import ToolCall
@@ -47,6 +47,7 @@ class Action:
         position: the number of the call in the turn, from 0.
         tool_call: the call of another tool; None for a shell command.
         folder: the working folder, relative to the one that the script began in.
+        side_effects: changes of files that are no edits: by a formatter, or by what Git brings in.
     """
 
     command: Command
@@ -54,6 +55,7 @@ class Action:
     position: int
     tool_call: ToolCall | None = None
     folder: str = ""
+    side_effects: tuple[FileEdit, ...] = ()
 
     @property
     def is_shell(self) -> bool:
@@ -79,28 +81,64 @@ class Action:
 
 
 def actions_of(calls: Sequence[ToolCall]) -> Iterator[Action]:
-    """Yields every shell command, also those within other commands, and every other call."""
+    """Yields every shell command, also those within other commands and in scripts that the agent
+    wrote before it ran them, and every other call.
+    """
+    written: dict[str, str] = {}
     for position, call in enumerate(calls):
         script = script_of(call)
         if not script:
             arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
             command = Command((Reading((call.name, arguments)),))
             edits = tuple(map(_with_slashes, edits_by_call(call)))
+            _note_texts(edits, written)
             yield Action(command, edits, position, call)
             continue
         root = working_folder_of(call)
         folders = _WorkingFolders("" if _is_absolute(root) else root)
-        for command in _read_script(script):
+        for command in _read_script(script, _documents_for(script, written)):
             folder = folders.at(command)
             around = posixpath.join(root, folder) if _is_absolute(root) else folder
             changes = map(_with_slashes, edits_by_command(command))
-            yield Action(
-                command,
-                tuple(_in_folder(edit, around) for edit in changes),
-                position,
-                folder=folder,
-            )
+            edits = tuple(_in_folder(edit, around) for edit in changes)
+            _note_texts(edits, written)
+            effects = tuple(_in_folder(edit, around) for edit in side_effects_of(command))
+            yield Action(command, edits, position, folder=folder, side_effects=effects)
             folders.run(command)
+
+
+# the files in which the targets are that these programs run
+_TARGET_FILES = {
+    **dict.fromkeys(("make", "just"), ("makefile", "justfile", ".mk")),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), ("package.json",)),
+}
+_MAX_WRITTEN = 200  # files whose texts are kept
+
+
+def _note_texts(edits: Sequence[FileEdit], written: dict[str, str]) -> None:
+    """Takes note of the texts of files, as far as they are shown as a whole."""
+    for edit in edits:
+        before = written.pop(edit.path, None)
+        if edit.is_whole and edit.is_shown and edit.added:
+            written[edit.path] = "\n".join(edit.added)
+        elif before is not None and edit.is_shown and edit.added and not edit.removed:
+            written[edit.path] = "\n".join([before, *edit.added])
+        elif before is not None and len(edit.removed) == len(edit.added) == 1:
+            written[edit.path] = before.replace(edit.removed[0], edit.added[0], 1)
+        if len(written) > _MAX_WRITTEN:
+            del written[next(iter(written))]
+
+
+def _documents_for(script: str, written: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Returns the files with their texts that a script names, or whose targets it may run."""
+    if not written:
+        return ()
+    ends = [end for name, ends in _TARGET_FILES.items() if name in script for end in ends]
+    return tuple(
+        (path, text)
+        for path, text in written.items()
+        if posixpath.basename(path) in script or path.lower().endswith(tuple(ends))
+    )
 
 
 class _WorkingFolders:
@@ -197,7 +235,10 @@ def mentions(call: ToolCall, path: str) -> bool:
 
 
 def is_among(path: str, globs: Globs) -> bool:
-    """Whether a glob matches a path or its last parts, and no glob that begins with `!` does."""
+    """Whether a glob matches a path or its last parts, and no glob that begins with `!` does.
+
+    A glob with a folder matches the last parts of absolute paths only, whose root is not known.
+    """
     all_globs = [globs] if isinstance(globs, str) else list(globs)
     excluded = [glob[1:] for glob in all_globs if glob.startswith("!")]
     included = [glob for glob in all_globs if not glob.startswith("!")] or ["*"]
@@ -212,10 +253,58 @@ def touches(edit: FileEdit, globs: Globs) -> bool:
     )
 
 
+def may_touch(edit: FileEdit, glob: Glob) -> bool:
+    """Whether an edit may change a file that a glob matches, as far as its path is known."""
+    path = _UNKNOWN_PART.sub("*", edit.path.rstrip("/").removeprefix("./")) or "*"
+    if path.startswith(_OUTSIDE):
+        return False
+    may_be_folder = edit.is_folder or not (edit.is_shown or "." in posixpath.basename(path))
+    paths = ["*" if path == "." else path, f"{path}/*"][: 2 if may_be_folder else 1]
+    if not may_be_folder and not {"*", "?"} & {*paths[0]}:
+        return False
+    plain = [*_plain_globs(glob)]
+    plain += [f"*/{name}" for name in plain if not _begins_at_root(name, path)]
+    return any(_overlap(path, other) for path in paths for other in plain)
+
+
+def _begins_at_root(glob: str, path: str) -> bool:
+    """Whether a glob with a folder means the folder in the root, where the path begins too."""
+    return "/" in glob.rstrip("/") and not _is_absolute(path)
+
+
+_OUTSIDE = ("/tmp/", "/var/tmp/", "/dev/")  # folders that hold no repository
+_UNKNOWN_PART = re.compile(r"\$\([^()]*\)|`[^`]*`|\$\{[^{}]*\}|\$\w+|\{\}")
+
+
+@cache
+def _overlap(first: str, second: str) -> bool:
+    """Whether a text exists that both globs match."""
+    places = [(0, 0)]
+    seen = set(places)
+    while places:
+        a, b = places.pop()
+        if a == len(first) and b == len(second):
+            return True
+        one, other = first[a : a + 1], second[b : b + 1]
+        following = []
+        if one == "*":
+            following += [(a + 1, b)] + ([(a, b + 1)] if other else [])
+        if other == "*":
+            following += [(a, b + 1)] + ([(a + 1, b)] if one else [])
+        if one and other and (one == other or "?" in (one, other)):
+            following.append((a + 1, b + 1))
+        new = [place for place in following if place not in seen]
+        seen.update(new)
+        places += new
+    return False
+
+
 def _is_like(path: str, globs: Sequence[str]) -> bool:
     for glob in globs:
         for plain in _plain_globs(glob.removeprefix("./")):
-            if fnmatch.fnmatchcase(path, plain) or fnmatch.fnmatchcase(path, f"*/{plain}"):
+            if fnmatch.fnmatchcase(path.removeprefix("./"), plain):
+                return True
+            if not _begins_at_root(plain, path) and fnmatch.fnmatchcase(path, f"*/{plain}"):
                 return True
     return False
 

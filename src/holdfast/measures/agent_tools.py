@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from holdfast.measures.other_shells import bash_of_powershell
 from holdfast.measures.turns import ToolCall
 
 # --- Names of tools
@@ -42,7 +43,7 @@ WHOLE_TEXTS = ("content", "contents", "filetext", "filecontent", "newsource")
 OLD_TEXTS = ("oldstring", "oldstr", "oldtext", "oldcontent", "search", "find", "targetcontent")
 NEW_TEXTS = (
     *("newstring", "newstr", "newtext", "newcontent", "replace", "replacement"),
-    *("replacementcontent", "inserttext", "newsource"),
+    *("replacementcontent", "inserttext", "newsource", "body", "newbody"),
 )
 EDIT_LISTS = ("edits", "replacements", "replacementchunks", "operations")
 PATCHES = ("diff", "patch", "patchtext", "input")
@@ -60,7 +61,7 @@ _TYPES = re.compile(
 _TYPED_TEXTS = ("chars", "input", "keystrokes", "keys")
 _KEY = re.compile(r"\{(enter|return|up|down|left|right|backspace|tab|esc)\}", re.IGNORECASE)
 _ENTER = ("enter", "return")
-_POWERSHELL = re.compile("powershell|pwsh", re.IGNORECASE)  # whose paths have \\
+_POWERSHELL = re.compile("powershell|pwsh", re.IGNORECASE)
 
 
 def normalised_fields(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,14 +76,14 @@ def first_text(fields: Mapping[str, Any], names: Sequence[str]) -> str | None:
 
 
 def script_of(call: ToolCall) -> str:
-    """Returns the shell script that a call runs; "" for a tool that runs none."""
+    """Returns the shell script that a call runs, as Bash; "" for a tool that runs none."""
     for name in _SCRIPTS:
         value = call.arguments.get(name)
         if isinstance(value, list) and all(isinstance(word, str) for word in value):
             return shlex.join(value)
         if isinstance(value, str):
             script = "" if value in EDITOR_COMMANDS else value
-            return script.replace("\\", "/") if _POWERSHELL.match(call.name) else script
+            return bash_of_powershell(script) if _POWERSHELL.match(call.name) else script
     typed = first_text(call.arguments, _TYPED_TEXTS) if _TYPES.search(call.name) else None
     return _KEY.sub(lambda key: "\n" if key[1].lower() in _ENTER else "", typed or "")
 

@@ -53,6 +53,12 @@ _BY_USER = re.compile(
 _CONDITION = re.compile(
     r"\b(?:after|once|when|if|first|as soon as|only|before|until|till|unless|and)\b", re.IGNORECASE
 )
+# a question in return, another order that comes first, or a polite no
+_NO_ANSWER = re.compile(
+    r"\A\W*(?:why|what|where|which|how|who|when|does|do|did|is|are|was|can|could|should|would|will)"
+    r"\b[^?]*\?\s*\Z|\A\W*first\b|\brather\b|n['\u2019]t\b",
+    re.IGNORECASE,
+)
 _ALTERNATIVE = re.compile(r"\b(?:or|oder|ou)\b", re.IGNORECASE)
 
 
@@ -96,7 +102,7 @@ def may_refuse(act: str, text: str) -> bool:
     """Whether a message that does not begin with a no may refuse an act, as "keep it local"."""
     if matches(act, text, "i"):
         return is_ordered(act, text) is not True
-    has_doubt = _NEGATION.search(text) or _DEFERRAL.search(text)
+    has_doubt = _NEGATION.search(text) or _DEFERRAL.search(text) or _NO_ANSWER.search(text)
     return bool(has_doubt) and not _AGREES.match(text)
 
 

@@ -72,6 +72,9 @@ PHRASES = (
     (r"\b(?:a )?(?:maximum|limit) of\b|\bmax(?:imum)?\b|\bup to\b(?= \w+ (?:word|sentence|line))",
      "at most"),
     (r"\b(?:can|could|will|would|do) not you\b", "can you"),
+    (r"\bno more (?=[a-z]+s\b)", "no "),
+    (r"^(?:please |ok(?:ay)?,? |now )?(?:(?:go|switch|change|come) )?back to"
+     r" (?=\w+(?:,|\.|!|$| please))", "always use "),
     (r"\btell me (?:exactly )?(?:what|how (?:much|many))\b", "give me the answer"),
 )  # fmt: skip
 
@@ -200,11 +203,12 @@ _ANY_PHRASE = re.compile(rf"\b(?=\w)(?:{'|'.join(pattern for pattern, _ in _ALL_
 _NEGATES_CLAUSE = re.compile(
     r"\b(?:forbidden|prohibited|banned|disallowed|off[ -]limits|untouched)\b"
     r"|\b(?:is|are|be|been|must|may|should|can|could|shall|has|have) (?:never|not)\b"
-    r"|\bleave\b.*\balone\b"
+    r"|\bleave\b.*\balone\b|\b(?:must|should|has to|have to|to) be avoided\b"
 )
 # negates what follows it in its clause
 _NEGATES_REST = re.compile(
     r"\b(?:never|not|no|nothing|none|neither|nor|without|avoid(?:ing|s)?|stop|skip|drop"
+    r"|forb(?:id|ids|ade)|prohibits?|bans?"
     r"|instead of|rather than|forget(?: about)?|prefers?\b.*?\bover)\b"
 )
 
@@ -216,9 +220,10 @@ _STOP_WORDS = frozenset(
     " are was were been being am do does did done has have had having will would shall should can"
     " could may might must always ever every each all any some please also just only when where"
     " which who what how there here too very such other another own never not no nothing none"
-    " neither nor without avoid stop skip drop instead rather forget ignore user users rule rules"
-    " want wants asked asks said remember mind note sure forbidden prohibited banned allowed"
-    " permitted alone leave said now again directly".split()
+    " neither nor without avoid avoided stop skip drop instead rather forget ignore user users rule"
+    " rules want wants asked asks said remember mind note sure forbidden prohibited banned allowed"
+    " permitted alone leave said now again directly forbid forbids forbade prohibit prohibits ban"
+    " bans".split()
 )
 # words that a paraphrase does not replace
 _ANCHOR = re.compile(

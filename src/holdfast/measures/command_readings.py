@@ -100,6 +100,7 @@ class Command:
         redirects: the last of its words, from the first redirection on.
         is_in_group: whether its files also take the output of commands before it, as in
             `(date; ls) > log`.
+        group_output: the output of all of these; None if it is not known.
         subshells: the subshells and inner scripts that it runs in, outermost first, by numbers: a
             `cd` has no effect outside of them.
         is_elsewhere: whether it runs with another file system, as in `docker exec web rm a`; only
@@ -112,6 +113,7 @@ class Command:
     input: str | None = None
     redirects: tuple[str, ...] = ()
     is_in_group: bool = False
+    group_output: str | None = None
     is_elsewhere: bool = False
     subshells: tuple[int, ...] = ()
 

@@ -122,6 +122,7 @@ _WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
     **{(name,): Wrapper() for name in ("coproc", "cross-env", "entr", "flatpak-spawn")},
     **{(name,): Wrapper() for name in ("corepack", "winpty", "proxychains", "proxychains4")},
     **{(name,): Wrapper() for name in ("firejail", "dbus-run-session")},
+    ("screen",): Wrapper(("-S", "-t", "-h", "-c", "-T", "-s")),
     ("retry",): Wrapper(("-t", "--times", "-d", "--delay", "-m")),
     ("watchexec",): Wrapper(
         ("-e", "--exts", "-w", "--watch", "-i", "--ignore", "-f", "--filter", "-d", "--debounce")
@@ -179,6 +180,7 @@ _ELSEWHERE = frozenset(
     " devcontainer vagrant gcloud fly flyctl ansible chroot".split()
 )
 SHELLS = ("bash", "sh", "zsh", "dash", "ksh", "fish", "ash")
+POWERSHELLS = ("powershell", "powershell.exe", "pwsh")
 _OF_PYTHON = ("-W", "-X")
 _OF_SHELL = ("-o", "-O", "+o", "+O", "--rcfile", "--init-file")  # options that take a value
 
@@ -202,7 +204,7 @@ _SCRIPT_OPTIONS: Mapping[str, _ScriptOption] = {
     "nodemon": _ScriptOption("-x|--exec"),
     **dict.fromkeys(("flock", "script", "sg"), _ScriptOption(r"-[a-zA-Z]*c|--command", 1)),
     **dict.fromkeys(
-        ("powershell", "powershell.exe", "pwsh"),
+        POWERSHELLS,
         _ScriptOption("(?i)-c(?:ommand)?", 0, ("-ExecutionPolicy",), takes_rest=True),
     ),
     **dict.fromkeys(("cmd", "cmd.exe"), _ScriptOption("(?i)/[ck]", takes_rest=True)),
@@ -227,6 +229,8 @@ _SCRIPT_ARGUMENTS: Mapping[tuple[str, ...], Sequence[str]] = {
 }
 _RUN_EACH_ARGUMENT = ("concurrently", "hyperfine")
 _RUN_INPUT = ("at", "batch")
+_RUN_INPUT_AS = ("su", "sudo")  # without a command
+_CMDLETS_THAT_RUN = ("invoke-expression", "iex", "start-process")
 # the options of ssh that take a value
 _OF_SSH = tuple(f"-{letter}" for letter in "BbcDEeFIiJLlmOopQRSWw")
 _KEYS = ("Enter", "C-m", "C-j")  # with which tmux ends a line
@@ -248,14 +252,20 @@ def script_in(words: Sequence[str], from_input: str | None) -> str | None:
         return "\n".join(map(shlex.join, commands)) if len(commands) > 1 else None
     if program == "trap":
         return words[1] if len(words) > 1 else None
+    if program in SHELLS and any(re.fullmatch("-[a-z]*n[a-z]*", word) for word in words[1:2]):
+        return None  # only the syntax is checked
     if (script := _script_of_option(program, words)) is not None:
         return script
     if program in SHELLS:
         return None if _file_of_shell(words) else from_input
-    if program in _RUN_INPUT:
+    if program in _RUN_INPUT or (program in _RUN_INPUT_AS and not _operands_of_sudo(words)):
         return from_input
+    if program.lower() in _CMDLETS_THAT_RUN:
+        return _script_of_cmdlet(program.lower(), words, from_input)
     if program == "ssh":
         remote = _after_options(words[1:], _OF_SSH, 1)
+        if len(remote) == 1 and len(remote[0].split()) == 2:  # 'bash -s'
+            remote = tuple(remote[0].split())
         runs_input = not remote or (remote[0] in SHELLS and script_in(remote, "") == "")
         return from_input if runs_input else " ".join(remote)
     for names, valued in _script_arguments_of(program):
@@ -298,6 +308,27 @@ def _script_of_option(program: str, words: Sequence[str]) -> str | None:
             rest.popleft()
         others += not word.startswith(("-", "+"))
     return "\n".join(filter(None, scripts)) or None
+
+
+def _operands_of_sudo(words: Sequence[str]) -> tuple[str, ...]:
+    """Returns the command of `sudo`; () if it opens a shell, as `su` does."""
+    if words[0] == "su":
+        return ()
+    opens_shell = any(re.fullmatch("-[a-zA-Z]*[si]|--shell|--login", word) for word in words[1:])
+    rest = _after_options(words[1:], _WRAPPERS[("sudo",)].valued_options, 0)
+    rest = () if rest and _REDIRECTION.match(rest[0]) else rest
+    return rest if opens_shell else ("",)
+
+
+def _script_of_cmdlet(program: str, words: Sequence[str], from_input: str | None) -> str | None:
+    """Returns what `Invoke-Expression` or `Start-Process` of PowerShell runs."""
+    operands = [word for word in words[1:] if not word.startswith("-")]
+    if program != "start-process":
+        return " ".join(operands) or from_input
+    names = {name.lower(): value for name, value in pairwise(words)}
+    arguments = names.get("-argumentlist") or names.get("-args") or " ".join(operands[1:2])
+    command = names.get("-filepath") or "".join(operands[:1])
+    return f"{command} {arguments.replace(',', ' ')}".strip() or None
 
 
 def _file_of_shell(words: Sequence[str]) -> tuple[str, ...]:

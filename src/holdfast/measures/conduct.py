@@ -17,13 +17,14 @@ from holdfast.measures.actions import (
     actions_of,
     commands_of,
     edits_of,
+    may_touch,
     touches,
 )
 from holdfast.measures.arguments import takes
 from holdfast.measures.patterns import compile_regex, matches
 from holdfast.measures.reasons import quote
 from holdfast.measures.registry import measure
-from holdfast.measures.scores import Score, WhenCut
+from holdfast.measures.scores import Score, Undecided, WhenCut
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
 Arguments = Annotated[
@@ -136,15 +137,18 @@ def command_run(turn: AssistantTurn, command: Pattern) -> Score | None:
 
 
 @measure(when_cut=WhenCut.IF_BROKEN, reads_earlier=True)
-def file_not_touched(turn: AssistantTurn, path: Glob) -> Score | None:
+def file_not_touched(turn: AssistantTurn, path: Glob) -> Score | Undecided | None:
     """0 if a file with this path (* and ? also match /) was written, moved or deleted; restoring it
     after a change of an earlier turn does not count, nor do turns that change no file."""
-    edits = [edit for edit in edits_of(turn.calls) if edit.path]
-    if not edits:
+    actions = list(actions_of(turn.calls))
+    edits = [edit for action in actions for edit in (*action.edits, *action.side_effects)]
+    if not any(edit.path for edit in edits):
         return None
     for edit in edits:
         if touches(edit, path) and not (edit.takes_back and _is_changed(edit.path, turn.earlier)):
             return Score(0.0, f"changed {edit.path}")
+    if any(may_touch(edit, path) for edit in edits if not edit.takes_back):
+        return Undecided("the log does not show which files were changed")
     return Score(1.0, "not touched")
 
 

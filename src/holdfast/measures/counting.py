@@ -7,7 +7,14 @@ from itertools import pairwise
 from holdfast.measures.arguments import Count, Counts, Flag, Letter, Text
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, WhenCut, exceeds, share, share_true, verdict
-from holdfast.measures.text import closing_mark, fold, folded_words, sentences_of, words_of
+from holdfast.measures.text import (
+    closing_mark,
+    fold,
+    folded_words,
+    prose_sentences_of,
+    sentences_of,
+    words_of,
+)
 from holdfast.plurals import count_of
 
 
@@ -127,11 +134,13 @@ def short_reply(text: str, words: Count) -> Score:
 
 
 @measure(when_cut=WhenCut.IF_BROKEN)
-def at_most_sentences(text: str, count: Count) -> Score:
-    """1 for one to `count` sentences, else 0."""
-    number = len(sentences_of(text))
+def at_most_sentences(text: str, count: Count, prose: Flag = False) -> Score:
+    """1 for one to `count` sentences, else 0. With `prose`, lines of code, headings, tables and
+    items of a list that are only phrases are no sentences, and a reply may consist of these."""
+    number = len(prose_sentences_of(text) if prose else sentences_of(text))
+    is_reply = bool(words_of(text)) if prose else number > 0
     reason = f"{count_of(number, 'sentence')}, at most {count} asked for"
-    return verdict(0 < number <= count, reason)
+    return verdict(is_reply and number <= count, reason)
 
 
 @measure(when_cut=WhenCut.IF_BROKEN)

@@ -9,6 +9,7 @@ Agents describe a change by the old and the new text, by the whole text, or by a
 three forms; commands name the files in their arguments and redirections.
 """
 
+import json
 import posixpath
 import re
 from collections import Counter
@@ -69,8 +70,19 @@ class FileEdit:
 
 
 def whole_file_edit(path: str, text: str) -> FileEdit:
-    """Returns the edit that writes a file as a whole."""
+    """Returns the edit that writes a file as a whole; of a notebook, the text of its cells."""
+    if path.endswith(".ipynb"):
+        text = _text_of_notebook(text)
     return FileEdit(path, (text,), is_whole=True)
+
+
+def _text_of_notebook(text: str) -> str:
+    try:
+        cells = json.loads(text)["cells"]
+        sources = [cell["source"] for cell in cells]
+        return "\n\n".join(s if isinstance(s, str) else "".join(s) for s in sources)
+    except (ValueError, TypeError, KeyError):
+        return text
 
 
 def replacement_edit(path: str, old: str, new: str) -> FileEdit:
@@ -109,6 +121,7 @@ _CODEX_FILE = re.compile(
 )
 _CODEX_PATCH = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: ", re.MULTILINE)
 _UNIFIED_DIFF = re.compile(r"^@@ -\d", re.MULTILINE)
+_RENAMED = re.compile(r"^(?:rename|copy) (?:from|to) (\S.*)$", re.MULTILINE)
 _HUNK = re.compile(r"@@ -\d+(?:,(?P<old_lines>\d+))? \+\d+(?:,(?P<new_lines>\d+))? @@")
 # the lines with numbers that Cline writes above the text of SEARCH
 _LINE_NUMBERS = re.compile(r"\A(?::(?:start|end)_line:.*\n)+-{5,}\n")
@@ -128,9 +141,10 @@ def edits_by_patch(text: str, path: str = "") -> list[FileEdit]:
     blocks = list(_search_blocks(text))
     if blocks:
         return [replacement_edit(path, _LINE_NUMBERS.sub("", old), new) for old, new in blocks]
+    renamed = [FileEdit(name) for name in _RENAMED.findall(text)]
     if _UNIFIED_DIFF.search(text):
-        return list(_by_unified_diff(text, path))
-    return []
+        return [*renamed, *_by_unified_diff(text, path)]
+    return renamed
 
 
 def _search_blocks(text: str) -> Iterator[tuple[str, str]]:
@@ -244,6 +258,7 @@ _OUTPUT_OPTIONS = {
     "wget": ("-O", "--output-document"),
     "pandoc": ("-o", "--output"),
     "shuf": ("-o", "--output"),
+    **dict.fromkeys(("git-cliff", "gcc", "g++", "clang", "go", "rustc"), ("-o", "--output")),
 }
 
 
@@ -277,6 +292,8 @@ def _edits_among(tool: str, arguments: Mapping[str, Any], path: str) -> list[Fil
         path: of the file, for arguments that do not name it.
     """
     fields = normalised_fields(arguments)
+    if fields.get("dryrun") is True:
+        return []
     if "source" in fields and "destination" in fields and DELETES.search(tool):
         return [FileEdit(str(fields[name])) for name in ("source", "destination")]
     path = first_text(fields, PATHS) or path
@@ -321,11 +338,17 @@ def edits_by_command(command: Command) -> list[FileEdit]:
     operands = [word for word in words[1:] if not word.startswith("-")]
     options = [word for word in words[1:] if word.startswith("-")]
     if program in ("apply_patch", "applypatch", "patch") or words[:2] == ("git", "apply"):
+        if not {*_ONLY_CHECKS}.isdisjoint(words):
+            return []
         patch = command.input
         if patch is None:
             patch = next((word for word in operands if "\n" in word), "")
         return edits_by_patch(patch) or [_unknown_edit("")]
-    output = None if command.is_in_group else known_output(words, command.input)
+    if words[:2] == ("git", "am") or _edits_unnamed_files(command):
+        return [_unknown_edit("")]
+    output = known_output(words, command.input)
+    if command.is_in_group:
+        output = command.group_output
     edits = [_output_edit(path, output, appends=command.appends) for path in command.writes]
     if program == "tee":
         appends = _is_among(("-a", "--append"), options)
@@ -338,9 +361,98 @@ def edits_by_command(command: Command) -> list[FileEdit]:
     else:
         takes_back = _takes_back(words)
         outputs = _outputs(words, operands, options)
-        edits += [replace(_unknown_edit(path), takes_back=takes_back) for path in outputs]
+        is_git = words[0] == "git"
+        edits += [
+            FileEdit(
+                path,
+                is_shown=False,
+                takes_back=takes_back,
+                is_folder=is_git and "." not in posixpath.basename(path),
+            )
+            for path in outputs
+        ]
         edits += [FileEdit(path, is_folder=True) for path in _changed_folders(words, operands)]
+        edits += [FileEdit(path) for path in _manifests(words, operands)]
     return edits
+
+
+_ONLY_CHECKS = ("--check", "--stat", "--numstat", "--summary", "--dry-run")
+
+
+def _edits_unnamed_files(command: Command) -> bool:
+    """Whether a command edits files in place that `xargs` names."""
+    words = command.innermost
+    has_xargs = any(reading.words[0] == "xargs" for reading in command.readings)
+    return has_xargs and words[0] in _IN_PLACE_EDITORS and any(map(_IN_PLACE.match, words[1:]))
+
+
+# --- What programs change besides: the files of packages, and those that they format
+
+# by a program and its subcommand: the files in which it notes packages
+_MANIFESTS = {
+    **{("npm", n): ("package.json", "package-lock.json") for n in ("uninstall", "remove")},
+    **{("npm", n): ("package.json", "package-lock.json") for n in ("install", "i", "add")},
+    **{("pnpm", n): ("package.json", "pnpm-lock.yaml") for n in ("add", "remove", "install")},
+    **{("yarn", n): ("package.json", "yarn.lock") for n in ("add", "remove")},
+    **{("bun", n): ("package.json", "bun.lock") for n in ("add", "remove")},
+    **{("poetry", n): ("pyproject.toml", "poetry.lock") for n in ("add", "remove")},
+    **{("uv", n): ("pyproject.toml", "uv.lock") for n in ("add", "remove")},
+    **{("cargo", n): ("Cargo.toml", "Cargo.lock") for n in ("add", "remove")},
+    **{("composer", n): ("composer.json", "composer.lock") for n in ("require", "remove")},
+    **{("bundle", n): ("Gemfile", "Gemfile.lock") for n in ("add", "remove")},
+    ("go", "get"): ("go.mod", "go.sum"),
+    ("npm", "pkg"): ("package.json",),
+    ("npm", "version"): ("package.json", "package-lock.json"),
+}
+_CHANGES_NO_MANIFEST = ("-g", "--global", "--no-save", "--dry-run", "get")
+
+
+def _manifests(words: Sequence[str], operands: Sequence[str]) -> Sequence[str]:
+    """Returns the files in which a package manager notes the packages that a command names."""
+    is_known = len(operands) > 1 and {*_CHANGES_NO_MANIFEST}.isdisjoint(words)
+    return _MANIFESTS.get((words[0], operands[0]), ()) if is_known else ()
+
+
+# by the words that a formatter begins with: the options with which it changes files, if it needs
+# one of them
+_FORMATTERS: Mapping[tuple[str, ...], Sequence[str]] = {
+    ("prettier",): ("--write", "-w"),
+    **{(name,): ("--fix",) for name in ("eslint", "stylelint", "oxlint", "standard", "tslint")},
+    ("ruff", "check"): ("--fix", "--fix-only"),
+    ("ruff", "format"): (),
+    **{(name,): () for name in ("black", "isort", "rustfmt", "ktfmt", "swiftformat")},
+    **{(name,): ("-i", "--in-place") for name in ("autopep8", "yapf", "clang-format")},
+    **{(name,): ("-w",) for name in ("gofmt", "goimports", "gofumpt", "shfmt")},
+    **{("biome", name): ("--write", "--apply") for name in ("format", "check", "lint")},
+    **{names: () for names in (("dprint", "fmt"), ("terraform", "fmt"), ("cargo", "fmt"))},
+    **{names: () for names in (("go", "fmt"), ("cargo", "fix"), ("mix", "format"))},
+    **{names: () for names in (("dart", "format"), ("deno", "fmt"), ("php-cs-fixer", "fix"))},
+    ("rubocop",): ("-a", "-A", "--autocorrect", "--autocorrect-all"),
+    ("ktlint",): ("-F", "--format"),
+}
+_ONLY_SHOWS = ("--check", "--check-only", "--diff", "-d", "-check", "--list-different", "-l")
+# commands of Git that change files which they do not name
+_BRING_IN = re.compile(
+    r"git (?:reset (?:.* )?--(?:hard|merge|keep)|stash (?:pop|apply)"
+    r"|clean (?!.*(?:-n|--dry-run))|cherry-pick|revert|(?:checkout|restore) (?:-- )?\.(?: |\Z))"
+)
+
+
+def side_effects_of(command: Command) -> list[FileEdit]:
+    """Returns the changes of files that are no edits: by a formatter, or by what Git brings in."""
+    words = command.arguments
+    if command.is_elsewhere:
+        return []
+    if _BRING_IN.match(" ".join(words)):
+        return [FileEdit("")]
+    for names, options in _FORMATTERS.items():
+        is_used = words[: len(names)] == names and {*_ONLY_SHOWS}.isdisjoint(words)
+        if is_used and (not options or not {*options}.isdisjoint(words)):
+            return [
+                FileEdit(path, is_folder="." not in path.strip("./"))
+                for path in [w for w in words[len(names) :] if not w.startswith("-")] or ["."]
+            ]
+    return []
 
 
 def _takes_back(words: Sequence[str]) -> bool:
@@ -386,6 +498,8 @@ def _outputs(
         return _paths_of_cmdlet(words, cmdlet)
     if program == "dd":
         return [word[3:] for word in operands if word.startswith("of=")]
+    if words[:2] == ("git", "cliff"):
+        program = "git-cliff"
     if program in _OUTPUT_OPTIONS:
         return _named_outputs(words, *_OUTPUT_OPTIONS[program])
     if words[:2] == ("git", "restore") and not _is_among(("--staged", "-S"), options):

@@ -90,6 +90,37 @@ ONWARD = re.compile(
     r"|for the rest|until i say)\b"
 )
 
+# --- What takes an order back
+
+# the order of the message before
+_TAKES_BACK_LAST = re.compile(
+    r"\b(?:scrap|forget|ignore|disregard|cancel|undo|drop) (?:that|this|it|what i (?:just )?said"
+    r"|my last (?:message|order|instruction))(?:\W*$| (?:again|please|for good)\b)"
+    r"|\bi (?:(?:do )?(?:hereby )?)?take (?:that|it|this) back\b|\bi changed my mind\b"
+    r"|^(?:no |oh |ok |actually |sorry )?never ?mind(?: (?:that|this|it|what i said))?\W*$"
+    r"|\bon second thoughts?\b"
+)
+# all orders against the rules
+_RETURNS = re.compile(
+    r"\bback to (?:the |our |your |my )?(?:(?:original|usual|normal|old|previous|earlier|standard"
+    r"|default) )*(?:rules?|instructions?|guidelines|way|style|format|usual|normal|default|limit"
+    r"|(?:short(?:er)?|brief|concise) (?:answers?|replies|reply|responses?|ones?))\b"
+    r"|\bthe (?:\w+ )?(?:rules?|limits?|instructions?) (?:(?:now )?(?:appl(?:y|ies)|holds?|counts?"
+    r"|stands?) again|(?:is|are) back(?: on| in (?:force|place|effect))?)\b"
+)
+
+
+def takes_back_last(text: str) -> bool:
+    """Whether a message takes back what the user said in the message before."""
+    parts = (part for sentence in read_sentences(text) for part in sentence.parts)
+    return any(_TAKES_BACK_LAST.search(part) for part in parts)
+
+
+def returns_to_rules(text: str) -> bool:
+    """Whether a message takes back all orders against the rules."""
+    return any(_RETURNS.search(sentence.plain) for sentence in read_sentences(text))
+
+
 # --- Orders, requests and permissions
 
 PERMITS = re.compile(r"\byou (?:may|can|are (?:allowed|free)|do not (?:need|have) to)\b")
@@ -249,9 +280,9 @@ def requests_in(text: str) -> Iterator[OrderClause]:
     before = ""
     for sentence in read_sentences(text):
         plain = sentence.plain
-        lasts = bool(ONWARD.search(plain) or PERMITS.search(plain))
-        passage = passage_of(sentence, lasts)
         is_once = bool(ONCE.search(plain))
+        lasts = bool(ONWARD.search(plain) or (PERMITS.search(plain) and not is_once))
+        passage = passage_of(sentence, lasts)
         asks = bool(ASKING.search(plain) or QUESTION.search(plain)) or sentence.is_order
         for number, clause in enumerate(_clauses_of_request(sentence)):
             if REPORTS.match(clause):

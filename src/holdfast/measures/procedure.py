@@ -25,7 +25,11 @@ from holdfast.measures.turns import AssistantTurn, ToolCall
 _UNKNOWN_FILES = Undecided("the log does not show which files a patch changed")
 _UNCLEAR = Undecided("what the user said is neither a yes nor a no, nor an order")
 # what may follow a question on its line, and a line below it: an option in a list
-_AFTER_QUESTION = re.compile(r"[\s*_\"'`)]*(?:\([^()]*\)[\s*_.]*)?")
+_AFTER_QUESTION = re.compile(
+    r"[\s*_\"'`)]*(?:\([^()]*\)[\s*_.]*)?"
+    r"(?:(?:(?:please|just) )?(?:let me know|tell me|say so)[^?\n]*)?",
+    re.IGNORECASE,
+)
 _OPTION = re.compile(r"\s*(?:(?:[-*\u2022]|\w{1,2}[.)])\s.*)?")
 
 

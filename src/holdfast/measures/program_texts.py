@@ -38,6 +38,15 @@ def is_python(program: str) -> bool:
     return _PYTHON.fullmatch(program) is not None
 
 
+def file_run_by(words: Sequence[str]) -> str:
+    """Returns the file of a program that an interpreter runs; "" if its text is an argument."""
+    program = words[0]
+    is_known = is_python(program) or program in (*_JAVASCRIPT, *_BY_PATTERN)
+    if not is_known or program in _AWK or any(_is_code_option(program, w) for w in words[1:]):
+        return ""
+    return next((word for word in words[1:] if not word.startswith("-")), "")
+
+
 def read_program(words: Sequence[str], from_input: str | None) -> ProgramText:
     """Reads the program in a command such as `python3 -c CODE` or `node -e CODE`.
 
@@ -45,9 +54,11 @@ def read_program(words: Sequence[str], from_input: str | None) -> ProgramText:
         words: the command without redirections.
         from_input: the text of its input, which is the program if no argument is.
     """
-    options = [number for number, word in enumerate(words) if word in _CODE_OPTIONS]
+    options = [number for number, word in enumerate(words) if _is_code_option(words[0], word)]
     code = from_input
-    if options:
+    if words[0] in _AWK:
+        code = next((word for word in words[1:] if not word.startswith("-")), None)
+    elif options:
         code = " ".join(words[options[0] + 1 : options[0] + 2])
     elif any(not word.startswith("-") for word in words[1:]):
         return ProgramText()  # a file
@@ -57,7 +68,45 @@ def read_program(words: Sequence[str], from_input: str | None) -> ProgramText:
         return _read_python(code)
     if words[0] in _JAVASCRIPT:
         return _read_javascript(code)
+    if words[0] in _BY_PATTERN:
+        return ProgramText([_found_text(found) for found in _RUNS_TEXT.finditer(code)])
     return ProgramText()
+
+
+def _is_code_option(program: str, word: str) -> bool:
+    """Whether the word after this one is the program."""
+    if program in _AWK:
+        return False
+    if program in _BY_PATTERN:
+        return re.fullmatch(_BY_PATTERN[program], word) is not None
+    return word in _CODE_OPTIONS
+
+
+# --- Languages of which only the commands are found that they run as a literal text
+
+_AWK = ("awk", "gawk", "mawk")
+# by their names: the options whose value is a program
+_BY_PATTERN = {
+    **dict.fromkeys(("perl", "ruby"), "-[a-zA-Z0-9]*[eE]"),
+    **{"php": "-r|-B|-R|-E", "lua": "-e", "expect": "-c", "tclsh": "-c"},
+    **dict.fromkeys(_AWK, ""),
+}
+_RUNS_TEXT = re.compile(
+    r"""(?:\b(?:system|exec|shell_exec|passthru|popen|proc_open|execute|spawn|capture2e?)"""
+    r"""\s*\(?\s*(?:\[\s*)?|\bqx|%x)(?P<mark>["'])(?P<text>(?:\\.|(?!(?P=mark)).)+)(?P=mark)"""
+    r"""(?P<others>(?:\s*,\s*["'][^"'\n]*["'])*)"""
+    r"""|(?:\bqx|%x)\s*[({\[](?P<quoted>[^)}\]]+)[)}\]]|`(?P<ticks>[^`]+)`"""
+    r"""|^\s*spawn\s+(?:-\w+\s+)*(?P<spawned>[^;\n]+)|;\s*spawn\s+(?P<also>[^;\n]+)""",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def _found_text(found: re.Match[str]) -> str:
+    if found["others"]:
+        words = [word[2] for word in _LITERAL.finditer(found["others"])]
+        return " ".join([found["text"], shlex.join(words)])
+    names = ("text", "quoted", "ticks", "spawned", "also")
+    return next(found[name].strip() for name in names if found[name] is not None)
 
 
 # --- Python
@@ -74,11 +123,21 @@ _RUNNING_FUNCTIONS = (
     *("run", "call", "check_call", "check_output", "Popen", "system", "popen"),
     *("getoutput", "getstatusoutput"),
 )
+# functions that run the program in the list of their last argument
+_REPLACES_PROCESS = ("execv", "execvp", "execve", "execvpe", "spawnv", "spawnvp", "posix_spawn")
 _RUNNING_MODULES = ("subprocess", "os", "sp")
 _MAX_VALUES = 20  # of a name
 
 
+# what a program has that runs commands or changes files
+_ACTS_IN_PYTHON = re.compile(
+    r"subprocess|\bos\b|\bsp\b|shutil|popen|open|write_|touch|unlink|rename|replace|\brun\b"
+)
+
+
 def _read_python(code: str) -> ProgramText:
+    if not _ACTS_IN_PYTHON.search(code):
+        return ProgramText()
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -97,6 +156,7 @@ class _Values(defaultdict[str, list[str]]):
 
     def __init__(self) -> None:
         super().__init__(list)
+        self.lists: set[str] = set()  # the names whose value is a list, such as a command's words
 
     def of(self, node: ast.expr | None) -> list[str]:
         """Returns the texts or paths that an expression may have; [] if they are not known."""
@@ -117,6 +177,11 @@ class _Values(defaultdict[str, list[str]]):
                 for part in parts:
                     joined = [f"{a}/{b}".lstrip("/") for a in joined for b in self.of(part)]
                 return joined
+            case ast.JoinedStr(values=parts):  # a glob, if parts are not known
+                texts = [
+                    str(part.value) if isinstance(part, ast.Constant) else "*" for part in parts
+                ]
+                return ["".join(texts)]
             case ast.Call(args=[argument, *_]) if _name_of(node.func) in ("Path", "str", "sorted"):
                 return self.of(argument)
         return []
@@ -135,9 +200,18 @@ def _assigned_values(tree: ast.Module) -> _Values:
                 targets, value = [node.target], node.value
             case ast.For():
                 targets, value = [node.target], node.iter
+            case ast.AugAssign():
+                targets, value = [node.target], node.value
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name() as listed, attr="append" | "extend"),
+                args=[item],
+            ):
+                targets, value = [listed], item
         for target in targets:
             if isinstance(target, ast.Name) and len(values[target.id]) < _MAX_VALUES:
                 values[target.id] += values.of(value)[:_MAX_VALUES]
+                if isinstance(value, ast.List) and not isinstance(node, ast.For):
+                    values.lists.add(target.id)
     return values
 
 
@@ -161,10 +235,15 @@ def _module_of(function: ast.expr) -> str | None:
 
 def _scripts_of_call(call: ast.Call, values: _Values) -> list[str]:
     is_running = _module_of(call.func) in ("", *_RUNNING_MODULES)
+    if is_running and _name_of(call.func) in _REPLACES_PROCESS:
+        lists = [item for item in call.args if isinstance(item, ast.List | ast.Tuple | ast.Name)]
+        return [shlex.join(values.of(item)) for item in lists[-1:]]
     if not is_running or _name_of(call.func) not in _RUNNING_FUNCTIONS or not call.args:
         return []
     command = call.args[0]
     if isinstance(command, ast.List | ast.Tuple):
+        return [shlex.join(values.of(command))]
+    if isinstance(command, ast.Name) and command.id in values.lists:
         return [shlex.join(values.of(command))]
     if isinstance(command, ast.JoinedStr):  # without the parts that are not known
         texts = [part.value for part in command.values if isinstance(part, ast.Constant)]

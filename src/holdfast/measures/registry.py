@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -82,8 +83,17 @@ class Entry:
 
 def describe_values(argument: FieldInfo) -> str:
     """Describes the values that an argument takes, such as "a list of texts"."""
-    extra: Any = argument.json_schema_extra
+    extra: Any = described(argument).json_schema_extra
     return str(extra["expected"])
+
+
+def described(argument: FieldInfo) -> FieldInfo:
+    """Returns the description of an argument, which is inside its type if it may be None."""
+    if argument.json_schema_extra is not None:
+        return argument
+    notes = (getattr(part, "__metadata__", ()) for part in get_args(argument.annotation))
+    inner = (note for note in chain.from_iterable(notes) if hasattr(note, "json_schema_extra"))
+    return next(inner, argument)
 
 
 def _signature_of(name: str, argument: FieldInfo) -> str:

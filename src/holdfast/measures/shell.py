@@ -16,8 +16,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from holdfast.measures.command_readings import Command, Reading, readings_of
-from holdfast.measures.command_wrappers import SHELLS, runs_elsewhere, script_in
-from holdfast.measures.program_texts import read_program
+from holdfast.measures.command_wrappers import POWERSHELLS, SHELLS, runs_elsewhere, script_in
+from holdfast.measures.git_aliases import alias_defined_by, script_of_alias
+from holdfast.measures.other_shells import bash_of_fish, bash_of_powershell
+from holdfast.measures.program_texts import file_run_by, read_program
+from holdfast.measures.run_targets import document_of, script_of_target
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -33,14 +36,58 @@ class ShellState:
     source: bytes
     depth: int  # how many other scripts the script is inside
     variables: dict[str, str] = field(default_factory=dict)
-    # the texts of here-documents, by the file that they were written to
+    # arrays, the values that a loop goes through, and the arguments of a function or script as "@"
+    lists: dict[str, list[str]] = field(default_factory=dict)
+    # the bodies of functions, the aliases of the shell and those of Git, by their names
+    functions: dict[str, str] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+    git_aliases: dict[str, str] = field(default_factory=dict)
+    # the texts that were written to files, by the path of the file
     documents: dict[str, str] = field(default_factory=dict)
+    # how many more scripts may be read inside this one, in a list that all of them share
+    left: list[int] = field(default_factory=lambda: [_MAX_INNER_SCRIPTS])
 
     def text(self, node: "Node") -> str:
         """Returns the text of a node as it is in the script."""
         return self.source[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
+    def inside(
+        self, arguments: Sequence[str] | None = None, *, without: str = "", is_new: bool = False
+    ) -> "ShellState":
+        """Returns the state in which a script within this one begins.
 
+        Args:
+            arguments: of the function or the script; None for a script that has those around it.
+            without: a function or an alias that means something else inside.
+            is_new: whether another shell runs the script, which has the functions only.
+        """
+        variables = {} if is_new else dict(self.variables)
+        lists = {} if is_new else dict(self.lists)
+        if arguments is not None:
+            lists["@"] = [*arguments]
+            variables["@"] = variables["*"] = " ".join(arguments)
+            values = [*arguments, *[""] * 9][:9]
+            variables.update((str(number), value) for number, value in enumerate(values, 1))
+        functions = {name: body for name, body in self.functions.items() if name != without}
+        aliases = {name: text for name, text in self.aliases.items() if name != without}
+        return replace(
+            self,
+            depth=self.depth + 1,
+            variables=variables,
+            lists=lists,
+            functions=functions,
+            aliases={} if is_new else aliases,
+        )
+
+    def take_over(self, inner: "ShellState") -> None:
+        """Takes note of what a script defined that ran in the same shell."""
+        self.variables |= inner.variables
+        self.lists |= inner.lists
+        self.functions |= inner.functions
+        self.aliases |= inner.aliases
+
+
+_MAX_INNER_SCRIPTS = 300  # that are read for one script: functions may call functions
 _MAX_VALUE_CHARACTERS = 100_000  # of a variable: A=$A$A, again and again, doubles it
 
 
@@ -48,17 +95,38 @@ def assign(node: "Node", shell: ShellState) -> None:
     """Gives a variable the value of an assignment; a value that is too long is not kept."""
     name = node.child_by_field_name("name")
     value = node.child_by_field_name("value")
-    if name is not None and value is not None:
-        text = value_of(value, shell)
-        shell.variables.pop(shell.text(name), None)
-        if len(text) <= _MAX_VALUE_CHARACTERS:
-            shell.variables[shell.text(name)] = text
+    if name is None or value is None:
+        return
+    key = shell.text(name)
+    adds = shell.source[name.end_byte : value.start_byte].strip() == b"+="
+    if value.type == "array":
+        words = [word for child in value.named_children for word in words_of(child, shell)]
+        before = shell.lists.get(key, []) if adds else []
+        shell.lists[key] = [*before, *words][:_MAX_LISTED]
+        return
+    shell.lists.pop(key, None)
+    text = value_of(value, shell)
+    before_text = shell.variables.pop(key, "")
+    text = before_text + text if adds else text
+    if len(text) <= _MAX_VALUE_CHARACTERS:
+        shell.variables[key] = text
+
+
+_MAX_LISTED = 1000  # values of an array
+# a word that stands for all values of a list
+_ALL_OF_LIST = re.compile(r'"?\$(?:\{(\w+)\[[@*]\]\}|\{?([@*]|\w+)\}?)"?')
 
 
 def words_of(node: "Node", shell: ShellState) -> list[str]:
     """Returns the words that a node becomes, which are several for a variable without quotes."""
     if node.type == "command_name" and node.named_children:
         node = node.named_children[0]
+    if listed := _ALL_OF_LIST.fullmatch(shell.text(node)):
+        name = listed[1] or listed[2]
+        if name == "*" and not shell.text(node).startswith('"'):
+            name = "@"
+        if name in shell.lists:
+            return list(shell.lists[name])
     value = value_of(node, shell)
     if node.type in ("simple_expansion", "expansion") and value != shell.text(node):
         return value.split()
@@ -100,12 +168,19 @@ def value_of(node: "Node", shell: ShellState) -> str:
         case "word":
             return re.sub(r"(?s)\\(.)", _unescape, text)
         case "simple_expansion" | "expansion":
-            name = re.fullmatch(r"\$\{?(\w+)\}?", text)
-            return shell.variables.get(name[1], text) if name else text
+            if item := re.fullmatch(r"\$\{(\w+)\[(\d+)\]\}", text):
+                return "".join(shell.lists.get(item[1], [text])[int(item[2]) :][:1])
+            name = re.fullmatch(r"\$\{?(\w+|[@*])(?::?-([^{}]*))?\}?", text)
+            if name is None:
+                return text
+            default = text if name[2] is None else name[2].strip("\"'")
+            return shell.variables.get(name[1], default)
         case "command_substitution":
             document = _document_in(node, shell)
             if located := _LOCATED.fullmatch(text):
                 return located[1]
+            if re.match(r"\$\(mktemp\b", text):
+                return "/tmp/mktemp"
             return text if document is None else document
     return text
 
@@ -172,46 +247,107 @@ _GROUPS = ("compound_statement", "subshell", "for_statement", "while_statement",
 # options whose argument is a file with a text, such as a commit's message or a pull request's body
 _TEXT_FILES = ("-F", "--file", "--body-file", "--notes-file", "--template")
 # words of commands that read what is piped into them
-_READ_INPUT = frozenset(("tee", "-", "--file=-", "--body-file=-", "apply", "patch", *SHELLS))
+_READ_INPUT = frozenset(
+    (
+        *("tee", "-", "--file=-", "--body-file=-", "apply", "patch", "ssh", "su", "sudo", "xargs"),
+        *SHELLS,
+    )
+)
+_DEFINITIONS = ("variable_assignment", "for_statement", "function_definition")
 _OUTPUT = (">", ">>", "&>", "&>>", ">|")
 # arguments of `echo` whose text is not known: substitutions, and a variable at the end
 _PLACE = re.compile("%[-0-9.]*[sbdq]")  # of an argument in the format of `printf`
 _UNKNOWN_TEXT = re.compile(r"\$\(|`|\$\{?\w+\}?\Z")
 
 
-def read_script(script: str) -> list[Command]:
-    """Returns the commands of a script, in the order in which they end."""
-    return _read(script, 0)
+def read_script(script: str, documents: Sequence[tuple[str, str]] = ()) -> list[Command]:
+    """Returns the commands of a script, in the order in which they end.
+
+    Args:
+        documents: the paths and texts of files that were written before, which it may run.
+    """
+    return _read(script, ShellState(b"", 0, documents=dict(documents)))
 
 
-def _read(script: str, depth: int) -> list[Command]:
-    """Returns the commands of a script that is inside `depth` others."""
+def _read(script: str, shell: ShellState) -> list[Command]:
+    """Returns the commands of a script that begins in a state, which it changes."""
     script = script.replace("\0", "")  # as Bash does
     source = script.encode("utf-8", "replace")
     if source.count(b"|") > _MAX_PIPES:
         return list(_read_without_parser(script))
     root = _parser().parse(source).root_node
-    shell = ShellState(source, depth)
+    shell.source = source
     commands: list[Command] = []
+    at_exit: list[Command] = []
     redirects, last_of_groups = _redirects_by_command(root)
-    for node, subshells in sorted(_statements(root), key=lambda found: found[0].end_byte):
-        if node.type == "variable_assignment":
-            assign(node, shell)
+    for node, subshells in sorted(_statements(root), key=lambda found: _end_of(found[0])):
+        if node.type in _DEFINITIONS:
+            _define(node, shell)
             continue
+        found = at_exit if shell.text(node).startswith("trap ") else commands
         for command in _commands_at(node, redirects.get(node.id, []), shell):
             around = (*subshells, node.start_byte) if command.subshells else subshells
-            commands.append(
+            found.append(
                 replace(
                     command,
                     is_in_group=command.is_in_group or node.id in last_of_groups,
+                    group_output=_output_of_group(node, shell)
+                    if node.id in last_of_groups
+                    else command.group_output,
                     subshells=(*around, *command.subshells),
                 )
             )
+    commands += at_exit
     if root.has_error:  # an unclosed quote, or no Bash: adds the commands that the parser skipped
         parsed = {command.words for command in commands}
         others = _read_without_parser(script)
         commands += [command for command in others if command.words not in parsed]
     return commands
+
+
+def _output_of_group(last: "Node", shell: ShellState) -> str | None:
+    """Returns the output of `{ echo a; echo b; }`, whose last command is given; None if it is not
+    known.
+    """
+    group = last.parent
+    if group is None or group.type not in ("compound_statement", "subshell"):
+        return None
+    lines: list[str] = []
+    for child in group.named_children:
+        if child.type != "command":
+            return None
+        words = [word for part in child.children for word in words_of(part, shell)]
+        output = known_output(words, None)
+        if output is None:
+            return None
+        lines.append(output)
+    return "\n".join(lines)
+
+
+def _end_of(node: "Node") -> int:
+    """Returns the place at which a statement has its effect: of a loop, where its body begins."""
+    body = node.child_by_field_name("body") if node.type == "for_statement" else None
+    return node.end_byte if body is None else body.start_byte
+
+
+def _define(node: "Node", shell: ShellState) -> None:
+    """Takes note of a variable, of the values that a loop goes through, or of a function."""
+    if node.type == "variable_assignment":
+        assign(node, shell)
+        return
+    is_loop = node.type == "for_statement"
+    name = node.child_by_field_name("variable" if is_loop else "name")
+    body = node.child_by_field_name("body")
+    if name is None or body is None:
+        return
+    if is_loop:
+        values = node.children_by_field_name("value")
+        words = [word for value in values for word in words_of(value, shell)]
+        shell.lists[shell.text(name)] = words[:_MAX_LISTED]
+    else:
+        text = shell.text(body)
+        is_group = body.type == "compound_statement"
+        shell.functions[shell.text(name)] = text[1:-1] if is_group else text
 
 
 @cache
@@ -232,9 +368,18 @@ def _statements(root: "Node") -> Iterator[tuple["Node", tuple[int, ...]]]:
         is_alone = parent_type not in (None, "command")
         if node.type in _COMMANDS or (node.type == "variable_assignment" and is_alone):
             yield node, subshells
+        if node.type in ("for_statement", "function_definition") or _is_bare(node):
+            yield node, subshells
+        if node.type == "function_definition":
+            continue  # its body is read where it is called
         is_inner = node.type in _SUBSHELLS and len(subshells) < _MAX_SUBSHELLS
         inner = (*subshells, node.start_byte) if is_inner else subshells
         nodes += [(child, node.type, inner) for child in node.children]
+
+
+def _is_bare(node: "Node") -> bool:
+    """Whether a node is a redirection without a command, which empties a file."""
+    return node.type == "redirected_statement" and node.child_by_field_name("body") is None
 
 
 def _descendants(root: "Node") -> Iterator["Node"]:
@@ -275,7 +420,7 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
     Args:
         outer: the redirections that the grammar puts around the node.
     """
-    words: list[str] = []
+    words: list[str] = [":"] if _is_bare(node) else []
     redirects = list(outer)
     if node.type == "test_command":
         words = shell.text(node).split()
@@ -286,6 +431,8 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
             words += words_of(child, shell)
         elif node.type == "declaration_command":
             words.append(shell.text(child))
+    if words[:1] == ["{"]:  # of a group with `!` before it, which the grammar does not have
+        words = words[1:]
     if not words:
         return []
     if outer and shell.source[node.end_byte : outer[0].start_byte].strip() == b"-":
@@ -294,14 +441,37 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
     if document is None and not _READ_INPUT.isdisjoint(words):
         document = _piped_into(node, shell)
     redirections, writes = _read_redirects(redirects, shell)
-    if document is not None and writes:
-        shell.documents.update(dict.fromkeys(writes, document))
-    elif document is not None and words[0] == "tee":
+    if document is None and redirections[:1] == ("<",):
+        document = document_of(redirections[1], shell.documents)
+    if document is None and (words[0] == "patch" or words[:2] == ["git", "apply"]):
+        files = (document_of(word, shell.documents) for word in words[1:])
+        document = next((text for text in files if text is not None), None)
+    output = known_output(words, document) if writes else None
+    for path in writes:
+        if output is None:
+            shell.documents.pop(path, None)
+        else:
+            adds = any(word.endswith(">>") for word in redirections)
+            before = shell.documents.pop(path, "") if adds else ""
+            shell.documents[path] = f"{before}\n{output}".lstrip("\n")
+    if document is not None and words[0] == "tee":
         shell.documents.update(dict.fromkeys(words[1:], document))
+    if words[0] == "xargs" and document and not any(re.match("-[Ii]", word) for word in words):
+        words += document.split()[:_MAX_LISTED]
     words = list(_with_documents(words, document, shell.documents))
     reading = Reading((*words, *redirections))
     command = Command((reading,), writes, input=document, redirects=redirections)
-    return _unwrap(command, words, shell.depth)
+    _note_aliases(words, shell)
+    return _unwrap(command, words, shell)
+
+
+def _note_aliases(words: Sequence[str], shell: ShellState) -> None:
+    """Takes note of the aliases that a command defines."""
+    if words[0] == "alias":
+        pairs = (word.partition("=") for word in words[1:])
+        shell.aliases.update((name, text) for name, equals, text in pairs if equals)
+    elif defined := alias_defined_by(words):
+        shell.git_aliases.update([defined])
 
 
 def _first_document(redirects: Sequence["Node"], shell: ShellState) -> str | None:
@@ -427,17 +597,40 @@ def _read_without_parser(script: str) -> Iterator[Command]:
             yield Command(readings_of(Reading(tuple(words))))
 
 
-def _unwrap(command: Command, words: Sequence[str], depth: int) -> list[Command]:
+def _unwrap(command: Command, words: Sequence[str], shell: ShellState) -> list[Command]:
     """Returns a command with all its readings, or the commands of the script that it runs."""
     command = replace(command, readings=readings_of(command.readings[0]))
-    script = script_in(command.innermost if len(command.readings) > 1 else words, command.input)
     is_here = not any(runs_elsewhere(reading.words) for reading in command.readings)
-    if script is None and (arguments := command.arguments):
-        program = read_program(arguments, command.input)
-        script = "\n".join(program.scripts)
+    innermost = command.innermost if len(command.readings) > 1 else tuple(words)
+    script = script_in(innermost, command.input)
+    state: ShellState | None = None
+    is_same_shell = False
+    if script is not None:
+        script = _as_bash(script, innermost[0])
+        is_same_shell = innermost[0] in _IN_THE_SAME_SHELL
+        state = shell.inside(_arguments_of(innermost, script), is_new=not is_same_shell)
+    elif script := shell.functions.get(innermost[0] if words[0] == "time" else words[0]):
+        is_same_shell = True
+        called = innermost if words[0] == "time" else words
+        state = shell.inside(called[1:], without=called[0])
+    elif text := shell.aliases.get(words[0]):
+        is_same_shell = True
+        script = " ".join([text, *map(shlex.quote, words[1:])])
+        state = shell.inside(without=words[0])
+    elif arguments := command.arguments:
+        code = command.input
+        if file := file_run_by(arguments):
+            code = document_of(file, shell.documents)
+            arguments = arguments[:1]
+        program = read_program(arguments, code)
+        script = "\n".join(program.scripts) or _script_run_by(command, shell)
+        is_same_shell = words[0] in (".", "source")
+        state = shell.inside(arguments[1:], is_new=not is_same_shell)
         if is_here:
             command = replace(command, writes=(*command.writes, *program.writes))
-    inner = _read(script, depth + 1) if script and depth < _MAX_DEPTH else []
+    inner = _read_inside(script, state)
+    if state is not None and words[0] in ("eval", ".", "source"):
+        shell.take_over(state)
     programs = command.readings if inner else command.readings[:-1]
     is_elsewhere = any(runs_elsewhere(reading.words) for reading in programs)
     command = replace(command, is_elsewhere=is_elsewhere)
@@ -447,10 +640,63 @@ def _unwrap(command: Command, words: Sequence[str], depth: int) -> list[Command]
         inner = [replace(part, is_elsewhere=True, writes=()) for part in inner]
     outer = command.readings[-1]
     around = outer.without | {outer.words[0].rpartition("/")[2]}
-    inner = [replace(part, subshells=(0, *part.subshells)) for part in inner]
+    if not is_same_shell:
+        inner = [replace(part, subshells=(0, *part.subshells)) for part in inner]
     first, *others = (_inside(part, around) for part in inner)
     writes = (*first.writes, *command.writes)
     return [replace(first, writes=writes, around=(*command.readings, *first.around)), *others]
+
+
+_IN_THE_SAME_SHELL = ("eval", "trap")
+
+
+def _read_inside(script: str | None, state: ShellState | None) -> list[Command]:
+    """Returns the commands of a script within another; [] for none, or for too many."""
+    if not script or state is None or state.depth > _MAX_DEPTH or state.left[0] <= 0:
+        return []
+    state.left[0] -= 1
+    return _read(script, state)
+
+
+def _as_bash(script: str, program: str) -> str:
+    """Returns a script in the language of a shell as Bash."""
+    name = program.rpartition("/")[2].lower()
+    if name in POWERSHELLS:
+        return bash_of_powershell(script)
+    return bash_of_fish(script) if name == "fish" else script
+
+
+def _arguments_of(words: Sequence[str], script: str) -> Sequence[str] | None:
+    """Returns the arguments of a script such as that of `bash -c SCRIPT NAME ARGUMENT`; None if
+    these are not written there.
+    """
+    if words[0] not in SHELLS or script not in words:
+        return None
+    return words[words.index(script) + 2 :]
+
+
+def _script_run_by(command: Command, shell: ShellState) -> str | None:
+    """Returns the script that a command runs by a name: an alias of Git, a target whose file is
+    known, or a file that was written before; None for other commands.
+    """
+    words = command.arguments
+    for reading in command.readings:
+        if script := script_of_alias(reading.words, shell.git_aliases):
+            return script
+    if script := script_of_target(words, shell.documents, command.input):
+        return script
+    if "." not in words[0] and "/" not in command.words[0] and command.words[0] not in SHELLS:
+        return None
+    for reading in command.readings:
+        text = document_of(reading.words[0], shell.documents)
+        if text is None:
+            continue
+        first = text.split("\n", 1)[0]
+        if first.startswith("#!") and "sh" not in first.rpartition("/")[2].split()[-1]:
+            interpreter = first.rpartition("/")[2].split()[-1]
+            return "\n".join(read_program((interpreter,), text).scripts) or None
+        return _as_bash(text, first.split()[-1] if first.startswith("#!") else "sh")
+    return None
 
 
 def _inside(command: Command, around: frozenset[str]) -> Command:

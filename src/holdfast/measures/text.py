@@ -67,6 +67,30 @@ def sentences_of(text: str) -> list[str]:
     return sentences
 
 
+_CODE_BLOCK = re.compile(
+    r"^[ \t]*(?P<fence>```|~~~).*?(?:^[ \t]*(?P=fence)[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
+)
+_CODE = re.compile(r"`[^`\n]+`")
+_NO_SENTENCE = re.compile(r"[ \t]*(?:#{1,6}[ \t].*|\|.*\|[ \t]*|[-*_=]{3,}[ \t]*)")
+_MIN_WORDS_OF_ITEM = 5  # without a closing mark, an item of a list with fewer is no sentence
+
+
+def prose_sentences_of(text: str) -> list[str]:
+    """Returns the sentences of a text. Lines of code, headings and tables are none, nor are short
+    items of a list, unless the text has nothing else.
+    """
+    lines: list[str] = []
+    phrases: list[bool] = []
+    for line in _CODE_BLOCK.sub("\n", text).splitlines():
+        plain = "" if _NO_SENTENCE.fullmatch(line) else _CODE.sub("code", line)
+        item = _LIST_MARKER.sub("", plain)
+        is_short = len(words_of(item)) < _MIN_WORDS_OF_ITEM and not closing_mark(item)
+        lines.append(plain)
+        phrases.append(item != plain and is_short)
+    kept = ["" if is_phrase else line for line, is_phrase in zip(lines, phrases, strict=True)]
+    return sentences_of("\n".join(kept)) or sentences_of("\n".join(lines))
+
+
 def _pieces_of(text: str) -> Iterator[str]:
     """Yields the text up to each end of a sentence, and the rest of each block of lines."""
     for block in _join_lines(text):

@@ -16,6 +16,7 @@ from holdfast.measures.actions import (
     mentions,
 )
 from holdfast.measures.arguments import Flag, takes
+from holdfast.measures.comments import is_about_comments, without_comments
 from holdfast.measures.file_edits import FileEdit
 from holdfast.measures.patterns import count, find
 from holdfast.measures.reasons import quote
@@ -44,10 +45,16 @@ def _find_hidden(edits: Sequence[FileEdit]) -> Undecided | None:
     return Undecided(f"the log does not show what was written to {hidden.path or 'a file'}")
 
 
-def _match_in(edit: FileEdit, pattern: str) -> str | None:
-    """Returns the first match of a pattern in the text that an edit adds; None without one."""
+def _match_in(edit: FileEdit, pattern: str, *, comments: bool = True) -> str | None:
+    """Returns the first match of a pattern in the text that an edit adds; None without one.
+
+    Args:
+        comments: whether comments are searched too.
+    """
     for piece in edit.added:
         match = find(pattern, piece, _LINES)
+        if match is not None and not comments:
+            match = find(pattern, without_comments(piece, edit.path), _LINES)
         if match is not None:
             return str(match[0])
     return None
@@ -55,16 +62,18 @@ def _match_in(edit: FileEdit, pattern: str) -> str | None:
 
 @measure(check=lambda pattern, **_: check_patterns(pattern), when_cut=WhenCut.IF_BROKEN)
 def code_not_written(
-    turn: AssistantTurn, pattern: Pattern, files: Globs = EVERY_FILE
+    turn: AssistantTurn, pattern: Pattern, files: Globs = EVERY_FILE, comments: Flag = False
 ) -> Score | Undecided | None:
     """0 if the regular expression occurs in lines that are added to files with these paths; turns
-    that write no such file do not count. ^ and $ are ends of lines.
+    that write no such file do not count. ^ and $ are ends of lines. Comments are searched only with
+    `comments`, or if the expression is about them, as `TODO`, `noqa` and `//` are.
     """
     edits = _writing_edits(turn, files)
     if not edits:
         return None
+    reads_comments = comments or is_about_comments(pattern)
     for edit in edits:
-        if (text := _match_in(edit, pattern)) is not None:
+        if (text := _match_in(edit, pattern, comments=reads_comments)) is not None:
             return Score(0.0, f"{quote(text)} was written to {edit.path}")
     return _find_hidden(edits) or Score(1.0, "not written")
 

@@ -1,37 +1,55 @@
 """Reads the values in a log of any kind: JSON text, Markdown, an archive, a database, a folder.
 
-JSON text is parsed as it is, also in a `.zip`. Of the others, an `.eval` archive has a value per
-sample, a database one per dialog, and opencode's folder of a session becomes a single value.
+JSON text is parsed as it is, also in a `.zip` or `.tar`. Of the others, an `.eval` archive has a
+value per sample, a database one per dialog, and opencode's folder of a session becomes a single
+value.
 """
 
+import bz2
 import codecs
 import contextlib
+import gzip
 import hashlib
 import json
+import lzma
 import os
+import re
 import struct
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
 from holdfast.errors import UsageError
 from holdfast.files import digest_of, read_text, text_lines, unpack_zstandard
 from holdfast.transcripts.databases import read_database
-from holdfast.transcripts.finding import is_json_log
+from holdfast.transcripts.finding import TAR_SUFFIXES, is_json_log
 from holdfast.transcripts.opencode_storage import files_of_session, read_session
-from holdfast.transcripts.parsing import load_json, may_be_document, parse, parse_lines
+from holdfast.transcripts.parsing import (
+    in_windows_1252,
+    load_json,
+    may_be_document,
+    parse,
+    parse_lines,
+)
 from holdfast.transcripts.reader import Located, Markdown, Unread
 
 _ARCHIVE = ".eval"
 _ZIP = ".zip"  # as chat services send their exports
-_COMPRESSED = (".gz", ".zst")
+_COMPRESSED = (".gz", ".zst", ".bz2", ".xz")
+# by its suffix, how a compressed member of an archive is unpacked
+_UNPACKED = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".xz": lzma.decompress}
 _DATABASES = (".vscdb", ".db", ".sqlite", ".sqlite3")
 _MARKDOWN = (".md", ".markdown")
 _ZSTANDARD = 93  # the number of this compression method in zip archives
 _LENGTHS_AT = 26  # the offset of two lengths in the header before a member
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, struct.error)
+_DAMAGED = (
+    *(zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, lzma.LZMAError, zlib.error),
+    *(EOFError, RuntimeError, struct.error),
+)
 
 
 class Contents:
@@ -67,7 +85,8 @@ class Contents:
 
 def is_text(path: Path) -> bool:
     """Whether a log is text, compressed or not."""
-    return not (path.is_dir() or path.name.lower().endswith((_ARCHIVE, _ZIP, *_DATABASES)))
+    others = (_ARCHIVE, _ZIP, *TAR_SUFFIXES, *_DATABASES)
+    return not (path.is_dir() or path.name.lower().endswith(others))
 
 
 def is_lines(path: Path) -> bool:
@@ -95,16 +114,36 @@ def _values_in(path: Path, end: int | None) -> Iterator[Located | Unread]:
         return _read_archive(path)
     if name.endswith(_ZIP):
         return _read_zip(path)
+    if name.endswith(TAR_SUFFIXES):
+        return _read_tar(path)
     if name.endswith(_DATABASES):
         return read_database(path)
     if name.endswith(_MARKDOWN):
         return _read_markdown(path)
     utf16_text = _utf16_text(path)
     if may_be_document(path):
-        text = read_text(path) if utf16_text is None else utf16_text
-        return parse(path, text) if text.strip() else iter(())
-    lines = text_lines(path, end=end) if utf16_text is None else utf16_text.split("\n")
+        if utf16_text is not None:
+            return parse(path, utf16_text) if utf16_text.strip() else iter(())
+        text, problem = _text_of(path)
+        return chain(problem, parse(path, text) if text.strip() else ())
+    lines = (
+        text_lines(path, end=end, is_strict=False) if utf16_text is None else utf16_text.split("\n")
+    )
     return parse_lines(path, lines)
+
+
+def _text_of(path: Path) -> tuple[str, list[Unread]]:
+    """Returns the text of a file, and what there is to say about its encoding.
+
+    Raises:
+        UsageError: it is neither UTF-8 nor Windows-1252.
+    """
+    text = read_text(path, is_strict=False)
+    if not re.search("[\udc80-\udcff]", text):
+        return text, []
+    if legacy := in_windows_1252(text):
+        return legacy, [Unread(f"{path} is not UTF-8, and was read as Windows-1252")]
+    return read_text(path), []
 
 
 def _utf16_text(path: Path) -> str | None:
@@ -121,8 +160,9 @@ def _is_utf16(path: Path) -> bool:
     return False
 
 
-def _read_markdown(path: Path) -> Iterator[Located]:
-    text = read_text(path)
+def _read_markdown(path: Path) -> Iterator[Located | Unread]:
+    text, problem = _text_of(path)
+    yield from problem
     if text.strip():
         yield Located(f"{path}, entry 1", Markdown(text.replace("\r\n", "\n")))
 
@@ -160,10 +200,33 @@ def _read_zip(path: Path) -> Iterator[Located | Unread]:
     with _opened(path) as (file, archive):
         members = [m for m in archive.infolist() if is_json_log(Path(m.filename))]
         if not members:
-            yield Unread(f"{path} holds no file that ends in .json, .jsonl or .ndjson")
+            yield Unread(f"{path} holds {_NO_LOGS}")
         for member in members:
             content = _unpack(path, file, archive, member)
-            yield from parse(path / member.filename, content.decode("utf-8-sig", "surrogateescape"))
+            yield from _parse_member(path / member.filename, content)
+
+
+_NO_LOGS = "no file that ends in .json, .jsonl or .ndjson"
+
+
+def _parse_member(path: Path, content: bytes) -> Iterator[Located | Unread]:
+    """Parses a member of an archive, which may be compressed once more."""
+    if (unpack := _UNPACKED.get(path.suffix.lower())) is not None:
+        content = unpack(content)
+    yield from parse(path, content.decode("utf-8-sig", "surrogateescape"))
+
+
+def _read_tar(path: Path) -> Iterator[Located | Unread]:
+    """Reads the logs of JSON values in an archive of tar."""
+    is_empty = True
+    with _damage_named(path), tarfile.open(path) as archive:
+        for member in archive:
+            if member.isfile() and is_json_log(Path(member.name)):
+                is_empty = False
+                file = archive.extractfile(member)
+                yield from _parse_member(path / member.name, file.read() if file else b"")
+    if is_empty:
+        yield Unread(f"{path} holds {_NO_LOGS}")
 
 
 @contextlib.contextmanager
@@ -173,13 +236,19 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, zipfile.ZipFile]]:
     Raises:
         UsageError: it cannot be read or unpacked.
     """
+    with _damage_named(path), path.open("rb") as file, zipfile.ZipFile(file) as archive:
+        yield file, archive
+
+
+@contextlib.contextmanager
+def _damage_named(path: Path) -> Iterator[None]:
+    """Within this context, an error in unpacking an archive is raised as a `UsageError`."""
     try:
-        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-            yield file, archive
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}); check the path.") from error
+        yield
     except _DAMAGED as error:
         raise UsageError(f"{path} cannot be unpacked ({error}); give it whole.") from error
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}); check the path.") from error
 
 
 def _unpack(path: Path, file: BinaryIO, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:

@@ -250,6 +250,19 @@ def _read_gemini(part: Mapping[str, Any]) -> list[Block] | None:
     return None
 
 
+def _read_bedrock(part: Mapping[str, Any]) -> list[Block] | None:
+    """Reads parts of Amazon Bedrock's Converse API, whose only field is their type."""
+    use = part.get("toolUse")
+    if isinstance(use, Mapping):
+        return [read_call({**use, "id": use.get("toolUseId")})]
+    result = part.get("toolResult")
+    if isinstance(result, Mapping):
+        texts = [at(item, "text") or at(item, "json") for item in _parts_of(result.get("content"))]
+        text = "\n".join(_text_or_json(item) for item in texts if item is not None)
+        return [ToolResult(text, str(result.get("toolUseId") or ""))]
+    return [] if {"reasoningContent", "cachePoint"} & part.keys() else None
+
+
 def _read_opentelemetry(part: Mapping[str, Any]) -> list[Block] | None:
     """Reads OpenTelemetry's parts; LangChain's and LibreChat's tool calls have the same type."""
     match part.get("type"):
@@ -346,6 +359,7 @@ def _read_anthropic(part: Mapping[str, Any]) -> list[Block] | None:
 
 _READERS: tuple[Callable[[Mapping[str, Any]], list[Block] | None], ...] = (
     _read_gemini,
+    _read_bedrock,
     _read_opentelemetry,
     _read_openinference,
     _read_vercel,

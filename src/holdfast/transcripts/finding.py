@@ -10,17 +10,18 @@ from holdfast.errors import UsageError
 from holdfast.transcripts.opencode_storage import sessions_among
 
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+_COMPRESSIONS = ("", ".gz", ".bz2", ".xz", ".zst")
+TAR_SUFFIXES = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 _LOG_SUFFIXES = (
-    *_JSON_SUFFIXES,
-    *(f"{suffix}.gz" for suffix in _JSON_SUFFIXES),
-    *(f"{suffix}.zst" for suffix in _JSON_SUFFIXES),
+    *(f"{suffix}{compression}" for compression in _COMPRESSIONS for suffix in _JSON_SUFFIXES),
     ".eval",
     ".zip",
+    *TAR_SUFFIXES,
 )
 # other files in a folder are logs only if they have the name that their program gives to logs
 _LOG_NAMES = (".aider.chat.history.md", "cursor_*.md", "state.vscdb", "store.db", "opencode.db")
-# archives, and files that are compressed by neither gzip nor zstandard
-_UNSUPPORTED_SUFFIXES = tuple(".bz2 .xz .br .lz4 .7z .tar .tar.gz .tgz .tar.zst".split())
+# archives and compressed files of other kinds
+_UNSUPPORTED_SUFFIXES = tuple(".br .lz4 .7z .tar.zst".split())
 # files that programs write into the folder of their logs: they repeat the logs, or have no dialog
 _NAMES_WITHOUT_DIALOG = ("agent-*.meta.json", "sessions-index.json", "custom-title.json")
 _FOLDER_OF_RESULTS = "tool-results"  # in which Claude Code keeps long outputs of tools
@@ -60,7 +61,7 @@ def find_logs(path: Path) -> list[FoundLog]:
 
     Raises:
         UsageError: there is nothing at the path, no log in the folder, or no finished conversation
-            in the run, or the file is an archive, or is compressed by neither gzip nor zstandard.
+            in the run, or the file is an archive or compressed in a way that is not read.
     """
     from holdfast.records import MANIFEST  # readers of transcripts do without it
 
@@ -72,7 +73,7 @@ def find_logs(path: Path) -> list[FoundLog]:
         return [_records_of_run(path)] if (path / MANIFEST).is_file() else _logs_in_folder(path)
     if _ends_in(path, _UNSUPPORTED_SUFFIXES):
         raise UsageError(
-            f"{path} is an archive, or is compressed by neither gzip nor zstandard; unpack it.",
+            f"{path} is packed in a way that is not read; unpack it.",
             option="paths",
             value=str(path),
         )
@@ -123,8 +124,8 @@ def _logs_in_folder(folder: Path) -> list[FoundLog]:
         )
     if not readable:
         raise UsageError(
-            f"{folder} holds no file that ends in {', '.join(_JSON_SUFFIXES)}, also with .gz or "
-            f".zst behind it, and no other log ({', '.join(('*.eval', *_LOG_NAMES))}).",
+            f"{folder} holds no file that ends in {', '.join(_JSON_SUFFIXES)}, also with .gz, .bz2,"
+            f" .xz or .zst behind it, and no other log ({', '.join(('*.eval', *_LOG_NAMES))}).",
             option="paths",
             value=str(folder),
             allowed=(*_LOG_SUFFIXES, *_LOG_NAMES),
@@ -133,8 +134,12 @@ def _logs_in_folder(folder: Path) -> list[FoundLog]:
 
 
 def is_json_log(path: Path) -> bool:
-    """Whether a file may be a log of JSON values, to judge by its name."""
-    return _ends_in(path, _JSON_SUFFIXES) and not _has_name(path, _NAMES_WITHOUT_DIALOG)
+    """Whether a file may be a log of JSON values, to judge by its name; it may be compressed by
+    gzip, bzip2 or xz.
+    """
+    packed = (".gz", ".bz2", ".xz")
+    plain = path.with_suffix("") if path.suffix.lower() in packed else path
+    return _ends_in(plain, _JSON_SUFFIXES) and not _has_name(path, _NAMES_WITHOUT_DIALOG)
 
 
 def _ends_in(path: Path, suffixes: tuple[str, ...]) -> bool:

@@ -149,6 +149,15 @@ GUIDES = {
     ),
     "ai-sdk": Guide("messages with `parts`, as Vercel's AI SDK writes them"),
     "sharegpt": Guide('`{"conversations": [{"from": ..., "value": ...}]}`'),
+    "pydantic-ai": Guide(
+        "Pydantic AI's messages: lists as `result.all_messages_json()` returns them, or a message"
+        " per line",
+        export="`ModelMessagesTypeAdapter.dump_json(messages)`",
+    ),
+    "google-adk": Guide(
+        "sessions and events of Google's Agent Development Kit, and its evaluation sets",
+        export="`adk run --save_session AGENT`, or `session.model_dump_json()`",
+    ),
     "atif": Guide("trajectories in the Agent Trajectory Interchange Format"),
     "litellm": Guide(
         "LiteLLM's payloads: `messages`, and the answer in `response` or `choices`",
@@ -165,6 +174,8 @@ GUIDES = {
         "the same, or spans of OpenInference, as OTLP writes them in JSON; also log records with"
         " the messages of calls"
     ),
+    "jaeger": Guide("traces of Jaeger with such spans", export="Trace JSON in the menu of a trace"),
+    "bedrock": Guide("the records in which Amazon Bedrock logs calls of models"),
     "run": Guide(
         "the folder of a drift run, or its `records.jsonl`", export="`holdfast drift --out FOLDER`"
     ),

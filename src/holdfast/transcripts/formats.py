@@ -7,6 +7,7 @@ from holdfast.transcripts.reader import Format
 from holdfast.transcripts.readers import (
     aider,
     atif,
+    bedrock,
     chatgpt,
     claude_ai,
     claude_code,
@@ -17,7 +18,9 @@ from holdfast.transcripts.readers import (
     cursor,
     gemini,
     gemini_cli,
+    google_adk,
     inspect_log,
+    jaeger,
     langfuse,
     langsmith,
     librechat,
@@ -29,6 +32,7 @@ from holdfast.transcripts.readers import (
     otel,
     otlp,
     phoenix,
+    pydantic_ai,
     run_records,
     sillytavern,
     vscode_chat,
@@ -48,6 +52,8 @@ FORMATS: dict[str, Format] = {
         sillytavern.FORMAT,
         vscode_chat.FORMAT,
         aider.FORMAT,
+        pydantic_ai.FORMAT,
+        google_adk.FORMAT,
         # dialogs
         cline.FORMAT,
         opencode.FORMAT,
@@ -65,6 +71,8 @@ FORMATS: dict[str, Format] = {
         message_lists.ANTHROPIC,
         message_lists.OPENAI,
         # other calls of models, and spans
+        bedrock.FORMAT,
+        jaeger.FORMAT,
         otlp.FORMAT,
         langsmith.FORMAT,
         otel.FORMAT,

@@ -22,6 +22,17 @@ def remove_elements(text: str, names: Iterable[str]) -> str:
     return "" if re.match(opening, rest) else rest
 
 
+def elements_in(text: str, names: Iterable[str]) -> str:
+    """Returns the texts in the elements of these names, joined by line breaks."""
+    texts: list[str] = []
+    for name in names:
+        for piece in text.split(f"</{name}>")[:-1]:
+            opening = re.search(rf"<{re.escape(name)}(?:\s[^>]*)?>", piece)
+            if opening is not None and (inner := piece[opening.end() :].strip()):
+                texts.append(inner)
+    return "\n".join(texts)
+
+
 def enclosing_element(text: str) -> str:
     """Returns the name of the element that the whole text is in; "" if it is in none."""
     match = _IN_ONE_ELEMENT.fullmatch(text)

@@ -34,7 +34,7 @@ def parse(path: Path, text: str) -> Iterator[Located | Unread]:
 
 def may_be_document(path: Path) -> bool:
     """Whether a file may be a single JSON document, to judge by its name."""
-    return path.name.lower().endswith((".json", ".json.gz", ".json.zst"))
+    return re.search(r"\.json(?:\.(?:gz|bz2|xz|zst))?\Z", path.name.lower()) is not None
 
 
 def _is_json_lines(text: str) -> bool:
@@ -90,14 +90,41 @@ def load_json(source: str, content: Any) -> Located | Unread:
         return Unread(f"{source} is not JSON: {reason_of(error)}")
 
 
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def in_windows_1252(text: str) -> str:
+    """Returns a text that is not UTF-8 as Windows-1252, of which Latin-1 is a part; "" if some of
+    it is UTF-8 or it cannot be either.
+
+    Args:
+        text: as UTF-8, with a lone surrogate for each byte that is none.
+    """
+    if re.search("[^\x00-\x7f\udc80-\udcff]", text):
+        return ""
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("cp1252")
+    except UnicodeDecodeError:
+        return ""
+
+
 def parse_lines(path: Path, lines: Iterable[str], first: int = 1) -> Iterator[Located | Unread]:
     """Parses the lines of a file; `first` is the number of the first line."""
     for number, line in enumerate(lines, start=first):
         if not line.strip():
             continue
         if not line.isascii() and _NOT_UTF8.search(line):
-            yield Unread(f"{path}, line {number}: it is not UTF-8 text")
-            continue
+            text = in_windows_1252(line)
+            if not (text and _is_json(text)):
+                yield Unread(f"{path}, line {number}: it is not UTF-8 text")
+                continue
+            yield Unread(f"{path}, line {number}: it is not UTF-8, and was read as Windows-1252")
+            line = text
         try:
             yield Located(f"{path}, line {number}", json.loads(line))
         except (ValueError, RecursionError) as error:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.transcripts.content_blocks import text_of
-from holdfast.transcripts.injected import enclosing_element, remove_elements
+from holdfast.transcripts.injected import elements_in, enclosing_element, remove_elements
 from holdfast.transcripts.json_fields import at
 from holdfast.transcripts.transcript import Event, EventKind
 
@@ -151,4 +151,6 @@ def _events_of_words(text: str, is_marked: bool) -> list[Event]:
     words = request if is_marked else remove_elements(request, _INJECTED)
     if request and not words:
         return [*before, Event(EventKind.REMINDER, request)]
+    if not is_marked and (reminder := elements_in(request, _INJECTED)):
+        before.append(Event(EventKind.REMINDER, reminder))
     return [*before, Event(EventKind.MESSAGE, words, "user")]

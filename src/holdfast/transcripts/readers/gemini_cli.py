@@ -19,7 +19,7 @@ from holdfast.measures.turns import ToolCall
 from holdfast.plurals import count_of
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.content_blocks import text_of
-from holdfast.transcripts.injected import remove_elements
+from holdfast.transcripts.injected import elements_in, remove_elements
 from holdfast.transcripts.json_fields import at, list_or_empty, optional_list, require_object
 from holdfast.transcripts.reader import Format, Unread, Values, file_of, separate_objects
 from holdfast.transcripts.transcript import (
@@ -281,11 +281,12 @@ def _events_of_user(record: Mapping[str, Any]) -> list[Event]:
     # what the user typed, without the texts of the files that it names
     typed_text = text_of(record.get("displayContent"))
     if typed_text.strip() and typed_text != text:
-        return [
-            _classify(Event(EventKind.MESSAGE, typed_text, "user")),
-            Event(EventKind.REMINDER, text),
-        ]
-    return [_classify(event) for event in events]
+        return [_classify(Event(EventKind.MESSAGE, typed_text, "user")), Event(EventKind.REMINDER, text)]
+    classified = [_classify(event) for event in events]
+    reminder = elements_in(text, _INJECTED)
+    if reminder and any(event.is_by_user for event in classified):
+        classified.insert(0, Event(EventKind.REMINDER, reminder))
+    return classified
 
 
 def _events_of_reply(record: Mapping[str, Any]) -> list[Event]:

@@ -50,9 +50,10 @@ def calls_in_span(source: str, value: Any) -> Iterator[Call]:
     span = unflatten(_with_messages_of_events(require_object(value)))
     attributes = require_object(at(span, "attributes", "gen_ai") or {})
     operation = at(attributes, "operation", "name")
-    if not is_generating(operation):
+    messages = _messages_of_agent(span, attributes)
+    if not is_generating(operation) and messages is None:
         return
-    messages = _messages_of(span, attributes)
+    messages = messages or _messages_of(span, attributes)
     if messages is None and operation is None:
         return
     if messages is None:
@@ -83,6 +84,15 @@ def _messages_of(span: Mapping[str, Any], attributes: Mapping[str, Any]) -> _Mes
         response = fields_of(at(span, "attributes", "ai", "response"))
         return _Messages(decode_json(inputs), _answer_of_ai_sdk(response))
     return None
+
+
+def _messages_of_agent(span: Mapping[str, Any], attributes: Mapping[str, Any]) -> _Messages | None:
+    """Finds the messages of a run of Pydantic AI, whose span has all of them; None in others."""
+    messages = decode_json(at(span, "attributes", "pydantic_ai", "all_messages"))
+    if not isinstance(messages, list) or at(attributes, "input", "messages") is not None:
+        return None
+    last = 1 if messages and at(messages[-1], "role") == "assistant" else 0
+    return _Messages(messages[: len(messages) - last], messages[len(messages) - last :])
 
 
 def _instructions(attributes: Mapping[str, Any]) -> list[Event]:

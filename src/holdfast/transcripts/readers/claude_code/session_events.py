@@ -21,7 +21,7 @@ from typing import Any
 
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.content_blocks import text_of
-from holdfast.transcripts.injected import element_text, remove_elements
+from holdfast.transcripts.injected import element_text, elements_in, remove_elements
 from holdfast.transcripts.json_fields import (
     at,
     list_or_empty,
@@ -45,6 +45,7 @@ _INJECTED = (
     *("teammate-message", "cross-session-message", "fork-boilerplate"),
     *("ide_opened_file", "ide_selection", "ide_diagnostics", "new-diagnostics"),
 )
+_REMINDERS = ("system-reminder", "user-prompt-submit-hook")  # which the model reads as orders
 _COMMAND = ("command-name", "command-message", "command-args", "command-contents")
 
 # --- Attachments: what the model saw beside the messages
@@ -331,6 +332,8 @@ def _classify(
         if words is None:
             yield Event(EventKind.REMINDER, text)
         else:
+            if reminder := elements_in(text, _REMINDERS):
+                yield Event(EventKind.REMINDER, reminder)
             yield Event(EventKind.MESSAGE, words, "user")
 
 

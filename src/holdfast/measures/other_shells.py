@@ -1,0 +1,151 @@
+"""Writes scripts of PowerShell and fish as Bash, as far as the commands that they run go.
+
+    if ($?) { git push }            ->  git push
+    set flags --force; git push $flags  ->  flags=(--force); git push $flags
+
+The result is parsed, never run: conditions are left out where Bash has no words for them.
+"""
+
+import re
+import shlex
+
+# --- PowerShell
+
+_TEXT_OF_POWERSHELL = re.compile(
+    r"""<\#.*?\#>|(?<!\S)\#[^\n]*|@'\r?\n(?P<raw>.*?)\r?\n'@|@"\r?\n(?P<here>.*?)\r?\n"@"""
+    r"""|'(?P<single>(?:[^']|'')*)'|"(?P<double>(?:[^"`]|`.|"")*)\"""",
+    re.DOTALL,
+)
+_KEPT = re.compile("\ue000(\\d+)\ue001")  # a text that is kept aside
+_TABLE = re.compile(r"@\{[^{}]*\}")
+_CONDITION = r"\((?P<condition>(?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)\s*"
+_BLOCK = re.compile(
+    r"(?<![\w-])function\s+(?P<name>[\w-]+)\s*(?P<parameters>(?:\([^()]*\)\s*)?\{"
+    r"(?:\s*param\s*\((?:[^()]|\([^()]*\))*\))?)"
+    rf"|(?:(?<![\w-])(?:if|elseif|foreach|for|while|switch|until)\s*{_CONDITION})?\{{|\}}",
+    re.IGNORECASE,
+)
+_BLOCK_WORDS = re.compile(
+    r"^[ \t]*(?:else|try|catch|finally|do|begin|process|end)[ \t]*$", re.IGNORECASE | re.MULTILINE
+)
+_START = r"(?P<start>^|[;|(\n&])(?P<space>[ \t]*)"
+_ASSIGNED = re.compile(
+    _START + r"\$(?:\w+:)?(?P<name>\w+)[ \t]*\+?=[ \t]*(?P<value>@\([^()]*\)|[^;\n|]*)"
+)
+_CALLED = re.compile(_START + r"&[ \t]+")
+
+
+def bash_of_powershell(script: str) -> str:
+    """Returns a script of PowerShell as Bash."""
+    texts: list[str] = []
+
+    def keep(text: str) -> str:
+        texts.append(text)
+        return f"\ue000{len(texts) - 1}\ue001"
+
+    script = _TEXT_OF_POWERSHELL.sub(lambda found: keep(_bash_text(found)), script)
+    script = _TABLE.sub("", re.sub(r"`\r?\n", " ", script)).replace("\\", "/")
+    script = re.sub(r"\$\{(\w+)\}", r"$\1", script)
+    script = _BLOCK_WORDS.sub("", _without_blocks(script))
+    script = _ASSIGNED.sub(_bash_assignment, _CALLED.sub(r"\g<start>\g<space>", script))
+    script = re.sub(r"(?<!\S)@(\w+)", r'"${\1[@]}"', script)
+    return _KEPT.sub(lambda found: texts[int(found[1])], script)
+
+
+def _bash_text(found: re.Match[str]) -> str:
+    """Returns a text of PowerShell as a word of Bash; "" for a comment."""
+    raw, single = found["raw"], found["single"]
+    if raw is not None or single is not None:
+        text = raw if raw is not None else single.replace("''", "'")
+        return shlex.quote(text.replace("\\", "/"))
+    text = found["here"] if found["here"] is not None else found["double"]
+    if text is None:
+        return ""
+    text = re.sub(r'`(.)|"(")', lambda sign: "\n" if sign[1] == "n" else sign[1] or '"', text)
+    return '"{}"'.format(re.sub(r'(["`])', r"\\\1", text.replace("\\", "/")))
+
+
+def _without_blocks(script: str) -> str:
+    """Returns a script with lines in place of blocks, and functions as Bash has them."""
+    parts: list[str] = []
+    ends: list[str] = []
+    position = 0
+    for found in _BLOCK.finditer(script):
+        parts.append(script[position : found.start()])
+        position = found.end()
+        if found[0] == "}":
+            parts.append(ends.pop() if ends else "\n")
+        elif name := found["name"]:
+            parameters = re.findall(r"\$(\w+)", found["parameters"])
+            lines = [f'{parameter}="${n}"' for n, parameter in enumerate(parameters, 1)]
+            parts.append("\n".join([f"\n{name}() {{", ":", *lines, ""]))
+            ends.append("\n}\n")
+        else:
+            condition = (found["condition"] or "").strip()
+            parts.append(f"\n{condition}\n" if re.match(r"[A-Za-z&]", condition) else "\n")
+            ends.append("\n")
+    return "".join([*parts, script[position:], *reversed(ends)])
+
+
+def _bash_assignment(found: re.Match[str]) -> str:
+    value = found["value"].strip()
+    if value.startswith("@("):
+        value = "({})".format(re.sub(r"\s*,\s*", " ", value[2:-1]))
+    elif not re.match("[\ue000$\\d]", value):
+        value = f"$({value})"
+    return f"{found['start']}{found['space']}{found['name']}={value}"
+
+
+# --- fish
+
+_TOKEN_OF_FISH = re.compile(
+    r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|(?<!\S)\#[^\n]*|[;\n]|[()]|[^'";\n()]+""", re.DOTALL
+)
+# what a block begins and ends with in Bash
+_BLOCKS_OF_FISH = {
+    "if": ("if ", "; then", "fi"),
+    "while": ("while ", "; do", "done"),
+    "for": ("for ", "; do", "done"),
+    "begin": ("{ ", "", "}"),
+    "function": ("", "() {", "}"),
+}
+
+
+def bash_of_fish(script: str) -> str:
+    """Returns a script of fish as Bash."""
+    lines: list[str] = []
+    ends: list[str] = []
+    for statement in _statements_of_fish(script):
+        word, _, rest = statement.partition(" ")
+        rest = rest.strip()
+        if word in _BLOCKS_OF_FISH:
+            start, after, end = _BLOCKS_OF_FISH[word]
+            rest = rest.split(" ")[0] if word == "function" else rest
+            lines.append(f"{start}{rest}{after}")
+            ends.append(end)
+        elif word == "end" and ends:
+            lines.append(" ".join(filter(None, [ends.pop(), rest])))
+        elif word == "else":
+            lines.append(f"elif {rest[3:]}; then" if rest.startswith("if ") else "else")
+        elif word == "set":
+            names = [part for part in rest.split(" ") if part and not part.startswith("-")]
+            named = re.search(rf"(?<!\S){re.escape(names[0])}\s+(.*)", rest) if names else None
+            lines.append(f"{names[0]}=({named[1]})" if named else ":")
+        elif word in ("and", "or"):
+            lines.append(rest)
+        else:
+            lines.append(f"! {rest}" if word == "not" else statement)
+    return "\n".join([*lines, *reversed(ends)])
+
+
+def _statements_of_fish(script: str) -> list[str]:
+    """Returns the statements of a script of fish, with `$(...)` in place of `(...)`."""
+    statements = [""]
+    depth = 0
+    for token in _TOKEN_OF_FISH.findall(script):
+        depth += {"(": 1, ")": -1}.get(token, 0)
+        if token in (";", "\n") and depth <= 0:
+            statements.append("")
+        elif not token.startswith("#"):
+            statements[-1] += "$(" if token == "(" else token
+    return [statement.strip() for statement in statements if statement.strip()]

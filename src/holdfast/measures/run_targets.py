@@ -1,0 +1,145 @@
+"""The commands that a target runs, if the log shows the file that defines it.
+
+make deploy, after Makefile was written with `deploy:\\n\\tgit push`  ->  git push
+npm run release, after package.json was written                     ->  its script `release`
+"""
+
+import json
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+
+_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+_JUSTFILES = ("justfile", "Justfile", ".justfile")
+_FILE_OPTIONS = ("-f", "--file", "--makefile", "--justfile")
+_VALUED = (*_FILE_OPTIONS, "-C", "--directory", "-d", "-j", "-o", "-W", "-I", "--prefix", "-w")
+_PACKAGE_RUNNERS = ("npm", "pnpm", "yarn", "bun")
+_SCRIPTS = ("test", "start", "stop", "restart")
+_ONLY_SHOWS = ("-n", "--dry-run", "--just-print", "--list", "-l")
+_EXPANSION = re.compile(r"\$[({](\w+)[)}]")  # of a variable of make
+_MAX_TARGETS = 50  # that one command runs
+
+
+def document_of(name: str, documents: Mapping[str, str]) -> str | None:
+    """Returns the text of a file that was written under this name; None if none was.
+
+    One name may be the end of the other, because they may begin in different folders.
+    """
+    plain = posixpath.normpath(name)
+    for path in reversed([*documents]):
+        written = posixpath.normpath(path)
+        if written == plain or f"/{written}".endswith(f"/{plain}") or plain.endswith(f"/{written}"):
+            return documents[path]
+    return None
+
+
+def script_of_target(
+    words: Sequence[str], documents: Mapping[str, str], from_input: str | None
+) -> str | None:
+    """Returns the script that `make TARGET`, `npm run SCRIPT` or `just RECIPE` runs; None for other
+    commands, and if the file that defines it is not known.
+
+    Args:
+        documents: the texts of files, by their paths.
+        from_input: the text of the command's input, which `make -f -` reads.
+    """
+    program, *rest = words
+    if not documents and from_input is None:
+        return None
+    if program in _PACKAGE_RUNNERS:
+        return _package_script(program, rest, _first_named(("package.json",), documents))
+    if program not in ("make", "gmake", "just") or not {*_ONLY_SHOWS}.isdisjoint(rest):
+        return None
+    file = next((rest[n + 1] for n, w in enumerate(rest[:-1]) if w in _FILE_OPTIONS), "")
+    names = _JUSTFILES if program == "just" else _MAKEFILES
+    text = from_input if file == "-" else _first_named((file,) if file else names, documents)
+    if text is None:
+        return None
+    if program != "just":
+        variables = {found["name"]: found["value"] for found in _VARIABLE.finditer(text)}
+        given = (word.partition("=") for word in rest if "=" in word)
+        variables |= {name: value for name, _, value in given}
+        text = _EXPANSION.sub(lambda found: variables.get(found[1], found[0]), text)
+    targets = _targets(text, of_just=program == "just")
+    asked = _operands(rest)
+    if program == "just":
+        asked = asked[:1]  # the others are its arguments
+    lines: list[str] = []
+    for target in asked or [next(iter(targets), "")]:
+        lines += _lines_of(target, targets, set())
+    return "\n".join(lines) or None
+
+
+def _first_named(names: Sequence[str], documents: Mapping[str, str]) -> str | None:
+    texts = (document_of(name, documents) for name in names)
+    return next((text for text in texts if text is not None), None)
+
+
+def _operands(words: Sequence[str]) -> list[str]:
+    operands: list[str] = []
+    before = ""
+    for word in words:
+        if re.match(r"[0-9&]*[<>]", word):
+            break
+        if not word.startswith("-") and "=" not in word and before not in _VALUED:
+            operands.append(word)
+        before = word
+    return operands
+
+
+def _package_script(program: str, words: Sequence[str], text: str | None) -> str | None:
+    """Returns a script of package.json with those that run before and after it."""
+    operands = _operands(words)
+    is_named = operands[:1] == ["run"] or operands[:1] == ["run-script"]
+    name = "".join(operands[1:2] if is_named else operands[:1])
+    try:
+        package = json.loads(text or "")
+    except ValueError:
+        return None
+    scripts = package.get("scripts") if isinstance(package, dict) else None
+    if not isinstance(scripts, dict) or not isinstance(scripts.get(name), str):
+        return None
+    if not is_named and name not in _SCRIPTS and program == "npm":
+        return None
+    parts = [scripts.get(f"{when}{name}") for when in ("pre", "", "post")]
+    return "\n".join(part for part in parts if isinstance(part, str))
+
+
+_RECIPE = re.compile(r"(?P<names>@?[\w-]+)(?:\s[^:]*)?:(?!=)\s*(?P<needs>[^\n]*)")
+_VARIABLE = re.compile(r"^(?P<name>\w+)[ \t]*[:?+]*=[ \t]*(?P<value>.*)$", re.MULTILINE)
+_TARGET = re.compile(r"(?P<names>[^\s:#=][^:#=\n]*?)\s*:(?![=:])\s*(?P<needs>[^\n]*)")
+
+
+def _targets(text: str, *, of_just: bool) -> dict[str, tuple[list[str], list[str]]]:
+    """Returns by its name what each target needs, and the lines that it runs."""
+    targets: dict[str, tuple[list[str], list[str]]] = {}
+    names: list[str] = []
+    for line in text.replace("\\\n", " ").split("\n"):
+        if line[:1] in ("\t", " ") and names:
+            command = line.strip().lstrip("@-+" if not of_just else "@-").replace("$$", "$")
+            for name in names:
+                targets[name][1].append(command)
+        elif header := (_RECIPE if of_just else _TARGET).fullmatch(line):
+            words = header["names"].removeprefix("@").split()
+            names = words[:1] if of_just else words
+            needs, _, command = header["needs"].partition(";")
+            needed = [part.strip("()") for part in needs.replace("&&", " ").split()]
+            for name in names:
+                lines = [command.strip()] if command.strip() and not of_just else []
+                targets.setdefault(name, ([], []))
+                targets[name][0].extend(needed)
+                targets[name][1].extend(lines)
+        elif line.strip():
+            names = []
+    return {name: value for name, value in targets.items() if not name.startswith(".")}
+
+
+def _lines_of(
+    target: str, targets: Mapping[str, tuple[list[str], list[str]]], done: set[str]
+) -> list[str]:
+    """Returns the lines that a target runs, after those of the targets that it needs."""
+    if target not in targets or target in done or len(done) > _MAX_TARGETS:
+        return []
+    done.add(target)
+    needs, lines = targets[target]
+    return [*(line for need in needs for line in _lines_of(need, targets, done)), *lines]

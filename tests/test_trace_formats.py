@@ -1,0 +1,277 @@
+"""Variations of traces and sessions of libraries, of archives, and of texts that are not UTF-8."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import re
+import tarfile
+import zipfile
+from typing import Any
+
+from log_variations import ONE, TWO, Variation, lines, variations
+
+CHAT = '{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "A."}]}\n'
+
+# Pydantic AI
+
+
+def preq(*parts: dict, **fields: Any) -> dict:
+    return {"parts": parts, "kind": "request", "instructions": None, **fields}
+
+
+def pres(*parts: dict, **fields: Any) -> dict:
+    return {"parts": parts, "kind": "response", "usage": {}, "model_name": "m", **fields}
+
+
+def part(kind: str, content: Any, **fields: Any) -> dict:
+    return {"part_kind": kind, "content": content, **fields}
+
+
+def pcall(arguments: Any) -> dict:
+    names = {"tool_name": "bash", "tool_call_id": "c1", "part_kind": "tool-call"}
+    return {**names, "args": arguments}
+
+
+HI_PART = part("user-prompt", "Hi")
+A_PART = part("text", "A.")
+RUN = [preq(part("system-prompt", "Be brief."), HI_PART), pres(A_PART)]
+RESULT = part("tool-return", "a.py", tool_name="bash", tool_call_id="c1", outcome="success")
+RETRY = part("retry-prompt", "Fix it.", tool_name="bash", tool_call_id="c1")
+INVALID = part("retry-prompt", [{"type": "missing"}], tool_name="bash", tool_call_id="c1")
+LS = {"command": "ls"}
+
+
+def said(role: str, words: str, **fields: Any) -> dict:
+    return {"role": role, "parts": [{"type": "text", "content": words}], **fields}
+
+
+IN = [said("user", "Hi")]
+OUT = [said("assistant", "A.", finish_reason="stop")]
+IN_2 = [*IN, said("assistant", "A."), said("user", "More?")]
+OUT_2 = [said("assistant", "B.")]
+BRIEF = json.dumps([{"type": "text", "content": "Be brief."}])
+AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.system_instructions": BRIEF}
+ALL = {"pydantic_ai.all_messages": json.dumps([*IN_2, *OUT_2])}
+
+test_messages_of_pydantic_ai = variations(
+    Variation("a list", {"m.json": RUN}, ONE, system="Be brief.", format="pydantic-ai"),
+    Variation("a list in a line", {"m.jsonl": lines(RUN)}, ONE, system="Be brief."),
+    Variation("a message per line", {"m.jsonl": lines(*RUN)}, ONE, system="Be brief."),
+    Variation("two lists", {"m.jsonl": lines(RUN, [*RUN[:1], pres(part("text", "C."))])},
+              [*ONE, [("Hi", "C.")]]),
+    Variation("instructions", {"m.json": [preq(HI_PART, instructions="Be brief."), pres(A_PART),
+        preq(part("user-prompt", "More?"), instructions="Be brief."), pres(part("text", "B."))]},
+        TWO, system="Be brief."),
+    Variation("a call and its result", {"m.json": [
+        preq(HI_PART), pres(pcall('{"command": "ls"}')), preq(RESULT), pres(A_PART)]}, ONE,
+        calls=["ls"], results=["a.py"]),
+    Variation("arguments as an object", {"m.json": [
+        preq(HI_PART), pres(A_PART, pcall(LS)), preq(RESULT)]}, ONE, calls=["ls"]),
+    Variation("an answer of a tool that asks to try again", {"m.json": [
+        preq(HI_PART), pres(pcall(LS)), preq(RETRY), pres(A_PART)]}, ONE, calls=["ls"]),
+    Variation("a call with invalid arguments, which did not run", {"m.json": [
+        preq(HI_PART), pres(pcall(LS)), preq(INVALID), pres(A_PART)]}, ONE, calls=[]),
+    Variation("a call that was denied", {"m.json": [preq(HI_PART), pres(pcall(LS)),
+        preq({**RESULT, "outcome": "denied"}), pres(A_PART)]}, ONE, calls=[]),
+    Variation("thinking", {"m.json": [preq(HI_PART), pres(part("thinking", "hm."), A_PART)]}, ONE),
+    Variation("an image", {"m.json": [preq(part("user-prompt", [
+        "Hi", {"url": "https://x/a.png", "kind": "image-url"}])), pres(A_PART)]}, ONE),
+    Variation("a prompt in parts", {"m.json": [preq(part("user-prompt", [
+        {"content": "Hi", "kind": "text-content"}])), pres(A_PART)]}, ONE),
+    Variation("an answer that was cut", {"m.json": [
+        preq(HI_PART), pres(A_PART, finish_reason="length")]}, ONE, is_cut=True),
+    Variation("a message of the program", {"m.json": [preq(HI_PART), pres(A_PART), preq(
+        part("retry-prompt", "Call a tool.")), pres(part("text", "B."))]}, [[("Hi", "A.\n\nB.")]],
+        seen=["Call a tool."]),
+    Variation("the span of a run", {"s.jsonl": lines({
+        "trace_id": "t", "span_id": "s", "name": "agent run", "attributes": {**AGENT, **ALL}})},
+        TWO, system="Be brief."),
+)  # fmt: skip
+
+# Google's Agent Development Kit
+
+
+def event(author: str, *parts: dict, **fields: Any) -> dict:
+    role = "user" if author == "user" else "model"
+    content = {"parts": parts, "role": role}
+    named = {"invocationId": "e1", "author": author, "content": content, "id": "x"}
+    return {**named, "actions": {"stateDelta": {}}, "timestamp": 1.0, **fields}
+
+
+def session(*events: dict) -> dict:
+    return {"id": "s1", "appName": "shop", "userId": "u", "state": {}, "events": events}
+
+
+def in_snake_case(value: Any) -> Any:
+    if isinstance(value, dict):
+        names = {name: re.sub("[A-Z]", lambda c: f"_{c[0].lower()}", name) for name in value}
+        return {names[name]: in_snake_case(entry) for name, entry in value.items()}
+    return [*map(in_snake_case, value)] if isinstance(value, (list, tuple)) else value
+
+
+ASKED = event("user", {"text": "Hi"})
+ANSWERED = event("shop", {"text": "A."})
+CALLED = event("shop", {"functionCall": {"id": "c1", "name": "bash", "args": LS}})
+RETURNED = event("shop", {"functionResponse": {
+    "id": "c1", "name": "bash", "response": {"result": "a.py"}}})  # fmt: skip
+SUMMARY = {"startTimestamp": 1.0, "endTimestamp": 2.0,
+           "compactedContent": {"role": "model", "parts": [{"text": "So far."}]}}  # fmt: skip
+INVOCATION = {"user_content": {"parts": [{"text": "Hi"}]},
+              "final_response": {"parts": [{"text": "A."}]},
+              "intermediate_data": {"tool_uses": [{"name": "bash", "args": LS}]}}  # fmt: skip
+
+test_sessions_of_google_adk = variations(
+    Variation("a session", {"s.json": session(ASKED, ANSWERED)}, ONE, format="google-adk"),
+    Variation("names in snake case", {"s.json": in_snake_case(session(
+        ASKED, CALLED, RETURNED, ANSWERED))}, ONE, calls=["ls"], results=['{"result": "a.py"}']),
+    Variation("a call", {"s.json": session(ASKED, CALLED, RETURNED, ANSWERED)}, ONE, calls=["ls"]),
+    Variation("parts of a reply that streams", {"s.json": session(
+        ASKED, event("shop", {"text": "A"}, partial=True), ANSWERED)}, ONE),
+    Variation("thoughts", {"s.json": session(ASKED, event(
+        "shop", {"text": "hm.", "thought": True}, {"text": "A."}))}, ONE),
+    Variation("two agents", {"s.json": session(ASKED, event("shop", {"functionCall": {
+        "name": "transfer_to_agent", "args": {"agent_name": "b"}}}), event("b", {"text": "A."}))},
+        ONE, calls=["b"]),
+    Variation("an event without a content", {"s.json": session(ASKED, {
+        "invocationId": "e", "author": "shop", "actions": {}, "id": "y"}, ANSWERED)}, ONE),
+    Variation("two turns", {"s.json": session(ASKED, ANSWERED, event("user", {"text": "More?"}),
+        event("shop", {"text": "B."}))}, TWO),
+    Variation("a list of events", {"s.json": [ASKED, ANSWERED]}, ONE),
+    Variation("an event per line", {"s.jsonl": lines(ASKED, ANSWERED)}, ONE),
+    Variation("two sessions", {"s.jsonl": lines(session(ASKED, ANSWERED), session(
+        ASKED, event("shop", {"text": "C."})))}, [*ONE, [("Hi", "C.")]]),
+    Variation("an evaluation set", {"e.json": {"eval_set_id": "x", "eval_cases": [
+        {"eval_id": "a", "conversation": [INVOCATION]}]}}, ONE, calls=["ls"]),
+    Variation("an error", {"s.json": session(ASKED, event("shop", errorMessage="Too many requests"),
+        ANSWERED)}, ONE),
+    Variation("a compaction", {"s.json": session(ASKED, ANSWERED, event(
+        "shop", actions={"compaction": SUMMARY}), event("user", {"text": "More?"}), event(
+        "shop", {"text": "B."}))}, TWO),
+)  # fmt: skip
+
+# Jaeger
+
+
+def tags(**values: Any) -> list[dict]:
+    return [
+        {"key": name.replace("__", "."), "type": "string", "value": value}
+        for name, value in values.items()
+    ]
+
+
+def span(number: int = 1, logs: Any = (), **values: Any) -> dict:
+    ids = {"traceID": "t1", "spanID": f"s{number}", "operationName": "chat m", "references": []}
+    return {**ids, "startTime": number, "duration": 5, "tags": tags(**values), "logs": logs}
+
+
+def trace(*spans: dict) -> dict:
+    return {"data": [{"traceID": "t1", "spans": spans, "processes": {}, "warnings": None}],
+            "total": 0, "errors": None}  # fmt: skip
+
+
+def chat(inputs: Any = IN, outputs: Any = OUT, **fields: Any) -> dict:
+    messages = {"gen_ai__input__messages": json.dumps(inputs),
+                "gen_ai__output__messages": json.dumps(outputs)}  # fmt: skip
+    return {"gen_ai__operation__name": "chat", **messages, **fields}
+
+
+INFERENCE = {"openinference__span__kind": "LLM",
+             "llm__input_messages__0__message__role": "user",
+             "llm__input_messages__0__message__content": "Hi",
+             "llm__output_messages__0__message__role": "assistant",
+             "llm__output_messages__0__message__content": "A."}  # fmt: skip
+CHOICE = json.dumps({"role": "assistant", "content": "A."})
+LOGS = [{"timestamp": 2, "fields": tags(event="gen_ai.user.message", content="Hi")},
+        {"timestamp": 3, "fields": tags(event="gen_ai.choice", message=CHOICE)}]  # fmt: skip
+
+test_traces_of_jaeger = variations(
+    Variation("a trace", {"j.json": trace(span(**chat(gen_ai__system_instructions=BRIEF)))}, ONE,
+              system="Be brief.", format="jaeger"),
+    Variation("a trace alone", {"j.json": trace(span(**chat()))["data"][0]}, ONE),
+    Variation("other spans beside it", {"j.json": trace(
+        span(2, http__method="GET"), span(**chat()))}, ONE),
+    Variation("two calls", {"j.json": trace(span(9, **chat(IN_2, OUT_2)), span(**chat()))}, TWO),
+    Variation("OpenInference", {"j.json": trace(span(**INFERENCE))}, ONE),
+    Variation("events", {"j.json": trace(span(logs=LOGS, gen_ai__operation__name="chat"))}, ONE),
+    Variation("no call of a model", {"j.json": trace(span(http__method="GET"))},
+              refused="not an OTLP batch with a model call"),
+)  # fmt: skip
+
+# Amazon Bedrock
+
+USE = {"toolUse": {"toolUseId": "t1", "name": "bash", "input": LS}}
+USED = {"toolResult": {"toolUseId": "t1", "content": [{"text": "a.py"}]}}
+ASKED_BEDROCK = {"role": "user", "content": [{"text": "Hi"}]}
+ANSWER_BEDROCK = {"role": "assistant", "content": [{"text": "A."}]}
+CONVERSED = {"system": [{"text": "Be brief."}], "messages": [ASKED_BEDROCK,
+    {"role": "assistant", "content": [USE]}, {"role": "user", "content": [USED]},
+    ANSWER_BEDROCK]}  # fmt: skip
+
+
+def record(reason: str = "end_turn") -> dict:
+    request = {"messages": [ASKED_BEDROCK], "system": [{"text": "Be brief."}]}
+    answer = {"output": {"message": ANSWER_BEDROCK}, "stopReason": reason}
+    bodies = {"input": {"inputBodyJson": request}, "output": {"outputBodyJson": answer}}
+    return {"schemaType": "ModelInvocationLog", "operation": "Converse", **bodies}
+
+
+test_calls_of_bedrock = variations(
+    Variation("messages of Converse", {"b.jsonl": lines(CONVERSED)}, ONE, calls=["ls"],
+              results=["a.py"], system="Be brief."),
+    Variation("a record of a call", {"b.jsonl": lines(record())}, ONE, system="Be brief.",
+              format="bedrock"),
+    Variation("an answer that was cut", {"b.jsonl": lines(record("max_tokens"))}, ONE, is_cut=True),
+)  # fmt: skip
+
+# archives and encodings
+
+
+def tar(mode: str = "w", name: str = "logs/a.jsonl", content: bytes = CHAT.encode()) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode=mode) as archive:
+        member = tarfile.TarInfo(name)
+        member.size = len(content)
+        archive.addfile(member, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def zipped(name: str, content: bytes) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(name, content)
+    return packed.getvalue()
+
+
+CAFE = CHAT.replace("A.", "Café “x”.")
+OF_CAFE = [[("Hi", "Café “x”.")]]
+AIDER = "# aider chat started at 2026-05-01 10:00:00\n\n#### Hi  \n\nCafé “x”.\n"
+
+test_archives_and_encodings = variations(
+    *(Variation(name, {name: tar(mode)}, ONE) for name, mode in (
+        ("a.tar", "w"), ("a.tar.gz", "w:gz"), ("a.tgz", "w:gz"), ("a.tar.bz2", "w:bz2"),
+        ("a.tar.xz", "w:xz"))),
+    Variation("a member that is compressed", {
+        "a.tar": tar(name="a.jsonl.gz", content=gzip.compress(CHAT.encode()))}, ONE),
+    Variation("a member of a zip that is compressed", {
+        "a.zip": zipped("a.jsonl.bz2", bz2.compress(CHAT.encode()))}, ONE),
+    Variation("an archive that was cut", {"a.tar.gz": tar("w:gz", content=CHAT.encode() * 9)[:-40]},
+              refused="cannot be unpacked"),
+    Variation("an archive without logs", {"a.tar": tar(name="a.txt")},
+              refused="holds no file that ends in"),
+    Variation("bzip2", {"a.jsonl.bz2": bz2.compress(CHAT.encode())}, ONE),
+    Variation("xz", {"a.json.xz": lzma.compress(CHAT.encode())}, ONE),
+    Variation("bzip2 that was cut", {"a.jsonl.bz2": bz2.compress(CHAT.encode())[:-9]},
+              refused="cannot be unpacked"),
+    Variation("lines in Windows-1252", {"a.jsonl": CAFE.encode("cp1252")}, OF_CAFE,
+              problem="line 1: it is not UTF-8, and was read as Windows-1252"),
+    Variation("a document in Windows-1252", {"a.json": CAFE.encode("cp1252")}, OF_CAFE,
+              problem="is not UTF-8, and was read as Windows-1252"),
+    Variation("one line in Windows-1252", {"a.jsonl": CHAT.encode() + CAFE.encode("cp1252")},
+              [*ONE, *OF_CAFE], problem="line 2: it is not UTF-8, and was read as Windows-1252"),
+    Variation("Markdown in Windows-1252", {".aider.chat.history.md": AIDER.encode("cp1252")},
+              OF_CAFE, problem="is not UTF-8, and was read as Windows-1252"),
+    Variation("UTF-8 with a byte that is none", {"a.jsonl": CHAT.encode() + CAFE.encode().replace(
+        b"x", b"\xff")}, ONE, problem="line 2: it is not UTF-8 text"),
+)  # fmt: skip
