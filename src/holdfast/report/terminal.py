@@ -15,7 +15,7 @@ from holdfast.analysis.series import KINDS, Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES, verdict_on
-from holdfast.plurals import count_of
+from holdfast.plurals import count_of, from_to
 from holdfast.records import Run, read_run
 from holdfast.report.baseline_sentences import baseline_hint, baseline_lines
 from holdfast.report.charts import rounds_to_number
@@ -205,12 +205,7 @@ def _rules_by_method(
         for pair in rule_differences(all_series, rules)
         if verdict_on(pair.last).sign
     }
-    few = {
-        row.group: f"{row.group} (n = {row.n}, too few to tell)"
-        for row in rules
-        if row.n < MIN_SAMPLES
-    }
-    columns = [["", "", *(few.get(name, name) for name in names)]]
+    columns = [["", "", *(_with_count(name, rules) for name in names)]]
     if first.rounds > 1:
         scores = _scores_by_rule(first, rules, 0, {})
         columns.append([first.method, "round 1", *(scores.get(name, "") for name in names)])
@@ -220,6 +215,16 @@ def _rules_by_method(
         columns.append([series.method, f"round {series.rounds}", *cells])
     title = f"Stability by rule and method (higher, lower: a clear difference from {first.method}):"
     return [title, *_side_by_side(columns)]
+
+
+def _with_count(name: str, rules: Sequence[estimates.EstimateRow]) -> str:
+    """A rule's name, and in how many conversations of each method it was scored if those are few:
+    'short (n = 3 to 12, too few to tell)'.
+    """
+    counts = sorted(row.n for row in rules if row.group == name)
+    if counts[0] >= MIN_SAMPLES:
+        return name
+    return f"{name} (n = {from_to(counts[0], counts[-1])}, too few to tell)"
 
 
 def _scores_by_rule(
