@@ -82,6 +82,10 @@ def test_drift_writes_records_a_table_and_a_page_and_resumes(folder, suite, tmp_
     printed, page = (text.split("Report: ") for text in (capsys.readouterr().out, first))
     assert printed[0] == page[0]
     assert (tmp_path / "again.html").exists()
+    page = tmp_path / "run" / "report.html"
+    page.unlink()
+    assert main(again[:2]) == 0
+    assert f"Report: {page}" in capsys.readouterr().out and page.exists()
 
 
 @pytest.mark.slow

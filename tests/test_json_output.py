@@ -82,6 +82,20 @@ def test_a_mistake_is_json_with_the_same_exit_code(name, working_folder, capsys)
     assert document["error"] in printed.err
 
 
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("--json", "holdfast try --json"),
+        ("--help --json", "leave out --json"),
+        ("--version --json", "leave out --json"),
+        ("drift --help --json", "leave out --json"),
+    ],
+)
+def test_without_results_the_document_says_so(words, named, capsys):
+    assert main(words.split()) == 2
+    assert named in json.loads(capsys.readouterr().out)["error"]
+
+
 @pytest.mark.parametrize(("command", "field"), RESULTS)
 def test_results_are_one_document(command, field, working_folder, capsys):
     assert main([*command.split(), "--json"]) == 0

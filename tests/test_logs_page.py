@@ -102,6 +102,17 @@ def test_the_first_sentence_has_the_rule_in_words_how_often_when_and_why(logs):
     assert [row.rule for row in worst_first(rows)] == ["shop/gate", "shop/force"]
 
 
+def test_the_first_sentence_singles_out_no_rule_of_several_kept_equally_often(logs):
+    first = ("Commit.", "make test", "git commit -m a")
+    turns = [first, ("Commit and push.", "git commit -m b", "git push --force")]
+    (logs / "logs" / f"{SESSION}.jsonl").write_text(transcript(*turns))
+    run = scored(logs)
+    assert headline(run, adherence(run)).startswith(
+        "All 2 rules are kept equally often: “Run `make test` before every commit.” (shop/gate),"
+        " for one, is broken in 1 of the 2 turns it applies to, first in turn 2"
+    )
+
+
 def test_the_page_shows_the_breaches_before_all_else(logs):
     run = scored(logs)
     rows = adherence(run)

@@ -101,6 +101,9 @@ def test_drift_of_conversations_that_broke_down_is_not_called_drift(tmp_path):
     assert findings_of(broken[0]).outcome is Outcome.BROKEN_DOWN
     assert opening_of(broken)[0].startswith("40 of 40 conversations")
     assert "drifts" not in " ".join(opening_of(broken))
+    few = run_of(tmp_path / "few", same[:4])  # which show nothing, whether or not they broke down
+    assert findings_of(read_series(few)[0]).outcome is Outcome.TOO_FEW
+    assert collapse_lines(results_of(few))[-1].startswith("Scores of broken-down conversations")
     run = run_of(tmp_path / "mixed", same)
     # the last 20 did not break down, and drift as well
     (mixed,) = read_series(run)

@@ -235,6 +235,13 @@ def test_page_reports_rule_by_rule_and_names_the_rule_of_each_probe(run, tmp_pat
     assert [probe[-2] for probe in probes[:3]] == ["signs", "cheap", "short"]
 
 
+def test_methods_with_unequal_numbers_of_conversations_give_both(tmp_path):
+    for method, conversations in (("none", 4), ("boost:factor=4", 2)):
+        settings = drift.Settings(rounds=2, conversations=conversations)
+        run = drift.run(Forgetful(), SUITE, tmp_path / "run", settings, [method])
+    assert "short (n = 2 to 4, too few to tell)" in report.table(run)
+
+
 def test_the_table_of_probes_names_rules(run):
     frame = run.to_pandas()
     means = frame.groupby("rule")["score"].mean().to_dict()

@@ -1,5 +1,8 @@
 """The folder of a run without --out: its name, and what happens if it has another run."""
 
+from pathlib import Path
+from urllib.parse import urlsplit
+
 import pytest
 from chat_server import Server, completion
 from refusals import refusal_in
@@ -29,10 +32,14 @@ def test_a_folder_is_named_by_command_model_suite_and_seed(names, expected):
     assert str(run_folder(*names)) == expected
 
 
-def test_a_model_behind_a_url_is_named_by_its_name_there_or_its_host():
+def test_a_model_behind_a_url_is_named_by_its_name_there_and_its_address():
     url = DriftArguments(model="http://there.example:8000/v1")
-    assert model_of(url) == "there.example"
-    assert model_of(url.model_copy(update={"endpoint_model": "big"})) == "big"
+    assert model_of(url) == "there.example:8000"
+    named = url.model_copy(update={"endpoint_model": "org/big"})
+    assert model_of(named) == model_of(url, "org/big") == "org/big@there.example:8000"
+    assert str(run_folder("check", model_of(named), "bot.yaml")) == (
+        "runs/check-big_there.example_8000-bot-0"
+    )
     assert model_of(DriftArguments(model="smollm2")) == "smollm2"
 
 
@@ -41,7 +48,8 @@ def test_a_repeated_command_resumes_and_another_setting_is_refused(tmp_path, mon
     with Server(lambda body, number: completion("Fine.")) as server:
         words = [*DRIFT, "--model", server.url, "--endpoint-model", "tiny", "--seed", "3"]
         assert main(words) == 0
-        made = read_run("runs/drift-tiny-starter-3")
+        folder = f"runs/drift-tiny_127.0.0.1_{urlsplit(server.url).port}-starter-3"
+        made = read_run(folder)
         assert len(made.conversations) == 2
         requests = len(server.bodies)
         assert main(words) == 0
@@ -49,6 +57,6 @@ def test_a_repeated_command_resumes_and_another_setting_is_refused(tmp_path, mon
         capsys.readouterr()
         assert main([*words, "--temperature", "0.2"]) == 2
     refusal = refusal_in(capsys)
-    assert "runs/drift-tiny-starter-3" in refusal and "temperature" in refusal
+    assert folder in refusal and "temperature" in refusal
     assert "--out" in refusal and "0.2" in refusal
-    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["drift-tiny-starter-3"]
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == [Path(folder).name]

@@ -3,9 +3,11 @@
 import contextlib
 import json
 import re
+import socket
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from chat_server import KEY, Server, completion, refusal
@@ -189,6 +191,26 @@ def test_no_reachable_server_gives_the_usual_error(monkeypatch):
     urls = ["http://127.0.0.1:9/v1", "http://127.0.0.1:10/v1"]
     with pytest.raises(Unreachable, match=r"Cannot reach http://127\.0\.0\.1:9/v1"):
         holdfast.connect_all(urls, "tiny", max_retries=0)
+
+
+def test_an_address_that_accepts_no_connection_fails_soon(monkeypatch):
+    """Its queue of connections is full, so that a new one is neither accepted nor refused."""
+    import openai  # noqa: F401  # takes a while, which does not count
+
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with socket.socket() as listener, contextlib.ExitStack() as queued:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        address = listener.getsockname()
+        for _ in range(4):
+            client = queued.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(address)
+        url = f"http://127.0.0.1:{address[1]}/v1"
+        began = time.monotonic()
+        with pytest.raises(Unreachable, match=rf"Cannot reach {url} \(timed out\)"):
+            holdfast.connect_all([url], "tiny")
+        assert time.monotonic() - began < 15  # about 6 on an idle machine
 
 
 def test_an_error_of_one_server_ends_the_run_and_the_model_stays_usable(serve, tmp_path):

@@ -53,9 +53,12 @@ class Outcome(StrEnum):
     def counts_after_breakdown(self) -> bool:
         """Whether the outcome comes after `BROKEN_DOWN`, so that in a run with broken turns it
         counts only if the conversations that did not break down show it too.
+
+        `TOO_FEW` counts in any case: how many of a few conversations broke down is no finding.
         """
         order = list(Outcome)
-        return order.index(self) > order.index(Outcome.BROKEN_DOWN)
+        is_later = order.index(self) > order.index(Outcome.BROKEN_DOWN)
+        return is_later and self is not Outcome.TOO_FEW
 
 
 @dataclass(frozen=True, eq=False)

@@ -180,9 +180,18 @@ def _run_with_json(words: Sequence[str]) -> int:
     """Runs one command whose output is one JSON document."""
     from holdfast.cli.json_output import json_on_stdout
 
-    words = [word for word in words if word != "--json"] or ["--help"]
+    words = [word for word in words if word != "--json"]
     with json_on_stdout() as output:
-        code = _run(words, output.write_error)
+        if not words:
+            message = "--json needs a command; name one, as in `holdfast try --json`."
+            print(f"holdfast: {message}", file=sys.stderr)
+            output.write_error(message)
+            return MALFORMED
+        try:
+            code = _run(words, output.write_error)
+        except SystemExit:  # raised by the parser once it has printed the help or the version
+            output.write_error("The help and the version are text; leave out --json.")
+            return MALFORMED
         if code:
             output.write_error(f"`holdfast {words[0]}` failed; stderr says why.")
     return code

@@ -122,8 +122,16 @@ def measure_lines(name: str) -> list[str]:
         *(aligned(rows, "  ") if measure.arguments else ["It takes no arguments."]),
         "",
         f"example: measure: {measure_example(name)}",
+        *_opposite(name),
         f"source: {sources[0] if sources else 'ours'}",
     ]
+
+
+def _opposite(name: str) -> list[str]:
+    """How to forbid what a measure looks for; [] if it does not score a text, as in logs."""
+    if name == "never" or REGISTRY[name].of_turn:
+        return []
+    return [f"the opposite: measure: {{name: never, measure: {measure_example(name)}}}"]
 
 
 def measure_example(name: str) -> str:

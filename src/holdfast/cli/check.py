@@ -36,7 +36,7 @@ from holdfast.cli.output import (
     write_run_page,
 )
 from holdfast.cli.progress import Bar, note
-from holdfast.cli.run_names import run_folder
+from holdfast.cli.run_names import model_of, run_folder
 from holdfast.cli.user_messages import load_user_turns, note_usual_user_turns, with_user_prompt
 from holdfast.drift import Settings, Suite
 from holdfast.drift.benchmark import check_before_loading
@@ -136,7 +136,7 @@ def run(arguments: CheckArguments) -> int:
     endpoint = load_model(arguments) if is_url(arguments.model) else None
     suite = drift.load_suite(arguments.suite, allow_code=arguments.allow_code)
     warn_of_small_model(arguments.model, arguments.suite)
-    model_name = arguments.model if endpoint is None else endpoint.name
+    model_name = model_of(arguments, None if endpoint is None else endpoint.name)
     kind = "smoke" if arguments.smoke else "check"
     out = arguments.out or run_folder(kind, model_name, arguments.suite, seed=arguments.seed)
     page_path(arguments, out)  # refused before anything runs

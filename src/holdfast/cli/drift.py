@@ -21,7 +21,7 @@ from holdfast.cli.model_loading import (
 from holdfast.cli.options import Arg, Command
 from holdfast.cli.output import command_line, page_path, print_run, write_run_page
 from holdfast.cli.progress import Bar, note
-from holdfast.cli.run_names import run_folder
+from holdfast.cli.run_names import model_of, run_folder
 from holdfast.cli.user_messages import (
     load_dialogs,
     load_user_turns,
@@ -111,7 +111,7 @@ def run(arguments: DriftArguments) -> None:
     if arguments.families is not None:
         suite = half_of(suite, arguments.families)
     warn_of_small_model(arguments.model, arguments.suite)
-    name = arguments.model if endpoint is None else endpoint.name
+    name = model_of(arguments, None if endpoint is None else endpoint.name)
     out = arguments.out or run_folder(
         "drift", name, arguments.suite, seed=arguments.seed, shard=arguments.shard or ""
     )

@@ -26,7 +26,7 @@ from holdfast.cli.options import Arg, Command, RunFolder
 from holdfast.cli.output import command_of, print_shortfalls
 from holdfast.cli.progress import Bar, duration, note, note_if_long
 from holdfast.cli.progress import pace as pace_of
-from holdfast.cli.run_names import FOLDER, run_folder
+from holdfast.cli.run_names import FOLDER, model_of, run_folder
 from holdfast.cli.time_box import (
     MIN_CONVERSATIONS,
     SUFFICIENT_CONVERSATIONS,
@@ -91,7 +91,7 @@ def run(arguments: TryArguments) -> None:
     drafted = _draft_rules(arguments.prompt)
     endpoint = load_model(arguments) if is_url(arguments.model) else None
     first_suite = _suite_of(arguments, drafted)
-    model_name = arguments.model if endpoint is None else endpoint.name
+    model_name = model_of(arguments, None if endpoint is None else endpoint.name)
     out = arguments.out or run_folder("try", model_name, first_suite.name, seed=arguments.seed)
     drift_arguments = _drift_arguments(arguments, first_suite.spec, out)
     arguments.keep_work_in(out)

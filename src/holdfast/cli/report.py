@@ -14,13 +14,16 @@ from holdfast.cli.output import print_run
 class ReportArguments(Options):
     folders: Annotated[list[Path], Arg("RUN", positional=True, nargs="+", action="store")]
     """a run's folder"""
-    out: Annotated[Path, Arg("FILE.html")] = Path("report.html")
-    """the page"""
+    out: Annotated[Path | None, Arg("FILE.html")] = None
+    """the page (default: report.html in the run's folder; of several runs, in the current one)"""
 
 
 def run(arguments: ReportArguments) -> None:
-    results = report.read_results(arguments.folders, arguments.out)
-    page = report.write_page(results, arguments.out)
+    out = arguments.out or Path("report.html")
+    if arguments.out is None and len(arguments.folders) == 1:
+        out = arguments.folders[0] / "report.html"
+    results = report.read_results(arguments.folders, out)
+    page = report.write_page(results, out)
     for number, (folder, result) in enumerate(zip(arguments.folders, results, strict=True)):
         if number:
             print()
@@ -42,7 +45,7 @@ COMMAND = Command(
         " prints for each run what `holdfast drift` printed."
     ),
     examples=(
-        "examples:\n  holdfast report runs/fix --out report.html\n"
+        "examples:\n  holdfast report runs/fix\n"
         "  holdfast report runs/main runs/control --out both.html"
     ),
 )

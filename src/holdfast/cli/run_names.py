@@ -28,11 +28,18 @@ def named_folder(command: str, *names: str) -> Path:
     return FOLDER / "-".join([command, *map(_plain, names)])
 
 
-def model_of(arguments: ModelOptions) -> str:
-    """The name that a model gives its run's folder before it is loaded."""
-    if is_url(arguments.model):
-        return arguments.endpoint_model or str(urlsplit(arguments.model).hostname)
-    return arguments.model
+def model_of(arguments: ModelOptions, name_there: str | None = None) -> str:
+    """The name that a model gives its run's folder.
+
+    Args:
+        name_there: the name of an endpoint's model, once the endpoint is connected. Its address
+            follows it, as other addresses may serve another model of that name.
+    """
+    if not is_url(arguments.model):
+        return arguments.model
+    address = urlsplit(arguments.model.split(",")[0]).netloc
+    name = name_there or arguments.endpoint_model
+    return f"{name}@{address}" if name else address
 
 
 def _plain(name: str) -> str:

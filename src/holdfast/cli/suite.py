@@ -1,5 +1,6 @@
 """`holdfast suite`: drafts a suite from a rules file, and tests one on labelled turns."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -103,6 +104,8 @@ def _init(arguments: SuiteArguments) -> int:
         write_whole(out, text, "another file with --out")
     for file in drafted:
         note(_draft_line(file, has_model=arguments.model is not None))
+    if out is None and sys.stdout.isatty():
+        note("nothing was written; add --out rules.yaml to write the suite to a file.")
     write_document(
         DraftedSuiteDocument(
             out=out,

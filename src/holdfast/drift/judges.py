@@ -305,11 +305,9 @@ def judged_rules(suite: Suite) -> Iterator[tuple[Case, Rule]]:
 def load_judge(model: str, endpoint_model: str | None) -> ChatModel:
     """Loads the model of a judge, given as for `--model` and `--endpoint-model`."""
     if is_url(model):
-        from holdfast.models.connecting import connect
+        from holdfast.models.connecting import connect_all
 
-        endpoint = connect(model, endpoint_model)
-        endpoint.reach()
-        return endpoint
+        return connect_all([model], endpoint_model)
     from holdfast.models.loading import load
 
     return load(model)

@@ -17,7 +17,7 @@ from holdfast.models.endpoint_answers import read_models
 from holdfast.models.endpoint_errors import Endpoint, failure_of, list_models
 from holdfast.models.endpoint_server import Server
 from holdfast.models.event_loop import run_sync
-from holdfast.models.offered_steering import ask_steering
+from holdfast.models.offered_steering import ask_steering, await_steering
 from holdfast.validation import ranges
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def connect(
             `OPENAI_API_KEY` may be unset.
         concurrency: requests under way at once, at least 1.
         timeout: seconds that a server may stay silent while an answer is awaited; a connection must
-            be accepted within this time, and within 10 seconds.
+            be accepted within this time and within 10 seconds, the first one within 2.5.
         max_retries: retries per request, at least 0.
         requests_per_minute: spaces requests evenly, retries included; None for no limit.
 
@@ -71,6 +71,30 @@ def connect(
         UsageError: `base_url` is not a web address, or a number lies outside its range.
         ModelError: the environment variable holds no usable key, or the model has to be named.
     """
+    server = _prepare(
+        base_url,
+        model,
+        api_key_env,
+        concurrency=concurrency,
+        timeout=timeout,
+        max_retries=max_retries,
+        requests_per_minute=requests_per_minute,
+    )
+    run_sync(_introduce(server, finds_model=model is None, waits=False))
+    return EndpointModel((server,), server.endpoint.url)
+
+
+def _prepare(
+    base_url: str,
+    model: str | None,
+    api_key_env: str,
+    *,
+    concurrency: int = 8,
+    timeout: float = 120.0,
+    max_retries: int = 5,
+    requests_per_minute: float | None = None,
+) -> Server:
+    """Reads the address, the key and the options of an endpoint, without contacting it."""
     ranges.whole_number("an endpoint", "concurrency", concurrency, 1)
     ranges.whole_number("an endpoint", "max_retries", max_retries, 0)
     timeout = ranges.Range(0, above_low=True).check("an endpoint", "timeout", timeout)
@@ -84,7 +108,7 @@ def connect(
     is_local = _is_this_machine(address.hostname or "")
     needs_key = not is_local or api_key_env != OPENAI_KEY  # the user chose this variable
     key = _read_key(api_key_env, address, needed=needs_key)
-    server = Server(
+    return Server(
         Endpoint(
             url=address.geturl().rstrip("/"),
             model=model or "",
@@ -97,17 +121,21 @@ def connect(
             key=key,
         )
     )
-    run_sync(_introduce(server, finds_model=model is None))
-    return EndpointModel((server,), server.endpoint.url)
 
 
-async def _introduce(server: Server, *, finds_model: bool) -> None:
-    """Asks a server for the steering that it offers and, on request, for its model's name."""
+async def _introduce(server: Server, *, finds_model: bool, waits: bool) -> None:
+    """Asks a server for the steering that it offers and, on request, for its model's name.
+
+    Args:
+        waits: whether the answer is awaited as long as that of any other request, and a server
+            without a connection is an error.
+    """
     async with server.open_client() as client:
         if finds_model:
             model = await _find_model(client, server.endpoint)
             server.endpoint = replace(server.endpoint, model=model)
-        server.offered = await ask_steering(client, server.endpoint)
+        ask = await_steering if waits else ask_steering
+        server.offered = await ask(client, server.endpoint)
 
 
 def connect_all(
@@ -150,8 +178,8 @@ def connect_all(
     silent = list[Unreachable]()
     for url in addresses:
         try:
-            (server,) = connect(url, model, api_key_env, **options).servers
-            server.reach()
+            server = _prepare(url, model, api_key_env, **options)
+            run_sync(_introduce(server, finds_model=model is None, waits=True))
             servers.append(server)
         except Unreachable as error:
             silent.append(error)

@@ -109,21 +109,21 @@ def explain(error: OpenAIError, endpoint: Endpoint) -> str:
     retries = f"up to {count_of(endpoint.max_retries, 'retry')}"
     if isinstance(error, openai.APIStatusError):
         return _explain_status(error, endpoint, retries)
+    if is_unreachable(error):
+        why = "timed out" if isinstance(error, openai.APITimeoutError) else ""
+        return (
+            f"Cannot reach {endpoint.url} ({why or _root_cause(error, endpoint)}); check the"
+            " address and that the server is running."
+        )
     if isinstance(error, openai.APITimeoutError):
         return (
             f"{endpoint.url} did not answer within {endpoint.timeout:g} s, with {retries}; allow a"
             " longer timeout or a lower concurrency."
         )
     if isinstance(error, openai.APIConnectionError):
-        why = _root_cause(error, endpoint)
-        if not is_unreachable(error):
-            return (
-                f"{endpoint.url} closed the connection before its answer was complete ({why}); try"
-                " again, or check the server's log."
-            )
         return (
-            f"Cannot reach {endpoint.url} ({why}); check the address and that the server is"
-            " running."
+            f"{endpoint.url} closed the connection before its answer was complete"
+            f" ({_root_cause(error, endpoint)}); try again, or check the server's log."
         )
     return f"{endpoint.url} gave no answer: {_cut(str(error), endpoint)}."
 

@@ -37,9 +37,10 @@ from holdfast.models.offered_steering import OfferedSteering, await_steering, ch
 from holdfast.models.requests import Reply, Request
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+    from openai import AsyncOpenAI, Timeout
 
 _MAX_CONNECT_TIME = 10.0  # seconds; a server that runs accepts a connection at once
+_MAX_FIRST_CONNECT_TIME = 2.5  # before it has ever answered, as its address may be wrong
 _MAX_WAIT = 8.0  # seconds before a request is repeated after a malformed answer
 
 
@@ -82,24 +83,32 @@ class Server:
         async def note_answer(_: object) -> None:
             self.has_answered = True
             client.max_retries = endpoint.max_retries
+            client.timeout = self._timeout(_MAX_CONNECT_TIME)
 
         hooks = {"request": [wait], "response": [note_answer]}
         http_client = openai.DefaultAsyncHttpxClient(
             trust_env=not endpoint.is_direct, event_hooks=hooks
         )
         max_retries = endpoint.max_retries
+        max_connect_time = _MAX_CONNECT_TIME
         if not self.has_answered:  # it is probably not running, so waiting is useless
             max_retries = min(1, max_retries)
+            max_connect_time = _MAX_FIRST_CONNECT_TIME
         client = openai.AsyncOpenAI(
             base_url=endpoint.url,
             api_key=endpoint.key or "none",
-            timeout=openai.Timeout(
-                endpoint.timeout, connect=min(endpoint.timeout, _MAX_CONNECT_TIME)
-            ),
+            timeout=self._timeout(max_connect_time),
             max_retries=max_retries,
             http_client=http_client,
         )
         return client
+
+    def _timeout(self, max_connect_time: float) -> Timeout:
+        """The client's timeout, with at most this many seconds for the connection."""
+        import openai
+
+        seconds = self.endpoint.timeout
+        return openai.Timeout(seconds, connect=min(seconds, max_connect_time))
 
     def _reserve_turn(self) -> float:
         """Reserves the next moment for a request; returns the seconds until then."""

@@ -51,7 +51,7 @@ def _loading_failed(source: Source, part: ModelPart, error: Exception, silence: 
     if "trust_remote_code" in reason:
         return ModelError(
             f"{name!r} needs code that comes with it; if you trust that code, allow it"
-            " (trust_remote_code=True)."
+            " (trust_remote_code=True in Python, or `--trust-remote-code`)."
         )
     if source.is_local:
         return _folder_failed(name, part, error)

@@ -54,7 +54,6 @@ def read_results(
             " report.html`.",
             option="folders",
         )
-    check_page(out, option)
     paths = [Path(folder) for folder in folders]
     runs = [read_run(path) for path in paths]
     for run in runs:
@@ -66,6 +65,7 @@ def read_results(
                 value=run.folder,
                 allowed="drift",
             )
+    check_page(out, option)
     labels = label_runs(paths)
     return [results_of(run, label) for run, label in zip(runs, labels, strict=True)]
 

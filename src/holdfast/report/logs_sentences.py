@@ -138,7 +138,12 @@ def _kept_least(run: Run, rows: Rows) -> str:
     if not least.broken and least.adherence.mean == 1:
         return f"The rule {name} is kept in every turn that it applies to: {applied}."
     subject = f"The rule {name} is"
-    if len(rows) > 1:
+    tied = sum(row.overall.mean == least.overall.mean for row in rows)
+    if tied == len(rows) > 1:
+        subject = f"All {len(rows)} rules are kept equally often: {name}, for one, is"
+    elif tied > 1:
+        subject = f"Of {len(rows)} rules, {tied} are kept least: {name}, for one, is"
+    elif len(rows) > 1:
         subject = f"Of {len(rows)} rules, {name} is kept least: it is"
     if not least.broken:
         return f"{subject} never broken, but kept only in part: {_share(least.adherence)}."

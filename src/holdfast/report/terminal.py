@@ -18,7 +18,7 @@ from holdfast.analysis.estimate_rows import (
 from holdfast.analysis.series import KINDS, Series
 from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES
-from holdfast.plurals import count_of
+from holdfast.plurals import count_of, from_to
 from holdfast.records import Run, read_run
 from holdfast.records.mean_estimate import Judged
 from holdfast.records.run_summary import Baseline
@@ -166,9 +166,9 @@ def _against_none(all_series: Sequence[Series]) -> list[str]:
             )
             continue
         values = (pair.last_round, pair.over_all_rounds)
-        rows.append((series.method, *map(_with_word, values)))
+        rows.append((series.method, _with_word(values[0]), _with_word(values[1])))
         if any(value.other_prompts for value in values):
-            rows.append(("", *map(other_prompts, values)))
+            rows.append(("", other_prompts(values[0]), other_prompts(values[1])))
         for period, value in zip(rows[0][1:], values, strict=True):
             # the reader sees that an interval includes 0
             if value.why and value.why != INCLUDES_ZERO:
@@ -213,12 +213,7 @@ def _rules_by_method(
         for pair in rule_differences(all_series, rules)
         if pair.last_round.sign
     }
-    few = {
-        row.group: f"{row.group} (n = {row.n}, too few to tell)"
-        for row in rules
-        if row.n < MIN_SAMPLES
-    }
-    columns = [["", "", *(few.get(name, name) for name in names)]]
+    columns = [["", "", *(_with_count(name, rules) for name in names)]]
     if first.rounds > 1:
         scores = _scores_by_rule(first, rules, 0, {})
         columns.append([first.method, "round 1", *(scores.get(name, "") for name in names)])
@@ -228,6 +223,16 @@ def _rules_by_method(
         columns.append([series.method, f"round {series.rounds}", *cells])
     title = f"Stability by rule and method (higher, lower: a clear difference from {first.method}):"
     return [title, *_side_by_side(columns)]
+
+
+def _with_count(name: str, rules: Sequence[EstimateRow]) -> str:
+    """A rule's name, and in how many conversations of each method it was scored if those are few:
+    'short (n = 3 to 12, too few to tell)'.
+    """
+    counts = sorted(row.n for row in rules if row.group == name)
+    if counts[0] >= MIN_SAMPLES:
+        return name
+    return f"{name} (n = {from_to(counts[0], counts[-1])}, too few to tell)"
 
 
 def _scores_by_rule(
