@@ -27,7 +27,7 @@ _SCRIPT_LIBRARIES = {
             "antd axios chai date-fns dayjs ember enzyme express formik graphql-request immer jotai"
             " jquery langchain lodash lodash-es luxon mobx moment mongoose nativewind next-auth"
             " node-fetch ramda recoil redux rxjs sequelize sinon socket.io"
-            " styled-components superagent typeorm winston yup zod zustand"
+            " pinia prisma styled-components superagent swr typeorm vuex winston yup zod zustand"
         ).split()
     },
     "ant design": "antd",
@@ -112,7 +112,10 @@ _MODULES = form(
 )
 _VERBS = ("use", "import", "add", "introduce", "install", "include")
 _PLACES = (Relation.IN, Relation.OUTSIDE)
-_AGAINST = (Relation.INSTEAD_OF, Relation.NOT, Relation.OVER, Relation.FROM, Relation.FOR)
+_AGAINST = (
+    *(Relation.INSTEAD_OF, Relation.NOT, Relation.OVER, Relation.FROM, Relation.FOR),
+    Relation.WITHOUT,
+)
 
 
 def import_rule(clause: Clause) -> list[Draft]:
@@ -137,7 +140,7 @@ def _is_about_imports(instruction: Instruction) -> bool:
 
 def _forbidden_modules(instruction: Instruction) -> str | None:
     """The words for what must not be imported; None if nothing is forbidden, or only at times."""
-    rejected = instruction.rejected_object
+    rejected = instruction.rejected_object or instruction.text_of(Relation.WITHOUT)
     source = instruction.text_of(Relation.FROM)
     if instruction.modality is Modality.NEVER:
         if rejected or not instruction.has_only(*_PLACES, Relation.FROM):

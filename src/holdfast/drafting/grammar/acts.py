@@ -168,6 +168,12 @@ ACTS = (
     ),
     _define("delete|remove", "file|directory|folder", rf"(?:git )?rm{_ENDS}", r"\b(?:delet|remov)"),
     _define("rewrite", "history", _REWRITES, r"\b(?:rebas|rewrit|amend|force)"),
+    _define(
+        "change|update|modify|edit|alter|touch",
+        "gitconfig",
+        rf"git config(?! (?:--get|--list|-l){_ENDS})",
+        r"\bconfig",
+    ),
     _define("revert", "|commit|change", rf"git revert{_ENDS}", r"\brevert"),
     _define("create|push", "tag", _TAGS, r"\btag"),
     _define("tag", "release", _TAGS, r"\btag"),
@@ -219,10 +225,14 @@ def split_list(text: str) -> list[str]:
     return [part for part in parts if part]
 
 
+_GIT_CONFIG = re.compile(r"\bgit config(?:uration)?(?: (?:settings|files?))?\b", re.I)
+
+
 def act_named(text: str) -> Act | None:
     """The act that a text names: "you commit any changes", "pushing to the remote", "every commit",
     "a pull request"; None if it names none, or one that is limited.
     """
+    text = _GIT_CONFIG.sub("gitconfig", text)
     words = [token.word or token.text for token in read_tokens(text.strip(" .,"))]
     while words and words[0] in _SUBJECTS:
         words = words[1:]
