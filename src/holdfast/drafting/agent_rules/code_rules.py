@@ -26,6 +26,7 @@ from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in
 from holdfast.drafting.grammar.commands import any_of, is_command
 from holdfast.drafting.grammar.forms import (
     CODE,
+    NEVER,
     any_words,
     form,
     forms,
@@ -198,6 +199,7 @@ _IDENTIFIER = r"(?!camel|pascal|kebab|snake|upper|lower|title)[a-z]{3,}(?:[A-Z][
 _IDENTIFIERS = re.compile(rf"(?<![\w./@-]){_IDENTIFIER}(?:/{_IDENTIFIER})*(?![\w./@-])")
 # "no `active_sessions`" may be about a feature: a rule about a name says how it must not be used
 _MERE_NAME = re.compile(r"no `[a-z]+(?:_[a-z]+)+`.*", re.I)
+_BARE_CALL = re.compile(rf"{NEVER} `", re.I)
 _PAIRS = re.compile(rf"{CODE} (?:instead of|rather than|over|not) ({CODE})")
 
 
@@ -216,6 +218,8 @@ def code_rule(clause: Clause) -> list[Draft]:
     objects = _forbidden_objects(instruction, text)
     if objects is None or _MERE_NAME.fullmatch(text):
         return []
+    if statement.opening and _BARE_CALL.match(text):
+        return []  # "These are wrapped. Don't `trim()`." is about these
     if "call" in instruction.verbs and "(" not in objects + text:
         return []  # a name alone may be that of a tool
     pairs = _PAIRS.findall(text)  # "`a` instead of `b` and `c` instead of `d`"

@@ -385,7 +385,7 @@ _LOOKS: tuple[tuple[Forms, str], ...] = (
         form(
             "Commit messages must reference an issue number",
             rf"{ADVERBS}(?:(?:all |every )?{MESSAGES} (?:must|should)(?: always)? )?"
-            r"(?:reference|include|mention|contain) (?:an? |the |its |related |relevant )*"
+            r"(?:reference|include|mention|contain) (?:an? |the |its )*"
             r"(?:github |jira )?(?:issues?|tickets?)(?: (?:numbers?|ids?|references?))?",
         ),
         r"(?s)\A.*(?:#\d|\b[A-Z]{2,}-\d)",

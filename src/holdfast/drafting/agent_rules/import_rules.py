@@ -7,6 +7,7 @@ The patterns are shortened above: they also cover `require`, parts of a library 
 """
 
 import re
+from collections.abc import Sequence
 
 from holdfast.drafting.agent_rules.code_rules import Places, forbid_code, places_of
 from holdfast.drafting.agent_rules.code_tokens import INLINE_IMPORT, CodeToken
@@ -167,9 +168,23 @@ def _imports_of(objects: str, instruction: Instruction) -> list[CodeToken]:
         return all_known([library_token(name) for name in names])
     modules = whole_match(_MODULES, objects)
     codes = codes_in(modules["codes"]) if modules else []
-    if "import" in instruction.verbs or all(map(_PACKAGE.fullmatch, codes)):
+    names_package = _is_part_of(codes, instruction.object)
+    if "import" in instruction.verbs or names_package or all(map(_PACKAGE.fullmatch, codes)):
         return all_known([module_token(code) for code in codes])
     return []
+
+
+def _is_part_of(codes: Sequence[str], wanted: str) -> bool:
+    """Whether a wanted package is named after each of some others, as `lodash-es` after `lodash`,
+    so that they are packages too.
+    """
+    parts = re.fullmatch(r"`([a-z0-9]+(?:[-_:/][a-z0-9]+)+)`", wanted)
+    if parts is None or not codes:
+        return False
+    names = [code.removeprefix("node:") for code in codes]
+    if "_" in parts[1]:  # `toml_edit`, and not `user_id` after `id`
+        return all(parts[1].startswith(f"{name}_") for name in names)
+    return all(name in re.split("[-:/]", parts[1]) for name in names)
 
 
 def _is_of_the_network(objects: str, instruction: Instruction) -> bool:

@@ -77,6 +77,11 @@ _A_PACKAGE = (
     r"|examples?)\b)[`\"']?[@\w][@\w./-]*+[`\"']?(?: (?:v\d|\d+\.)[\w.]*+)?(?=[.,;:!?\s]*"
     r"(?:$|(?:to|as|for|and|with|via|if|please|from|in|into|first|instead)\b))"
 )
+# "the httpx client": a package by its name and its kind
+_THE_PACKAGE = (
+    r"(?:the|an?) (?!(?:api|http|https|rest|web|test|new|old|same|other|custom|database|db)\b)"
+    r"[`\"']?[a-z@][\w@./-]*[`\"']? (?:client|SDK|crate|gem|driver|bindings?|plugin)\b"
+)
 _DEPLOYS = one_of(
     *("(?:npm|pnpm|yarn|make) (?:run )?deploy", "vercel", "wrangler deploy", "firebase deploy"),
     *("fly deploy", "netlify deploy", "terraform apply", "pulumi up", "cdk deploy"),
@@ -163,7 +168,7 @@ ACTS = (
         "add|install|introduce|change|use|bring",
         "dependency|package|library|module",
         rf"{_INSTALLS} [^-\s]",
-        rf"\b(?:depend|packag|librar|instal|add(?:ing)? {_A_PACKAGE})",
+        rf"\b(?:depend|packag|librar|instal|add(?:ing)? (?:{_A_PACKAGE}|{_THE_PACKAGE}))",
         nouns="dependency|package|library",
     ),
     _define("delete|remove", "file|directory|folder", rf"(?:git )?rm{_ENDS}", r"\b(?:delet|remov)"),
