@@ -294,12 +294,8 @@ _NO_NAME = (
 
 def _orders_against_words(arguments: Arguments) -> Cues:
     words = _any_of(arguments["words"])
-    names = [arguments["words"]] if isinstance(arguments["words"], str) else arguments["words"]
-    # "always say ticket number" is not about how the user is called
-    is_address = all(re.fullmatch(r"[^\W\d]+\.?", name) for name in names)
-    other_name = ((rf"\b(?:call|address) me (?!{words}|{_NO_NAME})\w",),)
     return Cues(
-        other_name if is_address else (),
+        ((rf"\b(?:call|address) me (?!{words}|{_NO_NAME})\w",),),
         rf"{words}|nickname|catch ?phrase",
         forbidden_lasts=True,
     )

@@ -6,10 +6,9 @@ Every new file needs a licence header. -> code_written(pattern="copyright|licen[
 import re
 from collections.abc import Sequence
 
-from holdfast.drafting.agent_rules.code_tokens import code_token
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause, codes_in
-from holdfast.drafting.grammar.forms import CODE, form, one_of, whole_match
+from holdfast.drafting.grammar.forms import CODE, form, literal, one_of, whole_match
 from holdfast.drafting.grammar.named_files import (
     DOCUMENTS,
     files_of_language,
@@ -45,7 +44,7 @@ _NOTICE = r"(?i)copyright|licen[cs]e|SPDX"
 
 
 _WITH_CODE = form(
-    "Always use `declare(strict_types=1)` in PHP files",
+    "Always use `declare(strict_types=1)` in all PHP files",
     rf"(?:always |please )?(?:use|add|include|put|start with) (?P<code>{CODE})"
     r"(?: (?:directive|declaration|statement|comment|line))?"
     r" (?:in|to|at the top of) (?:all|every|each|any) (?P<of>[\w#+. ]*?) ?(?:source )?files?",
@@ -63,8 +62,7 @@ def header_rule(clause: Clause) -> list[Draft]:
         return []
     if match := whole_match(_WITH_CODE, clause.text):
         files = files_of_language(match["of"]) or ([] if match["of"].strip() else ["*", DOCUMENTS])
-        token = code_token(match["code"].strip("`"))
-        return [_begin_files(token.pattern, files)] if token and files else []
+        return [_begin_files(literal(match["code"].strip("`")), files)] if files else []
     if whole_match(_WITH_HEADER, clause.text) is None:
         return []
     text = clause.statement.text

@@ -170,7 +170,7 @@ def _unwanted_section(clause: Clause) -> str:
 def pr_body_rule(clause: Clause) -> list[Draft]:
     """Reads "PR bodies must include a `Notes:` section" and "no test plan in PRs"."""
     if section := _unwanted_section(clause):
-        return _require(body=rf"(?sim)\A(?!.*^[#*\s]*{literal(section)}\b)")
+        return _require(body=rf"(?sim)\A(?!.*^(?:#+ |\*\*)\W*{literal(section)}\b)")
     match = _LABEL_INCLUDED.fullmatch(clause.text)
     if match is None or clause.is_prohibited:
         return []

@@ -305,7 +305,8 @@ def acts_in(text: str, *, may_name_others: bool = False) -> list[Act]:
             out.
     """
     text = text.strip(" .,")
-    if act := act_named(text):
+    is_list = len(split_list(text)) > 1
+    if act := None if is_list else act_named(text):
         return [act]
     acts: list[Act] = []
     waiting: list[str] = []  # verbs before their thing
