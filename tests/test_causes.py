@@ -177,6 +177,8 @@ DRAFTED_NO_EMOJI = {"name": "regex", "regex": r"\A[^\p{Emoji_Presentation}\uFE0F
 PIP = {"name": "command_not_run", "command": r"(?:python3? -m )?pip3? install(?!\S)"}
 NPM = {"name": "command_not_run", "command": r"npm(?!\S)"}
 CHANGELOG = {"name": "changes_together", "changed": "src/*", "also": "CHANGELOG.md"}
+MAKE_DEPLOY = {"name": "command_not_run", "command": r"make deploy(?!\S)"}
+CHANGELOG = {"name": "changes_together", "changed": "*", "also": "CHANGELOG.md"}
 BREAKING = [  # the measure, the user's words, whether the order lasts; None if it is none
     (PUSHES, "ok, get it onto main please", False),
     (PUSHES, "From now on you can publish to main.", True),
@@ -280,6 +282,11 @@ BREAKING = [  # the measure, the user's words, whether the order lasts; None if 
     (PIP, "So pip install httpx says that it is there.", None),
     (PIP, "Now pip install httpx.", False),
     (NPM, "Make sure that npm is fine.", None),
+    (MAKE_DEPLOY, "Just make deploy notes", None),
+    (MAKE_DEPLOY, "Just make deploy", False),
+    (MAKE_DEPLOY, "make deploy now, please", False),
+    (CHANGELOG, "Less noise in the changelog please", None),
+    (CHANGELOG, "No changelog entry this time", False),
 ]
 
 

@@ -85,9 +85,9 @@ def test_a_merge_into_main_needs_the_users_word(command, is_a_merge_into_main):
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("Every new Python file starts with `# SPDX-License-Identifier: MIT`.", "no measure reads"),
+        ("Every new Python file starts with the usual comment.", "needs a judge"),
         ("All new modules are great.", "not an instruction"),
-        ("Update `CHANGELOG.md` whenever you change `src/`.", "changes_together"),
+        ("Update `CHANGELOG.md` whenever you add a file to `src/`.", "changes_together"),
     ],
 )
 def test_a_line_that_a_measure_could_decide_is_not_called_undecidable(line, reason):
@@ -234,3 +234,206 @@ def test_what_a_bot_may_do_or_does_at_times_is_no_rule(line):
 def test_what_a_bot_can_do_only_in_one_way_is_a_rule():
     for line in ("You can only reply in French.", "You know a lot but always reply in French."):
         assert measures_of(line, of_bot=True) == [{"name": "language", "code": "fr"}]
+
+
+def wrote(path: str, content: str) -> AssistantTurn:
+    """A turn that writes a file."""
+    return AssistantTurn("", (ToolCall("Write", {"file_path": path, "content": content}),))
+
+
+@pytest.mark.parametrize(
+    ("line", "path", "keeps", "breaks"),
+    [
+        (
+            "**Classes**: PascalCase (e.g. `BookScreen`)",
+            "a.dart",
+            "class BookScreen {}",
+            "class bookScreen {}",
+        ),
+        ("PascalCase for types, camelCase for methods.", "a.ts", "type Row = 1", "type row = 1"),
+        (
+            "Python naming: `snake_case` for functions, `PascalCase` for classes",
+            "a.py",
+            "def a_b(): 1",
+            "def aB(): 1",
+        ),
+        (
+            "Use `dayjs-lite` instead of `dayjs`",
+            "a.ts",
+            "import a from 'dayjs-lite'",
+            "import a from 'dayjs'",
+        ),
+        ("`margin-inline-start` not `margin-left`", "a.css", "margin-left-x: 0", "margin-left: 0"),
+        (
+            'Never use `page.waitFor("networkidle")`.',
+            "a.ts",
+            'page.waitFor("load")',
+            "page.waitFor('networkidle')",
+        ),
+        (
+            "Never use `.locator()` or `id`-based selectors",
+            "a.ts",
+            "page.get(id)",
+            "page.locator(id)",
+        ),
+        (
+            "Every new Go file must have a licence header",
+            "a.go",
+            "// Copyright 2026 A\nx",
+            "package a",
+        ),
+        (
+            "Use `declare(strict_types=1)` in all PHP files",
+            "a.php",
+            "declare(strict_types=1);",
+            "echo 1;",
+        ),
+        ("No em dashes in docs", "a.md", "1–2", "a — b"),
+    ],
+)
+def test_a_line_about_code_decides_what_is_written(line, path, keeps, breaks):
+    measures = [build(spec) for spec in measures_of(line)]
+    assert measures
+    for content, score in ((keeps, 1), (breaks, 0)):
+        values = [measure.judge_turn(wrote(path, content)).value for measure in measures]
+        assert min(value for value in values if value is not None) == score, content
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- These are wrapped. Don't `trim()` — that would break them.",
+        "Use `user_id`, not `id`",
+        "userID, httpClient (not userId, httpClient)",
+        "## Don't\n\n- Hardcode URLs — use `home_url()`",
+        "When adding a file to `src/`, update `docs/files.md`",
+        "### Frontend-only scope\n\n**Prohibited:**\n\n- `cargo build`",
+        "Commit messages reference related issue numbers",
+    ],
+)
+def test_a_line_that_is_about_something_else_or_holds_at_times_is_no_rule(line):
+    assert measures_of(line) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "changed", "also"),
+    [
+        ("When you change `a.proto`, update `docs/api.md`.", "a.proto", "docs/api.md"),
+        ("Update `CHANGELOG.md` when modifying `src/`.", "src/*", "CHANGELOG.md"),
+        ("Keep `docs/a.md` in sync with `src/b.py`.", "src/b.py", "docs/a.md"),
+        ("Update both `en.json` and `de.json` for new strings", "en.json", "de.json"),
+    ],
+)
+def test_files_that_are_changed_together(line, changed, also):
+    spec = {"name": "changes_together", "changed": changed, "also": also}
+    assert measures_of(line) == [spec]
+
+
+MAKE_TEST = r"make test(?!\S)"
+
+
+@pytest.mark.parametrize(
+    ("text", "specs"),
+    [
+        (
+            "A task is NOT complete until all of these pass:\n\n1. `make test`\n2. `make lint`",
+            [
+                {"name": "runs_after", "changed": "*", "run": MAKE_TEST},
+                {"name": "runs_after", "changed": "*", "run": r"make lint(?!\S)"},
+            ],
+        ),
+        (
+            "All tests must pass `make test`",
+            [{"name": "runs_after", "changed": "*", "run": MAKE_TEST}],
+        ),
+        (
+            "Before considering any work complete, you MUST run these commands in order and confirm"
+            " they pass:\n\n```bash\nmake test  # 1.\n./run.sh <name>\n```",
+            [
+                {"name": "runs_after", "changed": "*", "run": MAKE_TEST},
+                {"name": "runs_after", "changed": "*", "run": r"\./run\.sh(?!\S)"},
+            ],
+        ),
+        (
+            "## Before every commit\n\n1. `make test` 2. `make vet`",
+            [
+                {"name": "runs_before", "first": MAKE_TEST, "then": r"git commit(?!\S)"},
+                {"name": "runs_before", "first": r"make vet(?!\S)", "then": r"git commit(?!\S)"},
+            ],
+        ),
+        (
+            "Never edit `vendor/` or commit `.env`",
+            [
+                {"name": "file_not_touched", "path": "vendor/*"},
+                {"name": "commit_excludes", "paths": ".env"},
+            ],
+        ),
+        (
+            "- Secrets are ignored: `.env`, `*.pem`. Never commit, print or paste their contents.",
+            [{"name": "commit_excludes", "paths": [".env", "*.pem"]}],
+        ),
+        (
+            "AI commits MUST include:\n\n```\nCo-Authored-By: <name> <mail>\n```",
+            [{"name": "commit_includes", "trailer": "(?i)^Co-Authored-By:"}],
+        ),
+        (
+            "Use Biome, not ESLint",
+            [{"name": "command_not_run", "command": r"eslint(?!\S)"}],
+        ),
+        (
+            "| Don't use | Use |\n| --- | --- |\n| `npm install` | `pnpm install` |",
+            [{"name": "command_not_run", "command": r"npm install(?!\S)"}],
+        ),
+        (
+            "Do not push secrets or change git config",
+            [
+                {
+                    "name": "command_not_run",
+                    "command": r"git config(?! (?:--get|--list|-l)(?!\S))",
+                }
+            ],
+        ),
+        (
+            "Commit subjects: `Component: short description`",
+            [{"name": "commit_message", "pattern": r"\A[^\s:][^\n:]{0,60}: \S"}],
+        ),
+    ],
+)
+def test_orders_in_lists_blocks_and_tables(text, specs):
+    assert measures_of(text) == specs
+
+
+def test_each_act_of_a_list_needs_the_users_word():
+    specs = measures_of("Never commit or push changes unless explicitly asked to do so")
+    assert [spec["command"] for spec in specs] == [r"git commit(?!\S)", r"git push(?!\S)"]
+
+
+@pytest.mark.parametrize(
+    ("body", "is_kept"),
+    [
+        ("## Test plan\n- ran it", False),
+        ("**Test plan**: none", False),
+        ("We test plan B later.", True),
+    ],
+)
+def test_a_section_that_is_not_wanted_in_pull_requests(body, is_kept):
+    (spec,) = measures_of("Never add test plan to PR description.")
+    command = f"gh pr create --title x --body '{body}'"
+    turn = AssistantTurn("", (ToolCall("Bash", {"command": command}),))
+    assert build(spec).judge_turn(turn).value == is_kept
+
+
+@pytest.mark.parametrize(
+    ("question", "asks"),
+    [
+        ("Can I add the httpx client?", True),
+        ("Shall I add the redis driver for this?", True),
+        ("Shall I add the API client?", False),
+        ("Can I add tests?", False),
+    ],
+)
+def test_a_question_about_a_client_by_its_name_is_about_a_dependency(question, asks):
+    (spec,) = measures_of("Ask before adding a new dependency.")
+    call = ToolCall("Bash", {"command": "uv add httpx"})
+    turn = AssistantTurn("", (call,), user="Yes.", previous=question)
+    assert build(spec).judge_turn(turn).value == asks

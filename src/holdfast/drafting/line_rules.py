@@ -34,7 +34,7 @@ from holdfast.drafting.drafts import (
     Draft,
     Undrafted,
 )
-from holdfast.drafting.grammar.clauses import Clause, clauses_of
+from holdfast.drafting.grammar.clauses import Clause, clauses_of, coordinated_prohibitions
 from holdfast.drafting.prohibited_statements import (
     NEVER_FIRST,
     add_never,
@@ -85,6 +85,10 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
         if rules := bot_rules(statement):
             return rules
     statement = turn_into_prohibition(statement)
+    if parts := coordinated_prohibitions(statement.text):
+        results = [draft(replace(statement, text=part), of_bot) for part in parts]
+        if rules := [rule for result in results if isinstance(result, list) for rule in result]:
+            return rules
     clauses = list(clauses_of(statement, is_prohibited=is_prohibited(statement)))
     readers = AGENT_READERS if of_bot else (agent_reply_rule, *AGENT_READERS)
     for reader in readers:

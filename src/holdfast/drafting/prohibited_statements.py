@@ -27,6 +27,10 @@ _PROHIBITS = forms(
             r"[\s:!.—-]*"
         ),
         "You must never:": r"you (?:must|should) (?:not|never)[\s:!.—-]*",
+        "Never emit either of the following, in any commit message:": (
+            rf"{NEVER} (?:use|do|add|include|emit|write|introduce) (?:(?:any|either|one) of )?"
+            r"(?:the following|these)\b[^.]*"
+        ),
         "Hard nevers": r"(?:hard )?(?:nevers|don['’]ts)[\s:!.—-]*",
         "What to avoid:": (
             r"(?:(?:things|what|words|phrases|behaviou?rs?|always|strictly) )*(?:to )?avoid"

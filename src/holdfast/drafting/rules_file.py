@@ -134,7 +134,9 @@ def read_statements(text: str) -> list[Statement]:
     statements: list[Statement] = []
     headings: list[_Above] = []
     parents: list[_Above] = []  # items and introductions
+    columns: list[str] = []  # of the table that is being read
     for number, block in enumerate(blocks):
+        columns = _columns(block, columns)
         if block.element is Element.HEADING:
             headings = [heading for heading in headings if heading.depth < block.level]
             parents = []
@@ -144,13 +146,46 @@ def read_statements(text: str) -> list[Statement]:
         if block.element is Element.HEADING:
             headings.append(_Above(block.level, _without_marks(block.text)))
         nested = _nested_text(blocks, number)
-        statements += _statements_of_block(block, under, nested)
+        cells = _forbidden_cells(block, columns, under)
+        statements += cells or _statements_of_block(block, under, nested)
         if block.element is Element.SENTENCE:
             plain = _without_marks(block.text)
             if block.is_item or plain.endswith(":") or _may_introduce_a_list(plain):
                 depth = block.indent if block.is_item else block.indent - 1
                 parents.append(_Above(depth, plain))
     return statements
+
+
+# the header of a column of a table, whose cells are forbidden
+_FORBIDS_CELLS = re.compile(
+    r"\W*(?:do not|don['’]t|never|not?)(?: (?:use|run|write|do))?(?: this)?\W*"
+    r"|\W*(?:forbidden|banned)(?: \w+)?\W*",
+    re.I,
+)
+
+
+def _cells(block: _Block) -> list[str]:
+    """The cells of a row of a table."""
+    return [cell.strip() for cell in block.text.strip().strip("|").split("|")]
+
+
+def _columns(block: _Block, columns: list[str]) -> list[str]:
+    """The headers of the table that a block is a row of; [] if it is none."""
+    return [] if block.element is not Element.TABLE else columns or _cells(block)
+
+
+def _forbidden_cells(
+    block: _Block, columns: Sequence[str], under: tuple[str, ...]
+) -> list[Statement]:
+    """The cells of a row in columns such as "Don't use", each as an item below this heading."""
+    cells = _cells(block) if columns else []
+    if len(cells) != len(columns) or cells == columns:
+        return []
+    return [
+        Statement(block.lines[0].number, _without_marks(cell), under=(*under, "Never use"))
+        for header, cell in zip(columns, cells, strict=True)
+        if _FORBIDS_CELLS.fullmatch(_without_marks(header)) and re.match(r"`[^`]+`", cell)
+    ]
 
 
 def _is_inside(block: _Block, indent: int) -> bool:
@@ -337,7 +372,8 @@ class _BlockReader:
         elif self.open is None and not indent and (bold := _bold_heading(line)):
             self._add_heading(number, bold, _BOLD_HEADING_LEVEL)
         elif item := _ITEM.match(line):
-            self._begin(_Block([_Line(number, item[2])], indent=indent, is_item=True))
+            for text in _items_in(line.strip(), item[2]):
+                self._begin(_Block([_Line(number, text)], indent=indent, is_item=True))
         elif self.open is not None and _continues(self.open, line):
             self.open.lines.append(_Line(number, line))
         elif indent >= 4 and self.open is None and not self._is_in_list():
@@ -358,6 +394,19 @@ class _BlockReader:
         return last is not None and last.is_item
 
 
+_NUMBER = re.compile(r"(?:^|(?<=\s))(\d)\. (?=\S)")
+
+
+def _items_in(line: str, item: str) -> list[str]:
+    """The items of a line that enumerates several: "1. `make fmt` 2. `make lint`"."""
+    marks = list(_NUMBER.finditer(line))
+    numbers = [int(mark[1]) for mark in marks]
+    if len(marks) < 2 or numbers != list(range(1, len(marks) + 1)) or line.count("`") % 2:
+        return [item]
+    ends = [*(mark.start() for mark in marks[1:]), len(line)]
+    return [line[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)]
+
+
 def _bold_heading(line: str) -> str:
     """The text of a line in bold that is a heading; "" if it is a sentence, or not in bold."""
     bold = _BOLD_LINE.match(line)
@@ -368,7 +417,9 @@ def _continues(block: _Block, line: str) -> bool:
     """Whether a line goes on with a paragraph or an item rather than beginning a new one."""
     before = block.lines[-1].text
     if block.is_item:
-        return True
+        indent = len(line) - len(line.lstrip())
+        is_short = len(before) < _MIN_WRAPPED_CHARACTERS
+        return indent > block.indent or not (is_short and re.match(r"\s*[A-Z]", line))
     starts_low = bool(re.match(r"\s*[a-z(`]", line))
     is_wrapped = len(before) >= _MIN_WRAPPED_CHARACTERS
     if _ENDS.search(before.rstrip()):

@@ -82,10 +82,18 @@ _UNCONDITIONAL = re.compile(
 )
 
 
+# a heading that limits its items to some kind of work: "Frontend-only scope"
+_SCOPE = re.compile(r"\w-only\b(?! files?\b)|\bscope\b *(?:\(|$)|^path [a-z]\b", re.I)
+
+
 def conditions_above(statement: Statement) -> list[str]:
     """The label and the headings of a statement that name a condition."""
     names = (statement.label, *statement.under)
-    return [name for name in names if _CONDITION.search(name) and not _UNCONDITIONAL.match(name)]
+    return [
+        name
+        for name in names
+        if _SCOPE.search(name) or (_CONDITION.search(name) and not _UNCONDITIONAL.match(name))
+    ]
 
 
 _KIND_OF_CHANGE = re.compile(r"\b(?:changes?|files?|code|only)$", re.I)  # as in "Rust changes: ..."
@@ -123,9 +131,13 @@ _FURTHER_ORDER = re.compile(
 )
 
 
+# "commits are the exception", to what is said before
+_IS_EXCEPTION = re.compile(r"\b(?:is|are) (?:the|an) exceptions?$", re.I)
+
+
 def names_exception(text: str) -> bool:
     """Whether a clause beside a rule makes an exception to it."""
-    if _IF_IT_FAILS.match(text):
+    if _IF_IT_FAILS.match(text) or _IS_EXCEPTION.search(text):
         return False
     if _FURTHER_ORDER.match(text):
         return bool(re.search(r"\b(?:unless|except)\b", text, re.I))

@@ -27,7 +27,7 @@ from holdfast.drift.cases import Suite
 from holdfast.errors import UsageError
 from holdfast.methods import Method, Methods, compile_methods, read_methods, spec_of
 from holdfast.proxy.chat_requests import Api
-from holdfast.proxy.relay import Answer, OnReply, RelayedRequest, chat_relay
+from holdfast.proxy.relay import OnReply, RelayedRequest, UpstreamAnswer, chat_relay
 from holdfast.proxy.suite_middleware import Edit, EditOutcome
 from holdfast.proxy.tally import Tally
 
@@ -101,7 +101,7 @@ class SuiteHook(CustomLogger):
         self, kwargs: dict[str, Any], response_obj: Any, start_time: object, end_time: object
     ) -> None:
         """Scores the reply to a call; for a stream, LiteLLM calls this once it is over."""
-        answer = Answer(200, _JSON)
+        answer = UpstreamAnswer(200, _JSON)
         answer.add(response_obj.model_dump_json().encode())
         await self._end(kwargs, answer)
 
@@ -109,9 +109,9 @@ class SuiteHook(CustomLogger):
         self, kwargs: dict[str, Any], response_obj: Any, start_time: object, end_time: object
     ) -> None:
         """Counts a call that had no reply."""
-        await self._end(kwargs, Answer())
+        await self._end(kwargs, UpstreamAnswer())
 
-    async def _end(self, kwargs: dict[str, Any], answer: Answer) -> None:
+    async def _end(self, kwargs: dict[str, Any], answer: UpstreamAnswer) -> None:
         """Has a call's reply scored; does nothing for calls that were not edited."""
         call_id = _call_id(kwargs)
         relayed = None if call_id is None else self._open.pop(call_id, None)

@@ -23,6 +23,9 @@ _OMITS = re.compile(
     r"|stop|skip(?:ping)?|drop|omit|lose|cut|ditch|leave|spare|remove|forget|rid of"
     r"|without|no|less|fewer|enough|instead of)\b"
 )
+# "less noise in the changelog" leaves the changelog in
+_LESS = ("less", "fewer", "enough")
+_PLACE = re.compile(r"\b(?:in|on|from|of|about|to)\b")
 # asks to leave out what was named before
 _OMITS_IT = re.compile(
     rf"\b(?:(?:leave|cut) {_IT} (?:out|off|away)"
@@ -115,6 +118,8 @@ def _leaves_out(request: OrderClause, thing: str) -> bool:
     if _KEEPS.search(request.clause):
         return False
     omits = _OMITS.search(request.clause)
-    if omits and re.compile(thing).search(request.clause, omits.end()):
-        return True
+    named = re.compile(thing).search(request.clause, omits.end()) if omits else None
+    if omits and named:
+        between = request.clause[omits.end() : named.start()]
+        return not (omits[0] in _LESS and _PLACE.search(between))
     return bool(_OMITS_IT.search(request.clause) and re.search(thing, request.around))

@@ -90,6 +90,13 @@ _RUNNERS = frozenset(
 )
 # programs whose subcommand says what they do: people say "push", not "git push"
 _PROGRAMS = frozenset("git npm pnpm yarn cargo docker kubectl terraform helm gh poetry uv".split())
+# programs whose name is a verb: "make deploy notes" orders no `make deploy`
+_ENGLISH_VERBS = frozenset(("make", "just"))
+_NO_NOUN = (
+    r"(?!\s+(?!(?:now|please|again|first|instead|anyway|too|today|once|it|this|that|to|for|in|on|at|as"
+    r"|and|then|so|or|before|after|if|when|with|from|by|while|without|yourself|manually|target|command"
+    r"|step)\b)[a-z])"
+)
 # parts of the names of hosts that tell nothing
 _COMMON_PARTS = frozenset("internal com org net www local io dev".split())
 
@@ -120,6 +127,8 @@ def command_cues(command: str) -> Iterator[tuple[str, ...]]:
             rest = rest[1:]
         patterns = [_any_of(word for name in first for word in _verbs(name))]
         patterns += [_any_of(map(_names_of, names)) for names in rest if _is_sayable(names)]
+        if set(first) & _ENGLISH_VERBS and len(patterns) > 1:
+            patterns[-1] += _NO_NOUN
         yield tuple(patterns)
 
 

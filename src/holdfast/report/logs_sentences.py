@@ -138,7 +138,7 @@ def _kept_least(run: Run, rows: Rows) -> str:
     if not least.broken and least.adherence.mean == 1:
         return f"The rule {name} is kept in every turn that it applies to: {applied}."
     subject = f"The rule {name} is"
-    tied = sum(row.overall.mean == least.overall.mean for row in rows)
+    tied = sum(row.adherence.mean == least.adherence.mean for row in rows)
     if tied == len(rows) > 1:
         subject = f"All {len(rows)} rules are kept equally often: {name}, for one, is"
     elif tied > 1:

@@ -24,6 +24,7 @@ from holdfast.drafting.agent_rules.command_rules import (
 from holdfast.drafting.agent_rules.commit_rules import (
     co_author_rule,
     commit_form_rule,
+    commit_shape_rule,
     commit_type_rule,
     conventional_commit_rule,
     trailer_rule,
@@ -44,7 +45,9 @@ from holdfast.drafting.agent_rules.git_rules import (
     hook_rule,
     push_rule,
 )
+from holdfast.drafting.agent_rules.header_rules import header_rule
 from holdfast.drafting.agent_rules.import_rules import import_place_rule, import_rule
+from holdfast.drafting.agent_rules.naming_rules import naming_rule
 from holdfast.drafting.agent_rules.pull_request_rules import (
     pr_base_rule,
     pr_body_rule,
@@ -55,6 +58,7 @@ from holdfast.drafting.agent_rules.run_rules import (
     labelled_command_rule,
     run_rule,
 )
+from holdfast.drafting.agent_rules.together_rules import together_rule
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.grammar.clauses import Clause
 
@@ -83,6 +87,7 @@ AGENT_READERS: tuple[Reader, ...] = (
     pr_body_rule,
     conventional_commit_rule,
     commit_type_rule,
+    commit_shape_rule,
     co_author_rule,
     trailer_rule,
     commit_form_rule,
@@ -96,6 +101,9 @@ AGENT_READERS: tuple[Reader, ...] = (
     import_place_rule,
     line_length_rule,
     indentation_rule,
+    naming_rule,
+    together_rule,
+    header_rule,
 )
 RUN_READERS: tuple[Reader, ...] = (run_rule, labelled_command_rule, checklist_rule)
 # these readers take a condition, or an exception, as a part of the rule

@@ -23,12 +23,14 @@ from holdfast.drafting.agent_rules.code_tokens import (
 )
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in
-from holdfast.drafting.grammar.commands import any_of
+from holdfast.drafting.grammar.commands import any_of, is_command
 from holdfast.drafting.grammar.forms import (
     CODE,
+    NEVER,
     any_words,
     form,
     forms,
+    literal,
     one_of,
     whole_match,
     word_pattern,
@@ -188,7 +190,7 @@ _NAMED_EXPORTS = form(
 )
 _AGAINST = (Relation.INSTEAD_OF, Relation.NOT, Relation.OVER)
 _PLACES = (Relation.IN, Relation.OUTSIDE)
-_PURPOSE = re.compile(r"\w+ing|images|performance|interactivity", re.I)
+_PURPOSE = re.compile(r"\w+ing|images|performance|interactivity|output|logs", re.I)
 _TO_SILENCE = re.compile(
     r"(?:silence|suppress|bypass|work around|get around|hide|satisfy) .*", re.I
 )
@@ -197,6 +199,7 @@ _IDENTIFIER = r"(?!camel|pascal|kebab|snake|upper|lower|title)[a-z]{3,}(?:[A-Z][
 _IDENTIFIERS = re.compile(rf"(?<![\w./@-]){_IDENTIFIER}(?:/{_IDENTIFIER})*(?![\w./@-])")
 # "no `active_sessions`" may be about a feature: a rule about a name says how it must not be used
 _MERE_NAME = re.compile(r"no `[a-z]+(?:_[a-z]+)+`.*", re.I)
+_BARE_CALL = re.compile(rf"{NEVER} `", re.I)
 _PAIRS = re.compile(rf"{CODE} (?:instead of|rather than|over|not) ({CODE})")
 
 
@@ -215,10 +218,15 @@ def code_rule(clause: Clause) -> list[Draft]:
     objects = _forbidden_objects(instruction, text)
     if objects is None or _MERE_NAME.fullmatch(text):
         return []
+    if statement.opening and _BARE_CALL.match(text):
+        return []  # "These are wrapped. Don't `trim()`." is about these
     if "call" in instruction.verbs and "(" not in objects + text:
         return []  # a name alone may be that of a tool
     pairs = _PAIRS.findall(text)  # "`a` instead of `b` and `c` instead of `d`"
+    if instruction.rejected_object and set(codes_in(objects)) & set(codes_in(instruction.object)):
+        return []  # "`a`, `b` (not `A`, `b`)" is about `A` only
     tokens = _tokens_named(", ".join(pairs) if len(pairs) > 1 else objects, statement)
+    tokens = tokens or _hyphenated_tokens(instruction)
     places = places_of(instruction)
     return [] if places is None else forbid_code(tokens, places, statement)
 
@@ -334,7 +342,7 @@ def is_named_word(word: str) -> bool:
 
 def _tokens_named(objects: str, statement: Statement) -> list[CodeToken]:
     """The pieces of code in a list; [] if something in it may not be code."""
-    plain = _ADJECTIVES.sub("", objects)
+    plain = _known_part(_ADJECTIVES.sub("", objects))
     if bracketed := _CODE_IN_BRACKETS.fullmatch(plain):
         plain = bracketed[1]
     else:
@@ -344,7 +352,8 @@ def _tokens_named(objects: str, statement: Statement) -> list[CodeToken]:
         codes = codes_in(spans["codes"])
         beside = [_token_beside(code, statement.text) for code in codes]
         pairs = zip(codes, beside, strict=True)
-        return all_known([token or token_of_kind(code, kind) for code, token in pairs])
+        tokens = [token or token_of_kind(code, kind) for code, token in pairs]
+        return [token for token in tokens if token]  # the others are left to the reader
     first, *others = re.split(r",? or |,? nor |, ", plain)
     if others and "`" not in plain:  # "TODOs, placeholders or gaps"
         plain = first
@@ -353,6 +362,30 @@ def _tokens_named(objects: str, statement: Statement) -> list[CodeToken]:
         return []
     token = named_token(words)
     return [token] if token and _may_be_of(token, statement) else []
+
+
+_HYPHENATED = re.compile(r"`([a-z][a-z0-9]*(?:-[a-z0-9]+)+)`")
+
+
+def _hyphenated_tokens(instruction: Instruction) -> list[CodeToken]:
+    """`margin-left` in "use `margin-inline-start`, not `margin-left`": two names of one shape, as
+    of properties, classes or packages, are alternatives in code; [] for another instruction.
+    """
+    wanted = _HYPHENATED.fullmatch(instruction.object)
+    rejected = _HYPHENATED.fullmatch(instruction.rejected_object or "")
+    if wanted is None or rejected is None or is_command(rejected[1]):
+        return []
+    return [CodeToken(rf"(?<![\w-]){literal(rejected[1])}(?![\w-])")]
+
+
+def _known_part(objects: str) -> str:
+    """The code at the front of a list that goes on with something else: "`a()` or `b`-like names"
+    is "`a()`".
+    """
+    first, joint, rest = objects.partition(" or ")
+    if not joint or "`" not in rest or whole_match(_TOKENS, objects):
+        return objects
+    return first if whole_match(_TOKENS, first) else objects
 
 
 def _may_be_of(token: CodeToken, statement: Statement) -> bool:
@@ -449,6 +482,9 @@ _INDENT_WITH_SPACES = forms(
             rf"(?:use |indent (?:with|using) )(?:{_WIDTH})?spaces"
             r"(?:,? (?:not|no|never|instead of|rather than) tabs)(?: for indentation)?"
         ),
+        "Indent: 4 spaces": (
+            rf"indent(?:ation)?: (?:use )?(?:{_WIDTH})?spaces(?:,? (?:not|no) tabs)?"
+        ),
         "Indent with four spaces": rf"indent (?:with|using) (?:{_WIDTH})?spaces",
         "4-space indentation": (
             rf"{_USE}{_WIDTH}spaces? (?:indent|indentation|indents)(?:,? no tabs)?"
@@ -459,8 +495,9 @@ _INDENT_WITH_SPACES = forms(
 
 def indentation_rule(clause: Clause) -> list[Draft]:
     """Reads "indent with tabs" and "2-space indentation"; the number of spaces is not checked."""
-    uses_tabs = whole_match(_INDENT_WITH_TABS, clause.text) is not None
-    uses_spaces = whole_match(_INDENT_WITH_SPACES, clause.text) is not None
+    texts = (clause.text, f"{clause.statement.label}: {clause.text}")
+    uses_tabs = any(whole_match(_INDENT_WITH_TABS, text) for text in texts)
+    uses_spaces = any(whole_match(_INDENT_WITH_SPACES, text) for text in texts)
     if clause.is_prohibited or not (uses_tabs or uses_spaces):
         return []
     token = SPACES if uses_tabs else TABS

@@ -86,7 +86,8 @@ _NAMED_TOKENS = {
     "tabs": TABS,
     "spaces": SPACES,
     "emojis|emoji": CodeToken(f"[{EMOJI_SIGNS}]", ("*",)),
-    "em dashes|em-dashes|em dash|en dash|en dashes": CodeToken("[–—]", ("*",)),
+    "em dashes|em-dashes|em dash": CodeToken("—", ("*",)),
+    "en dashes|en-dashes|en dash": CodeToken("–", ("*",)),
     "unsafe|unsafe code": CodeToken(r"\bunsafe\b", ("*.rs",)),
     "unwrap": CodeToken(r"\.unwrap\(\)", ("*.rs",)),
     "expect": CodeToken(r"\.expect\(", ("*.rs",)),
@@ -200,6 +201,7 @@ _CODE_OF_LANGUAGES = (
 _MAX_CHARACTERS = 48  # a longer code span is an example
 _CALL = re.compile(r"(?P<name>.*\w)\((?P<arguments>[^()]*)\)")
 _CONSTANT = re.compile(r"null|None|nil|true|false|True|False|undefined|-?\d+")
+_QUOTED_WORD = re.compile(r"[\"'`]([a-z]{4,})[\"'`]")
 # a name that stands for any name: `X`, `Foo`, `MyComponent`
 _METAVARIABLE = re.compile(r"(?<![\w$])(?:[A-Z]|Foo|Bar|Baz|My[A-Z]\w*|foo|bar|baz)(?![\w$])")
 # code spans that are something else than code
@@ -265,9 +267,12 @@ def _pattern_of(text: str) -> str | None:
 
 
 def _arguments(text: str) -> str | None:
-    """The pattern of a call's arguments: constants as they are, and anything for names; "" if no
-    argument is a constant, and None if one is a string, as the call is an example then.
+    """The pattern of a call's arguments: constants and words in quotes as they are, and anything
+    for names; "" if no argument is a constant, and None if one is another string, as the call is an
+    example then.
     """
+    if word := _QUOTED_WORD.fullmatch(text):
+        return rf"\s*[\"'`]{word[1]}[\"'`]"
     arguments = [argument.strip() for argument in text.split(",")]
     if re.search(r"[\"'`]", text):
         return None

@@ -62,6 +62,13 @@ _INSTALLATION = re.compile(
     re.I,
 )
 
+# what a package manager does beside installing
+_ALL_PURPOSES = re.compile(
+    rf"{_INSTALLATION.pattern}|(?:run(?:ning)? )?(?:(?:any|the|repository|project|package) )*"
+    r"(?:scripts?|tasks?|commands?|tests?)",
+    re.I,
+)
+
 
 def forbidden_command_rule(clause: Clause) -> list[Draft]:
     """Reads "never run `git push --force`"."""
@@ -103,6 +110,9 @@ def _forbid_installs(instruction: Instruction) -> list[Draft]:
         return []
     purpose = instruction.text_of(Relation.FOR) or instruction.text_of(Relation.TO) or ""
     match = whole_match(_FORBIDDEN_COMMANDS, instruction.object)
+    purposes = re.split(r",? (?:or|and) |, ", purpose)
+    if match and len(purposes) > 1 and all(map(_ALL_PURPOSES.fullmatch, purposes)):
+        return forbid_commands(commands_in(match["commands"]))
     if match is None or not _INSTALLATION.fullmatch(purpose):
         return []
     installs = all_known([installs_of(name) for name, _ in names_in(match["commands"])])
@@ -121,7 +131,7 @@ def commands_in(objects: str, *, is_run: bool = False) -> list[str]:
             return []
         if not is_code and not is_tool(name):
             return []
-    return [name for name, _ in names]
+    return [name if is_code else name.lower() for name, is_code in names]
 
 
 def _may_be_run(code: str) -> bool:

@@ -125,9 +125,16 @@ _LABEL = form("Use conventional commits", rf"(?:use |follow )?{CONVENTIONAL}")
 _NAME_WITH_TYPES = re.compile(rf"{CONVENTIONAL} \([^()]*\b(?:feat|fix)\b[^()]*\)", re.I)
 # "such as `feat(api): add a search`"
 _EXAMPLE = re.compile(r"(?:use |e\.g\.,? |like |such as )?`[a-z]+(?:\([^)`]*\))?!?:")
-_SHAPE = re.compile(r"`\w+\(\w+\): \w+`")  # "`type(scope): summary`"
+_TYPE_SHAPE = re.compile(r"`\w+\(\w+\): \w+`")  # "`type(scope): summary`"
 # what else a line asks for: ", in the imperative", " and always add a body"
 _AND_MORE = re.compile(r"(?:, (?!not)| and (?:usually|always|append|include|keep)).*$")
+# titles of pull requests beside messages: "in titles and messages"
+_AND_TITLES = re.compile(
+    r" (?:for|in) (?:(?:all|both) )*(?:commit messages?|commits|messages|titles|(?:PR|pull request)"
+    r" titles?|PRs)(?: (?:and|or) (?:commit messages?|commits|messages|titles"
+    r"|(?:PR|pull request) titles?|PRs))$",
+    re.I,
+)
 _ADJECTIVE = re.compile(r"\ba (?:lightweight|simple|loose) (?=conv)", re.I)
 _ANY_TYPE = r"\A[a-z]+(?:\([^)\n]+\))?!?: \S"
 
@@ -135,9 +142,9 @@ _ANY_TYPE = r"\A[a-z]+(?:\([^)\n]+\))?!?: \S"
 def conventional_commit_rule(clause: Clause) -> list[Draft]:
     """Reads "commit messages follow Conventional Commits"."""
     statement = clause.statement
-    if clause.is_prohibited or is_of_something_else(clause.text):
+    if clause.is_prohibited or is_of_something_else(_AND_TITLES.sub("", clause.text)):
         return []
-    if _SHAPE.match(statement.text) and re.search("commit", statement.label, re.I):
+    if _TYPE_SHAPE.match(statement.text) and re.search("commit", statement.label, re.I):
         return commit_rule(_ANY_TYPE, "requirement")  # another line may name the types
     if not _names_conventional(clause):
         return []
@@ -155,7 +162,7 @@ def _names_conventional(clause: Clause) -> bool:
         return True
     if whole_match(_LABEL, statement.label) and _EXAMPLE.match(clause.text):
         return True
-    plain = _ADJECTIVE.sub("", _AND_MORE.sub("", clause.text))
+    plain = _ADJECTIVE.sub("", _AND_MORE.sub("", _AND_TITLES.sub("", clause.text)))
     return whole_match(_CONVENTIONAL, plain) is not None
 
 
@@ -225,7 +232,7 @@ def commit_type_rule(clause: Clause) -> list[Draft]:
         return []
     types = re.findall(r"`([a-z]+)(?:\([\w-]+\))?!?:", match["types"])
     bare_types = re.findall(r"`([a-z]+)`", match["types"])
-    are_types = "prefix" in text.lower() or "type" in statement.label.lower()
+    are_types = "prefix" in text.lower() or re.search("type|label", statement.label, re.I)
     if len(types) + len(bare_types) < 2 or (bare_types and not are_types):
         return []
     all_types = (*types, *bare_types)
@@ -378,7 +385,7 @@ _LOOKS: tuple[tuple[Forms, str], ...] = (
         form(
             "Commit messages must reference an issue number",
             rf"{ADVERBS}(?:(?:all |every )?{MESSAGES} (?:must|should)(?: always)? )?"
-            r"(?:reference|include|mention|contain) (?:an? |the |its |related |relevant )*"
+            r"(?:reference|include|mention|contain) (?:an? |the |its )*"
             r"(?:github |jira )?(?:issues?|tickets?)(?: (?:numbers?|ids?|references?))?",
         ),
         r"(?s)\A.*(?:#\d|\b[A-Z]{2,}-\d)",
@@ -442,6 +449,53 @@ def unwanted_prefix_rule(clause: Clause) -> list[Draft]:
     return commit_rule(rf"\A(?!{re.escape(match['prefix'])})", "prohibition")
 
 
+# --- The shape of the first line: `[scope] Summary`, `type(scope): summary`
+
+# the parts of "[scope]", "type(scope):" or "area:", and the summary after them
+_SHAPE = re.compile(
+    r"(?P<first>\[[\w -]+\]|\w+)?(?P<scope>\([\w ./|-]+\))?(?:!?\??)(?P<colon>:)?"
+    r" ?[A-Za-z][\w .'-]*(?:\.\.\.|…)?"
+)
+_SHAPE_OF_COMMITS = re.compile(
+    r"(?:(?:use|follow|write|format|the|in|this|commits?|messages?|as|format:|:) ?)*"
+    r"`(?P<shape>[^`]+)`(?: format)?",
+    re.I,
+)
+_SHAPE_LABEL = re.compile(
+    r"commits?(?: (?:messages?|subjects?|titles?|format|style|convention))*", re.I
+)
+
+
+def commit_shape_rule(clause: Clause) -> list[Draft]:
+    """Reads "commit subjects: `Component: short description`"."""
+    statement = clause.statement
+    is_about = is_about_commits(statement) or _SHAPE_LABEL.fullmatch(statement.label)
+    if clause.is_prohibited or not is_about or not clause.begins_statement:
+        return []
+    match = _SHAPE_OF_COMMITS.fullmatch(clause.text)
+    if match is None or ":" not in match["shape"] or re.match(r"[a-z]+: ", match["shape"]):
+        return []  # `fix: a typo` is an example
+    if re.match(r"[\w<>{}]+\(", match["shape"]):
+        return commit_rule(_ANY_TYPE, "requirement")
+    pattern = shape_pattern(match["shape"])
+    return commit_rule(r"\A[^\s:][^\n:]{0,60}: \S", "requirement") if pattern else []
+
+
+def shape_pattern(shape: str) -> str | None:
+    """The pattern of a first line with a shape such as `[scope] Summary` or `type(scope): summary`;
+    None for a shape without brackets and colon, which any text would fit.
+    """
+    parts = _SHAPE.fullmatch(re.sub(r"[<>{}]", "", shape))
+    if parts is None:
+        return None
+    is_bracketed = (parts["first"] or "").startswith("[")
+    if not (parts["colon"] or is_bracketed):
+        return None
+    first = r"\[[^\]\n]+\]" if is_bracketed else r"[\w-]+"
+    scope = r"(?:\([^)\n]+\))?!?" if parts["scope"] or parts["colon"] else ""
+    return rf"\A{first}{scope}{parts['colon'] or ''} \S"
+
+
 # --- Trailers
 
 _TRAILER_WORDS = r"(?: (?:lines?|trailers?|footers?|tags?))*"
@@ -451,11 +505,12 @@ _TRAILER = re.compile(
     re.I,
 )
 _COMMITS = re.compile(
-    r"(?:(?:the|all|any|every|each|your|git|agent-authored|AI-assisted|AI-generated) )*"
+    r"(?:(?:the|all|any|every|each|your|git|AI|agent-authored|AI-assisted|AI-generated) )*"
     r"commits?(?: messages?| trailers?)?",
     re.I,
 )
-_ADD = one_of("add", "include", "append", "use", "put", "insert")
+_ADDS = ("add", "include", "append", "use", "put", "insert", "contain", "have", "carry")
+_ADD = one_of(*_ADDS[:6])
 
 
 def trailer_rule(clause: Clause) -> list[Draft]:
@@ -463,6 +518,13 @@ def trailer_rule(clause: Clause) -> list[Draft]:
     instruction = instruction_of(clause.text, clause.is_prohibited)
     if instruction is None or instruction.modality is not Modality.MUST:
         return []
+    if not instruction.object and len(clause.statement.block) == 1:  # "commits must include:"
+        place = instruction.text_of(Relation.IN) or ""
+        name = re.match(r"([A-Z]\w*(?:-\w+)+): ", clause.statement.block[0])
+        if name is None or not instruction.does([*_ADDS]) or not _COMMITS.fullmatch(place):
+            return []
+        spec = measure("commit_includes", trailer=f"(?i)^{name[1]}:")
+        return [Draft("commit", "requirement", spec)]
     trailer = _TRAILER.fullmatch(instruction.object)
     place = instruction.text_of(Relation.TO, Relation.IN, Relation.ON) or ""
     is_added = re.fullmatch(_ADD, instruction.verbs[0]) and instruction.has_only(

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from holdfast.drafting.drafts import Draft, measure
-from holdfast.drafting.grammar.clauses import Clause, all_known, names_in
+from holdfast.drafting.grammar.clauses import Clause, names_in
 from holdfast.drafting.grammar.forms import (
     CODE,
     CODES,
@@ -55,6 +55,8 @@ _NAMED_FILES = forms(
         ),
     }
 )
+# verbs that are forbidden beside an edit: "modify or suggest"
+_BESIDE_EDITS = {"write", "suggest", "propose", "commit", "stage", "push"}
 _ANY_FILES = re.compile(rf"(?:(?:{_FILE_WORDS})(?: |$))*", re.I)
 _PLACES = (Relation.IN, Relation.TO)
 _CHANGING = re.compile("updating|editing|changing|modifying", re.I)
@@ -93,7 +95,7 @@ def _files_left_alone(instruction: Instruction) -> str:
     verbs = set(instruction.verbs)
     places = instruction.texts_of(*_PLACES)
     whens = instruction.texts_of(Relation.WHEN)
-    is_edit = bool(verbs & EDIT) and verbs <= EDIT | MAKE_FILES | REMOVE_FILES | {"write"}
+    is_edit = bool(verbs & EDIT) and verbs <= EDIT | MAKE_FILES | REMOVE_FILES | _BESIDE_EDITS
     is_write = verbs <= {"write", "make"} and len(places) == 1
     # "create new `.html` files" leaves the old ones to be edited
     is_making = verbs <= MAKE_FILES and not places and "new" not in instruction.object.split()
@@ -204,11 +206,13 @@ def labelled_file_rule(clause: Clause) -> list[Draft]:
 
 
 def _globs_in(objects: str) -> list[str]:
-    """The globs of a list of paths; [] if the list may have something else than paths."""
+    """The globs of a list of paths, without what is no clear path; [] if the list may have
+    something else than paths.
+    """
     names = names_in(objects)
     if not all(is_code or _BARE_FILE.fullmatch(name) for name, is_code in names):
         return []
-    return all_known([path_glob(name) for name, _ in names])
+    return [glob for glob in (path_glob(name) for name, _ in names) if glob]
 
 
 def _protect(globs: Iterable[str]) -> list[Draft]:
@@ -243,7 +247,10 @@ _COMMITTED_FILES = forms(
 )
 # "`gen/` is built", before "never commit it"
 _BUILT_FILES = re.compile(rf"(?:the )?(?P<files>{CODES}){_FOLDERS} (?:is|are)\b", re.I)
-_THEM = re.compile("(?:it|them|this|these)(?: files?)?", re.I)
+# "secrets are ignored by Git: `.env`, `*.pem`", before "never commit them"
+_LISTED_LAST = re.compile(rf"[^`:]+: (?P<files>{CODES})", re.I)
+_ONLY_FILE = re.compile(rf"[^`]*(?P<files>{CODE})[^`]*")  # "use `.env.local`, never commit it"
+_THEM = re.compile("(?:it|them|this|these)(?: files?)?|(?:their|its) contents?", re.I)
 _REPOSITORY = re.compile(r"(?:the )?(?:git|repo|repository|version control|source control)", re.I)
 _ENVIRONMENT = (".env", ".env*")  # files only, which `path_glob` would take for folders too
 
@@ -254,7 +261,8 @@ def committed_file_rule(clause: Clause) -> list[Draft]:
     if match is None:
         return []
     names = [name for name, _ in names_in(match["files"])]
-    paths = all_known([name if name in _ENVIRONMENT else path_glob(name) for name in names])
+    globs = [name if name in _ENVIRONMENT else path_glob(name) for name in names]
+    paths = [glob for glob in globs if glob]
     if not paths:
         return []
     spec = measure("commit_excludes", paths=glob_argument(paths))
@@ -275,7 +283,12 @@ def _committed_files(clause: Clause) -> re.Match[str] | None:
         if match := whole_match(_COMMITTED_FILES, files):
             return match
         if _THEM.fullmatch(instruction.object):
-            return _BUILT_FILES.match(whole)
+            opening = clause.statement.opening.strip(" .")
+            return (
+                _BUILT_FILES.match(whole)
+                or _LISTED_LAST.fullmatch(opening)
+                or _ONLY_FILE.fullmatch(whole)
+            )
     return None
 
 
@@ -284,7 +297,8 @@ def _forbids_committing(instruction: Instruction) -> bool:
     place = instruction.text_of(Relation.TO) or "git"
     return (
         instruction.modality is Modality.NEVER
-        and instruction.does(("commit", "stage"))
+        and "commit" in instruction.verbs
+        and instruction.does(("commit", "stage", "print", "push", "paste", "log", "share"))
         and instruction.has_only(Relation.TO, Relation.IN)
         and _REPOSITORY.fullmatch(place) is not None
     )

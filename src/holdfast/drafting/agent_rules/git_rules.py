@@ -141,6 +141,9 @@ _FORBIDDEN_VERBS = frozenset("rebase merge open create submit commit push rewrit
 def git_act_rule(clause: Clause) -> list[Draft]:
     """Reads "never commit" and "do not open pull requests", which forbid an act altogether."""
     instruction = _prohibition_in(clause)
+    if instruction and re.fullmatch(r"(?:your )?git config(?:uration)?", instruction.object, re.I):
+        acts = acts_of(instruction)
+        return forbid_matches(any_of(act.gate for act in acts)) if acts else []
     if instruction is None or not instruction.does(_FORBIDDEN_VERBS):
         return []
     if not _ANY_OBJECT.fullmatch(instruction.object):

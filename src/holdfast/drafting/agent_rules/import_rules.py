@@ -7,6 +7,7 @@ The patterns are shortened above: they also cover `require`, parts of a library 
 """
 
 import re
+from collections.abc import Sequence
 
 from holdfast.drafting.agent_rules.code_rules import Places, forbid_code, places_of
 from holdfast.drafting.agent_rules.code_tokens import INLINE_IMPORT, CodeToken
@@ -27,7 +28,7 @@ _SCRIPT_LIBRARIES = {
             "antd axios chai date-fns dayjs ember enzyme express formik graphql-request immer jotai"
             " jquery langchain lodash lodash-es luxon mobx moment mongoose nativewind next-auth"
             " node-fetch ramda recoil redux rxjs sequelize sinon socket.io"
-            " styled-components superagent typeorm winston yup zod zustand"
+            " pinia prisma styled-components superagent swr typeorm vuex winston yup zod zustand"
         ).split()
     },
     "ant design": "antd",
@@ -112,7 +113,10 @@ _MODULES = form(
 )
 _VERBS = ("use", "import", "add", "introduce", "install", "include")
 _PLACES = (Relation.IN, Relation.OUTSIDE)
-_AGAINST = (Relation.INSTEAD_OF, Relation.NOT, Relation.OVER, Relation.FROM, Relation.FOR)
+_AGAINST = (
+    *(Relation.INSTEAD_OF, Relation.NOT, Relation.OVER, Relation.FROM, Relation.FOR),
+    Relation.WITHOUT,
+)
 
 
 def import_rule(clause: Clause) -> list[Draft]:
@@ -137,7 +141,7 @@ def _is_about_imports(instruction: Instruction) -> bool:
 
 def _forbidden_modules(instruction: Instruction) -> str | None:
     """The words for what must not be imported; None if nothing is forbidden, or only at times."""
-    rejected = instruction.rejected_object
+    rejected = instruction.rejected_object or instruction.text_of(Relation.WITHOUT)
     source = instruction.text_of(Relation.FROM)
     if instruction.modality is Modality.NEVER:
         if rejected or not instruction.has_only(*_PLACES, Relation.FROM):
@@ -164,9 +168,23 @@ def _imports_of(objects: str, instruction: Instruction) -> list[CodeToken]:
         return all_known([library_token(name) for name in names])
     modules = whole_match(_MODULES, objects)
     codes = codes_in(modules["codes"]) if modules else []
-    if "import" in instruction.verbs or all(map(_PACKAGE.fullmatch, codes)):
+    names_package = _is_part_of(codes, instruction.object)
+    if "import" in instruction.verbs or names_package or all(map(_PACKAGE.fullmatch, codes)):
         return all_known([module_token(code) for code in codes])
     return []
+
+
+def _is_part_of(codes: Sequence[str], wanted: str) -> bool:
+    """Whether a wanted package is named after each of some others, as `lodash-es` after `lodash`,
+    so that they are packages too.
+    """
+    parts = re.fullmatch(r"`([a-z0-9]+(?:[-_:/][a-z0-9]+)+)`", wanted)
+    if parts is None or not codes:
+        return False
+    names = [code.removeprefix("node:") for code in codes]
+    if "_" in parts[1]:  # `toml_edit`, and not `user_id` after `id`
+        return all(parts[1].startswith(f"{name}_") for name in names)
+    return all(name in re.split("[-:/]", parts[1]) for name in names)
 
 
 def _is_of_the_network(objects: str, instruction: Instruction) -> bool:

@@ -9,7 +9,11 @@ For example:
 
 import re
 
-from holdfast.drafting.agent_rules.commit_rules import CONVENTIONAL, conventional_pattern
+from holdfast.drafting.agent_rules.commit_rules import (
+    CONVENTIONAL,
+    conventional_pattern,
+    shape_pattern,
+)
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.forms import (
@@ -18,9 +22,12 @@ from holdfast.drafting.grammar.forms import (
     any_words,
     form,
     forms,
+    literal,
     one_of,
     whole_match,
 )
+from holdfast.drafting.grammar.instruction_words import Relation
+from holdfast.drafting.grammar.instructions import Modality, instruction_of
 from holdfast.drafting.rules_file import Statement
 
 _PRS = r"(?:PRs?|pull[ -]requests?)"
@@ -52,11 +59,6 @@ _LOWER_CASE_TITLE = form(
 )
 # after a label such as "PR title"
 _SHAPE_ALONE = re.compile(r"`(?P<shape>[^`]+)`(?: format)?")
-# the parts of "[scope]", "type(scope):" or "area:", and the summary after them
-_SHAPE = re.compile(
-    r"(?P<first>\[[\w -]+\]|\w+)?(?P<scope>\([\w ./|-]+\))?(?:!?\??)(?P<colon>:)?"
-    r" ?[A-Za-z][\w .'-]*(?:\.\.\.|…)?"
-)
 
 
 def pr_title_rule(clause: Clause) -> list[Draft]:
@@ -71,7 +73,7 @@ def pr_title_rule(clause: Clause) -> list[Draft]:
     if is_about_titles and whole_match(_LOWER_CASE_TITLE, text):
         return _require(title=r"\A(?:[a-z]+(?:\([^)\n]*\))?!?: )?+[^A-Z]")
     match = _SHAPE_ALONE.fullmatch(text) if is_labelled else None
-    pattern = _title_pattern(match["shape"]) if match else None
+    pattern = shape_pattern(match["shape"]) if match else None
     return _require(title=pattern) if pattern else []
 
 
@@ -81,21 +83,6 @@ def _is_about_titles(statement: Statement) -> bool:
     if not any(whole_match(_TITLE_LABEL, name) for name in (statement.label, *under[-1:])):
         return False
     return any(map(_ABOUT_PRS.search, (statement.label, *under[-2:])))
-
-
-def _title_pattern(shape: str) -> str | None:
-    """The pattern of titles with a shape such as `[scope] Summary` or `type(scope): summary`;
-    None for a shape without brackets and colon, which any text would fit.
-    """
-    parts = _SHAPE.fullmatch(re.sub(r"[<>]", "", shape))
-    if parts is None:
-        return None
-    is_bracketed = (parts["first"] or "").startswith("[")
-    if not (parts["colon"] or is_bracketed):
-        return None
-    first = r"\[[^\]\n]+\]" if is_bracketed else r"[\w-]+"
-    scope = r"(?:\([^)\n]+\))?!?" if parts["scope"] or parts["colon"] else ""
-    return rf"\A{first}{scope}{parts['colon'] or ''} \S"
 
 
 # --- The base branch
@@ -151,8 +138,39 @@ _LABEL_INCLUDED = re.compile(
 )
 
 
+# what people do not want in descriptions: "test plan", "a \"Testing\" section"
+_SECTION = re.compile(
+    r"(?:an? |any )?(?:[\"“`](?P<quoted>[\w ]{4,30})[\"”`](?: sections?)?"
+    r"|(?P<plain>(?:test plan|testing|checklist|summary))(?: sections?)?)(?: (?:or|\().*)?",
+    re.I,
+)
+_PLACE_OF_SECTION = re.compile(rf"(?:the |any )?(?:{_BODY}|{_PR})", re.I)
+_ABOUT_BODY = re.compile(r"\b(?:PRs?|pull requests?)\b", re.I)
+
+
+def _unwanted_section(clause: Clause) -> str:
+    """The section that a clause forbids in descriptions of pull requests; "" if it forbids none."""
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    if instruction is None or instruction.modality is not Modality.NEVER:
+        return ""
+    if not instruction.does(("add", "include", "write", "use", "put")):
+        return ""
+    match = _SECTION.fullmatch(instruction.object)
+    places = instruction.texts_of(Relation.TO, Relation.IN)
+    statement = clause.statement
+    about = (statement.label, *statement.under[-1:], statement.opening)
+    if match is None or not instruction.has_only(Relation.TO, Relation.IN, Relation.BECAUSE):
+        return ""
+    is_about = places or any(map(_ABOUT_BODY.search, about))
+    if not is_about or not all(map(_PLACE_OF_SECTION.fullmatch, places)):
+        return ""
+    return match["quoted"] or match["plain"]
+
+
 def pr_body_rule(clause: Clause) -> list[Draft]:
-    """Reads "PR bodies must include a `Notes:` section"."""
+    """Reads "PR bodies must include a `Notes:` section" and "no test plan in PRs"."""
+    if section := _unwanted_section(clause):
+        return _require(body=rf"(?sim)\A(?!.*^(?:#+ |\*\*)\W*{literal(section)}\b)")
     match = _LABEL_INCLUDED.fullmatch(clause.text)
     if match is None or clause.is_prohibited:
         return []

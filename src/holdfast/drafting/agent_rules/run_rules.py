@@ -39,6 +39,7 @@ from holdfast.drafting.grammar.occasions import (
     AfterChange,
     BeforeEvent,
     Occasion,
+    is_anything,
     is_end_of_work,
     occasion_of,
     occasion_of_instruction,
@@ -106,7 +107,7 @@ def _joined_lines(block: Sequence[str]) -> list[str]:
 def _without_placeholder(text: str) -> str:
     """A command without placeholders at its end, if more than its program is left."""
     plain = without_placeholder(text)
-    return plain if " " in plain else text
+    return plain if re.search(r"[ /]", plain) else text
 
 
 def _is_step(text: str, *, is_run: bool) -> bool:
@@ -158,7 +159,7 @@ _DESCRIPTION = re.compile(
 _PRE_COMMIT = re.compile(r"(?:the |all |full )*pre-commit(?: hooks| suite| checks)?", re.I)
 _THESE = re.compile(
     r"|(?:all |both |each )?(?:of )?(?:these|the following|following|checks|all)(?: \w+){0,3}"
-    r"|full validation|validation",
+    r"|full validation|validation|(?:commands|scripts|steps)",
     re.I,
 )
 _RUNS = re.compile(r"(?:then )?(?:re-?run|run|execute)\b", re.I)
@@ -188,7 +189,9 @@ def _required_by_order(instruction: Instruction, clause: Clause) -> list[Draft]:
     """Reads "run `make test` before committing"."""
     occasion = occasion_of_instruction(instruction)
     if occasion is None and clause.begins_statement:
-        occasion = _occasion_of_next_step(instruction)
+        occasion = _occasion_of_next_step(instruction) or _occasion_without_words(
+            instruction, clause
+        )
     if occasion is None or not _is_unlimited(instruction):
         return []
     if instruction.does(["use"]) and instruction.text_of(Relation.WHEN, Relation.IF):
@@ -225,6 +228,30 @@ def _occasion_of_next_step(instruction: Instruction) -> Occasion | None:
     if step is None or not relations <= {Relation.THEN, Relation.WITH}:
         return None
     return occasion_of(Circumstance(Relation.BEFORE, step["act"]))
+
+
+_IS_ORDER = re.compile(r"(?:always|(?:you|we|agents) must|must)\b", re.I)
+
+
+def _occasion_without_words(instruction: Instruction, clause: Clause) -> Occasion | None:
+    """The end of the work for "`make test` must pass" and "always run `make lint`", which name no
+    occasion of their own; None for another instruction.
+    """
+    relations = {relation for relation, _ in instruction.circumstances}
+    subjects = instruction.texts_of(Relation.SUBJECT)
+    if clause.statement.under and _NAMES_OCCASION.search(clause.statement.under[-1]):
+        return None
+    if instruction.verbs == ("pass",) and relations <= {Relation.SUBJECT}:
+        return END_OF_WORK if all(map(is_anything, subjects)) else None
+    is_order = instruction.verbs == ("run",) and _IS_ORDER.match(clause.text)
+    is_command = re.fullmatch(CODES, instruction.object) is not None
+    return END_OF_WORK if is_order and is_command and not relations else None
+
+
+_NAMES_OCCASION = re.compile(
+    r"\b(?:if|when|before|after|for|on|in|during|adding|creating|releas\w*|deploy\w*|install\w*)\b",
+    re.I,
+)
 
 
 def _is_unlimited(instruction: Instruction) -> bool:
@@ -312,6 +339,7 @@ _BEGINS_STEP = re.compile(
     r"(?:(?:always|please|must|ensure(?: that)?|make sure(?: that)?|then) )*(?:re-?)?"
     + one_of(
         *"run execute use format lint check test build validate verify regenerate update".split(),
+        *"review inspect confirm".split(),
         *("rebuild", "type-?check", "formatting", "linting", "tests", "type checks?", "compile"),
         *("fix", "generate", r"\w+ing", ""),
     )
@@ -394,6 +422,8 @@ def _occasion_of_heading(heading: str) -> Occasion | None:
         return occasion_of(Circumstance(Relation.BEFORE, event))
     plain = _MARKS.sub("", heading)
     if instruction := instruction_of(plain):
+        if instruction.modality is Modality.NEVER:
+            return _occasion_until(instruction)
         is_run = instruction.does(RUN | CHECK | {"perform"}) and "`" not in instruction.object
         is_limited = instruction.text_of(Relation.IN, Relation.UNLESS) is not None
         return occasion_of_instruction(instruction) if is_run and not is_limited else None
@@ -402,3 +432,25 @@ def _occasion_of_heading(heading: str) -> Occasion | None:
         if occasion := occasion_of(circumstance):
             return occasion
     return None
+
+
+_THESE_PASS = re.compile(
+    r"(?:(?:running|you run|you have run) )?(?:all |every one |each )?(?:of )?"
+    r"(?:these|the following|following|the below)?(?: \w+){0,2}?"
+    rf"(?: {_STATES})?",
+    re.I,
+)
+
+
+def _occasion_until(instruction: Instruction) -> Occasion | None:
+    """The occasion of "a task is not done until all of these pass" and "never push without"."""
+    conditions = [n for n in instruction.circumstances if n.relation in _CONDITIONS]
+    if len(conditions) != 1 or not _THESE_PASS.fullmatch(conditions[0].text):
+        return None
+    work = " ".join([instruction.verbs[-1], instruction.object, *instruction.texts_of(Relation.AS)])
+    if instruction.verbs == ("finish",) or (
+        instruction.does(_REPORTS_OR_ENDS) and is_end_of_work(work)
+    ):
+        return END_OF_WORK
+    acts = acts_of(instruction, *_CONDITIONS)
+    return BeforeEvent(gate_of(acts)) if acts else None

@@ -77,6 +77,11 @@ _A_PACKAGE = (
     r"|examples?)\b)[`\"']?[@\w][@\w./-]*+[`\"']?(?: (?:v\d|\d+\.)[\w.]*+)?(?=[.,;:!?\s]*"
     r"(?:$|(?:to|as|for|and|with|via|if|please|from|in|into|first|instead)\b))"
 )
+# "the httpx client": a package by its name and its kind
+_THE_PACKAGE = (
+    r"(?:the|an?) (?!(?:api|http|https|rest|web|test|new|old|same|other|custom|database|db)\b)"
+    r"[`\"']?[a-z@][\w@./-]*[`\"']? (?:client|SDK|crate|gem|driver|bindings?|plugin)\b"
+)
 _DEPLOYS = one_of(
     *("(?:npm|pnpm|yarn|make) (?:run )?deploy", "vercel", "wrangler deploy", "firebase deploy"),
     *("fly deploy", "netlify deploy", "terraform apply", "pulumi up", "cdk deploy"),
@@ -163,11 +168,17 @@ ACTS = (
         "add|install|introduce|change|use|bring",
         "dependency|package|library|module",
         rf"{_INSTALLS} [^-\s]",
-        rf"\b(?:depend|packag|librar|instal|add(?:ing)? {_A_PACKAGE})",
+        rf"\b(?:depend|packag|librar|instal|add(?:ing)? (?:{_A_PACKAGE}|{_THE_PACKAGE}))",
         nouns="dependency|package|library",
     ),
     _define("delete|remove", "file|directory|folder", rf"(?:git )?rm{_ENDS}", r"\b(?:delet|remov)"),
     _define("rewrite", "history", _REWRITES, r"\b(?:rebas|rewrit|amend|force)"),
+    _define(
+        "change|update|modify|edit|alter|touch",
+        "gitconfig",
+        rf"git config(?! (?:--get|--list|-l){_ENDS})",
+        r"\bconfig",
+    ),
     _define("revert", "|commit|change", rf"git revert{_ENDS}", r"\brevert"),
     _define("create|push", "tag", _TAGS, r"\btag"),
     _define("tag", "release", _TAGS, r"\btag"),
@@ -219,10 +230,14 @@ def split_list(text: str) -> list[str]:
     return [part for part in parts if part]
 
 
+_GIT_CONFIG = re.compile(r"\bgit config(?:uration)?(?: (?:settings|files?))?\b", re.I)
+
+
 def act_named(text: str) -> Act | None:
     """The act that a text names: "you commit any changes", "pushing to the remote", "every commit",
     "a pull request"; None if it names none, or one that is limited.
     """
+    text = _GIT_CONFIG.sub("gitconfig", text)
     words = [token.word or token.text for token in read_tokens(text.strip(" .,"))]
     while words and words[0] in _SUBJECTS:
         words = words[1:]
@@ -290,7 +305,8 @@ def acts_in(text: str, *, may_name_others: bool = False) -> list[Act]:
             out.
     """
     text = text.strip(" .,")
-    if act := act_named(text):
+    is_list = len(split_list(text)) > 1
+    if act := None if is_list else act_named(text):
         return [act]
     acts: list[Act] = []
     waiting: list[str] = []  # verbs before their thing

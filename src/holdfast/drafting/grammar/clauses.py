@@ -8,12 +8,13 @@ For example:
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from holdfast.drafting.grammar.commands import without_placeholder
 from holdfast.drafting.grammar.forms import CODE, NEVER, one_of
+from holdfast.drafting.grammar.instruction_words import VERBS
 from holdfast.drafting.rules_file import Statement
 
 # enough to tell `npm run lint:js` from `npm run lint:css`, and few enough that brackets further on
@@ -105,13 +106,20 @@ _MAX_CUTS = 50  # per statement, so that a long one takes time in proportion to 
 _IS_ORDER = re.compile(rf"^{NEVER} \S+ \S|\b(?:must|should|always) \S|^no \S", re.I)
 
 
+# below "Do not:", a clause that says what to do instead: "hardcode URLs — *use `home_url()`*"
+_ADVISES = re.compile(r"(?:use|prefer|instead|always|call|go through|only)\b", re.I)
+
+
 def clauses_of(statement: Statement, *, is_prohibited: bool) -> Iterator[Clause]:
     """The clauses of a statement: first the whole of it, or most of it, and then its pieces.
 
     A piece that is a part of an earlier clause comes again, as only the piece may be a rule.
     """
     for text, others in _cut(statement):
-        yield Clause(text, statement, is_prohibited, tuple(others))
+        clause = Clause(text, statement, is_prohibited, tuple(others))
+        if is_prohibited and _ADVISES.match(text) and not clause.begins_statement:
+            clause = replace(clause, is_prohibited=False)
+        yield clause
 
 
 def _cut(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
@@ -139,6 +147,31 @@ def _cut(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
         yield piece, [*pieces[:index], *pieces[index + 1 :], *asides]
     for aside in filter(_PROHIBITION.match, asides):  # "Yarn (do not use npm)"
         yield aside.strip(_MARKS), [other for other in [*pieces, *asides] if other != aside]
+
+
+# what limits an act may limit the acts before it too: "never commit or push without approval"
+_LIMIT = re.compile(
+    r"\b(?:unless|without|until|when|if|before|after|except|only|instead|but|while)\b|[;:(]", re.I
+)
+_MAX_ACTS = 8  # of one prohibition
+_OR_VERB = re.compile(r",? or (?=([a-z-]+) )|, (?=([a-z-]+) [^,]+(?:,| or ))")
+
+
+def coordinated_prohibitions(text: str) -> list[str]:
+    """Each act that a statement forbids beside others, as a prohibition of its own: "never edit
+    `a` or delete `b`" is "never edit `a`" and "never delete `b`"; [] if it forbids only one.
+    """
+    masked = _mask_code_and_quotations(text)
+    never = _PROHIBITION.match(masked)
+    if never is None or _LIMIT.search(masked):
+        return []
+    cuts = [cut for cut in _OR_VERB.finditer(masked) if (cut[1] or cut[2]) in VERBS]
+    bounds = [never.end(), *(cut.end() for cut in cuts)]
+    ends = [*(cut.start() for cut in cuts), len(text)]
+    pieces = [text[start:end].strip(_MARKS) for start, end in zip(bounds, ends, strict=True)]
+    if not 1 <= len(cuts) <= _MAX_ACTS or not all(" " in piece for piece in pieces):
+        return []
+    return [f"{never[0]}{piece}" for piece in pieces]
 
 
 def _mask_code_and_quotations(text: str) -> str:

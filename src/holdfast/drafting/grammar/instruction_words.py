@@ -51,8 +51,8 @@ _OTHERS = frozenset(
     """skip bypass disable suppress silence prefix capitalize capitalise begin limit wrap separate
     sign target read mock log print mention credit reply answer respond prefer avoid sync apply
     append say co-author attribute list describe link title name base address assign ask get obtain
-    seek wait treat do perform enable bring replace install reflect accompany mirror
-    adjust""".split()
+    paste share suggest propose emit seek wait treat do perform enable bring replace install
+    reflect accompany mirror adjust""".split()
 )
 VERBS = RUN | CHECK | WRITE | EDIT | MAKE_FILES | REMOVE_FILES | _GIT | _OTHERS
 _DOUBLED = tuple("put run commit tag begin wrap skip ship log stop set cut submit".split())

@@ -601,6 +601,12 @@ def _verb_list(
 _MAX_CIRCUMSTANCES = 40  # so that a long clause takes time in proportion to its length
 # after these, a code span after a mark or in brackets is a command: "before pushing (`make`)"
 _OCCASIONS = (Relation.BEFORE, Relation.AFTER, Relation.WHEN, Relation.ONCE, Relation.IF)
+# "so that it is kept *on save*": a reason goes on with these, and not with an occasion
+_REASONS = (Relation.SO, Relation.BECAUSE)
+_OF_REASONS = (
+    *(Relation.IN, Relation.ON, Relation.FOR, Relation.WITH, Relation.AT, Relation.FROM),
+    *(Relation.TO, Relation.AS, Relation.BY),
+)
 _CODES_IN_BRACKETS = re.compile(r"\(`[^`]*`(?:(?:, | and | or |/)`[^`]*`)*[^`]*\)")
 
 
@@ -632,6 +638,9 @@ def _split_at_circumstances(clause: _Words, start: int) -> tuple[str, tuple[Circ
                 circumstances[-1] = circumstances[-1]._replace(text=text)
             else:
                 head = f"{head} {text}".strip()
+        elif circumstances and circumstances[-1].relation in _REASONS and relation in _OF_REASONS:
+            reason = f"{circumstances[-1].text} {relation.value} {text}"
+            circumstances[-1] = circumstances[-1]._replace(text=reason)
         elif relation is Relation.FOR and text.split(" ")[-1].lower() in BENEFITS:
             circumstances.append(Circumstance(Relation.BECAUSE, text))
         else:

@@ -201,6 +201,13 @@ _USUAL_FILES = (
     ),
     (re.compile(r"(?:(?:the|any) )*Prisma schema", re.I), ("*schema.prisma",)),
     (
+        re.compile(
+            r"(?:(?:the|any) )*(?:documentation|docs)(?: (?:changes?|edits?|updates?|files?))?",
+            re.I,
+        ),
+        ("*.{md,mdx,rst,adoc}",),
+    ),
+    (
         re.compile(r"(?:(?:the|any|a) )*(?:proto|protobuf)(?: files?| definitions?)?", re.I),
         ("*.proto",),
     ),
@@ -211,6 +218,9 @@ _WORDS_BEFORE_FILES = re.compile(
     r"^(?:(?:to|in|of|under|inside|within|any|every|each|the|all|new|a|an|code|files?|anything|something"
     r"|everything|source) )+(?:changes? (?:to|in|under) )?(?:the )?(?=\S)",
     re.I,
+)
+_THING_IN_FILE = re.compile(  # "*settings in* `settings.py`"
+    r"^(?:[\w-]+ ){1,3}(?:in|of|to) (?:the )?(?=`[^`]*\.\w+`$)"
 )
 _BARE_PATH = re.compile(r"(?:[\w.@-]+/)+\*{0,2}|[\w-]+\.(?:json|toml|ya?ml|proto|prisma|md)")
 _ONE_LANGUAGE = re.compile(
@@ -228,6 +238,7 @@ def files_named_in(text: str) -> list[str]:
     if _ANY_CHANGE.fullmatch(text):
         return ["*"]
     plain = _WORDS_BEFORE_FILES.sub("", text) or text
+    plain = _THING_IN_FILE.sub("", plain)
     # "JavaScript/TypeScript" names two languages, and `a/b` a path
     parts = re.split(r",? or (?:any |the )?|,? and (?:any |the )?|, |(?<=[a-z+#])/(?=[A-Z])", plain)
     if len(parts) > 1 and not _CODES_OF_FILES.fullmatch(plain):

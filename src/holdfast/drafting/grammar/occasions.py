@@ -131,6 +131,11 @@ def _is_vague(circumstance: Circumstance) -> bool:
     return re.fullmatch(r"(?:making |your )*(?:edits|changes)", circumstance.text) is not None
 
 
+def is_anything(subject: str) -> bool:
+    """Whether a subject of "must pass" limits nothing: "all tests", "every change"."""
+    return _ANYTHING.fullmatch(subject) is not None
+
+
 def _only_names_language(instruction: Instruction) -> bool:
     """Whether files are named only by their language, as the work that comes first: "after making
     Go changes, run `go vet` before committing".

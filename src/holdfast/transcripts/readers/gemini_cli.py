@@ -281,7 +281,10 @@ def _events_of_user(record: Mapping[str, Any]) -> list[Event]:
     # what the user typed, without the texts of the files that it names
     typed_text = text_of(record.get("displayContent"))
     if typed_text.strip() and typed_text != text:
-        return [_classify(Event(EventKind.MESSAGE, typed_text, "user")), Event(EventKind.REMINDER, text)]
+        return [
+            _classify(Event(EventKind.MESSAGE, typed_text, "user")),
+            Event(EventKind.REMINDER, text),
+        ]
     classified = [_classify(event) for event in events]
     reminder = elements_in(text, _INJECTED)
     if reminder and any(event.is_by_user for event in classified):

@@ -12,7 +12,13 @@ from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.content_blocks import first_of, text_of
 from holdfast.transcripts.json_fields import at, list_or_empty, require_object
 from holdfast.transcripts.reader import Format, Located, Unread, file_of
-from holdfast.transcripts.transcript import Event, EventKind, Malformed, Transcript, linear_transcript
+from holdfast.transcripts.transcript import (
+    Event,
+    EventKind,
+    Malformed,
+    Transcript,
+    linear_transcript,
+)
 from holdfast.validation.json_values import fields_of
 
 _RESPONSES = ("functionResponse", "function_response")

@@ -1,0 +1,78 @@
+"""Rules that new files begin with a notice.
+
+Every new file needs a licence header. -> code_written(pattern="copyright|licen[cs]e|SPDX")
+"""
+
+import re
+from collections.abc import Sequence
+
+from holdfast.drafting.drafts import Draft, measure
+from holdfast.drafting.grammar.clauses import Clause, codes_in
+from holdfast.drafting.grammar.forms import CODE, form, literal, one_of, whole_match
+from holdfast.drafting.grammar.named_files import (
+    DOCUMENTS,
+    files_of_language,
+    glob_argument,
+)
+
+_FILES = (
+    r"(?:(?:all|any|each|every|new|source|code|the) )*(?P<files>[\w#+.]+ )?"
+    r"(?:(?:source|code) )*files?(?: \([^()]*\))?"
+)
+_HEADER = (
+    r"(?:the |an? )?(?:[\w.-]+ ){0,3}(?:licen[cs]e|copyright|SPDX)(?:[- ](?:licen[cs]e|identifier"
+    r"|copyright))*(?: (?:header|notice|comment|line|statement|banner|block))s?\b.*"
+)
+_NEED = one_of(*"include have need require contain begin start carry get".split())
+_WITH_HEADER = (
+    form(
+        "For all new source files, include the licence header",
+        rf"(?:for|in|to|at the top of) {_FILES},? (?:always )?(?:include|add|put|use) {_HEADER}",
+    )
+    + form(
+        "Every new file must have a licence header",
+        rf"{_FILES} (?:must |should |always )*{_NEED}s?(?: with)? {_HEADER}",
+    )
+    + form(
+        "Add the licence header to every new file",
+        r"(?:always )?(?:include|add|put) (?:the |an? )?(?:[\w.-]+ ){0,3}"
+        r"(?:licen[cs]e|copyright|SPDX)"
+        rf"(?: \w+){{0,2}} (?:to|in|at the top of) {_FILES}",
+    )
+)
+_NOTICE = r"(?i)copyright|licen[cs]e|SPDX"
+
+
+_WITH_CODE = form(
+    "Always use `declare(strict_types=1)` in all PHP files",
+    rf"(?:always |please )?(?:use|add|include|put|start with) (?P<code>{CODE})"
+    r"(?: (?:directive|declaration|statement|comment|line))?"
+    r" (?:in|to|at the top of) (?:all|every|each|any) (?P<of>[\w#+. ]*?) ?(?:source )?files?",
+) + form(
+    "All PHP files start with `declare(strict_types=1)`",
+    r"(?:all|every|each|new)(?: new)? (?P<of>[\w#+. ]*?) ?(?:source )?files?"
+    r" (?:must |should |always )*(?:start|begin|have|include|contain)s?(?: with)?"
+    rf" (?P<code>{CODE})(?: (?:directive|declaration|statement|comment|line|header))?",
+)
+
+
+def header_rule(clause: Clause) -> list[Draft]:
+    """Reads "every new file must have a licence header" and "use `x` in all PHP files"."""
+    if clause.is_prohibited:
+        return []
+    if match := whole_match(_WITH_CODE, clause.text):
+        files = files_of_language(match["of"]) or ([] if match["of"].strip() else ["*", DOCUMENTS])
+        return [_begin_files(literal(match["code"].strip("`")), files)] if files else []
+    if whole_match(_WITH_HEADER, clause.text) is None:
+        return []
+    text = clause.statement.text
+    endings = [code for code in codes_in(text) if re.fullmatch(r"\*?\.\w{1,5}", code)]
+    files = [f"*{ending.lstrip('*')}" for ending in endings]
+    files = files or files_of_language(text) or ["*", DOCUMENTS]
+    return [_begin_files(_NOTICE, files)]
+
+
+def _begin_files(pattern: str, files: Sequence[str]) -> Draft:
+    """The rule that a new file has what a pattern finds."""
+    spec = measure("code_written", pattern=pattern, files=glob_argument(files), whole=True)
+    return Draft("code", "requirement", spec)

@@ -1,0 +1,99 @@
+"""Rules about the case of names in code.
+
+    Components: PascalCase.        -> code_not_written(pattern=r"\\bclass [a-z]")
+    `snake_case` for functions.    -> code_not_written(pattern=r"\\bdef \\w*[A-Z]", files="*.py")
+
+A name is known by its declaration, so only the kinds of names that some keyword declares become
+rules: classes, interfaces, enums and functions. The patterns are shortened above.
+"""
+
+import re
+
+from holdfast.drafting.agent_rules.code_rules import code_draft
+from holdfast.drafting.drafts import Draft
+from holdfast.drafting.grammar.clauses import Clause
+from holdfast.drafting.grammar.forms import one_of
+from holdfast.drafting.grammar.named_files import DOCUMENTS, PYTHON, SCRIPT, files_of_language
+
+# the words for a kind of name, and the keyword of its declarations
+_TYPES = r"(?:abstract\s+|final\s+|data\s+|sealed\s+)*(?:{})\s+"
+_KINDS = {
+    r"class(?:es)?": _TYPES.format("class"),
+    r"interfaces?": _TYPES.format("interface"),
+    r"types?|type aliases|custom types": _TYPES.format("class|interface|type|enum|struct|trait"),
+    r"enums?": _TYPES.format("enum"),
+    r"structs?": _TYPES.format("struct"),
+    r"traits?": _TYPES.format("trait"),
+    r"functions?|methods?|function names?": "",
+}
+_LEADS = r"^\s*(?:(?:export|default|public|private|protected|internal|pub|static)\s+)*"
+# the case of names, as people write it, and the pattern of a name that does not have it
+_CASES = {
+    "pascalcase|upper camel case": "[a-z_]",
+    "camelcase|lower camel case": r"(?:[A-Z]|[a-z0-9]+_[a-z])",
+    "snake_case": r"[a-z_0-9]*[A-Z]",
+}
+_CASE = rf"`?(?P<case>{one_of(*(case for cases in _CASES for case in cases.split('|')))})`?"
+_KIND = one_of(*_KINDS)
+_LISTED = rf"(?P<kinds>{_KIND}(?:(?:,? (?:and|or) |, |/| / | & )(?:[\w-]+(?=[,/ ]|$)))*)"
+_NAMED = (
+    re.compile(rf"(?:use )?{_CASE} (?:for|in) (?:all )?{_LISTED}(?: names?)?", re.I),
+    re.compile(rf"{_LISTED}(?: names?)?(?: (?:must |should )?(?:be|use|are|in))*:? {_CASE}", re.I),
+)
+# the keyword of functions, which is that of one language
+_FUNCTIONS = {
+    "snake_case": (
+        (r"(?:async\s+)?def\s+(?!setUp|tearDown|do_|visit_|assert)", PYTHON),
+        (r"(?:async\s+|unsafe\s+)*fn\s+", ("*.rs",)),
+    ),
+    "camelcase": ((r"(?:async\s+)?function\s+", SCRIPT), (r"(?:suspend\s+)?fun\s+", ("*.kt",))),
+}
+
+
+_MAX_CHARACTERS = 300  # a longer list of cases is prose
+
+
+def naming_rule(clause: Clause) -> list[Draft]:
+    """Reads "PascalCase for classes", "functions: `snake_case`" and lists of these."""
+    if clause.is_prohibited or len(clause.text) > _MAX_CHARACTERS:
+        return []
+    label = clause.statement.label
+    drafts: list[Draft] = []
+    for part in _parts_of(clause.text):
+        for text in dict.fromkeys((part, f"{label}: {part}" if label else part)):
+            match = next(filter(None, (way.fullmatch(text) for way in _NAMED)), None)
+            if match:
+                drafts += _rules_of(match["kinds"], match["case"].lower(), clause)
+                break
+    return drafts
+
+
+def _parts_of(text: str) -> list[str]:
+    """The parts of "PascalCase for types, camelCase for functions", each with one case."""
+    ends = re.split(r"[,;] (?:and )?(?=`?[\w-]+(?:_|-| )?case`?\b)", text, flags=re.I)
+    return [re.sub(r" \([^()]*\)$| in \w+$", "", part).strip(" .,;") for part in ends]
+
+
+def _rules_of(kinds: str, case: str, clause: Clause) -> list[Draft]:
+    """A rule for each kind of name in a list; kinds that no keyword declares are left out."""
+    wrong = next(pattern for cases, pattern in _CASES.items() if case in cases.split("|"))
+    about = files_of_language(clause.context)
+    keywords: list[str] = []
+    drafts: list[Draft] = []
+    for word in re.split(r",? (?:and|or) |, |/| / | & ", kinds.lower()):
+        for names, keyword in _KINDS.items():
+            if not re.fullmatch(names, word.removesuffix(" names").strip()):
+                continue
+            if keyword and case.startswith(("pascal", "upper")):
+                keywords.append(keyword)
+            elif not keyword:
+                drafts += [
+                    code_draft(f"{_LEADS}{function}{wrong}", files)
+                    for function, files in _FUNCTIONS.get(case, ())
+                    if set(files) <= set(about)
+                ]
+    if keywords:
+        files = about or ["*", DOCUMENTS]
+        pattern = f"{_LEADS}{one_of(*dict.fromkeys(keywords))}{wrong}"
+        drafts.insert(0, code_draft(pattern, files))
+    return drafts
