@@ -9,9 +9,9 @@ from holdfast.methods.all_methods import METHODS, summary
 from holdfast.methods.parameters import parameters_of, required_parameters
 
 API = {  # the public names by section of their page, without `holdfast.`
-    "Models": "load connect connect_all models.protocol.ChatModel models.local.LocalModel"
-    " models.session.LocalSession Request Reply attention.batch_steering.AttentionTrace"
-    " generation.reply_scoring.Scored Sampling",
+    "Models": "load connect connect_all from_function models.protocol.ChatModel"
+    " models.local.LocalModel models.session.LocalSession Request Reply"
+    " attention.batch_steering.AttentionTrace generation.reply_scoring.Scored Sampling",
     "Steering your own model": "steering unsteered encode_chats"
     " models.steering_blocks.EncodedChats",
     "Methods": "methods.parse methods.compile_methods methods.CompiledMethods methods.schema"

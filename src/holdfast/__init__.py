@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from holdfast.methods.method_classes import *  # noqa: F403  # every method
     from holdfast.models.connecting import connect as connect
     from holdfast.models.connecting import connect_all as connect_all
+    from holdfast.models.function_model import from_function as from_function
     from holdfast.models.loading import load as load
     from holdfast.models.requests import Reply as Reply
     from holdfast.models.requests import Request as Request
@@ -64,6 +65,7 @@ _HEAVY = {  # likewise, for modules that import torch
     "read_run": "holdfast.records",
     "connect": "holdfast.models.connecting",
     "connect_all": "holdfast.models.connecting",
+    "from_function": "holdfast.models.function_model",
     "encode_chats": "holdfast.models.steering_blocks",
     "steering": "holdfast.models.steering_blocks",
     "unsteered": "holdfast.models.steering_blocks",

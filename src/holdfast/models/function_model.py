@@ -1,0 +1,110 @@
+"""A chat model made from a function: a bot of your own, as `holdfast.drift.run` measures it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from holdfast.chat.messages import Message
+from holdfast.errors import RequestFailed
+from holdfast.methods import Ability, Method
+from holdfast.methods.kinds import EVERY_MODEL
+from holdfast.models.capabilities import check_requirements
+from holdfast.models.event_loop import run_sync
+from holdfast.models.protocol import Generates, generate_all, prepare_batch
+from holdfast.models.requests import Reply, Request
+
+# from the messages of a chat to the text of the reply
+Answer = Callable[[list[Message]], str] | Callable[[list[Message]], Awaitable[str]]
+
+
+def from_function(answer: Answer, name: str, version: str = "") -> FunctionModel:
+    """Makes a chat model from a function, so that it can be measured like any other.
+
+    Methods that edit messages work, and in `drift.run` also `check-and-retry`; others need the
+    model itself.
+
+    Args:
+        answer: takes the messages of a chat, each with "role" and "content", of which the first
+            usually is the system prompt; returns the text of the reply. A plain function is called
+            in a thread, so that several chats are answered at once; an async one is awaited. What
+            it raises fails the conversation, with the reason.
+        name: the bot's name, for display.
+        version: what its replies depend on; a run is resumed only under the same name and version.
+    """
+    return FunctionModel(answer, name, version)
+
+
+@dataclass(frozen=True)
+class FunctionModel(Generates):
+    """The model that `from_function` makes."""
+
+    answer: Answer
+    name: str
+    version: str = ""
+    runtime: ClassVar[dict[str, str | int]] = {}  # what the function depends on is unknown here
+    independent: ClassVar[bool] = True  # a reply depends on its chat alone
+    capabilities: ClassVar[frozenset[Ability]] = EVERY_MODEL
+
+    @property
+    def fingerprint(self) -> str:
+        """The name and the version."""
+        return f"{self.name} {self.version}".strip()
+
+    def check(self, methods: Sequence[Method]) -> None:
+        """Refuses methods that need more than messages."""
+        check_requirements(methods, self.capabilities, self.name, "use a prompt method")
+
+    def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
+        """Answers many chats at once; returns the replies in their order."""
+        named = prepare_batch(requests)
+        for request in named:
+            self.check(request.methods)
+        return run_sync(generate_all(self.session().generate, named))
+
+    def session(self) -> FunctionEngine:
+        """Opens an engine, which calls the function once per request."""
+        return FunctionEngine(self)
+
+
+@dataclass(frozen=True)
+class FunctionEngine:
+    """Answers requests by calling a function; keeps nothing of a dialog."""
+
+    model: FunctionModel
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        """Closes nothing."""
+
+    def forget(self, thread: Hashable) -> None:
+        """Does nothing, as nothing is kept of a dialog."""
+
+    async def generate(self, request: Request) -> Reply:
+        """Answers a request.
+
+        Raises:
+            RequestFailed: the function raised an error, or returned no text.
+        """
+        name = self.model.name
+        messages = list(request.compiled.edit(request.messages, request.editing_seed))
+        try:
+            text = await _call(self.model.answer, messages)
+        except Exception as error:
+            raise RequestFailed(f"{name} failed with {type(error).__name__}: {error}") from error
+        if not isinstance(text, str):
+            raise RequestFailed(f"{name} answered with {text!r}, which is no text.")
+        return Reply(text, token_ids=None, stop_reason="stop" if text.strip() else "empty")
+
+
+async def _call(answer: Answer, messages: list[Message]) -> object:
+    """Awaits an async function, and calls any other in a thread."""
+    if inspect.iscoroutinefunction(answer):
+        return await answer(messages)
+    text = await asyncio.to_thread(answer, messages)
+    return await text if inspect.isawaitable(text) else text

@@ -1,0 +1,71 @@
+"""A bot that is a Python function is measured like any other model."""
+
+import pytest
+
+import holdfast
+from holdfast import drift
+from holdfast.errors import RequestFailed, Unavailable, Unsteerable
+from holdfast.records import read_run
+
+CHAT = [{"role": "system", "content": "Begin with Sure."}, {"role": "user", "content": "Hello"}]
+CASE = drift.Case(
+    id="polite",
+    category="style",
+    system_prompt='Begin every reply with "Sure".',
+    probes=("What is a fjord?", "How far away is the moon?"),
+    measure={"name": "starts_with", "word": "Sure"},
+)
+SUITE = drift.Suite("polite", (CASE,), starters=("Hello!",))
+
+
+def forgetful(messages):
+    """Keeps its rule for two rounds."""
+    return "Sure." if len(messages) < 5 else "No idea."
+
+
+async def steady(messages):
+    return "Sure."
+
+
+def measured(answer, folder, methods=("none",)):
+    settings = drift.Settings(rounds=3, conversations=2)
+    model = holdfast.from_function(answer, "my bot", "1")
+    cast = drift.Cast(user_turns="everyday")
+    return drift.run(model, SUITE, folder, settings, methods, cast=cast)
+
+
+@pytest.mark.parametrize(
+    ("answer", "scores"), ((forgetful, {1: 1, 2: 1, 3: 0}), (steady, {1: 1, 2: 1, 3: 1}))
+)
+def test_functions_are_measured_whether_async_or_not(answer, scores, tmp_path):
+    for record in measured(answer, tmp_path).conversations:
+        found = {probe.round: probe.score for probe in record.probes if probe.kind == "stability"}
+        assert found == scores
+
+
+def test_methods_that_edit_messages_reach_the_function(tmp_path):
+    seen = []
+
+    def answer(messages):
+        seen.append(messages[-1]["content"])
+        return "Sure."
+
+    model = holdfast.from_function(answer, "my bot")
+    assert model.generate(CHAT, "repetition:probability=1").text == "Sure."
+    assert "Begin with Sure." in seen[-1] and seen[-1].endswith("Hello")
+    with pytest.raises(Unsteerable, match="my bot supports only messages"):
+        model.generate(CHAT, "boost:factor=2")
+
+
+def test_what_a_function_raises_is_the_reason_of_the_failure(tmp_path):
+    def broken(messages):
+        raise ValueError("no database")
+
+    with pytest.raises(RequestFailed, match="my bot failed with ValueError: no database"):
+        holdfast.from_function(broken, "my bot").generate(CHAT)
+    with pytest.raises(RequestFailed, match="answered with 3"):
+        holdfast.from_function(lambda messages: 3, "my bot").generate(CHAT)
+    with pytest.raises(Unavailable, match="no database"):
+        measured(broken, tmp_path)
+    assert not read_run(tmp_path).conversations
+    assert len(measured(steady, tmp_path).conversations) == 2  # the run continues
