@@ -113,10 +113,10 @@ RECORDS = (
     ),
     Record(
         "steering_costs/qwen-0.5b",
-        "benchmarks/edit_costs.py --model qwen-0.5b --method boost:factor=4 --runs {runs}"
-        " --out {out}",
+        "benchmarks/edit_costs.py --model qwen-0.5b --method split-softmax:exponent=0.5"
+        " boost:factor=4 --runs {runs} --out {out}",
         False,
-        20,
+        25,
     ),
     Record(
         "message_edits/smollm2",
