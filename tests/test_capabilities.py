@@ -187,7 +187,7 @@ def test_models_declare_what_they_offer():
     assert endpoint.capabilities == {Ability.MESSAGES, Ability.PIECES}
     everything = set(Ability) - {Ability.RETRIES}  # which dialogs under a suite offer
     assert model().capabilities == everything
-    attention = {Ability.LOG_ODDS, Ability.KEYS, Ability.REHEARSAL}
+    attention = {Ability.LOG_ODDS, Ability.KEYS, Ability.REHEARSAL, Ability.REPLY_SPANS}
     assert model("mamba").capabilities == everything - attention
     assert supports(object(), Ability.MESSAGES) and not supports(object(), Ability.REPLY_SCORES)
     with pytest.raises(Unsteerable, match=r"^guidance:scale=2 needs"):

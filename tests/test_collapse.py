@@ -267,7 +267,7 @@ def test_the_second_reading_leaves_collapsed_conversations_out(tmp_path):
     readings = collapse_section([item]).readings
     assert readings.rows[2][:2] == ("none, without the collapsed", "4, with 2 left out")
     (told,) = summarise(run).to_json()["results"]
-    assert told["collapse"]["collapsed_from_round"] == {"1": 1, "4": 1}
+    assert told["collapse"]["collapsed_from_round"] == {1: 1, 4: 1}
     assert told["collapse"]["without_collapsed"]["conversations"] == 4
 
 

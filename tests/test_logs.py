@@ -63,7 +63,7 @@ FILES = {
 }
 # these files do not have the system prompt, or do not have what the user said
 WITHOUT_PROMPT = {"claude-code", "codex-exec", "gemini-cli", "claude-ai"}
-WITHOUT_PROMPT |= {"aider", "copilot", "cursor", "sillytavern"}
+WITHOUT_PROMPT |= {"aider", "copilot", "cursor", "google-adk", "sillytavern"}
 WITHOUT_USER = {"codex-exec"}
 WITHOUT_TOOLS = {"cursor"}  # as it exports them
 
@@ -278,7 +278,7 @@ def test_verdicts_need_certainty(tmp_path, short):
     ):
         run = scored(tmp_path, short, name, chats(count, lambda n, turn=broken_from: turn))
         assert adherence(run, 0.8)[0].verdict == verdict
-    assert adherence(run)[0].verdict == ""
+    assert adherence(run)[0].verdict is None
 
 
 def test_against_earlier_logs_a_certain_fall_fails(tmp_path, short):

@@ -164,7 +164,8 @@ def test_the_short_terminal_table_has_only_sentences_and_stability(tmp_path):
     run = read_run(write_run(tmp_path / "run", conversations=12))
     text = report.table(run)
     sentences, rounds, compared = text.strip().split("\n\n")
-    assert sentences.startswith("11 of 12 conversations")
+    assert sentences.startswith("Only 12 conversations, too few for a verdict")
+    assert "11 of 12 conversations" in sentences.replace("\n", " ")
     title, head, *rows = rounds.splitlines()
     assert describe_conversations(read_series(run)) in title
     assert head.split() == ["round", *"12345678"]
@@ -366,10 +367,10 @@ def test_errors_say_what_to_do_instead(tmp_path):
     with pytest.raises(UsageError) as raised:
         report.write([], tmp_path / "page.html")
     assert raised.value.option == "folders"
-    with pytest.raises(UsageError) as raised:
-        report.write([tmp_path], tmp_path)
-    assert (raised.value.option, raised.value.value) == ("--out", tmp_path)
     run_of(tmp_path / "run", [record(0, [1.0])])
+    with pytest.raises(UsageError) as raised:
+        report.write([tmp_path / "run"], tmp_path)
+    assert (raised.value.option, raised.value.value) == ("--out", tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(RecordsError, match=r"page\.html"):
         report.write([tmp_path / "run"], tmp_path / "file" / "page.html")

@@ -249,7 +249,8 @@ def _occasion_without_words(instruction: Instruction, clause: Clause) -> Occasio
 
 
 _NAMES_OCCASION = re.compile(
-    r"\b(?:if|when|before|after|for|on|in|during|adding|creating|releas\w*|deploy\w*|install\w*)\b",
+    r"\b(?:if|when|before|after|for|on|in|during|adding|creating|releas\w*|deploy\w*|install\w*"
+    r"|pre-?\w+|commit\w*|push\w*|merg\w*|pull requests?|PRs?)\b",
     re.I,
 )
 
