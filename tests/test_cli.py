@@ -159,9 +159,24 @@ def test_a_named_measure_is_described_in_full(capsys):
 
 def test_every_measure_is_explained():
     for name in REGISTRY:
-        assert measure_lines(name)[-2].startswith("example: measure: ")
+        *_, example, source = (
+            line for line in measure_lines(name) if not line.startswith("the opposite: ")
+        )
+        assert example.startswith("example: measure: ") and source.startswith("source: ")
     rows = [line.split() for line in measure_lines("runs_after")]
     assert ["after", "a", "regular", "expression", "null"] in rows
+
+
+def test_the_opposite_of_every_measure_of_texts_can_be_built():
+    opposites = {
+        name: yaml.safe_load(line.removeprefix("the opposite: "))["measure"]
+        for name in REGISTRY
+        for line in measure_lines(name)
+        if line.startswith("the opposite: ")
+    }
+    assert "contains" in opposites and not {"never", "runs_after"} & opposites.keys()
+    for spec in opposites.values():
+        measures.build(spec)
 
 
 @pytest.mark.parametrize("command", ["trace", "geometry"])
