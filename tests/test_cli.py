@@ -98,7 +98,7 @@ def test_measures_and_methods_are_listed(capsys):
     assert main(["measures"]) == 0
     printed = capsys.readouterr().out
     first, *published = printed.split("\n\n")
-    assert "at_most_sentences(count)" in first and "released_" not in first
+    assert "at_most_sentences(count, prose=false)" in first and "released_" not in first
     assert [part.split("_")[0] for part in published[1:]] == ["ifeval", "released"]
     assert "relation: at least|" in printed and "colours" in published[0]
     assert main(["methods"]) == 0
