@@ -1,7 +1,9 @@
 """Where attenuate, whose span is not the system prompt, is refused, and what it leaves out."""
 
+import httpx2
 import pytest
 import torch
+from served import served
 from tiny import chat, model
 
 import holdfast
@@ -9,6 +11,8 @@ from holdfast import Request, Sampling
 from holdfast.errors import UsageError
 from holdfast.methods import read_methods
 from holdfast.methods.compiled import compile_methods
+from holdfast.papers.zhang2024.profiling import ProfilingPlan
+from holdfast.serve.limits import RequestLimits
 from holdfast.study.attention_decay import run_traced, traced_settings
 
 TALK = chat("always talk about cheese", "the old town", "the garden", "the river")
@@ -39,6 +43,29 @@ def test_emphasis_and_plain_texts_are_refused():
         Request([{"role": "user", "content": "once"}], METHOD, plain=True)
 
 
+def test_a_chat_needs_no_system_prompt():
+    tiny = model("llama")
+    unprompted = TALK[1:]
+    plain, steered = (tiny.score(unprompted, ["bread"], way) for way in ((), METHOD))
+    assert abs(plain.log_probabilities[0] - steered.log_probabilities[0]) > 1e-3
+    with pytest.raises(UsageError, match=r"^guidance:scale=2 needs a system prompt"):
+        tiny.generate(unprompted, f"{METHOD}+guidance:scale=2", GREEDY)
+
+
+def test_as_a_servers_default_it_gives_way_to_emphasis():
+    body = {"messages": [*TALK], "max_tokens": 2}
+    with served(holdfast.load("default"), RequestLimits(), default=read_methods(METHOD)) as running:
+
+        def steering_of(**more):
+            answer = httpx2.post(f"{running.url}/v1/chat/completions", json=body | more)
+            return answer.json()["holdfast"]
+
+        assert steering_of()["steering"] == METHOD
+        emphasised = steering_of(emphasis=["cheese"])
+    assert not emphasised["applied"]
+    assert emphasised["why"] == f"{METHOD} acts on earlier replies, and the request emphasises text"
+
+
 def test_a_block_does_the_same_with_pasta():
     tiny = model("llama", dtype="float64")
     reply = tiny.generate(TALK, METHOD, GREEDY)
@@ -48,11 +75,18 @@ def test_a_block_does_the_same_with_pasta():
     assert tuple(ids[0, chats.input_ids.shape[1] :].tolist()) == reply.token_ids
     plain = holdfast.encode_chats([TALK], tiny.tokenizer).span_mask
     assert not torch.equal(plain, chats.span_mask)
+    with pytest.raises(UsageError, match="leave one of them out"):
+        holdfast.encode_chats([TALK], tiny.tokenizer, emphasis=[["cheese"]], spares_replies=True)
     with (
         pytest.raises(UsageError, match="encode_chats"),
         holdfast.steering(tiny.hf_model, chats.span_mask, METHOD),
     ):
         pass
+
+
+def test_heads_are_not_profiled_under_it():
+    with pytest.raises(UsageError, match="acts on earlier replies"):
+        ProfilingPlan(METHOD)
 
 
 def test_the_mass_on_the_prompt_is_not_traced(tmp_path):

@@ -98,7 +98,7 @@ def test_measures_and_methods_are_listed(capsys):
     assert main(["measures"]) == 0
     printed = capsys.readouterr().out
     first, *published = printed.split("\n\n")
-    assert "at_most_sentences(count)" in first and "released_" not in first
+    assert "at_most_sentences(count, prose=false)" in first and "released_" not in first
     assert [part.split("_")[0] for part in published[1:]] == ["ifeval", "released"]
     assert "relation: at least|" in printed and "colours" in published[0]
     assert main(["methods"]) == 0
@@ -159,9 +159,24 @@ def test_a_named_measure_is_described_in_full(capsys):
 
 def test_every_measure_is_explained():
     for name in REGISTRY:
-        assert measure_lines(name)[-2].startswith("example: measure: ")
+        *_, example, source = (
+            line for line in measure_lines(name) if not line.startswith("the opposite: ")
+        )
+        assert example.startswith("example: measure: ") and source.startswith("source: ")
     rows = [line.split() for line in measure_lines("runs_after")]
     assert ["after", "a", "regular", "expression", "null"] in rows
+
+
+def test_the_opposite_of_every_measure_of_texts_can_be_built():
+    opposites = {
+        name: yaml.safe_load(line.removeprefix("the opposite: "))["measure"]
+        for name in REGISTRY
+        for line in measure_lines(name)
+        if line.startswith("the opposite: ")
+    }
+    assert "contains" in opposites and not {"never", "runs_after"} & opposites.keys()
+    for spec in opposites.values():
+        measures.build(spec)
 
 
 @pytest.mark.parametrize("command", ["trace", "geometry"])

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from chat_server import KEY, completion, refusal
+from holdfast_vllm.wire import offered_methods
 from test_endpoint_drift import SUITE
 
 import holdfast
@@ -17,6 +18,8 @@ from holdfast.models.requests import Request
 
 NOT_APPLIED = {"steering": "boost:factor=2", "applied": False, "why": "no span"}
 CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "Hello."})
+
+CHATS = (CHAT, CHAT[1:])
 
 
 def steering(fingerprint="abc", default="none", known=None):
@@ -92,6 +95,13 @@ def test_without_a_system_prompt_or_emphasis_a_method_is_refused_as_locally(serv
     assert sent(server, "steering") == {"steering": "boost:factor=2"}
 
 
+def test_attenuate_needs_no_system_prompt_and_is_not_traced_as_locally(serve):
+    model, server = serve()
+    model.generate_batch([Request(chat, "attenuate:factor=0.1", trace=True) for chat in CHATS])
+    sent_fields = [(body["steering"], body.get("trace")) for body in server.bodies]
+    assert sent_fields == [("attenuate:factor=0.1", None)] * 2
+
+
 def test_a_streamed_reply_reports_its_pieces_and_masses(serve):
     model, server = serve()
     pieces = []
@@ -103,8 +113,7 @@ def test_a_streamed_reply_reports_its_pieces_and_masses(serve):
 
 def vllm(**more):
     """The steering that vLLM with our plug-in reports."""
-    known = [method for method in methods.schema() if method["kind"] == "log-odds"]
-    told = {"spelling": "vllm", "methods": known, "fingerprint": "abc", **more}
+    told = {"spelling": "vllm", "methods": offered_methods(), "fingerprint": "abc", **more}
     return lambda number: (200, {}, json.dumps(told))
 
 

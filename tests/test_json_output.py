@@ -96,6 +96,15 @@ def test_without_results_the_document_says_so(words, named, capsys):
     assert named in json.loads(capsys.readouterr().out)["error"]
 
 
+def test_an_exit_with_an_error_is_not_taken_for_the_help(monkeypatch):
+    def fail(*_):
+        raise SystemExit(1)
+
+    monkeypatch.setattr("holdfast.cli._run", fail)
+    with pytest.raises(SystemExit):
+        main(["serve", "--json"])
+
+
 @pytest.mark.parametrize(("command", "field"), RESULTS)
 def test_results_are_one_document(command, field, working_folder, capsys):
     assert main([*command.split(), "--json"]) == 0

@@ -235,6 +235,19 @@ def test_heads_of_a_large_model_are_fetched_on_request(browser, quick, monkeypat
 
 
 @needs_browser
+def test_attenuate_is_not_traced_and_needs_no_system_prompt(browser, quick):
+    visit(browser, quick.url)
+    fill(browser, "[data-column='1'] select", "attenuate")
+    say(browser, "hello")
+    sent = {body["steering"]: body.get("trace") for body in quick.bodies}
+    assert sent == {"none": None, "attenuate:factor=0.1": None}
+    write(browser, "system", NUMBER)
+    say(browser, "hello")
+    sent = {body["steering"]: body.get("trace") for body in quick.bodies[2:]}
+    assert sent == {"none": "heads", "attenuate:factor=0.1": None}
+
+
+@needs_browser
 def test_selected_words_are_emphasised_and_released(browser, served):
     visit(browser, served)
     write(browser, "system", NUMBER)

@@ -135,6 +135,15 @@ BRANDED = (
 )
 
 
+@pytest.mark.parametrize(
+    ("first", "options"), (((), {"default_system": False}), (EMPTY[:1], {})), ids=("none", "empty")
+)
+def test_replies_are_found_where_the_templates_own_prompt_is_left_out(first, options):
+    messages = (*first, *chat("", "a", "yes", "a", "yes", "c"))
+    shown = "⟦<system><user>a<assistant>⟧yes⟦<user>a<assistant>⟧yes⟦<user>c⟧"
+    assert held(BRANDED, messages, spares_replies=True, **options)[0] == shown
+
+
 def test_a_given_system_prompt_replaces_the_templates_own_and_alone_is_the_span():
     assert held(BRANDED, KIND)[0] == "<system>⟦Be kind.⟧<user>hello"
     text, starts = held(BRANDED, chat("", "hello"))

@@ -311,6 +311,9 @@ def test_the_mass_on_the_prompt_is_not_traced_under_attenuate(url):
     assert refused.status_code == 400 and error_of(refused)["param"] == "trace"
     steered = post(url, messages=BRIEF, steering="attenuate:factor=0.1").json()["holdfast"]
     assert (steered["applied"], steered["steering"]) == (True, "attenuate:factor=0.1")
+    unprompted = [message for message in BRIEF if message["role"] != "system"]
+    steered = post(url, messages=unprompted, steering="attenuate:factor=0.1").json()["holdfast"]
+    assert (steered["applied"], steered["steering"]) == (True, "attenuate:factor=0.1")
 
 
 def test_a_chat_beyond_the_context_has_openais_code(url):

@@ -267,6 +267,10 @@ REPEATED = ["--task", "json", "--method", "repetition:probability=1", "--samples
         (["--samples", "0"], "samples as a whole number from 1 upwards, not 0"),
         (["--task", "json", "--data", "nowhere.json"], "nowhere.json does not exist"),
         (REPEATED, "repetition works on a system prompt"),
+        (
+            ["--task", "json", "--method", "attenuate:factor=0.1"],
+            "attenuate works on earlier replies, and tasks have none",
+        ),
         (["--method", "past:alpha=0.01"], "did you mean 'pasta'?"),
     ],
 )

@@ -10,7 +10,14 @@ from holdfast_vllm.moves import members, moves_of, needs_three, sees_both, split
 from holdfast_vllm.rows import Rows
 from holdfast_vllm.spans import check_span, find_system_prompts, find_text, merge_ranges, tokens_of
 from holdfast_vllm.versions import check_version
-from holdfast_vllm.wire import Admitted, Drawing, check_draw, check_heads, read_steering
+from holdfast_vllm.wire import (
+    Admitted,
+    Drawing,
+    check_draw,
+    check_heads,
+    offered_methods,
+    read_steering,
+)
 
 from holdfast.errors import HoldfastError, ModelError
 from holdfast.generation.drawing import draw, uniforms
@@ -40,6 +47,11 @@ def test_valid_requests_are_read():
     assert read_steering({"holdfast": "none", "holdfast_seed": str(2**127)}).seed == 2**127
 
 
+def test_the_methods_offered_are_those_that_requests_may_name():
+    offered = [method["name"] for method in offered_methods()]
+    assert offered == ["split-softmax", "pasta", "boost", "spotlight"]
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -49,6 +61,7 @@ def test_valid_requests_are_read():
         ({"holdfast": "method.json"}, "names a file ('method.json')"),
         ({"holdfast": "guidance:scale=2"}, "second stream"),
         ({"holdfast": "seka:file=/etc/passwd.safetensors"}, "seka needs keys before rotation, whi"),
+        ({"holdfast": "attenuate:factor=0.1"}, "attenuate needs the places of earlier replies"),
         ({"holdfast": "vector:file=v.safetensors"}, "vector needs the residual stream"),
         ({"holdfast": "repetition:probability=0.5"}, "by the client"),
         ({"holdfast": "boost:factor=2", "holdfast_text": " "}, "' '"),

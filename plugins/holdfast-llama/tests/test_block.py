@@ -136,6 +136,7 @@ def test_unsupported_steering_is_refused_by_name(llama, file_of):
     refused = (
         (CHATS[0], "repetition:probability=0.5", UsageError, "Repetition"),
         (CHATS[0], "guidance:scale=1.5", UsageError, "Guidance"),
+        (CHATS[0], "attenuate:factor=0.1", UsageError, "earlier replies"),
         (CHATS[0], "boost:factor=2,heads=9.0", UsageError, "layer 9, but the model has 4 layers"),
         (CHATS[0][1:], "boost:factor=2", UsageError, "no system prompt"),
         ("words", "boost:factor=2", UsageError, "not 'words'"),

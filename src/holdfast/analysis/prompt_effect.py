@@ -30,7 +30,7 @@ from holdfast.records.run_summary import Baseline, BaselineScores
 DISCRIMINATES = "discriminates"
 UNINFORMATIVE = "uninformative"
 MADE_WORSE = "made worse"  # clearly lower with the prompt, by more than `_SAME_WITHIN`
-NEVER_FOLLOWED = "never followed"  # in no round, as `estimates.is_never_followed` defines it
+NEVER_FOLLOWED = "never followed"  # in no round, as `estimate_rows.is_never_followed` defines it
 # If the score without the prompt is certainly above this, the prompt cannot add to it.
 _HIGH_UNPROMPTED = 0.75
 _SAME_WITHIN = 0.1  # scores that are certainly this close count as the same

@@ -125,7 +125,7 @@ def render_with_spans(
         templates.check_tools(placed, tokenizer, tools)
 
     def rewrite(marked: Messages) -> str:
-        return templates.render_text(marked, tokenizer, tools)
+        return write(marked, tokenizer, tools)
 
     template = str(tokenizer.chat_template)
     if emphasis is not None:

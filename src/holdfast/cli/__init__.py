@@ -189,7 +189,10 @@ def _run_with_json(words: Sequence[str]) -> int:
             return MALFORMED
         try:
             code = _run(words, output.write_error)
-        except SystemExit:  # raised by the parser once it has printed the help or the version
+        except SystemExit as ended:
+            if ended.code:
+                raise
+            # the parser has printed the help or the version
             output.write_error("The help and the version are text; leave out --json.")
             return MALFORMED
         if code:

@@ -232,7 +232,11 @@ class CompiledMethods:
         return compile_methods(
             method
             for method, kind in pairs
-            if (TRAITS[kind].needs_span and not (prompted or emphasised))
+            if (
+                TRAITS[kind].needs_span
+                and Ability.REPLY_SPANS not in requirements(method)
+                and not (prompted or emphasised)
+            )
             or (method in by_prompt and not prompted)
         )
 

@@ -82,13 +82,16 @@ class _Steering(NamedTuple):
 def _select_steering(
     request: Request, messages: Messages, emphasis: Sequence[TextRange]
 ) -> _Steering:
-    """Leaves out the methods, and the trace, that need a span if the chat has none."""
+    """Leaves out the methods, and the trace, that need a span if the chat has none, and the trace
+    under `attenuate`, as an engine in this process does.
+    """
     has_system_prompt = has_prompt(messages)
     has_emphasis = bool(emphasis)
     rest = request.compiled.without_edits
     idle = rest.lacking_target(prompted=has_system_prompt, emphasised=has_emphasis)
     methods = [method for method in rest.methods if method not in idle.methods]
-    return _Steering(spec_of(methods), request.trace and (has_system_prompt or has_emphasis))
+    has_span = (has_system_prompt or has_emphasis) and not rest.spares_replies
+    return _Steering(spec_of(methods), request.trace and has_span)
 
 
 def _holdfast_fields(

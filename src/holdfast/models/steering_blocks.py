@@ -276,7 +276,7 @@ def encode_chats(
     Raises:
         PromptError: a chat cannot be rendered, or the emphasised text is not found in it.
         UsageError: there are no chats, a chat is malformed, or there is emphasis for another number
-            of chats.
+            of chats or beside `spares_replies`.
     """
     parts = [()] * len(chats) if emphasis is None else emphasis
     if not chats or len(parts) != len(chats):
@@ -286,6 +286,13 @@ def encode_chats(
             option="emphasis",
             value=len(parts),
             allowed=len(chats),
+        )
+    if spares_replies and any(parts):
+        raise UsageError(
+            "With spares_replies the span is everything but earlier replies, so there can be no"
+            " emphasis; leave one of them out.",
+            option="emphasis",
+            value=list(parts),
         )
     requests = [
         Request(chat, system_as=system_as, emphasis=part)

@@ -101,7 +101,7 @@ class SweepIdentity(RecordModel):
 
 
 class PlanIdentity(RecordModel):
-    """How a calibration was run, as `study.calibration_plan.Plan`."""
+    """How a calibration was run, as `study.CalibrationPlan`."""
 
     draws: int | None = None
     rounds: int | None = None

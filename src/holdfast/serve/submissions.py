@@ -224,12 +224,16 @@ def _choose_methods(
 ) -> Steering:
     """Chooses between the methods that a request names and the server's default.
 
-    Refuses methods of the request that lack a span; a default that lacks one is not applied.
+    Refuses methods of the request that lack a span; a default that lacks one, or that does not go
+    with emphasis, is not applied.
     """
     if body.steering is None:
         if not default:
             return Steering((), "neither the request nor the server asks for steering")
         compiled = compile_methods(default)
+        if compiled.spares_replies and emphasised:
+            why = f"{compiled.spec} acts on earlier replies, and the request emphasises text"
+            return Steering((), why)
         idle = compiled.lacking_target(prompted=prompted, emphasised=emphasised)
         if not idle:
             return Steering(tuple(default))

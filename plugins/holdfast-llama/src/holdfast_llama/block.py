@@ -273,7 +273,13 @@ class _Replacement:
 
 def _attention_methods(methods: Any) -> tuple[ShiftsAttention, ...]:
     read = read_methods(methods)
-    steering_methods = compile_methods(read).attention
+    compiled = compile_methods(read)
+    if compiled.spares_replies:
+        raise UsageError(
+            f"{compiled.spec} finds the earlier replies of a chat itself, which a block cannot do;"
+            " load the model as llama:FILE.gguf with Holdfast."
+        )
+    steering_methods = compiled.attention
     if len(steering_methods) != len(read):
         other = next(method for method in read if method not in steering_methods)
         raise UsageError(

@@ -15,11 +15,11 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse
 from prometheus_client import Gauge
 
-from holdfast.methods import schema
 from holdfast.models.offered_steering import OfferedMethod, SteeringAnswer
 from holdfast_vllm import __version__
 from holdfast_vllm.frontend import ask, refusal_of
 from holdfast_vllm.status import fingerprint_of
+from holdfast_vllm.wire import offered_methods
 
 router = APIRouter()
 _LIVE = Gauge("holdfast_live", "1 if requests can be steered, as of the last GET /holdfast.")
@@ -47,7 +47,7 @@ async def state(request: HttpRequest) -> JSONResponse:
     refusal = await _refusal(request)
     description: dict[str, Any] = {
         "live": not refusal,
-        "methods": [method["name"] for method in _methods()],
+        "methods": [method["name"] for method in offered_methods()],
         "version": __version__,
     }
     return JSONResponse({**description, "refusal": refusal} if refusal else description)
@@ -67,7 +67,7 @@ async def steering(request: HttpRequest) -> JSONResponse:
     answer = SteeringAnswer(
         wire_format="vllm",
         fingerprint=fingerprint_of(ranks),
-        methods=[OfferedMethod.model_validate(method) for method in _methods()],
+        methods=[OfferedMethod.model_validate(method) for method in offered_methods()],
     )
     return JSONResponse(answer.as_json())
 
@@ -76,10 +76,6 @@ async def _refusal(request: HttpRequest) -> str:
     refusal = refusal_of(await ask(request.app.state.engine_client))
     _LIVE.set(0 if refusal else 1)
     return refusal
-
-
-def _methods() -> list[dict[str, Any]]:
-    return [method for method in schema() if method["kind"] == "log-odds"]
 
 
 @router.get("/holdfast/mass/{name}")

@@ -27,6 +27,7 @@ from holdfast.methods import (
     ShiftsAttention,
     compile_methods,
     parse,
+    schema,
     spec_of,
 )
 from holdfast.methods.all_methods import BY_NAME
@@ -215,6 +216,12 @@ def _read_methods(spec: object) -> tuple[ShiftsAttention, ...]:
     for method in methods:
         _check_needs(method)
     return compile_methods(methods).attention
+
+
+def offered_methods() -> list[dict[str, Any]]:
+    """Describes the methods that requests may name, as `holdfast.methods.schema` does."""
+    offered = [Ability.LOG_ODDS.value]
+    return [method for method in schema() if method["needs"] == offered]
 
 
 def _check_needs(method: Method | type[Any]) -> None:

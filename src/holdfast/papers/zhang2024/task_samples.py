@@ -28,10 +28,13 @@ def request_of(
     seed: int,
 ) -> Request:
     """A request whose span is the emphasised parts of its last message."""
-    if chat_only := compile_methods(methods).chat_only:
+    compiled = compile_methods(methods)
+    if chat_only := compiled.chat_only:
         name = chat_only[0].name
+        where = "earlier replies" if compiled.spares_replies else "a system prompt"
         raise UsageError(
-            f"{name} works on a system prompt, and tasks have none; give an attention method.",
+            f"{name} works on {where}, and tasks have none; give an attention method such as"
+            " pasta:alpha=0.01.",
             option="method",
             value=name,
         )

@@ -3,8 +3,8 @@
 import { announce } from "./dom.js";
 import { notAsked, replyView, turnView } from "./dialog.js";
 import { events } from "./server.js";
-import { changesOf, firstOpen, holdsOn, isWhole, LETTERS, massOf, newReply, requestOf }
-  from "./state.js";
+import { actsOnReplies, changesOf, firstOpen, holdsOn, isWhole, LETTERS, massOf, newReply,
+  requestOf } from "./state.js";
 import { share } from "./tokens.js";
 
 const MAX_HEADS = 1024; // of all layers; with more, heads are read by a new request, on demand
@@ -87,7 +87,7 @@ export function answering(page) {
     const [reply, earlier] = [newReply(body), inState()[key]];
     inState()[key] = reply;
     const view = drawReply(index, key);
-    const traced = page.server.traces && holdsOn(body);
+    const traced = page.server.traces && holdsOn(body) && !actsOnReplies(body.steering);
     const trace = traced ? (everyHead ? "heads" : true) : undefined;
     try {
       for await (const chunk of ask(body, trace, signal)) take(chunk.choices?.[0], reply, view);

@@ -61,6 +61,9 @@ export function firstOpen(state, key) {
 export const holdsOn = ({ messages, emphasis = [] }) =>
   messages[0].role === "system" || emphasis.length > 0;
 
+/** Whether a method acts on earlier replies: it needs no span, and has no mass to trace. */
+export const actsOnReplies = (steering) => /(^|\+)\s*attenuate\b/.test(steering);
+
 /** The body of the request for a column's reply at turn `index`. Emphasis is in the server's form:
  * [message, first, last) in characters (code points). */
 export function requestOf(state, column, index) {
@@ -73,9 +76,10 @@ export function requestOf(state, column, index) {
   const emphasis = passages.flatMap(([, { text, emphasis: parts }], number) =>
     parts.map((part) => [number, ...part.map((end) => characters(text, end))]));
   const messages = passages.map(([role, { text }]) => ({ role, content: text }));
+  const acts = holdsOn({ messages, emphasis }) || actsOnReplies(column.steering);
   return {
     messages,
-    steering: holdsOn({ messages, emphasis }) ? column.steering : "none", // nothing to steer
+    steering: acts ? column.steering : "none", // nothing to steer
     ...(emphasis.length ? { emphasis } : {}),
     temperature: column.temperature,
     top_p: column.topP,

@@ -52,6 +52,11 @@ class ProfilingPlan:
                 "Heads are profiled under an attention method such as pasta:alpha=0.01, not"
                 f" {self.method!r}."
             )
+        if compile_methods(methods).spares_replies:
+            raise UsageError(
+                "Heads are profiled on the system prompt or the emphasis of samples, and attenuate"
+                " acts on earlier replies; give another attention method, such as pasta:alpha=0.01."
+            )
         object.__setattr__(self, "method", attention[0])
         ranges.whole_number(
             "profile", "max_new_tokens", self.max_new_tokens, 1, MAX_NEW_TOKENS_ALLOWED
