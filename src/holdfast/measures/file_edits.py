@@ -81,7 +81,7 @@ def _text_of_notebook(text: str) -> str:
         cells = json.loads(text)["cells"]
         sources = [cell["source"] for cell in cells]
         return "\n\n".join(s if isinstance(s, str) else "".join(s) for s in sources)
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return text
 
 
