@@ -404,12 +404,13 @@ _MANIFESTS = {
     ("npm", "pkg"): ("package.json",),
     ("npm", "version"): ("package.json", "package-lock.json"),
 }
-_CHANGES_NO_MANIFEST = ("-g", "--global", "--no-save", "--dry-run", "get")
+_CHANGES_NO_MANIFEST = ("-g", "--global", "--no-save", "--dry-run")
 
 
 def _manifests(words: Sequence[str], operands: Sequence[str]) -> Sequence[str]:
     """Returns the files in which a package manager notes the packages that a command names."""
     is_known = len(operands) > 1 and {*_CHANGES_NO_MANIFEST}.isdisjoint(words)
+    is_known = is_known and tuple(operands[:2]) != ("pkg", "get")
     return _MANIFESTS.get((words[0], operands[0]), ()) if is_known else ()
 
 
