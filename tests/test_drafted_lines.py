@@ -437,3 +437,48 @@ def test_a_question_about_a_client_by_its_name_is_about_a_dependency(question, a
     call = ToolCall("Bash", {"command": "uv add httpx"})
     turn = AssistantTurn("", (call,), user="Yes.", previous=question)
     assert build(spec).judge_turn(turn).value == asks
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Don't be afraid to delete `tmp/` or edit `config.json`.",
+        "Don't forget to run `make lint` or commit `dist/`.",
+        "Never hesitate to run `make test` or edit `a.py`.",
+        "Do not edit `a.py` or delete `b.py` in release branches.",
+        "Do not edit `a.py` or delete `b.py` on Fridays.",
+        "When you change `src/api.ts`, you may need to update `docs/api.md`.",
+        "Never use `eval()` - tests are the exception.",
+        "Never run `npm install` (CI scripts are an exception).",
+        "All files include a license header already.",
+        "Every new file must have a license header unless it is generated.",
+        "New files need a license header only in `core/`.",
+        "You must run `npm install`.",
+        "Always run `docker compose up`.",
+        "Always run `make dev`.",
+        "Always run `cd app`.",
+        "We must run `scripts/setup.sh`.",
+        "| Question | Yes | No |\n|---|---|---|\n| To see news? | `git push` | `git fetch` |",
+    ],
+)
+def test_what_only_looks_like_a_rule_drafts_none(text):
+    assert measures_of(text) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "path", "code", "value"),
+    [
+        ("PascalCase for classes.", "a.py", "class foo:\n    pass", 0),
+        ("PascalCase for classes.", "a.py", "class foo(Base):\n    pass", 0),
+        ("PascalCase for classes.", "a.ts", "export class foo extends Base {", 0),
+        ("PascalCase for classes.", "a.py", 'x = """\nclass of the object, or None\n"""', 1),
+        ("PascalCase for types.", "a.go", "type client struct {", 0),
+        ("PascalCase for types.", "run.sh", "type git > /dev/null", 1),
+        ("JavaScript: functions are camelCase", "a.jsx", "function App() {}", 1),
+        ("JavaScript: functions are camelCase", "a.js", "function get_it() {}", 0),
+    ],
+)
+def test_the_case_of_a_name_is_read_where_it_is_declared(line, path, code, value):
+    (spec,) = measures_of(line)
+    call = ToolCall("Write", {"file_path": path, "content": code})
+    assert build(spec).score_turn(AssistantTurn("", (call,))).value == value

@@ -10,7 +10,11 @@ import tarfile
 import zipfile
 from typing import Any
 
+import pytest
 from log_variations import ONE, TWO, Variation, lines, variations
+
+from holdfast.errors import UsageError
+from holdfast.logs import read_logs
 
 CHAT = '{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "A."}]}\n'
 
@@ -275,3 +279,36 @@ test_archives_and_encodings = variations(
     Variation("UTF-8 with a byte that is none", {"a.jsonl": CHAT.encode() + CAFE.encode().replace(
         b"x", b"\xff")}, ONE, problem="line 2: it is not UTF-8 text"),
 )  # fmt: skip
+
+
+def packed(name: str, content: bytes) -> bytes:
+    """An archive of tar with a file."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as file:
+        member = tarfile.TarInfo(name)
+        member.size = len(content)
+        file.addfile(member, io.BytesIO(content))
+    return archive.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "refusal"),
+    [
+        (b"hello" * 300, "cannot be unpacked (file could not be opened successfully); give it"),
+        (packed("a.jsonl.bz2", b"hello"), "cannot be unpacked (Invalid data stream); give it"),
+        (packed("a.jsonl.bz2", bz2.compress(CHAT.encode())[:-5]), "cannot be unpacked (Compressed"),
+        (packed("a.jsonl.gz", b"hello"), "cannot be unpacked (Not a gzipped file"),
+        (packed("a.jsonl.xz", b"hello"), "cannot be unpacked ("),
+        (packed("a.jsonl.gz", gzip.compress(b" " * (2 << 20))), "has more than 1 MiB when it is"),
+        (packed("a.jsonl", b" " * (2 << 20)), "has more than 1 MiB when it is unpacked; unpack"),
+    ],
+)
+def test_an_archive_that_is_damaged_or_too_large_is_refused(
+    content, refusal, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("holdfast.transcripts.containers._MAX_MEMBER_BYTES", 1 << 20)
+    path = tmp_path / "logs.tar"
+    path.write_bytes(content)
+    with pytest.raises(UsageError) as refused:
+        read_logs(path)
+    assert refusal in str(refused.value)

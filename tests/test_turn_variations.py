@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.logs import read_logs
 from holdfast.measures import build
+from holdfast.measures.turns import AssistantTurn, ToolCall
 
 ANY = {"name": "code_not_written", "pattern": ":\\s*any\\b", "files": "*.ts"}
 UNTOUCHED = {"name": "file_not_touched", "path": "migrations/*"}
@@ -613,3 +614,40 @@ SAID = {
 def test_what_a_turn_said_and_did(name, tmp_path):
     spec, turns, value = SAID[name]
     assert value_of(spec, turns, tmp_path) == value
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "value"),
+    [
+        ("a.js", 'const u = "http://x"; eval(x)', 0),
+        ("a.js", "const o = {\n  * gen() { eval(x) }\n}", 0),
+        ("a.c", "int f() {\n  * p = eval(x);\n}", 0),
+        ("a.js", " * says what eval(x) does\n */\n", 1),
+        ("a.css", "a { background: url(//x/y.png) eval(x) }", 0),
+        ("a.sh", "echo ${#a} eval(x)", 0),
+        ("a.php", "#[Attribute(eval(x))]\nclass A {}", 0),
+        ("a.py", "# eval(x)\ny = 1", 1),
+    ],
+)
+def test_code_that_looks_like_a_comment_is_read(path, code, value):
+    rule = build({"name": "code_not_written", "pattern": r"\beval\("})
+    call = ToolCall("Write", {"file_path": path, "content": code})
+    assert rule.score_turn(AssistantTurn("", (call,))).value == value
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "value"),
+    [("go get example.org/x", "go.mod", 0), ("npm pkg get name; touch a", "package.json", 1)],
+)
+def test_packages_are_noted_in_the_files_of_their_manager(command, path, value):
+    rule = build({"name": "file_not_touched", "path": path})
+    call = ToolCall("Bash", {"command": command})
+    assert rule.score_turn(AssistantTurn("", (call,))).value == value
+
+
+@pytest.mark.parametrize("command", ["git reset --hard", "prettier --write ."])
+def test_a_turn_that_changes_only_unnamed_files_is_not_judged(command):
+    rule = build({"name": "file_not_touched", "path": "migrations/*"})
+    judged = rule.judge_turn(AssistantTurn("", (ToolCall("Bash", {"command": command}),)))
+    assert judged is not None
+    assert judged.reason == "the log does not show which files were changed"

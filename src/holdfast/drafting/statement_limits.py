@@ -131,13 +131,9 @@ _FURTHER_ORDER = re.compile(
 )
 
 
-# "commits are the exception", to what is said before
-_IS_EXCEPTION = re.compile(r"\b(?:is|are) (?:the|an) exceptions?$", re.I)
-
-
 def names_exception(text: str) -> bool:
     """Whether a clause beside a rule makes an exception to it."""
-    if _IF_IT_FAILS.match(text) or _IS_EXCEPTION.search(text):
+    if _IF_IT_FAILS.match(text):
         return False
     if _FURTHER_ORDER.match(text):
         return bool(re.search(r"\b(?:unless|except)\b", text, re.I))

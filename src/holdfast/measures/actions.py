@@ -96,7 +96,7 @@ def actions_of(calls: Sequence[ToolCall]) -> Iterator[Action]:
             continue
         root = working_folder_of(call)
         folders = _WorkingFolders("" if _is_absolute(root) else root)
-        for command in _read_script(script, _documents_for(script, written)):
+        for command in _read_script(script, _documents_for(script, written, root)):
             folder = folders.at(command)
             around = posixpath.join(root, folder) if _is_absolute(root) else folder
             changes = map(_with_slashes, edits_by_command(command))
@@ -129,13 +129,24 @@ def _note_texts(edits: Sequence[FileEdit], written: dict[str, str]) -> None:
             del written[next(iter(written))]
 
 
-def _documents_for(script: str, written: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Returns the files with their texts that a script names, or whose targets it may run."""
+def _documents_for(
+    script: str, written: Mapping[str, str], root: str
+) -> tuple[tuple[str, str], ...]:
+    """Returns the files with their texts that a script names, or whose targets it may run.
+
+    Args:
+        root: the folder that the script begins in, from which the paths are given.
+    """
     if not written:
         return ()
     ends = [end for name, ends in _TARGET_FILES.items() if name in script for end in ends]
     return tuple(
-        (path, text)
+        (
+            posixpath.relpath(path, root)
+            if root and _is_absolute(path) == _is_absolute(root)
+            else path,
+            text,
+        )
         for path, text in written.items()
         if posixpath.basename(path) in script or path.lower().endswith(tuple(ends))
     )

@@ -322,9 +322,9 @@ def _operands_of_sudo(words: Sequence[str]) -> tuple[str, ...]:
 
 def _script_of_cmdlet(program: str, words: Sequence[str], from_input: str | None) -> str | None:
     """Returns what `Invoke-Expression` or `Start-Process` of PowerShell runs."""
-    operands = [word for word in words[1:] if not word.startswith("-")]
     if program != "start-process":
-        return " ".join(operands) or from_input
+        return " ".join(word for word in words[1:] if word.lower() != "-command") or from_input
+    operands = [word for word in words[1:] if not word.startswith("-")]
     names = {name.lower(): value for name, value in pairwise(words)}
     arguments = names.get("-argumentlist") or names.get("-args") or " ".join(operands[1:2])
     command = names.get("-filepath") or "".join(operands[:1])

@@ -4,14 +4,15 @@ import posixpath
 import re
 
 _TEXTS = r"""\"{3}.*?\"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`"""
-_SLASHES = r"//[^\n]*|/\*.*?(?:\*/|\Z)|(?:(?<=\n)|\A)[ \t]*\*(?=[\s/])[^\n]*"
-_HASH = r"(?<![^\s;,(){}\[\]])\#[^\n]*"
+_STARS = r"/\*.*?(?:\*/|\Z)|\A(?:[ \t]*\*(?=[\s/])[^\n]*(?:\n|\Z))+"  # may begin within one
+_SLASHES = rf"//[^\n]*|{_STARS}"
+_HASH = r"(?<!\$\{)(?<![^\s;,(){}\[\]])\#[^\n]*"
 _DASHES = r"--[^\n]*|/\*.*?(?:\*/|\Z)"
 _MARKUP = r"<!--.*?(?:-->|\Z)"
 _BY_SUFFIX = {
     **dict.fromkeys(
         "js jsx mjs cjs ts tsx mts cts java c h cc cpp cxx hpp cs go rs swift kt kts scala dart"
-        " groovy proto css scss less".split(),
+        " groovy proto scss less".split(),
         _SLASHES,
     ),
     **dict.fromkeys(
@@ -21,7 +22,8 @@ _BY_SUFFIX = {
     **dict.fromkeys("sql lua hs elm".split(), _DASHES),
     **dict.fromkeys("html htm xml svg md".split(), _MARKUP),
     **dict.fromkeys("vue svelte".split(), f"{_MARKUP}|{_SLASHES}"),
-    "php": f"{_SLASHES}|{_HASH}",
+    "css": _STARS,
+    "php": rf"{_SLASHES}|(?!\#\[){_HASH}",
 }
 _BY_NAME = dict.fromkeys(("Makefile", "Dockerfile", "Justfile", "justfile"), _HASH)
 # what a regular expression has that is about comments: their marks, and the words for tools

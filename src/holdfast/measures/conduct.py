@@ -142,7 +142,7 @@ def file_not_touched(turn: AssistantTurn, path: Glob) -> Score | Undecided | Non
     after a change of an earlier turn does not count, nor do turns that change no file."""
     actions = list(actions_of(turn.calls))
     edits = [edit for action in actions for edit in (*action.edits, *action.side_effects)]
-    if not any(edit.path for edit in edits):
+    if not edits:
         return None
     for edit in edits:
         if touches(edit, path) and not (edit.takes_back and _is_changed(edit.path, turn.earlier)):

@@ -81,7 +81,7 @@ def _text_of_notebook(text: str) -> str:
         cells = json.loads(text)["cells"]
         sources = [cell["source"] for cell in cells]
         return "\n\n".join(s if isinstance(s, str) else "".join(s) for s in sources)
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return text
 
 
@@ -404,12 +404,13 @@ _MANIFESTS = {
     ("npm", "pkg"): ("package.json",),
     ("npm", "version"): ("package.json", "package-lock.json"),
 }
-_CHANGES_NO_MANIFEST = ("-g", "--global", "--no-save", "--dry-run", "get")
+_CHANGES_NO_MANIFEST = ("-g", "--global", "--no-save", "--dry-run")
 
 
 def _manifests(words: Sequence[str], operands: Sequence[str]) -> Sequence[str]:
     """Returns the files in which a package manager notes the packages that a command names."""
     is_known = len(operands) > 1 and {*_CHANGES_NO_MANIFEST}.isdisjoint(words)
+    is_known = is_known and tuple(operands[:2]) != ("pkg", "get")
     return _MANIFESTS.get((words[0], operands[0]), ()) if is_known else ()
 
 

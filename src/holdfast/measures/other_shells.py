@@ -12,7 +12,8 @@ import shlex
 # --- PowerShell
 
 _TEXT_OF_POWERSHELL = re.compile(
-    r"""<\#.*?\#>|(?<!\S)\#[^\n]*|@'\r?\n(?P<raw>.*?)\r?\n'@|@"\r?\n(?P<here>.*?)\r?\n"@"""
+    r"""<\#.*?(?:\#>|\Z)|(?<!\S)\#[^\n]*|@'\r?\n(?P<raw>.*?)(?:\r?\n'@|\Z)"""
+    r"""|@"\r?\n(?P<here>.*?)(?:\r?\n"@|\Z)"""
     r"""|'(?P<single>(?:[^']|'')*)'|"(?P<double>(?:[^"`]|`.|"")*)\"""",
     re.DOTALL,
 )

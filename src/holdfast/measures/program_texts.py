@@ -95,7 +95,8 @@ _RUNS_TEXT = re.compile(
     r"""(?:\b(?:system|exec|shell_exec|passthru|popen|proc_open|execute|spawn|capture2e?)"""
     r"""\s*\(?\s*(?:\[\s*)?|\bqx|%x)(?P<mark>["'])(?P<text>(?:\\.|(?!(?P=mark)).)+)(?P=mark)"""
     r"""(?P<others>(?:\s*,\s*["'][^"'\n]*["'])*)"""
-    r"""|(?:\bqx|%x)\s*[({\[](?P<quoted>[^)}\]]+)[)}\]]|`(?P<ticks>[^`]+)`"""
+    r"""|(?:\bqx|%x)\s*[({\[](?P<quoted>[^)}\]]+)[)}\]]"""
+    r"""|(?:^|[=({\[;,]|\b(?:return|print|puts|echo|p|say))\s*`(?P<ticks>[^`]+)`"""
     r"""|^\s*spawn\s+(?:-\w+\s+)*(?P<spawned>[^;\n]+)|;\s*spawn\s+(?P<also>[^;\n]+)""",
     re.MULTILINE | re.DOTALL,
 )

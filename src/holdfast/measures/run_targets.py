@@ -8,6 +8,7 @@ import json
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _JUSTFILES = ("justfile", "Justfile", ".justfile")
@@ -15,26 +16,43 @@ _FILE_OPTIONS = ("-f", "--file", "--makefile", "--justfile")
 _VALUED = (*_FILE_OPTIONS, "-C", "--directory", "-d", "-j", "-o", "-W", "-I", "--prefix", "-w")
 _PACKAGE_RUNNERS = ("npm", "pnpm", "yarn", "bun")
 _SCRIPTS = ("test", "start", "stop", "restart")
-_ONLY_SHOWS = ("-n", "--dry-run", "--just-print", "--list", "-l")
+_ONLY_SHOWS = (
+    *("-n", "--dry-run", "--just-print", "--recon", "-q", "--question", "-t", "--touch"),
+    *("--list", "-l", "--show", "-s", "--summary", "--evaluate", "--dump"),
+)
+_FOLDER_OPTIONS = ("-C", "--directory", "--prefix", "--dir", "--cwd", "-d", "--working-directory")
+_FOLDER_EQUALS = ("--directory=", "--prefix=", "--dir=", "--cwd=")
+# what package managers do themselves, so that a script of the name needs `run`
+_OWN_COMMANDS = frozenset(
+    """add install i remove rm uninstall up update upgrade publish exec dlx x create init link pack
+    audit why list ls outdated config info""".split()
+)
 _EXPANSION = re.compile(r"\$[({](\w+)[)}]")  # of a variable of make
 _MAX_TARGETS = 50  # that one command runs
 
 
-def document_of(name: str, documents: Mapping[str, str]) -> str | None:
-    """Returns the text of a file that was written under this name; None if none was.
+def path_of_document(name: str, documents: Mapping[str, str]) -> str | None:
+    """Returns the path under which a file of this name was written; None if none was.
 
-    One name may be the end of the other, because they may begin in different folders.
+    If only one of them is absolute, the other may be its end, as the root is not known.
     """
     plain = posixpath.normpath(name)
     for path in reversed([*documents]):
         written = posixpath.normpath(path)
-        if written == plain or f"/{written}".endswith(f"/{plain}") or plain.endswith(f"/{written}"):
-            return documents[path]
+        if written == plain:
+            return path
+        if written.startswith("/") != plain.startswith("/"):
+            whole, end = (written, plain) if written.startswith("/") else (plain, written)
+            if whole.endswith(f"/{end}"):
+                return path
     return None
 
 
 def script_of_target(
-    words: Sequence[str], documents: Mapping[str, str], from_input: str | None
+    words: Sequence[str],
+    documents: Mapping[str, str],
+    from_input: str | None,
+    folder: str = "",
 ) -> str | None:
     """Returns the script that `make TARGET`, `npm run SCRIPT` or `just RECIPE` runs; None for other
     commands, and if the file that defines it is not known.
@@ -42,17 +60,22 @@ def script_of_target(
     Args:
         documents: the texts of files, by their paths.
         from_input: the text of the command's input, which `make -f -` reads.
+        folder: the working folder.
     """
     program, *rest = words
     if not documents and from_input is None:
         return None
     if program in _PACKAGE_RUNNERS:
-        return _package_script(program, rest, _first_named(("package.json",), documents))
+        text = _first_named(("package.json",), documents, _folder_named(rest, folder))
+        return _package_script(program, rest, text)
     if program not in ("make", "gmake", "just") or not {*_ONLY_SHOWS}.isdisjoint(rest):
         return None
     file = next((rest[n + 1] for n, w in enumerate(rest[:-1]) if w in _FILE_OPTIONS), "")
     names = _JUSTFILES if program == "just" else _MAKEFILES
-    text = from_input if file == "-" else _first_named((file,) if file else names, documents)
+    within = _folder_named(rest, folder)
+    text = from_input
+    if file != "-":
+        text = _first_named((file,) if file else names, documents, within)
     if text is None:
         return None
     if program != "just":
@@ -70,9 +93,16 @@ def script_of_target(
     return "\n".join(lines) or None
 
 
-def _first_named(names: Sequence[str], documents: Mapping[str, str]) -> str | None:
-    texts = (document_of(name, documents) for name in names)
-    return next((text for text in texts if text is not None), None)
+def _folder_named(words: Sequence[str], folder: str) -> str:
+    """Returns the folder that an option such as `make -C` names, within the working folder."""
+    named = (rest for word, rest in pairwise(words) if word in _FOLDER_OPTIONS)
+    named_with = (word.partition("=")[2] for word in words if word.startswith(_FOLDER_EQUALS))
+    return posixpath.join(folder, next(named, next(named_with, "")))
+
+
+def _first_named(names: Sequence[str], documents: Mapping[str, str], folder: str) -> str | None:
+    paths = (path_of_document(posixpath.join(folder, name), documents) for name in names)
+    return next((documents[path] for path in paths if path is not None), None)
 
 
 def _operands(words: Sequence[str]) -> list[str]:
@@ -94,12 +124,13 @@ def _package_script(program: str, words: Sequence[str], text: str | None) -> str
     name = "".join(operands[1:2] if is_named else operands[:1])
     try:
         package = json.loads(text or "")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     scripts = package.get("scripts") if isinstance(package, dict) else None
     if not isinstance(scripts, dict) or not isinstance(scripts.get(name), str):
         return None
-    if not is_named and name not in _SCRIPTS and program == "npm":
+    is_script = name in _SCRIPTS if program == "npm" else name not in _OWN_COMMANDS
+    if not is_named and (not is_script or (program, name) == ("bun", "test")):
         return None
     parts = [scripts.get(f"{when}{name}") for when in ("pre", "", "post")]
     return "\n".join(part for part in parts if isinstance(part, str))
@@ -107,7 +138,7 @@ def _package_script(program: str, words: Sequence[str], text: str | None) -> str
 
 _RECIPE = re.compile(r"(?P<names>@?[\w-]+)(?:\s[^:]*)?:(?!=)\s*(?P<needs>[^\n]*)")
 _VARIABLE = re.compile(r"^(?P<name>\w+)[ \t]*[:?+]*=[ \t]*(?P<value>.*)$", re.MULTILINE)
-_TARGET = re.compile(r"(?P<names>[^\s:#=][^:#=\n]*?)\s*:(?![=:])\s*(?P<needs>[^\n]*)")
+_TARGET = re.compile(r"(?P<names>[^\s:#=][^:#=\n]*):(?![=:])\s*(?P<needs>[^\n]*)")
 
 
 def _targets(text: str, *, of_just: bool) -> dict[str, tuple[list[str], list[str]]]:

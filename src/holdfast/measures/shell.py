@@ -7,20 +7,21 @@ The script is parsed as Bash, not run. Variables have the values that the script
 gives any, and a command counts even if the condition of its `if` may never hold.
 """
 
+import posixpath
 import re
 import shlex
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from holdfast.measures.command_readings import Command, Reading, readings_of
 from holdfast.measures.command_wrappers import POWERSHELLS, SHELLS, runs_elsewhere, script_in
-from holdfast.measures.git_aliases import alias_defined_by, script_of_alias
+from holdfast.measures.git_aliases import alias_defined_by, alias_removed_by, script_of_alias
 from holdfast.measures.other_shells import bash_of_fish, bash_of_powershell
 from holdfast.measures.program_texts import file_run_by, read_program
-from holdfast.measures.run_targets import document_of, script_of_target
+from holdfast.measures.run_targets import path_of_document, script_of_target
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -44,12 +45,27 @@ class ShellState:
     git_aliases: dict[str, str] = field(default_factory=dict)
     # the texts that were written to files, by the path of the file
     documents: dict[str, str] = field(default_factory=dict)
+    folder: str = ""  # the working folder, relative to the one that the script began in
     # how many more scripts may be read inside this one, in a list that all of them share
     left: list[int] = field(default_factory=lambda: [_MAX_INNER_SCRIPTS])
 
     def text(self, node: "Node") -> str:
         """Returns the text of a node as it is in the script."""
         return self.source[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+    def document_of(self, name: str) -> str | None:
+        """Returns the text of a file that was written before; None if it is not known."""
+        path = path_of_document(posixpath.join(self.folder, name), self.documents)
+        return None if path is None else self.documents[path]
+
+    def write(self, name: str, text: str | None) -> None:
+        """Takes note of the text of a file, which is None if it is not known."""
+        whole = posixpath.join(self.folder, name)
+        path = path_of_document(whole, self.documents)
+        if path is not None:
+            del self.documents[path]
+        if text is not None:
+            self.documents[path or whole] = text
 
     def inside(
         self, arguments: Sequence[str] | None = None, *, without: str = "", is_new: bool = False
@@ -88,6 +104,7 @@ class ShellState:
 
 
 _MAX_INNER_SCRIPTS = 300  # that are read for one script: functions may call functions
+_CHARACTERS_OF_INNER_SCRIPT = 100  # a longer one counts as several
 _MAX_VALUE_CHARACTERS = 100_000  # of a variable: A=$A$A, again and again, doubles it
 
 
@@ -255,8 +272,9 @@ _READ_INPUT = frozenset(
 )
 _DEFINITIONS = ("variable_assignment", "for_statement", "function_definition")
 _OUTPUT = (">", ">>", "&>", "&>>", ">|")
-# arguments of `echo` whose text is not known: substitutions, and a variable at the end
+_OPTION_OF_ECHO = re.compile("-[neE]+")
 _PLACE = re.compile("%[-0-9.]*[sbdq]")  # of an argument in the format of `printf`
+# arguments of `echo` whose text is not known: substitutions, and a variable at the end
 _UNKNOWN_TEXT = re.compile(r"\$\(|`|\$\{?\w+\}?\Z")
 
 
@@ -279,12 +297,20 @@ def _read(script: str, shell: ShellState) -> list[Command]:
     shell.source = source
     commands: list[Command] = []
     at_exit: list[Command] = []
+    folders: dict[tuple[int, ...], str] = {(): shell.folder}
     redirects, last_of_groups = _redirects_by_command(root)
     for node, subshells in sorted(_statements(root), key=lambda found: _end_of(found[0])):
         if node.type in _DEFINITIONS:
             _define(node, shell)
             continue
+        around = subshells
+        while around not in folders:
+            around = around[:-1]
+        shell.folder = folders[around]
         found = at_exit if shell.text(node).startswith("trap ") else commands
+        if found is at_exit and _REMOVES_TRAP.match(shell.text(node)):
+            at_exit.clear()
+            continue
         for command in _commands_at(node, redirects.get(node.id, []), shell):
             around = (*subshells, node.start_byte) if command.subshells else subshells
             found.append(
@@ -297,12 +323,16 @@ def _read(script: str, shell: ShellState) -> list[Command]:
                     subshells=(*around, *command.subshells),
                 )
             )
+        folders[subshells] = shell.folder
     commands += at_exit
     if root.has_error:  # an unclosed quote, or no Bash: adds the commands that the parser skipped
         parsed = {command.words for command in commands}
         others = _read_without_parser(script)
         commands += [command for command in others if command.words not in parsed]
     return commands
+
+
+_REMOVES_TRAP = re.compile(r"trap (?:--? |''|\"\")")
 
 
 def _output_of_group(last: "Node", shell: ShellState) -> str | None:
@@ -442,31 +472,60 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
         document = _piped_into(node, shell)
     redirections, writes = _read_redirects(redirects, shell)
     if document is None and redirections[:1] == ("<",):
-        document = document_of(redirections[1], shell.documents)
+        document = shell.document_of(redirections[1])
     if document is None and (words[0] == "patch" or words[:2] == ["git", "apply"]):
-        files = (document_of(word, shell.documents) for word in words[1:])
+        files = (shell.document_of(word) for word in words[1:])
         document = next((text for text in files if text is not None), None)
     output = known_output(words, document) if writes else None
     for path in writes:
-        if output is None:
-            shell.documents.pop(path, None)
-        else:
-            adds = any(word.endswith(">>") for word in redirections)
-            before = shell.documents.pop(path, "") if adds else ""
-            shell.documents[path] = f"{before}\n{output}".lstrip("\n")
+        adds = any(word.endswith(">>") for word in redirections)
+        before = shell.document_of(path) if adds and output is not None else None
+        shell.write(path, output if not before else f"{before}\n{output}")
     if document is not None and words[0] == "tee":
-        shell.documents.update(dict.fromkeys(words[1:], document))
+        for path in words[1:]:
+            shell.write(path, document)
+    elif shell.documents:
+        _note_changed_files(words, shell)
     if words[0] == "xargs" and document and not any(re.match("-[Ii]", word) for word in words):
         words += document.split()[:_MAX_LISTED]
-    words = list(_with_documents(words, document, shell.documents))
+    words = list(_with_documents(words, document, shell))
     reading = Reading((*words, *redirections))
     command = Command((reading,), writes, input=document, redirects=redirections)
     _note_aliases(words, shell)
+    if words[0] in ("cd", "pushd") and len(words) == 2 and not re.match("[-~$`]", words[1]):
+        shell.folder = posixpath.normpath(posixpath.join(shell.folder, words[1]))
     return _unwrap(command, words, shell)
 
 
+_CHANGES_FILES = ("sed", "perl", "rm", "ln", "install", "truncate", "dd", "patch", "curl", "wget")
+
+
+def _note_changed_files(words: Sequence[str], shell: ShellState) -> None:
+    """Takes note of what a command does to files whose texts are known."""
+    paths = [word for word in words[1:] if not word.startswith("-")]
+    if words[0] in ("cp", "mv") and len(paths) == 2:
+        text = shell.document_of(paths[0])
+        shell.write(paths[1], text)
+        if words[0] == "mv":
+            shell.write(paths[0], None)
+    elif words[0] in ("sed", "perl") and not any(re.match("-[a-z0-9]*i", w) for w in words[1:]):
+        return
+    elif words[0] in _CHANGES_FILES or (
+        words[0] == "git" and {"checkout", "restore", "reset", "stash"} & {*words[1:2]}
+    ):
+        for path in paths:
+            shell.write(path, None)
+
+
 def _note_aliases(words: Sequence[str], shell: ShellState) -> None:
-    """Takes note of the aliases that a command defines."""
+    """Takes note of the aliases and functions that a command defines or removes."""
+    if words[:1] == ["unalias"]:
+        for name in words[1:]:
+            shell.aliases.pop(name, None)
+    if words[:2] == ["unset", "-f"]:
+        for name in words[2:]:
+            shell.functions.pop(name, None)
+    shell.git_aliases.pop(alias_removed_by(words), None)
     if words[0] == "alias":
         pairs = (word.partition("=") for word in words[1:])
         shell.aliases.update((name, text) for name, equals, text in pairs if equals)
@@ -481,13 +540,13 @@ def _first_document(redirects: Sequence["Node"], shell: ShellState) -> str | Non
 
 
 def _with_documents(
-    words: Sequence[str], from_input: str | None, documents: Mapping[str, str]
+    words: Sequence[str], from_input: str | None, shell: ShellState
 ) -> Iterator[str]:
     """Yields the words, with the texts of here-documents in place of the files that are read.
 
     Args:
         from_input: the text of the command's input.
-        documents: the texts that were written to files, by the name of the file.
+        shell: knows the texts that were written to files.
     """
     before = ""
     for word in words:
@@ -501,7 +560,7 @@ def _with_documents(
             name = word
         elif attached := re.fullmatch(r"(-[a-zA-Z]*F)(-|/dev/stdin)", word):
             start, name = f"{attached[1]}", attached[2]
-        text = from_input if name in ("-", "/dev/stdin") else documents.get(name)
+        text = from_input if name in ("-", "/dev/stdin") else shell.document_of(name)
         yield word if not name or text is None else start + text
         before = word
 
@@ -564,10 +623,12 @@ def known_output(words: Sequence[str], text: str | None) -> str | None:
     if program in ("cat", "tee") and (program == "tee" or set(words[1:]) <= {"-"}):
         return text
     if program in ("printf", "echo"):
-        lines = words[1:] if program == "printf" else [w for w in words[1:] if w[:1] != "-"]
+        lines = [*words[1:]]
+        while program == "echo" and lines and _OPTION_OF_ECHO.fullmatch(lines[0]):
+            lines.pop(0)
         if any(map(_UNKNOWN_TEXT.search, lines)):
             return None
-        text = _formatted(lines) if program == "printf" else "\n".join(lines)
+        text = _formatted(lines) if program == "printf" else " ".join(lines)
         return text.replace("\\n", "\n")
     return None
 
@@ -605,12 +666,13 @@ def _unwrap(command: Command, words: Sequence[str], shell: ShellState) -> list[C
     script = script_in(innermost, command.input)
     state: ShellState | None = None
     is_same_shell = False
+    is_function = False
     if script is not None:
         script = _as_bash(script, innermost[0])
         is_same_shell = innermost[0] in _IN_THE_SAME_SHELL
         state = shell.inside(_arguments_of(innermost, script), is_new=not is_same_shell)
     elif script := shell.functions.get(innermost[0] if words[0] == "time" else words[0]):
-        is_same_shell = True
+        is_same_shell = is_function = True
         called = innermost if words[0] == "time" else words
         state = shell.inside(called[1:], without=called[0])
     elif text := shell.aliases.get(words[0]):
@@ -620,7 +682,7 @@ def _unwrap(command: Command, words: Sequence[str], shell: ShellState) -> list[C
     elif arguments := command.arguments:
         code = command.input
         if file := file_run_by(arguments):
-            code = document_of(file, shell.documents)
+            code = shell.document_of(file)
             arguments = arguments[:1]
         program = read_program(arguments, code)
         script = "\n".join(program.scripts) or _script_run_by(command, shell)
@@ -644,7 +706,9 @@ def _unwrap(command: Command, words: Sequence[str], shell: ShellState) -> list[C
         inner = [replace(part, subshells=(0, *part.subshells)) for part in inner]
     first, *others = (_inside(part, around) for part in inner)
     writes = (*first.writes, *command.writes)
-    return [replace(first, writes=writes, around=(*command.readings, *first.around)), *others]
+    # a function stands for its body: `git` may be one that only prints what it would run
+    outer_readings = () if is_function else command.readings
+    return [replace(first, writes=writes, around=(*outer_readings, *first.around)), *others]
 
 
 _IN_THE_SAME_SHELL = ("eval", "trap")
@@ -654,7 +718,7 @@ def _read_inside(script: str | None, state: ShellState | None) -> list[Command]:
     """Returns the commands of a script within another; [] for none, or for too many."""
     if not script or state is None or state.depth > _MAX_DEPTH or state.left[0] <= 0:
         return []
-    state.left[0] -= 1
+    state.left[0] -= 1 + len(script) // _CHARACTERS_OF_INNER_SCRIPT
     return _read(script, state)
 
 
@@ -683,20 +747,38 @@ def _script_run_by(command: Command, shell: ShellState) -> str | None:
     for reading in command.readings:
         if script := script_of_alias(reading.words, shell.git_aliases):
             return script
-    if script := script_of_target(words, shell.documents, command.input):
+    same = [reading.words for reading in command.readings if reading.words[0] == words[0]]
+    whole = max(same, key=len, default=words)  # with the options that say where it runs
+    if script := script_of_target(whole, shell.documents, command.input, shell.folder):
         return script
+    if any(_only_checks(reading.words) for reading in command.readings):
+        return None
     if "." not in words[0] and "/" not in command.words[0] and command.words[0] not in SHELLS:
         return None
     for reading in command.readings:
-        text = document_of(reading.words[0], shell.documents)
+        text = shell.document_of(reading.words[0])
         if text is None:
             continue
-        first = text.split("\n", 1)[0]
-        if first.startswith("#!") and "sh" not in first.rpartition("/")[2].split()[-1]:
-            interpreter = first.rpartition("/")[2].split()[-1]
+        interpreter = _interpreter_of(text)
+        if "sh" not in interpreter:
             return "\n".join(read_program((interpreter,), text).scripts) or None
-        return _as_bash(text, first.split()[-1] if first.startswith("#!") else "sh")
+        return _as_bash(text, interpreter)
     return None
+
+
+def _only_checks(words: Sequence[str]) -> bool:
+    """Whether a command is a shell that only checks the syntax of a script, as `bash -n` does."""
+    return words[0] in SHELLS and any(re.fullmatch("-[a-z]*n[a-z]*", word) for word in words[1:2])
+
+
+def _interpreter_of(text: str) -> str:
+    """Returns the program that the first line of a script names: `bash` for `#!/usr/bin/env bash`;
+    `sh` if it names none.
+    """
+    first = text.split("\n", 1)[0]
+    words = first.removeprefix("#!").split() if first.startswith("#!") else []
+    names = [word.rpartition("/")[2] for word in words if not word.startswith("-")]
+    return next((name for name in names if name and name != "env"), "sh")
 
 
 def _inside(command: Command, around: frozenset[str]) -> Command:

@@ -10,6 +10,7 @@ import codecs
 import contextlib
 import gzip
 import hashlib
+import io
 import json
 import lzma
 import os
@@ -18,10 +19,10 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from holdfast.errors import UsageError
 from holdfast.files import digest_of, read_text, text_lines, unpack_zstandard
@@ -40,8 +41,13 @@ from holdfast.transcripts.reader import Located, Markdown, Unread
 _ARCHIVE = ".eval"
 _ZIP = ".zip"  # as chat services send their exports
 _COMPRESSED = (".gz", ".zst", ".bz2", ".xz")
-# by its suffix, how a compressed member of an archive is unpacked
-_UNPACKED = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".xz": lzma.decompress}
+# by its suffix, how a compressed member of an archive is opened
+_OPENERS: dict[str, Callable[[BinaryIO], Any]] = {
+    ".gz": lambda file: gzip.GzipFile(fileobj=file),
+    ".bz2": bz2.BZ2File,
+    ".xz": lzma.LZMAFile,
+}
+_MAX_MEMBER_BYTES = 1 << 30  # of a member of an archive, which is read as a whole
 _DATABASES = (".vscdb", ".db", ".sqlite", ".sqlite3")
 _MARKDOWN = (".md", ".markdown")
 _ZSTANDARD = 93  # the number of this compression method in zip archives
@@ -202,6 +208,7 @@ def _read_zip(path: Path) -> Iterator[Located | Unread]:
         if not members:
             yield Unread(f"{path} holds {_NO_LOGS}")
         for member in members:
+            _check_size(path / member.filename, member.file_size)
             content = _unpack(path, file, archive, member)
             yield from _parse_member(path / member.filename, content)
 
@@ -211,9 +218,24 @@ _NO_LOGS = "no file that ends in .json, .jsonl or .ndjson"
 
 def _parse_member(path: Path, content: bytes) -> Iterator[Located | Unread]:
     """Parses a member of an archive, which may be compressed once more."""
-    if (unpack := _UNPACKED.get(path.suffix.lower())) is not None:
-        content = unpack(content)
+    if (opener := _OPENERS.get(path.suffix.lower())) is not None:
+        with opener(io.BytesIO(content)) as file:
+            content = file.read(_MAX_MEMBER_BYTES + 1)
+        _check_size(path, len(content))
     yield from parse(path, content.decode("utf-8-sig", "surrogateescape"))
+
+
+def _check_size(path: Path, size: int) -> None:
+    """Refuses a member of an archive that would fill the memory.
+
+    Raises:
+        UsageError: it is too large.
+    """
+    if size > _MAX_MEMBER_BYTES:
+        raise UsageError(
+            f"{path} has more than {_MAX_MEMBER_BYTES >> 20} MiB when it is unpacked; unpack the"
+            " archive, and give the file as .jsonl."
+        )
 
 
 def _read_tar(path: Path) -> Iterator[Located | Unread]:
@@ -223,6 +245,7 @@ def _read_tar(path: Path) -> Iterator[Located | Unread]:
         for member in archive:
             if member.isfile() and is_json_log(Path(member.name)):
                 is_empty = False
+                _check_size(path / member.name, member.size)
                 file = archive.extractfile(member)
                 yield from _parse_member(path / member.name, file.read() if file else b"")
     if is_empty:
@@ -246,8 +269,11 @@ def _damage_named(path: Path) -> Iterator[None]:
     try:
         yield
     except _DAMAGED as error:
-        raise UsageError(f"{path} cannot be unpacked ({error}); give it whole.") from error
+        reason = str(error).split("\n")[0].rstrip(":")
+        raise UsageError(f"{path} cannot be unpacked ({reason}); give it whole.") from error
     except OSError as error:
+        if error.errno is None:  # of bz2, about damaged contents
+            raise UsageError(f"{path} cannot be unpacked ({error}); give it whole.") from error
         raise UsageError(f"{path} cannot be read ({error.strerror}); check the path.") from error
 
 

@@ -48,8 +48,8 @@ def read_transcripts(
     says so.
 
     Args:
-        paths: log files, folders of them, or folders of runs; logs may be compressed with gzip or
-            zstandard.
+        paths: log files, folders of them, or folders of runs; logs may be compressed by gzip,
+            bzip2, xz or zstandard.
         format_name: one of `FORMATS`; None detects the format of each value.
 
     Raises:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause, codes_in
-from holdfast.drafting.grammar.forms import CODE, form, literal, one_of, whole_match
+from holdfast.drafting.grammar.forms import CODE, form, literal, one_of, whole_match, word_pattern
 from holdfast.drafting.grammar.named_files import (
     DOCUMENTS,
     files_of_language,
@@ -40,6 +40,8 @@ _WITH_HEADER = (
         rf"(?: \w+){{0,2}} (?:to|in|at the top of) {_FILES}",
     )
 )
+# a header of some files only, or one that the files have anyway
+_LIMITED = word_pattern(*"unless except if when where only already but may need not".split())
 _NOTICE = r"(?i)copyright|licen[cs]e|SPDX"
 
 
@@ -63,7 +65,7 @@ def header_rule(clause: Clause) -> list[Draft]:
     if match := whole_match(_WITH_CODE, clause.text):
         files = files_of_language(match["of"]) or ([] if match["of"].strip() else ["*", DOCUMENTS])
         return [_begin_files(literal(match["code"].strip("`")), files)] if files else []
-    if whole_match(_WITH_HEADER, clause.text) is None:
+    if whole_match(_WITH_HEADER, clause.text) is None or _LIMITED.search(clause.text):
         return []
     text = clause.statement.text
     endings = [code for code in codes_in(text) if re.fullmatch(r"\*?\.\w{1,5}", code)]

@@ -26,11 +26,13 @@ _KINDS = {
     r"traits?": _TYPES.format("trait"),
     r"functions?|methods?|function names?": "",
 }
+# what follows a name in its declaration, and not a word of a text: "class of the object"
+_DECLARED = r"\w*\s*(?:[:({<=;]|$|(?:extends|implements|struct|interface)\b)"
 _LEADS = r"^\s*(?:(?:export|default|public|private|protected|internal|pub|static)\s+)*"
 # the case of names, as people write it, and the pattern of a name that does not have it
 _CASES = {
     "pascalcase|upper camel case": "[a-z_]",
-    "camelcase|lower camel case": r"(?:[A-Z]|[a-z0-9]+_[a-z])",
+    "camelcase|lower camel case": "[a-z0-9]+_[a-z]",  # components are functions in PascalCase
     "snake_case": r"[a-z_0-9]*[A-Z]",
 }
 _CASE = rf"`?(?P<case>{one_of(*(case for cases in _CASES for case in cases.split('|')))})`?"
@@ -94,6 +96,6 @@ def _rules_of(kinds: str, case: str, clause: Clause) -> list[Draft]:
                 ]
     if keywords:
         files = about or ["*", DOCUMENTS]
-        pattern = f"{_LEADS}{one_of(*dict.fromkeys(keywords))}{wrong}"
+        pattern = f"{_LEADS}{one_of(*dict.fromkeys(keywords))}{wrong}{_DECLARED}"
         drafts.insert(0, code_draft(pattern, files))
     return drafts

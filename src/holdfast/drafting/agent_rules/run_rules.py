@@ -233,6 +233,14 @@ def _occasion_of_next_step(instruction: Instruction) -> Occasion | None:
 _IS_ORDER = re.compile(r"(?:always|(?:you|we|agents) must|must)\b", re.I)
 
 
+# commands that are run once, or that do not end
+_NOT_A_CHECK = re.compile(
+    r"\b(?:install|setup|set-up|bootstrap|init|login|ci|sync|up|start|dev|serve|watch|activate)"
+    r"(?:\.\w+)?\b(?!:)",
+    re.I,
+)
+
+
 def _occasion_without_words(instruction: Instruction, clause: Clause) -> Occasion | None:
     """The end of the work for "`make test` must pass" and "always run `make lint`", which name no
     occasion of their own; None for another instruction.
@@ -245,6 +253,7 @@ def _occasion_without_words(instruction: Instruction, clause: Clause) -> Occasio
         return END_OF_WORK if all(map(is_anything, subjects)) else None
     is_order = instruction.verbs == ("run",) and _IS_ORDER.match(clause.text)
     is_command = re.fullmatch(CODES, instruction.object) is not None
+    is_command = is_command and not _NOT_A_CHECK.search(instruction.object)
     return END_OF_WORK if is_order and is_command and not relations else None
 
 

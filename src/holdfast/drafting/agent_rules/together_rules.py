@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in
-from holdfast.drafting.grammar.forms import CODE, CODES, form, whole_match
+from holdfast.drafting.grammar.forms import CODE, CODES, form, whole_match, word_pattern
 from holdfast.drafting.grammar.instruction_words import Relation
 from holdfast.drafting.grammar.instructions import Instruction, instruction_of
 from holdfast.drafting.grammar.named_files import glob_argument, path_glob
@@ -34,6 +34,7 @@ _IN_SYNC = form(
     rf" (?:in sync|synchroni[sz]ed|up to date|aligned) with {_FILE_WORDS}(?P<changed>{CODE})",
 )
 _BOTH = re.compile(r"\bboth (?:the )?`", re.I)
+_MAYBE = word_pattern(*"may might could can perhaps sometimes usually".split())
 _PLACES = (Relation.IN, Relation.TO)
 
 
@@ -41,7 +42,7 @@ def together_rule(clause: Clause) -> list[Draft]:
     """Reads "when you change `a`, update `b`", "update both `a` and `b`" and "keep `a` in sync with
     `b`".
     """
-    if clause.is_prohibited:
+    if clause.is_prohibited or _MAYBE.search(clause.text):
         return []
     if match := whole_match(_IN_SYNC, clause.text):
         return _together(codes_in(match["changed"]), codes_in(match["also"]))

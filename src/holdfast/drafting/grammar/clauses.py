@@ -151,7 +151,9 @@ def _cut(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
 
 # what limits an act may limit the acts before it too: "never commit or push without approval"
 _LIMIT = re.compile(
-    r"\b(?:unless|without|until|when|if|before|after|except|only|instead|but|while)\b|[;:(]", re.I
+    r"\b(?:unless|without|until|when|if|before|after|except|only|instead|but|while|during)\b|[;:(]"
+    r"|[\w\0] (?:in|on|at|for) (?!.*\bor [a-z-]+ )(?:(?:a|an|the|any) )?[\w-]+ ?[\w-]*\W*\Z",
+    re.I,
 )
 _MAX_ACTS = 8  # of one prohibition
 _OR_VERB = re.compile(r",? or (?=([a-z-]+) )|, (?=([a-z-]+) [^,]+(?:,| or ))")
@@ -164,6 +166,10 @@ def coordinated_prohibitions(text: str) -> list[str]:
     masked = _mask_code_and_quotations(text)
     never = _PROHIBITION.match(masked)
     if never is None or _LIMIT.search(masked):
+        return []
+    # "don't forget to run `a` or commit `b`" forbids neither
+    first = re.match("[a-z-]+", masked[never.end() :], re.I)
+    if first is None or first[0].lower() not in VERBS:
         return []
     cuts = [cut for cut in _OR_VERB.finditer(masked) if (cut[1] or cut[2]) in VERBS]
     bounds = [never.end(), *(cut.end() for cut in cuts)]
