@@ -716,7 +716,8 @@ def test_a_damaged_file_is_named_in_a_sentence(name, content, tmp_path):
     written(tmp_path, {"messages": [{"role": "user", "content": "Hi."}, says("Hello.")]})
     (tmp_path / name).write_bytes(content)
     logs = read_logs([tmp_path])
-    (problem,) = logs.problems
+    *notes, problem = logs.problems
+    assert all("was read as Windows-1252" in note for note in notes)
     assert name in problem and "\n" not in problem and len(logs.dialogs) == 1
     with pytest.raises(UsageError) as raised:
         read_logs([tmp_path / name])

@@ -262,7 +262,8 @@ CHANGES = {
     "cargo fmt --check": (UNTOUCHED, [README, bash("cargo fmt --check")], 1.0),
     "git checkout of a folder": (UNTOUCHED, [bash("git checkout main -- migrations")], 0.0),
     "git checkout .": (UNTOUCHED, [README, bash("git checkout .")], None),
-    "git revert": (UNTOUCHED, [README, bash("git revert HEAD")], None),
+    # it restores what a commit changed, which the log need not show; that edits nothing by itself
+    "git revert": (UNTOUCHED, [README, bash("git revert HEAD")], 1),
     "python shutil": (
         UNTOUCHED,
         [bash("python3 -c \"import shutil; shutil.copytree('t', 'migrations')\"")],

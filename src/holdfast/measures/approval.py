@@ -56,7 +56,8 @@ _CONDITION = re.compile(
 # a question in return, another order that comes first, or a polite no
 _NO_ANSWER = re.compile(
     r"\A\W*(?:why|what|where|which|how|who|when|does|do|did|is|are|was|can|could|should|would|will)"
-    r"\b[^?]*\?\s*\Z|\A\W*first\b|\brather\b|n['\u2019]t\b",
+    r"\b[^?]*\?\s*\Z|\A\W*first\b|\brather\b"
+    r"|n['\u2019]t\b(?! (?:forget|hesitate)\b)",
     re.IGNORECASE,
 )
 _ALTERNATIVE = re.compile(r"\b(?:or|oder|ou)\b", re.IGNORECASE)

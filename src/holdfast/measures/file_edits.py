@@ -435,7 +435,7 @@ _ONLY_SHOWS = ("--check", "--check-only", "--diff", "-d", "-check", "--list-diff
 # commands of Git that change files which they do not name
 _BRING_IN = re.compile(
     r"git (?:reset (?:.* )?--(?:hard|merge|keep)|stash (?:pop|apply)"
-    r"|clean (?!.*(?:-n|--dry-run))|cherry-pick|revert|(?:checkout|restore) (?:-- )?\.(?: |\Z))"
+    r"|clean (?!.*(?:-n|--dry-run))|cherry-pick|(?:checkout|restore) (?:-- )?\.(?: |\Z))"
 )
 
 
