@@ -43,7 +43,9 @@ def precedent_line() -> str:
 
 
 def fixes_table() -> str:
-    """The score of the next reply under each fix, after replies that broke the rules."""
+    """The score of the next reply under each fix, after replies that broke the rules, and after as
+    many as possible that kept them.
+    """
     rows: list[list[str]] = []
     for record in _records(METHODS):
         for result in record["results"]:
@@ -55,8 +57,11 @@ def fixes_table() -> str:
                 if cell["prompted"]
             }
             depths = [depth["seen"] for depth in result["depths"]]
-            rows = rows or [["model", "fix", "clear rules", *map(_after, depths)]]
+            rows = rows or [
+                ["model", "fix", "clear rules", *map(_after, depths), f"{depths[-1]} kept replies"]
+            ]
             scores = [_score(cells["broken" if seen else "kept", seen]) for seen in depths]
+            scores.append(_score(cells["kept", depths[-1]]))
             rows.append(
                 [f"`{record['model']}`", f"`{result['method']}`", str(result["used"]), *scores]
             )
