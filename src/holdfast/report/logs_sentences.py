@@ -140,7 +140,8 @@ def _kept_least(run: Run, rows: Rows) -> str:
     subject = f"The rule {name} is"
     tied = sum(row.adherence.mean == least.adherence.mean for row in rows)
     if tied == len(rows) > 1:
-        subject = f"All {len(rows)} rules are kept equally often: {name}, for one, is"
+        all_rules = "Both rules" if len(rows) == 2 else f"All {len(rows)} rules"
+        subject = f"{all_rules} are kept equally often: {name}, for one, is"
     elif tied > 1:
         subject = f"Of {len(rows)} rules, {tied} are kept least: {name}, for one, is"
     elif len(rows) > 1:

@@ -232,7 +232,8 @@ def _with_count(name: str, rules: Sequence[EstimateRow]) -> str:
     counts = sorted(row.n for row in rules if row.group == name)
     if counts[0] >= MIN_SAMPLES:
         return name
-    return f"{name} (n = {from_to(counts[0], counts[-1])}, too few to tell)"
+    too_few = "too few to tell" if counts[-1] < MIN_SAMPLES else "some too few to tell"
+    return f"{name} (n = {from_to(counts[0], counts[-1])}, {too_few})"
 
 
 def _scores_by_rule(

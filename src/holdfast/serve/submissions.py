@@ -278,8 +278,8 @@ def _steer(request: Request, steering: Steering, seed: int, body: GeneratingBody
     if body.trace and steered.compiled.spares_replies:
         raise refused_field(
             "trace",
-            "attenuate acts on earlier replies, and under it the attention mass on the prompt is"
-            " not traced; leave out one of them.",
+            f"Under {steered.compiled.spec}, which acts on earlier replies, the attention mass on"
+            ' the prompt is not traced; leave out "trace", or send other "steering".',
         )
     return steered
 
