@@ -112,6 +112,13 @@ RECORDS = (
         35,
     ),
     Record(
+        "steering_costs/qwen-0.5b",
+        "benchmarks/edit_costs.py --model qwen-0.5b --method split-softmax:exponent=0.5"
+        " boost:factor=4 --runs {runs} --out {out}",
+        False,
+        25,
+    ),
+    Record(
         "message_edits/smollm2",
         "benchmarks/message_edits.py --model smollm2 --fewer --seeds 2 --runs {runs} --out {out}",
         False,

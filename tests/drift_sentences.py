@@ -42,8 +42,10 @@ def record(number, stability, adoption=(), method="none", agent="a", category="p
     }
 
 
-def run_of(folder, records, **identity):
-    with open_run(folder, {"rounds": 2, **identity}, {"command": "drift", "seed": 0}) as run:
+def run_of(folder, records, argv="", **identity):
+    """A run of the command `argv`; without it, one made in Python."""
+    about = {"command": "drift", "argv": argv, "seed": 0}
+    with open_run(folder, {"rounds": 2, **identity}, about) as run:
         for item in records:
             run.append(Conversation.model_validate(item))
     return read_run(folder)

@@ -4,7 +4,7 @@ import pytest
 
 import holdfast
 from holdfast import drift
-from holdfast.errors import RequestFailed, Unavailable, Unsteerable
+from holdfast.errors import ModelError, RequestFailed, Unsteerable
 from holdfast.records import read_run
 
 CHAT = [{"role": "system", "content": "Begin with Sure."}, {"role": "user", "content": "Hello"}]
@@ -57,15 +57,29 @@ def test_methods_that_edit_messages_reach_the_function(tmp_path):
         model.generate(CHAT, "boost:factor=2")
 
 
-def test_what_a_function_raises_is_the_reason_of_the_failure(tmp_path):
+def test_what_a_function_raises_ends_the_run_and_is_not_recorded(tmp_path):
     def broken(messages):
-        raise ValueError("no database")
+        if len(messages) > 3:
+            raise KeyError("price")
+        return "Sure."
 
-    with pytest.raises(RequestFailed, match="my bot failed with ValueError: no database"):
-        holdfast.from_function(broken, "my bot").generate(CHAT)
-    with pytest.raises(RequestFailed, match="answered with 3"):
-        holdfast.from_function(lambda messages: 3, "my bot").generate(CHAT)
-    with pytest.raises(Unavailable, match="no database"):
+    with pytest.raises(KeyError, match="price") as raised:
         measured(broken, tmp_path)
+    assert any(frame.name == "broken" for frame in raised.traceback), "the line is shown"
     assert not read_run(tmp_path).conversations
-    assert len(measured(steady, tmp_path).conversations) == 2  # the run continues
+    assert len(measured(steady, tmp_path).conversations) == 2  # mended, the run continues
+    with pytest.raises(ModelError, match="answered with 3"):
+        holdfast.from_function(lambda messages: 3, "my bot").generate(CHAT)
+
+
+def test_a_function_may_fail_one_conversation(tmp_path):
+    asked = []
+
+    def flaky(messages):
+        asked.append(messages)
+        if len(asked) == 3:
+            raise RequestFailed("filtered", "filter")
+        return "Sure."
+
+    ended = [record.ended for record in measured(flaky, tmp_path).conversations]
+    assert [end.why for end in ended if end] == ["filter"]

@@ -75,7 +75,7 @@ def test_several_rules_that_the_prompt_makes_worse_are_named(tmp_path):
 
 
 def test_terminal_page_and_summary_state_the_outcome_of_the_same_results(tmp_path):
-    series_of(tmp_path, lambda i: 1.0, lambda i: 0.2)
+    run_of(tmp_path, [record(i, [1.0, 0.2]) for i in range(40)], "holdfast drift")
     results = results_of(read_run(tmp_path))
     assert read_run(tmp_path).summary is None
     for outcome, words, step in [
@@ -89,6 +89,14 @@ def test_terminal_page_and_summary_state_the_outcome_of_the_same_results(tmp_pat
         assert step in next_step(one) and step in page
         write(tmp_path, summary_of(one))
         assert read_run(tmp_path).summary.outcome == outcome
+
+
+def test_a_run_made_in_python_gets_no_command_to_repeat(tmp_path):
+    drifting = [record(number, [1.0, 0.2]) for number in range(40)]
+    for argv, step in (("holdfast drift", "\nholdfast calibrate"), ("", "repeat drift.run")):
+        results = results_of(run_of(tmp_path / (argv or "python"), drifting, argv))
+        told = next_step(with_outcome(results, Outcome.DRIFTS))
+        assert step in told and ("holdfast" in told) == bool(argv)
 
 
 def test_drift_of_conversations_that_broke_down_is_not_called_drift(tmp_path):

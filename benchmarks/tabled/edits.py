@@ -13,6 +13,7 @@ from tabled.reading import RESULTS, markdown
 FOLDER = RESULTS / "message_edits"
 STEERING = RESULTS / "steering_fixes"
 COSTS = RESULTS / "edit_costs"
+STEERING_COSTS = RESULTS / "steering_costs"
 HELPING = "check-and-retry:n=2"
 NO_FIX = "none"
 FEWEST = 10  # conversations with a kind of rule, for which an interval is read
@@ -86,11 +87,11 @@ def _records(folder: Path) -> list[dict]:
 
 def edit_costs_table() -> str:
     """Points lost on questions about facts, asked in the middle of a dialog, by model and fix."""
-    records = _records(COSTS)
     rows = [["model", "method", "points lost"]]
-    for record in records:
+    for record in [*_records(COSTS), *_records(STEERING_COSTS)]:
         right = record["right_without_a_fix"]
-        rows.append([f"`{record['model']}`", "no fix", f"({right['mean']:.0f}% right)"])
+        none = [f"`{record['model']}`", "no fix", f"({right['mean']:.0f}% right)"]
+        rows += [none] if none not in rows else []
         for row in record["rows"]:
             lost = row["points_lost"]
             interval = f"{lost['mean']:.1f} [{lost['low']:.1f}, {lost['high']:.1f}]"

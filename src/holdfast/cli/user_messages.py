@@ -51,11 +51,15 @@ def _usual_user_turns(arguments: UserTurnsOptions, suite: Suite) -> UserTurns | 
 
 
 def note_usual_user_turns(arguments: UserTurnsOptions, user_turns: UserTurns | None) -> None:
-    """Prints which scripts the user's messages are from, if no option chose them."""
+    """Prints which scripts the user's messages are from, if no option chose them.
+
+    Scripts begin with messages of their own, so the suite's starters are not used then.
+    """
     if arguments.user_turns is None and user_turns is not None:
         note(
             f"the user's messages are those of --user-turns {Path(user_turns.name).stem}, as the"
-            f" suite is your own; with --user-turns {NO_SCRIPTS}, a model plays the user."
+            f" suite is your own; with --user-turns {NO_SCRIPTS}, a model plays the user, and"
+            " begins with a starter of the suite."
         )
 
 

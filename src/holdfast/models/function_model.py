@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from holdfast.chat.messages import Message
-from holdfast.errors import RequestFailed
+from holdfast.errors import ModelError
 from holdfast.methods import Ability, Method
 from holdfast.methods.kinds import EVERY_MODEL
 from holdfast.models.capabilities import check_requirements
@@ -31,7 +31,8 @@ def from_function(answer: Answer, name: str, version: str = "") -> FunctionModel
         answer: takes the messages of a chat, each with "role" and "content", of which the first
             usually is the system prompt; returns the text of the reply. A plain function is called
             in a thread, so that several chats are answered at once; an async one is awaited. What
-            it raises fails the conversation, with the reason.
+            it raises ends the run, which keeps the conversations that are finished. It may raise a
+            `holdfast.errors.RequestFailed` instead, to end only the conversation.
         name: the bot's name, for display.
         version: what its replies depend on; a run is resumed only under the same name and version.
     """
@@ -89,16 +90,14 @@ class FunctionEngine:
         """Answers a request.
 
         Raises:
-            RequestFailed: the function raised an error, or returned no text.
+            ModelError: the function returned no text. What it raises itself is not caught.
         """
-        name = self.model.name
         messages = list(request.compiled.edit(request.messages, request.editing_seed))
-        try:
-            text = await _call(self.model.answer, messages)
-        except Exception as error:
-            raise RequestFailed(f"{name} failed with {type(error).__name__}: {error}") from error
+        text = await _call(self.model.answer, messages)
         if not isinstance(text, str):
-            raise RequestFailed(f"{name} answered with {text!r}, which is no text.")
+            raise ModelError(
+                f"{self.model.name} answered with {text!r}; let its function return a text."
+            )
         return Reply(text, token_ids=None, stop_reason="stop" if text.strip() else "empty")
 
 

@@ -13,6 +13,7 @@ from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.errors import UsageError
 from holdfast.methods import CompiledMethods, compile_methods, parse
 from holdfast.plurals import join_with_and, listing
+from holdfast.records.manifest import command_of
 from holdfast.report.collapse_section import collapse_cures
 from holdfast.report.context_section import CURE
 from holdfast.report.fix_sentences import best_fix
@@ -22,7 +23,20 @@ _MAX_RULES_NAMED = 2
 
 
 def next_step(results: DriftResults) -> str:
-    """A sentence on what to do next; commands to run follow it, a line each."""
+    """A sentence on what to do next; commands to run follow it, a line each.
+
+    A run made in Python gets no commands, as none would load its model and its suite.
+    """
+    step = _step_of_command(results)
+    if "\n" in step and not command_of(results.run.manifest):
+        return (
+            "Next: repeat drift.run with more conversations, or with methods= to compare fixes"
+            " (docs/choosing.md)."
+        )
+    return step
+
+
+def _step_of_command(results: DriftResults) -> str:
     setup = setup_of(results)
     if shard := setup.shard:
         return f"Next: join shard {shard} with the others:\nholdfast join FOLDER... --out WHOLE"
