@@ -90,7 +90,7 @@ def test_a_prompt_that_a_server_cuts_off_is_not_called_drift(measured):
     assert "round 6" in lost and f"{cut.most_prompt_tokens:,}" in counts and "12 of 12" in counts
     assert "1.00" in known and "0.00" in known and "not drift" in meaning
     assert all(line in text for line in (lost, counts, known, meaning))
-    assert "drifts" not in text and "100% in round 5" in text
+    assert "drifts" not in text and "100% on probes in round 5" in text
     assert results_of(run).findings.stability.series.rounds == 5, "the outcome is of these rounds"
     assert CURE in next_step(results_of(run))
     told = json.loads(write_summary(run.folder).read_text())["results"][0]["truncation"]
