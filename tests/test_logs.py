@@ -358,7 +358,7 @@ def test_rules_for_probes_that_name_no_turns_are_left_out_of_the_first_line(tmp_
     out = capsys.readouterr().out
     page = (tmp_path / "run" / "report.html").read_text()
     first = out.splitlines()[0]
-    assert re.search(r"\b2 rules\b.*luna/city", first) and first in page
+    assert re.search(r"\bBoth rules\b.*luna/city", first) and first in page
     (warning,) = (line for line in out.splitlines() if "luna/name and luna/job" in line)
     assert warning.replace("`when`", "when") in unescape(re.sub("</?code>", "", page))
     cases = {case.get("name"): case for case in ElementTree.parse(junit).iter("testcase")}
