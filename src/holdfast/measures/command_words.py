@@ -93,9 +93,9 @@ _PROGRAMS = frozenset("git npm pnpm yarn cargo docker kubectl terraform helm gh 
 # programs whose name is a verb: "make deploy notes" orders no `make deploy`
 _ENGLISH_VERBS = frozenset(("make", "just"))
 _NO_NOUN = (
-    r"(?!\s+(?!(?:now|please|again|first|instead|anyway|too|today|once|it|this|that|to|for|in|on|at|as"
-    r"|and|then|so|or|before|after|if|when|with|from|by|while|without|yourself|manually|target|command"
-    r"|step)\b)[a-z])"
+    r"(?!\s+(?!(?:now|please|again|first|instead|anyway|too|today|once|it|this|that|to|for|in|on|at"
+    r"|as|and|then|so|or|before|after|if|when|with|from|by|while|without|yourself|manually|target"
+    r"|command|step)\b)[a-z])"
 )
 # parts of the names of hosts that tell nothing
 _COMMON_PARTS = frozenset("internal com org net www local io dev".split())

@@ -155,8 +155,8 @@ ASKING = re.compile(
     r"|^(?:(?:please|just|now|simply|ok|okay|so|then)\W+)+(?:git|gh|npm|pnpm|yarn|npx|pip3?|uv|make"
     r"|cargo|docker|sudo|rm|curl)\b(?!.* (?:is|was|are|were|has|had|does|did|will|would|can|cannot"
     r"|fail(?:s|ed)|ke(?:eps|pt)|sa(?:ys|id)|work(?:s|ed)|h[au]ngs?|print(?:s|ed)|show(?:s|ed)"
-    r"|gives?|gave|throws|threw|breaks|broke|needs|needed|takes|took|returns|returned|complain(?:s|ed)"
-    r"|stops|stopped|crash(?:es|ed)|exit(?:s|ed)|refuses|refused)\b)"
+    r"|gives?|gave|throws|threw|breaks|broke|needs|needed|takes|took|returns|returned"
+    r"|complain(?:s|ed)|stops|stopped|crash(?:es|ed)|exit(?:s|ed)|refuses|refused)\b)"
 )
 QUESTION = re.compile(r"\?|^\W*(?:\w+ ){0,2}?(?:what(?:'?s)?|which|how|where|who|when) ")
 # begins a request without a verb: "in English", "no tests this time"

@@ -14,8 +14,8 @@ from holdfast.measures.measure_words import MEASURE_WORDS, Wording
 from holdfast.measures.orders import Passage, Sentence, is_no_rule, passage_of, read_sentences
 
 _FORBIDS = re.compile(
-    r"\b(?:never|not|no|nothing|none|neither|nor|avoid|forbids?|forbade|forbidden|prohibited|banned|disallowed"
-    r"|untouched|off[ -]limits|leave\b.*\balone)\b"
+    r"\b(?:never|not|no|nothing|none|neither|nor|avoid|forbids?|forbade|forbidden|prohibited"
+    r"|banned|disallowed|untouched|off[ -]limits|leave\b.*\balone)\b"
 )
 # says that something is not so, and forbids nothing
 _DENIES = re.compile(

@@ -215,8 +215,8 @@ _USUAL_FILES = (
 _KIND_OF_FILES = r"(?: (?:files?|folder|directory|schemas?|definitions?|code|source|sources))?"
 _CODES_OF_FILES = re.compile(rf"{CODES}{_KIND_OF_FILES}")
 _WORDS_BEFORE_FILES = re.compile(
-    r"^(?:(?:to|in|of|under|inside|within|any|every|each|the|all|new|a|an|code|files?|anything|something"
-    r"|everything|source) )+(?:changes? (?:to|in|under) )?(?:the )?(?=\S)",
+    r"^(?:(?:to|in|of|under|inside|within|any|every|each|the|all|new|a|an|code|files?|anything"
+    r"|something|everything|source) )+(?:changes? (?:to|in|under) )?(?:the )?(?=\S)",
     re.I,
 )
 _THING_IN_FILE = re.compile(  # "*settings in* `settings.py`"
