@@ -65,7 +65,10 @@ def speed_table() -> str:
 
 def decode_step_tables() -> str:
     """A decode step on the machine's bound, and where the time and memory of a run go."""
-    return "\n\n".join("\n".join(markdown(rows)) for rows in (_decode_steps(), _time_and_memory()))
+    steps, time_and_memory = (
+        "\n".join(markdown(rows)) for rows in (_decode_steps(), _time_and_memory())
+    )
+    return "\n\n".join((steps, _llama_parts(), time_and_memory))
 
 
 def _processor(record: dict) -> str:
@@ -146,17 +149,38 @@ def _decode_steps() -> list[list[str]]:
         steered = _steered(row["steered"])
         rows.append(["Qwen2.5-Coder 0.5B", str(row["rows"]), *numbers, steered, _processor(record)])
     llama = read("llama_steering_qwen")
-    for count in dict.fromkeys(row["rows"] for row in llama["rows"]):
-        steps = {row["way"]: row["decode_ms"] for row in llama["rows"] if row["rows"] == count}
-        steered = _steered(
-            {
-                "split-softmax:exponent=0.5": steps["split-softmax"] / steps["nothing steered"],
-                "boost:factor=4": steps["boost"] / steps["nothing steered"],
-            }
-        )
-        name = "Qwen2.5-Coder 0.5B in Q4_K_M, with the plug-in for llama.cpp, in processor time"
-        rows.append([name, str(count), "", "", steered, _processor(llama)])
+    for field, unit in (("decode_ms", "processor time"), ("decode_clock_ms", "time on the clock")):
+        for count in dict.fromkeys(row["rows"] for row in llama["rows"]):
+            ratios = _over_unsteered(llama, field, count)
+            steered = _steered(
+                {
+                    "split-softmax:exponent=0.5": ratios["split-softmax"],
+                    "boost:factor=4": ratios["boost"],
+                }
+            )
+            name = f"Qwen2.5-Coder 0.5B in Q4_K_M, with the plug-in for llama.cpp, in {unit}"
+            rows.append([name, str(count), "", "", steered, _processor(llama)])
     return rows
+
+
+def _over_unsteered(llama: dict, field: str, count: int) -> dict[str, float]:
+    """A step's time with `count` rows in each way, over that with nothing steered."""
+    steps = {row["way"]: row[field] for row in llama["rows"] if row["rows"] == count}
+    return {way: step / steps["nothing steered"] for way, step in steps.items()}
+
+
+def _llama_parts() -> str:
+    """The parts of the time that steering adds in llama.cpp."""
+    ratios = _over_unsteered(read("llama_steering_qwen"), "decode_ms", 1)
+    stopped, traced, steered = (
+        f"{100 * (ratios[way] - 1):.0f}%"
+        for way in ("stopped after each layer's weights", "traced", "split-softmax")
+    )
+    return (
+        f"In llama.cpp with one row, split-softmax adds {steered} of processor time. The stop after"
+        f" each layer's weights, which every steered layer needs, adds {stopped} by itself, and"
+        f" with reading the mass {traced}; the rest is the rewriting."
+    )
 
 
 def _steered(ratios: dict[str, float]) -> str:
