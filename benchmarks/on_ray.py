@@ -3,6 +3,8 @@
 - here: this process, with one thread
 - here, half: the same with half of the conversations, which is what two nodes could reach at best:
   a step of half as many rows takes more than half of the time
+- here, half, twice at once: that, while another process without Ray does the same; the two share
+  the machine's memory bandwidth, as two nodes do
 - N nodes: a cluster of nodes with one processor each, and an actor with one thread on every node
 
 A repetition runs all of them, in alternating order, so that they see the same conditions. Starting
@@ -20,6 +22,8 @@ import argparse
 import json
 import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -37,6 +41,7 @@ from holdfast.records import Run
 
 HERE = "here"
 HALF = "here, half"
+TWICE = "here, half, twice at once"
 
 
 def main() -> None:
@@ -50,10 +55,14 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--as-other", action="store_true", help="as the process of 'twice at once'")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     model = holdfast.load(arguments.model)
     torch.set_num_threads(1)
+    if arguments.as_other:
+        play_when_told(model, arguments)
+        return
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  as of this process; 15 is Ray's own
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     began = time.perf_counter()
@@ -87,14 +96,15 @@ def main() -> None:
                 run = play(engine, arguments.model, arguments.conversations, arguments.rounds)
                 seconds_by_way[name] = time.perf_counter() - began
                 if name == HERE:
-                    began = time.perf_counter()
-                    play(engine, arguments.model, arguments.conversations // 2, arguments.rounds)
-                    seconds_by_way[HALF] = time.perf_counter() - began
+                    seconds_by_way[HALF] = play_half(engine, arguments)
+                    seconds_by_way[TWICE] = play_half_twice(engine, arguments)
             texts_by_way[name] = texts_of(run)
         for texts in texts_by_way.values():
             different = sum(texts[key] != texts_by_way[HERE][key] for key in texts)
             num_different = max(num_different, different)
-        rows.append({name: seconds_by_way[name] for name in (HERE, HALF, *ways)})
+        rows.append(
+            {name: seconds_by_way[name] for name in dict.fromkeys((HERE, HALF, TWICE, *ways))}
+        )
         print(json.dumps(rows[-1]), flush=True)
         others = [name for name in rows[0] if name != HERE]
         ratios = {name: [row[name] / row[HERE] for row in rows] for name in others}
@@ -138,6 +148,38 @@ def play(engine: ChatModel, name: str, conversations: int, rounds: int) -> Run:
         run = drift.run(engine, suite, Path(folder), settings, cast=cast)
         run.records  # noqa: B018  read before the folder goes
     return run
+
+
+def play_half(engine: ChatModel, arguments: argparse.Namespace) -> float:
+    """Seconds for half of the conversations."""
+    began = time.perf_counter()
+    play(engine, arguments.model, arguments.conversations // 2, arguments.rounds)
+    return time.perf_counter() - began
+
+
+def play_half_twice(engine: ChatModel, arguments: argparse.Namespace) -> float:
+    """Seconds until half of the conversations are done here and in another process."""
+    command = [sys.executable, __file__, "--as-other", "--model", arguments.model]
+    command += ["--conversations", str(arguments.conversations), "--rounds", str(arguments.rounds)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdin and other.stdout
+        other.stdout.readline()  # it is ready
+        began = time.perf_counter()
+        print(file=other.stdin, flush=True)
+        play_half(engine, arguments)
+        other.stdout.readline()  # it has ended
+        return time.perf_counter() - began
+
+
+def play_when_told(engine: ChatModel, arguments: argparse.Namespace) -> None:
+    """The other process of `play_half_twice`."""
+    play(engine, arguments.model, 2, 1)  # warm up
+    print("ready", flush=True)
+    sys.stdin.readline()
+    play_half(engine, arguments)
+    print("done", flush=True)
 
 
 def texts_of(run: Run) -> dict[int, list[str]]:

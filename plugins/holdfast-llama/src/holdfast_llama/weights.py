@@ -87,22 +87,76 @@ class SteeredRow:
     trace: bool = False
 
     @cached_property
-    def runs(self) -> list[tuple[int, int | None, bool]]:
-        """The runs of columns inside and outside the span.
+    def runs(self) -> list[tuple[int, bool]]:
+        """The runs of columns inside and outside the span, and of generated columns.
 
-        Each has its first column, its last (exclusive; None if open-ended), and whether it is
-        inside.
+        Each has its first column, and whether it is inside; it ends where the next one begins.
         """
         generated = any(method.span_includes_generated for method in self.methods)
         flags = np.array([*self.span, generated])
-        starts = [0, *(np.flatnonzero(flags[1:] != flags[:-1]) + 1).tolist()]
-        stops: list[int | None] = [*starts[1:], None]
-        return [(a, b, bool(flags[a])) for a, b in zip(starts, stops, strict=True)]
+        changes = (np.flatnonzero(flags[1:] != flags[:-1]) + 1).tolist()
+        # generated columns are never traced, so they have a run of their own
+        return [(start, bool(flags[start])) for start in sorted({0, *changes, len(self.span)})]
 
     def runs_until(self, end: int) -> list[tuple[int, int, bool]]:
-        """Returns the runs before column `end`."""
-        cut = [(a, end if b is None else min(b, end), inside) for a, b, inside in self.runs]
-        return [(a, b, inside) for a, b, inside in cut if a < b]
+        """Returns the runs before column `end`, each with its last column (exclusive)."""
+        starts = [start for start, _ in self.runs]
+        pairs = zip(self.runs, [*starts[1:], end], strict=True)
+        return [(start, min(stop, end), inside) for (start, inside), stop in pairs if start < end]
+
+
+class ColumnSets:
+    """Three sets of the columns of each row, over which weights are summed.
+
+    They are the columns that count as the span; all others; and the span in the prompt, whose mass
+    is traced. Sums over runs of columns are much faster than products with indicators of the sets.
+
+    Args:
+        rows: the rows of a pass.
+        ends: the number of tokens of each row after the pass, without padding.
+        width: the number of columns, of which those after a row's end are in no set.
+    """
+
+    def __init__(self, rows: Sequence[SteeredRow], ends: Sequence[int], width: int):
+        self.width = width
+        of_rows = [
+            [
+                (start, (inside, not inside, inside and start < len(row.span)))
+                for start, _, inside in row.runs_until(end)
+            ]
+            + [(end, (False, False, False))] * (end < width)
+            for row, end in zip(rows, ends, strict=True)
+        ]
+        most = max(map(len, of_rows))
+        of_rows = [_split(runs, most, width) for runs in of_rows]
+        self._starts = np.array([[start for start, _ in runs] for runs in of_rows])
+        self._sets = np.array([[sets for _, sets in runs] for runs in of_rows], np.float32)
+        self._places: dict[int, np.ndarray] = {}  # where runs start, by the lines of each row
+
+    def masses(self, weights: np.ndarray) -> np.ndarray:
+        """Sums contiguous weights [row, head, query, column]; returns [set, row, head, query]."""
+        rows, heads, queries, width = weights.shape
+        lines = heads * queries
+        if lines not in self._places:
+            firsts = np.arange(0, rows * lines * width, width).reshape(rows, lines, 1)
+            self._places[lines] = (firsts + self._starts[:, None]).ravel()
+        sums = np.add.reduceat(weights.reshape(-1), self._places[lines])
+        # einsum, as the idle threads of BLAS would spin through the whole pass
+        return np.einsum("rhqs,rsc->crhq", sums.reshape(rows, heads, queries, -1), self._sets)
+
+
+_Runs = list[tuple[int, tuple[bool, bool, bool]]]  # the first column, and the sets it is in
+
+
+def _split(runs: _Runs, count: int, width: int) -> _Runs:
+    """Splits runs until there are `count`."""
+    starts = {start for start, _ in runs}
+    further = [column for column in range(width) if column not in starts][: count - len(runs)]
+    split = [
+        (column, next(sets for start, sets in reversed(runs) if start < column))
+        for column in further
+    ]
+    return sorted([*runs, *split])
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,11 +298,12 @@ class AttentionWeights:
         self._rows: Sequence[SteeredRow] = ()
         self._ends: Sequence[int] = ()
         self._last: Sequence[int] = ()
+        self._traced = False
         self._runs: list[list[tuple[int, int, bool]]] = []
         self._wanted: dict[bytes, int] = {}
         self._reached: set[int] = set()
-        self._masks: dict[int, np.ndarray] = {}
-        self._columns = np.empty(0, np.float32)
+        self._uniform: dict[int, np.ndarray] = {}  # by the address of the mask
+        self._columns: ColumnSets | None = None
         self._error: BaseException | None = None
 
     def begin(
@@ -267,15 +322,15 @@ class AttentionWeights:
         self._last = [-1] * len(rows) if last is None else last
         self._error = None
         self._reached = set()
-        self._masks = {}
-        self._columns = np.empty(0, np.float32)
-        traced = any(row.trace for row in rows)
+        self._uniform = {}
+        self._columns = None
+        self._traced = any(row.trace for row in rows)
         self._plan = self._plan_of(tuple(row.methods for row in rows))
         layers = self._plan.layers
         self._wanted = {
             name: layer
             for name, layer in self._names.items()
-            if traced or layers[layer] is not None
+            if self._traced or layers[layer] is not None
         }
         pairs = zip(rows, ends, strict=True)
         self._runs = [row.runs_until(end) for row, end in pairs]
@@ -338,24 +393,24 @@ class AttentionWeights:
                 " holdfast-llama cannot steer; use another model, or leave llama: out to run it in"
                 " Holdfast's own engine."
             )
-        visible = self._visible(tensor, width)
-        columns = self._span_columns(width)
+        if self._columns is None or self._columns.width != width:
+            self._columns = ColumnSets(self._rows, self._ends, width)
+        uniform = self._uniform_mass(tensor, self._columns)
         moves = self._plan.layers[layer]
         every = np.arange(len(weights))
-        # einsum, as the idle threads of BLAS would spin through the whole pass
         if moves is None:  # only the last query is traced
             last = weights[every, :, self._last]
-            self.mass[:, layer] = np.einsum("rhk,rk->rh", last, columns[:, 2])
+            self.mass[:, layer] = self._columns.masses(last[:, :, None])[2, ..., 0]
         else:
-            # [row, head, query]
-            span, rest, traced = np.einsum("rhqk,rck->crhq", weights, columns)
+            span, rest, traced = self._columns.masses(weights)
             if tensor.src[2]:  # an attention sink: one more score in the softmax, part of the rest
                 rest = np.maximum(1 - span, rest)
-            traced = traced * self._steer(weights, span, rest, moves)
+            factors = self._steer(weights, span, rest, moves)
             if not self.on_host:
                 _tensor_set(address, weights.ctypes.data, 0, weights.nbytes)
-            self.mass[:, layer] = traced[every, :, self._last]
-        self.uniform[:, layer] = (columns[:, 2] * visible).sum(1) / visible.sum(1)
+            if self._traced:
+                self.mass[:, layer] = (traced * factors)[every, :, self._last]
+        self.uniform[:, layer] = uniform
         self._reached.add(layer)
 
     def _steer(
@@ -400,20 +455,18 @@ class AttentionWeights:
         _tensor_get(address, weights.ctypes.data, 0, weights.nbytes)
         return weights
 
-    def _span_columns(self, width: int) -> np.ndarray:
-        """Returns indicators of three sets of columns, float32 [row, 3, column].
+    def _uniform_mass(self, tensor: _Tensor, columns: ColumnSets) -> np.ndarray:
+        """Returns the traced mass under uniform attention at the last query, float32 [row].
 
-        They are 1 on the columns that count as the span; on all other columns; and on the span in
-        the prompt, whose mass is traced.
+        Raises:
+            ModelError: the query does not see the row's latest tokens, in order.
         """
-        if self._columns.shape[-1] != width:
-            self._columns = np.zeros((len(self._rows), 3, width), np.float32)
-            for number, (row, end) in enumerate(zip(self._rows, self._ends, strict=True)):
-                for start, stop, inside in self._runs[number]:
-                    self._columns[number, 0 if inside else 1, start:stop] = 1
-                prompt = min(len(row.span), end)
-                self._columns[number, 2, :prompt] = row.span[:prompt]
-        return self._columns
+        address = tensor.src[1]
+        if address not in self._uniform:
+            visible = self._visible(tensor, columns.width).astype(np.float32)
+            traced = columns.masses(visible[:, None, None])[2, :, 0, 0]
+            self._uniform[address] = traced / visible.sum(1)
+        return self._uniform[address]
 
     def _visible(self, tensor: _Tensor, width: int) -> np.ndarray:
         """Returns the columns that the last query of each row sees, bool [row, column].
@@ -422,8 +475,6 @@ class AttentionWeights:
             ModelError: they are not the row's latest tokens, in order.
         """
         address = tensor.src[1]
-        if address in self._masks:
-            return self._masks[address]
         mask = _Tensor.from_address(address)
         known = {_FLOAT32: np.float32, _FLOAT16: np.float16}
         if mask.type not in known or mask.ne[0] != width or mask.ne[3] != len(self._rows):
@@ -443,5 +494,4 @@ class AttentionWeights:
                     f"llama.cpp does not keep {end} tokens in the order of their positions; this is"
                     " a bug in holdfast-llama, please report it."
                 )
-        self._masks[address] = visible
         return visible
