@@ -67,6 +67,35 @@ class Scripted(ScriptedModel):
         return f"r{len(request.messages)}"
 
 
+class Replicated(ScriptedModel):
+    """A model with two replicas, which counts the conversations that are held at once."""
+
+    independent = False
+    replicas = 2
+
+    def __init__(self):
+        self.open = Counter()
+        self.most = 0
+
+    async def compute(self, function, *arguments):
+        return await function(self, *arguments)
+
+    async def generate(self, request):
+        number = request.thread.conversation
+        self.open[number] += 1
+        self.most = max(self.most, len(+self.open))
+        await asyncio.sleep(0.001)
+        self.open[number] -= 1
+        return Reply("bread", None, "stop")
+
+
+def test_every_replica_holds_as_many_conversations_as_a_batch_has(tmp_path):
+    settings = replace(QUICK, conversations=12, batch=2)
+    model_of_two = Replicated()
+    drift.run(model_of_two, SUITE, tmp_path / "run", settings)
+    assert model_of_two.most == 4
+
+
 class Says(Scripted):
     """A model that always gives the same reply."""
 

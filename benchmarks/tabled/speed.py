@@ -391,18 +391,22 @@ def ray_table() -> str:
     """The time of a run on the nodes of a Ray cluster."""
     record = read("ray_qwen")
     alone = statistics.median(row["here"] for row in record["repetitions"])
-    ratios = ", ".join(
-        f"{{median:.2f}} [{{low:.2f}}, {{high:.2f}}] on {name}".format(**ratio)
-        for name, ratio in record["ratios"].items()
+
+    def ratio(name: str) -> str:
+        return "{median:.2f} [{low:.2f}, {high:.2f}]".format(**record["ratios"][name])
+
+    on_nodes = ", ".join(
+        f"{ratio(name)} on {name}" for name in record["ratios"] if not name.startswith("here")
     )
     return (
         f"`python benchmarks/on_ray.py`: {record['conversations']} conversations of"
         f" {count_of(record['rounds'], 'round')} on {record['model']} in bfloat16, nodes with one"
         " processor each, on one machine with two processors. The time of a run, divided by that of"
         f" one process with one thread ({alone:.0f} s), median and range of"
-        f" {len(record['repetitions'])}: {ratios} ([record](RESULTS/ray_qwen.json)). Two nodes do"
-        " not halve it, since a step of half as many rows takes more than half of the time"
-        " ([decode steps](speed.md#a-decode-step)); four nodes share the two processors."
+        f" {len(record['repetitions'])}: {on_nodes} ([record](RESULTS/ray_qwen.json)). Half of the"
+        f" conversations in one process take {ratio('here, half')} of the time, and two processes"
+        f" without Ray that do half each at once {ratio('here, half, twice at once')}, as they"
+        " share the memory bandwidth of the machine. Four nodes share its two processors."
     )
 
 

@@ -33,7 +33,7 @@ from holdfast.drift.user_scripts import UserSource
 from holdfast.errors import UsageError
 from holdfast.methods import Method, Methods, read_methods, spec_of
 from holdfast.models.event_loop import run_sync
-from holdfast.models.protocol import ChatModel, Engine, facts_about, rows_at_most
+from holdfast.models.protocol import ChatModel, Engine, facts_about, replicas_of, rows_at_most
 from holdfast.records.traces import write_traces
 from holdfast.version import __version__
 
@@ -155,9 +155,9 @@ class _Benchmark:
         ]
         # a model that runs elsewhere limits the number of its requests itself
         is_remote = self.model.independent and self.cast.user_model is None
-        concurrency = None if is_remote else self.settings.batch
         async with session_of(self.model, self.cast.user_model) as engine:
             recorder = Recorder(batch, judges, engine, self.running.traces)
+            concurrency = None if is_remote else self.settings.batch * replicas_of(engine)
             await converse(
                 engine,
                 pairings,

@@ -74,7 +74,8 @@ class Settings:
             distinguish a rule that it no longer knows from one that it knows and breaks.
         probe_every: probes are asked in the first and the last round, and in each round whose
             number is a multiple of this.
-        batch: how many conversations run concurrently; the end of one makes room for the next.
+        batch: how many conversations run concurrently on each replica of the model; the end of one
+            makes room for the next.
 
     Raises:
         ParameterOutOfRange: a number is outside its range.
