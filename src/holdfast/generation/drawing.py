@@ -1,6 +1,7 @@
 """Draws tokens by temperature and nucleus, and reads their log-probabilities.
 
-The random numbers depend only on the reply, not on the batch.
+The logits have a row for each request that draws. Its random numbers depend only on the request,
+not on the batch.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _NOT_FINITE = (
 
 @dataclass(frozen=True, slots=True)
 class LogProbability:
-    """Log-probabilities where a token was drawn, under the row's methods, at temperature 1."""
+    """Log-probabilities where a token was drawn, under the request's methods, at temperature 1."""
 
     drawn: float  # the token's own log-probability, natural logarithm
     # the likeliest tokens and their log-probabilities, likeliest first; as many as requested

@@ -45,7 +45,7 @@ from holdfast.models.placement import (
 from holdfast.plurals import count_of
 from holdfast.validation import ranges
 
-_LARGE_BATCH = 48  # rows that fill the processors with a large model
+_LARGE_BATCH = 48  # sequences that fill the processors with a large model
 
 
 def load(
@@ -72,14 +72,15 @@ def load(
             the processor has instructions for it, else float32; on a GPU the checkpoint's dtype, or
             bfloat16 for a quantised GGUF if the GPU supports it.
         device_map: in place of a device, "auto" or another map of transformers, for models that
-            do not fit on one device; needs accelerate. On several devices a model runs one row at a
-            time and its attention is not steered.
+            do not fit on one device; needs accelerate. On several devices a model answers one
+            request at a time and its attention is not steered.
         trust_remote_code: whether code that comes with the model may run. Weights are read as
             safetensors or GGUF only.
-        batch_size: the most rows forwarded together; halved when memory runs out. None takes 192,
-            or 48 for a model of more than 50 million parameters on the CPU, which is no slower
-            there and needs a quarter of the memory.
-        prefix_memory: bytes of keys and values that a session keeps of its dialogs; None takes a
+        batch_size: the most sequences forwarded together (one per request, or two with a method
+            that contrasts two prompts); halved when memory runs out. None takes 192, or 48 for a
+            model of more than 50 million parameters on the CPU, which is no slower there and needs
+            a quarter of the memory.
+        prefix_memory: bytes of keys and values that a session keeps of its threads; None takes a
             quarter of the device's memory. Evicted ones are recomputed when needed.
         chat_template: replaces the tokenizer's template: "plain", with which a base model continues
             the messages as one text, or the path of a Jinja file.
@@ -273,7 +274,7 @@ def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> froz
 
 
 def reuses_cache(model: PreTrainedModel) -> bool:
-    """Whether rows of different lengths can share a pass, and continue after computed tokens."""
+    """Whether sequences of any lengths can share a pass, and continue after computed tokens."""
     from transformers.cache_utils import DynamicCache
 
     if is_split(model):
