@@ -337,14 +337,14 @@ class WindowLayer(KeyLayer):
         current.has_written = True
         self.reserve(len(self.shared.lengths), 1, (key_states, value_states))
         rows, queries = current.sources
-        beside = []
+        separate = []
         for store, new in zip(self.store, (key_states, value_states), strict=True):
             computed = store[current.slots_read, :, : self.columns.count]
             wide = new.new_zeros(*new.shape[:2], self.columns.count, new.shape[3])
             wide[:, :, : computed.shape[2]] = computed
             wide[rows, :, self.columns.written] = new[rows, :, queries]
-            beside.append(wide)
-        self.keys, self.values = beside
+            separate.append(wide)
+        self.keys, self.values = separate
         return self.keys, self.values
 
     def begin(self) -> None:
@@ -352,20 +352,20 @@ class WindowLayer(KeyLayer):
         self.keys = self.values = None
 
     def end(self) -> tuple[Tensor, ...]:
-        """Returns the separate tensors that a pass of several tokens per row wrote; () if none."""
-        beside = () if self.keys is None or self.values is None else (self.keys, self.values)
+        """Returns the tensors that a pass of several tokens per row wrote; () if there are none."""
+        separate = () if self.keys is None or self.values is None else (self.keys, self.values)
         self.keys = self.values = None
-        return beside
+        return separate
 
-    def keep(self, beside: Sequence[Tensor], slots: Tensor, columns: Tensor) -> None:
+    def keep(self, separate: Sequence[Tensor], slots: Tensor, columns: Tensor) -> None:
         """Moves columns [n, column] to the front of `slots` [n].
 
-        They come from the tensors `beside` if there are any, otherwise from the slots themselves.
+        They come from the `separate` tensors of a pass, or from the slots themselves if it is ().
         """
-        sources = beside or self.store
+        sources = separate or self.store
         if not sources:
             return
-        rows = torch.arange(len(slots), device=slots.device) if beside else slots
+        rows = torch.arange(len(slots), device=slots.device) if separate else slots
         columns = columns.clamp(max=sources[0].shape[2] - 1)
         copies = [states[rows[:, None], :, columns] for states in sources]
         self.reserve(len(self.shared.lengths), columns.shape[1], sources)

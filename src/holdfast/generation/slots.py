@@ -48,7 +48,7 @@ class _PassResult:
     states: list[States]  # per recurrent layer, the new states
     # per windowed layer, keys and values [row, head, column, size]; [] if each row forwarded one
     # token, whose keys and values are already in the slots
-    beside: list[tuple[Tensor, ...]]
+    window_kv: list[tuple[Tensor, ...]]
 
 
 class _Writes(NamedTuple):
@@ -110,11 +110,10 @@ class SlotCache(Cache):
         `reusable_len` first tokens of the sequence may be requested later (None: all of them).
         """
         slot = len(self.lengths)
-        nothing = ((),) * len(self._layers)
-        tensors = nothing if kv is None else kv.layers
+        tensors = ((),) * len(self._layers) if kv is None else kv.layers
         states = ({},) * len(self._layers) if kv is None else kv.states
-        for layer, tensor_pair, state in zip(self._layers, tensors, states, strict=True):
-            layer.open(slot, tensor_pair, state)
+        for layer, layer_kv, state in zip(self._layers, tensors, states, strict=True):
+            layer.open(slot, layer_kv, state)
         self.lengths.append(0 if kv is None else kv.tokens)
         self._shared.ends.append(self.lengths[slot])
         self.rotary_lengths.append(EVERY_LENGTH if kv is None else kv.rotary_lengths)
@@ -126,8 +125,8 @@ class SlotCache(Cache):
     def add(self, kv: SavedLayerKV) -> None:
         """Appends further keys and values to the last slot; all layers must keep every token."""
         slot = len(self.lengths) - 1
-        for layer, tensor_pair in zip(self._layers, kv.layers, strict=True):
-            layer.open(slot, tensor_pair, {}, kv.start)
+        for layer, layer_kv in zip(self._layers, kv.layers, strict=True):
+            layer.open(slot, layer_kv, {}, kv.start)
         self.lengths[slot] = self._shared.ends[slot] = kv.tokens
 
     def restart(self, slot: int) -> None:
@@ -161,9 +160,9 @@ class SlotCache(Cache):
                 on_device = torch.tensor(firsts)[:, None].to(self.device)
                 yield Starts(current.window_columns.count, tuple(firsts), on_device)
             states = [layer.end() for layer in self._recurrent]
-            beside = [layer.end() for layer in self._windowed] if current.sources else []
-            if states or beside:
-                self._results.append(_PassResult(list(slots), states, beside))
+            window_kv = [layer.end() for layer in self._windowed] if current.sources else []
+            if states or window_kv:
+                self._results.append(_PassResult(list(slots), states, window_kv))
         finally:
             self._shared.current = None
 
@@ -186,18 +185,19 @@ class SlotCache(Cache):
         """Moves into the slots of windowed layers the tokens that the windows at `ends` can see."""
         window = self._shared.window
         firsts = {slot: window.next_first(slot, end) for slot, end in ends.items()}
-        beside = [(result.slots, result.beside) for result in self._results if result.beside]
-        written = {slot for slots, _ in beside for slot in slots}
+        results = [result for result in self._results if result.window_kv]
+        written = {slot for result in results for slot in result.slots}
+        # slots whose tokens are all in place, but have to be moved to the front
         late = [slot for slot in ends if slot not in written and firsts[slot] > window.firsts[slot]]
         if late:
-            beside.append((late, [()] * len(self._windowed)))
-        for slots, states in beside:
-            shift_by = [firsts[slot] - window.firsts[slot] for slot in slots]
-            widest = max(ends[slot] - firsts[slot] for slot in slots)
-            where, shift = torch.tensor([slots, shift_by]).to(self.device)
+            results.append(_PassResult(late, [], [()] * len(self._windowed)))
+        for result in results:
+            shift_by = [firsts[slot] - window.firsts[slot] for slot in result.slots]
+            widest = max(ends[slot] - firsts[slot] for slot in result.slots)
+            where, shift = torch.tensor([result.slots, shift_by]).to(self.device)
             columns = shift[:, None] + torch.arange(widest, device=self.device)
-            for layer, tensor_pair in zip(self._windowed, states, strict=True):
-                layer.keep(tensor_pair, where, columns)
+            for layer, kv in zip(self._windowed, result.window_kv, strict=True):
+                layer.keep(kv, where, columns)
         for slot, first in firsts.items():
             window.firsts[slot] = first
 
@@ -242,13 +242,13 @@ class SlotCache(Cache):
         if cut is None or (self._recurrent and length < self.lengths[slot]):
             return None
         return SavedLayerKV(
-            length,
-            tuple(layer.tensors(slot, length, start) for layer in self._layers),
-            tuple(layer.states(slot) for layer in self._layers),
-            cut,
-            length if self._recurrent else self._shared.window.min_prefix_len(cut),
-            start,
-            self.rotary_lengths[slot],
+            tokens=length,
+            layers=tuple(layer.tensors(slot, length, start) for layer in self._layers),
+            states=tuple(layer.states(slot) for layer in self._layers),
+            cut=cut,
+            min_prefix_len=length if self._recurrent else self._shared.window.min_prefix_len(cut),
+            start=start,
+            rotary_lengths=self.rotary_lengths[slot],
         )
 
     def close(self, slot: int, *, wipe: bool = False) -> None:

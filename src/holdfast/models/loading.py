@@ -105,13 +105,13 @@ def load(
     with explain_errors(source, "model"):
         steerable = install(model.eval())
         usual_batch_size = _usual_batch_size(model)
-        loaded = gguf.fingerprint(model.dtype, digest) if gguf and digest else None
+        of_file = gguf.fingerprint(model.dtype, digest) if gguf and digest else None
         if multiplies_bfloat16() and not is_split(model):
             pack_layers(model)
         release_freed_memory()  # the weights as they were read, before they were rearranged
         return LocalModel(
             name=source.name,
-            identity=Fingerprint(model, tokenizer, loaded),
+            identity=Fingerprint(model, tokenizer, of_file),
             hf_model=model,
             tokenizer=tokenizer,
             stop_ids=stop_ids(model, tokenizer) | (gguf.stop_ids if gguf else set()),
@@ -183,7 +183,7 @@ def _read_model(source: Source, options: dict[str, Any], placement: Placement) -
         parameters = _without_weights(config, **code).num_parameters()
         placement = placement.for_size(parameters, source.name)
     options = {**options, "config": config}
-    return _load(source, placement, AutoModelForCausalLM, source.location, options)
+    return _load_to_device(source, placement, AutoModelForCausalLM, source.location, options)
 
 
 def _read_gguf_model(source: Source, gguf: GGUF, placement: Placement) -> PreTrainedModel:
@@ -205,11 +205,11 @@ def _read_gguf_model(source: Source, gguf: GGUF, placement: Placement) -> PreTra
             "config": config,
         }
         with TemporaryDirectory() as empty:  # so that no file beside the GGUF file is read
-            return _load(source, placement, AutoModelForCausalLM, empty, options)
+            return _load_to_device(source, placement, AutoModelForCausalLM, empty, options)
     weights = read_weights(gguf, without_weights, fields, dtype)
     options = {"config": config, "state_dict": weights}
     # by the class itself, because the automatic one needs a location
-    return _load(source, placement, type(without_weights), None, options)
+    return _load_to_device(source, placement, type(without_weights), None, options)
 
 
 def _dequantised_dtype(gguf: GGUF, placement: Placement) -> torch.dtype:
@@ -244,7 +244,7 @@ def _without_weights(config: PreTrainedConfig, **options: bool) -> PreTrainedMod
     return model
 
 
-def _load(
+def _load_to_device(
     source: Source,
     placement: Placement,
     model_class: Any,
