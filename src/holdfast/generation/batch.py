@@ -119,10 +119,10 @@ def _edits_of(
                 EditedRow(
                     compiled=prompt.compiled,
                     first=start,
-                    tokens=num_new,
+                    num_tokens=num_new,
                     padding=width - num_new,
                     span=sequence.span,
-                    prompt=len(prompt.token_ids),
+                    prompt_len=len(prompt.token_ids),
                 )
             )
     return edits_of(rows, width, device)
