@@ -318,24 +318,26 @@ def test_running_out_with_a_single_chat_is_explained_in_one_sentence(scarce):
 def test_scoring_continues_with_half_of_the_batch(monkeypatch):
     from holdfast.generation import reply_scoring
 
-    tiny, sizes, groups = model(), [], reply_scoring._groups
+    tiny, sizes, groups = model(), [], reply_scoring._split_into_passes
     requests = [Request(chat("be nice", "hello " * n)) for n in range(1, 7)]
     scored = tiny.session().score_batch(requests, [["bread", "rain"]] * 6)
     expected = [score.log_probabilities for score in scored]
 
-    def scarce_groups(streams, batch_size, limit):
-        for group in groups(streams, batch_size, limit):
+    def scarce_groups(sequences, batch_size, limit):
+        for group in groups(sequences, batch_size, limit):
             sizes.append(len(group))
             if len(group) > 3:
                 raise RuntimeError(CPU_MESSAGE)
             yield group
 
-    monkeypatch.setattr(reply_scoring, "_groups", scarce_groups)
+    monkeypatch.setattr(reply_scoring, "_split_into_passes", scarce_groups)
     scores = tiny.session().score_batch(requests, [["bread", "rain"]] * 6)
     for scored, wanted in zip(scores, expected, strict=True):
         assert scored.log_probabilities == pytest.approx(wanted, abs=1e-4)
     assert sizes[0] > 3 and sizes[-1] <= 3
-    monkeypatch.setattr(reply_scoring, "_groups", lambda *_: (_ for _ in ()).throw(MemoryError()))
+    monkeypatch.setattr(
+        reply_scoring, "_split_into_passes", lambda *_: (_ for _ in ()).throw(MemoryError())
+    )
     with pytest.raises(ModelError, match="single chat"):
         tiny.session().score_batch(requests[:1], [["bread"]])
 

@@ -78,7 +78,9 @@ class ModelRunner(Protocol):
 
     @property
     def sees_all(self) -> bool:
-        """Whether keys and values of successive tokens can be saved in pieces and put together."""
+        """Whether every layer attends to all previous tokens, and keys and values that were saved
+        in pieces can be put together.
+        """
 
     @property
     def splits_prompts(self) -> bool:
