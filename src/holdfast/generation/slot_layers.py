@@ -158,13 +158,13 @@ class KeyLayer(DynamicLayer):
         self.shared = shared
         self.store: list[Tensor] = []
 
-    def open(self, slot: int, tensors: Sequence[Tensor], states: States, start: int = 0) -> None:
-        """Copies a sequence's keys and values, [head, token, size] each, into its slot."""
-        if not tensors:
+    def fill(self, slot: int, kv: Sequence[Tensor], states: States, start: int = 0) -> None:
+        """Copies keys and values, [head, token, size] each, into a slot, from token `start` on."""
+        if not kv:
             return
-        end = start + tensors[0].shape[1]
-        self.reserve(slot + 1, end, tensors)
-        for store, new in zip(self.store, tensors, strict=True):
+        end = start + kv[0].shape[1]
+        self.reserve(slot + 1, end, kv)
+        for store, new in zip(self.store, kv, strict=True):
             store[slot, :, start:end] = new
 
     @property
@@ -172,11 +172,11 @@ class KeyLayer(DynamicLayer):
         """The columns that this kind of layer reads in the current pass."""
         return self.shared.current_pass.all_columns
 
-    def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
+    def copy_kv(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
         """Copies the keys and values of a slot's tokens `start` to `length`."""
         return tuple(store[slot, :, start:length].clone() for store in self.store)
 
-    def states(self, slot: int) -> States:
+    def copy_states(self, slot: int) -> States:
         """Returns {}, as this layer is not recurrent."""
         return {}
 
@@ -306,7 +306,7 @@ class WindowLayer(KeyLayer):
         """The columns of the kept tokens in the current pass."""
         return self.shared.current_pass.window_columns
 
-    def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
+    def copy_kv(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
         """Copies the keys and values, among a slot's first tokens, that later tokens may need."""
         first = self.shared.window.firsts[slot]
         cut = self.shared.window.cut(slot, length)
@@ -357,7 +357,7 @@ class WindowLayer(KeyLayer):
         self.keys = self.values = None
         return separate
 
-    def keep(self, separate: Sequence[Tensor], slots: Tensor, columns: Tensor) -> None:
+    def move_to_front(self, separate: Sequence[Tensor], slots: Tensor, columns: Tensor) -> None:
         """Moves columns [n, column] to the front of `slots` [n].
 
         They come from the `separate` tensors of a pass, or from the slots themselves if it is ().
@@ -382,7 +382,7 @@ class StateLayer(LinearAttentionLayer):
         self.shared = shared
         self.stored: States = {}
 
-    def open(self, slot: int, tensors: Sequence[Tensor], states: States, start: int = 0) -> None:
+    def fill(self, slot: int, kv: Sequence[Tensor], states: States, start: int = 0) -> None:
         """Opens a slot with these states; they are {} for a sequence without computed tokens."""
         new_states = {name: state[None] for name, state in states.items()}
         for name, like in {**self.stored, **new_states}.items():
@@ -390,10 +390,10 @@ class StateLayer(LinearAttentionLayer):
             new = new_states.get(name, like.new_zeros(1, *like.shape[1:]))
             self.stored = {**self.stored, name: torch.cat([earlier, new])}
 
-    def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
+    def copy_kv(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
         return ()
 
-    def states(self, slot: int) -> States:
+    def copy_states(self, slot: int) -> States:
         return {name: state[slot].clone() for name, state in self.stored.items()}
 
     def move(self, last: int, slot: int, length: int) -> None:
@@ -468,11 +468,11 @@ class HybridLayer(StateLayer, KeyLayer):  # type: ignore[misc, override]  # as t
         KeyLayer.__init__(self, like, shared)
         StateLayer.__init__(self, like, shared)
 
-    def open(self, slot: int, tensors: Sequence[Tensor], states: States, start: int = 0) -> None:
-        KeyLayer.open(self, slot, tensors, states, start)
-        StateLayer.open(self, slot, tensors, states)
+    def fill(self, slot: int, kv: Sequence[Tensor], states: States, start: int = 0) -> None:
+        KeyLayer.fill(self, slot, kv, states, start)
+        StateLayer.fill(self, slot, kv, states)
 
-    tensors = KeyLayer.tensors
+    copy_kv = KeyLayer.copy_kv
 
     def move(self, last: int, slot: int, length: int) -> None:
         KeyLayer.move(self, last, slot, length)

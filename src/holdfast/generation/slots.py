@@ -113,7 +113,7 @@ class SlotCache(Cache):
         tensors = ((),) * len(self._layers) if kv is None else kv.layers
         states = ({},) * len(self._layers) if kv is None else kv.states
         for layer, layer_kv, state in zip(self._layers, tensors, states, strict=True):
-            layer.open(slot, layer_kv, state)
+            layer.fill(slot, layer_kv, state)
         self.lengths.append(0 if kv is None else kv.tokens)
         self._shared.ends.append(self.lengths[slot])
         self.rotary_lengths.append(EVERY_LENGTH if kv is None else kv.rotary_lengths)
@@ -126,7 +126,7 @@ class SlotCache(Cache):
         """Appends further keys and values to the last slot; all layers must keep every token."""
         slot = len(self.lengths) - 1
         for layer, layer_kv in zip(self._layers, kv.layers, strict=True):
-            layer.open(slot, layer_kv, {}, kv.start)
+            layer.fill(slot, layer_kv, {}, kv.start)
         self.lengths[slot] = self._shared.ends[slot] = kv.tokens
 
     def restart(self, slot: int) -> None:
@@ -197,7 +197,7 @@ class SlotCache(Cache):
             where, shift = torch.tensor([result.slots, shift_by]).to(self.device)
             columns = shift[:, None] + torch.arange(widest, device=self.device)
             for layer, kv in zip(self._windowed, result.window_kv, strict=True):
-                layer.keep(kv, where, columns)
+                layer.move_to_front(kv, where, columns)
         for slot, first in firsts.items():
             window.firsts[slot] = first
 
@@ -243,8 +243,8 @@ class SlotCache(Cache):
             return None
         return SavedLayerKV(
             tokens=length,
-            layers=tuple(layer.tensors(slot, length, start) for layer in self._layers),
-            states=tuple(layer.states(slot) for layer in self._layers),
+            layers=tuple(layer.copy_kv(slot, length, start) for layer in self._layers),
+            states=tuple(layer.copy_states(slot) for layer in self._layers),
             cut=cut,
             min_prefix_len=length if self._recurrent else self._shared.window.min_prefix_len(cut),
             start=start,

@@ -148,11 +148,6 @@ def _read(
     return placement.move(model, source.name), tokenizer
 
 
-def _usual_batch_size(model: PreTrainedModel) -> int:
-    large = model.device.type == "cpu" and is_large(model.num_parameters())
-    return _LARGE_BATCH if large else LocalModel.batch_size
-
-
 def _read_tokenizer(source: Source, options: dict[str, Any]) -> PreTrainedTokenizerFast:
     """Reads the tokenizer; refuses one that cannot find spans."""
     from transformers import AutoTokenizer
@@ -264,46 +259,6 @@ def _load_to_device(
     return model
 
 
-def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> frozenset[int]:
-    """The tokens that end a reply, according to the tokenizer and the model's configurations."""
-    ids = {tokenizer.eos_token_id}
-    for config in (model.generation_config, model.config.get_text_config()):
-        eos = getattr(config, "eos_token_id", None)
-        ids.update(eos if isinstance(eos, (list, tuple)) else [eos])
-    return frozenset(token for token in ids if token is not None)
-
-
-def reuses_cache(model: PreTrainedModel) -> bool:
-    """Whether sequences of any lengths can share a pass, and continue after computed tokens."""
-    from transformers.cache_utils import DynamicCache
-
-    if is_split(model):
-        return False
-    kinds = {type(layer) for layer in DynamicCache(config=model.config).layers}
-    if not kinds or not kinds <= SLOT_LAYERS.keys():
-        return False
-    positions = "position_ids" in inspect.signature(model.forward).parameters
-    if kinds & ATTENDING and not (positions and layers_with_attention(model) is not None):
-        return False
-    return _makes_plain_cache(model)
-
-
-@torch.inference_mode()
-def _makes_plain_cache(model: PreTrainedModel) -> bool:
-    """Whether a model uses transformers' own cache, determined by forwarding one token."""
-    from transformers.cache_utils import DynamicCache
-
-    token = torch.zeros(1, 1, dtype=torch.long, device=model.device)
-    try:
-        output = model(input_ids=token, use_cache=True)
-    except ValueError:  # transformers cannot count tokens if it recognises no attention layer
-        return False
-    cache = cache_of(output)
-    if cache is None:  # a model without attention, before transformers 5.24
-        cache = getattr(output, "__dict__", {}).get("cache_params")
-    return type(cache) is DynamicCache
-
-
 def check_kind(name: str, config: PreTrainedConfig) -> None:
     """Refuses encoder-decoder models."""
     if getattr(config, "is_encoder_decoder", False):
@@ -405,3 +360,51 @@ def without_weight_bars() -> Iterator[None]:
         yield
     finally:
         logging.enable_progress_bar()
+
+
+# Properties of a loaded model
+
+
+def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> frozenset[int]:
+    """The tokens that end a reply, according to the tokenizer and the model's configurations."""
+    ids = {tokenizer.eos_token_id}
+    for config in (model.generation_config, model.config.get_text_config()):
+        eos = getattr(config, "eos_token_id", None)
+        ids.update(eos if isinstance(eos, (list, tuple)) else [eos])
+    return frozenset(token for token in ids if token is not None)
+
+
+def reuses_cache(model: PreTrainedModel) -> bool:
+    """Whether sequences of any lengths can share a pass, and continue after computed tokens."""
+    from transformers.cache_utils import DynamicCache
+
+    if is_split(model):
+        return False
+    kinds = {type(layer) for layer in DynamicCache(config=model.config).layers}
+    if not kinds or not kinds <= SLOT_LAYERS.keys():
+        return False
+    positions = "position_ids" in inspect.signature(model.forward).parameters
+    if kinds & ATTENDING and not (positions and layers_with_attention(model) is not None):
+        return False
+    return _makes_plain_cache(model)
+
+
+@torch.inference_mode()
+def _makes_plain_cache(model: PreTrainedModel) -> bool:
+    """Whether a model uses transformers' own cache, determined by forwarding one token."""
+    from transformers.cache_utils import DynamicCache
+
+    token = torch.zeros(1, 1, dtype=torch.long, device=model.device)
+    try:
+        output = model(input_ids=token, use_cache=True)
+    except ValueError:  # transformers cannot count tokens if it recognises no attention layer
+        return False
+    cache = cache_of(output)
+    if cache is None:  # a model without attention, before transformers 5.24
+        cache = getattr(output, "__dict__", {}).get("cache_params")
+    return type(cache) is DynamicCache
+
+
+def _usual_batch_size(model: PreTrainedModel) -> int:
+    large = model.device.type == "cpu" and is_large(model.num_parameters())
+    return _LARGE_BATCH if large else LocalModel.batch_size
