@@ -32,12 +32,12 @@ class _SlotOwner(NamedTuple):
     """The request that a slot belongs to, and which of its sequences is in the slot."""
 
     state: RequestState
-    index: int  # of the sequence in the request
+    number: int  # of the sequence among those of the request
 
     @property
     def sequence(self) -> TokenSequence:
         """The sequence in the slot."""
-        return self.state.sequences[self.index]
+        return self.state.sequences[self.number]
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class _SlotGroup:
     def _rows_of(self) -> dict[RequestState, list[int]]:
         """Per request, the row of each of its sequences in the group's outputs."""
         rows_of: dict[RequestState, list[int]] = {}
-        for row, (state, index) in enumerate(self.owners):
-            rows_of.setdefault(state, [-1] * len(state.sequences))[index] = row
+        for row, (state, number) in enumerate(self.owners):
+            rows_of.setdefault(state, [-1] * len(state.sequences))[number] = row
         return rows_of
 
     def by_request(self, output: Output) -> StepOutputs:
@@ -134,14 +134,14 @@ class Decoder:
         )
         self.slots.expect(num_slots, max(max_lens))
         for state in states:
-            for index, sequence in enumerate(state.sequences):
-                state.forwarded += len(sequence) - state.reused_lengths[index]
-                pieces = state.reused[index]
-                reusable_len = state.request.reusable_len(index)
+            for number, sequence in enumerate(state.sequences):
+                state.forwarded += len(sequence) - state.reused_lengths[number]
+                pieces = state.reused[number]
+                reusable_len = state.request.reusable_len(number)
                 self.slots.open(pieces[0] if pieces else None, reusable_len)
                 for piece in pieces[1:]:
                     self.slots.add(piece)
-                self._owners.append(_SlotOwner(state, index))
+                self._owners.append(_SlotOwner(state, number))
             state.reused = [()] * len(state.sequences)
 
     def _forward_beginnings(self, first: int) -> None:
@@ -257,7 +257,7 @@ class Decoder:
     def _slots_of(self, state: RequestState) -> list[int]:
         """The slots of a request's sequences, in the order of the sequences."""
         slots = [slot for slot, owner in enumerate(self._owners) if owner.state is state]
-        return sorted(slots, key=lambda slot: self._owners[slot].index)
+        return sorted(slots, key=lambda slot: self._owners[slot].number)
 
     def _share(self, state: RequestState) -> None:
         """Makes the keys and values of a request available to others, if it shares them."""
@@ -267,11 +267,11 @@ class Decoder:
             or not self.runner.supports_chunked_prefill
         ):
             return
-        for index, slot in enumerate(self._slots_of(state)):
+        for number, slot in enumerate(self._slots_of(state)):
             length = self.slots.lengths[slot]
-            count = state.request.reusable_len(index) or length
+            count = state.request.reusable_len(number) or length
             copy_from = partial(self.slots.copy_kv, slot, count)
-            prompt = state.request.prompts[index]
+            prompt = state.request.prompts[number]
             self.prefix_cache.keep(prompt, tuple(state.token_ids), count, copy_from, length)
 
     def _copy_kv(self, state: RequestState) -> tuple[SavedKV | None, ...]:
@@ -279,8 +279,8 @@ class Decoder:
         if not self.runner.supports_chunked_prefill:
             return ()
         return tuple(
-            self.slots.copy_kv(slot, state.request.reusable_len(index))
-            for index, slot in enumerate(self._slots_of(state))
+            self.slots.copy_kv(slot, state.request.reusable_len(number))
+            for number, slot in enumerate(self._slots_of(state))
         )
 
     def _close(self, states: Sequence[RequestState]) -> None:

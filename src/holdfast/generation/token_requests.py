@@ -125,9 +125,9 @@ class TokenRequest:
         """Whether the mass is recorded: this is requested, and the first prompt has a span."""
         return self.trace and any(self.prompts[0].span)
 
-    def reusable_len(self, index: int) -> int | None:
+    def reusable_len(self, number: int) -> int | None:
         """How many first tokens of a sequence a longer prompt can reuse; None: all of them."""
-        prompt = self.prompts[index]
+        prompt = self.prompts[number]
         return len(prompt.token_ids) if prompt.compiled.treats_generated_apart else None
 
 
