@@ -35,9 +35,9 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 import holdfast
 from holdfast.attention import install
 from holdfast.errors import HoldfastError, ModelError
-from holdfast.generation.rows import Row, Stream
-from holdfast.generation.runner import Runner
 from holdfast.generation.scheduler import Scheduler
+from holdfast.generation.token_requests import TokenPrompt, TokenRequest
+from holdfast.generation.transformers_runner import TransformersRunner
 from holdfast.methods import compile_methods
 from holdfast.models.loading import reuses_cache
 
@@ -331,7 +331,7 @@ def _examine_replies(model, batched: bool, methods) -> dict:
     except Exception as error:
         return {"engine": "not run", "engine_because": _in_short(error)}
     try:
-        replies = _answer(Runner(model, batched=batched), prompts, spans, methods)
+        replies = _answer(TransformersRunner(model, batched=batched), prompts, spans, methods)
     except HoldfastError as error:
         return {"engine": "refused", "engine_because": str(error)}
     except Exception as error:
@@ -345,15 +345,15 @@ def _examine_replies(model, batched: bool, methods) -> dict:
     return {"engine": "exact", "engine_because": because}
 
 
-def _answer(runner: Runner, prompts, spans, methods) -> list[list[int]]:
+def _answer(runner: TransformersRunner, prompts, spans, methods) -> list[list[int]]:
     """The engine's greedy replies to prompts that share their passes."""
     scheduler = Scheduler(runner, frozenset(), batch_size=8)
     sampling = holdfast.Sampling(temperature=0, max_new_tokens=REPLY)
     handles = []
     for ids, span in zip(prompts, spans, strict=True):
         compiled = compile_methods(methods)
-        stream = Stream(tuple(ids[0].tolist()), tuple(span[0].tolist()), compiled)
-        handles.append(scheduler.submit(Row((stream,), sampling=sampling)))
+        prompt = TokenPrompt(tuple(ids[0].tolist()), tuple(span[0].tolist()), compiled)
+        handles.append(scheduler.submit(TokenRequest((prompt,), sampling=sampling)))
     while len(scheduler):
         scheduler.step()
     done = [handle.result() for handle in handles]

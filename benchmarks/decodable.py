@@ -43,7 +43,7 @@ from window import history
 
 import holdfast
 from holdfast import drift
-from holdfast.generation.kv_cache import common_length
+from holdfast.generation.saved_kv import common_length
 from holdfast.records import Conversation, read_run
 
 SEEDS = (1, 2)

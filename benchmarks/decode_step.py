@@ -43,9 +43,9 @@ from stamp import measured_on
 import holdfast
 from holdfast import drift
 from holdfast.generation.decoder import Decoder
-from holdfast.generation.rows import Row, Stream
 from holdfast.generation.sampling import Sampling
 from holdfast.generation.scheduler import Scheduler
+from holdfast.generation.token_requests import TokenPrompt, TokenRequest
 from holdfast.measures.language import identifier
 from holdfast.methods import compile_methods, parse
 from holdfast.models.stepped_model import ThreadCache
@@ -147,8 +147,8 @@ def step(model, rows: int, method: str) -> float:
     for number in range(rows):
         ids = text[number * SPAN :][:PROMPT]
         span = (True,) * SPAN + (False,) * (PROMPT - SPAN)
-        stream = Stream(tuple(ids), span, compile_methods(methods))
-        scheduler.submit(Row((stream,), sampling=sampling, seed=number))
+        prompt = TokenPrompt(tuple(ids), span, compile_methods(methods))
+        scheduler.submit(TokenRequest((prompt,), sampling=sampling, seed=number))
     scheduler.step()  # the prefill
     scheduler.step()
     seconds = []

@@ -79,19 +79,19 @@ def context(name: str, length: int) -> dict:
     import torch
 
     import holdfast
-    from holdfast.generation.rows import Row, Stream
     from holdfast.generation.sampling import Sampling
     from holdfast.generation.scheduler import Scheduler
+    from holdfast.generation.token_requests import TokenPrompt, TokenRequest
     from holdfast.methods import compile_methods, read_methods
 
     runner = holdfast.load(name).runner
     ids = torch.randint(6, 2048, (length,), generator=torch.Generator().manual_seed(1)).tolist()
     span = tuple(5 <= position < 155 for position in range(length))
-    stream = Stream(tuple(ids), span, compile_methods(read_methods(STEERING)))
+    prompt = TokenPrompt(tuple(ids), span, compile_methods(read_methods(STEERING)))
     scheduler = Scheduler(runner, frozenset(), 1)
     before = settled_memory()
     began = time.perf_counter()
-    handle = scheduler.submit(Row((stream,), sampling=Sampling(0, 1, 8)))
+    handle = scheduler.submit(TokenRequest((prompt,), sampling=Sampling(0, 1, 8)))
     scheduler.step()
     prefilled = time.perf_counter()
     while not handle.done:

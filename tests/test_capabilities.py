@@ -26,8 +26,8 @@ from holdfast import (
     methods,
 )
 from holdfast.errors import Unsteerable, UsageError
-from holdfast.generation.batch import StreamGroup, batch_of
-from holdfast.generation.rows import StreamState
+from holdfast.generation.batch import SequenceGroup, batch_of
+from holdfast.generation.token_requests import TokenSequence
 from holdfast.methods import Ability, MethodKind, Spotlight, compile_methods
 from holdfast.methods.heads import HeadSet, with_heads
 from holdfast.methods.kinds import TRAITS, kind_of
@@ -114,10 +114,10 @@ def test_a_spec_string_reaches_the_kernel_as_a_table_of_numbers():
     """The stations of docs/how.md, in their order."""
     request = Request(TALK, "boost:factor=4")
     assert request.methods == (Boost(4),) and request.compiled.attention == request.methods
-    stream = model().session().render(request).row.streams[0]
-    assert stream.compiled is request.compiled and any(stream.span)
-    state, device = StreamState(stream), model().runner.device
-    batch = batch_of(StreamGroup([state], device), [0])
+    prompt = model().session().render(request).token_request.prompts[0]
+    assert prompt.compiled is request.compiled and any(prompt.span)
+    sequence, device = TokenSequence(prompt), model().runner.device
+    batch = batch_of(SequenceGroup([sequence], device), [0])
     assert batch.steering.compiled == [request.compiled]
     table = batch.steering.layer_shift(0, torch.zeros(1, model().runner.heads, 1, 1))
     assert table.numbers.tolist() == [[[pytest.approx(math.log(4))]], [[1.0]], [[-math.inf]]]

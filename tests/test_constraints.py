@@ -14,8 +14,8 @@ import torch
 import holdfast
 from holdfast.errors import ModelError, ParameterOutOfRange, UsageError
 from holdfast.generation.logits import constrain
-from holdfast.generation.rows import Row, RowState, Stream
 from holdfast.generation.sampling import Penalties
+from holdfast.generation.token_requests import RequestState, TokenPrompt, TokenRequest
 from holdfast.models.grammar_masks import compile_grammar
 from holdfast.models.grammars import CallForm, Function, Grammar, read_response_format
 from holdfast.models.requests import Request
@@ -47,11 +47,15 @@ def format_of(schema, name="person"):
 
 @dataclass
 class Drawn:
-    """A row's state as its constraints see it."""
+    """A request's state as its constraints see it."""
 
     token_ids: list[int]
-    penalties: tuple[float, float] = (0.0, 0.0)
+    penalties: Penalties = Penalties()
     matcher: object = None
+
+    @property
+    def request(self):
+        return TokenRequest((TokenPrompt((1, 2), (False, False)),), penalties=self.penalties)
 
     @property
     def token_counts(self):
@@ -78,15 +82,16 @@ def test_penalties_equal_openais_formula(dtype):
     logits = torch.randn(4, 30, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     logits = logits.to(dtype)
     rows = [
-        Drawn([3, 3, 7, 3], (0.7, 0.0)),
-        Drawn([3, 3, 7], (0.0, -1.5)),
-        Drawn([3, 29, 29], (-2.0, 1.25)),
+        Drawn([3, 3, 7, 3], Penalties(0.7, 0.0)),
+        Drawn([3, 3, 7], Penalties(0.0, -1.5)),
+        Drawn([3, 29, 29], Penalties(-2.0, 1.25)),
         Drawn([3, 3, 3]),  # no penalty
     ]
     changed, failed = constrain(rows, logits)
     assert failed == {} and logits[0, 3] != changed[0, 3]
     for row, before, after in zip(rows, logits, changed, strict=True):
-        expected = oracles.penalised(before.double().tolist(), row.token_ids, *row.penalties)
+        penalties = row.penalties.frequency, row.penalties.presence
+        expected = oracles.penalised(before.double().tolist(), row.token_ids, *penalties)
         assert after.double().tolist() == pytest.approx(expected, abs=1e-6)
     assert torch.equal(constrain(rows[3:], logits[3:])[0], logits[3:])
 
@@ -107,13 +112,13 @@ def test_penalties_act_on_every_draw_of_a_reply():
 
 
 def test_a_row_counts_its_tokens_as_they_are_drawn():
-    state = RowState(Row((Stream((1, 2), (False, False)),)))
+    state = RequestState(TokenRequest((TokenPrompt((1, 2), (False, False)),)))
     for token in (3, 7, 3):
         assert state.add(token, frozenset({0})) is None
-    state.settle()
+    state.commit()
     assert state.token_counts == {3: 2, 7: 1}
     state.add(3, frozenset({0}))
-    state.rewind()
+    state.roll_back()
     assert state.token_counts == {3: 2, 7: 1} and state.token_ids == [3, 7, 3]
     assert state.add(0, frozenset({0})) == "stop"
     assert state.token_counts == {3: 2, 7: 1}, "the token that ends a reply is not part of it"

@@ -326,15 +326,15 @@ def test_prompt_strength_contrasts_with_its_default_prompt():
 
 def test_keys_and_values_are_freed_with_the_call_not_when_cycles_are_collected(monkeypatch):
     """A process that answers batch after batch makes few objects for the collector to count."""
-    from holdfast.generation.slots import Slots
+    from holdfast.generation.slots import SlotCache
 
-    alive, make = [], Slots.__init__
+    alive, make = [], SlotCache.__init__
 
     def noting(self, *given):
         make(self, *given)
         alive.append(weakref.ref(self))
 
-    monkeypatch.setattr(Slots, "__init__", noting)
+    monkeypatch.setattr(SlotCache, "__init__", noting)
     gc.collect()
     gc.disable()
     try:

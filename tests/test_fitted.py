@@ -281,11 +281,11 @@ def test_directions_of_keys_are_the_singular_vectors_of_their_covariance(pairs):
             start = text.rindex(example.answer)
             part = (0, start, start + len(example.answer))
             request = Request([{"role": "user", "content": text}], emphasis=[part])
-            stream = own.session().render(request).row.streams[0]
+            prompt = own.session().render(request).token_request.prompts[0]
             with watch_states(own.hf_model, [Site.KEYS]) as seen, torch.inference_mode():
-                ids = torch.tensor([stream.token_ids], device=DEVICE)
+                ids = torch.tensor([prompt.token_ids], device=DEVICE)
                 own.hf_model(input_ids=ids, use_cache=False)
-            keys.append(seen[Site.KEYS][2][0].cpu()[torch.tensor(stream.span), 1].double())
+            keys.append(seen[Site.KEYS][2][0].cpu()[torch.tensor(prompt.span), 1].double())
         neutral, relevant, irrelevant = keys
         if len({len(each) for each in keys}) > 1:
             continue

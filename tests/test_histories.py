@@ -13,9 +13,9 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
 from holdfast import Request, Sampling, SplitSoftmax, Spotlight
-from holdfast.generation.reply_scoring import score_rows
-from holdfast.generation.rows import Row
-from holdfast.generation.runner import Runner
+from holdfast.generation.reply_scoring import score_requests
+from holdfast.generation.token_requests import TokenRequest
+from holdfast.generation.transformers_runner import TransformersRunner
 from holdfast.methods import Anchoring, Attenuate, Boost, Guidance, Pasta, PromptStrength
 from holdfast.models.event_loop import run_sync
 
@@ -69,15 +69,16 @@ def test_a_second_turn_under_any_steering_scores_as_without_reuse(pair):
     request = second_turn(session, METHODS[first], METHODS[second])
     scored = session.score_batch([request], [REPLIES])[0]
     (given,) = run_sync(session.score_inputs([request], [REPLIES]))
-    stream, options = given.stream, given.replies
-    row = session.render(request).row
-    fresh = tuple(replace(stream, prefix=None) for stream in row.streams)
-    runner = Runner(tiny.hf_model, batched=False)
-    alone = score_rows(runner, [Row(fresh, row.processors)], [options], 1)[0].scored
+    prompt, options = given.prompt, given.replies
+    token_request = session.render(request).token_request
+    fresh = tuple(replace(prompt, prefix=None) for prompt in token_request.prompts)
+    runner = TransformersRunner(tiny.hf_model, batched=False)
+    anew = TokenRequest(fresh, token_request.processors)
+    alone = score_requests(runner, [anew], [options], 1)[0].scored
     assert scored.log_probabilities == pytest.approx(alone.log_probabilities, abs=ROUNDING)
     if first == second and first not in ("pasta keep", "attenuate"):
         # all of the first turn except its last token
-        assert stream.cached >= len(stream.token_ids) - 20
+        assert prompt.cached >= len(prompt.token_ids) - 20
 
 
 def test_tokens_before_the_span_are_reused_under_another_method():
@@ -89,7 +90,7 @@ def test_tokens_before_the_span_are_reused_under_another_method():
     (given,) = run_sync(
         session.score_inputs([Request(talk, (Pasta(0.1),), thread="t")], [["bread"]])
     )
-    assert given.stream.cached == given.stream.span.index(True) > 10
+    assert given.prompt.cached == given.prompt.span.index(True) > 10
 
 
 @torch.inference_mode()
@@ -132,8 +133,8 @@ def test_pasta_treats_an_earlier_reply_as_prompt_reused_or_encoded_again(generat
     request = second_turn(session, methods, methods)
     scored = session.score_batch([request], [REPLIES])[0]
     (given,) = run_sync(session.score_inputs([request], [REPLIES]))
-    stream, options = given.stream, given.replies
-    expected = [by_oracle(tiny, stream.token_ids, stream.span, one, *methods) for one in options]
+    prompt, options = given.prompt, given.replies
+    expected = [by_oracle(tiny, prompt.token_ids, prompt.span, one, *methods) for one in options]
     assert scored.log_probabilities == pytest.approx(expected, abs=ROUNDING)
 
 
@@ -145,11 +146,11 @@ def test_attenuate_lowers_the_weights_on_earlier_replies_only(reuses):
     request = second_turn(session, methods, methods)
     scored = session.score_batch([request], [REPLIES])[0]
     (given,) = run_sync(session.score_inputs([request], [REPLIES]))
-    stream, options = given.stream, given.replies
-    pairs = zip(stream.token_ids, stream.span, strict=True)
+    prompt, options = given.prompt, given.replies
+    pairs = zip(prompt.token_ids, prompt.span, strict=True)
     outside = [token for token, inside in pairs if not inside]
     assert tiny.tokenizer.decode(outside) == request.messages[2]["content"]
-    expected = [by_oracle(tiny, stream.token_ids, stream.span, one, *methods) for one in options]
+    expected = [by_oracle(tiny, prompt.token_ids, prompt.span, one, *methods) for one in options]
     assert scored.log_probabilities == pytest.approx(expected, abs=ROUNDING)
     unsteered = tiny.score(request.messages, REPLIES).log_probabilities
     assert abs(unsteered[0] - scored.log_probabilities[0]) > 1e-2

@@ -23,11 +23,11 @@ from holdfast import Guidance, Request, Sampling, SplitSoftmax, drift
 from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.generation import decoder, mapped_memory, memory, slot_layers
 from holdfast.generation.decoder import Decoder
-from holdfast.generation.kv_cache import LayerKVCache
 from holdfast.generation.prefix_cache import PrefixCache
-from holdfast.generation.rows import RowState
+from holdfast.generation.saved_kv import SavedLayerKV
 from holdfast.generation.scheduler import Serving
-from holdfast.generation.slots import Slots
+from holdfast.generation.slots import SlotCache
+from holdfast.generation.token_requests import RequestState
 from holdfast.models.session import LocalSession
 
 CPU_MESSAGE = (
@@ -42,13 +42,13 @@ WAYS = ((), (SplitSoftmax(0.3),), (Guidance(2.0),), (Guidance(1.5),), (), ())
 def computed(tokens, value=0.0):
     """Two layers of one head of size 2."""
     layer = torch.full((1, tokens, 2), value), torch.full((1, tokens, 2), -value)
-    return LayerKVCache(tokens, (layer, layer), ({}, {}))
+    return SavedLayerKV(tokens, (layer, layer), ({}, {}))
 
 
 def computed_layer(tokens, value):
     """One layer of one head of size 2."""
     layer = torch.full((1, tokens, 2), value), torch.full((1, tokens, 2), -value)
-    return LayerKVCache(tokens, (layer,), ({},))
+    return SavedLayerKV(tokens, (layer,), ({},))
 
 
 def size(slots):
@@ -64,7 +64,7 @@ def allow_mapping(monkeypatch, allowed):
 
 def test_a_row_that_leaves_gives_its_memory_back(monkeypatch):
     allow_mapping(monkeypatch, False)
-    slots = Slots([DynamicLayer()] * 2, torch.device("cpu"))
+    slots = SlotCache([DynamicLayer()] * 2, torch.device("cpu"))
     slots.expect(32, 5000)
     for row in range(32):
         slots.open(computed(4000 if row == 0 else 10 + row, float(row)))
@@ -99,11 +99,11 @@ def pages_with_memory(tensors):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="maps memory as Linux does")
 def test_a_mapped_store_takes_memory_only_for_the_tokens_of_its_rows():
-    slots = Slots([DynamicLayer()] * 2, torch.device("cpu"))
+    slots = SlotCache([DynamicLayer()] * 2, torch.device("cpu"))
     head = torch.ones(1, 4096, 64)  # 16 tokens of a head are a page
     for row, tokens in enumerate((4096, 160, 320)):
         layer = head[:, :tokens] * (row + 1), head[:, :tokens] * -(row + 1)
-        slots.open(LayerKVCache(tokens, (layer, layer), ({}, {})))
+        slots.open(SavedLayerKV(tokens, (layer, layer), ({}, {})))
     stores = [store for layer in slots.layers for store in layer.store]
     assert len(stores) == 4
 
@@ -126,7 +126,7 @@ def test_a_store_that_cannot_be_mapped_is_a_plain_one(monkeypatch):
         raise OSError("Cannot allocate memory")
 
     monkeypatch.setattr(mmap, "mmap", refuse)
-    slots = Slots([DynamicLayer()] * 2, torch.device("cpu"))
+    slots = SlotCache([DynamicLayer()] * 2, torch.device("cpu"))
     slots.open(computed(3, 7.0))
     slots.open(computed(5, 8.0))
     slots.close(0)
@@ -156,7 +156,7 @@ def test_no_columns_are_spare_where_unwritten_memory_counts(monkeypatch, tmp_pat
     )
 
     def columns():
-        slots = Slots([DynamicLayer()] * 2, torch.device("cpu"))
+        slots = SlotCache([DynamicLayer()] * 2, torch.device("cpu"))
         slots.open(computed(1000))
         return size(slots)[1]
 
@@ -173,7 +173,7 @@ def test_no_columns_are_spare_where_unwritten_memory_counts(monkeypatch, tmp_pat
 @pytest.mark.parametrize("mapped", [False, *([True] if sys.platform == "linux" else [])])
 def test_rows_keep_their_tokens_when_a_store_grows(monkeypatch, mapped):
     allow_mapping(monkeypatch, mapped)
-    slots = Slots([DynamicLayer()] * 2, torch.device("cpu"))
+    slots = SlotCache([DynamicLayer()] * 2, torch.device("cpu"))
     for row, tokens in enumerate((10, 300, 20_000, 3, 40)):
         slots.open(computed(tokens, float(row)))
         for slot in range(row + 1):
@@ -183,7 +183,7 @@ def test_rows_keep_their_tokens_when_a_store_grows(monkeypatch, mapped):
 
 
 def test_tokens_of_an_unfinished_pass_survive_growth():
-    slots = Slots([DynamicLayer()], torch.device("cpu"))
+    slots = SlotCache([DynamicLayer()], torch.device("cpu"))
     slots.open(computed_layer(2, 1.0))
     new = torch.full((1, 1, 3, 2), 5.0)
     with slots.writing([0], [2], [5]):
@@ -224,7 +224,7 @@ def test_a_running_row_does_not_keep_an_earlier_state_of_its_dialog():
     earlier = weakref.ref(session.threads.use("t")[0].kv)
     longer = (*talk, *chat("", "", first.text, "and then?")[1:])
     rendered = session.render(Request(longer, sampling=SHORT, thread="t"))
-    assert rendered.row.streams[0].cached
+    assert rendered.token_request.prompts[0].cached
     row = session.stepped.submit(rendered)
     session.forget("t")
     assert earlier() is not None
@@ -318,24 +318,26 @@ def test_running_out_with_a_single_chat_is_explained_in_one_sentence(scarce):
 def test_scoring_continues_with_half_of_the_batch(monkeypatch):
     from holdfast.generation import reply_scoring
 
-    tiny, sizes, groups = model(), [], reply_scoring._groups
+    tiny, sizes, groups = model(), [], reply_scoring._split_into_passes
     requests = [Request(chat("be nice", "hello " * n)) for n in range(1, 7)]
     scored = tiny.session().score_batch(requests, [["bread", "rain"]] * 6)
     expected = [score.log_probabilities for score in scored]
 
-    def scarce_groups(streams, batch_size, limit):
-        for group in groups(streams, batch_size, limit):
+    def scarce_groups(sequences, batch_size, limit):
+        for group in groups(sequences, batch_size, limit):
             sizes.append(len(group))
             if len(group) > 3:
                 raise RuntimeError(CPU_MESSAGE)
             yield group
 
-    monkeypatch.setattr(reply_scoring, "_groups", scarce_groups)
+    monkeypatch.setattr(reply_scoring, "_split_into_passes", scarce_groups)
     scores = tiny.session().score_batch(requests, [["bread", "rain"]] * 6)
     for scored, wanted in zip(scores, expected, strict=True):
         assert scored.log_probabilities == pytest.approx(wanted, abs=1e-4)
     assert sizes[0] > 3 and sizes[-1] <= 3
-    monkeypatch.setattr(reply_scoring, "_groups", lambda *_: (_ for _ in ()).throw(MemoryError()))
+    monkeypatch.setattr(
+        reply_scoring, "_split_into_passes", lambda *_: (_ for _ in ()).throw(MemoryError())
+    )
     with pytest.raises(ModelError, match="single chat"):
         tiny.session().score_batch(requests[:1], [["bread"]])
 
@@ -367,15 +369,16 @@ def test_an_error_of_a_dialog_names_the_conversation(tmp_path):
 
 
 def serving(tiny, limit=0, **how):
-    """A scheduler as in a server, and the handles of six rows."""
+    """A scheduler as in a server, and the states of six requests."""
     shared = PrefixCache(limit, pieces=True)
     scheduler = replace(tiny, batch_size=8).scheduler(Serving(shared, **how))
     session, sampling = tiny.session(), Sampling(2.0, 1.0, 60)
-    rows = []
+    states = []
     for n, methods in enumerate(WAYS):
         talk = chat("be nice", "hello " * (n + 1))
-        rows.append(session.render(Request(talk, methods, sampling, seed=n)).row)
-    return scheduler, [scheduler.submit(replace(row, shares=True)) for row in rows]
+        request = session.render(Request(talk, methods, sampling, seed=n)).token_request
+        states.append(scheduler.submit(replace(request, shares_kv=True)))
+    return scheduler, states
 
 
 def fail_once(monkeypatch, at):
@@ -403,7 +406,7 @@ def test_the_youngest_rows_wait_and_the_limit_grows_back(monkeypatch):
         scheduler.step()
         limits.append(scheduler.limit)
         if scheduler.halvings:
-            again.append([handle.row.seed for handle in scheduler._running])
+            again.append([state.request.seed for state in scheduler._running])
         for n, handle in enumerate(handles):
             assert len(handle.token_ids) >= told[n]
             told[n] = len(handle.token_ids)
@@ -414,7 +417,7 @@ def test_the_youngest_rows_wait_and_the_limit_grows_back(monkeypatch):
     assert handles[0].token_ids and min(told) == 60
 
 
-@pytest.mark.parametrize(("owner", "name"), [(decoder, "draw_or_fail"), (RowState, "finish")])
+@pytest.mark.parametrize(("owner", "name"), [(decoder, "draw_or_fail"), (RequestState, "finish")])
 def test_what_a_failed_step_has_added_to_a_row_is_taken_back(monkeypatch, owner, name):
     tiny = replace(model(dtype="float64"), stop_ids=frozenset())
 
@@ -424,10 +427,11 @@ def test_what_a_failed_step_has_added_to_a_row_is_taken_back(monkeypatch, owner,
             Request(chat("be nice", "hello"), (), Sampling(2.0, 1.0, 8), seed=n, trace=True)
             for n in range(3)
         ]
-        rows = [scheduler.submit(session.render(request, 2).row) for request in requests]
+        rendered = [session.render(request, 2) for request in requests]
+        states = [scheduler.submit(request.token_request) for request in rendered]
         while len(scheduler):
             scheduler.step()
-        return scheduler, rows
+        return scheduler, states
 
     _, expected = finished()
     function, calls = getattr(owner, name), []
@@ -498,11 +502,11 @@ def test_a_server_keeps_nothing_of_requests_that_have_ended():
                 session.stepped.step()
         gc.collect()
         kinds = Counter(type(each).__name__ for each in gc.get_objects())
-        return kinds["Tensor"], sum(kinds[name] for name in ("RowState", "Rendered"))
+        return kinds["Tensor"], sum(kinds[name] for name in ("RequestState", "RenderedRequest"))
 
     gc.collect()  # other tests may have left rows
     names = [type(each).__name__ for each in gc.get_objects()]
-    before = sum(name in ("RowState", "Rendered") for name in names)
+    before = sum(name in ("RequestState", "RenderedRequest") for name in names)
     some(0)
     counts = [some(50 * n) for n in range(1, 6)]
     assert session.stepped._scheduler.prefix_cache.size <= 100_000 and not session.stepped._open

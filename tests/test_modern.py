@@ -13,10 +13,10 @@ from transformers.cache_utils import DynamicCache
 from holdfast import Boost, Guidance, Pasta, Request, Sampling, SplitSoftmax, Spotlight
 from holdfast.chat.prompt import render
 from holdfast.generation import slot_layers
-from holdfast.generation.rows import Row, Stream
-from holdfast.generation.runner import Runner
 from holdfast.generation.scheduler import Scheduler
 from holdfast.generation.slot_layers import SLOT_LAYERS, SPARE_COLUMNS, KeyLayer, WindowLayer
+from holdfast.generation.token_requests import TokenPrompt, TokenRequest
+from holdfast.generation.transformers_runner import TransformersRunner
 from holdfast.methods import compile_methods
 
 # float64 logits of large random weights; a wrong mask or state makes a difference of 1e-2 or more
@@ -192,13 +192,17 @@ def test_spans_inside_across_and_outside_the_windows_of_rows_that_keep_different
         prompt = torch.randint(6, 400, (length,), generator=torch.Generator().manual_seed(number))
         span = tuple(first <= place < last for place in range(length))
         for methods in METHODS["split-softmax"], METHODS["boost and spotlight"], (Boost(3),), ():
-            stream = Stream(tuple(prompt.tolist()), span, compile_methods(methods))
+            tokens = TokenPrompt(tuple(prompt.tolist()), span, compile_methods(methods))
             most = 5 + 7 * (number % 3)
             sampling = Sampling(1.0, 0.9, most)
-            rows.append(Row((stream,), sampling=sampling, seed=number, keep=True, trace=True))
+            rows.append(
+                TokenRequest((tokens,), sampling=sampling, seed=number, keep=True, trace=True)
+            )
     each = []
     for batched, together in ((True, 9), (False, 1)):
-        scheduler = Scheduler(Runner(tiny.hf_model, batched=batched), frozenset(), together)
+        scheduler = Scheduler(
+            TransformersRunner(tiny.hf_model, batched=batched), frozenset(), together
+        )
         handles = [scheduler.submit(row) for row in rows]
         while len(scheduler):
             scheduler.step()
@@ -262,8 +266,8 @@ def test_windowed_layers_keep_only_what_the_window_can_see_of_a_much_longer_dial
     scheduler = Scheduler(tiny.runner, frozenset(), 8)
     decoder = scheduler._decoder
     for length in (20, 300, 150):
-        stream = Stream(tuple(range(6, 6 + length)), (True,) * 3 + (False,) * (length - 3))
-        scheduler.submit(Row((stream,), sampling=Sampling(1.0, 0.9, 100), keep=True))
+        prompt = TokenPrompt(tuple(range(6, 6 + length)), (True,) * 3 + (False,) * (length - 3))
+        scheduler.submit(TokenRequest((prompt,), sampling=Sampling(1.0, 0.9, 100), keep=True))
     widest, kept = 0, []
     while len(scheduler):
         kept += [handle.result().kv[0] for handle in scheduler.step()]

@@ -128,8 +128,8 @@ def test_rows_of_one_batch_are_what_each_is_alone(tiny, lengths):
 def test_steering_is_the_same_on_both_sides_of_the_switch(name):
     tiny = phi3(sliding_window=None)
     request = Request(prompt_of(tiny, 57), METHODS[name], GREEDY)
-    stream = tiny.session().render(request).row.streams[0]
-    wanted = by_whole_text(tiny, stream.token_ids, 30, stream.span, METHODS[name])
+    prompt = tiny.session().render(request).token_request.prompts[0]
+    wanted = by_whole_text(tiny, prompt.token_ids, 30, prompt.span, METHODS[name])
     assert tiny.generate_batch([request])[0].token_ids == wanted
     long = Request(prompt_of(tiny, 90), METHODS[name], GREEDY)
     assert tiny.generate_batch([long, request])[1].token_ids == wanted
@@ -151,9 +151,9 @@ def test_a_dialog_reuses_only_keys_with_its_own_factors(tiny, name):
     for turn in range(3):  # of 40, then more than 64, then still more tokens
         sampling = replace(GREEDY, max_new_tokens=8)
         request = Request(talk, methods, sampling, thread="t", keep=True)
-        stream = session.render(request).row.streams[0]
+        prompt = session.render(request).token_request.prompts[0]
         (reply,) = session.generate_batch([request])
-        wanted = by_whole_text(tiny, stream.token_ids, 8, stream.span, methods)
+        wanted = by_whole_text(tiny, prompt.token_ids, 8, prompt.span, methods)
         assert reply.token_ids == wanted
         if name == "none":
             assert wanted == by_generate(tiny, reply.prompt_ids, 8)
@@ -173,7 +173,7 @@ def test_shared_prefixes_are_kept_apart_by_factors(tiny, lengths):
         (answer,) = answered(session, [Request(prompt_of(tiny, length), (), GREEDY)])
         reply = answer.outcome
         assert reply.token_ids == by_generate(tiny, reply.prompt_ids)
-        assert answer.row.cached < max(1, length)
+        assert answer.state.cached < max(1, length)
 
 
 def test_a_reply_is_scored_as_it_would_be_generated(tiny):
@@ -182,18 +182,18 @@ def test_a_reply_is_scored_as_it_would_be_generated(tiny):
     requests = [Request(messages), Request(prompt_of(tiny, 90))]
     text = tiny.tokenizer.decode(reply.token_ids)
     given, _ = run_sync(tiny.session().score_inputs(requests, [[text], ["bread"]]))
-    stream, (ids,) = given.stream, given.replies
+    prompt, (ids,) = given.prompt, given.replies
     scored = tiny.session().score_batch(requests, [[text], ["bread"]])[0]
     alone = (
         replace(tiny, reuses_cache=False).session().score_batch(requests, [[text], ["bread"]])[0]
     )
-    wanted, whole = 0.0, torch.tensor([stream.token_ids], device=DEVICE)
+    wanted, whole = 0.0, torch.tensor([prompt.token_ids], device=DEVICE)
     for token in ids:
         with torch.inference_mode():
             logits = tiny.hf_model(input_ids=whole, use_cache=False).logits[0, -1]
         wanted += float(logits.double().log_softmax(-1)[token])
         whole = torch.cat([whole, torch.tensor([[token]], device=DEVICE)], 1)
-    assert len(stream.token_ids) + len(ids) > SWITCH + 1
+    assert len(prompt.token_ids) + len(ids) > SWITCH + 1
     assert scored.log_probabilities == pytest.approx([wanted], abs=1e-4)
     assert alone.log_probabilities == pytest.approx([wanted], abs=1e-4)
 
@@ -211,8 +211,8 @@ def test_below_the_switch_rows_share_passes_and_prefixes(tiny):
 def test_a_block_steers_the_pass_in_which_generate_computes_the_cache_anew(methods):
     tiny = phi3(sliding_window=None)
     request = Request(prompt_of(tiny, 57), methods, GREEDY)
-    stream = tiny.session().render(request).row.streams[0]
-    ids, span = (torch.tensor([given], device=DEVICE) for given in (stream.token_ids, stream.span))
+    prompt = tiny.session().render(request).token_request.prompts[0]
+    ids, span = (torch.tensor([given], device=DEVICE) for given in (prompt.token_ids, prompt.span))
     options = {"max_new_tokens": 30, "do_sample": False, "eos_token_id": None, "pad_token_id": 0}
     with holdfast.steering(tiny.hf_model, span, methods):
         made = tiny.hf_model.generate(ids, attention_mask=torch.ones_like(ids), **options)

@@ -15,7 +15,7 @@ LONG = Sampling(2.0, 1.0, 20)  # hot, so that hardly any reply ends on its own
 
 def rows_of(tiny, requests):
     """The requests as the engine reads them."""
-    return [rendered.row for rendered in tiny.session()._render(requests)]
+    return [rendered.token_request for rendered in tiny.session()._render(requests)]
 
 
 def make_requests(count, methods=()):

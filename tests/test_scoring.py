@@ -10,8 +10,8 @@ from holdfast import Repetition, Request, Sampling, SplitSoftmax, Spotlight, met
 from holdfast.attention import BatchSteering, steer_pass
 from holdfast.chat.prompt import render
 from holdfast.errors import PromptError, UsageError
-from holdfast.generation.reply_scoring import score_rows
-from holdfast.generation.rows import Row
+from holdfast.generation.reply_scoring import score_requests
+from holdfast.generation.token_requests import TokenRequest
 from holdfast.methods import compile_methods
 from holdfast.models.event_loop import run_sync
 
@@ -111,8 +111,8 @@ def test_a_reply_is_greedy_if_each_token_is_the_likeliest(kind):
     ids = tiny.generate(CHATS[0], (), Sampling(0, 1, 3)).token_ids
     other = (ids[2] + 1) % 400
     wanted = [ids, ids[:1], (*ids[:2], other), (other, *ids[1:])]
-    (row,) = score_rows(tiny.runner, [Row((given.stream,))], [wanted], 8)
-    assert row.scored.greedy == (True, True, False, False)
+    (result,) = score_requests(tiny.runner, [TokenRequest((given.prompt,))], [wanted], 8)
+    assert result.scored.greedy == (True, True, False, False)
 
 
 def test_replies_that_cannot_be_scored_are_refused():
@@ -153,20 +153,20 @@ def test_log_probabilities_of_drawn_tokens_match_their_scores(name):
     sampling = Sampling(0.7, 0.6, 6)  # reported for temperature 1 and the whole vocabulary
     requests = [Request(talk, METHODS[name], sampling, seed=n) for n, talk in enumerate(CHATS)]
     chats = [session.render(request, top_logprobs=n * 5) for n, request in enumerate(requests)]
-    *rows, plain = [session.stepped.submit(one) for one in (*chats, session.render(requests[0]))]
-    while not all(row.done for row in (*rows, plain)):
+    *states, plain = [session.stepped.submit(one) for one in (*chats, session.render(requests[0]))]
+    while not all(state.done for state in (*states, plain)):
         session.stepped.step()
     assert plain.log_probabilities == []
-    for number, (rendered, state) in enumerate(zip(chats, rows, strict=True)):
-        known, row = state.log_probabilities, rendered.row
+    for number, (rendered, state) in enumerate(zip(chats, states, strict=True)):
+        known, request = state.log_probabilities, rendered.token_request
         drawn = state.result().token_ids
         assert drawn and {len(each.top) for each in known} == {number * 5}
         likeliest = [(token,) for token, _ in known[0].top]
-        scored = score_rows(tiny.runner, [row], [[drawn, *likeliest]], 8)[0].scored
+        scored = score_requests(tiny.runner, [request], [[drawn, *likeliest]], 8)[0].scored
         told = [sum(each.drawn for each in known[: len(drawn)])] + [at for _, at in known[0].top]
         assert told == pytest.approx(scored.log_probabilities, abs=TOLERANCE)
         assert all(sorted(each.top, key=lambda pair: -pair[1]) == [*each.top] for each in known)
-    assert rows[0].result().token_ids == plain.result().token_ids
+    assert states[0].result().token_ids == plain.result().token_ids
 
 
 @pytest.mark.parametrize("count", (-1, 21, True))

@@ -13,7 +13,7 @@ from tiny import chat, model
 
 from holdfast import Boost, Guidance, Request, Sampling, SplitSoftmax
 from holdfast.errors import Busy, Draining, ModelError, PromptError, UsageError
-from holdfast.generation import runner
+from holdfast.generation import transformers_runner
 from holdfast.generation.decoder import Decoder
 from holdfast.models.requests import Reply
 from holdfast.models.session import LocalSession
@@ -409,7 +409,7 @@ def test_an_engine_outlives_an_event_loop_that_ended_during_a_step(slow):
 
 def test_no_step_counts_the_parameters_of_the_model(monkeypatch):
     counted = []
-    monkeypatch.setattr(runner, "is_small", lambda model: counted.append(model))
+    monkeypatch.setattr(transformers_runner, "is_small", lambda model: counted.append(model))
 
     async def work():
         async with running(model()) as engine:

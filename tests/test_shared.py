@@ -46,15 +46,15 @@ def test_turns_forward_only_new_tokens_and_replies_equal_those_without_sharing(n
     first, later = told[:2], told[2:]
     system = len(tiny.tokenizer(SYSTEM)["input_ids"])
     assert system > 128  # enough tokens to be worth a pass of their own
-    assert first[0].row.cached == 0 and first[1].row.cached >= system
+    assert first[0].state.cached == 0 and first[1].state.cached >= system
     for before, each in zip(told, later, strict=False):
         # all of the previous prompt; the reply if its text is spelled by the same tokens
-        assert each.row.cached >= len(before.chat.prompt_ids) - 1
+        assert each.state.cached >= len(before.chat.prompt_ids) - 1
         whole = before.chat.prompt_ids + before.outcome.token_ids
         spelled = each.chat.prompt_ids[: len(whole)] == whole
         apart = name in ("spotlight", "split-softmax", "heads")
         if spelled and not apart:
-            assert each.row.cached >= len(whole) - 1
+            assert each.state.cached >= len(whole) - 1
 
 
 @pytest.mark.parametrize("kind", only_fast((*KINDS, *STATES), *FAMILIES))
@@ -66,9 +66,9 @@ def test_every_kind_of_layer_gives_the_same_replies_as_without_sharing(kind):
         assert each.outcome.token_ids == alone.token_ids
     if tiny.runner.supports_chunked_prefill:
         for before, each in zip(told, told[2:], strict=False):
-            assert each.row.cached > len(before.chat.prompt_ids) // 2
+            assert each.state.cached > len(before.chat.prompt_ids) // 2
     else:
-        assert not any(each.row.cached for each in told)
+        assert not any(each.state.cached for each in told)
 
 
 @pytest.mark.slow
@@ -96,14 +96,14 @@ def test_nothing_is_shared_across_steering():
             (told,) = answered(session, [ways[number]])
             assert told.outcome.token_ids == expected[number]
             alike = spans.setdefault(ways[number].methods, [])
-            span = told.chat.row.streams[0].span
+            span = told.chat.token_request.prompts[0].span
             differs = (enumerate(zip(span, other, strict=False)) for other in alike)
             common = [next(at for at, (a, b) in both if a != b) for both in differs]
-            assert told.row.cached == max(common, default=0)
+            assert told.state.cached == max(common, default=0)
             alike.append(span)
         for number in range(len(ways)):
             (told,) = answered(session, [ways[number]])
-            assert told.row.cached == len(told.chat.prompt_ids) - 1
+            assert told.state.cached == len(told.chat.prompt_ids) - 1
             assert told.outcome.token_ids == expected[number]
 
 
@@ -112,7 +112,7 @@ def test_choices_of_one_prompt_forward_it_once():
     asked = [Request(chat(SYSTEM, "the garden"), (), SHORT, seed) for seed in range(6)]
     told = answered(tiny.session(long_lived=True), asked)
     prompt = len(told[0].chat.prompt_ids)
-    assert [each.row.cached for each in told] == [0] + [prompt - 1] * 5
+    assert [each.state.cached for each in told] == [0] + [prompt - 1] * 5
     alone = tiny.generate_batch(asked)
     assert [each.outcome.token_ids for each in told] == [reply.token_ids for reply in alone]
 
@@ -121,10 +121,10 @@ def test_short_lived_sessions_and_threads_share_nothing():
     tiny = model()
     request = Request(chat(SYSTEM, "the garden"), (), SHORT)
     session = tiny.session()
-    assert [answered(session, [request])[0].row.cached for _ in range(2)] == [0, 0]
+    assert [answered(session, [request])[0].state.cached for _ in range(2)] == [0, 0]
     session = tiny.session(long_lived=True)
     asked = replace(request, thread="t", keep=True)
-    assert [answered(session, [each])[0].row.cached for each in (asked, request)] == [0, 0]
+    assert [answered(session, [each])[0].state.cached for each in (asked, request)] == [0, 0]
 
 
 def test_memory_for_shared_prefixes_is_bounded():
@@ -150,7 +150,7 @@ def test_the_default_model_draws_the_same_tokens_from_shared_prefixes():
         (told,) = answered(session, [request])
         alone = default.generate_batch([request])[0]
         assert told.outcome.token_ids == alone.token_ids
-        cached.append(told.row.cached / len(alone.prompt_ids))
+        cached.append(told.state.cached / len(alone.prompt_ids))
         talk += chat("", "", alone.text, "And the river?")[1:]
     assert min(cached[1:3]) > 0.4 and cached[3] < 0.1
 
@@ -163,7 +163,7 @@ def first_and_later(tiny, methods, talks):
         twice = []
         for _ in range(2):
             (each,) = answered(session, [Request(talk, methods, Sampling(0, 1, 12))], 0)
-            drawn = [value.drawn for value in each.row.log_probabilities]
+            drawn = [value.drawn for value in each.state.log_probabilities]
             twice.append((each.outcome.token_ids, drawn, each.outcome.forwarded))
         replies.append(twice)
     return replies

@@ -11,11 +11,11 @@ import torch
 from holdfast import Boost, Sampling, steering
 from holdfast.attention import install
 from holdfast.errors import ModelError
-from holdfast.generation.batch import StreamGroup
-from holdfast.generation.rows import Row, Stream, StreamState
-from holdfast.generation.runner import Runner
+from holdfast.generation.batch import SequenceGroup
 from holdfast.generation.scheduler import Scheduler
 from holdfast.generation.slot_layers import SlotState, layers_like
+from holdfast.generation.token_requests import TokenPrompt, TokenRequest, TokenSequence
+from holdfast.generation.transformers_runner import TransformersRunner
 from holdfast.methods import compile_methods
 from holdfast.models.loading import reuses_cache
 
@@ -46,28 +46,28 @@ def build(kind):
 def test_rows_of_different_lengths_get_the_same_logits_as_each_alone(kind):
     model = build(kind)
     assert reuses_cache(model)
-    runner, slots = Runner(model), Runner(model).slots()
+    runner, slots = TransformersRunner(model), TransformersRunner(model).slots()
     torch.manual_seed(1)
     rows = [torch.randint(3, 99, (length + STEPS,)).tolist() for length in LENGTHS]
     both = zip(rows, LENGTHS, strict=True)
-    streams = [Stream(tuple(row[:length]), (False,) * length) for row, length in both]
+    prompts = [TokenPrompt(tuple(row[:length]), (False,) * length) for row, length in both]
 
-    def forward(slots, states):
-        ends, every = [len(state) for state in states], range(len(states))
-        output = runner.forward_slots(slots, every, StreamGroup(states, runner.device))
+    def forward(slots, sequences):
+        ends, every = [len(sequence) for sequence in sequences], range(len(sequences))
+        output = runner.forward_slots(slots, every, SequenceGroup(sequences, runner.device))
         slots.commit(every, ends)
         return output.logits[:, -1]
 
     for _ in rows:
         slots.open(None)
-    made = [forward(slots, [StreamState(stream) for stream in streams])]
+    made = [forward(slots, [TokenSequence(prompt) for prompt in prompts])]
     kept = [slots.copy_kv(slot) for slot in range(3)]
     for step in range(1, STEPS + 1):
-        states = [
-            StreamState(stream, row[len(stream.token_ids) : length + step])
-            for stream, row, length in zip(streams, rows, LENGTHS, strict=True)
+        sequences = [
+            TokenSequence(prompt, row[len(prompt.token_ids) : length + step])
+            for prompt, row, length in zip(prompts, rows, LENGTHS, strict=True)
         ]
-        made.append(forward(slots, states))
+        made.append(forward(slots, sequences))
     whole = [model(input_ids=torch.tensor([row]), use_cache=False).logits[0] for row in rows]
     expected = torch.stack([logits[-STEPS - 1 :] for logits in whole], 1)
     size = expected.abs().max()
@@ -76,9 +76,9 @@ def test_rows_of_different_lengths_get_the_same_logits_as_each_alone(kind):
         forks = runner.slots()
         for slot in (2, 0):  # other rows in other slots
             forks.open(kept[slot])
-        whole_rows = [Stream(tuple(rows[slot]), (False,) * len(rows[slot])) for slot in (2, 0)]
-        states = [StreamState(stream) for stream in whole_rows]
-        apart = forward(forks, states) - expected[-1, [2, 0]]
+        whole = [TokenPrompt(tuple(rows[slot]), (False,) * len(rows[slot])) for slot in (2, 0)]
+        sequences = [TokenSequence(prompt) for prompt in whole]
+        apart = forward(forks, sequences) - expected[-1, [2, 0]]
         assert apart.abs().max() / size < TOLERANCE
 
 
@@ -94,17 +94,17 @@ def test_rows_whose_cache_is_of_an_unknown_kind_run_one_by_one(kind):
     model = build(kind)
     assert not reuses_cache(model)
     with pytest.raises(ModelError, match="DynamicIndexedLayer"):
-        layers_like(Runner(model)._cache().layers, SlotState())
+        layers_like(TransformersRunner(model)._new_cache().layers, SlotState())
     rows = [torch.randint(3, 60, (1, length)) for length in LENGTHS]
     span = torch.zeros(1, max(LENGTHS), dtype=torch.bool)
     span[:, 2:5] = True
     for methods in ((), (Boost(3),)):
-        scheduler = Scheduler(Runner(model, batched=False), frozenset(), batch_size=8)
+        scheduler = Scheduler(TransformersRunner(model, batched=False), frozenset(), batch_size=8)
         handles = []
         for ids in rows:
             mask = tuple(span[0, : ids.shape[1]].tolist())
-            stream = Stream(tuple(ids[0].tolist()), mask, compile_methods(methods))
-            handles.append(scheduler.submit(Row((stream,), sampling=Sampling(0, 1, 6))))
+            prompt = TokenPrompt(tuple(ids[0].tolist()), mask, compile_methods(methods))
+            handles.append(scheduler.submit(TokenRequest((prompt,), sampling=Sampling(0, 1, 6))))
         while len(scheduler):
             scheduler.step()
         for handle, ids in zip(handles, rows, strict=True):
@@ -119,10 +119,10 @@ def test_rows_whose_cache_is_of_an_unknown_kind_run_one_by_one(kind):
 def test_a_class_that_cannot_continue_after_its_cache_reads_the_whole_text_at_every_step():
     model = build("cpmant")
     ids = torch.randint(3, 60, (1, 9))
-    runner = Runner(model, batched=False)
+    runner = TransformersRunner(model, batched=False)
     scheduler = Scheduler(runner, frozenset(), batch_size=8)
-    stream = Stream(tuple(ids[0].tolist()), (False,) * 9)
-    handle = scheduler.submit(Row((stream,), sampling=Sampling(0, 1, 4)))
+    prompt = TokenPrompt(tuple(ids[0].tolist()), (False,) * 9)
+    handle = scheduler.submit(TokenRequest((prompt,), sampling=Sampling(0, 1, 4)))
     while len(scheduler):
         scheduler.step()
     made = model.generate(ids, max_new_tokens=4, do_sample=False, eos_token_id=None, pad_token_id=0)

@@ -14,9 +14,9 @@ from tiny import DEVICE, chat, model
 import holdfast
 from holdfast import methods
 from holdfast.errors import ModelError, Unsteerable, UsageError
-from holdfast.generation.batch import StreamGroup, batch_of
-from holdfast.generation.rows import Stream, StreamState
+from holdfast.generation.batch import SequenceGroup, batch_of
 from holdfast.generation.sampling import Sampling
+from holdfast.generation.token_requests import TokenPrompt, TokenSequence
 from holdfast.methods import Ability, Boost, Seka, SplitSoftmax, Vector, compile_methods
 from holdfast.methods.kinds import kind_of
 from holdfast.models.event_loop import run_sync
@@ -71,16 +71,16 @@ def steerer(local, tmp_path, method: str, seed: int = 0, **parameters):
     return methods.all_methods.BY_NAME[method](file, **(strong | parameters))
 
 
-def rendered(local, talk) -> Stream:
-    return local.session().render(Request(talk)).row.streams[0]
+def rendered(local, talk) -> TokenPrompt:
+    return local.session().render(Request(talk)).token_request.prompts[0]
 
 
-def eager_logits(local, stream: Stream, method, reply=()) -> torch.Tensor:
+def eager_logits(local, prompt: TokenPrompt, method, reply=()) -> torch.Tensor:
     """The logits of every token of one row, by plain hooks on modules that are named here."""
-    hf, ids = local.hf_model, torch.tensor([[*stream.token_ids, *reply]], device=DEVICE)
+    hf, ids = local.hf_model, torch.tensor([[*prompt.token_ids, *reply]], device=DEVICE)
     span = torch.zeros_like(ids[0], dtype=torch.bool)
-    span[: len(stream.span)] = torch.tensor(stream.span)
-    handles, start = [], len(stream.token_ids) if getattr(method, "reply_only", False) else 0
+    span[: len(prompt.span)] = torch.tensor(prompt.span)
+    handles, start = [], len(prompt.token_ids) if getattr(method, "reply_only", False) else 0
 
     def apart(output: torch.Tensor, size: int) -> tuple[torch.Tensor, object]:
         """[token, head, size], and a function that undoes this."""
@@ -148,12 +148,12 @@ def apart_by(first: torch.Tensor, second: torch.Tensor) -> float:
     return float((first - second).abs().max() / second.abs().max())
 
 
-def run(local, stream: Stream, reply=(), methods=()) -> torch.Tensor:
+def run(local, prompt: TokenPrompt, reply=(), methods=()) -> torch.Tensor:
     """The logits of every token, in one pass of the runner."""
-    steered = Stream(stream.token_ids, stream.span, compile_methods(methods))
-    state = StreamState(steered, list(reply))
-    device, count = local.runner.device, len(state)
-    batch = batch_of(StreamGroup([state], device), [0], logits=count)
+    steered = TokenPrompt(prompt.token_ids, prompt.span, compile_methods(methods))
+    sequence = TokenSequence(steered, list(reply))
+    device, count = local.runner.device, len(sequence)
+    batch = batch_of(SequenceGroup([sequence], device), [0], num_logits=count)
     return local.runner.forward(batch).logits[0]
 
 
@@ -164,12 +164,12 @@ def test_a_pass_equals_one_edited_by_plain_hooks(kind, method, tmp_path):
     chosen = steerer(local, tmp_path, method)
     local.check([chosen])
     for talk in TALKS:
-        stream = rendered(local, talk)
-        wanted = eager_logits(local, stream, chosen)
-        plain = run(local, stream)
+        prompt = rendered(local, talk)
+        wanted = eager_logits(local, prompt, chosen)
+        plain = run(local, prompt)
         assert apart_by(wanted, plain) > 100 * ROUNDING, f"{method} does nothing to {kind}"
-        assert apart_by(run(local, stream, methods=[chosen]), wanted) < ROUNDING
-    assert torch.equal(run(local, stream), plain)
+        assert apart_by(run(local, prompt, methods=[chosen]), wanted) < ROUNDING
+    assert torch.equal(run(local, prompt), plain)
 
 
 @pytest.mark.parametrize("kind", ("llama", "gemma3_text", "lfm2"))
@@ -185,16 +185,16 @@ def test_replies_in_a_mixed_batch_match_each_request_alone(kind, tmp_path):
     requests = [Request(TALKS[n % 2], mine, GREEDY, n) for n, mine in enumerate(listed)]
     together = local.generate_batch(requests)
     for request, reply in zip(requests, together, strict=True):
-        stream = rendered(local, request.messages)
+        prompt = rendered(local, request.messages)
         tokens, mine = list(reply.token_ids), request.methods
         if len(mine) > 1:
             continue
         # teacher-forced with plain hooks: each token is the likeliest at its position
         if not mine:
-            logits = run(local, stream, tokens)
+            logits = run(local, prompt, tokens)
         else:
-            logits = eager_logits(local, stream, mine[0], tokens)
-        start = len(stream.token_ids) - 1
+            logits = eager_logits(local, prompt, mine[0], tokens)
+        start = len(prompt.token_ids) - 1
         drawn = logits[start : start + len(tokens)]
         best = drawn.amax(-1)
         chosen = drawn.gather(-1, torch.tensor(tokens, device=DEVICE)[:, None])[:, 0]
@@ -209,8 +209,8 @@ def test_neutral_parameters_change_no_bit(method, tmp_path):
     chosen = methods.all_methods.BY_NAME[method](
         written(local, tmp_path, method), **{parameter: 0.0}
     )
-    stream = rendered(local, TALKS[0])
-    assert torch.equal(run(local, stream, methods=[chosen]), run(local, stream))
+    prompt = rendered(local, TALKS[0])
+    assert torch.equal(run(local, prompt, methods=[chosen]), run(local, prompt))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -239,9 +239,9 @@ def test_scores_are_those_of_the_edited_pass(tmp_path):
         chosen = steerer(local, tmp_path, name)
         scored = local.score(TALKS[0], ["music bread"], [chosen])
         (given,) = run_sync(local.session().score_inputs([Request(TALKS[0])], [["music bread"]]))
-        stream, (wanted,) = given.stream, given.replies
-        logits = eager_logits(local, stream, chosen, wanted).double().log_softmax(-1)
-        start = len(stream.token_ids) - 1
+        prompt, (wanted,) = given.prompt, given.replies
+        logits = eager_logits(local, prompt, chosen, wanted).double().log_softmax(-1)
+        start = len(prompt.token_ids) - 1
         total = sum(float(logits[start + n, token]) for n, token in enumerate(wanted))
         assert scored.log_probabilities[0] == pytest.approx(total, abs=1e-3)
 
@@ -251,21 +251,21 @@ def test_scores_are_those_of_the_edited_pass(tmp_path):
 def test_a_block_edits_a_plain_model(method, side, tmp_path):
     local = made("qwen3")
     chosen = steerer(local, tmp_path, method)
-    streams = [rendered(local, talk) for talk in TALKS]
-    width = max(len(stream.token_ids) for stream in streams)
+    prompts = [rendered(local, talk) for talk in TALKS]
+    width = max(len(prompt.token_ids) for prompt in prompts)
     ids, mask, span = torch.zeros(3, 2, width, dtype=torch.long, device=DEVICE)
-    for row, stream in enumerate(streams):
-        count = len(stream.token_ids)
+    for row, prompt in enumerate(prompts):
+        count = len(prompt.token_ids)
         place = slice(width - count, width) if side == "left" else slice(0, count)
-        ids[row, place] = torch.tensor(stream.token_ids)
+        ids[row, place] = torch.tensor(prompt.token_ids)
         mask[row, place] = 1
-        span[row, place] = torch.tensor(stream.span).long()
+        span[row, place] = torch.tensor(prompt.span).long()
     positions = (mask.cumsum(1) - 1).clamp(min=0)
     with holdfast.steering(local, span.bool(), [[chosen], []]), torch.inference_mode():
         logits = local.hf_model(input_ids=ids, attention_mask=mask, position_ids=positions).logits
-    both = eager_logits(local, streams[0], chosen), run(local, streams[1])
-    for row, (stream, wanted) in enumerate(zip(streams, both, strict=True)):
-        count = len(stream.token_ids)
+    both = eager_logits(local, prompts[0], chosen), run(local, prompts[1])
+    for row, (prompt, wanted) in enumerate(zip(prompts, both, strict=True)):
+        count = len(prompt.token_ids)
         seen = logits[row, -count:] if side == "left" else logits[row, :count]
         assert apart_by(seen, wanted) < ROUNDING
     assert not any(module._forward_hooks for module in local.hf_model.modules())
@@ -273,8 +273,8 @@ def test_a_block_edits_a_plain_model(method, side, tmp_path):
 
 def test_a_block_edits_generate_and_beams_and_leaves_no_hooks(tmp_path):
     local = made("llama")
-    stream = rendered(local, TALKS[0])
-    ids, span = (torch.tensor([each], device=DEVICE) for each in (stream.token_ids, stream.span))
+    prompt = rendered(local, TALKS[0])
+    ids, span = (torch.tensor([each], device=DEVICE) for each in (prompt.token_ids, prompt.span))
     for name in METHODS:
         chosen = steerer(local, tmp_path, name)
         with holdfast.steering(local.hf_model, span, chosen):
@@ -360,9 +360,9 @@ def test_a_custom_method_edits_hidden_states():
 
     local = made("llama")
     assert kind_of(Louder()) is methods.MethodKind.RESIDUAL
-    stream = rendered(local, TALKS[0])
+    prompt = rendered(local, TALKS[0])
     local.check([Louder()])
-    assert apart_by(run(local, stream, methods=[Louder()]), run(local, stream)) > 1e-3
+    assert apart_by(run(local, prompt, methods=[Louder()]), run(local, prompt)) > 1e-3
 
 
 def test_residual_methods_work_without_a_system_prompt_and_others_are_refused(tmp_path):
@@ -371,8 +371,8 @@ def test_residual_methods_work_without_a_system_prompt_and_others_are_refused(tm
     seka, vector = steerer(local, tmp_path, "seka"), steerer(local, tmp_path, "vector", factor=6.0)
     with pytest.raises(UsageError, match=r"^seka"):
         local.generate_batch([Request(bare, [seka, SplitSoftmax(0.5)], GREEDY)])
-    stream = rendered(local, bare)
-    wanted = eager_logits(local, stream, vector)[-1].argmax()
+    prompt = rendered(local, bare)
+    wanted = eager_logits(local, prompt, vector)[-1].argmax()
     assert local.generate(bare, [vector], GREEDY).token_ids[:1] == (int(wanted),)
 
 

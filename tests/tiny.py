@@ -9,11 +9,11 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from holdfast.attention import install
-from holdfast.generation.rows import RowState
+from holdfast.generation.token_requests import RequestState
 from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.loading import reuses_cache, stop_ids
 from holdfast.models.local import LocalModel
-from holdfast.models.rendering import Rendered
+from holdfast.models.rendering import RenderedRequest
 from holdfast.models.requests import Reply
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -145,16 +145,16 @@ def outcomes(session, requests):
 class Answered:
     """A request that has ended, with all that the engine has of it."""
 
-    chat: Rendered
-    row: RowState
+    chat: RenderedRequest
+    state: RequestState
     outcome: Reply | Exception
 
 
 def answered(session, requests, top_logprobs=None):
     """Submits all requests to a session that nobody else steps, and steps until they have ended."""
     chats = [session.render(request, top_logprobs) for request in requests]
-    rows, outcomes_of = [session.stepped.submit(chat) for chat in chats], {}
-    while not all(row.done for row in rows):
-        outcomes_of |= {row: update.outcome for row, update in session.stepped.step().items()}
-    pairs = zip(chats, rows, strict=True)
-    return [Answered(chat, row, outcomes_of[row]) for chat, row in pairs]
+    states, outcomes_of = [session.stepped.submit(chat) for chat in chats], {}
+    while not all(state.done for state in states):
+        outcomes_of |= {state: update.outcome for state, update in session.stepped.step().items()}
+    pairs = zip(chats, states, strict=True)
+    return [Answered(chat, state, outcomes_of[state]) for chat, state in pairs]

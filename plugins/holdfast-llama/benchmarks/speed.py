@@ -134,16 +134,18 @@ class OurEngine:
         self.methods = parse(spec)
 
     def prefill(self) -> int:
-        from holdfast.generation.rows import Row, Stream
         from holdfast.generation.sampling import Sampling
         from holdfast.generation.scheduler import Scheduler
+        from holdfast.generation.token_requests import TokenPrompt, TokenRequest
         from holdfast.methods import compile_methods
 
         self.scheduler = Scheduler(self.model.runner, frozenset(), self.rows)  # no row ends early
         span = tuple(4 <= place < 4 + SPAN for place in range(PROMPT))
-        for stream in range(self.rows):
-            reading = Stream(tuple(tokens_of(stream)), span, compile_methods(self.methods))
-            self.scheduler.submit(Row((reading,), sampling=Sampling(0, max_new_tokens=STEPS + 2)))
+        for number in range(self.rows):
+            prompt = TokenPrompt(tuple(tokens_of(number)), span, compile_methods(self.methods))
+            self.scheduler.submit(
+                TokenRequest((prompt,), sampling=Sampling(0, max_new_tokens=STEPS + 2))
+            )
         self.scheduler.step()
         return self.rows * PROMPT
 

@@ -12,9 +12,9 @@ import torch
 from conftest import CHATS
 
 from holdfast.cli import main
-from holdfast.generation.batch import StreamGroup
-from holdfast.generation.rows import StreamState
+from holdfast.generation.batch import SequenceGroup
 from holdfast.generation.sampling import Sampling
+from holdfast.generation.token_requests import TokenSequence
 from holdfast.models.event_loop import run_sync
 from holdfast.models.requests import Request
 
@@ -48,9 +48,9 @@ def test_llama_cpp_adds_what_the_method_adds(file_of, here, tmp_path, monkeypatc
         (given,) = run_sync(session.score_inputs([Request(CHATS[0], spec)], [["x"]]))
         slots = here.runner.slots()
         slots.open(None)
-        reading = StreamState(given.stream)
+        sequence = TokenSequence(given.prompt)
         with torch.inference_mode():
-            group = StreamGroup([reading], here.runner.device)
+            group = SequenceGroup([sequence], here.runner.device)
             output = here.runner.forward_slots(slots, range(1), group)
         logits.append(output.logits[0, -1].numpy())
     llama = llama_cpp.Llama(

@@ -6,9 +6,9 @@ import pytest
 import torch
 from conftest import CHATS, METHODS
 
-from holdfast.generation.batch import StreamGroup
-from holdfast.generation.rows import StreamState
+from holdfast.generation.batch import SequenceGroup
 from holdfast.generation.sampling import Sampling
+from holdfast.generation.token_requests import TokenSequence
 from holdfast.models.event_loop import run_sync
 from holdfast.models.requests import Request
 
@@ -20,9 +20,9 @@ GREEDY = Sampling(temperature=0, max_new_tokens=64)
 def logits_of(model, request, reply, count):
     """The last logits of a chat followed by tokens of a reply, as the engine computes them."""
     (given,) = run_sync(model.session().score_inputs([request], [["x"]]))
-    reading = StreamState(given.stream, list(reply))
+    sequence = TokenSequence(given.prompt, list(reply))
     slots = model.runner.slots()
-    group = StreamGroup([reading], model.runner.device)
+    group = SequenceGroup([sequence], model.runner.device)
     slots.open(None)
     with torch.inference_mode():
         return model.runner.forward_slots(slots, range(1), group, count).logits[0]

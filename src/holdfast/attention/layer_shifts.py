@@ -102,12 +102,16 @@ class MethodSequence:
             group_span = span[group.rows]
             group_generated = generated[group.rows]
             for method in group.methods:
-                group_span, group_generated = _shift_one(
+                group_span, group_generated = _shift_log_masses_by(
                     method, self.layer, group_span, group_generated, rest[group.rows]
                 )
             shifted_span[group.rows] = group_span
             shifted_generated[group.rows] = group_generated
         return shifted_span, shifted_generated
+
+
+# both compute the shifted `mass` and `log_rest` from log-odds [row, head, query]
+LayerShift = LayerTable | MethodSequence
 
 
 def _shift_touched_heads(method: ShiftsAttention, log_odds: Tensor, layer: int) -> Tensor:
@@ -121,11 +125,7 @@ def _shift_touched_heads(method: ShiftsAttention, log_odds: Tensor, layer: int) 
     return result
 
 
-# both compute the shifted `mass` and `log_rest` from log-odds [row, head, query]
-LayerShift = LayerTable | MethodSequence
-
-
-def _shift_one(
+def _shift_log_masses_by(
     method: ShiftsAttention, layer: int, span: Tensor, generated: Tensor, rest: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Returns the log-masses of span and generated tokens after one method."""

@@ -84,12 +84,7 @@ def holdfast_attention(
             " load the model with attn_implementation='sdpa'."
         )
     inputs = _inputs_of(module, query, key, value, attention_mask, kwargs)
-    if state is not None and extras is None and _merges(state, layer, inputs):
-        output = _attend_merged(state, layer, inputs)
-    else:
-        output = attend_explicitly(state, layer, inputs, extras or NO_EXTRAS)
-    if state is not None and state.steering.trace:
-        record_trace(state, layer, inputs, extras or NO_EXTRAS)
+    output = _attend_steered(state, layer, inputs, extras)
     if output is None:  # nothing is moved here
         tensors = inputs.query, inputs.key, inputs.value, inputs.mask
         return sdpa_attention_forward(module, *tensors, **kwargs)[0], None
@@ -182,6 +177,22 @@ def _with_selection(mask: Tensor | None, indices: Tensor, keys: int, causal: boo
 
 
 # Computation
+
+
+def _attend_steered(
+    state: PassState | None, layer: int, inputs: LayerInputs, extras: ScoreExtras | None
+) -> Tensor | None:
+    """Computes the output of a layer that is steered, traced or has modified scores, [B, H, Q, D].
+
+    None if nothing is moved, so that SDPA can compute the output.
+    """
+    if state is not None and extras is None and _merges(state, layer, inputs):
+        output = _attend_merged(state, layer, inputs)
+    else:
+        output = attend_explicitly(state, layer, inputs, extras or NO_EXTRAS)
+    if state is not None and state.steering.trace:
+        record_trace(state, layer, inputs, extras or NO_EXTRAS)
+    return output
 
 
 def _merges(state: PassState, layer: int, inputs: LayerInputs) -> bool:

@@ -112,49 +112,66 @@ def render_with_spans(
     """
     chat = _place_system(messages, system_as)
     placed = chat.messages
-    words = chat.words
-    write = templates.render_text
-    had_system = any(message["role"] == "system" for message in messages)
-    if not default_system:
-        write = default_prompts.render_without_default
-    elif had_system and not words and len(placed) < len(messages):  # an empty one was removed
-        write = default_prompts.render_empty_system
-    text = write(placed, tokenizer, tools)
+    render_text = _renderer(messages, chat, default_system=default_system)
+    template = str(tokenizer.chat_template)
+
+    def write(any_messages: Messages) -> str:
+        return render_text(any_messages, tokenizer, tools)
+
+    text = write(placed)
     with_tools = bool(tools) or uses_tools(placed)
     if with_tools:
         templates.check_tools(placed, tokenizer, tools)
-
-    def rewrite(marked: Messages) -> str:
-        return write(marked, tokenizer, tools)
-
-    template = str(tokenizer.chat_template)
+    spans: tuple[Span, ...] | None
     if emphasis is not None:
-        ranges = resolve(messages, emphasis)
-        mark = unused_character([text, *(message["content"] for message in messages)])
-        with_marks = place_system(put_marks(messages, ranges, mark), system_as)
-        pieces = write(with_marks, tokenizer, tools).split(mark)
-        emphasised = _find_emphasis(text, messages, ranges, pieces)
-        check_kept(text, placed, template, rewrite, tools_checked=with_tools)
-        return RenderedText(text, emphasised)
-
-    def find(sought: dict[int, str]) -> tuple[Span, ...] | None:
-        if with_tools and sought:  # a tool may have the same words
-            return _find_marked(text, placed, sought, rewrite)
-        return _find(text, placed, sought, template, rewrite)
-
-    spans = find(words)
-    if spans is None:
-        raise _lost_system_prompt(words, system_as)
-    check_kept(text, placed, template, rewrite, tools_checked=with_tools)
-    if spares_replies:
-        replies = find(_words_of_replies(placed))
-        if replies is None:
+        spans = _spans_of_emphasis(text, messages, emphasis, system_as, write)
+    else:
+        spans = _find(text, placed, chat.words, template, write, with_tools=with_tools)
+        if spans is None:
+            raise _lost_system_prompt(chat.words, system_as)
+    check_kept(text, placed, template, write, tools_checked=with_tools)
+    if spares_replies and emphasis is None:
+        replies = _words_of_replies(placed)
+        reply_spans = _find(text, placed, replies, template, write, with_tools=with_tools)
+        if reply_spans is None:
             raise PromptError(
                 "The chat template leaves out or rewrites an earlier reply, so its attention cannot"
                 " be attenuated; use another method."
             )
-        spans = _everything_but(replies, len(text))
+        spans = _everything_but(reply_spans, len(text))
     return RenderedText(text, spans)
+
+
+def _renderer(
+    messages: Messages, chat: _PlacedChat, *, default_system: bool
+) -> Callable[[Messages, PreTrainedTokenizerFast, Sequence[Tool]], str]:
+    """Chooses how the template is kept from inserting its default system prompt, if it has to be.
+
+    Args:
+        messages: the chat.
+        chat: the same chat with its system prompt placed.
+        default_system: whether the template may insert its default.
+    """
+    if not default_system:
+        return default_prompts.render_without_default
+    had_system = any(message["role"] == "system" for message in messages)
+    if had_system and not chat.words and len(chat.messages) < len(messages):  # it was empty
+        return default_prompts.render_empty_system
+    return templates.render_text
+
+
+def _spans_of_emphasis(
+    text: str,
+    messages: Messages,
+    emphasis: Sequence[Part],
+    system_as: str,
+    write: Callable[[Messages], str],
+) -> tuple[Span, ...]:
+    """Finds the emphasised parts of a chat in its rendered text, by a rendering with marks."""
+    ranges = resolve(messages, emphasis)
+    mark = unused_character([text, *(message["content"] for message in messages)])
+    with_marks = place_system(put_marks(messages, ranges, mark), system_as)
+    return _find_emphasis(text, messages, ranges, write(with_marks).split(mark))
 
 
 def _words_of_replies(placed: Messages) -> dict[int, str]:
@@ -269,9 +286,16 @@ def _find(
     words: dict[int, str],
     template: str,
     write: Callable[[Messages], str],
+    *,
+    with_tools: bool = False,
 ) -> tuple[Span, ...] | None:
-    """Finds the spans of the system prompts, given by message number; None if one is not found."""
-    spans = _find_certain(text, placed, words, template)
+    """Finds the spans of words, given by message number; None if some are not found.
+
+    With tools, which may have the same words, the text is always rendered again with marks.
+    """
+    spans = None
+    if not (with_tools and words):
+        spans = _find_certain(text, placed, words, template)
     return _find_marked(text, placed, words, write) if spans is None else spans
 
 

@@ -12,21 +12,21 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers.cache_utils import Cache
 
 from holdfast.attention import BatchSteering, Starts
-from holdfast.generation.rows import StreamState
+from holdfast.generation.token_requests import TokenSequence
 from holdfast.states.edits import EditedRow, EditGroup, edits_of
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The inputs of a forward pass."""
+    """The inputs of a forward pass, with one row per sequence."""
 
     ids: Tensor  # int64 [row, token], padded on the left
     positions: Tensor  # of the tokens, int64 [row, token]; 0 for padding
-    level: bool  # whether no row is padded and all begin at the same position
-    columns: int  # number of columns of keys after the pass
+    aligned: bool  # whether no row is padded and all begin at the same position
+    num_columns: int  # number of columns of keys after the pass
     steering: BatchSteering | None = None  # None: attention is neither moved nor traced
     cache: Cache | None = None  # computed keys and values; None: the model makes a cache
-    logits: int = 1  # how many last tokens of each row get logits
+    num_logits: int = 1  # how many last tokens of each row get logits
     # where the keys of windowed layers begin; None if all rows begin at the same column
     starts: Starts | None = None
     edits: Sequence[EditGroup] = ()  # edits of keys and hidden states
@@ -34,50 +34,54 @@ class Batch:
 
 
 @dataclass(frozen=True, eq=False)
-class StreamGroup:
-    """Streams that are forwarded together, one per row.
+class SequenceGroup:
+    """Sequences that are forwarded together.
 
-    The same group serves every step until a row joins or leaves, and its steering caches the values
-    that it has read from the device.
+    The same group serves every step until a request joins or leaves, and its steering caches the
+    values that it has read from the device.
     """
 
-    streams: Sequence[StreamState]
+    sequences: Sequence[TokenSequence]
     device: torch.device  # the model's device
 
     @cached_property
     def steering(self) -> BatchSteering | None:
-        """The steering of attention; None if no row moves or traces it."""
-        rows = [state.stream.compiled for state in self.streams]
-        trace = any(state.trace for state in self.streams)
-        if not (trace or any(compiled.attention for compiled in rows)):
+        """The steering of attention; None if no sequence moves or traces it."""
+        methods = [sequence.prompt.compiled for sequence in self.sequences]
+        trace = any(sequence.trace for sequence in self.sequences)
+        if not (trace or any(compiled.attention for compiled in methods)):
             return None
-        spans = [state.span for state in self.streams]
+        spans = [sequence.span for sequence in self.sequences]
         span = pad_sequence(spans, batch_first=True).to(self.device)
-        prompts = [len(state.stream.token_ids) for state in self.streams]
-        if not any(state.generated for state in self.streams):
-            prompts = [max(prompts)] * len(prompts)  # columns after a shorter prompt are no reply
-        return BatchSteering(span, rows, trace, prompts, follows=False)
+        prompt_lens = [len(sequence.prompt.token_ids) for sequence in self.sequences]
+        if not any(sequence.generated for sequence in self.sequences):
+            # columns after a shorter prompt are no reply
+            prompt_lens = [max(prompt_lens)] * len(prompt_lens)
+        return BatchSteering(span, methods, trace, prompt_lens, follows=False)
 
 
 def batch_of(
-    group: StreamGroup, num_computed: Sequence[int], cache: Cache | None = None, logits: int = 1
+    group: SequenceGroup,
+    num_computed: Sequence[int],
+    cache: Cache | None = None,
+    num_logits: int = 1,
 ) -> Batch:
-    """Builds a batch with the pending tokens of a group of streams.
+    """Builds a batch with the pending tokens of a group of sequences.
 
     Args:
-        group: the streams, one per row.
-        num_computed: per stream, how many first tokens need no forwarding.
+        group: the sequences, one per row.
+        num_computed: per sequence, how many first tokens need no forwarding.
         cache: the keys and values computed so far; None: the model makes a cache.
-        logits: how many last tokens of each row get logits.
+        num_logits: how many last tokens of each row get logits.
     """
-    states = group.streams
+    sequences = group.sequences
     device = group.device
     new_tokens = [
-        state.tokens_from(start) for state, start in zip(states, num_computed, strict=True)
+        sequence.tokens_from(start) for sequence, start in zip(sequences, num_computed, strict=True)
     ]
     width = max(map(len, new_tokens))
-    level = len(set(num_computed)) == 1 and all(len(tokens) == width for tokens in new_tokens)
-    ids, positions = on_host = torch.zeros(2, len(states), width, dtype=torch.long)
+    aligned = len(set(num_computed)) == 1 and all(len(tokens) == width for tokens in new_tokens)
+    ids, positions = on_host = torch.zeros(2, len(sequences), width, dtype=torch.long)
     if width == 1:
         ids[:, 0] = torch.tensor([tokens[0] for tokens in new_tokens])
         positions[:, 0] = torch.tensor(num_computed)
@@ -87,20 +91,38 @@ def batch_of(
             ids[row, first:] = torch.tensor(tokens)
             positions[row, first:] = torch.arange(start, start + len(tokens))
     ids, positions = on_host.to(device)  # in one transfer
-    columns = max(map(len, states))
-    edits = _edits_of(states, num_computed, width, device)
-    return Batch(ids, positions, level, columns, group.steering, cache, logits, edits=edits)
+    return Batch(
+        ids=ids,
+        positions=positions,
+        aligned=aligned,
+        num_columns=max(map(len, sequences)),
+        steering=group.steering,
+        cache=cache,
+        num_logits=num_logits,
+        edits=_edits_of(sequences, num_computed, width, device),
+    )
 
 
 def _edits_of(
-    states: Sequence[StreamState], num_computed: Sequence[int], width: int, device: torch.device
+    sequences: Sequence[TokenSequence],
+    num_computed: Sequence[int],
+    width: int,
+    device: torch.device,
 ) -> list[EditGroup]:
-    """The edits of a pass that forwards the pending tokens of each stream."""
+    """The edits of a pass that forwards the pending tokens of each sequence."""
     rows = []
-    if any(state.stream.compiled.states for state in states):
-        for state, start in zip(states, num_computed, strict=True):
-            stream = state.stream
-            new = len(state) - start
-            prompt = len(stream.token_ids)
-            rows.append(EditedRow(stream.compiled, start, new, width - new, state.span, prompt))
+    if any(sequence.prompt.compiled.states for sequence in sequences):
+        for sequence, start in zip(sequences, num_computed, strict=True):
+            prompt = sequence.prompt
+            num_new = len(sequence) - start
+            rows.append(
+                EditedRow(
+                    compiled=prompt.compiled,
+                    first=start,
+                    num_tokens=num_new,
+                    padding=width - num_new,
+                    span=sequence.span,
+                    prompt_len=len(prompt.token_ids),
+                )
+            )
     return edits_of(rows, width, device)

@@ -10,7 +10,7 @@ libraries are loaded (`set_before_torch`):
   model, which costs a sixth of the step's time.
 - How many compiled products oneDNN keeps. It compiles one for every shape, and the number of rows
   and the lengths of prompts change all the time, so its own limit of 1,024 takes more memory in a
-  long run than the keys and values of some dialogs.
+  long run than the keys and values of some conversations.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Draws tokens by temperature and nucleus, and reads their log-probabilities.
 
-The random numbers depend only on the reply, not on the batch.
+The logits have a row for each request that draws. Its random numbers depend only on the request,
+not on the batch.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _NOT_FINITE = (
 
 @dataclass(frozen=True, slots=True)
 class LogProbability:
-    """Log-probabilities where a token was drawn, under the row's methods, at temperature 1."""
+    """Log-probabilities where a token was drawn, under the request's methods, at temperature 1."""
 
     drawn: float  # the token's own log-probability, natural logarithm
     # the likeliest tokens and their log-probabilities, likeliest first; as many as requested
@@ -79,8 +80,12 @@ def _draw_together(
     """Draws one token per row, with all rows at once."""
     parameters = torch.tensor(
         [
-            (sampling.temperature or 1.0, sampling.top_p if sampling.temperature else _GREEDY, at)
-            for sampling, at in zip(samplings, numbers, strict=True)
+            (
+                sampling.temperature or 1.0,
+                sampling.top_p if sampling.temperature else _GREEDY,
+                number,
+            )
+            for sampling, number in zip(samplings, numbers, strict=True)
         ],
         dtype=torch.float64,
     ).to(logits.device)
@@ -179,14 +184,14 @@ def _draw_from_likeliest(likeliest: Tensor, ids: Tensor, parameters: Tensor, siz
     if likeliest.shape[-1] < size:
         # topk breaks ties with the last token arbitrarily, so such tokens do not count
         last = likeliest[:, -1:]
-        inside = likeliest > last
-        wide = (likeliest * inside).sum(-1, keepdim=True, dtype=torch.float64) < top_p
-        # no token outside is likelier than the last one here
+        counted = likeliest > last
+        uncovered = (likeliest * counted).sum(-1, keepdim=True, dtype=torch.float64) < top_p
+        # the nucleus ends within one token after `top_p`, and no other is likelier than the last
         lowest = _index_at(number * top_p.clamp(max=1 - _ROUNDING), kept)
         highest = _index_at(number * (top_p + last).clamp(max=1 + _ROUNDING), kept)
-        certain = (lowest == highest) & (lowest < inside.sum(-1, keepdim=True))
-        tokens = ids.gather(-1, torch.where(wide, lowest, index))
-        tokens = tokens.masked_fill(wide & ~certain, _UNDECIDED)[:, 0]
+        certain = (lowest == highest) & (lowest < counted.sum(-1, keepdim=True))
+        tokens = ids.gather(-1, torch.where(uncovered, lowest, index))
+        tokens = tokens.masked_fill(uncovered & ~certain, _UNDECIDED)[:, 0]
     else:
         tokens = ids.gather(-1, index)[:, 0]
     return tokens.masked_fill(~likeliest[:, 0].isfinite(), NOT_FINITE)
@@ -232,6 +237,6 @@ def _draw_from_all(probabilities: Tensor, top_p: float, number: float) -> int:
         # the nucleus ends with the token that reaches its mass
         inside = (reached - shares < top_p).sum().clamp(min=1)
         kept_mass = float(reached[inside - 1])
-    at = number * kept_mass
-    ids, _, reached = sort_bin(int(torch.searchsorted(cumulated, at, right=True)))
-    return int(ids[(reached <= at).sum().clamp(max=len(ids) - 1)])
+    drawn_mass = number * kept_mass
+    ids, _, reached = sort_bin(int(torch.searchsorted(cumulated, drawn_mass, right=True)))
+    return int(ids[(reached <= drawn_mass).sum().clamp(max=len(ids) - 1)])

@@ -1,7 +1,7 @@
 """From the outputs of a pass to the logits that tokens are drawn from.
 
-Processors combine a row's logits with those of its second stream; then its penalties and its
-grammar constrain the next token.
+Processors combine a request's logits with a second stream of logits, those of its second prompt;
+then its penalties and its grammar constrain the next token.
 """
 
 from __future__ import annotations
@@ -14,80 +14,81 @@ import torch
 from torch import Tensor
 
 from holdfast.generation.memory import ran_out_of_memory
-from holdfast.generation.rows import RowState
+from holdfast.generation.token_requests import RequestState
 from holdfast.methods.protocols import EditsLogits
 
 
 @dataclass(frozen=True)
 class StepOutputs:
-    """The outputs of a pass, by row."""
+    """The outputs of a pass, by request."""
 
-    rows: Sequence[RowState]  # the rows that draw a token
-    logits: Tensor  # of each row's first stream, which generates, [row, vocabulary]
-    second_logits: Tensor  # of the second streams, [row with two streams, vocabulary]
-    mass: Tensor | None  # mass on the span, [row, layer, head]; None unless traced
-    uniform: Tensor | None  # mass under uniform attention, [row, layer]; None unless traced
+    requests: Sequence[RequestState]  # those that draw a token
+    logits: Tensor  # after the first prompt and the reply, [request, vocabulary]
+    second_logits: Tensor  # after the second prompt, [request with two prompts, vocabulary]
+    mass: Tensor | None  # mass on the span, [request, layer, head]; None unless traced
+    uniform: Tensor | None  # mass under uniform attention, [request, layer]; None unless traced
 
 
 class EditedLogits(NamedTuple):
-    """Logits to draw tokens from, [row, vocabulary]."""
+    """Logits to draw tokens from, [request, vocabulary]."""
 
     logits: Tensor
-    errors: dict[int, Exception]  # by number of the row, for rows that cannot continue
+    errors: dict[int, Exception]  # by the index of a request that cannot continue
 
 
 def process(step: StepOutputs) -> EditedLogits:
-    """Applies each row's processors, in order, to its logits.
+    """Applies each request's processors, in order, to its logits.
 
-    Rows that share a processor are processed together. A row whose processor fails gets an error.
+    Requests that share a processor are processed together. A request whose processor fails gets an
+    error.
     """
     logits = step.logits
     errors = dict[int, Exception]()
-    paired = [number for number, state in enumerate(step.rows) if len(state.streams) > 1]
-    second_of = {number: index for index, number in enumerate(paired)}
-    for turn in range(max(len(state.row.processors) for state in step.rows)):
-        numbers: dict[EditsLogits, list[int]] = {}
-        for number, state in enumerate(step.rows):
-            if turn < len(state.row.processors) and number not in errors:
-                numbers.setdefault(state.row.processors[turn], []).append(number)
-        for method, members in numbers.items():
-            second = step.second_logits[[second_of[number] for number in members]]
+    paired = [i for i, state in enumerate(step.requests) if len(state.sequences) > 1]
+    second_of = {i: second for second, i in enumerate(paired)}
+    for turn in range(max(len(state.request.processors) for state in step.requests)):
+        indices_of: dict[EditsLogits, list[int]] = {}
+        for i, state in enumerate(step.requests):
+            if turn < len(state.request.processors) and i not in errors:
+                indices_of.setdefault(state.request.processors[turn], []).append(i)
+        for processor, indices in indices_of.items():
+            second = step.second_logits[[second_of[i] for i in indices]]
             try:
-                combined = method.combine_logits(logits[members].float(), second)
+                combined = processor.combine_logits(logits[indices].float(), second)
             except Exception as error:
                 if ran_out_of_memory(error):
                     raise
-                errors |= dict.fromkeys(members, error)
+                errors |= dict.fromkeys(indices, error)
             else:
                 wide = torch.promote_types(logits.dtype, combined.dtype)
                 logits = logits.to(wide, copy=True)
-                logits[members] = combined.to(wide)
+                logits[indices] = combined.to(wide)
     return EditedLogits(logits, errors)
 
 
-def constrain(rows: Sequence[RowState], logits: Tensor) -> EditedLogits:
-    """Applies the rows' constraints to their logits, [row, vocabulary].
+def constrain(requests: Sequence[RequestState], logits: Tensor) -> EditedLogits:
+    """Applies the requests' penalties and grammars to their logits, [request, vocabulary].
 
-    Rows without constraints keep their logits. A row whose grammar cannot continue gets an error.
+    A request whose grammar cannot continue gets an error.
     """
-    penalised = [number for number, state in enumerate(rows) if any(state.penalties)]
-    matched = [number for number, state in enumerate(rows) if state.matcher is not None]
+    penalised = [i for i, state in enumerate(requests) if state.request.penalties]
+    matched = [i for i, state in enumerate(requests) if state.matcher is not None]
     if not penalised and not matched:
         return EditedLogits(logits, {})
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32), copy=True)
     if penalised:
-        _penalise([(number, rows[number]) for number in penalised], logits)
+        _penalise([(i, requests[i]) for i in penalised], logits)
     errors = dict[int, Exception]()
     masks = list[Tensor]()
-    for number in matched:
-        state = rows[number]
+    for i in matched:
+        state = requests[i]
         width = logits.shape[-1]
         forbidden = torch.ones(width, dtype=torch.bool)
         try:
             assert state.matcher is not None
             allowed = state.matcher.allowed(state.token_ids)[:width]
         except Exception as error:
-            errors[number] = error
+            errors[i] = error
         else:
             # logits beyond the tokenizer's vocabulary stay forbidden: they belong to no token
             torch.logical_not(allowed, out=forbidden[: len(allowed)])
@@ -98,19 +99,23 @@ def constrain(rows: Sequence[RowState], logits: Tensor) -> EditedLogits:
     return EditedLogits(logits, errors)
 
 
-def _penalise(rows: Sequence[tuple[int, RowState]], logits: Tensor) -> None:
-    """Subtracts the penalties of OpenAI's API from logits [row, vocabulary], in place.
+def _penalise(penalised: Sequence[tuple[int, RequestState]], logits: Tensor) -> None:
+    """Subtracts the penalties of OpenAI's API from logits [request, vocabulary], in place.
 
-    Each token that the row has drawn `count` > 0 times loses `frequency * count + presence`.
+    Each token that a reply already has `count` > 0 times loses `frequency * count + presence`.
+
+    Args:
+        penalised: the requests with penalties, each after its index.
+        logits: of all requests.
     """
-    numbers = list[int]()
-    ids = list[int]()
+    indices = list[int]()
+    token_ids = list[int]()
     amounts = list[Tensor]()
-    for number, state in rows:
-        frequency, presence = state.penalties
+    for i, state in penalised:
+        penalties = state.request.penalties
         counts = torch.tensor([*state.token_counts.values()], dtype=torch.float64)
-        numbers += [number] * len(counts)
-        ids += state.token_counts
-        amounts.append(frequency * counts + presence)
-    where = torch.tensor([numbers, ids], dtype=torch.long).to(logits.device)
+        indices += [i] * len(counts)
+        token_ids += state.token_counts
+        amounts.append(penalties.frequency * counts + penalties.presence)
+    where = torch.tensor([indices, token_ids], dtype=torch.long).to(logits.device)
     logits[where[0], where[1]] -= torch.cat(amounts).to(logits.device, logits.dtype)

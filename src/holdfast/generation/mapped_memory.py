@@ -1,7 +1,7 @@
 """Zeroed tensors on a CPU that take memory only where something was written.
 
 The system gives a mapped page (mostly 4 kB) memory when it is first written; until then, reading it
-yields zeros. So a tensor may have far more rows and columns than are in use, need not be copied to
+yields zeros. So a tensor may have far more slots and columns than are in use, need not be copied to
 grow, and gives memory back page by page.
 """
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from holdfast.attention import SAME_FACTORS, RotaryLengths
-from holdfast.generation.kv_cache import KVCache, common_length
-from holdfast.generation.rows import Stream
+from holdfast.generation.saved_kv import SavedKV, common_length
+from holdfast.generation.token_requests import TokenPrompt
 
 _Tokens = np.ndarray[tuple[int], np.dtype[np.int64]]
-_BEGINNING = 32  # tokens by which streams are compared in `beginning_key`
+_BEGINNING = 32  # tokens by which prompts are compared in `beginning_key`
 
 
 @dataclass(eq=False)
@@ -31,7 +31,7 @@ class _Segment:
     tokens: _Tokens
     # keys and values of these tokens, or of all tokens up to their end; None for a root, or if
     # evicted
-    kv: KVCache | None
+    kv: SavedKV | None
     # by the number of tokens before the child, and the child's first token
     children: dict[tuple[int, int], _Segment] = field(default_factory=dict)
 
@@ -70,17 +70,17 @@ class PrefixCache:
     def __len__(self) -> int:
         return len(self._used)
 
-    def find(self, stream: Stream) -> tuple[KVCache, ...]:
-        """Finds keys and values of a stream's first tokens, in consecutive pieces.
+    def find(self, prompt: TokenPrompt) -> tuple[SavedKV, ...]:
+        """Finds keys and values of a prompt's first tokens, in consecutive pieces.
 
         The last token is never included, since it has to be forwarded. Returns () if there are
         none.
         """
-        root = self._roots.get(self._key(stream, len(stream.token_ids)))
+        root = self._roots.get(self._key(prompt, len(prompt.token_ids)))
         if root is None:
             return ()
-        for segment, end in reversed(_walk(root, _tokens(stream))):
-            end = min(end, len(stream.token_ids) - 1)
+        for segment, end in reversed(_walk(root, _tokens(prompt))):
+            end = min(end, len(prompt.token_ids) - 1)
             kv = segment.kv
             if kv is not None and segment.first < end and end >= kv.min_prefix_len:
                 if end > segment.pinned_len or not segment.children:
@@ -91,16 +91,16 @@ class PrefixCache:
 
     def keep(
         self,
-        stream: Stream,
+        prompt: TokenPrompt,
         generated: tuple[int, ...],
         count: int,
-        copy_from: Callable[[int], KVCache | None],
+        copy_from: Callable[[int], SavedKV | None],
         length: int,
     ) -> None:
-        """Keeps the keys and values of a stream's first `count` tokens, as far as they are new.
+        """Keeps the keys and values of a sequence's first tokens, as far as they are new.
 
         Args:
-            stream: the stream.
+            prompt: the prompt of the sequence.
             generated: the tokens generated after it.
             count: how many first tokens of both to keep.
             copy_from: copies the keys and values from a given token on; it may return None.
@@ -108,9 +108,9 @@ class PrefixCache:
         """
         if not self.limit:
             return
-        key = self._key(stream, length)
+        key = self._key(prompt, length)
         root = self._roots.setdefault(key, _Segment(None, 0, _tokens(None), None))
-        tokens = _tokens(stream, generated)[:count]
+        tokens = _tokens(prompt, generated)[:count]
         path = _walk(root, tokens)
         parent, depth = path[-1] if path else (root, 0)
         kv = copy_from(depth if self.pieces else 0) if depth < count else None
@@ -124,20 +124,20 @@ class PrefixCache:
         if not root.children:
             self._roots = {key: kept for key, kept in self._roots.items() if kept.children}
 
-    def gain(self, stream: Stream, other: Stream) -> int:
-        """Returns how many more first tokens of a stream will be available once `other` has run."""
-        key = self._key(stream, len(stream.token_ids))
+    def gain(self, prompt: TokenPrompt, other: TokenPrompt) -> int:
+        """Returns how many more first tokens of a prompt will be available once `other` has run."""
+        key = self._key(prompt, len(prompt.token_ids))
         if key != self._key(other, len(other.token_ids)):
             return 0
-        common = min(common_length(_tokens(stream), _tokens(other)), len(stream.token_ids) - 1)
+        common = min(common_length(_tokens(prompt), _tokens(other)), len(prompt.token_ids) - 1)
         if not self.pieces and common < len(other.token_ids):
             return 0
-        pieces = self.find(stream)
+        pieces = self.find(prompt)
         return max(0, common - (pieces[-1].tokens if pieces else 0))
 
-    def _key(self, stream: Stream, length: int) -> Hashable:
+    def _key(self, prompt: TokenPrompt, length: int) -> Hashable:
         """The properties, besides tokens, that must be equal to share keys and values."""
-        return stream.compiled, self._rotary.like(length)
+        return prompt.compiled, self._rotary.like(length)
 
     def clear(self) -> None:
         """Drops everything."""
@@ -174,14 +174,14 @@ class PrefixCache:
             self._used.move_to_end(parent, last=False)
 
 
-def beginning_key(stream: Stream) -> Hashable:
-    """Returns a key that is equal for streams that may have a long common prefix."""
-    return stream.compiled, _tokens(stream)[:_BEGINNING].tobytes()
+def beginning_key(prompt: TokenPrompt) -> Hashable:
+    """Returns a key that is equal for prompts that may have a long common prefix."""
+    return prompt.compiled, _tokens(prompt)[:_BEGINNING].tobytes()
 
 
-def _pieces(segment: _Segment, end: int) -> tuple[KVCache, ...]:
+def _pieces(segment: _Segment, end: int) -> tuple[SavedKV, ...]:
     """Collects the keys and values of the first `end` tokens, the last of which is in `segment`."""
-    pieces = list[KVCache]()
+    pieces = list[SavedKV]()
     while segment.kv is not None and segment.parent is not None:
         pieces.append(segment.kv.first(end))
         end = segment.kv.start
@@ -206,14 +206,14 @@ def _walk(root: _Segment, tokens: _Tokens) -> list[tuple[_Segment, int]]:
     return path
 
 
-def _tokens(stream: Stream | None, generated: tuple[int, ...] = ()) -> _Tokens:
+def _tokens(prompt: TokenPrompt | None, generated: tuple[int, ...] = ()) -> _Tokens:
     """Encodes tokens for the tree: an even number each, or odd if the token is in a steered span.
 
-    Without a stream, returns an empty array.
+    Without a prompt, returns an empty array.
     """
-    if stream is None:
+    if prompt is None:
         return np.zeros(0, np.int64)
-    tokens = 2 * np.array(stream.token_ids + generated, np.int64)
-    if stream.compiled:
-        tokens[: len(stream.span)] += np.array(stream.span)
+    tokens = 2 * np.array(prompt.token_ids + generated, np.int64)
+    if prompt.compiled:
+        tokens[: len(prompt.span)] += np.array(prompt.span)
     return tokens

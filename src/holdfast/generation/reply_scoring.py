@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 
 from holdfast.attention import RotaryLengths
-from holdfast.generation.batch import StreamGroup, batch_of
-from holdfast.generation.kv_cache import CachedPrefix, KVCache
+from holdfast.generation.batch import SequenceGroup, batch_of
 from holdfast.generation.memory import compute_with_halving
-from holdfast.generation.row_runner import RowRunner
-from holdfast.generation.rows import Row, Stream, StreamState
-from holdfast.generation.runner import Runner
+from holdfast.generation.model_runner import ModelRunner
+from holdfast.generation.saved_kv import CachedPrefix, SavedKV
+from holdfast.generation.token_requests import TokenPrompt, TokenRequest, TokenSequence
+from holdfast.generation.transformers_runner import TransformersRunner
 
-# tokens of one pass, padding included; a single row may have more
+# tokens of one pass, padding included; a single sequence may have more
 _MAX_PASS_TOKENS = 16_384
 _MAX_PASS_TOKENS_WITH_LOGITS = 2_048  # likewise, if every token gets logits
 _MAX_PROMPT_TOKENS = 65_536  # prompt tokens whose keys and values are in memory at once
@@ -49,78 +49,87 @@ class Scored:
 
 
 @dataclass(frozen=True)
-class ScoredRow:
-    """The scores of a row's replies, and the keys and values of its prompts."""
+class ScoredRequest:
+    """The scores of the replies to a request, and the keys and values of its prompts."""
 
     scored: Scored
-    # one per stream; () unless the row is kept, or if the model gives none
-    kv: tuple[KVCache, ...] = ()
+    # one per prompt; () unless the request keeps them, or if the model gives none
+    kv: tuple[SavedKV, ...] = ()
 
 
-def score_rows(
-    runner: RowRunner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
-) -> list[ScoredRow]:
+def score_requests(
+    runner: ModelRunner,
+    requests: Sequence[TokenRequest],
+    replies: Sequence[Sequence[TokenIds]],
+    batch_size: int,
+) -> list[ScoredRequest]:
     """Scores several replies to each of several chats; halves the batch whenever memory runs out.
 
     Args:
         runner: the model.
-        rows: the chats; their sampling is ignored.
+        requests: the chats; their sampling is ignored.
         replies: per chat, the token ids of its replies.
         batch_size: the most chats, or replies, forwarded together.
     """
-    chats = max(len(rows), max(map(len, replies)))
+    count = max(len(requests), max(map(len, replies)))
     return compute_with_halving(
-        lambda size: _score_rows(runner, rows, replies, size), batch_size, chats, runner.name
+        lambda size: _score_requests(runner, requests, replies, size),
+        batch_size,
+        count,
+        runner.name,
     )
 
 
 @torch.inference_mode()
-def _score_rows(
-    runner: RowRunner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
-) -> list[ScoredRow]:
+def _score_requests(
+    runner: ModelRunner,
+    requests: Sequence[TokenRequest],
+    replies: Sequence[Sequence[TokenIds]],
+    batch_size: int,
+) -> list[ScoredRequest]:
     continues = runner.batched and runner.supports_chunked_prefill
-    if isinstance(runner, Runner) and not continues:
+    if isinstance(runner, TransformersRunner) and not continues:
         return [
-            _score_alone(runner, row, row_replies)
-            for row, row_replies in zip(rows, replies, strict=True)
+            _score_alone(runner, request, options)
+            for request, options in zip(requests, replies, strict=True)
         ]
-    scored: list[ScoredRow] = []
-    lengths = [sum(len(stream.token_ids) for stream in row.streams) for row in rows]
+    scored: list[ScoredRequest] = []
+    lengths = [sum(len(prompt.token_ids) for prompt in request.prompts) for request in requests]
     first = 0
-    for end in range(1, len(rows) + 1):
-        if end == len(rows) or sum(lengths[first : end + 1]) > _MAX_PROMPT_TOKENS:
-            scored += _score_some(runner, rows[first:end], replies[first:end], batch_size)
+    for end in range(1, len(requests) + 1):
+        if end == len(requests) or sum(lengths[first : end + 1]) > _MAX_PROMPT_TOKENS:
+            scored += _score_some(runner, requests[first:end], replies[first:end], batch_size)
             first = end
     return scored
 
 
 @dataclass(frozen=True)
 class _Forwarded:
-    """The outputs of a stream that was forwarded."""
+    """The outputs of a sequence that was forwarded."""
 
     logits: Tensor  # of its last tokens, [token, vocabulary]
-    kv: KVCache | None  # its keys and values; None if they are not kept
+    kv: SavedKV | None  # its keys and values; None if they are not kept
 
 
 @dataclass(frozen=True)
 class _ReplyPass:
-    """A pass over a chat and the first part of a reply, whose last logits are read."""
+    """A pass over a prompt and the first part of a reply, whose last logits are read."""
 
-    state: StreamState
+    sequence: TokenSequence
     num_logits: int  # how many last tokens' logits are read
     forwarded: int  # how many tokens the pass forwards
 
 
 @dataclass(frozen=True)
-class _ForwardedRow:
-    """A row whose prompts were forwarded, and the replies to score after them."""
+class _ForwardedRequest:
+    """A request whose prompts were forwarded, and the replies to score after them."""
 
-    row: Row
+    request: TokenRequest
     replies: Sequence[TokenIds]
-    prompts: Sequence[_Forwarded]  # one per stream
+    outputs: Sequence[_Forwarded]  # one per prompt
 
     def plan_later_passes(self, rotary: RotaryLengths, reply: TokenIds) -> list[list[_ReplyPass]]:
-        """Plans, per stream, the passes that predict a reply's tokens after the first one.
+        """Plans, per prompt, the passes that predict a reply's tokens after the first one.
 
         The first token is predicted by the last logits of the prompt, so the result is [] for a
         reply of one token.
@@ -128,79 +137,89 @@ class _ForwardedRow:
         if len(reply) == 1:
             return []
         passes = []
-        for stream, prompt in zip(self.row.streams, self.prompts, strict=True):
-            prefix = CachedPrefix(stream.token_ids, stream.span, stream.compiled, prompt.kv)
-            whole = replace(stream, prefix=prefix, num_shared=len(stream.token_ids))
-            passes.append(_plan_passes(rotary, whole, reply, 1))
+        for prompt, output in zip(self.request.prompts, self.outputs, strict=True):
+            prefix = CachedPrefix(prompt.token_ids, prompt.span, prompt.compiled, output.kv)
+            computed = replace(prompt, prefix=prefix, num_shared=len(prompt.token_ids))
+            passes.append(_plan_passes(rotary, computed, reply, 1))
         return passes
 
     def score(
-        self, passes: Sequence[Sequence[Sequence[_ReplyPass]]], outputs: Iterator[_Forwarded]
-    ) -> ScoredRow:
+        self,
+        passes: Sequence[Sequence[Sequence[_ReplyPass]]],
+        pass_outputs: Iterator[_Forwarded],
+    ) -> ScoredRequest:
         """Scores the replies.
 
         Args:
-            passes: the later passes of each reply.
-            outputs: the outputs of these passes, in order; only these are taken from the iterator.
+            passes: the later passes of each reply, per prompt.
+            pass_outputs: the outputs of these passes, in order; only these are taken from the
+                iterator.
         """
-        start = distribution([prompt.logits for prompt in self.prompts], self.row)
+        start = distribution([output.logits for output in self.outputs], self.request)
         scores = []
-        for reply, reply_passes in zip(self.replies, passes, strict=True):
+        for reply, passes_of_reply in zip(self.replies, passes, strict=True):
             score = _score(start, reply[:1])
-            if reply_passes:
+            if passes_of_reply:
                 logits = [
-                    _concatenate([next(outputs).logits[-part.num_logits :] for part in parts])
-                    for parts in reply_passes
+                    _concatenate([next(pass_outputs).logits[-part.num_logits :] for part in parts])
+                    for parts in passes_of_reply
                 ]
-                score = score.plus(_score(distribution(logits, self.row), reply[1:]))
+                score = score.plus(_score(distribution(logits, self.request), reply[1:]))
             scores.append(score)
-        count = sum(len(stream.token_ids) - stream.cached for stream in self.row.streams)
+        count = sum(len(prompt.token_ids) - prompt.cached for prompt in self.request.prompts)
         count += sum(part.forwarded for part in chain(*chain(*passes)))
-        kv: list[KVCache] = []
-        if self.row.keep:
-            kv += [p.kv for p in self.prompts if p.kv is not None]
-        return ScoredRow(_collect_scores(self.replies, scores, count), tuple(kv))
+        kv: list[SavedKV] = []
+        if self.request.keep:
+            kv += [output.kv for output in self.outputs if output.kv is not None]
+        return ScoredRequest(_collect_scores(self.replies, scores, count), tuple(kv))
 
 
 def _score_some(
-    runner: RowRunner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
-) -> list[ScoredRow]:
-    """Scores rows whose prompts fit into memory together."""
-    streams = [StreamState(stream) for row in rows for stream in row.streams]
-    prompts = iter(list(_forward_all(runner, streams, batch_size, _MAX_PASS_TOKENS, keep=True)))
+    runner: ModelRunner,
+    requests: Sequence[TokenRequest],
+    replies: Sequence[Sequence[TokenIds]],
+    batch_size: int,
+) -> list[ScoredRequest]:
+    """Scores the replies to requests whose prompts fit into memory together."""
+    prompts = [TokenSequence(prompt) for request in requests for prompt in request.prompts]
+    outputs = iter(list(_forward_all(runner, prompts, batch_size, _MAX_PASS_TOKENS, keep=True)))
     forwarded = [
-        _ForwardedRow(row, row_replies, [next(prompts) for _ in row.streams])
-        for row, row_replies in zip(rows, replies, strict=True)
+        _ForwardedRequest(request, options, [next(outputs) for _ in request.prompts])
+        for request, options in zip(requests, replies, strict=True)
     ]
-    # per row, the passes of each reply
+    # per request, the passes of each reply
     passes = [
-        [row.plan_later_passes(runner.rotary, reply) for reply in row.replies] for row in forwarded
+        [request.plan_later_passes(runner.rotary, reply) for reply in request.replies]
+        for request in forwarded
     ]
-    states = [part.state for part in chain(*chain(*chain(*passes)))]
-    outputs = _forward_all(runner, states, batch_size, _MAX_PASS_TOKENS_WITH_LOGITS, keep=False)
+    sequences = [part.sequence for part in chain(*chain(*chain(*passes)))]
+    pass_outputs = _forward_all(
+        runner, sequences, batch_size, _MAX_PASS_TOKENS_WITH_LOGITS, keep=False
+    )
     return [
-        row.score(row_passes, outputs) for row, row_passes in zip(forwarded, passes, strict=True)
+        request.score(passes_of_request, pass_outputs)
+        for request, passes_of_request in zip(forwarded, passes, strict=True)
     ]
 
 
 def _plan_passes(
-    rotary: RotaryLengths, stream: Stream, reply: TokenIds, first: int
+    rotary: RotaryLengths, prompt: TokenPrompt, reply: TokenIds, first: int
 ) -> list[_ReplyPass]:
     """Plans the passes that predict a reply's tokens from number `first` on.
 
     Token `first` is predicted by the logits of the token before it, which for 0 is the last token
-    of the chat. One pass is enough, unless the reply crosses a length at which the rotary factors
+    of the prompt. One pass is enough, unless the reply crosses a length at which the rotary factors
     change: then each pass covers the tokens with the same factors.
     """
-    chat = len(stream.token_ids)
+    prompt_len = len(prompt.token_ids)
     passes = list[_ReplyPass]()
-    start = chat + first
-    last = chat + len(reply) - 1
+    start = prompt_len + first
+    last = prompt_len + len(reply) - 1
     while start <= last:
         end = min(last, rotary.like(start)[-1])
-        cached = stream.cached if end in rotary.like(chat) else 0
-        state = StreamState(stream, list(reply[: end - chat]))
-        passes.append(_ReplyPass(state, end - start + 1, end - cached))
+        cached = prompt.cached if end in rotary.like(prompt_len) else 0
+        sequence = TokenSequence(prompt, list(reply[: end - prompt_len]))
+        passes.append(_ReplyPass(sequence, end - start + 1, end - cached))
         start = end + 1
     return passes
 
@@ -210,46 +229,55 @@ def _concatenate(logits: Sequence[Tensor]) -> Tensor:
     return logits[0] if len(logits) == 1 else torch.cat(list(logits))
 
 
-def _score_alone(runner: Runner, row: Row, replies: Sequence[TokenIds]) -> ScoredRow:
-    """Scores a row whose model cannot reuse keys and values: forwards the chat with each reply."""
+def _score_alone(
+    runner: TransformersRunner, request: TokenRequest, replies: Sequence[TokenIds]
+) -> ScoredRequest:
+    """Scores the replies to a request by forwarding its prompts with each, for a model that cannot
+    reuse keys and values.
+    """
     scores = list[_Score]()
     forwarded = 0
     for reply in replies:
-        passes = [_plan_passes(runner.rotary, stream, reply, 0) for stream in row.streams]
+        passes = [_plan_passes(runner.rotary, prompt, reply, 0) for prompt in request.prompts]
         logits = [
-            _concatenate([_forward_whole(runner, part.state, part.num_logits) for part in parts])
+            _concatenate([_forward_whole(runner, part.sequence, part.num_logits) for part in parts])
             for parts in passes
         ]
-        forwarded += sum(len(part.state) for part in chain(*passes))
-        scores.append(_score(distribution(logits, row), reply))
-    return ScoredRow(_collect_scores(replies, scores, forwarded))
+        forwarded += sum(len(part.sequence) for part in chain(*passes))
+        scores.append(_score(distribution(logits, request), reply))
+    return ScoredRequest(_collect_scores(replies, scores, forwarded))
 
 
-def _forward_whole(runner: Runner, state: StreamState, num_logits: int) -> Tensor:
-    """Forwards a stream alone; returns its last `num_logits` logits, [token, vocabulary]."""
-    batch = batch_of(StreamGroup([state], runner.device), [0], logits=num_logits)
+def _forward_whole(runner: TransformersRunner, sequence: TokenSequence, num_logits: int) -> Tensor:
+    """Forwards a sequence alone; returns its last `num_logits` logits, [token, vocabulary]."""
+    batch = batch_of(SequenceGroup([sequence], runner.device), [0], num_logits=num_logits)
     return runner.forward(batch).logits[0]
 
 
 def _forward_all(
-    runner: RowRunner, states: Sequence[StreamState], batch_size: int, limit: int, *, keep: bool
+    runner: ModelRunner,
+    sequences: Sequence[TokenSequence],
+    batch_size: int,
+    limit: int,
+    *,
+    keep: bool,
 ) -> Iterator[_Forwarded]:
-    """Forwards streams in batches, and yields the outputs of each stream in order.
+    """Forwards sequences in batches, and yields the outputs of each sequence in order.
 
     With `keep`, these are the logits of the last token, and the keys and values; otherwise, the
     logits of all new tokens.
     """
-    for group in _groups(states, batch_size, limit):
+    for members in _split_into_passes(sequences, batch_size, limit):
         slots = runner.slots()
-        for state in group:
-            slots.open(state.stream.cached_kv)
-        slot_numbers = range(len(group))
+        for sequence in members:
+            slots.open(sequence.prompt.cached_kv)
+        slot_numbers = range(len(members))
         starts = list(slots.lengths)
-        ends = [len(state) for state in group]
+        ends = [len(sequence) for sequence in members]
         num_new_tokens = [end - start for start, end in zip(starts, ends, strict=True)]
         num_logits = 1 if keep else max(num_new_tokens)
-        streams = StreamGroup(group, runner.device)
-        logits = runner.forward_slots(slots, slot_numbers, streams, num_logits).logits
+        group = SequenceGroup(members, runner.device)
+        logits = runner.forward_slots(slots, slot_numbers, group, num_logits).logits
         slots.commit(slot_numbers, ends)
         for slot, count in enumerate(num_new_tokens):
             if keep:
@@ -258,34 +286,35 @@ def _forward_all(
                 yield _Forwarded(logits[slot, -count:], None)
 
 
-def _groups(
-    states: Sequence[StreamState], batch_size: int, limit: int
-) -> Iterator[list[StreamState]]:
-    """Splits streams, in order, into groups that fit into a padded pass of `limit` tokens."""
-    group: list[StreamState] = []
+def _split_into_passes(
+    sequences: Sequence[TokenSequence], batch_size: int, limit: int
+) -> Iterator[list[TokenSequence]]:
+    """Splits sequences, in order, into groups that fit into a padded pass of `limit` tokens."""
+    group: list[TokenSequence] = []
     longest = 0
-    for state in states:
-        new = len(state) - state.stream.cached
+    for sequence in sequences:
+        new = len(sequence) - sequence.prompt.cached
         longest = max(longest, new)
         if group and (len(group) >= batch_size or longest * (len(group) + 1) > limit):
             yield group
             group = []
             longest = new
-        group.append(state)
+        group.append(sequence)
     if group:
         yield group
 
 
-def distribution(logits: Sequence[Tensor], row: Row) -> Tensor:
-    """Combines the logits of a row's streams into log-probabilities, float32 [token, vocabulary].
+def distribution(logits: Sequence[Tensor], request: TokenRequest) -> Tensor:
+    """Combines the logits after a request's prompts into log-probabilities, float32 [token,
+    vocabulary].
 
     Args:
-        logits: per stream, [token, vocabulary].
-        row: its processors combine the streams.
+        logits: per prompt, [token, vocabulary].
+        request: its processors combine them.
     """
     first = logits[0]
-    for method in row.processors:
-        first = method.combine_logits(first, logits[1])
+    for processor in request.processors:
+        first = processor.combine_logits(first, logits[1])
     return first.float().log_softmax(-1)
 
 
@@ -311,7 +340,7 @@ def _score(distributions: Tensor, token_ids: Sequence[int]) -> _Score:
 def _collect_scores(
     replies: Sequence[TokenIds], scores: Sequence[_Score], forwarded: int
 ) -> Scored:
-    """Collects the scores of a row's replies; `forwarded` tokens were read for them."""
+    """Collects the scores of a request's replies; `forwarded` tokens were read for them."""
     return Scored(
         tuple(score.log_probability for score in scores),
         tuple(map(len, replies)),

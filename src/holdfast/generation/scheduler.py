@@ -1,7 +1,8 @@
-"""The admission loop: rows are submitted, share steps with other rows, and end independently.
+"""The admission loop: requests are submitted, share steps with others, and end independently.
 
-A caller submits a row and steps the scheduler until the row is done. When a row joins depends only
-on the rows and their replies, so that the same rows are always computed by the same arithmetic.
+A caller submits a request and steps the scheduler until the request is done. When a request joins
+depends only on the requests and their replies, so that the same ones are always computed by the
+same arithmetic.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ from itertools import chain
 from holdfast.errors import ModelError
 from holdfast.generation.decoder import Decoder
 from holdfast.generation.memory import halve_batch, ran_out_of_memory
+from holdfast.generation.model_runner import ModelRunner
 from holdfast.generation.prefix_cache import PrefixCache, beginning_key
-from holdfast.generation.row_errors import name_error
-from holdfast.generation.row_runner import RowRunner
-from holdfast.generation.rows import Continuation, Row, RowState
+from holdfast.generation.request_errors import name_error
+from holdfast.generation.token_requests import Continuation, RequestState, TokenRequest
 
-# waiting rows join once there is more than one for this many running rows: a prefill costs about as
-# much as a step
+# waiting requests join once there is more than one for this many running sequences: a prefill costs
+# about as much as a step
 _RUNNING_PER_JOINING = 4
 _STEPS_BETWEEN_CLEARS = 256  # shared prefixes are dropped at most once in this many steps
 _MAX_DOUBLINGS = 6  # the wait before a limit regrows doubles at most this many times
 _TOKENS_PER_PASS = 128  # tokens that cost about as much as the fixed part of a forward pass
-# tokens of one prefill, padding included; a single row may have more. On a CPU, the activations of
-# more tokens would take a good part of a run's memory.
+# tokens of one prefill, padding included; a single request may have more. On a CPU, the activations
+# of more tokens would take a good part of a run's memory.
 _MAX_PREFILL_TOKENS = 16_384
 _MAX_PREFILL_TOKENS_ON_CPU = 1_024
 # columns of computed keys that one prefill reads, padding included; more if at least a quarter of
@@ -37,33 +38,33 @@ _MAX_PREFILL_COLUMNS = 65_536
 
 @dataclass(frozen=True)
 class Serving:
-    """How a long-running server admits rows that arrive at any time."""
+    """How a long-running server admits requests that arrive at any time."""
 
-    prefix_cache: PrefixCache  # keeps the keys and values of rows for later rows
-    # the most steps that a row waits for others to join together, although there is room for it
+    prefix_cache: PrefixCache  # keeps keys and values for later requests
+    # the most steps that a request waits for others to join together, although there is room for it
     max_wait: int = 4
     # steps until a halved limit grows by a quarter; the number doubles each time it is halved again
     regrow_steps: int = 256
 
 
 class Scheduler:
-    """Runs the rows of one model, as many at a time as there is room for.
+    """Runs the requests of one model, as many at a time as there is room for.
 
     Args:
         runner: the model.
         stop_ids: the tokens that end a reply.
-        batch_size: the most streams forwarded together.
-        serving: how to admit rows that arrive at any time; None if all rows are known from the
+        batch_size: the most sequences forwarded together.
+        serving: how to admit requests that arrive at any time; None if all are known from the
             start, so that fewer passes matter more than short waits.
 
     Attributes:
-        limit: the most streams forwarded together at present; lowered when memory runs out.
+        limit: the most sequences forwarded together at present; lowered when memory runs out.
         halvings: the limits that it was lowered to, in order.
     """
 
     def __init__(
         self,
-        runner: RowRunner,
+        runner: ModelRunner,
         stop_ids: frozenset[int],
         batch_size: int,
         serving: Serving | None = None,
@@ -78,40 +79,41 @@ class Scheduler:
         self._steps = self._steps_since_resize = 0  # in total, and since the limit last changed
         self._clear_from = 0  # from this step on, shared prefixes are dropped first
         self._decoder = Decoder(runner, stop_ids, self.prefix_cache)
-        self._urgent: deque[RowState] = deque()  # rows whose results other rows need
-        self._waiting: deque[RowState] = deque()
-        self._running: list[RowState] = []  # in order of admission
-        self._ended: list[RowState] = []  # ended without running; the next step returns them
+        self._urgent: deque[RequestState] = deque()  # whose results other requests need
+        self._waiting: deque[RequestState] = deque()
+        self._running: list[RequestState] = []  # in order of admission
+        self._ended: list[RequestState] = []  # ended without running; the next step returns them
 
     def __len__(self) -> int:
-        """The number of rows that no step has returned yet."""
+        """The number of requests that no step has returned yet."""
         return len(self._urgent) + len(self._waiting) + len(self._running) + len(self._ended)
 
     @property
     def running(self) -> int:
-        """The number of rows that are being forwarded."""
+        """The number of requests that are being forwarded."""
         return len(self._running)
 
-    def submit(self, row: Row) -> RowState:
-        """Queues a row; its reply is limited to the room in the model's context.
+    def submit(self, request: TokenRequest) -> RequestState:
+        """Queues a request; its reply is limited to the room in the model's context.
 
-        A row that the context leaves too little room for ends at once, with the reason "context".
+        A request that the context leaves too little room for ends at once, with the reason
+        "context".
         """
         context = self.runner.context
-        max_new_tokens = row.sampling.max_new_tokens
-        room = context - row.longest if context else max_new_tokens
-        if context and room < max(1, min(row.room, context // 4)):
-            ended = RowState(row, continuation=Continuation((), "context"))
+        max_new_tokens = request.sampling.max_new_tokens
+        room = context - request.max_prompt_len if context else max_new_tokens
+        if context and room < max(1, min(request.room, context // 4)):
+            ended = RequestState(request, continuation=Continuation((), "context"))
             self._ended.append(ended)
             return ended
         if room < max_new_tokens:
-            row = replace(row, sampling=replace(row.sampling, max_new_tokens=room))
-        state = RowState(row, self._steps)
-        (self._urgent if row.keep else self._waiting).append(state)
+            request = replace(request, sampling=replace(request.sampling, max_new_tokens=room))
+        state = RequestState(request, self._steps)
+        self._queue_of(state).append(state)
         return state
 
-    def cancel(self, state: RowState) -> None:
-        """Cancels a row and frees its slots at once; does nothing if the row has ended."""
+    def cancel(self, state: RequestState) -> None:
+        """Cancels a request and frees its slots at once; does nothing if it has ended."""
         if state.done:
             return
         state.cancelled = True
@@ -122,8 +124,8 @@ class Scheduler:
             self._decoder.remove(state)
             self._running.remove(state)
 
-    def step(self) -> list[RowState]:
-        """Makes a pass, of joining rows or of all running rows; returns the rows that ended."""
+    def step(self) -> list[RequestState]:
+        """Makes a pass, of joining requests or of all running ones; returns those that ended."""
         ended_before = self._ended
         self._ended = []
         self._steps += 1
@@ -135,29 +137,35 @@ class Scheduler:
                 raise
             ended = None
         if ended is None:  # not in the handler: its error would keep the computed tensors alive
-            return ended_before + self._make_room()
+            return ended_before + self._restart()
         self._regrow()
         for state in self._running:
-            state.settle()
+            state.commit()
         for state in ended:
             self._running.remove(state)
-            if state.error is not None and state.row.name:
-                name_error(state.error, state.row.name)
+            if state.error is not None and state.request.name:
+                name_error(state.error, state.request.name)
         return ended_before + ended
 
-    def _choose_joining(self) -> list[RowState]:
-        """Takes the rows to admit now from the queues: urgent rows first, then waiting ones."""
-        running = len(self._decoder)
-        joining = list[RowState]()
-        streams = 0
+    def _queue_of(self, state: RequestState) -> deque[RequestState]:
+        """The queue in which a request waits."""
+        return self._urgent if state.request.keep else self._waiting
+
+    # Admission
+
+    def _choose_joining(self) -> list[RequestState]:
+        """Takes the requests to admit now from the queues: urgent ones first, then waiting ones."""
+        num_running = len(self._decoder)
+        joining = list[RequestState]()
+        num_joining = 0  # sequences
         for state in chain(self._urgent, self._waiting):
-            streams += len(state.row.streams)
-            if running + streams > self.limit and (running or joining):
+            num_joining += len(state.request.prompts)
+            if num_running + num_joining > self.limit and (num_running or joining):
                 break
             joining.append(state)
         max_wait = math.inf if self.serving is None else self.serving.max_wait
         waited = max((self._steps - state.submitted for state in joining), default=0)
-        if len(joining) <= running // _RUNNING_PER_JOINING and waited <= max_wait:
+        if len(joining) <= num_running // _RUNNING_PER_JOINING and waited <= max_wait:
             return []
         for _ in joining:
             (self._urgent or self._waiting).popleft()
@@ -165,37 +173,37 @@ class Scheduler:
         self._waiting.extendleft(reversed(followers))
         return [state for state in joining if state not in followers]
 
-    def _find_followers(self, joining: Sequence[RowState]) -> list[RowState]:
-        """Finds rows that should wait for another joining row, to reuse its keys and values.
+    def _find_followers(self, joining: Sequence[RequestState]) -> list[RequestState]:
+        """Finds requests that should wait for another joining one, to reuse its keys and values.
 
-        Rows with the same beginning follow the first of them if together they save more tokens than
-        a separate pass costs.
+        Requests with the same beginning follow the first of them if together they save more tokens
+        than a separate pass costs.
         """
         if self.prefix_cache is None:
             return []
-        by_beginning: dict[Hashable, list[RowState]] = {}
+        by_beginning: dict[Hashable, list[RequestState]] = {}
         for state in joining:
-            if state.row.shares:
-                by_beginning.setdefault(beginning_key(state.row.streams[0]), []).append(state)
-        followers = list[RowState]()
+            if state.request.shares_kv:
+                by_beginning.setdefault(beginning_key(state.request.prompts[0]), []).append(state)
+        followers = list[RequestState]()
         for first, *others in by_beginning.values():
-            leader = first.row.streams[0]
-            gains = [self.prefix_cache.gain(other.row.streams[0], leader) for other in others]
+            leader = first.request.prompts[0]
+            gains = [self.prefix_cache.gain(other.request.prompts[0], leader) for other in others]
             if sum(gains) > _TOKENS_PER_PASS:
                 followers += [other for other, gain in zip(others, gains, strict=True) if gain]
         return followers
 
-    def _pass(self, joining: Sequence[RowState]) -> list[RowState]:
-        """Prefills joining rows, or forwards a step if there are none; returns the ended rows."""
+    def _pass(self, joining: Sequence[RequestState]) -> list[RequestState]:
+        """Prefills joining requests, or makes a step if there are none; returns the ended ones."""
         if not joining:
             return self._decoder.step() if self._running else []
         self._running += joining
         for state in joining:
-            if self.prefix_cache is not None and state.row.shares:
-                state.start([self.prefix_cache.find(stream) for stream in state.row.streams])
+            if self.prefix_cache is not None and state.request.shares_kv:
+                state.start([self.prefix_cache.find(prompt) for prompt in state.request.prompts])
             else:
-                cached = [stream.cached_kv for stream in state.row.streams]
-                state.start([() if piece is None else (piece,) for piece in cached])
+                cached = [prompt.cached_kv for prompt in state.request.prompts]
+                state.start([() if kv is None else (kv,) for kv in cached])
         ended = []
         on_cpu = self.runner.device.type == "cpu"
         max_tokens = _MAX_PREFILL_TOKENS_ON_CPU if on_cpu else _MAX_PREFILL_TOKENS
@@ -203,15 +211,18 @@ class Scheduler:
             ended += self._decoder.admit(group)
         return ended
 
-    def _make_room(self) -> list[RowState]:
-        """Starts all rows again after memory ran out, without shared prefixes or with half as many.
+    # Memory
 
-        Returns the rows that ended: all of them if memory ran out with a single row.
+    def _restart(self) -> list[RequestState]:
+        """Queues all running requests again after memory ran out.
+
+        Makes room by dropping shared prefixes or, if that was done recently, by halving the limit.
+        Returns the requests that ended: all of them if memory ran out with a single one.
         """
-        rows = self._running
+        states = self._running
         self._running = []
-        for state in rows:
-            state.rewind()
+        for state in states:
+            state.roll_back()
         self._decoder = Decoder(self.runner, self.stop_ids, self.prefix_cache)
         if (
             self.prefix_cache is not None
@@ -222,14 +233,14 @@ class Scheduler:
             self._clear_from = self._steps + _STEPS_BETWEEN_CLEARS
         else:
             try:
-                self.limit = halve_batch(len(rows), self.runner.name, self.batch_size)
+                self.limit = halve_batch(len(states), self.runner.name, self.batch_size)
             except ModelError as error:
-                rows[0].error = error
-                return rows
+                states[0].error = error
+                return states
             self.halvings.append(self.limit)
             self._steps_since_resize = 0
-        for state in reversed(rows):
-            (self._urgent if state.row.keep else self._waiting).appendleft(state)
+        for state in reversed(states):
+            self._queue_of(state).appendleft(state)
         return []
 
     def _regrow(self) -> None:
@@ -244,35 +255,24 @@ class Scheduler:
 
 
 def group_into_prefills(
-    rows: Sequence[RowState], max_tokens: int = _MAX_PREFILL_TOKENS
-) -> list[list[RowState]]:
-    """Groups joining rows of similar lengths into prefills, at the lowest total cost.
+    states: Sequence[RequestState], max_tokens: int = _MAX_PREFILL_TOKENS
+) -> list[list[RequestState]]:
+    """Groups joining requests of similar lengths into prefills, at the lowest total cost.
 
-    The rows of a group are padded to the longest, and each pass has a fixed cost. With rows sorted
-    by length, groups are consecutive, so dynamic programming finds the best split.
+    The sequences of a group are padded to the longest, and each pass has a fixed cost. With
+    requests sorted by length, groups are consecutive, so dynamic programming finds the best split.
 
     Args:
-        max_tokens: of one prefill, padding included; a single row may have more.
+        states: the joining requests.
+        max_tokens: of one prefill, padding included; a single request may have more.
     """
-    ordered = sorted(rows, key=lambda state: state.num_new_tokens, reverse=True)
-    # for the first n rows: their lowest cost, and where their last group starts
+    ordered = sorted(states, key=lambda state: state.num_new_tokens, reverse=True)
+    # for the first n requests: their lowest cost, and where their last group starts
     lowest_costs = [0.0]
     start_of = [0]
     for stop in range(1, len(ordered) + 1):
-        costs = [math.inf] * stop
-        count = 0
-        longest = 0
-        tokens = 0
-        for start in reversed(range(stop)):
-            reused_lengths = ordered[start].reused_lengths
-            count += len(reused_lengths)
-            longest = max(longest, *reused_lengths)
-            tokens += sum(reused_lengths)
-            padded = count * ordered[start].num_new_tokens
-            max_columns = max(_MAX_PREFILL_COLUMNS, 4 * tokens)
-            fits = padded <= max_tokens and count * longest <= max_columns
-            if fits or start == stop - 1:
-                costs[start] = lowest_costs[start] + _TOKENS_PER_PASS + padded
+        pass_costs = _costs_of_last_pass(ordered[:stop], max_tokens)
+        costs = [before + cost for before, cost in zip(lowest_costs, pass_costs, strict=True)]
         lowest_costs.append(min(costs))
         start_of.append(costs.index(lowest_costs[-1]))
     groups = []
@@ -281,3 +281,27 @@ def group_into_prefills(
         groups.append(ordered[start_of[stop] : stop])
         stop = start_of[stop]
     return groups
+
+
+def _costs_of_last_pass(states: Sequence[RequestState], max_tokens: int) -> list[float]:
+    """The cost of a prefill of all requests from each one on; infinite if they do not fit into it.
+
+    Args:
+        states: longest first.
+        max_tokens: of the prefill, padding included; the last request alone always fits.
+    """
+    costs = [math.inf] * len(states)
+    num_sequences = 0
+    num_reused = 0  # in all
+    max_reused = 0
+    for start in reversed(range(len(states))):
+        reused_lengths = states[start].reused_lengths
+        num_sequences += len(reused_lengths)
+        num_reused += sum(reused_lengths)
+        max_reused = max(max_reused, *reused_lengths)
+        padded = num_sequences * states[start].num_new_tokens
+        max_columns = max(_MAX_PREFILL_COLUMNS, 4 * num_reused)
+        fits = padded <= max_tokens and num_sequences * max_reused <= max_columns
+        if fits or start == len(states) - 1:
+            costs[start] = _TOKENS_PER_PASS + padded
+    return costs

@@ -1,4 +1,4 @@
-"""Slot layers: what each kind of layer keeps of the rows in a model's slots.
+"""Slot layers: what each kind of layer keeps of the sequences in a model's slots.
 
 KeyLayer     keys and values of every token
 WindowLayer  keys and values of the tokens that a window or a chunk can see
@@ -45,7 +45,7 @@ else:
             """An empty cache layer, which older versions of transformers lack."""
 
 
-SPARE_COLUMNS = 128  # spare columns allocated when rows outgrow the slots
+SPARE_COLUMNS = 128  # spare columns allocated when sequences outgrow the slots
 _GROWTH = 1.25  # minimum factor by which a store grows
 _MAPPED_GROWTH = 4  # the same, for the columns of a store that takes no memory in advance
 SPARE_TOKENS = 256  # tokens that a windowed layer may keep beyond its window, at least
@@ -62,7 +62,7 @@ class LayerColumns:
     """The columns that a kind of layer reads and writes in a pass."""
 
     count: int  # number of columns read
-    first: int  # the token in the first column; 0 if rows differ in it
+    first: int  # the token in the first column; 0 if slots differ in it
     written: Tensor  # the column of each token written, [token]
 
 
@@ -77,13 +77,13 @@ class Sources(NamedTuple):
 class SlotPass:
     """Where the current pass reads and writes."""
 
-    rows: slice | Tensor  # the slots read, in order
+    slots_read: slice | Tensor  # the slot of each row
     width: int  # queries per row, padding included
-    slots: Tensor  # the slot of each token written, [token]
+    slots_written: Tensor  # the slot of each token written, [token]
     all_columns: LayerColumns  # for layers that keep all tokens
     window_columns: LayerColumns  # for layers that keep a window
     sources: Sources | None  # None if every row writes one token
-    continues: bool  # whether the rows already have computed tokens
+    continues: bool  # whether the slots already have computed tokens
     has_written: bool = False  # whether a layer has written yet
 
 
@@ -91,9 +91,9 @@ class SlotPass:
 class Window:
     """The tokens that windowed layers keep in each slot: the tokens from `firsts` on.
 
-    The layers keep more tokens than the window sees, so that a row has to be moved only once in
-    many steps, and so that a prompt that diverges from a dialog at its latest question can reuse
-    the rest.
+    The layers keep more tokens than the window sees, so that a slot's tokens have to be moved only
+    once in many steps, and so that a prompt that diverges from a conversation at its latest
+    question can reuse the rest.
     """
 
     # tokens that a query sees, itself included; without a window, more than any text has
@@ -139,8 +139,8 @@ class SlotState:
     # by slot, the end of the tokens that passes may have written, committed or not
     ends: list[int] = field(default_factory=list)
     window: Window = field(default_factory=Window)
-    # the number of current and joining rows, and the most columns that one of them may need
-    max_rows: int = 0
+    # the number of current and expected slots, and the most columns that one of them may need
+    max_slots: int = 0
     max_columns: int = 0
 
     @property
@@ -158,13 +158,13 @@ class KeyLayer(DynamicLayer):
         self.shared = shared
         self.store: list[Tensor] = []
 
-    def open(self, slot: int, tensors: Sequence[Tensor], states: States, start: int = 0) -> None:
-        """Copies a row's keys and values, [head, token, size] each, into its slot at `start`."""
-        if not tensors:
+    def fill(self, slot: int, kv: Sequence[Tensor], states: States, start: int = 0) -> None:
+        """Copies keys and values, [head, token, size] each, into a slot, from token `start` on."""
+        if not kv:
             return
-        end = start + tensors[0].shape[1]
-        self.reserve(slot + 1, end, tensors)
-        for store, new in zip(self.store, tensors, strict=True):
+        end = start + kv[0].shape[1]
+        self.reserve(slot + 1, end, kv)
+        for store, new in zip(self.store, kv, strict=True):
             store[slot, :, start:end] = new
 
     @property
@@ -172,27 +172,27 @@ class KeyLayer(DynamicLayer):
         """The columns that this kind of layer reads in the current pass."""
         return self.shared.current_pass.all_columns
 
-    def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
-        """Copies the keys and values of a row's tokens `start` to `length`."""
+    def copy_kv(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
+        """Copies the keys and values of a slot's tokens `start` to `length`."""
         return tuple(store[slot, :, start:length].clone() for store in self.store)
 
-    def states(self, slot: int) -> States:
+    def copy_states(self, slot: int) -> States:
         """Returns {}, as this layer is not recurrent."""
         return {}
 
     def move(self, last: int, slot: int, length: int) -> None:
-        """Moves the first `length` tokens of the last row into a slot, if the row has written."""
+        """Moves the first `length` tokens of the last slot into another, if it was written."""
         for store in self.store:
             if last < len(store):
                 store[slot, :, :length] = store[last, :, :length]
 
     def wipe(self, slot: int) -> None:
-        """Zeroes a slot, which may not exist yet if its row failed in its first pass."""
+        """Zeroes a slot, which may not exist yet if its sequence failed in its first pass."""
         for store in self.store:
             store[slot : slot + 1] = 0
 
     def discard(self, slot: int) -> None:
-        """Gives the memory of a slot without a row back to the system, if the store is mapped."""
+        """Gives the memory of an empty slot back to the system, if the store is mapped."""
         if self.is_mapped:
             for store in self.store:
                 discard_pages(store[slot : slot + 1])
@@ -206,70 +206,70 @@ class KeyLayer(DynamicLayer):
         """The number of columns in which each slot may have tokens."""
         return self.shared.ends
 
-    def reserve(self, rows: int, columns: int, like: Sequence[Tensor]) -> None:
+    def reserve(self, slots: int, columns: int, like: Sequence[Tensor]) -> None:
         """Makes room; `like` shows the numbers of heads and sizes, [..., head, token, size]."""
         if not self.store:
             self.dtype = like[0].dtype
             self.device = like[0].device
             self.is_initialized = True
             empty = [s.new_zeros(0, s.shape[-3], 0, s.shape[-1]) for s in like]
-            rows = max(rows, self.shared.max_rows)
-            self._resize(rows, self._with_spare(columns, 0), empty)
+            slots = max(slots, self.shared.max_slots)
+            self._resize(slots, self._with_spare(columns, 0), empty)
             return
-        had_rows, _, had_columns, _ = self.store[0].shape
-        if rows <= had_rows and columns <= had_columns:
+        had_slots, _, had_columns, _ = self.store[0].shape
+        if slots <= had_slots and columns <= had_columns:
             return
-        if rows > had_rows:
-            rows = max(rows, self.shared.max_rows, int(_GROWTH * had_rows))
+        if slots > had_slots:
+            slots = max(slots, self.shared.max_slots, int(_GROWTH * had_slots))
         if columns > had_columns:
             columns = self._with_spare(columns, had_columns)
-        self._resize(max(rows, had_rows), max(columns, had_columns), self.store)
+        self._resize(max(slots, had_slots), max(columns, had_columns), self.store)
 
     def _with_spare(self, columns: int, had: int) -> int:
         """Returns more columns than are needed now: many if they take no memory until they are
-        written, otherwise no more than any row may need.
+        written, otherwise no more than any sequence may need.
         """
         if can_map(self.device):
             return _MAPPED_GROWTH * (columns + SPARE_COLUMNS)
         spare = max(columns + SPARE_COLUMNS, int(_GROWTH * had))
         return max(columns, min(spare, self.shared.max_columns or spare))
 
-    def shrink(self, rows: int, columns: int) -> None:
+    def shrink(self, slots: int, columns: int) -> None:
         """Releases memory if less than a quarter of the store is in use; closed slots of a mapped
         store have released theirs.
         """
         if not self.store or self.is_mapped:
             return
-        had_rows, _, had_columns, _ = self.store[0].shape
-        if 4 * rows * (columns + SPARE_COLUMNS) < had_rows * had_columns:
-            self._resize(2 * rows, columns + SPARE_COLUMNS, self.store)
+        had_slots, _, had_columns, _ = self.store[0].shape
+        if 4 * slots * (columns + SPARE_COLUMNS) < had_slots * had_columns:
+            self._resize(2 * slots, columns + SPARE_COLUMNS, self.store)
 
-    def _resize(self, rows: int, columns: int, old: Sequence[Tensor]) -> None:
-        """Replaces the store by one of another size, with the tokens of all rows.
+    def _resize(self, slots: int, columns: int, old: Sequence[Tensor]) -> None:
+        """Replaces the store by one of another size, with the tokens of all slots.
 
         If memory runs out, nothing changes.
         """
         self.keys = self.values = None  # views would keep the old store alive
         resized = []
         for part in old:
-            other = map_zeros(part, (rows, part.shape[1], columns, part.shape[3]))
-            had_rows = min(rows, part.shape[0])
+            other = map_zeros(part, (slots, part.shape[1], columns, part.shape[3]))
+            had_slots = min(slots, part.shape[0])
             had_columns = min(columns, part.shape[2])
             if can_map(self.device):  # copying unwritten columns would take memory for them
-                for slot, count in enumerate(self.num_columns()[:had_rows]):
+                for slot, count in enumerate(self.num_columns()[:had_slots]):
                     count = min(count, had_columns)
                     other[slot, :, :count] = part[slot, :, :count]
             else:
-                other[:had_rows, :, :had_columns] = part[:had_rows, :, :had_columns]
+                other[:had_slots, :, :had_columns] = part[:had_slots, :, :had_columns]
             resized.append(other)
         self.keys, self.values = self.store = resized
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
-        """Writes the tokens of the pass, [row, head, query, size].
+        """Writes the keys and values of a pass's tokens, [row, head, query, size] each.
 
-        Returns the keys and values that the rows of the pass read, [row, head, column, size].
+        Returns those that the rows of the pass read, [row, head, column, size].
         """
         current = self.shared.current_pass
         columns = self.columns
@@ -277,11 +277,13 @@ class KeyLayer(DynamicLayer):
         self.reserve(len(self.shared.lengths), columns.count, (key_states, value_states))
         for store, new in zip(self.store, (key_states, value_states), strict=True):
             if current.sources is None:
-                store[current.slots, :, columns.written] = new[:, :, 0]
+                store[current.slots_written, :, columns.written] = new[:, :, 0]
             else:
                 rows, queries = current.sources
-                store[current.slots, :, columns.written] = new[rows, :, queries]
-        self.keys, self.values = (store[current.rows, :, : columns.count] for store in self.store)
+                store[current.slots_written, :, columns.written] = new[rows, :, queries]
+        self.keys, self.values = (
+            store[current.slots_read, :, : columns.count] for store in self.store
+        )
         return self.keys, self.values
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
@@ -289,7 +291,7 @@ class KeyLayer(DynamicLayer):
         return self.columns.count, self.columns.first
 
     def get_seq_length(self) -> int:
-        """Returns the number of tokens before the pass; correct only if rows are equally long."""
+        """Returns the number of tokens before the pass; correct only if all rows have as many."""
         current = self.shared.current_pass
         return current.all_columns.count - current.width
 
@@ -304,15 +306,15 @@ class WindowLayer(KeyLayer):
         """The columns of the kept tokens in the current pass."""
         return self.shared.current_pass.window_columns
 
-    def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
-        """Copies the keys and values, among a row's first tokens, that later tokens may need."""
+    def copy_kv(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
+        """Copies the keys and values, among a slot's first tokens, that later tokens may need."""
         first = self.shared.window.firsts[slot]
         cut = self.shared.window.cut(slot, length)
         assert cut is not None
         return tuple(store[slot, :, cut - first : length - first].clone() for store in self.store)
 
     def move(self, last: int, slot: int, length: int) -> None:
-        """Moves the kept tokens of the last row into a slot."""
+        """Moves the kept tokens of the last slot into another."""
         super().move(last, slot, length - self.shared.window.firsts[last])
 
     def num_columns(self) -> list[int]:
@@ -320,10 +322,10 @@ class WindowLayer(KeyLayer):
         window = self.shared.window
         return [end - first for end, first in zip(self.shared.ends, window.firsts, strict=True)]
 
-    def shrink(self, rows: int, columns: int) -> None:
+    def shrink(self, slots: int, columns: int) -> None:
         """Releases memory if the kept tokens use less than a quarter of the store."""
         ranges = zip(self.shared.window.firsts, self.shared.lengths, strict=True)
-        super().shrink(rows, max((end - first for first, end in ranges), default=0))
+        super().shrink(slots, max((end - first for first, end in ranges), default=0))
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
@@ -335,14 +337,14 @@ class WindowLayer(KeyLayer):
         current.has_written = True
         self.reserve(len(self.shared.lengths), 1, (key_states, value_states))
         rows, queries = current.sources
-        beside = []
+        separate = []
         for store, new in zip(self.store, (key_states, value_states), strict=True):
-            computed = store[current.rows, :, : self.columns.count]
+            computed = store[current.slots_read, :, : self.columns.count]
             wide = new.new_zeros(*new.shape[:2], self.columns.count, new.shape[3])
             wide[:, :, : computed.shape[2]] = computed
             wide[rows, :, self.columns.written] = new[rows, :, queries]
-            beside.append(wide)
-        self.keys, self.values = beside
+            separate.append(wide)
+        self.keys, self.values = separate
         return self.keys, self.values
 
     def begin(self) -> None:
@@ -350,20 +352,20 @@ class WindowLayer(KeyLayer):
         self.keys = self.values = None
 
     def end(self) -> tuple[Tensor, ...]:
-        """Returns the separate tensors that a pass of several tokens per row wrote; () if none."""
-        beside = () if self.keys is None or self.values is None else (self.keys, self.values)
+        """Returns the tensors that a pass of several tokens per row wrote; () if there are none."""
+        separate = () if self.keys is None or self.values is None else (self.keys, self.values)
         self.keys = self.values = None
-        return beside
+        return separate
 
-    def keep(self, beside: Sequence[Tensor], slots: Tensor, columns: Tensor) -> None:
+    def move_to_front(self, separate: Sequence[Tensor], slots: Tensor, columns: Tensor) -> None:
         """Moves columns [n, column] to the front of `slots` [n].
 
-        They come from the tensors `beside` if there are any, otherwise from the slots themselves.
+        They come from the `separate` tensors of a pass, or from the slots themselves if it is ().
         """
-        sources = beside or self.store
+        sources = separate or self.store
         if not sources:
             return
-        rows = torch.arange(len(slots), device=slots.device) if beside else slots
+        rows = torch.arange(len(slots), device=slots.device) if separate else slots
         columns = columns.clamp(max=sources[0].shape[2] - 1)
         copies = [states[rows[:, None], :, columns] for states in sources]
         self.reserve(len(self.shared.lengths), columns.shape[1], sources)
@@ -380,18 +382,18 @@ class StateLayer(LinearAttentionLayer):
         self.shared = shared
         self.stored: States = {}
 
-    def open(self, slot: int, tensors: Sequence[Tensor], states: States, start: int = 0) -> None:
-        """Opens a slot for a row with these states; they are {} for a row without tokens."""
+    def fill(self, slot: int, kv: Sequence[Tensor], states: States, start: int = 0) -> None:
+        """Opens a slot with these states; they are {} for a sequence without computed tokens."""
         new_states = {name: state[None] for name, state in states.items()}
         for name, like in {**self.stored, **new_states}.items():
             earlier = self.stored.get(name, like.new_zeros(slot, *like.shape[1:]))[:slot]
             new = new_states.get(name, like.new_zeros(1, *like.shape[1:]))
             self.stored = {**self.stored, name: torch.cat([earlier, new])}
 
-    def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
+    def copy_kv(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
         return ()
 
-    def states(self, slot: int) -> States:
+    def copy_states(self, slot: int) -> States:
         return {name: state[slot].clone() for name, state in self.stored.items()}
 
     def move(self, last: int, slot: int, length: int) -> None:
@@ -400,22 +402,24 @@ class StateLayer(LinearAttentionLayer):
                 state[slot] = state[last]
 
     def wipe(self, slot: int) -> None:
-        """Zeroes a slot, which may not exist yet if its row failed in its first pass."""
+        """Zeroes a slot, which may not exist yet if its sequence failed in its first pass."""
         for state in self.stored.values():
             state[slot : slot + 1] = 0
 
     def discard(self, slot: int) -> None:
         """Does nothing, as `shrink` drops the states of closed slots."""
 
-    def shrink(self, rows: int, columns: int) -> None:
-        self.stored = {name: state[:rows].clone() for name, state in self.stored.items()}
+    def shrink(self, slots: int, columns: int) -> None:
+        self.stored = {name: state[:slots].clone() for name, state in self.stored.items()}
 
     def begin(self) -> None:
-        """Gives the current pass copies of its rows' states."""
+        """Gives the current pass copies of its slots' states."""
         current = self.shared.current_pass
         copies: States = {}
         if current.continues:
-            copies = {name: state[current.rows].clone() for name, state in self.stored.items()}
+            copies = {
+                name: state[current.slots_read].clone() for name, state in self.stored.items()
+            }
         for number in range(self.number_of_states):
             conv = copies.get((_CONV, number))
             recurrent = copies.get((_RECURRENT, number))
@@ -428,7 +432,7 @@ class StateLayer(LinearAttentionLayer):
                 self.conv_kernel_size[number] = conv.shape[-1]
 
     def end(self) -> States:
-        """Returns the rows' states after the pass."""
+        """Returns the states of the slots after the pass."""
         self.shared.current_pass.has_written = True
         states: dict[tuple[str, int], Tensor] = {}
         for number in range(self.number_of_states):
@@ -464,11 +468,11 @@ class HybridLayer(StateLayer, KeyLayer):  # type: ignore[misc, override]  # as t
         KeyLayer.__init__(self, like, shared)
         StateLayer.__init__(self, like, shared)
 
-    def open(self, slot: int, tensors: Sequence[Tensor], states: States, start: int = 0) -> None:
-        KeyLayer.open(self, slot, tensors, states, start)
-        StateLayer.open(self, slot, tensors, states)
+    def fill(self, slot: int, kv: Sequence[Tensor], states: States, start: int = 0) -> None:
+        KeyLayer.fill(self, slot, kv, states, start)
+        StateLayer.fill(self, slot, kv, states)
 
-    tensors = KeyLayer.tensors
+    copy_kv = KeyLayer.copy_kv
 
     def move(self, last: int, slot: int, length: int) -> None:
         KeyLayer.move(self, last, slot, length)
@@ -480,9 +484,9 @@ class HybridLayer(StateLayer, KeyLayer):  # type: ignore[misc, override]  # as t
 
     discard = KeyLayer.discard
 
-    def shrink(self, rows: int, columns: int) -> None:
-        KeyLayer.shrink(self, rows, columns)
-        StateLayer.shrink(self, rows, columns)
+    def shrink(self, slots: int, columns: int) -> None:
+        KeyLayer.shrink(self, slots, columns)
+        StateLayer.shrink(self, slots, columns)
 
 
 SlotLayer = KeyLayer | StateLayer
@@ -511,7 +515,7 @@ def layers_like(layers: Sequence[CacheLayer], shared: SlotState) -> list[SlotLay
     if unknown := sorted({type(like).__name__ for like in layers if type(like) not in SLOT_LAYERS}):
         raise ModelError(
             f"The cache has layers of the kind {' and '.join(unknown)}, which cannot be kept in"
-            " slots; forward each row alone, with the cache that the model makes."
+            " slots; forward each sequence alone, with the cache that the model makes."
         )
     kinds: dict[type, Callable[[Any, SlotState], SlotLayer]] = {**SLOT_LAYERS}
     if LinearAttentionAndSlidingWindowAttentionLayer in map(type, layers):

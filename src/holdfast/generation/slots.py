@@ -1,9 +1,10 @@
-"""Slots with the keys, values and states of rows that join and leave a batch.
+"""The KV cache of running sequences: each has a slot, with its keys, values and states.
 
-Row i has its tokens in the columns [0, lengths[i]) of slot i: a token's column is its position, so
-masks based on positions (causal, sliding, chunked) need nothing else, and everything beyond a row's
-length is padding. Slots in use come first, so a batch reads them as views. In windowed layers a
-slot begins with the first token that the row can still see, which differs by row.
+The sequence in slot i has its tokens in the columns [0, lengths[i]) of the slot: a token's column
+is its position, so masks based on positions (causal, sliding, chunked) need nothing else, and
+everything beyond a sequence's length is padding. Slots in use come first, so a pass over all of
+them reads views. In windowed layers a slot begins with the first token that the sequence can still
+see, which differs by slot.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
 from holdfast.attention import EVERY_LENGTH, SAME_FACTORS, RotaryLengths, Starts
-from holdfast.generation.kv_cache import LayerKVCache
 from holdfast.generation.memory import release_freed_memory
+from holdfast.generation.saved_kv import SavedLayerKV
 from holdfast.generation.slot_layers import (
     CacheLayer,
     LayerColumns,
@@ -43,15 +44,24 @@ _CLOSED_PER_RELEASE = 4
 class _PassResult:
     """States, keys and values of a pass that are not in the slots until it is committed."""
 
-    slots: list[int]  # slots of its rows
+    slots: list[int]  # the slot of each row
     states: list[States]  # per recurrent layer, the new states
     # per windowed layer, keys and values [row, head, column, size]; [] if each row forwarded one
     # token, whose keys and values are already in the slots
-    beside: list[tuple[Tensor, ...]]
+    window_kv: list[tuple[Tensor, ...]]
 
 
-class Slots(Cache):
-    """Keys, values and states of rows that join and leave.
+class _Writes(NamedTuple):
+    """Where the tokens of a pass are written, [token] each."""
+
+    slots: Tensor
+    columns: Tensor  # in layers that keep all tokens
+    window_columns: Tensor  # in windowed layers
+    sources: Sources | None  # where they are in the pass; None if every row has one token
+
+
+class SlotCache(Cache):
+    """Keys, values and states of sequences that join and leave.
 
     Args:
         layers: the layers of the cache that the model would make, of the kinds in `SLOT_LAYERS`.
@@ -63,7 +73,7 @@ class Slots(Cache):
         rotary_lengths: by slot, the text lengths whose rotary factors equal those of the computed
             keys.
         seq_length_read: whether a layer asked for the length of the cache during a pass, although
-            rows may differ in it.
+            sequences may differ in it.
     """
 
     def __init__(
@@ -85,26 +95,25 @@ class Slots(Cache):
         self._results: list[_PassResult] = []
         self._num_closed = 0  # slots closed since freed memory was given back
 
-    def expect(self, rows: int, columns: int) -> None:
-        """Announces how many slots there will be and how long joining rows may become.
+    def expect(self, slots: int, tokens: int) -> None:
+        """Announces how many slots there will be, and how long new sequences may become.
 
         The next allocation makes room for them at once.
         """
         columns_before = self._shared.max_columns if self.lengths else 0
-        self._shared.max_rows = rows
-        self._shared.max_columns = max(columns, columns_before)
+        self._shared.max_slots = slots
+        self._shared.max_columns = max(tokens, columns_before)
 
-    def open(self, kv: LayerKVCache | None, reusable_len: int | None = None) -> None:
-        """Opens the next slot for a row, after keys and values that are already computed.
+    def open(self, kv: SavedLayerKV | None, reusable_len: int | None = None) -> None:
+        """Opens the next slot for a sequence, with keys and values that are already computed.
 
-        `reusable_len` first tokens of the row may be requested later (None: all of them).
+        `reusable_len` first tokens of the sequence may be requested later (None: all of them).
         """
         slot = len(self.lengths)
-        nothing = ((),) * len(self._layers)
-        tensors = nothing if kv is None else kv.layers
+        tensors = ((),) * len(self._layers) if kv is None else kv.layers
         states = ({},) * len(self._layers) if kv is None else kv.states
-        for layer, tensor_pair, state in zip(self._layers, tensors, states, strict=True):
-            layer.open(slot, tensor_pair, state)
+        for layer, layer_kv, state in zip(self._layers, tensors, states, strict=True):
+            layer.fill(slot, layer_kv, state)
         self.lengths.append(0 if kv is None else kv.tokens)
         self._shared.ends.append(self.lengths[slot])
         self.rotary_lengths.append(EVERY_LENGTH if kv is None else kv.rotary_lengths)
@@ -113,15 +122,15 @@ class Slots(Cache):
             sys.maxsize if reusable_len is None else reusable_len
         )
 
-    def add(self, kv: LayerKVCache) -> None:
+    def add(self, kv: SavedLayerKV) -> None:
         """Appends further keys and values to the last slot; all layers must keep every token."""
         slot = len(self.lengths) - 1
-        for layer, tensor_pair in zip(self._layers, kv.layers, strict=True):
-            layer.open(slot, tensor_pair, {}, kv.start)
+        for layer, layer_kv in zip(self._layers, kv.layers, strict=True):
+            layer.fill(slot, layer_kv, {}, kv.start)
         self.lengths[slot] = self._shared.ends[slot] = kv.tokens
 
     def restart(self, slot: int) -> None:
-        """Marks a row as not computed, so that its next pass forwards all of its tokens."""
+        """Marks a slot as not computed, so that its next pass forwards all of its tokens."""
         self.lengths[slot] = self._shared.window.firsts[slot] = 0
 
     @contextmanager
@@ -130,9 +139,9 @@ class Slots(Cache):
     ) -> Iterator[Starts | None]:
         """Prepares the slots for a pass that runs inside this context.
 
-        The pass forwards the tokens `starts` to `ends` of some slots, padded on the left; with
-        states, rows may not need padding. Yields where the keys of windowed layers begin, or None
-        if that is the same in all rows.
+        The pass forwards the tokens `starts` to `ends` of some slots, a row each, padded on the
+        left; with states, rows may not need padding. Yields where the keys of windowed layers
+        begin, or None if that is the same in all rows.
         """
         firsts = [self._shared.window.firsts[slot] for slot in slots]
         current = self._plan_pass(slots, starts, ends, firsts)
@@ -151,9 +160,9 @@ class Slots(Cache):
                 on_device = torch.tensor(firsts)[:, None].to(self.device)
                 yield Starts(current.window_columns.count, tuple(firsts), on_device)
             states = [layer.end() for layer in self._recurrent]
-            beside = [layer.end() for layer in self._windowed] if current.sources else []
-            if states or beside:
-                self._results.append(_PassResult(list(slots), states, beside))
+            window_kv = [layer.end() for layer in self._windowed] if current.sources else []
+            if states or window_kv:
+                self._results.append(_PassResult(list(slots), states, window_kv))
         finally:
             self._shared.current = None
 
@@ -176,18 +185,19 @@ class Slots(Cache):
         """Moves into the slots of windowed layers the tokens that the windows at `ends` can see."""
         window = self._shared.window
         firsts = {slot: window.next_first(slot, end) for slot, end in ends.items()}
-        beside = [(result.slots, result.beside) for result in self._results if result.beside]
-        written = {slot for slots, _ in beside for slot in slots}
+        results = [result for result in self._results if result.window_kv]
+        written = {slot for result in results for slot in result.slots}
+        # slots whose tokens are all in place, but have to be moved to the front
         late = [slot for slot in ends if slot not in written and firsts[slot] > window.firsts[slot]]
         if late:
-            beside.append((late, [()] * len(self._windowed)))
-        for slots, states in beside:
-            shift_by = [firsts[slot] - window.firsts[slot] for slot in slots]
-            widest = max(ends[slot] - firsts[slot] for slot in slots)
-            where, shift = torch.tensor([slots, shift_by]).to(self.device)
+            results.append(_PassResult(late, [], [()] * len(self._windowed)))
+        for result in results:
+            shift_by = [firsts[slot] - window.firsts[slot] for slot in result.slots]
+            widest = max(ends[slot] - firsts[slot] for slot in result.slots)
+            where, shift = torch.tensor([result.slots, shift_by]).to(self.device)
             columns = shift[:, None] + torch.arange(widest, device=self.device)
-            for layer, tensor_pair in zip(self._windowed, states, strict=True):
-                layer.keep(tensor_pair, where, columns)
+            for layer, kv in zip(self._windowed, result.window_kv, strict=True):
+                layer.move_to_front(kv, where, columns)
         for slot, first in firsts.items():
             window.firsts[slot] = first
 
@@ -197,25 +207,13 @@ class Slots(Cache):
         """Computes where a pass reads and writes, for `writing`.
 
         Args:
-            firsts: the first token that windowed layers keep in each slot.
+            slots: the slot of each row.
+            starts: the first token that each row forwards.
+            ends: the end of its tokens.
+            firsts: the first token that windowed layers keep in its slot.
         """
         num_new_tokens = [end - start for start, end in zip(starts, ends, strict=True)]
-        width = max(num_new_tokens)
-        sources = None
-        if width == 1:
-            slot_of, column, first_kept = torch.tensor([slots, starts, firsts]).to(self.device)
-            window_column = column - first_kept
-        else:
-            counts = torch.tensor(num_new_tokens)
-            rows = torch.arange(len(slots)).repeat_interleave(counts)
-            number_in_row = torch.arange(len(rows)) - (counts.cumsum(0) - counts)[rows]
-            queries = number_in_row + (width - counts)[rows]
-            slot_of, start, first_kept = torch.tensor([slots, starts, firsts])[:, rows]
-            column = start + number_in_row
-            on_host = torch.stack([slot_of, column, column - first_kept, rows, queries])
-            # in one transfer
-            slot_of, column, window_column, rows, queries = on_host.to(self.device)
-            sources = Sources(rows, queries)
+        writes = _plan_writes(slots, starts, firsts, num_new_tokens, self.device)
         num_kept = max(end - first for first, end in zip(firsts, ends, strict=True))
         if num_kept == max(ends) and any(firsts):
             num_kept += 1  # layers of the two kinds are told apart by their number of keys
@@ -226,35 +224,35 @@ class Slots(Cache):
         else:
             read = torch.tensor(slots).to(self.device)
         return SlotPass(
-            rows=read,
-            width=width,
-            slots=slot_of,
-            all_columns=LayerColumns(max(ends), 0, column),
-            window_columns=LayerColumns(num_kept, first, window_column),
-            sources=sources,
+            slots_read=read,
+            width=max(num_new_tokens),
+            slots_written=writes.slots,
+            all_columns=LayerColumns(max(ends), 0, writes.columns),
+            window_columns=LayerColumns(num_kept, first, writes.window_columns),
+            sources=writes.sources,
             continues=starts[0] > 0,
         )
 
-    def copy_kv(self, slot: int, count: int | None = None, start: int = 0) -> LayerKVCache | None:
-        """Copies the keys, values and states of a row's tokens from `start` up to `count` (None: to
-        the end). Returns None if its states have read more tokens, or its windows have moved on.
+    def copy_kv(self, slot: int, count: int | None = None, start: int = 0) -> SavedLayerKV | None:
+        """Copies the keys, values and states of a slot's tokens from `start` up to `count` (None:
+        to the end). Returns None if its states have read more tokens, or its windows have moved on.
         """
         length = self.lengths[slot] if count is None else count
         cut = self._shared.window.cut(slot, length)
         if cut is None or (self._recurrent and length < self.lengths[slot]):
             return None
-        return LayerKVCache(
-            length,
-            tuple(layer.tensors(slot, length, start) for layer in self._layers),
-            tuple(layer.states(slot) for layer in self._layers),
-            cut,
-            length if self._recurrent else self._shared.window.min_prefix_len(cut),
-            start,
-            self.rotary_lengths[slot],
+        return SavedLayerKV(
+            tokens=length,
+            layers=tuple(layer.copy_kv(slot, length, start) for layer in self._layers),
+            states=tuple(layer.copy_states(slot) for layer in self._layers),
+            cut=cut,
+            min_prefix_len=length if self._recurrent else self._shared.window.min_prefix_len(cut),
+            start=start,
+            rotary_lengths=self.rotary_lengths[slot],
         )
 
     def close(self, slot: int, *, wipe: bool = False) -> None:
-        """Closes a slot and moves the last row into it; `wipe` zeroes the slot first."""
+        """Closes a slot and moves the last sequence into it; `wipe` zeroes the slot first."""
         last = len(self.lengths) - 1
         self._num_closed += 1
         for layer in self._layers:
@@ -271,7 +269,7 @@ class Slots(Cache):
             values.pop()
 
     def shrink(self) -> None:
-        """Releases the memory of closed rows, and of columns that only those used."""
+        """Releases the memory of closed slots, and of columns that only those used."""
         for layer in self._layers:
             layer.shrink(len(self.lengths), max(self.lengths, default=0))
         if self.device.type == "cpu" and self._num_closed >= _CLOSED_PER_RELEASE:
@@ -281,7 +279,7 @@ class Slots(Cache):
     # Queries by the model
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
-        """Returns the number of tokens before the pass; correct only if rows are equally long."""
+        """Returns the number of tokens before the pass; correct only if all rows have as many."""
         self._note_query()
         return super().get_seq_length(layer_idx)
 
@@ -299,8 +297,40 @@ class Slots(Cache):
         self.seq_length_read |= current is not None and current.has_written
 
 
+def _plan_writes(
+    slots: Sequence[int],
+    starts: Sequence[int],
+    firsts: list[int],
+    num_new_tokens: Sequence[int],
+    device: torch.device,
+) -> _Writes:
+    """Computes where the tokens of a pass are written, in one transfer to the device.
+
+    Args:
+        slots: the slot of each row.
+        starts: the first token that each row forwards.
+        firsts: the first token that windowed layers keep in its slot.
+        num_new_tokens: how many tokens it forwards.
+        device: the device of the keys and values.
+    """
+    width = max(num_new_tokens)
+    if width == 1:
+        slot_of, column, first_kept = torch.tensor([slots, starts, firsts]).to(device)
+        return _Writes(slot_of, column, column - first_kept, None)
+    counts = torch.tensor(num_new_tokens)
+    rows = torch.arange(len(slots)).repeat_interleave(counts)
+    index_in_row = torch.arange(len(rows)) - (counts.cumsum(0) - counts)[rows]
+    queries = index_in_row + (width - counts)[rows]
+    slot_of, start, first_kept = torch.tensor([slots, starts, firsts])[:, rows]
+    column = start + index_in_row
+    on_host = torch.stack([slot_of, column, column - first_kept, rows, queries])
+    slot_of, column, window_column, rows, queries = on_host.to(device)
+    return _Writes(slot_of, column, window_column, Sources(rows, queries))
+
+
 class SeparateCaches:
-    """Slots of a model whose cache cannot be laid out in slots: each keeps the cache that it makes.
+    """The KV cache of a model whose layers have no slots: each sequence has the cache that the
+    model makes for it.
 
     Attributes:
         lengths: number of computed tokens, by slot.
@@ -311,7 +341,7 @@ class SeparateCaches:
         self.lengths: list[int] = []
         self.caches: list[Cache | None] = []
 
-    def expect(self, rows: int, columns: int) -> None:
+    def expect(self, slots: int, tokens: int) -> None:
         """Does nothing, as the model allocates its caches."""
 
     def open(self, kv: None, reusable_len: int | None = None) -> None:
@@ -323,12 +353,12 @@ class SeparateCaches:
         """Does nothing, as `copy_kv` copies nothing that could be added."""
 
     def restart(self, slot: int) -> None:
-        """Marks a row as not computed, so that its next pass forwards all of its tokens."""
+        """Marks a slot as not computed, so that its next pass forwards all of its tokens."""
         self.lengths[slot] = 0
         self.caches[slot] = None
 
     def copy_kv(self, slot: int, count: int | None = None, start: int = 0) -> None:
-        """Returns None, as other rows cannot use these caches."""
+        """Returns None, as other sequences cannot use these caches."""
 
     def commit(self, slots: Sequence[int], ends: Sequence[int]) -> None:
         """Counts the tokens before `ends` as computed."""
@@ -336,7 +366,7 @@ class SeparateCaches:
             self.lengths[slot] = end
 
     def close(self, slot: int, *, wipe: bool = False) -> None:
-        """Closes a slot and moves the last row into it."""
+        """Closes a slot and moves the last sequence into it."""
         by_slot: list[list[Any]] = [self.lengths, self.caches]
         for values in by_slot:
             values[slot] = values[-1]

@@ -24,7 +24,7 @@ gguf               reads GGUF files, of which gguf_config, gguf_tokenizer and gg
                    model of transformers
 local              `LocalModel`; fingerprint identifies its weights, packed_layers speeds them up
 session            `LocalSession`, its engine: checks methods, renders, and awaits replies
-rendering          requests -> rows of tokens with spans; scoring_inputs, the same for given replies
+rendering          requests -> tokens and spans; scoring_inputs, the same for given replies
 rehearsals         turns methods such as `hold` into attention methods
 grammar_masks      compiles grammars for a tokenizer
 step_loop          lets tasks wait for replies; stepped_model steps the scheduler for them

@@ -14,6 +14,8 @@ from holdfast.seeds import seed_of
 
 @dataclass(frozen=True)
 class _Draw:
+    """A reply that was drawn, and the rules that it breaks."""
+
     reply: Reply
     broken: Sequence[str]  # the texts of the rules that the reply breaks
 

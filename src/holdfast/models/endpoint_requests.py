@@ -20,17 +20,18 @@ _SEED_LIMIT = 2**31  # every server can read a seed below it
 
 @dataclass(frozen=True)
 class EndpointRequest:
-    """A request in the dialect of an endpoint.
+    """A request as an endpoint reads it.
 
     Args:
-        fields: the fields of its body, without the most new tokens, whose name depends on the
-            server.
+        fields: the fields of its body.
+        max_new_tokens: the most new tokens, whose field has another name at some servers.
         steering: the spec of the methods that the answer has to report as applied; None if the
             server reports none.
         fetches_masses: whether the masses have to be fetched after the answer, as from vLLM.
     """
 
     fields: dict[str, Any]
+    max_new_tokens: int
     steering: str | None = None
     fetches_masses: bool = False
 
@@ -44,7 +45,7 @@ def endpoint_request(request: Request, model: str, offered: OfferedSteering) -> 
     Args:
         request: the request.
         model: the model's name at the endpoint.
-        offered: the steering that the endpoint offers, which determines the dialect.
+        offered: the steering that the endpoint offers, which determines the fields.
     """
     messages, emphasis = edit_emphasised(
         request.messages,
@@ -58,18 +59,19 @@ def endpoint_request(request: Request, model: str, offered: OfferedSteering) -> 
     }
     if request.tools:
         fields |= {"tools": list(request.tools), "tool_choice": "none"}
+    max_new_tokens = request.sampling.max_new_tokens
     steering = _select_steering(request, messages, emphasis)
     if offered.wire_format == "holdfast":
         fields["messages"] = _to_openai_format(messages)
         fields["seed"] = request.seed
         fields["extra_body"] = _holdfast_fields(request, steering, emphasis)
-        return EndpointRequest(fields, steering.spec)
+        return EndpointRequest(fields, max_new_tokens, steering.spec)
     fields["messages"] = _to_openai_format(place_system(messages, request.system_as))
     fields["seed"] = request.seed % _SEED_LIMIT
     if offered.wire_format == "vllm":
         fields["extra_body"] = _vllm_fields(request, steering, messages, emphasis)
-        return EndpointRequest(fields, fetches_masses=steering.trace)
-    return EndpointRequest(fields)
+        return EndpointRequest(fields, max_new_tokens, fetches_masses=steering.trace)
+    return EndpointRequest(fields, max_new_tokens)
 
 
 class _Steering(NamedTuple):

@@ -1,15 +1,19 @@
-"""Sends requests to one endpoint, and remembers what its answers show of its dialect."""
+"""One server behind an endpoint: opens its clients, sends requests, and reads its answers.
+
+Dialect  the fields that the server accepts, learned from its errors
+Server   the server, with all that its answers have shown so far
+"""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import threading
 import time
 import warnings
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.chat.chat_completions import MalformedResponse
@@ -37,24 +41,57 @@ from holdfast.models.offered_steering import OfferedSteering, await_steering, ch
 from holdfast.models.requests import Reply, Request
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI, Timeout
+    from openai import APIStatusError, AsyncOpenAI
 
 _MAX_CONNECT_TIME = 10.0  # seconds; a server that runs accepts a connection at once
 _MAX_FIRST_CONNECT_TIME = 2.5  # before it has ever answered, as its address may be wrong
 _MAX_WAIT = 8.0  # seconds before a request is repeated after a malformed answer
 
 
+@dataclass(frozen=True)
+class Dialect:
+    """The fields of a request that a server accepts, as far as its errors have shown.
+
+    Args:
+        limit_field: the name of the field for the most new tokens.
+        refused: the fields that it does not accept.
+    """
+
+    limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    refused: frozenset[str] = frozenset()
+
+    def body_of(self, written: EndpointRequest) -> dict[str, Any]:
+        """Returns the fields of a request, without those that may and have to be left out."""
+        left_out = _dispensable(written.fields, self.refused)
+        fields = {name: value for name, value in written.fields.items() if name not in left_out}
+        return {**fields, self.limit_field: written.max_new_tokens}
+
+    def corrected(self, body: dict[str, Any], error: APIStatusError) -> Dialect | None:
+        """Returns the dialect that avoids the error that a body has met; None if none does."""
+        if self.limit_field == "max_tokens" and wants_other_limit(error):
+            return replace(self, limit_field="max_completion_tokens")
+        if newly_refused := _dispensable(body, refused_fields(error)):
+            return replace(self, refused=self.refused | {newly_refused[0]})
+        return None
+
+
+def _dispensable(body: dict[str, Any], names: Collection[str]) -> list[str]:
+    """Which of these fields of a body may be left out: the seed, and a value of 1, the protocol's
+    default.
+    """
+    return [name for name in names if name in body and (name == "seed" or body[name] == 1)]
+
+
 @dataclass(eq=False)
 class Server:
-    """One endpoint, and what its answers show of its dialect.
+    """One server, with all that its answers have shown so far.
 
     Args:
         endpoint: its address and settings.
         offered: the steering that it offers, as far as is known.
         unavailable: why it is no longer used; None while it is.
         has_answered: whether it has ever answered.
-        limit: the name of its field for the most new tokens.
-        refused: the fields that it does not accept.
+        dialect: the fields that it accepts, as far as is known.
         has_warned: whether the user was warned that it accepts no seeds.
     """
 
@@ -62,11 +99,12 @@ class Server:
     offered: OfferedSteering = field(default_factory=OfferedSteering)
     unavailable: Unreachable | None = None
     has_answered: bool = False
-    limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    refused: frozenset[str] = frozenset()
+    dialect: Dialect = Dialect()
     has_warned: bool = False
     _next_turn: float = field(default=0.0, init=False)  # the earliest time of the next request
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    # Its clients
 
     def open_client(self) -> AsyncOpenAI:
         """Opens the official client, which belongs to the event loop that first uses it.
@@ -75,50 +113,48 @@ class Server:
         """
         import openai
 
-        endpoint = self.endpoint
-
-        async def wait(_: object) -> None:
-            await asyncio.sleep(self._reserve_turn())
-
-        async def note_answer(_: object) -> None:
-            self.has_answered = True
-            client.max_retries = endpoint.max_retries
-            client.timeout = self._timeout(_MAX_CONNECT_TIME)
-
-        hooks = {"request": [wait], "response": [note_answer]}
-        http_client = openai.DefaultAsyncHttpxClient(
-            trust_env=not endpoint.is_direct, event_hooks=hooks
-        )
-        max_retries = endpoint.max_retries
-        max_connect_time = _MAX_CONNECT_TIME
-        if not self.has_answered:  # it is probably not running, so waiting is useless
-            max_retries = min(1, max_retries)
-            max_connect_time = _MAX_FIRST_CONNECT_TIME
+        http_client = openai.DefaultAsyncHttpxClient(trust_env=not self.endpoint.is_direct)
         client = openai.AsyncOpenAI(
-            base_url=endpoint.url,
-            api_key=endpoint.key or "none",
-            timeout=self._timeout(max_connect_time),
-            max_retries=max_retries,
+            base_url=self.endpoint.url,
+            api_key=self.endpoint.key or "none",
             http_client=http_client,
         )
+        self._set_patience(client)
+        http_client.event_hooks = {
+            "request": [self._wait_for_turn],
+            "response": [partial(self._note_answer, client)],
+        }
         return client
 
-    def _timeout(self, max_connect_time: float) -> Timeout:
-        """The client's timeout, with at most this many seconds for the connection."""
+    def _set_patience(self, client: AsyncOpenAI) -> None:
+        """Sets how long a client waits, and how often it retries.
+
+        A server that has never answered is probably not running, so waiting is useless.
+        """
         import openai
 
         seconds = self.endpoint.timeout
-        return openai.Timeout(seconds, connect=min(seconds, max_connect_time))
+        max_retries = self.endpoint.max_retries
+        max_connect_time = _MAX_CONNECT_TIME
+        if not self.has_answered:
+            max_retries = min(1, max_retries)
+            max_connect_time = _MAX_FIRST_CONNECT_TIME
+        client.max_retries = max_retries
+        client.timeout = openai.Timeout(seconds, connect=min(seconds, max_connect_time))
 
-    def _reserve_turn(self) -> float:
-        """Reserves the next moment for a request; returns the seconds until then."""
+    async def _note_answer(self, client: AsyncOpenAI, _response: object) -> None:
+        self.has_answered = True
+        self._set_patience(client)
+
+    async def _wait_for_turn(self, _request: object) -> None:
+        """Waits for the next moment at which a request may be sent."""
         with self._lock:
             now = time.monotonic()
             turn = max(now, self._next_turn)
             self._next_turn = turn + self.endpoint.interval
-        return turn - now
+        await asyncio.sleep(turn - now)
 
-    # What the server can do
+    # What it can do
 
     def check(self, methods: Sequence[Method]) -> None:
         """Raises an `Unsteerable` for the first method that it cannot serve."""
@@ -166,7 +202,7 @@ class Server:
 
     def warn_of_seeds(self) -> None:
         """Warns the user, once, if the server accepts no seeds."""
-        if "seed" in self.refused and not self.has_warned:
+        if "seed" in self.dialect.refused and not self.has_warned:
             self.has_warned = True
             warnings.warn(
                 f"{self.endpoint.url} refuses 'seed' for {self.endpoint.model!r}, so requests are"
@@ -175,11 +211,6 @@ class Server:
             )
 
     # Requests and answers
-
-    def _write(self, request: Request) -> EndpointRequest:
-        """Writes a request for the server; raises a `ModelError` if the server cannot serve it."""
-        self.check_request(request)
-        return endpoint_request(request, self.endpoint.model, self.offered)
 
     async def answer(self, client: AsyncOpenAI, request: Request) -> Reply:
         """Sends a request until its answer can be read, with at most `max_retries` retries.
@@ -192,27 +223,23 @@ class Server:
         import openai
 
         written = self._write(request)
-        ask: Any = client.chat.completions.with_raw_response.create
-        for attempt in itertools.count():
+        create: Any = client.chat.completions.with_raw_response.create
+        num_retries = 0
+        while True:
+            text = ""
             try:
-                raw = await self._send(ask, written, request.sampling.max_new_tokens)
+                raw = await self._send(create, written)
                 text = raw.http_response.text
-                content = raw.http_response.content
-            except openai.OpenAIError as error:
-                # not `from error`, whose request contains the key
-                raise failure_of(error, self.endpoint) from None
-            try:
-                answer = read_json(content)
-                check_applied(answer, written.steering, self.endpoint.url)
+                answer = read_json(raw.http_response.content)
+                self._check_applied(written, answer)
                 reply = read_reply(answer)
                 return await self._with_masses(client, reply, answer.get("id"), written)
-            except FilteredReply:
-                raise RequestFailed(explain_filter(self.endpoint), "filter") from None
-            except MalformedResponse as error:
-                if attempt >= self.endpoint.max_retries:
-                    raise RequestFailed(explain_answer(error, text, self.endpoint)) from None
-            await asyncio.sleep(min(0.5 * 2**attempt, _MAX_WAIT))
-        raise AssertionError
+            except (openai.OpenAIError, FilteredReply, MalformedResponse) as error:
+                may_retry = num_retries < self.endpoint.max_retries
+                if not isinstance(error, MalformedResponse) or not may_retry:
+                    raise self._failure(error, text) from None
+            await asyncio.sleep(min(0.5 * 2**num_retries, _MAX_WAIT))
+            num_retries += 1
 
     async def stream(self, client: AsyncOpenAI, request: Request) -> AsyncGenerator[str | Reply]:
         """Sends a request once; yields the text piece by piece as it arrives, and the reply last.
@@ -225,31 +252,53 @@ class Server:
         import openai
 
         written = self._write(request)
+        create: Any = partial(client.chat.completions.create, stream=True)
+        reader = StreamReader(partial(self._check_applied, written))
         text = ""
-        reader = StreamReader(
-            lambda chunk: check_applied(chunk, written.steering, self.endpoint.url)
-        )
-
-        async def ask(**fields: Any) -> Any:
-            return await client.chat.completions.create(stream=True, **fields)
-
         try:
-            async with await self._send(ask, written, request.sampling.max_new_tokens) as chunks:
+            async with await self._send(create, written) as chunks:
                 async for chunk in chunks:
                     if piece := reader.add(chunk.to_dict()):
                         text += piece
                         yield piece
             reply = reader.reply()
-        except openai.OpenAIError as error:
-            raise failure_of(error, self.endpoint) from None
-        except FilteredReply:
-            raise RequestFailed(explain_filter(self.endpoint), "filter") from None
-        except MalformedResponse as error:
-            raise RequestFailed(explain_answer(error, text, self.endpoint)) from None
-        except ValueError:  # raised by the client, which parses the events
-            why = MalformedResponse("a piece that is not JSON")
-            raise RequestFailed(explain_answer(why, text, self.endpoint)) from None
+        except (openai.OpenAIError, ValueError) as error:
+            raise self._failure(error, text) from None
         yield await self._with_masses(client, reply, reader.answer_id, written)
+
+    def _write(self, request: Request) -> EndpointRequest:
+        """Writes a request for the server; raises a `ModelError` if the server cannot serve it."""
+        self.check_request(request)
+        return endpoint_request(request, self.endpoint.model, self.offered)
+
+    async def _send(self, create: Callable[..., Awaitable[Any]], written: EndpointRequest) -> Any:
+        """Sends a request; if its dialect turns out to be another, sends it again in that one.
+
+        Args:
+            create: the client's function that sends a body.
+            written: the request.
+        """
+        import openai
+
+        dialect = self.dialect
+        while True:
+            body = dialect.body_of(written)
+            try:
+                answer = await create(**body)
+            except openai.APIStatusError as error:
+                corrected = dialect.corrected(body, error)
+                if corrected is None:
+                    raise
+                dialect = corrected
+            else:
+                # other requests may have learned more meanwhile
+                refused = self.dialect.refused | dialect.refused
+                self.dialect = replace(dialect, refused=refused)
+                return answer
+
+    def _check_applied(self, written: EndpointRequest, answer: Mapping[str, Any]) -> None:
+        """Raises a `ModelError` if an answer was not steered as its request asked."""
+        check_applied(answer, written.steering, self.endpoint.url)
 
     async def _with_masses(
         self, client: AsyncOpenAI, reply: Reply, answer_id: object, written: EndpointRequest
@@ -270,41 +319,22 @@ class Server:
                 f" something else ({error}); see its log, or ask without a trace."
             ) from None
 
-    async def _send(
-        self,
-        ask: Callable[..., Awaitable[Any]],
-        written: EndpointRequest,
-        max_new_tokens: int,
-    ) -> Any:
-        """Sends a request, without the fields that the server refuses by name.
+    def _failure(self, error: Exception, text: str) -> ModelError:
+        """Returns the error to raise in place of one of the client, or of those that read answers.
 
-        If it refuses another one, the request is sent again, and the field is remembered.
+        It must be raised `from None`, because the request in the client's error contains the key.
+
+        Args:
+            error: an `OpenAIError`, a `FilteredReply`, a `MalformedResponse`, or another
+                `ValueError` if the client cannot parse a piece of a stream.
+            text: what was read of the answer.
         """
         import openai
 
-        limit = self.limit
-        refused = self.refused
-        while True:
-            left_out = _list_dispensable(written.fields, refused)
-            fields = {name: value for name, value in written.fields.items() if name not in left_out}
-            try:
-                answer = await ask(**fields, **{limit: max_new_tokens})
-            except openai.APIStatusError as error:
-                newly_refused = _list_dispensable(fields, refused_fields(error))
-                if limit == "max_tokens" and wants_other_limit(error):
-                    limit = "max_completion_tokens"
-                elif newly_refused:
-                    refused = refused | {newly_refused[0]}
-                else:
-                    raise
-            else:
-                self.limit = limit
-                self.refused |= refused
-                return answer
-
-
-def _list_dispensable(body: dict[str, Any], names: Collection[str]) -> list[str]:
-    """Which of these fields of a body may be left out: the seed, and a value of 1, the protocol's
-    default.
-    """
-    return [name for name in names if name in body and (name == "seed" or body[name] == 1)]
+        if isinstance(error, openai.OpenAIError):
+            return failure_of(error, self.endpoint)
+        if isinstance(error, FilteredReply):
+            return RequestFailed(explain_filter(self.endpoint), "filter")
+        if not isinstance(error, MalformedResponse):
+            error = MalformedResponse("a piece that is not JSON")
+        return RequestFailed(explain_answer(error, text, self.endpoint))

@@ -7,9 +7,9 @@ The rules, of which the first that applies decides (docs/llama.md has what they 
 3. llama.cpp, if the dequantised weights do not fit into the memory of the GPU, or of the machine
    if there is none.
 4. Ours, if there is a GPU.
-5. llama.cpp for one chat, and for a server: with few rows a token waits for the weights to be
-   read, and quantised weights have fewer bytes.
-6. Ours for many rows together: a pass is arithmetic then, which bfloat16 does faster.
+5. llama.cpp for one chat, and for a server: with few replies at a time, a token waits for the
+   weights to be read, and quantised weights have fewer bytes.
+6. Ours for many replies at a time: a pass is arithmetic then, which bfloat16 does faster.
 """
 
 from __future__ import annotations
@@ -129,48 +129,85 @@ def choose_engine(
     abilities = abilities_in("llama")  # None: it is not installed
     why_not = _why_not(gguf, abilities, needs)
     if engine == "llama":  # rule 1
-        if abilities is None and gguf is not None:
-            raise ModelError(
-                f"--engine llama needs holdfast-llama, which is not installed here; {INSTALL}, or"
-                " leave --engine out.",
-                option="engine",
-                value=engine,
-            )
-        if why_not:
-            raise UsageError(
-                f"--engine llama cannot run {name} here, as {why_not}; leave --engine out.",
-                option="engine",
-                value=engine,
-            )
+        _check_llama(name, is_installed=abilities is not None or gguf is None, why_not=why_not)
         return EngineChoice("llama")
     assert gguf is not None
-    machine = machine or Machine.current()
-    memory = _Memory.of(gguf, machine)
-    dequantised = megabytes(memory.dequantised)
-    on_disk = megabytes(memory.on_disk)
-    in_torch = f"{name} runs in Holdfast's own engine, dequantised to {dequantised}"
-    in_llama = f"{name} runs in llama.cpp, on its weights as they are ({on_disk})"
+    memory = _Memory.of(gguf, machine or Machine.current())
     if abilities is None:  # rule 2
-        cure = f"{INSTALL} runs them as they are ({on_disk})"
-        if memory.fits:
-            return EngineChoice("torch")
-        return EngineChoice("torch", f"{in_torch}: {memory.shortage}; {cure}.")
+        return _without_llama(name, memory)
+    return _by_rules(name, memory, why_not, needs.work)
+
+
+def _check_llama(name: str, *, is_installed: bool, why_not: str) -> None:
+    """Refuses llama.cpp, chosen by hand, if it cannot run a model."""
+    if not is_installed:
+        raise ModelError(
+            f"--engine llama needs holdfast-llama, which is not installed here; {INSTALL}, or"
+            " leave --engine out.",
+            option="engine",
+            value="llama",
+        )
     if why_not:
+        raise UsageError(
+            f"--engine llama cannot run {name} here, as {why_not}; leave --engine out.",
+            option="engine",
+            value="llama",
+        )
+
+
+def _without_llama(name: str, memory: _Memory) -> EngineChoice:
+    """Chooses our engine, as llama.cpp's is not installed; recommends it if memory is short."""
+    if memory.fits:
+        return EngineChoice("torch")
+    return EngineChoice(
+        "torch",
+        f"{_in_torch(name, memory)}: {memory.shortage}; {INSTALL} runs them as they are"
+        f" ({megabytes(memory.on_disk)}).",
+    )
+
+
+def _by_rules(name: str, memory: _Memory, why_not: str, work: Work) -> EngineChoice:
+    """Chooses between the two engines by the rules 2 to 6.
+
+    Args:
+        name: the model's, as the user wrote it.
+        memory: the memory that its weights need, and that there is.
+        why_not: why llama.cpp cannot do what is asked, as a clause; "" if it can.
+        work: the kind of work.
+    """
+    in_torch = _in_torch(name, memory)
+    in_llama = f"{name} runs in llama.cpp, on its weights as they are ({megabytes(memory.on_disk)})"
+    if why_not:  # rule 2
         return EngineChoice("torch", f"{in_torch}, as {why_not}.")
     if not memory.fits:  # rule 3
         return EngineChoice("llama", f"{in_llama}: {memory.shortage}; --engine torch tries it.")
     if memory.on_gpu:  # rule 4
-        why = "as there is a GPU; --engine llama chooses llama.cpp"
-        return EngineChoice("torch", f"{in_torch}, {why}.")
-    if needs.work == "chat":  # rule 5
-        why = "a single chat is answered faster there; --engine torch chooses Holdfast's own engine"
-        return EngineChoice("llama", f"{in_llama}: {why}.")
-    if needs.work == "server":
-        why = "a few clients are answered faster there; --engine torch, which takes every method,"
-        return EngineChoice("llama", f"{in_llama}: {why} chooses Holdfast's own engine.")
-    # rule 6
-    why = "many replies at a time are generated faster there; --engine llama needs less memory"
-    return EngineChoice("torch", f"{in_torch}: {why}.")
+        return EngineChoice(
+            "torch", f"{in_torch}, as there is a GPU; --engine llama chooses llama.cpp."
+        )
+    if work == "chat":  # rule 5
+        return EngineChoice(
+            "llama",
+            f"{in_llama}: a single chat is answered faster there; --engine torch chooses"
+            " Holdfast's own engine.",
+        )
+    if work == "server":
+        return EngineChoice(
+            "llama",
+            f"{in_llama}: a few clients are answered faster there; --engine torch, which takes"
+            " every method, chooses Holdfast's own engine.",
+        )
+    return EngineChoice(  # rule 6
+        "torch",
+        f"{in_torch}: many replies at a time are generated faster there; --engine llama needs less"
+        " memory.",
+    )
+
+
+def _in_torch(name: str, memory: _Memory) -> str:
+    """That a model runs in our engine, as the beginning of a sentence."""
+    size = megabytes(memory.dequantised)
+    return f"{name} runs in Holdfast's own engine, dequantised to {size}"
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ from holdfast.models.placement import (
 from holdfast.plurals import count_of
 from holdfast.validation import ranges
 
-_LARGE_BATCH = 48  # rows that fill the processors with a large model
+_LARGE_BATCH = 48  # sequences that fill the processors with a large model
 
 
 def load(
@@ -72,14 +72,15 @@ def load(
             the processor has instructions for it, else float32; on a GPU the checkpoint's dtype, or
             bfloat16 for a quantised GGUF if the GPU supports it.
         device_map: in place of a device, "auto" or another map of transformers, for models that
-            do not fit on one device; needs accelerate. On several devices a model runs one row at a
-            time and its attention is not steered.
+            do not fit on one device; needs accelerate. On several devices a model answers one
+            request at a time and its attention is not steered.
         trust_remote_code: whether code that comes with the model may run. Weights are read as
             safetensors or GGUF only.
-        batch_size: the most rows forwarded together; halved when memory runs out. None takes 192,
-            or 48 for a model of more than 50 million parameters on the CPU, which is no slower
-            there and needs a quarter of the memory.
-        prefix_memory: bytes of keys and values that a session keeps of its dialogs; None takes a
+        batch_size: the most sequences forwarded together (one per request, or two with a method
+            that contrasts two prompts); halved when memory runs out. None takes 192, or 48 for a
+            model of more than 50 million parameters on the CPU, which is no slower there and needs
+            a quarter of the memory.
+        prefix_memory: bytes of keys and values that a session keeps of its threads; None takes a
             quarter of the device's memory. Evicted ones are recomputed when needed.
         chat_template: replaces the tokenizer's template: "plain", with which a base model continues
             the messages as one text, or the path of a Jinja file.
@@ -104,13 +105,13 @@ def load(
     with explain_errors(source, "model"):
         steerable = install(model.eval())
         usual_batch_size = _usual_batch_size(model)
-        loaded = gguf.fingerprint(model.dtype, digest) if gguf and digest else None
+        of_file = gguf.fingerprint(model.dtype, digest) if gguf and digest else None
         if multiplies_bfloat16() and not is_split(model):
             pack_layers(model)
         release_freed_memory()  # the weights as they were read, before they were rearranged
         return LocalModel(
             name=source.name,
-            identity=Fingerprint(model, tokenizer, loaded),
+            identity=Fingerprint(model, tokenizer, of_file),
             hf_model=model,
             tokenizer=tokenizer,
             stop_ids=stop_ids(model, tokenizer) | (gguf.stop_ids if gguf else set()),
@@ -147,11 +148,6 @@ def _read(
     return placement.move(model, source.name), tokenizer
 
 
-def _usual_batch_size(model: PreTrainedModel) -> int:
-    large = model.device.type == "cpu" and is_large(model.num_parameters())
-    return _LARGE_BATCH if large else LocalModel.batch_size
-
-
 def _read_tokenizer(source: Source, options: dict[str, Any]) -> PreTrainedTokenizerFast:
     """Reads the tokenizer; refuses one that cannot find spans."""
     from transformers import AutoTokenizer
@@ -182,7 +178,7 @@ def _read_model(source: Source, options: dict[str, Any], placement: Placement) -
         parameters = _without_weights(config, **code).num_parameters()
         placement = placement.for_size(parameters, source.name)
     options = {**options, "config": config}
-    return _load(source, placement, AutoModelForCausalLM, source.location, options)
+    return _load_to_device(source, placement, AutoModelForCausalLM, source.location, options)
 
 
 def _read_gguf_model(source: Source, gguf: GGUF, placement: Placement) -> PreTrainedModel:
@@ -204,11 +200,11 @@ def _read_gguf_model(source: Source, gguf: GGUF, placement: Placement) -> PreTra
             "config": config,
         }
         with TemporaryDirectory() as empty:  # so that no file beside the GGUF file is read
-            return _load(source, placement, AutoModelForCausalLM, empty, options)
+            return _load_to_device(source, placement, AutoModelForCausalLM, empty, options)
     weights = read_weights(gguf, without_weights, fields, dtype)
     options = {"config": config, "state_dict": weights}
     # by the class itself, because the automatic one needs a location
-    return _load(source, placement, type(without_weights), None, options)
+    return _load_to_device(source, placement, type(without_weights), None, options)
 
 
 def _dequantised_dtype(gguf: GGUF, placement: Placement) -> torch.dtype:
@@ -243,7 +239,7 @@ def _without_weights(config: PreTrainedConfig, **options: bool) -> PreTrainedMod
     return model
 
 
-def _load(
+def _load_to_device(
     source: Source,
     placement: Placement,
     model_class: Any,
@@ -261,46 +257,6 @@ def _load(
             f" {source.name!r} on disk; keep its embeddings on a device."
         )
     return model
-
-
-def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> frozenset[int]:
-    """The tokens that end a reply, according to the tokenizer and the model's configurations."""
-    ids = {tokenizer.eos_token_id}
-    for config in (model.generation_config, model.config.get_text_config()):
-        eos = getattr(config, "eos_token_id", None)
-        ids.update(eos if isinstance(eos, (list, tuple)) else [eos])
-    return frozenset(token for token in ids if token is not None)
-
-
-def reuses_cache(model: PreTrainedModel) -> bool:
-    """Whether rows of different lengths can share a pass, and continue after computed tokens."""
-    from transformers.cache_utils import DynamicCache
-
-    if is_split(model):
-        return False
-    kinds = {type(layer) for layer in DynamicCache(config=model.config).layers}
-    if not kinds or not kinds <= SLOT_LAYERS.keys():
-        return False
-    positions = "position_ids" in inspect.signature(model.forward).parameters
-    if kinds & ATTENDING and not (positions and layers_with_attention(model) is not None):
-        return False
-    return _makes_plain_cache(model)
-
-
-@torch.inference_mode()
-def _makes_plain_cache(model: PreTrainedModel) -> bool:
-    """Whether a model uses transformers' own cache, determined by forwarding one token."""
-    from transformers.cache_utils import DynamicCache
-
-    token = torch.zeros(1, 1, dtype=torch.long, device=model.device)
-    try:
-        output = model(input_ids=token, use_cache=True)
-    except ValueError:  # transformers cannot count tokens if it recognises no attention layer
-        return False
-    cache = cache_of(output)
-    if cache is None:  # a model without attention, before transformers 5.24
-        cache = getattr(output, "__dict__", {}).get("cache_params")
-    return type(cache) is DynamicCache
 
 
 def check_kind(name: str, config: PreTrainedConfig) -> None:
@@ -404,3 +360,51 @@ def without_weight_bars() -> Iterator[None]:
         yield
     finally:
         logging.enable_progress_bar()
+
+
+# Properties of a loaded model
+
+
+def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> frozenset[int]:
+    """The tokens that end a reply, according to the tokenizer and the model's configurations."""
+    ids = {tokenizer.eos_token_id}
+    for config in (model.generation_config, model.config.get_text_config()):
+        eos = getattr(config, "eos_token_id", None)
+        ids.update(eos if isinstance(eos, (list, tuple)) else [eos])
+    return frozenset(token for token in ids if token is not None)
+
+
+def reuses_cache(model: PreTrainedModel) -> bool:
+    """Whether sequences of any lengths can share a pass, and continue after computed tokens."""
+    from transformers.cache_utils import DynamicCache
+
+    if is_split(model):
+        return False
+    kinds = {type(layer) for layer in DynamicCache(config=model.config).layers}
+    if not kinds or not kinds <= SLOT_LAYERS.keys():
+        return False
+    positions = "position_ids" in inspect.signature(model.forward).parameters
+    if kinds & ATTENDING and not (positions and layers_with_attention(model) is not None):
+        return False
+    return _makes_plain_cache(model)
+
+
+@torch.inference_mode()
+def _makes_plain_cache(model: PreTrainedModel) -> bool:
+    """Whether a model uses transformers' own cache, determined by forwarding one token."""
+    from transformers.cache_utils import DynamicCache
+
+    token = torch.zeros(1, 1, dtype=torch.long, device=model.device)
+    try:
+        output = model(input_ids=token, use_cache=True)
+    except ValueError:  # transformers cannot count tokens if it recognises no attention layer
+        return False
+    cache = cache_of(output)
+    if cache is None:  # a model without attention, before transformers 5.24
+        cache = getattr(output, "__dict__", {}).get("cache_params")
+    return type(cache) is DynamicCache
+
+
+def _usual_batch_size(model: PreTrainedModel) -> int:
+    large = model.device.type == "cpu" and is_large(model.num_parameters())
+    return _LARGE_BATCH if large else LocalModel.batch_size

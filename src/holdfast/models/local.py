@@ -15,8 +15,8 @@ from holdfast.chat.messages import Messages
 from holdfast.errors import ModelError
 from holdfast.generation.memory import memory_of_this_process
 from holdfast.generation.reply_scoring import Scored
-from holdfast.generation.runner import Runner
 from holdfast.generation.scheduler import Scheduler, Serving
+from holdfast.generation.transformers_runner import TransformersRunner
 from holdfast.methods import (
     Ability,
     Method,
@@ -45,11 +45,12 @@ class LocalModel(Generates):
         hf_model: the causal language model; it uses `holdfast.attention` if its class allows that.
         tokenizer: its fast tokenizer.
         stop_ids: the tokens that end a reply.
-        reuses_cache: whether rows can share a pass and continue after computed tokens. A model that
-            cannot do this runs its rows one by one, and encodes the whole chat for each reply.
+        reuses_cache: whether requests can share a pass and continue after computed tokens. A model
+            that cannot do this runs them one by one, and encodes the whole chat for each reply.
         steerable: whether the attention mass on the prompt can be read and moved.
-        batch_size: the most rows forwarded together.
-        prefix_memory: bytes of keys and values that a session keeps of its dialogs; None takes a
+        batch_size: the most sequences forwarded together: one per request, or two if a method
+            contrasts the logits of two prompts.
+        prefix_memory: bytes of keys and values that a session keeps of its threads; None takes a
             quarter of the device's memory. Evicted ones are recomputed when needed.
     """
 
@@ -62,7 +63,7 @@ class LocalModel(Generates):
     steerable: bool
     batch_size: int = 192
     prefix_memory: int | None = None
-    independent: ClassVar[bool] = False  # other rows of a batch may affect rounding
+    independent: ClassVar[bool] = False  # other requests of a batch may affect rounding
 
     def __repr__(self) -> str:
         return f"LocalModel({self.name!r}, {type(self.hf_model).__name__}, {self.hf_model.dtype})"
@@ -109,17 +110,17 @@ class LocalModel(Generates):
         return run_sync(self.session().rehearse(request)).methods
 
     @cached_property
-    def runner(self) -> Runner:
+    def runner(self) -> TransformersRunner:
         """The model as the engine sees it."""
-        return Runner(self.hf_model, batched=self.reuses_cache, name=self.name)
+        return TransformersRunner(self.hf_model, batched=self.reuses_cache, name=self.name)
 
     def scheduler(self, serving: Serving | None = None) -> Scheduler:
-        """Makes a scheduler for rows of this model; see `Serving`."""
+        """Makes a scheduler for requests to this model; see `Serving`."""
         return Scheduler(self.runner, self.stop_ids, self.batch_size, serving)
 
     @property
     def prefix_bytes(self) -> int:
-        """Bytes of keys and values that a session keeps of its dialogs."""
+        """Bytes of keys and values that a session keeps of its threads."""
         if self.prefix_memory is not None:
             return self.prefix_memory
         device = self.hf_model.device

@@ -139,9 +139,9 @@ class Engine(Protocol):
     async def generate(self, request: Request) -> Reply:
         """Answers a request.
 
-        A request with a `thread` continues the dialog that the thread has computed. With `keep`,
-        for one request of a thread at a time, the reply becomes part of the thread; otherwise the
-        request forks the thread and does not change it.
+        A request with a `thread` continues what the thread has computed. With `keep`, for one
+        request of a thread at a time, the reply becomes part of the thread; otherwise the request
+        forks the thread and does not change it.
 
         Raises:
             RequestFailed: this request cannot be answered; others can.
@@ -149,7 +149,7 @@ class Engine(Protocol):
         """
 
     def forget(self, thread: Hashable) -> None:
-        """Frees the memory of a thread; called when its dialog is over."""
+        """Frees the memory of a thread; called when its conversation is over."""
 
     async def __aenter__(self) -> Self: ...
 

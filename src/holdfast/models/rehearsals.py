@@ -1,7 +1,7 @@
 """Rehearses replies, from which some methods, such as `hold`, become attention methods.
 
 A rehearsal depends only on a chat's first turn and its methods, so one rehearsal serves the whole
-dialog, and every dialog with the same beginning.
+conversation, and every conversation with the same beginning.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 
 from holdfast.chat.emphasis import TextRange
 from holdfast.errors import PromptError, UsageError
-from holdfast.generation.row_errors import name_shared_errors
+from holdfast.generation.request_errors import name_shared_errors
 from holdfast.generation.sampling import Penalties, Sampling
 from holdfast.methods import Method, ShiftsAttention, compile_methods
-from holdfast.models.rendering import Rendered
+from holdfast.models.rendering import RenderedRequest
 from holdfast.models.requests import Reply, Request
 
-AnswerRendered = Callable[[Rendered], Coroutine[Any, Any, Reply]]
+AnswerRendered = Callable[[RenderedRequest], Coroutine[Any, Any, Reply]]
 _AttentionMethods = Mapping[Method, ShiftsAttention]  # by the method that they replace
 
 # first turns whose methods are cached: 100 MB in all, with 0.4 MB each for a model of 1,000 heads
@@ -48,14 +48,14 @@ class _UnderWay:
     """A rehearsal under way."""
 
     task: asyncio.Task[Reply]
-    waiting: int = 0  # the number of chats that wait for it
+    waiting: int = 0  # the number of requests that wait for it
 
 
 class Rehearsals:
     """Makes the rehearsals of a session, and keeps the attention methods that result."""
 
     def __init__(self) -> None:
-        # the least recently used first; locked, as a server renders chats in another thread
+        # the least recently used first; locked, as a server renders requests in another thread
         self._attention_methods = OrderedDict[_RehearsalKey, _AttentionMethods]()
         self._lock = threading.Lock()
         self._under_way: dict[_RehearsalKey, _UnderWay] = {}
@@ -66,38 +66,38 @@ class Rehearsals:
         return request if cached is None else _with_methods(cached, request)
 
     async def rehearse(
-        self, chat: Rendered, rehearsal: Rendered, answer: AnswerRendered
-    ) -> Rendered:
-        """Resolves the methods of a chat by its rehearsal.
+        self, rendered: RenderedRequest, rehearsal: RenderedRequest, answer: AnswerRendered
+    ) -> RenderedRequest:
+        """Resolves the methods of a request by its rehearsal.
 
         Requests that wait for the same rehearsal share it, and the first one to continue bears its
         cost. When none of them waits any longer, it is cancelled.
         """
-        request = chat.request
+        request = rendered.request
         key = _key_of(request, rehearsal.request)
         if (cached := self._look_up(key)) is not None:
-            return chat.with_resolved(_with_methods(cached, request), 0)
+            return rendered.with_resolved(_with_methods(cached, request), 0)
         with name_shared_errors(request.name):
             reply = await self._shared_reply(key, rehearsal, answer)
-            if (cached := self._look_up(key)) is not None:  # another chat has continued first
-                return chat.with_resolved(_with_methods(cached, request), 0)
+            if (cached := self._look_up(key)) is not None:  # another request has continued first
+                return rendered.with_resolved(_with_methods(cached, request), 0)
             resolved = _resolve_methods(request, reply)
         with self._lock:
             if len(self._attention_methods) >= _MAX_CACHED:
                 self._attention_methods.popitem(last=False)
             self._attention_methods[key] = resolved
-        return chat.with_resolved(_with_methods(resolved, request), reply.forwarded)
+        return rendered.with_resolved(_with_methods(resolved, request), reply.forwarded)
 
     async def _shared_reply(
-        self, key: _RehearsalKey, rehearsal: Rendered, answer: AnswerRendered
+        self, key: _RehearsalKey, rehearsal: RenderedRequest, answer: AnswerRendered
     ) -> Reply:
-        """The reply to a rehearsal, generated once for all chats that wait for it."""
+        """The reply to a rehearsal, generated once for all requests that wait for it."""
         if key not in self._under_way:
             self._under_way[key] = _UnderWay(asyncio.create_task(answer(rehearsal)))
         shared = self._under_way[key]
         shared.waiting += 1
         try:
-            # shielded, so that cancelling one of the chats does not cancel the others
+            # shielded, so that cancelling one of the requests does not cancel the others
             return await asyncio.shield(shared.task)
         finally:
             shared.waiting -= 1

@@ -1,9 +1,9 @@
-"""Turns requests into the engine's rows: the tokens that each stream reads, and which of them are
-already computed.
+"""Turns requests into those of the engine: the tokens of each prompt, and which of them are already
+computed.
 
-A dialog is rendered again at every turn, but the tokens of its replies may differ from those that
-the tokenizer makes of their text. So a thread keeps its tokens as they were generated, and only the
-text after them is taken from the new rendering.
+A conversation is rendered again at every turn, but the tokens of its replies may differ from those
+that the tokenizer makes of their text. So a thread keeps its tokens as they were generated, and
+only the text after them is taken from the new rendering.
 """
 
 from __future__ import annotations
@@ -19,88 +19,90 @@ from holdfast.chat.emphasis import TextRange, edit_emphasised
 from holdfast.chat.messages import Message, Messages
 from holdfast.chat.prompt import Prompt, RenderedText, render_with_spans, tokenize
 from holdfast.errors import PromptError, PromptTooLong
-from holdfast.generation.kv_cache import CachedPrefix, KVCache
-from holdfast.generation.row_errors import name_errors
-from holdfast.generation.rows import Row, Stream
+from holdfast.generation.request_errors import name_errors
+from holdfast.generation.saved_kv import CachedPrefix, SavedKV
+from holdfast.generation.token_requests import TokenPrompt, TokenRequest
 from holdfast.methods import CompiledMethods
 from holdfast.models.requests import Request
 
 
 @dataclass(frozen=True)
-class Rendered:
-    """A request as the engine reads it.
+class RenderedRequest:
+    """A request, and what the engine reads of it.
 
     Args:
         request: the request.
-        row: its row in the engine.
-        prompts: the rendered chat of each stream.
-        rehearsal: the chat to answer first, because the row leaves out methods that need its reply;
-            None if the row has all methods.
+        token_request: its tokens and their methods.
+        prompts: the rendered text of each of its prompts.
+        rehearsal: the request to answer first, because `token_request` leaves out methods that need
+            its reply; None if it has all methods.
         rehearsed: the tokens that went through the model for a rehearsal.
     """
 
     request: Request
-    row: Row
+    token_request: TokenRequest
     prompts: tuple[Prompt, ...]
-    rehearsal: Rendered | None = None
+    rehearsal: RenderedRequest | None = None
     rehearsed: int = 0
 
     @property
     def prompt_ids(self) -> tuple[int, ...]:
         """The tokens of the chat that the reply answers."""
-        return self.row.streams[0].token_ids
+        return self.token_request.prompts[0].token_ids
 
     @property
     def span_ranges(self) -> list[tuple[int, int]]:
         """The first and last (exclusive) token of each run of tokens to emphasise."""
-        span = (False, *self.row.streams[0].span, False)
+        span = (False, *self.token_request.prompts[0].span, False)
         edges = [at for at, (left, right) in enumerate(pairwise(span)) if left != right]
         return list(zip(edges[::2], edges[1::2], strict=True))
 
-    def with_resolved(self, request: Request, rehearsed: int) -> Rendered:
-        """Returns the chat with the methods of a request whose rehearsal is over.
+    def with_resolved(self, request: Request, rehearsed: int) -> RenderedRequest:
+        """Returns the rendered request with the methods that its rehearsal has resolved.
 
         Args:
             request: the same request with its methods resolved.
             rehearsed: the tokens that went through the model for the rehearsal.
         """
-        streams = tuple(
-            Stream.after(stream.prefix, stream.token_ids, stream.span, request.compiled)
-            for stream in self.row.streams
+        prompts = tuple(
+            TokenPrompt.after(prompt.prefix, prompt.token_ids, prompt.span, request.compiled)
+            for prompt in self.token_request.prompts
         )
-        row = replace(self.row, streams=streams)
-        return Rendered(request, row, self.prompts, rehearsed=rehearsed)
+        token_request = replace(self.token_request, prompts=prompts)
+        return RenderedRequest(request, token_request, self.prompts, rehearsed=rehearsed)
 
-    def as_dialog(
+    def as_prefixes(
         self,
-        caches: Sequence[KVCache | None] = (),
+        saved: Sequence[SavedKV | None] = (),
         token_ids: tuple[int, ...] = (),
         reply: str = "",
     ) -> tuple[CachedPrefix, ...]:
-        """Returns the dialog after a reply, for each stream.
+        """Returns each prompt with the reply, for the next turn to continue.
 
         Args:
-            caches: the keys and values of each stream; () if there are none.
+            saved: the keys and values of each; () if there are none.
             token_ids: the tokens of the reply.
             reply: its text.
         """
-        caches = caches or [None] * len(self.prompts)
+        saved = saved or [None] * len(self.prompts)
         return tuple(
             CachedPrefix(
-                token_ids=stream.token_ids + token_ids,
-                span=stream.span + (False,) * len(token_ids),
-                compiled=stream.compiled,
+                token_ids=tokens.token_ids + token_ids,
+                span=tokens.span + (False,) * len(token_ids),
+                compiled=tokens.compiled,
                 kv=kv,
                 text=prompt.text + reply,
                 text_spans=prompt.spans,
             )
-            for prompt, stream, kv in zip(self.prompts, self.row.streams, caches, strict=True)
+            for prompt, tokens, kv in zip(
+                self.prompts, self.token_request.prompts, saved, strict=True
+            )
         )
 
 
 @dataclass(frozen=True)
 class _Chat:
-    """The chat that one stream reads."""
+    """The chat of one prompt."""
 
     messages: tuple[Message, ...]  # as methods have edited them
     emphasis: tuple[TextRange, ...] | None  # in these messages; None if nothing is emphasised
@@ -109,46 +111,46 @@ class _Chat:
 
 @dataclass(frozen=True)
 class RequestInThread:
-    """A request, and the dialog of its thread so far."""
+    """A request, and what its thread has computed of its conversation."""
 
     request: Request
-    dialog: Sequence[CachedPrefix] = ()  # one per stream; () for none
+    prefixes: Sequence[CachedPrefix] = ()  # one per prompt; () for none
 
 
 def render_requests(
-    chats: Sequence[RequestInThread], tokenizer: PreTrainedTokenizerFast, traces: bool = False
-) -> list[Rendered]:
-    """Renders requests as rows that continue the dialogs of their threads.
+    requests: Sequence[RequestInThread], tokenizer: PreTrainedTokenizerFast, traces: bool = False
+) -> list[RenderedRequest]:
+    """Renders requests so that they continue the prefixes of their threads.
 
     Args:
-        chats: the requests, which are tokenized together.
+        requests: the requests, which are tokenized together.
         tokenizer: the model's tokenizer.
         traces: whether the model's attention can be read.
 
     Raises:
         PromptError, UsageError: a request cannot be rendered; the message begins with its name.
     """
-    if not chats:
+    if not requests:
         return []
-    texts: list[Sequence[RenderedText]] = []
+    texts: list[list[RenderedText]] = []
     masks: list[int | None] = []
-    for chat in chats:
-        request = chat.request
+    for in_thread in requests:
+        request = in_thread.request
         with name_errors(request.name):
-            texts.append([_render_text(request, edited, tokenizer) for edited in _chats(request)])
+            texts.append([_render_text(request, chat, tokenizer) for chat in _chats(request)])
             masks.append(_mask_token(tokenizer) if request.compiled.masks_span else None)
     prompts = iter(tokenize(list(chain(*texts)), tokenizer))
     return [
-        _row(chat, list(islice(prompts, len(of_chat))), mask, traces)
-        for chat, of_chat, mask in zip(chats, texts, masks, strict=True)
+        _rendered_request(in_thread, list(islice(prompts, len(of_request))), mask, traces)
+        for in_thread, of_request, mask in zip(requests, texts, masks, strict=True)
     ]
 
 
 def render_one(
-    request: Request, tokenizer: PreTrainedTokenizerFast, dialog: Sequence[CachedPrefix] = ()
-) -> Rendered:
-    """Renders a request after the dialog of its thread, as `render_requests` does."""
-    (rendered,) = render_requests([RequestInThread(request, dialog)], tokenizer)
+    request: Request, tokenizer: PreTrainedTokenizerFast, prefixes: Sequence[CachedPrefix] = ()
+) -> RenderedRequest:
+    """Renders a request after the prefixes of its thread, as `render_requests` does."""
+    (rendered,) = render_requests([RequestInThread(request, prefixes)], tokenizer)
     return rendered
 
 
@@ -191,35 +193,36 @@ def _render_plain(
     return RenderedText(bos + text, tuple(spans))
 
 
-def _row(
-    chat: RequestInThread, prompts: Sequence[Prompt], mask: int | None, traces: bool
-) -> Rendered:
-    """Makes the row of a chat.
+def _rendered_request(
+    in_thread: RequestInThread, prompts: Sequence[Prompt], mask: int | None, traces: bool
+) -> RenderedRequest:
+    """Makes the engine's request from rendered prompts.
 
     Args:
-        chat: the request, and the dialog of its thread.
-        prompts: the rendered chat of each stream.
-        mask: the token that replaces the span in all streams but the first; None leaves the span.
+        in_thread: the request, and the prefixes of its thread.
+        prompts: the rendered chat of each prompt.
+        mask: the token that replaces the span in all prompts but the first; None leaves the span.
         traces: whether the model's attention can be read.
     """
-    request = chat.request
-    streams: list[Stream] = []
-    for prompt, prefix in zip_longest(prompts, chat.dialog[: len(prompts)]):
-        is_first = not streams
-        streams.append(_stream(prompt, prefix, request.compiled, None if is_first else mask))
-    row = Row(
-        tuple(streams),
-        request.compiled.processors,
-        request.sampling,
-        request.seed,
-        request.penalties,
+    request = in_thread.request
+    compiled = request.compiled
+    token_prompts: list[TokenPrompt] = []
+    for prompt, prefix in zip_longest(prompts, in_thread.prefixes[: len(prompts)]):
+        is_first = not token_prompts
+        token_prompts.append(_token_prompt(prompt, prefix, compiled, None if is_first else mask))
+    token_request = TokenRequest(
+        prompts=tuple(token_prompts),
+        processors=compiled.processors,
+        sampling=request.sampling,
+        seed=request.seed,
+        penalties=request.penalties,
         keep=request.keep and request.thread is not None,
         # the mass on another span than the prompt is not what a trace means
-        trace=request.trace and traces and not request.compiled.spares_replies,
+        trace=request.trace and traces and not compiled.spares_replies,
         room=request.room,
         name=request.name,
     )
-    return Rendered(request, row, tuple(prompts))
+    return RenderedRequest(request, token_request, tuple(prompts))
 
 
 def _mask_token(tokenizer: PreTrainedTokenizerFast) -> int:
@@ -234,13 +237,13 @@ def _mask_token(tokenizer: PreTrainedTokenizerFast) -> int:
     return int(token)
 
 
-def _stream(
+def _token_prompt(
     prompt: Prompt,
     prefix: CachedPrefix | None,
     compiled: CompiledMethods,
     mask: int | None = None,
-) -> Stream:
-    """Makes the stream of a prompt, which continues the prefix if there is one.
+) -> TokenPrompt:
+    """Makes the engine's prompt, which continues the prefix if there is one.
 
     `mask`, if it is given, replaces every token of the span.
     """
@@ -253,7 +256,7 @@ def _stream(
     if mask is not None:
         pairs = zip(token_ids, span, strict=True)
         token_ids = tuple(mask if inside else token for token, inside in pairs)
-    return Stream.after(prefix, token_ids, span, compiled)
+    return TokenPrompt.after(prefix, token_ids, span, compiled)
 
 
 def _find_continuation(prefix: CachedPrefix, prompt: Prompt) -> int | None:
@@ -275,7 +278,7 @@ def token_at(prompt: Prompt, character: int) -> int | None:
 
 
 def _chats(request: Request) -> list[_Chat]:
-    """The chats that the streams of a request read."""
+    """The chats of a request's prompts: its own and, for each processor, a second one."""
     compiled = request.compiled
 
     def edit_chat(edit: Callable[[Messages], Messages], *, default_system: bool) -> _Chat:
@@ -288,13 +291,13 @@ def _chats(request: Request) -> list[_Chat]:
     return chats
 
 
-def dialog_of_known_replies(
+def prefixes_of_known_replies(
     request: Request, tokenizer: PreTrainedTokenizerFast
 ) -> tuple[CachedPrefix, ...]:
     """Renders the replies of a request that come with their tokens, as a thread would keep them; ()
     if there are none.
     """
-    dialog: tuple[CachedPrefix, ...] = ()
+    prefixes: tuple[CachedPrefix, ...] = ()
     for number, token_ids in request.reply_token_ids:
         reply = request.messages[number]["content"]
         text = str(tokenizer.decode(list(token_ids), skip_special_tokens=True))
@@ -315,15 +318,16 @@ def dialog_of_known_replies(
             reply_token_ids=(),
             continue_final_message=False,
         )
-        dialog = render_one(answered, tokenizer, dialog).as_dialog((), token_ids, reply)
-    return dialog
+        rendered = render_one(answered, tokenizer, prefixes)
+        prefixes = rendered.as_prefixes(token_ids=token_ids, reply=reply)
+    return prefixes
 
 
-def check_room(chat: Rendered, context: int | None, model: str) -> None:
+def check_room(rendered: RenderedRequest, context: int | None, model: str) -> None:
     """Raises `PromptTooLong` if a chat leaves no room for a reply in a model's context."""
-    longest = chat.row.longest
+    longest = rendered.token_request.max_prompt_len
     if context and longest >= context:
-        with name_errors(chat.row.name):
+        with name_errors(rendered.request.name):
             raise PromptTooLong(
                 f"A chat of {longest} tokens leaves no room for a reply in the {context} tokens"
                 f" {model} can see; use a shorter chat.",

@@ -130,18 +130,18 @@ class Token:
 
 @dataclass(frozen=True)
 class Request:
-    """One reply to generate; the rows of a batch are independent of each other.
+    """One reply to generate, independent of the others in its batch.
 
     Args:
         messages: the chat so far: at least one message, each with a role and a text.
-        methods: the steering of this row only: a list of methods, a method, or a spec string.
+        methods: the steering of this reply only: a list of methods, a method, or a spec string.
         sampling: how its tokens are drawn.
         seed: determines the draws of this reply; at least 0 and below 2**128.
         conversation_seed: the seed of methods that edit messages; None uses `seed`. All turns of a
             conversation need the same one, or such a method may change its decisions about earlier
             messages.
-        thread: names a dialog inside a session; requests of the same thread share the keys and
-            values of their common prefix.
+        thread: names a conversation inside a session; requests of the same thread share the keys
+            and values of their common prefix.
         keep: whether the reply becomes part of the thread; if not, the request forks the thread.
         trace: whether to trace the attention mass on the span; under `attenuate`, whose span is
             not the prompt, there is no trace.
@@ -158,7 +158,8 @@ class Request:
             own rule.
         reply_token_ids: (message from 0, token ids) for replies among the messages, in order, with
             the tokens that the model generated. A text has several tokenizations, after which a
-            dialog would continue differently. A `thread` that the session knows keeps its own.
+            conversation would continue differently. A `thread` that the session knows keeps its
+            own.
         tools: the tools that the chat declares, in OpenAI's format. The reply is always text: an
             endpoint is asked not to call tools.
         continue_final_message: whether the reply continues the last message, which must be the
@@ -223,18 +224,18 @@ class Request:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        keep = partial(object.__setattr__, self)
-        keep("methods", read_methods(self.methods))
-        keep("messages", read_messages(self.messages or ()))
-        keep("tools", tuple(self.tools))
+        set_field = partial(object.__setattr__, self)
+        set_field("methods", read_methods(self.methods))
+        set_field("messages", read_messages(self.messages or ()))
+        set_field("tools", tuple(self.tools))
         self._check_fields()
         emphasis: Sequence[Part] = self.emphasis
         if self.marks:
-            plain, marked = read_marks(self.messages)
-            keep("messages", plain)
-            keep("marks", False)
+            unmarked, marked = read_marks(self.messages)
+            set_field("messages", unmarked)
+            set_field("marks", False)
             emphasis = (*marked, *emphasis)
-        keep("emphasis", resolve(self.messages, emphasis))
+        set_field("emphasis", resolve(self.messages, emphasis))
         if self.emphasis and self.compiled.spares_replies:
             raise UsageError(
                 "attenuate acts on earlier replies, so it cannot be combined with emphasis; leave"
@@ -274,6 +275,47 @@ class Request:
             )
         self._check_reply_tokens()
 
+    def _check_plain(self) -> None:
+        """Refuses what a plain request cannot have, as no template renders it."""
+        if len(self.messages) != 1:
+            raise UsageError(
+                f"A plain request has one message, whose text is the prompt, not"
+                f" {len(self.messages)}; join their texts.",
+                option="messages",
+                value=len(self.messages),
+                allowed=1,
+            )
+        if self.tools:
+            raise UsageError(
+                f"The tool {self.tools[0]['function']['name']!r} needs a chat template, and a plain"
+                " request has none; leave it out.",
+                option="tools",
+                value=self.tools[0],
+            )
+        for method in self.compiled.chat_only:
+            raise UsageError(
+                f"{method.name} works on the messages of a chat, and a plain request has none;"
+                " use boost, split-softmax or another method that needs none.",
+                option="methods",
+                value=method.name,
+            )
+
+    def _check_reply_tokens(self) -> None:
+        """Refuses reply tokens of messages that are no replies, or are not in order."""
+        last = 0
+        for number, _ in self.reply_token_ids:
+            if (
+                not last < number < len(self.messages)
+                or self.messages[number]["role"] != "assistant"
+            ):
+                raise UsageError(
+                    "A request takes tokens of the assistant's messages, each once and in order,"
+                    f" not of message {number}; leave them out.",
+                    option="reply_token_ids",
+                    value=number,
+                )
+            last = number
+
     def check_span(self, name: str = "") -> None:
         """Raises a `UsageError` if a method needs a span and the chat has none.
 
@@ -301,46 +343,6 @@ class Request:
             value=idle.spec,
             allowed="a system prompt or emphasis",
         )
-
-    def _check_plain(self) -> None:
-        """Refuses what a plain request cannot have, as no template renders it."""
-        if len(self.messages) != 1:
-            raise UsageError(
-                f"A plain request has one message, whose text is the prompt, not"
-                f" {len(self.messages)}; join their texts.",
-                option="messages",
-                value=len(self.messages),
-                allowed=1,
-            )
-        if self.tools:
-            raise UsageError(
-                f"The tool {self.tools[0]['function']['name']!r} needs a chat template, and a plain"
-                " request has none; leave it out.",
-                option="tools",
-                value=self.tools[0],
-            )
-        for method in self.compiled.chat_only:
-            raise UsageError(
-                f"{method.name} works on the messages of a chat, and a plain request has none;"
-                " use boost, split-softmax or another method that needs none.",
-                option="methods",
-                value=method.name,
-            )
-
-    def _check_reply_tokens(self) -> None:
-        last = 0
-        for number, _ in self.reply_token_ids:
-            if (
-                not last < number < len(self.messages)
-                or self.messages[number]["role"] != "assistant"
-            ):
-                raise UsageError(
-                    "A request takes tokens of the assistant's messages, each once and in order,"
-                    f" not of message {number}; leave them out.",
-                    option="reply_token_ids",
-                    value=number,
-                )
-            last = number
 
     @cached_property
     def compiled(self) -> CompiledMethods:

@@ -10,22 +10,22 @@ from transformers import PreTrainedTokenizerFast
 from holdfast.chat.prompt import Prompt, RenderedText, tokenize
 from holdfast.chat.templates import continues_text
 from holdfast.errors import PromptError, PromptTooLong, UsageError, shortened
-from holdfast.generation.row_errors import name_errors
-from holdfast.generation.rows import Stream
-from holdfast.models.rendering import Rendered, token_at
+from holdfast.generation.request_errors import name_errors
+from holdfast.generation.token_requests import TokenPrompt
+from holdfast.models.rendering import RenderedRequest, token_at
 
 
 @dataclass(frozen=True)
 class ScoringInput:
     """A chat, and the tokens of the replies to score after it."""
 
-    chat: Rendered
+    rendered: RenderedRequest
     replies: tuple[tuple[int, ...], ...]  # the tokens of each reply, at least one
 
     @property
-    def stream(self) -> Stream:
+    def prompt(self) -> TokenPrompt:
         """The chat's tokens and span."""
-        return self.chat.row.streams[0]
+        return self.rendered.token_request.prompts[0]
 
 
 def check_replies(chats: int, replies: Sequence[Sequence[str]]) -> None:
@@ -66,7 +66,7 @@ def check_replies(chats: int, replies: Sequence[Sequence[str]]) -> None:
 
 
 def scoring_inputs(
-    chats: Sequence[Rendered],
+    requests: Sequence[RenderedRequest],
     replies: Sequence[Sequence[str]],
     tokenizer: PreTrainedTokenizerFast,
     *,
@@ -76,7 +76,7 @@ def scoring_inputs(
     """Tokenizes the replies to each chat.
 
     Args:
-        chats: the rendered chats.
+        requests: the chats.
         replies: the replies to each chat, as `check_replies` accepts them.
         tokenizer: the model's tokenizer.
         context: the number of tokens that the model can see; None if unknown.
@@ -87,21 +87,21 @@ def scoring_inputs(
         PromptTooLong: a chat exceeds the context with its longest reply.
     """
     inputs = []
-    for chat, options in zip(chats, replies, strict=True):
-        with name_errors(chat.row.name):
-            scoring = ScoringInput(chat, _reply_token_ids(chat, options, tokenizer))
+    for rendered, options in zip(requests, replies, strict=True):
+        with name_errors(rendered.request.name):
+            scoring = ScoringInput(rendered, _reply_token_ids(rendered, options, tokenizer))
             _check_fits(scoring, context, model)
             inputs.append(scoring)
     return inputs
 
 
 def _reply_token_ids(
-    chat: Rendered, replies: Sequence[str], tokenizer: PreTrainedTokenizerFast
+    rendered: RenderedRequest, replies: Sequence[str], tokenizer: PreTrainedTokenizerFast
 ) -> tuple[tuple[int, ...], ...]:
     """Tokenizes the replies to a chat."""
     if continues_text(tokenizer):
         replies = [f" {reply.lstrip()}" for reply in replies]
-    text = chat.prompts[0].text
+    text = rendered.prompts[0].text
     prompts = tokenize([RenderedText(text + reply) for reply in replies], tokenizer)
     return tuple(
         _tokens_after(text, reply, prompt, tokenizer)
@@ -132,7 +132,7 @@ def _tokens_after(
 
 def _check_fits(scoring: ScoringInput, context: int | None, model: str) -> None:
     """Raises a `PromptTooLong` if a chat and its longest reply exceed the context."""
-    longest = scoring.chat.row.longest + max(map(len, scoring.replies))
+    longest = scoring.rendered.token_request.max_prompt_len + max(map(len, scoring.replies))
     if context and longest > context:
         raise PromptTooLong(
             f"A chat and its reply take {longest} tokens, and {model} sees {context}; use a"

@@ -1,4 +1,4 @@
-"""Sessions of local models, whose requests share the keys and values of their dialogs."""
+"""Sessions of local models, whose requests share the keys and values of their conversations."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from functools import lru_cache
 from typing import Self
 
 from holdfast.errors import ModelError, UsageError
-from holdfast.generation.reply_scoring import Scored, score_rows
-from holdfast.generation.row_errors import name_errors
+from holdfast.generation.reply_scoring import Scored, score_requests
+from holdfast.generation.request_errors import name_errors
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.grammar_masks import compile_grammar
 from holdfast.models.protocol import generate_all, prepare_batch
 from holdfast.models.rehearsals import Rehearsals, rehearsal_of
 from holdfast.models.rendering import (
-    Rendered,
+    RenderedRequest,
     RequestInThread,
     check_room,
-    dialog_of_known_replies,
+    prefixes_of_known_replies,
     render_requests,
 )
 from holdfast.models.requests import Reply, Request, Token
@@ -35,7 +35,7 @@ _MAX_CHECKED = 1_000  # lists of methods that are remembered as checked; a serve
 class LocalSession:
     """An engine on a model in this process, which makes steps while tasks wait for replies.
 
-    Requests of all tasks share forward passes, and rows join and leave the batch at any step. The
+    Requests of all tasks share forward passes, and join and leave the batch at any step. The
     requests of a thread share prefixes, which are kept as long as the session.
 
     Args:
@@ -77,11 +77,11 @@ class LocalSession:
         """
         if self._loop.idle:  # once for requests that begin together, since it reads every tensor
             self._check_weights()
-        (chat,) = self._render([request])
-        return await self._answer(chat)
+        (rendered,) = self._render([request])
+        return await self._answer(rendered)
 
-    async def _answer(self, chat: Rendered) -> Reply:
-        return await self._loop.answer(await self._resolve(chat))
+    async def _answer(self, rendered: RenderedRequest) -> Reply:
+        return await self._loop.answer(await self._resolve(rendered))
 
     def stream(
         self, request: Request, top_logprobs: int | None = None
@@ -101,9 +101,9 @@ class LocalSession:
         """
         return self.stream_rendered(self.render(request, top_logprobs))
 
-    async def stream_rendered(self, chat: Rendered) -> AsyncGenerator[Token | Reply]:
-        """Answers a chat that `render` has returned, as `stream` does."""
-        resolved = await self._resolve(chat)
+    async def stream_rendered(self, rendered: RenderedRequest) -> AsyncGenerator[Token | Reply]:
+        """Answers a request that `render` has rendered, as `stream` does."""
+        resolved = await self._resolve(rendered)
         async with aclosing(self._loop.stream(resolved)) as events:
             async for event in events:
                 yield event
@@ -121,10 +121,10 @@ class LocalSession:
         """
         self._require_idle()
         self._check_weights()
-        chats = self._render(prepare_batch(requests))
-        for chat in chats:
-            check_room(chat, self.model.context, self.model.name)
-        return run_sync(generate_all(self._answer, chats))
+        batch = self._render(prepare_batch(requests))
+        for rendered in batch:
+            check_room(rendered, self.model.context, self.model.name)
+        return run_sync(generate_all(self._answer, batch))
 
     def close(self, error: Exception) -> None:
         """Stops the steps; tasks that wait for replies get this error."""
@@ -168,10 +168,10 @@ class LocalSession:
                 " session."
             )
 
-    # From a request to its row
+    # Rendering
 
-    def render(self, request: Request, top_logprobs: int | None = None) -> Rendered:
-        """Turns a request into a row of the engine.
+    def render(self, request: Request, top_logprobs: int | None = None) -> RenderedRequest:
+        """Turns a request into tokens for the engine.
 
         It may be called from another thread during a step, unless the request has a `thread`.
 
@@ -189,28 +189,21 @@ class LocalSession:
         if top_logprobs is not None:
             ranges.whole_number("a request", "top_logprobs", top_logprobs, 0, MAX_TOP_LOGPROBS)
         self._check_weights()
-        (chat,) = self._render([request])
-        check_room(chat, self.model.context, self.model.name)
-        return replace(chat, row=replace(chat.row, top_logprobs=top_logprobs))
+        (rendered,) = self._render([request])
+        check_room(rendered, self.model.context, self.model.name)
+        token_request = replace(rendered.token_request, top_logprobs=top_logprobs)
+        return replace(rendered, token_request=token_request)
 
-    async def _resolve(self, chat: Rendered) -> Rendered:
-        """Adds the methods that need a rehearsal to a chat's row, once it is rehearsed."""
-        if chat.rehearsal is None:
-            return chat
-        resolved = await self._rehearsals.rehearse(chat, chat.rehearsal, self._loop.answer)
-        with name_errors(chat.request.name):
-            self._check(resolved.request.methods)
-        return resolved
-
-    def _render(self, requests: Sequence[Request]) -> list[Rendered]:
-        """Turns requests into rows that continue their threads, with any rehearsal they need."""
+    def _render(self, requests: Sequence[Request]) -> list[RenderedRequest]:
+        """Renders requests so that they continue their threads, with any rehearsal they need."""
         requests = [self._check_methods(request) for request in requests]
-        chats = self._rows(requests)
+        batch = self._render_without_rehearsals(requests)
         unresolved = [n for n, request in enumerate(requests) if request.compiled.rehearsed]
-        rehearsals = self._rows([rehearsal_of(requests[n]) for n in unresolved])
+        to_rehearse = [rehearsal_of(requests[n]) for n in unresolved]
+        rehearsals = self._render_without_rehearsals(to_rehearse)
         for n, rehearsal in zip(unresolved, rehearsals, strict=True):
-            chats[n] = replace(chats[n], rehearsal=rehearsal)
-        return chats
+            batch[n] = replace(batch[n], rehearsal=rehearsal)
+        return batch
 
     def _check_methods(self, request: Request) -> Request:
         """Checks the methods of a request, and resolves them if their rehearsal is known."""
@@ -221,25 +214,35 @@ class LocalSession:
                 self._check(request.methods)
         return request
 
-    def _rows(self, requests: Sequence[Request]) -> list[Rendered]:
-        """Turns requests into rows without the methods that need a rehearsal."""
-        chats = list[RequestInThread]()
+    def _render_without_rehearsals(self, requests: Sequence[Request]) -> list[RenderedRequest]:
+        """Renders requests, leaving out methods that need a rehearsal."""
+        in_threads = list[RequestInThread]()
         for request in requests:
             with name_errors(request.name):
-                dialog = () if request.thread is None else self.threads.use(request.thread)
-                dialog = dialog or dialog_of_known_replies(request, self.model.tokenizer)
-                chats.append(RequestInThread(request, dialog))
-        rows = render_requests(chats, self.model.tokenizer, traces=self.model.steerable)
-        return [self._with_grammar(row) for row in rows]
+                prefixes = () if request.thread is None else self.threads.use(request.thread)
+                prefixes = prefixes or prefixes_of_known_replies(request, self.model.tokenizer)
+                in_threads.append(RequestInThread(request, prefixes))
+        batch = render_requests(in_threads, self.model.tokenizer, traces=self.model.steerable)
+        return [self._with_grammar(rendered) for rendered in batch]
 
-    def _with_grammar(self, chat: Rendered) -> Rendered:
+    def _with_grammar(self, rendered: RenderedRequest) -> RenderedRequest:
         """Compiles the grammar of the reply, if the request has one."""
-        request = chat.request
+        request = rendered.request
         if request.grammar is None:
-            return chat
+            return rendered
         with name_errors(request.name):
             grammar = compile_grammar(request.grammar, self.model.tokenizer, self.model.stop_ids)
-        return replace(chat, row=replace(chat.row, grammar=grammar))
+        token_request = replace(rendered.token_request, grammar=grammar)
+        return replace(rendered, token_request=token_request)
+
+    async def _resolve(self, rendered: RenderedRequest) -> RenderedRequest:
+        """Adds the methods that need a rehearsal, once the request is rehearsed."""
+        if rendered.rehearsal is None:
+            return rendered
+        resolved = await self._rehearsals.rehearse(rendered, rendered.rehearsal, self._loop.answer)
+        with name_errors(rendered.request.name):
+            self._check(resolved.request.methods)
+        return resolved
 
     # Given replies
 
@@ -249,7 +252,7 @@ class LocalSession:
         """Computes the log-probabilities of given replies to each chat, at temperature 1 over the
         whole vocabulary.
 
-        A request with a `thread` continues the dialog that the thread has computed; with `keep`,
+        A request with a `thread` continues what the thread has computed; with `keep`,
         the chat (not the replies) becomes part of it. Unlike a reply, scores are computed at once:
         other tasks of the event loop wait, and cancelling has no effect.
 
@@ -268,19 +271,19 @@ class LocalSession:
         inputs = await self.score_inputs(requests, replies)
         if not inputs:
             return []
-        chats = [scoring.chat for scoring in inputs]
-        rows = score_rows(
+        scored = score_requests(
             self.model.runner,
-            [chat.row for chat in chats],
+            [scoring.rendered.token_request for scoring in inputs],
             [scoring.replies for scoring in inputs],
             self.model.batch_size,
         )
-        for chat, row in zip(chats, rows, strict=True):
-            if chat.request.thread is not None and row.kv:
-                self.threads.keep(chat.request.thread, chat.as_dialog(row.kv))
+        for scoring, result in zip(inputs, scored, strict=True):
+            thread = scoring.rendered.request.thread
+            if thread is not None and result.kv:
+                self.threads.keep(thread, scoring.rendered.as_prefixes(result.kv))
         return [
-            replace(row.scored, forwarded=row.scored.forwarded + chat.rehearsed)
-            for row, chat in zip(rows, chats, strict=True)
+            replace(result.scored, forwarded=result.scored.forwarded + scoring.rendered.rehearsed)
+            for scoring, result in zip(inputs, scored, strict=True)
         ]
 
     def score_batch(
@@ -296,9 +299,9 @@ class LocalSession:
         """Prepares the input of `score`; raises the same errors."""
         check_replies(len(requests), replies)
         self._check_weights()
-        chats = self._render(prepare_batch(requests))
+        batch = self._render(prepare_batch(requests))
         async with task_group() as group:
-            tasks = [group.create_task(self._resolve(chat)) for chat in chats]
+            tasks = [group.create_task(self._resolve(rendered)) for rendered in batch]
         return scoring_inputs(
             [task.result() for task in tasks],
             replies,
@@ -310,5 +313,5 @@ class LocalSession:
     async def rehearse(self, request: Request) -> Request:
         """Resolves the methods of a request, by rehearsing a reply to its first turn if needed."""
         self._check_weights()
-        (chat,) = self._render([request])
-        return (await self._resolve(chat)).request
+        (rendered,) = self._render([request])
+        return (await self._resolve(rendered)).request

@@ -18,7 +18,7 @@ from holdfast.attention.patching import open_block
 from holdfast.attention.steered_block import Steered, enter_scope
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
-from holdfast.chat.prompt import render
+from holdfast.chat.prompt import Prompt, render
 from holdfast.errors import Unsteerable, UsageError, cut
 from holdfast.methods import CompiledMethods, compile_methods, read_methods, spec_of
 from holdfast.methods.all_methods import METHODS
@@ -308,9 +308,14 @@ def encode_chats(
         )
         for chat in requests
     ]
+    pad_id = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+    return _pad(prompts, pad_id or 0, device)
+
+
+def _pad(prompts: Sequence[Prompt], pad_id: int, device: torch.device | str | None) -> EncodedChats:
+    """Makes a batch of prompts, padded on the left."""
     length = max(len(prompt.token_ids) for prompt in prompts)
-    padding = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
-    ids = torch.full((len(prompts), length), padding or 0)
+    ids = torch.full((len(prompts), length), pad_id)
     mask = torch.zeros_like(ids)
     span = torch.zeros_like(ids, dtype=torch.bool)
     for row, prompt in enumerate(prompts):

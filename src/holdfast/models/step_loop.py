@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from holdfast.models.rendering import Rendered
+from holdfast.models.rendering import RenderedRequest
 from holdfast.models.requests import Reply, Token
 
 # How often the event loop runs other tasks after a reply. The reply may wake several tasks one
@@ -18,51 +18,51 @@ from holdfast.models.requests import Reply, Token
 _NUM_YIELDS = 10
 
 
-RowT = TypeVar("RowT", bound=Hashable)  # an engine's handle of a reply
+HandleT = TypeVar("HandleT", bound=Hashable)  # an engine's handle of a submitted request
 
 
 @dataclass(frozen=True)
-class RowUpdate:
+class ReplyUpdate:
     """The effect of a step on one reply."""
 
     tokens: Sequence[Token] = ()  # drawn since the last update; () unless the reply is streamed
     outcome: Reply | Exception | None = None  # None while the reply has not ended
 
 
-class Stepped(Protocol[RowT]):
+class Stepped(Protocol[HandleT]):
     """An engine that computes only when it is stepped."""
 
-    def submit(self, chat: Rendered, *, streamed: bool) -> RowT:
-        """Queues a chat; raises an error if it is refused.
+    def submit(self, rendered: RenderedRequest, *, streamed: bool) -> HandleT:
+        """Queues a request; raises an error if it is refused.
 
         `streamed` says whether updates are to have its tokens as they are drawn.
         """
 
-    def step(self) -> Mapping[RowT, RowUpdate]:
+    def step(self) -> Mapping[HandleT, ReplyUpdate]:
         """Makes a pass; returns updates of the replies that have ended or have new tokens."""
 
-    def cancel(self, row: RowT, /) -> None:
+    def cancel(self, handle: HandleT, /) -> None:
         """Frees the memory of an unfinished reply."""
 
 
 @dataclass(eq=False)
-class _Waiter(Generic[RowT]):
+class _Waiter(Generic[HandleT]):
     """A task that waits for a reply.
 
     Args:
-        chat: the chat to answer.
+        rendered: the request.
         reply: becomes the reply.
         tokens: gets the tokens as they are drawn, and None at the end; None if the reply is not
             streamed.
-        row: the engine's handle once the chat is submitted; only used where the engine computes.
+        handle: the engine's, once the request is submitted; only used where the engine computes.
     """
 
-    chat: Rendered
+    rendered: RenderedRequest
     reply: asyncio.Future[Reply]
     tokens: asyncio.Queue[Token | None] | None
-    row: RowT | None = None
+    handle: HandleT | None = None
 
-    def receive(self, update: RowUpdate) -> None:
+    def receive(self, update: ReplyUpdate) -> None:
         """Hands new tokens, if the reply is streamed, and the outcome to the task."""
         if self.tokens is not None:
             for token in update.tokens:
@@ -81,7 +81,7 @@ class _Waiter(Generic[RowT]):
             self.tokens.put_nowait(None)
 
 
-class StepLoop(Generic[RowT]):
+class StepLoop(Generic[HandleT]):
     """Steps an engine as long as any task waits for a reply.
 
     Without an executor, a step is made when all tasks wait, so that their requests join the batch
@@ -89,34 +89,34 @@ class StepLoop(Generic[RowT]):
     the event loop continues; new requests and cancellations take effect at the next step.
     """
 
-    def __init__(self, engine: Stepped[RowT], executor: Executor | None = None):
+    def __init__(self, engine: Stepped[HandleT], executor: Executor | None = None):
         self._engine = engine
         self._executor = executor
-        self._waiters: set[_Waiter[RowT]] = set()
+        self._waiters: set[_Waiter[HandleT]] = set()
         self._stepping: asyncio.Task[None] | None = None
         # The event loop adds to these two, and the thread that computes takes from them.
-        self._new: deque[_Waiter[RowT]] = deque()
-        self._abandoned: deque[_Waiter[RowT]] = deque()  # no longer wait, but may have rows
+        self._new: deque[_Waiter[HandleT]] = deque()
+        self._abandoned: deque[_Waiter[HandleT]] = deque()  # no longer wait, but may be submitted
         # only used in the thread that computes
-        self._rows: dict[RowT, _Waiter[RowT]] = {}
+        self._submitted: dict[HandleT, _Waiter[HandleT]] = {}
 
     @property
     def idle(self) -> bool:
         """Whether no task waits for a reply."""
         return not self._waiters
 
-    async def answer(self, chat: Rendered) -> Reply:
-        """Answers a chat."""
-        waiter = self._add(chat, None)
+    async def answer(self, rendered: RenderedRequest) -> Reply:
+        """Answers a request."""
+        waiter = self._add(rendered, None)
         try:
             return await waiter.reply
         finally:
             self._remove(waiter)
 
-    async def stream(self, chat: Rendered) -> AsyncGenerator[Token | Reply]:
-        """Answers a chat; yields every token as it is drawn, and the reply last."""
+    async def stream(self, rendered: RenderedRequest) -> AsyncGenerator[Token | Reply]:
+        """Answers a request; yields every token as it is drawn, and the reply last."""
         tokens = asyncio.Queue[Token | None]()
-        waiter = self._add(chat, tokens)
+        waiter = self._add(rendered, tokens)
         try:
             while (token := await tokens.get()) is not None:
                 yield token
@@ -135,16 +135,18 @@ class StepLoop(Generic[RowT]):
         if self._stepping is not None:
             self._stepping.cancel()
 
-    def _add(self, chat: Rendered, tokens: asyncio.Queue[Token | None] | None) -> _Waiter[RowT]:
+    def _add(
+        self, rendered: RenderedRequest, tokens: asyncio.Queue[Token | None] | None
+    ) -> _Waiter[HandleT]:
         loop = asyncio.get_running_loop()
-        waiter = _Waiter[RowT](chat, loop.create_future(), tokens)
+        waiter = _Waiter[HandleT](rendered, loop.create_future(), tokens)
         self._waiters.add(waiter)
         self._new.append(waiter)
         if self._stepping is None:
             self._stepping = loop.create_task(self._step_while_awaited())
         return waiter
 
-    def _remove(self, waiter: _Waiter[RowT]) -> None:
+    def _remove(self, waiter: _Waiter[HandleT]) -> None:
         """Cancels the reply of a task that no longer waits, unless the reply has ended."""
         waiter.reply.cancel()
         if waiter not in self._waiters:
@@ -182,7 +184,7 @@ class StepLoop(Generic[RowT]):
             for waiter in list(self._waiters):  # only if this task was cancelled
                 self._remove(waiter)
 
-    def _report(self, updates: Mapping[_Waiter[RowT], RowUpdate]) -> None:
+    def _report(self, updates: Mapping[_Waiter[HandleT], ReplyUpdate]) -> None:
         """Hands updates to their tasks."""
         for waiter, update in updates.items():
             if update.outcome is not None:
@@ -193,47 +195,51 @@ class StepLoop(Generic[RowT]):
 
     def _step_in_thread(self) -> None:
         """Makes steps as long as there is anything to do, without waiting for the event loop."""
-        while self._new or self._abandoned or self._rows:
-            by_loop: dict[asyncio.AbstractEventLoop, dict[_Waiter[RowT], RowUpdate]] = {}
+        while self._new or self._abandoned or self._submitted:
+            by_loop: dict[asyncio.AbstractEventLoop, dict[_Waiter[HandleT], ReplyUpdate]] = {}
             for waiter, update in self._advance().items():
                 by_loop.setdefault(waiter.reply.get_loop(), {})[waiter] = update
             for loop, updates in by_loop.items():
                 with suppress(RuntimeError):  # the loop is closed, so no task waits there
                     loop.call_soon_threadsafe(self._report, updates)
 
-    def _advance(self) -> dict[_Waiter[RowT], RowUpdate]:
-        """Frees the rows of abandoned replies, submits new chats, and makes a step."""
+    def _advance(self) -> dict[_Waiter[HandleT], ReplyUpdate]:
+        """Cancels abandoned requests, submits new ones, and makes a step."""
         while self._abandoned:
             self._free(self._abandoned.popleft())
-        refused = dict[_Waiter[RowT], RowUpdate]()
+        refused = dict[_Waiter[HandleT], ReplyUpdate]()
         for _ in range(len(self._new)):
             waiter = self._new.popleft()
             if waiter.reply.done():
                 continue
             try:
                 is_streamed = waiter.tokens is not None
-                waiter.row = self._engine.submit(waiter.chat, streamed=is_streamed)
+                waiter.handle = self._engine.submit(waiter.rendered, streamed=is_streamed)
             except Exception as error:
-                refused[waiter] = RowUpdate(outcome=error)
+                refused[waiter] = ReplyUpdate(outcome=error)
             else:
-                self._rows[waiter.row] = waiter
-        return refused | self._step() if self._rows else refused
+                self._submitted[waiter.handle] = waiter
+        return refused | self._step() if self._submitted else refused
 
-    def _free(self, waiter: _Waiter[RowT]) -> None:
-        row = waiter.row  # None if the chat was refused, or not submitted yet
-        if row is not None and self._rows.pop(row, None) is not None:
-            self._engine.cancel(row)
+    def _free(self, waiter: _Waiter[HandleT]) -> None:
+        """Cancels the request of a task that no longer waits, unless its reply has ended."""
+        handle = waiter.handle  # None if the request was refused, or not submitted yet
+        if handle is not None and self._submitted.pop(handle, None) is not None:
+            self._engine.cancel(handle)
 
-    def _step(self) -> dict[_Waiter[RowT], RowUpdate]:
+    def _step(self) -> dict[_Waiter[HandleT], ReplyUpdate]:
         """Makes a step; returns updates for the tasks that still wait."""
         try:
             changed = self._engine.step()
-        except Exception as error:  # after a failed step, the engine has dropped all rows
-            ended = self._rows
-            self._rows = {}
-            return {waiter: RowUpdate(outcome=error) for waiter in ended.values()}
-        updates = {self._rows[row]: update for row, update in changed.items() if row in self._rows}
-        for row, update in changed.items():
+        except Exception as error:  # after a failed step, the engine has dropped all requests
+            ended = self._submitted
+            self._submitted = {}
+            return {waiter: ReplyUpdate(outcome=error) for waiter in ended.values()}
+        submitted = self._submitted
+        updates = {
+            submitted[handle]: update for handle, update in changed.items() if handle in submitted
+        }
+        for handle, update in changed.items():
             if update.outcome is not None:
-                self._rows.pop(row, None)
+                submitted.pop(handle, None)
         return updates

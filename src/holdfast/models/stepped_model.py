@@ -1,9 +1,9 @@
 """Answers the open requests of a session's model step by step.
 
 SessionModel  the model: a `LocalModel`, or a plug-in's model with its own runner
-ThreadCache   the dialogs of threads, with their keys and values
+ThreadCache   what threads have computed of their conversations
 StepWorker    makes the steps of a server in a thread, and decides when it gives up
-SteppedModel  turns rows into replies; a `StepLoop` calls it
+SteppedModel  turns rendered requests into replies; a `StepLoop` calls it
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Protocol
 
 import torch
@@ -22,19 +23,19 @@ from transformers import PreTrainedTokenizerFast
 
 from holdfast.errors import ModelError
 from holdfast.generation.cpu_threads import one_thread
-from holdfast.generation.kv_cache import CachedPrefix
+from holdfast.generation.model_runner import ModelRunner
 from holdfast.generation.prefix_cache import PrefixCache
-from holdfast.generation.row_runner import RowRunner
-from holdfast.generation.rows import RowState, TokenMass
+from holdfast.generation.saved_kv import CachedPrefix
 from holdfast.generation.scheduler import Scheduler, Serving
+from holdfast.generation.token_requests import RequestState, TokenMass
 from holdfast.models.protocol import ChatModel
-from holdfast.models.rendering import Rendered
+from holdfast.models.rendering import RenderedRequest
 from holdfast.models.requests import Reply, Token
-from holdfast.models.step_loop import RowUpdate
+from holdfast.models.step_loop import ReplyUpdate
 
 _LOG = logging.getLogger("holdfast")
 _MAX_FAILURES = 3  # failed steps without a reply in between; then the session gives up
-_Dialog = tuple[CachedPrefix, ...]  # one per stream
+_Prefixes = tuple[CachedPrefix, ...]  # of a conversation so far, one per prompt of its requests
 
 
 class SessionModel(ChatModel, Protocol):
@@ -58,22 +59,22 @@ class SessionModel(ChatModel, Protocol):
 
     @property
     def batch_size(self) -> int:
-        """The most rows forwarded together."""
+        """The most sequences forwarded together."""
 
     @property
     def prefix_bytes(self) -> int:
-        """Bytes of keys and values that a session keeps of its dialogs."""
+        """Bytes of keys and values that a session keeps of its threads."""
 
     @property
-    def runner(self) -> RowRunner:
+    def runner(self) -> ModelRunner:
         """The model as the engine sees it."""
 
     def scheduler(self, serving: Serving | None = None) -> Scheduler:
-        """Makes a scheduler without rows."""
+        """Makes a scheduler without requests."""
 
 
 class ThreadCache:
-    """Keeps the dialog of each thread, with at most `limit` bytes of keys and values in all.
+    """Keeps the prefixes of each thread, with at most `limit` bytes of keys and values in all.
 
     Those of the least recently used threads are evicted first, and recomputed when needed.
 
@@ -84,37 +85,37 @@ class ThreadCache:
     def __init__(self, limit: int):
         self.limit = limit
         self.size = 0
-        self._dialogs = OrderedDict[Hashable, _Dialog]()  # the least recently used first
+        self._prefixes = OrderedDict[Hashable, _Prefixes]()  # the least recently used first
 
     def __len__(self) -> int:
-        return len(self._dialogs)
+        return len(self._prefixes)
 
-    def keep(self, thread: Hashable, dialog: _Dialog) -> None:
-        """Replaces the dialog of a thread, and evicts keys and values beyond the limit."""
+    def keep(self, thread: Hashable, prefixes: _Prefixes) -> None:
+        """Replaces the prefixes of a thread, and evicts keys and values beyond the limit."""
         self.forget(thread)
-        self._dialogs[thread] = dialog
-        self.size += _size(dialog)
-        for other in self._dialogs.values():
+        self._prefixes[thread] = prefixes
+        self.size += _size(prefixes)
+        for others in self._prefixes.values():
             if self.size <= self.limit:
                 break
-            self.size -= _size(other)
-            for stream in other:
-                stream.kv = None
+            self.size -= _size(others)
+            for prefix in others:
+                prefix.kv = None
 
-    def use(self, thread: Hashable) -> _Dialog:
-        """Returns a thread's dialog, which becomes the most recently used; () if it is unknown."""
-        if thread not in self._dialogs:
+    def use(self, thread: Hashable) -> _Prefixes:
+        """Returns a thread's prefixes, which become the most recently used; () if it has none."""
+        if thread not in self._prefixes:
             return ()
-        self._dialogs.move_to_end(thread)
-        return self._dialogs[thread]
+        self._prefixes.move_to_end(thread)
+        return self._prefixes[thread]
 
     def forget(self, thread: Hashable) -> None:
-        """Drops a thread; streams that already refer to its keys and values can still use them."""
-        self.size -= _size(self._dialogs.pop(thread, ()))
+        """Drops a thread; requests that already refer to its keys and values can still use them."""
+        self.size -= _size(self._prefixes.pop(thread, ()))
 
 
-def _size(dialog: _Dialog) -> int:
-    return sum(stream.size for stream in dialog)
+def _size(prefixes: _Prefixes) -> int:
+    return sum(prefix.size for prefix in prefixes)
 
 
 class StepWorker:
@@ -169,17 +170,17 @@ class StepWorker:
 class _OpenRequest:
     """A request that was submitted and has not ended."""
 
-    chat: Rendered
+    rendered: RenderedRequest
     streamed: bool  # whether its tokens are reported as they are drawn
     num_reported: int = 0  # tokens that have been reported
 
 
 class SteppedModel:
-    """Turns rows into replies; a `StepLoop` calls it.
+    """Turns rendered requests into replies; a `StepLoop` calls it.
 
     Args:
         model: computes the replies.
-        threads: keeps the dialogs of requests with `keep`.
+        threads: keeps the prefixes of requests with `keep`.
         long_lived: whether requests without a thread share their common first tokens.
         worker: makes the steps of a server; None if the caller of `step` does.
 
@@ -204,7 +205,7 @@ class SteppedModel:
         # a server with a small model leaves the other processors to its clients
         self._one_processor = worker is not None and model.runner.small
         self._scheduler = self._new_scheduler()
-        self._open: dict[RowState, _OpenRequest] = {}
+        self._open: dict[RequestState, _OpenRequest] = {}
 
     def _new_scheduler(self) -> Scheduler:
         if not self._long_lived:
@@ -225,20 +226,20 @@ class SteppedModel:
         """The most requests that can be forwarded together, as far as is known of the memory."""
         return self._scheduler.limit
 
-    def submit(self, chat: Rendered, *, streamed: bool = False) -> RowState:
-        """Queues a chat; `step` answers it together with all others.
+    def submit(self, rendered: RenderedRequest, *, streamed: bool = False) -> RequestState:
+        """Queues a request; `step` answers it together with all others.
 
         Raises:
             ModelError: the worker has given up or was closed.
         """
         if self._worker is not None:
             self._worker.check_running()
-        shares = self._long_lived and chat.request.thread is None
-        row = self._scheduler.submit(replace(chat.row, shares=shares))
-        self._open[row] = _OpenRequest(chat, streamed)
-        return row
+        shares_kv = self._long_lived and rendered.request.thread is None
+        state = self._scheduler.submit(replace(rendered.token_request, shares_kv=shares_kv))
+        self._open[state] = _OpenRequest(rendered, streamed)
+        return state
 
-    def step(self) -> dict[RowState, RowUpdate]:
+    def step(self) -> dict[RequestState, ReplyUpdate]:
         """Makes a pass; returns updates of the replies that have ended or have new tokens.
 
         If the pass raises an error, all open requests end. With a `StepWorker`, the error is a
@@ -257,115 +258,113 @@ class SteppedModel:
             self._worker.note_reply()
         return updates
 
-    def _advance(self) -> dict[RowState, RowUpdate]:
-        """Runs a step; returns the new tokens and the outcomes of the rows."""
+    def cancel(self, state: RequestState) -> None:
+        """Cancels a request and frees its slots at once, unless it has ended."""
+        if not state.done:  # otherwise the next step reports it
+            self._scheduler.cancel(state)
+            self._open.pop(state, None)
+
+    def _advance(self) -> dict[RequestState, ReplyUpdate]:
+        """Runs a step; returns the new tokens and the outcomes of the requests."""
         ended = self._scheduler.step()
         if self._scheduler.halvings:
             self.rows_at_most = self._scheduler.halvings[-1]
         tokens = _new_tokens(
             {
-                row: request.num_reported
-                for row, request in self._open.items()
-                if request.streamed and len(row.token_ids) > request.num_reported
+                state: request.num_reported
+                for state, request in self._open.items()
+                if request.streamed and len(state.token_ids) > request.num_reported
             }
         )
-        for row in tokens:
-            self._open[row].num_reported = len(row.token_ids)
-        outcomes = {row: self._end(row) for row in ended}
+        for state in tokens:
+            self._open[state].num_reported = len(state.token_ids)
+        outcomes = {state: self._end(state) for state in ended}
         changed = dict.fromkeys((*tokens, *ended))
-        return {row: RowUpdate(tokens.get(row, ()), outcomes.get(row)) for row in changed}
+        return {state: ReplyUpdate(tokens.get(state, ()), outcomes.get(state)) for state in changed}
 
-    def cancel(self, row: RowState) -> None:
-        """Cancels a request and frees its rows at once, unless it has ended."""
-        if not row.done:  # otherwise the next step reports it
-            self._scheduler.cancel(row)
-            self._open.pop(row, None)
-
-    def _end(self, row: RowState) -> Reply | Exception:
-        request = self._open.pop(row)
+    def _end(self, state: RequestState) -> Reply | Exception:
+        """Closes a request that has ended; returns its reply or its error."""
+        request = self._open.pop(state)
         try:
-            return self._reply(request.chat, row)
+            return self._reply(request.rendered, state)
         except Exception as error:
             return error
 
-    def _reply(self, chat: Rendered, row: RowState) -> Reply:
-        """Makes the reply of a row that has ended."""
-        continuation = row.result()
-        forwarded = continuation.forwarded + chat.rehearsed
-        if continuation.stop_reason == "context":
-            return Reply(
-                text="",
-                token_ids=(),
-                stop_reason="context",
-                forwarded=forwarded,
-                prompt_ids=chat.prompt_ids,
-            )
+    def _reply(self, rendered: RenderedRequest, state: RequestState) -> Reply:
+        """Makes the reply to a request that has ended, and keeps it in its thread."""
+        continuation = state.result()
         ids = continuation.token_ids
-        text = str(self._model.tokenizer.decode(list(ids), skip_special_tokens=True))
-        if chat.row.keep and chat.request.thread is not None:
-            dialog = chat.as_dialog(continuation.kv, ids, text)
-            self._threads.keep(chat.request.thread, dialog)
-        return Reply(
-            text=text,
+        reply = Reply(
+            text=str(self._model.tokenizer.decode(list(ids), skip_special_tokens=True)),
             token_ids=ids,
             stop_reason=continuation.stop_reason,
             trace=continuation.trace,
-            forwarded=forwarded,
-            prompt_ids=chat.prompt_ids,
-            cached=row.cached,
+            forwarded=continuation.forwarded + rendered.rehearsed,
+            prompt_ids=rendered.prompt_ids,
+            cached=state.cached,
         )
+        if state.request.keep and reply.stop_reason != "context":
+            prefixes = rendered.as_prefixes(continuation.kv, ids, reply.text)
+            self._threads.keep(rendered.request.thread, prefixes)
+        return reply
 
 
-def _have_reply(updates: Mapping[RowState, RowUpdate]) -> bool:
+def _have_reply(updates: Mapping[RequestState, ReplyUpdate]) -> bool:
     return any(isinstance(update.outcome, Reply) for update in updates.values())
 
 
-def _new_tokens(rows: Mapping[RowState, int]) -> dict[RowState, list[Token]]:
-    """The tokens of each row from the given index on, with their mass and log-probabilities."""
-    masses = _new_masses(rows)
-    return {row: _tokens(row, first, masses.get(row, [])) for row, first in rows.items()}
+def _new_tokens(first_new: Mapping[RequestState, int]) -> dict[RequestState, list[Token]]:
+    """The tokens of each reply from the given index on, with their mass and log-probabilities."""
+    masses = _new_masses(first_new)
+    return {state: _tokens(state, first, masses.get(state)) for state, first in first_new.items()}
 
 
-def _tokens(row: RowState, first: int, masses: list[TokenMass]) -> list[Token]:
-    """The tokens of a row from index `first` on; `masses` has one for each of them, or is empty."""
+def _tokens(state: RequestState, first: int, masses: list[TokenMass] | None) -> list[Token]:
+    """The tokens of a reply from index `first` on.
+
+    Args:
+        state: the request.
+        first: the index.
+        masses: one for each of these tokens; None if they were not traced.
+    """
     tokens: list[Token] = []
-    for index in range(first, len(row.token_ids)):
-        mass = masses[index - first] if masses else None
+    for index in range(first, len(state.token_ids)):
+        mass = masses[index - first] if masses is not None else None
         # the list is empty unless log-probabilities were requested
-        drawn = row.log_probabilities[index] if row.log_probabilities else None
+        drawn = state.log_probabilities[index] if state.log_probabilities else None
         token = Token(
-            token_id=row.token_ids[index],
+            token_id=state.token_ids[index],
             mass=float(mass.heads.mean()) if mass else None,
             uniform=float(mass.uniform.mean()) if mass else None,
             heads=mass.heads if mass else None,
             logprob=drawn.drawn if drawn else None,
             top=drawn.top if drawn else (),
-            cached=row.cached,
+            cached=state.cached,
         )
         tokens.append(token)
     return tokens
 
 
-def _new_masses(rows: Mapping[RowState, int]) -> dict[RowState, list[TokenMass]]:
-    """The masses at the tokens of each row from the given index on, float32 on the CPU.
+def _new_masses(first_new: Mapping[RequestState, int]) -> dict[RequestState, list[TokenMass]]:
+    """The masses at the tokens of each reply from the given index on, float32 on the CPU.
 
-    Rows that do not trace their mass are left out.
+    Requests without a trace are left out.
     """
     traced = {
-        row: slice(first, len(row.token_ids))
-        for row, first in rows.items()
-        if len(row.token_ids) > first and row.row.traces_span
+        state: state.masses[first : len(state.token_ids)]
+        for state, first in first_new.items()
+        if len(state.token_ids) > first and state.request.traces_span
     }
     if not traced:
         return {}
-    counts = [tokens.stop - tokens.start for tokens in traced.values()]
-    masses = [mass for row, tokens in traced.items() for mass in row.masses[tokens]]
-    # one copy for all rows, because each copy waits for the device
-    heads_by_row = torch.split(_copy_to_cpu([mass.heads for mass in masses]), counts)
-    uniform_by_row = torch.split(_copy_to_cpu([mass.uniform for mass in masses]), counts)
+    counts = [len(masses) for masses in traced.values()]
+    all_masses = list(chain(*traced.values()))
+    # one copy for all requests, because each copy waits for the device
+    heads_of = torch.split(_copy_to_cpu([mass.heads for mass in all_masses]), counts)
+    uniform_of = torch.split(_copy_to_cpu([mass.uniform for mass in all_masses]), counts)
     return {
-        row: list(map(TokenMass, row_heads, row_uniform))
-        for row, row_heads, row_uniform in zip(traced, heads_by_row, uniform_by_row, strict=True)
+        state: list(map(TokenMass, heads, uniform))
+        for state, heads, uniform in zip(traced, heads_of, uniform_of, strict=True)
     }
 
 

@@ -14,7 +14,7 @@ from starlette.types import Send
 
 from holdfast.errors import Busy, Draining, HoldfastError, PromptError
 from holdfast.models.event_loop import task_group
-from holdfast.models.rendering import Rendered
+from holdfast.models.rendering import RenderedRequest
 from holdfast.models.streaming import TextDecoder
 from holdfast.serve.answer_formats import AppliedSteering, Cached, Details, Shapes, Usage
 from holdfast.serve.decoding import Delta, decode_reply, join_deltas
@@ -65,7 +65,7 @@ async def answer(
 
 
 @asynccontextmanager
-async def _admit(service: Service, submission: Submission) -> AsyncIterator[list[Rendered]]:
+async def _admit(service: Service, submission: Submission) -> AsyncIterator[list[RenderedRequest]]:
     """Renders the chats of a request, which stays admitted to the engine within this context.
 
     An error until the chats are rendered is the fault of the request; a later one is the server's.
@@ -102,7 +102,7 @@ class PendingChoice:
     """A reply to generate."""
 
     index: int
-    chat: Rendered
+    chat: RenderedRequest
     details: Details
     stopwatch: Stopwatch
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from holdfast.errors import Busy, Draining, ModelError
 from holdfast.generation.cpu_threads import release_threads
-from holdfast.models.rendering import Rendered
+from holdfast.models.rendering import RenderedRequest
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.session import LocalSession
 from holdfast.models.stepped_model import SessionModel, StepWorker
@@ -82,17 +82,17 @@ class ServedEngine:
 
     async def render(
         self, requests: Sequence[Request], top_logprobs: int | None = None
-    ) -> list[Rendered]:
+    ) -> list[RenderedRequest]:
         """Renders the chats of requests for the engine; see `LocalSession.render`."""
 
-        def render_all() -> list[Rendered]:
+        def render_all() -> list[RenderedRequest]:
             return [self._session.render(request, top_logprobs) for request in requests]
 
         chats = await asyncio.get_running_loop().run_in_executor(self._renderer, render_all)
         self._worker.check_running()  # it may have ended in the meantime
         return chats
 
-    def stream(self, chat: Rendered) -> AsyncGenerator[Token | Reply]:
+    def stream(self, chat: RenderedRequest) -> AsyncGenerator[Token | Reply]:
         """Answers a chat; yields every token as it is drawn, and the reply last.
 
         Closing the stream frees its row at the next step.

@@ -22,17 +22,17 @@ class EditedRow:
 
     compiled: CompiledMethods
     first: int  # the column of the first token that the pass computes
-    tokens: int  # how many tokens the pass computes: the last ones of the row
+    num_tokens: int  # how many tokens the pass computes: the last ones of the row
     padding: int  # columns of padding before these tokens
     span: Tensor  # bool [column] on the host, for the prompt's columns
-    prompt: int  # the number of columns of the prompt
+    prompt_len: int  # the number of columns of the prompt
 
     @property
     def has_span(self) -> bool:
         """Whether the pass computes tokens of the span."""
         if self.first >= len(self.span):
             return False
-        return bool(self.span[self.first : self.first + self.tokens].any())
+        return bool(self.span[self.first : self.first + self.num_tokens].any())
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def _has_effect(compiled: CompiledMethods, rows: Sequence[EditedRow]) -> bool:
     """
     if compiled.keys and any(row.has_span for row in rows):
         return True
-    generates = any(row.first + row.tokens > row.prompt for row in rows)
+    generates = any(row.first + row.num_tokens > row.prompt_len for row in rows)
     return any(generates or not method.reply_only for method in compiled.hidden)
 
 
@@ -100,13 +100,13 @@ def _group(
     if any(row.has_span for row in rows):
         in_span = torch.zeros(len(rows), width, dtype=torch.bool)
         for number, row in enumerate(rows):
-            computed = row.span[row.first : row.first + row.tokens]
+            computed = row.span[row.first : row.first + row.num_tokens]
             in_span[number, row.padding : row.padding + len(computed)] = computed
         span = in_span.to(device)
-    if any(row.first < row.prompt for row in rows):
+    if any(row.first < row.prompt_len for row in rows):
         generated = torch.zeros(len(rows), width, dtype=torch.bool)
         for number, row in enumerate(rows):
-            generated[number, row.padding + max(row.prompt - row.first, 0) :] = True
+            generated[number, row.padding + max(row.prompt_len - row.first, 0) :] = True
         reply = generated.to(device)
     return EditGroup(compiled, row_indices, span, reply)
 
@@ -163,10 +163,10 @@ def edits_of_pass(
         EditedRow(
             compiled=methods[owner],
             first=columns_before,
-            tokens=tokens,
+            num_tokens=tokens,
             padding=0,
             span=span[owner],
-            prompt=width,
+            prompt_len=width,
         )
         for owner in owners
     ]

@@ -41,6 +41,9 @@ class Site(Enum):
         return self is not Site.HIDDEN
 
 
+_Modules = Mapping[Site, Mapping[int, torch.nn.Module]]  # by site and layer
+_Outputs = Mapping[tuple[Site, int], Tensor]  # of these modules, float32
+
 # modules by preference: a norm is assumed to precede the rotation, unless it is found to follow it
 _NAMES = {
     Site.KEYS: ("k_norm", "k_layernorm", "k_proj"),
@@ -142,15 +145,15 @@ def _inspect(model: PreTrainedModel) -> Sites:
         getattr(config, "num_key_value_heads", 0),
     )
     # a number of tokens that is no number of heads, so that their axis is known by its length
-    tokens = next(count for count in (7, 11, 13) if count not in head_counts)
-    outputs = _run_modules(model, modules, tokens)
-    if unrotated := _unrotated_keys(model, modules, outputs, attention, tokens):
+    num_tokens = next(count for count in (7, 11, 13) if count not in head_counts)
+    outputs = _run_modules(model, modules, num_tokens)
+    if unrotated := _unrotated_keys(model, modules, outputs, attention, num_tokens):
         modules[Site.KEYS] |= unrotated
-        outputs = _run_modules(model, modules, tokens)
+        outputs = _run_modules(model, modules, num_tokens)
     points: dict[Site, dict[int, HookPoint]] = {site: {} for site in Site}
     for (site, layer), output in outputs.items():
         module = modules[site][layer]
-        point = _point_of(module, attention.get(layer), config, site, output, tokens)
+        point = _point_of(module, attention.get(layer), config, site, output, num_tokens)
         if point is not None:
             points[site][layer] = point
     shapes = {
@@ -178,32 +181,32 @@ def _point_of(
     config: Any,
     site: Site,
     output: Tensor,
-    tokens: int,
+    num_tokens: int,
 ) -> HookPoint | None:
-    """Returns the hook point of a module, given its output for `tokens` tokens; None if the layout
+    """Returns the hook point of a module, given its output for this many tokens; None if the layout
     of the output is not known.
     """
     if output.shape[0] != 1:
         return None
     if site is Site.HIDDEN:
-        is_known = output.ndim == 3 and output.shape[1] == tokens
+        is_known = output.ndim == 3 and output.shape[1] == num_tokens
         return HookPoint(module) if is_known else None
-    if output.ndim == 4 and output.shape[1] == tokens:
+    if output.ndim == 4 and output.shape[1] == num_tokens:
         return HookPoint(module, Axes.TOKENS_FIRST, output.shape[3])
-    if output.ndim == 4 and output.shape[2] == tokens:
+    if output.ndim == 4 and output.shape[2] == num_tokens:
         return HookPoint(module, Axes.HEADS_FIRST, output.shape[3])
     size = getattr(attention, "head_dim", None) or getattr(config, "head_dim", None)
     size = size or config.hidden_size // config.num_attention_heads
-    is_flat = output.ndim == 3 and output.shape[1] == tokens and output.shape[2] % size == 0
+    is_flat = output.ndim == 3 and output.shape[1] == num_tokens and output.shape[2] % size == 0
     return HookPoint(module, Axes.FLAT, size) if is_flat else None
 
 
 def _unrotated_keys(
     model: PreTrainedModel,
-    modules: Mapping[Site, Mapping[int, torch.nn.Module]],
-    outputs: Mapping[tuple[Site, int], Tensor],
+    modules: _Modules,
+    outputs: _Outputs,
     attention: Mapping[int, torch.nn.Module],
-    tokens: int,
+    num_tokens: int,
 ) -> dict[int, torch.nn.Module]:
     """Returns, by layer, the key projections of a model that rotates keys before their norm.
 
@@ -218,7 +221,7 @@ def _unrotated_keys(
             projections[layer] = projection
     if not projections:
         return {}
-    shifted = _run_modules(model, modules, tokens, _SHIFT)
+    shifted = _run_modules(model, modules, num_tokens, _SHIFT)
 
     def is_rotated(layer: int) -> bool:
         before = outputs[Site.KEYS, layer]
@@ -230,12 +233,9 @@ def _unrotated_keys(
 
 @torch.inference_mode()
 def _run_modules(
-    model: PreTrainedModel,
-    modules: Mapping[Site, Mapping[int, torch.nn.Module]],
-    tokens: int,
-    shift: int = 0,
-) -> dict[tuple[Site, int], Tensor]:
-    """Runs a pass of a few tokens, and returns the float32 output of each module that it calls.
+    model: PreTrainedModel, modules: _Modules, num_tokens: int, shift: int = 0
+) -> _Outputs:
+    """Runs a pass of a few tokens, and returns the output of each module that it calls.
 
     Args:
         shift: added to the positions of the tokens.
@@ -253,7 +253,7 @@ def _run_modules(
     for site, layers in modules.items():
         for layer, module in layers.items():
             hooks[module, site] = keep(site, layer)  # one hook for a module that layers share
-    ids = torch.arange(tokens, device=model.device)[None]
+    ids = torch.arange(num_tokens, device=model.device)[None]
     arguments: dict[str, Any] = {"input_ids": ids, "use_cache": False}
     if "position_ids" in inspect.signature(model.forward).parameters:
         arguments["position_ids"] = ids + shift

@@ -1,9 +1,10 @@
-"""llama.cpp as a model of Holdfast's engine: slots for rows that join and leave, and passes.
+"""llama.cpp as a model of Holdfast's engine: slots for sequences that join and leave, and passes.
 
-A slot is a stream of a context. On the CPU, all rows are in contexts that materialise attention
-weights, where they share passes and can continue from each other's keys and values. On a GPU, rows
-that are neither steered nor traced are in a second kind of context, with flash attention. A context
-is created when a row needs one, and replaced by a longer one when a row outgrows it.
+A slot is what llama.cpp calls a stream: a part of a context with the keys and values of one
+sequence. On the CPU, all sequences are in contexts that materialise attention weights, where they
+share passes and can continue from each other's keys and values. On a GPU, those that are neither
+steered nor traced are in a second kind of context, with flash attention. A context is created when
+a sequence needs one, and replaced by a longer one when a sequence outgrows it.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ import numpy as np
 import torch
 
 from holdfast.attention import EVERY_LENGTH, SAME_FACTORS
-from holdfast.generation.batch import StreamGroup
-from holdfast.generation.rows import StreamState
-from holdfast.generation.runner import Output
+from holdfast.generation.batch import SequenceGroup
+from holdfast.generation.token_requests import TokenSequence
+from holdfast.generation.transformers_runner import Output
 from holdfast_llama.native import CHUNK, NativeContext, NativeModel
 from holdfast_llama.weights import SteeredRow
 
-_MIN_COLUMNS = 512  # columns of a context, unless rows cannot be that long
+_MIN_COLUMNS = 512  # columns of a context, unless sequences cannot be that long
 _PADDING_PER_PASS = 16  # tokens that cost about as much as the fixed part of a pass
 
 
 @dataclass(frozen=True, eq=False)
 class SavedStream:
-    """Keys and values of a row's first tokens.
+    """Keys and values of a sequence's first tokens.
 
     Args:
         tokens: how many of the saved tokens are used.
@@ -116,7 +117,8 @@ class Pool:
     Args:
         model: the weights.
         rows: streams per context; a saved stream fits only into contexts with the same number.
-        columns: maximum tokens per row. A context begins with the room that its rows need.
+        columns: maximum tokens per sequence. A context begins with the room that its sequences
+            need.
         threads: threads per pass.
         cache: the type of keys and values.
     """
@@ -164,7 +166,7 @@ class Pool:
             native.streams.drop(native)
 
     def _new_context(self, steers: bool, columns: int) -> NativeContext:
-        """Creates a context for rows of at least `columns` tokens.
+        """Creates a context for sequences of at least `columns` tokens.
 
         The number is rounded up to a power of two, because every growth copies the context.
         """
@@ -174,8 +176,8 @@ class Pool:
         )
 
 
-class Slots:
-    """Rows that join and leave; when one is closed, the last one takes its number.
+class LlamaSlots:
+    """Slots of sequences that join and leave; when one is closed, the last one takes its number.
 
     Attributes:
         lengths: the number of computed tokens, by slot.
@@ -184,29 +186,30 @@ class Slots:
     def __init__(self, pool: Pool):
         self._pool = pool
         self.lengths: list[int] = []
-        self._saved: list[SavedStream | None] = []  # None after the row's first pass
-        self._natives: list[_NativeStream | None] = []  # None before the row's first pass
+        self._saved: list[SavedStream | None] = []  # None after the first pass
+        self._natives: list[_NativeStream | None] = []  # None before the first pass
         # not at process exit, when contexts may already be gone
         weakref.finalize(self, pool.give_back, self._natives).atexit = False
 
-    def expect(self, rows: int, columns: int) -> None:
-        """Does nothing, as a context grows when a row needs it."""
+    def expect(self, slots: int, tokens: int) -> None:
+        """Does nothing, as a context grows when a sequence needs it."""
 
     def open(self, kv: SavedStream | None, reusable_len: int | None = None) -> None:
-        """Opens the next slot for a row, with its saved keys and values if there are any."""
+        """Opens the next slot for a sequence, with its saved keys and values if there are any."""
         self._saved.append(kv)
         self._natives.append(None)
         self.lengths.append(0 if kv is None else kv.tokens)
 
     def add(self, kv: SavedStream) -> None:
-        """Not supported, as a saved stream always begins with the row's first token."""
+        """Not supported, as a saved stream always begins with the sequence's first token."""
         raise NotImplementedError
 
     def native(self, slot: int, *, steers: bool, columns: int) -> _NativeStream:
-        """Returns the stream of a row, with room for `columns` tokens.
+        """Returns the stream of a slot, with room for `columns` tokens.
 
-        It is chosen at the row's first pass. A row that is steered or traced cannot continue from
-        keys and values of a context with flash attention, so it forwards all of its tokens.
+        It is chosen at the first pass of its sequence. One that is steered or traced cannot
+        continue from keys and values of a context with flash attention, so it forwards all of its
+        tokens.
         """
         native = self._natives[slot]
         saved = self._saved[slot]
@@ -227,7 +230,7 @@ class Slots:
         return native
 
     def copy_kv(self, slot: int, count: int | None = None, start: int = 0) -> SavedStream | None:
-        """Copies the keys and values of a row's first `count` tokens (None: all of them)."""
+        """Copies the keys and values of a slot's first `count` tokens (None: all of them)."""
         native = self._natives[slot]
         if native is None:
             return self._saved[slot]
@@ -241,7 +244,7 @@ class Slots:
             self.lengths[slot] = end
 
     def close(self, slot: int, *, wipe: bool = False) -> None:
-        """Closes a slot and moves the last row into it."""
+        """Closes a slot and moves the last sequence into it."""
         self._pool.give_back([self._natives[slot]])
         lists: list[list[Any]] = [self.lengths, self._saved, self._natives]
         for values in lists:
@@ -253,7 +256,7 @@ class Slots:
 
 
 class LlamaRunner:
-    """A model in llama.cpp, as a `RowRunner` of `holdfast.generation`.
+    """A model in llama.cpp, as a `ModelRunner` of `holdfast.generation`.
 
     Args:
         pool: the model's contexts.
@@ -275,65 +278,67 @@ class LlamaRunner:
         self.context = pool.columns
         self._lock = threading.Lock()  # a context runs one pass at a time
 
-    def slots(self) -> Slots:
+    def slots(self) -> LlamaSlots:
         """Returns new, empty slots."""
-        return Slots(self.pool)
+        return LlamaSlots(self.pool)
 
     def forward_slots(
         self,
-        slots: Slots,
+        slots: LlamaSlots,
         which: Sequence[int],
-        group: StreamGroup,
-        logits: int = 1,
+        group: SequenceGroup,
+        num_logits: int = 1,
     ) -> Output:
         """Forwards the pending tokens of some slots, and at least the last token of each.
 
-        Rows of similar length share a pass if their streams are consecutive.
+        Sequences of similar length share a pass if their streams are consecutive.
 
         Args:
-            slots: the slots of all rows.
+            slots: the slots of all sequences.
             which: the numbers of the slots to forward.
-            group: the streams in these slots.
-            logits: how many last tokens of each row get logits; they are 0 before its first token.
+            group: the sequences in these slots.
+            num_logits: how many last tokens of each sequence get logits; they are 0 before its
+                first token.
         """
-        states = group.streams
-        traced = any(state.trace for state in states)
-        shape = len(which), logits, self.pool.model.vocabulary
-        last_logits = np.zeros(shape, np.float32)
+        sequences = group.sequences
+        traced = any(sequence.trace for sequence in sequences)
+        shape = len(which), num_logits, self.pool.model.vocabulary
+        logits = np.zeros(shape, np.float32)
         mass = np.zeros((len(which), self.layers, self.heads), np.float32)
         uniform = np.zeros((len(which), self.layers), np.float32)
         with self._lock:
             self.pool.settle()
-            for slot, state in zip(which, states, strict=True):
-                slots.native(slot, steers=_steers(state), columns=len(state))
-            rows = [self._row(slots, *pair) for pair in zip(which, states, strict=True)]
+            for slot, sequence in zip(which, sequences, strict=True):
+                slots.native(slot, steers=_steers(sequence), columns=len(sequence))
+            rows = [self._row(slots, *pair) for pair in zip(which, sequences, strict=True)]
             for numbers in _groups(rows):
                 tokens = [rows[number].tokens for number in numbers]
                 steered = [rows[number].steered for number in numbers]
-                passed = rows[numbers[0]].native.context.decode(steered, tokens, logits)
-                last_logits[numbers] = passed.logits
+                passed = rows[numbers[0]].native.context.decode(steered, tokens, num_logits)
+                logits[numbers] = passed.logits
                 if passed.mass.size:
                     mass[numbers], uniform[numbers] = passed.mass, passed.uniform
                 for number in numbers:
                     rows[number].native.tokens = rows[number].end
         return Output(
-            torch.from_numpy(last_logits),
+            torch.from_numpy(logits),
             torch.from_numpy(mass) if traced else None,
             None,
             torch.from_numpy(uniform) if traced else None,
         )
 
-    def _row(self, slots: Slots, slot: int, state: StreamState) -> _Row:
-        stream = state.stream
-        native = slots.native(slot, steers=_steers(state), columns=len(state))
-        start = min(slots.lengths[slot], len(state) - 1)
+    def _row(self, slots: LlamaSlots, slot: int, sequence: TokenSequence) -> _Row:
+        """Prepares a slot for a pass, which forwards at least its last token."""
+        prompt = sequence.prompt
+        native = slots.native(slot, steers=_steers(sequence), columns=len(sequence))
+        start = min(slots.lengths[slot], len(sequence) - 1)
         if native.tokens > start:
             native.context.crop(native.stream, start)
             native.tokens = start
         steered = SteeredRow(
-            native.stream, start, stream.span, stream.compiled.attention, _is_traced(state)
+            native.stream, start, prompt.span, prompt.compiled.attention, _is_traced(sequence)
         )
-        return _Row(native, steered, state.tokens_from(start))
+        return _Row(native, steered, sequence.tokens_from(start))
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,13 +355,13 @@ class _Row:
         return self.steered.start + len(self.tokens)
 
 
-def _is_traced(state: StreamState) -> bool:
-    return state.trace and any(state.stream.span)
+def _is_traced(sequence: TokenSequence) -> bool:
+    return sequence.trace and any(sequence.prompt.span)
 
 
-def _steers(state: StreamState) -> bool:
-    """Whether a row needs a context that materialises attention weights."""
-    return bool(state.stream.compiled.attention) or _is_traced(state)
+def _steers(sequence: TokenSequence) -> bool:
+    """Whether a sequence needs a context that materialises attention weights."""
+    return bool(sequence.prompt.compiled.attention) or _is_traced(sequence)
 
 
 def _groups(rows: Sequence[_Row]) -> list[list[int]]:

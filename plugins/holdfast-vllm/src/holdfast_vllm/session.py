@@ -20,15 +20,15 @@ from vllm.v1.engine.exceptions import EngineDeadError
 
 from holdfast.attention import AttentionTrace
 from holdfast.errors import ModelError, PromptTooLong
-from holdfast.generation.kv_cache import CachedPrefix
-from holdfast.generation.row_errors import name_error, name_errors
+from holdfast.generation.request_errors import name_error, name_errors
+from holdfast.generation.saved_kv import CachedPrefix
 from holdfast.methods import spec_of
 from holdfast.models.capabilities import require_free_reply
 from holdfast.models.event_loop import run_sync
 from holdfast.models.protocol import generate_all, prepare_batch
-from holdfast.models.rendering import Rendered, RequestInThread, render_requests
+from holdfast.models.rendering import RenderedRequest, RequestInThread, render_requests
 from holdfast.models.requests import Reply, Request, Token
-from holdfast.models.step_loop import RowUpdate, StepLoop
+from holdfast.models.step_loop import ReplyUpdate, StepLoop
 from holdfast_vllm.wire import METHODS, SEED, SPAN, TRACE
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Ongoing:
         token_ids: the tokens of the reply that the engine has reported so far.
     """
 
-    rendered: Rendered
+    rendered: RenderedRequest
     room: int
     streamed: bool
     reported_name: str = ""
@@ -60,7 +60,7 @@ class Ongoing:
     @property
     def traced(self) -> bool:
         """Whether its mass is recorded."""
-        return self.rendered.row.traces_span
+        return self.rendered.token_request.traces_span
 
 
 class VllmSession:
@@ -75,7 +75,7 @@ class VllmSession:
         self._threads: dict[Hashable, tuple[CachedPrefix, ...]] = {}
         self._engine = model.llm.llm_engine
         self._open: dict[str, Ongoing] = {}
-        self._ended: dict[Ongoing, RowUpdate] = {}  # ended before they began
+        self._ended: dict[Ongoing, ReplyUpdate] = {}  # ended before they began
         # without a reference cycle, so that memory is freed with the last use of the session
         self._loop = StepLoop(weakref.proxy(self))
 
@@ -113,7 +113,7 @@ class VllmSession:
         rendered = self._render(prepare_batch(requests))
         for chat in rendered:
             if not self.room(chat):
-                name = chat.row.name
+                name = chat.token_request.name
                 raise PromptTooLong(
                     f"{name and f'{name}: '}A chat of {len(chat.prompt_ids)} tokens leaves"
                     f" no room for a reply in the {self.model.context} tokens of the engine; use a"
@@ -125,7 +125,7 @@ class VllmSession:
         """Drops the tokens of a finished thread; the engine's cache evicts on its own."""
         self._threads.pop(thread, None)
 
-    def _render(self, requests: Sequence[Request]) -> list[Rendered]:
+    def _render(self, requests: Sequence[Request]) -> list[RenderedRequest]:
         """Renders requests; each continues with the tokens that its thread already has."""
         chats: list[RequestInThread] = []
         for request in requests:
@@ -136,17 +136,17 @@ class VllmSession:
             chats.append(RequestInThread(request, known))
         return render_requests(chats, self.model.tokenizer, traces=not self.model.refusal)
 
-    def submit(self, chat: Rendered, streamed: bool) -> Ongoing:
+    def submit(self, chat: RenderedRequest, streamed: bool) -> Ongoing:
         """Submits a chat to the engine; raises a `ModelError` if vLLM refuses it."""
         ongoing = Ongoing(chat, self.room(chat), streamed)
         if ongoing.room:
             self._submit(ongoing)
         else:
             reply = Reply("", (), "context", prompt_ids=chat.prompt_ids)
-            self._ended[ongoing] = RowUpdate(outcome=reply)
+            self._ended[ongoing] = ReplyUpdate(outcome=reply)
         return ongoing
 
-    def step(self) -> dict[Ongoing, RowUpdate]:
+    def step(self) -> dict[Ongoing, ReplyUpdate]:
         """Makes a step of the engine; returns new tokens and finished replies."""
         changed = self._ended
         self._ended = {}
@@ -163,7 +163,7 @@ class VllmSession:
                 if isinstance(outcome, Reply):  # a reply lacks the token that ended it
                     last = len(outcome.token_ids or ())
             ids = ongoing.token_ids[first:last] if ongoing.streamed else ()
-            changed[ongoing] = RowUpdate([Token(token_id) for token_id in ids], outcome)
+            changed[ongoing] = ReplyUpdate([Token(token_id) for token_id in ids], outcome)
         return changed
 
     def cancel(self, ongoing: Ongoing) -> None:
@@ -189,23 +189,23 @@ class VllmSession:
         error = ModelError(
             f"vLLM ended the request with {reason!r}; look for the cause in its log, and ask again."
         )
-        if name := ongoing.rendered.row.name:
+        if name := ongoing.rendered.token_request.name:
             name_error(error, name)
         return error
 
     def _submit(self, ongoing: Ongoing) -> None:
-        row = ongoing.rendered.row
-        stream = ongoing.rendered.row.streams[0]
-        extra: dict[str, Any] = {SEED: str(row.seed)}
-        if stream.compiled.attention or ongoing.traced:
+        request = ongoing.rendered.token_request
+        prompt = request.prompts[0]
+        extra: dict[str, Any] = {SEED: str(request.seed)}
+        if prompt.compiled.attention or ongoing.traced:
             ranges = ongoing.rendered.span_ranges
-            extra[METHODS] = spec_of(stream.compiled.attention)
+            extra[METHODS] = spec_of(prompt.compiled.attention)
             extra[SPAN] = [token for part in ranges for token in part]
             extra[TRACE] = int(ongoing.traced)
         kind = RequestOutputKind.DELTA if ongoing.streamed else RequestOutputKind.FINAL_ONLY
         sampling = SamplingParams(
-            temperature=row.sampling.temperature,
-            top_p=row.sampling.top_p,
+            temperature=request.sampling.temperature,
+            top_p=request.sampling.top_p,
             max_tokens=ongoing.room,
             stop_token_ids=sorted(self.model.stop_ids),
             detokenize=False,
@@ -213,13 +213,13 @@ class VllmSession:
             extra_args=extra,
         )
         name = ongoing.reported_name = f"holdfast-{uuid.uuid4().hex}"
-        prompt = tokens_input(list(stream.token_ids))
+        tokens = tokens_input(list(prompt.token_ids))
         try:
-            ongoing.engine_name = self.model.llm.llm_engine.add_request(name, prompt, sampling)
+            ongoing.engine_name = self.model.llm.llm_engine.add_request(name, tokens, sampling)
         except ValueError as error:  # a refusal by vLLM
             raise ModelError(
-                f"{row.name and f'{row.name}: '}vLLM refuses the request ({error}); change the"
-                " request, or start the engine with other options."
+                f"{request.name and f'{request.name}: '}vLLM refuses the request ({error}); change"
+                " the request, or start the engine with other options."
             ) from error
         self._open[name] = ongoing
 
@@ -229,10 +229,10 @@ class VllmSession:
         rendered = ongoing.rendered
         ids = tuple(drawn[:-1] if reason == "stop" else drawn)
         text = str(self.model.tokenizer.decode(list(ids), skip_special_tokens=True))
-        if rendered.row.keep:
+        if rendered.token_request.keep:
             thread = rendered.request.thread
             assert thread is not None
-            self._threads[thread] = rendered.as_dialog((), ids, text)
+            self._threads[thread] = rendered.as_prefixes(token_ids=ids, reply=text)
         forwarded = len(rendered.prompt_ids) - (output.num_cached_tokens or 0) + len(drawn) - 1
         trace = self._trace(ongoing, output.request_id) if ongoing.traced else None
         return Reply(text, ids, _ENDINGS[reason], trace, forwarded, rendered.prompt_ids)
@@ -240,15 +240,17 @@ class VllmSession:
     def _trace(self, ongoing: Ongoing, name: str) -> AttentionTrace:
         ranks = self.model.llm.collective_rpc("holdfast_heads", args=(name,))
         mass = torch.cat([torch.tensor(rank, dtype=torch.float32) for rank in ranks], 1)
-        span = ongoing.rendered.row.streams[0].span
+        span = ongoing.rendered.token_request.prompts[0].span
         uniform = sum(span) / (len(span) + torch.arange(mass.shape[-1]))
         return AttentionTrace(mass, uniform.expand(len(mass), -1))  # no layer has a window
 
-    def room(self, rendered: Rendered) -> int:
+    def room(self, rendered: RenderedRequest) -> int:
         """Returns the maximum length of a reply; 0 if the context leaves too little room, as with a
         local model.
         """
-        row = rendered.row
+        request = rendered.token_request
         context = self.model.context
-        left = context - row.longest
-        return min(row.sampling.max_new_tokens, left) if left >= min(row.room, context // 4) else 0
+        left = context - request.max_prompt_len
+        if left < min(request.room, context // 4):
+            return 0
+        return min(request.sampling.max_new_tokens, left)

@@ -43,7 +43,7 @@ from holdfast.methods import Method, parse
 from holdfast.models.event_loop import task_group
 from holdfast.models.loading import load
 from holdfast.models.local import LocalModel
-from holdfast.models.rendering import Rendered
+from holdfast.models.rendering import RenderedRequest
 from holdfast.models.requests import ReplyTokens
 from holdfast.models.streaming import TextDecoder
 from holdfast.serve.answer_formats import Details
@@ -197,7 +197,7 @@ class HoldfastAPI(ModelAPI):
         return self._engine
 
     async def _choice(
-        self, engine: ServedEngine, submission: Submission, chat: Rendered
+        self, engine: ServedEngine, submission: Submission, chat: RenderedRequest
     ) -> tuple[ChatCompletionChoice, Delta]:
         """Draws a reply to a chat; returns it as Inspect's choice, and as the server's `Delta`."""
         decoder = TextDecoder(self.model.tokenizer, submission.body.stops)
@@ -225,7 +225,7 @@ class HoldfastAPI(ModelAPI):
         return choice, reply
 
 
-def _usage(chat: Rendered, replies: Sequence[Delta]) -> ModelUsage:
+def _usage(chat: RenderedRequest, replies: Sequence[Delta]) -> ModelUsage:
     """Returns the numbers of tokens that a call took."""
     prompt = len(chat.prompt_ids)
     cached = replies[0].cached

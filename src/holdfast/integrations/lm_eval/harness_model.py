@@ -20,8 +20,8 @@ from tqdm import tqdm
 
 from holdfast.chat.messages import Message
 from holdfast.errors import PromptTooLong, UnknownName, UsageError
-from holdfast.generation.reply_scoring import score_rows
-from holdfast.generation.rows import Row, Stream
+from holdfast.generation.reply_scoring import score_requests
+from holdfast.generation.token_requests import TokenPrompt, TokenRequest
 from holdfast.integrations.lm_eval.harness_generation import (
     Generation,
     generate_replies,
@@ -190,13 +190,17 @@ class HoldfastLM(TemplateLM):
             for _, context, continuation in group:
                 # the last token is predicted, but not read
                 self._check_room(len(context) + len(continuation) - 1)
-            rows = [Row((Stream(tuple(c), (False,) * len(c)),)) for _, c, _ in group]
+            prompts = [TokenPrompt(tuple(c), (False,) * len(c)) for _, c, _ in group]
+            token_requests = [TokenRequest((prompt,)) for prompt in prompts]
             continuations = [[tuple(continuation)] for _, _, continuation in group]
-            scored_rows = score_rows(
-                self.holdfast_model.runner, rows, continuations, self.holdfast_model.batch_size
+            scored_requests = score_requests(
+                self.holdfast_model.runner,
+                token_requests,
+                continuations,
+                self.holdfast_model.batch_size,
             )
-            for (texts, _, _), row in zip(group, scored_rows, strict=True):
-                answer = row.scored.log_probabilities[0], row.scored.greedy[0]
+            for (texts, _, _), result in zip(group, scored_requests, strict=True):
+                answer = result.scored.log_probabilities[0], result.scored.greedy[0]
                 answers.append(answer)
                 if texts is not None:
                     self.cache_hook.add_partial("loglikelihood", texts, answer)

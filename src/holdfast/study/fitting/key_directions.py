@@ -15,8 +15,8 @@ from torch import Tensor
 
 from holdfast.drift.progress import Progress
 from holdfast.errors import ModelError
-from holdfast.generation.batch import StreamGroup, batch_of
-from holdfast.generation.rows import StreamState
+from holdfast.generation.batch import SequenceGroup, batch_of
+from holdfast.generation.token_requests import TokenSequence
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
 from holdfast.states import Site, sites_of, watch_states
@@ -147,13 +147,12 @@ def _span_states(
     start = text.rindex(example.answer)
     chat = [{"role": "user", "content": text}]
     request = Request(chat, emphasis=[(0, start, start + len(example.answer))])
-    stream = model.session().render(request).row.streams[0]
-    state = StreamState(stream)
+    sequence = TokenSequence(model.session().render(request).token_request.prompts[0])
     device = model.runner.device
-    batch = batch_of(StreamGroup([state], device), [0])
+    batch = batch_of(SequenceGroup([sequence], device), [0])
     with watch_states(model.hf_model, _SITES) as states:
         model.runner.forward(batch)
-    span = state.span.to(device)
+    span = sequence.span.to(device)
     return {
         site: torch.stack([states[site][layer][0, span].float().cpu() for layer in layers])
         for site in _SITES

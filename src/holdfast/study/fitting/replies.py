@@ -15,9 +15,9 @@ from torch import Tensor
 from holdfast.chat.messages import Message
 from holdfast.drift.progress import Progress
 from holdfast.errors import ModelError
-from holdfast.generation.batch import StreamGroup, batch_of
-from holdfast.generation.rows import Stream, StreamState
+from holdfast.generation.batch import SequenceGroup, batch_of
 from holdfast.generation.sampling import Sampling
+from holdfast.generation.token_requests import TokenPrompt, TokenSequence
 from holdfast.methods import UNSTEERED
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
@@ -33,7 +33,7 @@ _CAPPED = (0.7, 0.9)
 class _ReadChat:
     """A chat, rendered, with the reply that the model gave."""
 
-    stream: Stream
+    prompt: TokenPrompt
     reply: tuple[int, ...]  # token ids
 
 
@@ -144,15 +144,14 @@ def _replies(model: LocalModel, chats: Sequence[tuple[Message, ...]]) -> Iterato
     for request, reply in zip(requests, replies, strict=True):
         if reply.token_ids:
             rendered = model.session().render(request)
-            yield _ReadChat(rendered.row.streams[0], reply.token_ids)
+            yield _ReadChat(rendered.token_request.prompts[0], reply.token_ids)
 
 
 @torch.inference_mode()
 def _forward(model: LocalModel, chat: _ReadChat) -> dict[int, Tensor]:
     """Returns the unsteered hidden states after each layer, [1, token, size]."""
-    state = StreamState(replace(chat.stream, compiled=UNSTEERED), list(chat.reply))
-    device = model.runner.device
-    batch = batch_of(StreamGroup([state], device), [0])
+    sequence = TokenSequence(replace(chat.prompt, compiled=UNSTEERED), list(chat.reply))
+    batch = batch_of(SequenceGroup([sequence], model.runner.device), [0])
     with watch_states(model.hf_model, (Site.HIDDEN,)) as states:
         model.runner.forward(batch)
     return states[Site.HIDDEN]

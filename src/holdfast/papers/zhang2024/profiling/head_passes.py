@@ -25,7 +25,7 @@ from transformers.cache_utils import Cache, DynamicLayer
 
 from holdfast.attention import BatchSteering, steer_pass
 from holdfast.errors import ModelError
-from holdfast.generation.runner import Runner
+from holdfast.generation.transformers_runner import TransformersRunner
 from holdfast.methods import CompiledMethods
 from holdfast.methods.heads import Head
 from holdfast.papers.zhang2024.profiling.scored_prompts import (
@@ -66,7 +66,7 @@ class HeadPasses:
         self.vocabulary = config.vocab_size
         self.forwarded = 0.0
         model: Any = copy_modules(hf_model)
-        self._runner = Runner(model)
+        self._runner = TransformersRunner(model)
         lists = {path: part for path, part in model.named_modules() if isinstance(part, ModuleList)}
         count = config.num_hidden_layers
         path = next((path for path, modules in lists.items() if len(modules) == count), None)

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from holdfast.errors import ModelError, UsageError
-from holdfast.generation.kv_cache import CachedPrefix
 from holdfast.generation.memory import ran_out_of_memory
-from holdfast.generation.reply_scoring import Scored, score_rows
-from holdfast.generation.rows import Row, RowState, Stream
+from holdfast.generation.reply_scoring import Scored, score_requests
 from holdfast.generation.sampling import Sampling
+from holdfast.generation.saved_kv import CachedPrefix
+from holdfast.generation.token_requests import RequestState, TokenPrompt, TokenRequest
 from holdfast.methods import UNSTEERED, CompiledMethods
 from holdfast.methods.heads import Head
 from holdfast.papers.zhang2024.profiling.head_passes import HeadPasses, PassScores
@@ -178,20 +178,20 @@ class Replies:
         return self.material.by_rows()
 
     async def score(self, heads: Sequence[Head]) -> ScoredSamples:
-        """Scores every sample under every head, with all rows in one scheduler."""
+        """Scores every sample under every head, with all requests in one scheduler."""
         model = self.material.model
         samples = self.material.samples
         scores: list[dict[Head | None, float]] = [{} for _ in samples]
         replies: list[dict[Head | None, str]] = [{} for _ in samples]
         scheduler = model.scheduler()
-        # a row for every sample and head; the rows of a sample are adjacent
-        tickets: dict[RowState, _Ticket] = {}
+        # a request for every sample and head; those of a sample are adjacent
+        tickets: dict[RequestState, _Ticket] = {}
         tokens = 0
         for number, prompt in enumerate(self.material.prompts):
             prefix = self._before_span(prompt)
             tokens += 0 if prefix is None else len(prefix.token_ids)
-            for head, row in self._rows(prompt, prefix, heads):
-                tickets[scheduler.submit(row)] = _Ticket(number, head)
+            for head, request in self._requests(prompt, prefix, heads):
+                tickets[scheduler.submit(request)] = _Ticket(number, head)
         while tickets:
             for state in scheduler.step():
                 number, head = tickets.pop(state)
@@ -215,14 +215,14 @@ class Replies:
             )
         return score
 
-    def _rows(
+    def _requests(
         self, prompt: ScoredPrompt, prefix: CachedPrefix | None, heads: Sequence[Head]
-    ) -> Iterator[tuple[Head | None, Row]]:
-        """The rows of a sample: unsteered, and with each head steered."""
+    ) -> Iterator[tuple[Head | None, TokenRequest]]:
+        """The requests of a sample: unsteered, and with each head steered."""
         sampling = Sampling(0, 1, self.material.plan.max_new_tokens)
         for head, steering in self.material.methods(heads).items():
-            stream = Stream.after(prefix, prompt.token_ids, prompt.span, steering)
-            yield head, Row((stream,), sampling=sampling)
+            steered = TokenPrompt.after(prefix, prompt.token_ids, prompt.span, steering)
+            yield head, TokenRequest((steered,), sampling=sampling)
 
     def _before_span(self, prompt: ScoredPrompt) -> CachedPrefix | None:
         """The tokens before the span, which steering leaves as they are; None if not shareable."""
@@ -230,9 +230,10 @@ class Replies:
         count = prompt.num_before_span
         if not (model.reuses_cache and model.runner.supports_chunked_prefill and count):
             return None
-        stream = Stream(prompt.token_ids[:count], prompt.span[:count])
-        (row,) = score_rows(model.runner, [Row((stream,), keep=True)], [[(0,)]], model.batch_size)
-        return CachedPrefix(stream.token_ids, stream.span, UNSTEERED, row.kv[0])
+        beginning = TokenPrompt(prompt.token_ids[:count], prompt.span[:count])
+        request = TokenRequest((beginning,), keep=True)
+        (scored,) = score_requests(model.runner, [request], [[(0,)]], model.batch_size)
+        return CachedPrefix(beginning.token_ids, beginning.span, UNSTEERED, scored.kv[0])
 
 
 def scorer_of(material: Material, *, shares_passes: bool) -> Scorer:

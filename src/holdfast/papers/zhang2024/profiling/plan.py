@@ -124,11 +124,11 @@ async def read_material(model: LocalModel, samples: Samples, plan: ProfilingPlan
     ]
     prompts: list[ScoredPrompt] = []
     for number, scored in enumerate(await model.session().score_inputs(requests, replies), 1):
-        stream = scored.stream
-        if not any(stream.span):
+        prompt = scored.prompt
+        if not any(prompt.span):
             raise UsageError(
                 f"Sample {number} has neither emphasis nor a system prompt, so there is nothing to"
                 " steer to; emphasise a part."
             )
-        prompts.append(ScoredPrompt(stream.token_ids, stream.span, tuple(scored.replies)))
+        prompts.append(ScoredPrompt(prompt.token_ids, prompt.span, tuple(scored.replies)))
     return Material(model, plan, samples, requests, prompts)

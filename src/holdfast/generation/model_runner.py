@@ -1,4 +1,4 @@
-"""The interface of a model for the scheduler: a `Runner` of transformers, or one of a plug-in."""
+"""The interface of a model for the scheduler: a `TransformersRunner`, or a runner of a plug-in."""
 
 from __future__ import annotations
 
@@ -8,49 +8,49 @@ from typing import Any, Protocol
 import torch
 
 from holdfast.attention import RotaryLengths
-from holdfast.generation.batch import StreamGroup
-from holdfast.generation.kv_cache import KVCache
-from holdfast.generation.runner import Output
+from holdfast.generation.batch import SequenceGroup
+from holdfast.generation.saved_kv import SavedKV
+from holdfast.generation.transformers_runner import Output
 
 
-class RowSlots(Protocol):
-    """Slots for rows that join and leave, each with the keys and values of its row."""
+class Slots(Protocol):
+    """The KV cache of running sequences: each has a slot, from `open` to `close`."""
 
     @property
     def lengths(self) -> list[int]:
         """Number of computed tokens, by slot."""
 
-    def expect(self, rows: int, columns: int) -> None:
-        """Makes room for `rows` slots in all, and up to `columns` tokens in joining rows."""
+    def expect(self, slots: int, tokens: int) -> None:
+        """Makes room for `slots` slots in all, of which new ones have up to `tokens` tokens."""
 
     def open(self, kv: Any, reusable_len: int | None = None) -> None:
-        """Opens the next slot for a row.
+        """Opens the next slot for a sequence.
 
         Args:
-            kv: keys and values of the row's first tokens, from `copy_kv`; None for none.
+            kv: keys and values of the sequence's first tokens, from `copy_kv`; None for none.
             reusable_len: how many first tokens may be requested later; None: all.
         """
 
     def add(self, kv: Any) -> None:
         """Appends further keys and values to the last slot."""
 
-    def copy_kv(self, slot: int, count: int | None = None, start: int = 0) -> KVCache | None:
-        """Copies the keys and values of a row's tokens from `start` up to `count` (None: to the
-        end). Returns None if they are not available.
+    def copy_kv(self, slot: int, count: int | None = None, start: int = 0) -> SavedKV | None:
+        """Copies the keys and values of the tokens from `start` up to `count` (None: to the
+        end) in a slot. Returns None if they are not available.
         """
 
     def commit(self, slots: Sequence[int], ends: Sequence[int]) -> None:
         """Counts the tokens before `ends` as computed, after the passes that wrote them."""
 
     def close(self, slot: int, *, wipe: bool = False) -> None:
-        """Closes a slot and moves the last row into it; `wipe` zeroes the slot first."""
+        """Closes a slot and moves the last sequence into it; `wipe` zeroes the slot first."""
 
     def shrink(self) -> None:
-        """Releases the memory of closed rows."""
+        """Releases the memory of closed slots."""
 
 
-class RowRunner(Protocol):
-    """The part of a `Runner` that the scheduler needs to generate rows in shared passes."""
+class ModelRunner(Protocol):
+    """A model that forwards sequences in shared passes."""
 
     @property
     def name(self) -> str:
@@ -70,7 +70,7 @@ class RowRunner(Protocol):
 
     @property
     def batched(self) -> bool:
-        """Whether rows of different lengths can share a pass."""
+        """Whether sequences of different lengths can share a pass."""
 
     @property
     def small(self) -> bool:
@@ -78,7 +78,9 @@ class RowRunner(Protocol):
 
     @property
     def sees_all(self) -> bool:
-        """Whether keys and values of successive tokens can be saved in pieces and put together."""
+        """Whether every layer attends to all previous tokens, and keys and values that were saved
+        in pieces can be put together.
+        """
 
     @property
     def splits_prompts(self) -> bool:
@@ -90,17 +92,17 @@ class RowRunner(Protocol):
     def supports_chunked_prefill(self) -> bool:
         """Whether several tokens can be forwarded at once after computed ones."""
 
-    def slots(self) -> RowSlots:
-        """Returns new, empty slots for rows."""
+    def slots(self) -> Slots:
+        """Returns a new KV cache without slots in use."""
 
     def forward_slots(
-        self, slots: Any, which: Sequence[int], group: StreamGroup, logits: int = 1
+        self, slots: Any, which: Sequence[int], group: SequenceGroup, num_logits: int = 1
     ) -> Output:
         """Forwards the pending tokens of some slots, which `slots.commit` then counts as computed.
 
         Args:
             slots: the slots, from `slots()`.
             which: the numbers of the slots to forward.
-            group: the streams of these slots.
-            logits: how many last tokens of each row get logits.
+            group: the sequences in these slots.
+            num_logits: how many last tokens of each sequence get logits.
         """

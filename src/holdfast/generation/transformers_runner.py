@@ -13,47 +13,43 @@ import transformers
 from torch import Tensor
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, LinearAttentionLayer
 
-from holdfast.attention import (
-    IMPLEMENTATION,
-    RotaryLengths,
-    cache_of,
-    steer_pass,
-)
+from holdfast.attention import IMPLEMENTATION, RotaryLengths, cache_of, steer_pass
 from holdfast.errors import HoldfastError, ModelError
-from holdfast.generation.batch import Batch, StreamGroup, batch_of
+from holdfast.generation.batch import Batch, SequenceGroup, batch_of
 from holdfast.generation.cpu_threads import is_small
 from holdfast.generation.memory import ran_out_of_memory
-from holdfast.generation.rows import StreamState
 from holdfast.generation.slot_layers import RECURRENT, DummyLayer
-from holdfast.generation.slots import SeparateCaches, Slots
+from holdfast.generation.slots import SeparateCaches, SlotCache
+from holdfast.generation.token_requests import TokenSequence
 from holdfast.states import edit_states
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# names of the cache argument: since transformers 5.24; before; and before, without attention
-CACHES = ("cache", "past_key_values", "cache_params")
+# names of a model's cache argument: since transformers 5.24; before; and before, without attention
+CACHE_ARGUMENTS = ("cache", "past_key_values", "cache_params")
 
 
 @dataclass(frozen=True)
 class Output:
-    """The outputs of a forward pass."""
+    """The outputs of a forward pass, with one row per sequence."""
 
     logits: Tensor  # of the last tokens, [row, token, vocabulary]
     # mass on the span at the last token, float32 [row, layer, head]; None unless traced
     mass: Tensor | None
-    cache: Cache | None  # the keys and values after the pass
+    # the keys and values after the pass; None if they are in slots
+    cache: Cache | None
     # the mass under uniform attention, float32 [row, layer]; None unless traced
     uniform: Tensor | None = None
 
 
-class Runner:
-    """A causal language model as the engine sees it.
+class TransformersRunner:
+    """A causal language model of transformers as the engine sees it.
 
     Args:
-        hf_model: a transformers model; to be steered, it must use `holdfast.attention`.
-        batched: whether rows of different lengths can share a pass; otherwise each runs alone, with
-            whatever cache the model makes.
+        hf_model: the model; to be steered, it must use `holdfast.attention`.
+        batched: whether sequences of different lengths can share a pass; otherwise each runs alone,
+            with whatever cache the model makes.
         name: the model's name, for messages.
 
     Attributes:
@@ -75,16 +71,19 @@ class Runner:
         self.context: int | None = getattr(config, "max_position_embeddings", None)
         self.rotary = RotaryLengths.of(config)
         self.accepts = frozenset(inspect.signature(hf_model.forward).parameters)
-        kinds = {type(layer) for layer in self._cache().layers}
-        self.recurrent = bool(kinds & RECURRENT)
+        layer_kinds = {type(layer) for layer in self._new_cache().layers}
+        self.recurrent = bool(layer_kinds & RECURRENT)
         # only longer prompts can reuse states, so a repeated prompt is always read as a whole
         self.splits_prompts = batched and hf_model.dtype.itemsize < 4 and not self.recurrent
-        self.sees_all = kinds == {DynamicLayer}
-        self._attends = not kinds or bool(kinds - {LinearAttentionLayer, DummyLayer})
+        self.sees_all = layer_kinds == {DynamicLayer}
+        self._has_attention = not layer_kinds or bool(
+            layer_kinds - {LinearAttentionLayer, DummyLayer}
+        )
+        # from which length of a text on the sequences of a pass must have equal positions
         self._equal_positions_from: int | None = None
-        self._continues_alone = True
-        self._interface = config._attn_implementation == IMPLEMENTATION
-        self._additive = config._attn_implementation == "eager"
+        self._continues_after_own_cache = True
+        self._uses_our_attention = config._attn_implementation == IMPLEMENTATION
+        self._takes_additive_mask = config._attn_implementation == "eager"
 
     @property
     def small(self) -> bool:
@@ -96,21 +95,24 @@ class Runner:
         """The device that the model runs on."""
         return self.hf_model.device
 
-    def slots(self) -> Slots | SeparateCaches:
-        """Returns new, empty slots for rows."""
+    def slots(self) -> SlotCache | SeparateCaches:
+        """Returns a new KV cache without slots in use."""
         if not self.batched:
             return SeparateCaches()
-        return Slots(self._cache().layers, self.device, self.rotary)
+        return SlotCache(self._new_cache().layers, self.device, self.rotary)
 
-    def _cache(self) -> DynamicCache:
+    def _new_cache(self) -> DynamicCache:
+        """Returns an empty cache, with the layers that the model would make for itself."""
         return DynamicCache(config=self.hf_model.config)
 
-    def batch_key(self, start: int, end: int) -> Hashable:
-        """Returns a key that is equal for rows that may share a pass.
+    # Which sequences may share a pass
 
-        The row forwards its tokens `start` to `end`. Rows must be kept apart because states would
-        read padding, because some layers take positions from the length of the cache, and because
-        all rows of a pass get the rotary factors of the longest one.
+    def batch_key(self, start: int, end: int) -> Hashable:
+        """Returns a key that is equal for sequences that may share a pass.
+
+        The sequence forwards its tokens `start` to `end`. Sequences must be kept apart because
+        states would read padding, because some layers take positions from the length of the cache,
+        and because all rows of a pass get the rotary factors of the longest one.
         """
         for_states = (start > 0, end - start) if self.recurrent else None
         needs_equal = self._equal_positions_from is not None and end >= self._equal_positions_from
@@ -118,9 +120,8 @@ class Runner:
         return for_states, for_positions, self.rotary.like(end)
 
     def require_equal_positions(self) -> bool:
-        """Records that layers take positions from the length of the cache.
-
-        Returns False if this was already known.
+        """Records that layers take positions from the length of the cache, so that sequences of
+        different lengths no longer share a pass. Returns False if this was already known.
         """
         if self._equal_positions_from is not None:
             return False
@@ -142,15 +143,16 @@ class Runner:
         ids = torch.arange(8, device=self.device)[None]
         logits = []
         for change in (0, 1):
-            cache = self._cache()
-            self.forward(Batch(ids[:, :5], ids[:, :5], level=True, columns=8, cache=cache))
+            cache = self._new_cache()
+            self.forward(Batch(ids[:, :5], ids[:, :5], aligned=True, num_columns=8, cache=cache))
             states = _states_in(cache, kind)
             for state in states:
                 state.add_(change)
-            rest = Batch(ids[:, 5:], ids[:, 5:], level=True, columns=8, cache=cache)
-            output = self.forward(rest)
-            logits.append(output.logits)
+            rest = Batch(ids[:, 5:], ids[:, 5:], aligned=True, num_columns=8, cache=cache)
+            logits.append(self.forward(rest).logits)
         return not states or not torch.equal(*logits)
+
+    # One pass
 
     @torch.inference_mode()
     def forward(self, batch: Batch) -> Output:
@@ -159,9 +161,10 @@ class Runner:
         Raises:
             Unsteerable: the pass is to be steered, but never reached our attention.
         """
-        masked_by_model = (batch.level and batch.starts is None) or not self._interface
+        # our masks are made from positions; the model's own causal mask needs none
+        needs_our_mask = self._uses_our_attention and not (batch.aligned and batch.starts is None)
         steering = steer_pass(
-            batch.steering, None if masked_by_model else batch.positions, batch.starts
+            batch.steering, batch.positions if needs_our_mask else None, batch.starts
         )
         with steering as state, edit_states(self.hf_model, batch.edits):
             output = self.call(
@@ -176,17 +179,16 @@ class Runner:
         if state is not None and state.steering.trace:
             mass = torch.stack([layer.float() for layer in state.masses], 1)
             uniform = torch.stack(list(state.passes[-1].uniform.values()), 1)
-        cache = cache_of(output)
-        logits = output.logits[:, -batch.logits :]
-        return Output(logits, mass, cache, uniform)
+        logits = output.logits[:, -batch.num_logits :]
+        return Output(logits, mass, cache_of(output), uniform)
 
     def call(
         self,
-        read: Mapping[str, Tensor],
+        tokens: Mapping[str, Tensor],
         positions: Tensor,
         mask: Tensor | None,
         cache: Cache | None,
-        logits: int | Tensor,
+        logits_to_keep: int | Tensor,
         *,
         use_cache: bool = True,
         **further_outputs: bool,
@@ -194,117 +196,107 @@ class Runner:
         """Calls the model, in a pass that the caller may steer; returns its output.
 
         Args:
-            read: `input_ids` or `inputs_embeds`.
+            tokens: `input_ids` or `inputs_embeds`.
             positions: [row, column]; left out if the model does not accept them.
             mask: in the format that the model accepts; None for a causal mask.
             cache: the keys and values computed so far; the pass extends it.
-            logits: how many last columns, or which ones, get logits, if the model can omit others.
+            logits_to_keep: how many last columns, or which ones, get logits, if the model can omit
+                others.
             use_cache: whether the model keeps the keys and values of the pass.
             further_outputs: flags for more outputs, such as `output_hidden_states`.
         """
         options = {
             "position_ids": positions,
-            "logits_to_keep": logits,
-            **dict.fromkeys(CACHES, cache),
+            "logits_to_keep": logits_to_keep,
+            **dict.fromkeys(CACHE_ARGUMENTS, cache),
         }
-        if cache is not None and self.accepts.isdisjoint(CACHES):
+        if cache is not None and self.accepts.isdisjoint(CACHE_ARGUMENTS):
             raise ModelError(
-                f"{type(self.hf_model).__name__} has no argument {' or '.join(CACHES)} for a cache;"
-                f" transformers {transformers.__version__} may be too new for this version of"
-                " Holdfast, so install an earlier one."
+                f"{type(self.hf_model).__name__} has no argument {' or '.join(CACHE_ARGUMENTS)} for"
+                f" a cache; transformers {transformers.__version__} may be too new for this version"
+                " of Holdfast, so install an earlier one."
             )
         return self.hf_model(
             attention_mask=mask,
             use_cache=use_cache,
-            **read,
+            **tokens,
             **further_outputs,
             **{name: value for name, value in options.items() if name in self.accepts},
         )
 
-    def _forward_alone(
-        self, slots: SeparateCaches, slot: int, state: StreamState, logits: int
-    ) -> Output:
-        """Forwards the pending tokens of a slot with a cache of its own.
+    def _logits_to_keep(self, batch: Batch) -> int | Tensor:
+        """The argument that selects the last tokens, for which logits are computed.
 
-        If the model's class turns out not to continue after its own cache, the whole text is read
-        at every step from then on.
+        If there are several, they are listed by index: given a number, Gemma 4 drops the other
+        queries from layers that share keys.
         """
-        if self._continues_alone:
-            num_computed = slots.lengths[slot]
-            if slots.caches[slot] is None or len(state) not in self.rotary.like(num_computed):
-                slots.restart(slot)
-            try:
-                output = self.forward(
-                    self._batch_alone(state, slots.lengths[slot], slots.caches[slot], logits)
-                )
-            except HoldfastError:
-                raise
-            except Exception as error:
-                if ran_out_of_memory(error):
-                    raise
-                self._continues_alone = False
-            else:
-                slots.caches[slot] = output.cache
-                return output
-        slots.restart(slot)
-        return self.forward(replace(self._batch_alone(state, 0, None, logits), use_cache=False))
+        width = batch.ids.shape[1]
+        if batch.num_logits == 1 or batch.num_logits > width:
+            return batch.num_logits
+        return torch.arange(width - batch.num_logits, width, device=batch.ids.device)
 
-    def _batch_alone(
-        self, state: StreamState, num_computed: int, cache: Cache | None, logits: int
-    ) -> Batch:
-        return batch_of(StreamGroup([state], self.device), [num_computed], cache, logits)
+    def _mask(self, batch: Batch) -> Tensor | None:
+        """The causal mask of rows of different lengths.
+
+        None if the model makes its own, or gets its masks from our attention.
+        """
+        if batch.aligned or self._uses_our_attention or not self._has_attention:
+            return None
+        keys = torch.arange(batch.num_columns, device=batch.positions.device)
+        visible = (keys <= batch.positions[:, :, None])[:, None]
+        if not self._takes_additive_mask:
+            return visible
+        dtype = self.hf_model.dtype
+        return torch.zeros_like(visible, dtype=dtype).masked_fill_(~visible, torch.finfo(dtype).min)
+
+    # Passes over slots
 
     def forward_slots(
         self,
-        slots: Slots | SeparateCaches,
+        slots: SlotCache | SeparateCaches,
         which: Sequence[int],
-        group: StreamGroup,
-        logits: int = 1,
+        group: SequenceGroup,
+        num_logits: int = 1,
     ) -> Output:
         """Forwards the pending tokens of some slots, which `slots.commit` then counts as computed.
 
-        Rows that may not share a pass get separate passes.
+        Sequences that may not share a pass get separate passes.
 
         Args:
-            slots: the slots of all rows.
+            slots: the slots of all sequences.
             which: the numbers of the slots to forward; a range is read as a slice.
-            group: the streams of these slots.
-            logits: how many last tokens of each row get logits.
+            group: the sequences in these slots.
+            num_logits: how many last tokens of each sequence get logits.
 
         Returns:
             The output of these slots, in their order.
         """
         if isinstance(slots, SeparateCaches):
-            pairs = zip(which, group.streams, strict=True)
-            outputs = [self._forward_alone(slots, slot, state, logits) for slot, state in pairs]
-            return _merge_outputs(outputs, [[index] for index in range(len(outputs))])
+            pairs = zip(which, group.sequences, strict=True)
+            alone = [self._forward_alone(slots, *pair, num_logits) for pair in pairs]
+            return _merge_outputs(alone, [[index] for index in range(len(alone))])
         slots.drop()
-        ends = [len(state) for state in group.streams]
-        passes = self._group_into_passes(slots, which, ends)
+        passes = self._group_into_passes(slots, which, [len(s) for s in group.sequences])
         outputs = []
-        starts = [slots.lengths[slot] for slot in which]
         for indices in passes:
-            pass_starts = [starts[index] for index in indices]
-            pass_ends = [ends[index] for index in indices]
             pass_slots = which
             pass_group = group
             if len(passes) > 1:
                 pass_slots = [which[index] for index in indices]
-                streams = [group.streams[index] for index in indices]
-                pass_group = StreamGroup(streams, self.device)
-            batch = batch_of(pass_group, pass_starts, slots, logits)
-            with slots.writing(pass_slots, pass_starts, pass_ends) as window_starts:
-                outputs.append(self.forward(replace(batch, starts=window_starts)))
-            if slots.seq_length_read and not batch.level and self.require_equal_positions():
-                return self.forward_slots(slots, which, group, logits)
+                sequences = [group.sequences[index] for index in indices]
+                pass_group = SequenceGroup(sequences, self.device)
+            output = self._forward_together(slots, pass_slots, pass_group, num_logits)
+            if output is None:  # from now on, these sequences are in separate passes
+                return self.forward_slots(slots, which, group, num_logits)
+            outputs.append(output)
         return _merge_outputs(outputs, passes)
 
     def _group_into_passes(
-        self, slots: Slots, which: Sequence[int], ends: Sequence[int]
+        self, slots: SlotCache, which: Sequence[int], ends: Sequence[int]
     ) -> list[list[int]]:
         """Groups indices into `which` by pass: slots that may share a pass are in one group.
 
-        A row that has become too long for the rotary factors of its keys is restarted, and is
+        A sequence that has become too long for the rotary factors of its keys is restarted, and is
         recomputed in a separate pass.
         """
         groups: dict[Hashable, list[int]] = {}
@@ -316,30 +308,50 @@ class Runner:
             groups.setdefault(key, []).append(index)
         return list(groups.values())
 
-    def _logits_to_keep(self, batch: Batch) -> int | Tensor:
-        """The argument that selects the last tokens, for which logits are computed.
+    def _forward_together(
+        self, slots: SlotCache, which: Sequence[int], group: SequenceGroup, num_logits: int
+    ) -> Output | None:
+        """Forwards the pending tokens of some slots in one pass.
 
-        If there are several, they are listed by index: given a number, Gemma 4 drops the other
-        queries from layers that share keys.
+        None if the pass has shown for the first time that its sequences may not share one, because
+        a layer takes positions from the length of the cache.
         """
-        width = batch.ids.shape[1]
-        if batch.logits == 1 or batch.logits > width:
-            return batch.logits
-        return torch.arange(width - batch.logits, width, device=batch.ids.device)
-
-    def _mask(self, batch: Batch) -> Tensor | None:
-        """The causal mask of rows of different lengths.
-
-        None if no mask is needed, or if the model asks `holdfast_mask` for its masks.
-        """
-        if batch.level or self._interface or not self._attends:
+        starts = [slots.lengths[slot] for slot in which]
+        ends = [len(sequence) for sequence in group.sequences]
+        batch = batch_of(group, starts, slots, num_logits)
+        with slots.writing(which, starts, ends) as window_starts:
+            output = self.forward(replace(batch, starts=window_starts))
+        if slots.seq_length_read and not batch.aligned and self.require_equal_positions():
             return None
-        keys = torch.arange(batch.columns, device=batch.positions.device)
-        visible = (keys <= batch.positions[:, :, None])[:, None]
-        if not self._additive:
-            return visible
-        dtype = self.hf_model.dtype
-        return torch.zeros_like(visible, dtype=dtype).masked_fill_(~visible, torch.finfo(dtype).min)
+        return output
+
+    def _forward_alone(
+        self, slots: SeparateCaches, slot: int, sequence: TokenSequence, num_logits: int
+    ) -> Output:
+        """Forwards the pending tokens of a slot with a cache of its own.
+
+        If the model's class turns out not to continue after its own cache, the whole text is read
+        at every step from then on.
+        """
+        group = SequenceGroup([sequence], self.device)
+        if self._continues_after_own_cache:
+            num_computed = slots.lengths[slot]
+            if slots.caches[slot] is None or len(sequence) not in self.rotary.like(num_computed):
+                slots.restart(slot)
+            batch = batch_of(group, [slots.lengths[slot]], slots.caches[slot], num_logits)
+            try:
+                output = self.forward(batch)
+            except HoldfastError:
+                raise
+            except Exception as error:
+                if ran_out_of_memory(error):
+                    raise
+                self._continues_after_own_cache = False
+            else:
+                slots.caches[slot] = output.cache
+                return output
+        slots.restart(slot)
+        return self.forward(replace(batch_of(group, [0], None, num_logits), use_cache=False))
 
 
 def _states_in(cache: DynamicCache, kind: str) -> list[Tensor]:

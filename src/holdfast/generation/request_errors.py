@@ -1,4 +1,4 @@
-"""Adds the name of a row to the errors that it causes."""
+"""Adds the name of a request to the errors that it causes."""
 
 import copy
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from holdfast.errors import HoldfastError
 
 @contextmanager
 def name_errors(name: str) -> Iterator[None]:
-    """Adds the name of a row to every `HoldfastError` that is raised in this context."""
+    """Adds the name of a request to every `HoldfastError` that is raised in this context."""
     try:
         yield
     except HoldfastError as error:
@@ -19,7 +19,7 @@ def name_errors(name: str) -> Iterator[None]:
 
 @contextmanager
 def name_shared_errors(name: str) -> Iterator[None]:
-    """Like `name_errors`, for an error that several rows share: each row raises a named copy."""
+    """Like `name_errors`, for an error that several requests share: each raises a named copy."""
     try:
         yield
     except Exception as error:
@@ -33,7 +33,7 @@ def name_shared_errors(name: str) -> Iterator[None]:
 
 
 def name_error(error: Exception, name: str) -> None:
-    """Adds the name of a row to its error; does nothing if the row has no name."""
+    """Adds the name of a request to its error; does nothing if the name is ""."""
     if not name:
         return
     if isinstance(error, HoldfastError):

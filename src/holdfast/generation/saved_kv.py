@@ -1,7 +1,8 @@
 """Keys and values that outlive the pass that computed them, so that no token is forwarded twice.
 
-KVCache       keys and values of a row's first tokens; `LayerKVCache` has those of a `Runner`
-CachedPrefix  a dialog's tokens, with the keys and values that its next turn can reuse
+SavedKV       keys and values of a sequence's first tokens, outside the slots; those of a
+              `TransformersRunner` are a `SavedLayerKV`
+CachedPrefix  the first tokens of a prompt, with the keys and values that can be reused for them
 
 They can be reused only for the same token ids under the same steering.
 """
@@ -21,15 +22,15 @@ from holdfast.chat.emphasis import Span
 from holdfast.methods.compiled import CompiledMethods
 
 
-class KVCache(Protocol):
-    """Keys and values of a row's first tokens; only slots of the same implementation can read them.
+class SavedKV(Protocol):
+    """Keys and values of a sequence's first tokens, for slots of the same implementation.
 
     Long prefixes may be split into pieces, each with the tokens `start` to `tokens`.
     """
 
     @property
     def tokens(self) -> int:
-        """Number of the row's tokens up to the end of this piece."""
+        """Number of the sequence's tokens up to the end of this piece."""
 
     @property
     def start(self) -> int:
@@ -47,18 +48,18 @@ class KVCache(Protocol):
     def size(self) -> int:
         """Size in bytes."""
 
-    def first(self, count: int) -> KVCache:
-        """Returns the keys and values of the row's first `count` tokens."""
+    def first(self, count: int) -> SavedKV:
+        """Returns the keys and values of the sequence's first `count` tokens."""
 
-    def copy(self) -> KVCache:
+    def copy(self) -> SavedKV:
         """Returns a copy in newly allocated memory."""
 
 
 @dataclass(frozen=True)
-class LayerKVCache:
-    """Keys, values and states of the first tokens of one row, by layer."""
+class SavedLayerKV:
+    """Keys, values and states of the first tokens of a sequence, by layer."""
 
-    tokens: int  # number of the row's tokens up to the end of this piece
+    tokens: int  # number of the sequence's tokens up to the end of this piece
     # per layer, keys and values, [head, token, size]; () for a layer that keeps none
     layers: tuple[tuple[Tensor, ...], ...]
     # per layer, the states after these tokens; {} for a layer that is not recurrent
@@ -77,8 +78,8 @@ class LayerKVCache:
         tensors = sum(tensor.nbytes for layer in self.layers for tensor in layer)
         return tensors + sum(tensor.nbytes for states in self.states for tensor in states.values())
 
-    def first(self, count: int) -> LayerKVCache:
-        """Returns the keys and values of the row's first `count` tokens, as views."""
+    def first(self, count: int) -> SavedLayerKV:
+        """Returns the keys and values of the sequence's first `count` tokens, as views."""
         # counted from the end: a windowed layer has fewer tokens, but the same last one
         dropped = self.tokens - count
         views = tuple(
@@ -87,7 +88,7 @@ class LayerKVCache:
         )
         return replace(self, tokens=count, layers=views)
 
-    def copy(self) -> LayerKVCache:
+    def copy(self) -> SavedLayerKV:
         """Returns a copy in newly allocated memory; views would keep the original tensors alive."""
         layers = tuple(tuple(tensor.clone() for tensor in layer) for layer in self.layers)
         return replace(self, layers=layers)
@@ -95,13 +96,13 @@ class LayerKVCache:
 
 @dataclass(eq=False)
 class CachedPrefix:
-    """The first tokens of a dialog, with the keys and values computed for them."""
+    """The first tokens of a prompt, with the keys and values computed for them."""
 
     token_ids: tuple[int, ...]
     span: tuple[bool, ...]
     compiled: CompiledMethods  # the methods under which the keys and values were computed
     # may cover only some of the first tokens; None if not computed, or evicted
-    kv: KVCache | None
+    kv: SavedKV | None
     # the text of these tokens and its emphasised parts, by which a rendered chat is found to
     # continue them; the engine does not read it
     text: str = ""
