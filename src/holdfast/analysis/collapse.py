@@ -8,7 +8,7 @@ import numpy as np
 from holdfast.analysis.series import Series
 from holdfast.drift.cases import Persona
 from holdfast.drift.dialog_records import with_repetition
-from holdfast.records import Dialog, Participant, Repeated, Turn
+from holdfast.records import DialogRecord, Participant, Repeated, Turn
 from holdfast.records.conversation import GIVEN, NO_NEWS_FROM
 from holdfast.records.run_summary import Collapse
 
@@ -34,7 +34,7 @@ def is_notable(collapse: Collapse) -> bool:
     )
 
 
-def count_turns(records: Sequence[Dialog]) -> Collapse:
+def count_turns(records: Sequence[DialogRecord]) -> Collapse:
     """Counts the turns that models wrote, and those that are cut or repeated."""
     dialogs = {record.conversation: model_turns(record) for record in records}
     turns = [turn for dialog in dialogs.values() for turn in dialog]
@@ -61,7 +61,7 @@ def _share(are_counted: Sequence[bool]) -> float:
     return sum(are_counted) / len(are_counted) if are_counted else 0.0
 
 
-def model_turns(record: Dialog) -> list[ModelTurn]:
+def model_turns(record: DialogRecord) -> list[ModelTurn]:
     """Returns the turns that a model wrote: all but the starter, and the user's from a file."""
     turns = list(zip(record.turns, _repetition(record), strict=True))
     return [
@@ -71,7 +71,7 @@ def model_turns(record: Dialog) -> list[ModelTurn]:
     ]
 
 
-def _repetition(record: Dialog) -> list[Repeated]:
+def _repetition(record: DialogRecord) -> list[Repeated]:
     """Returns how much of each turn is repeated, not counting what its speaker's prompt asks it to
     say.
 

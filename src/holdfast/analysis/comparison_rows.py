@@ -177,7 +177,7 @@ def _start(record: Conversation) -> _Start:
 
 
 @dataclass(frozen=True, eq=False)
-class _Group:
+class _ComparedRules:
     """The scores of a group of rules in both series, [conversation, round]; NaN where nothing was
     scored. The means of a pair are over the rules that were judged in this round of both.
     """
@@ -245,13 +245,13 @@ def compare_series(shared: SharedSeries) -> MethodComparison:
     )
 
 
-def _all_rules(shared: SharedSeries) -> _Group:
+def _all_rules(shared: SharedSeries) -> _ComparedRules:
     return _rules_group(shared, "all", "", shared.rules)
 
 
 def _rules_group(
     shared: SharedSeries, grouping: RuleGrouping, name: str, rules: Sequence[RuleKey]
-) -> _Group:
+) -> _ComparedRules:
     """Returns the scores of some of the rules as one group."""
     before, now = (
         {(rule, index): matrix for rule in rules for index, matrix in scores[rule].items()}
@@ -262,17 +262,17 @@ def _rules_group(
 
 def _group(
     shared: SharedSeries, grouping: RuleGrouping, name: str, before: ByProbe, now: ByProbe
-) -> _Group:
+) -> _ComparedRules:
     """Averages the scores of probes; of pairs, only the probes that were judged in both."""
     if shared.pairs:
         means_before, means_now = shared_means(before, now)
     else:
         means_before, means_now = means_over_probes(before), means_over_probes(now)
-    return _Group(grouping, name, means_before, means_now)
+    return _ComparedRules(grouping, name, means_before, means_now)
 
 
 def _row(
-    shared: SharedSeries, group: _Group, shared_by: int = 1, *, over_prompts: bool = False
+    shared: SharedSeries, group: _ComparedRules, shared_by: int = 1, *, over_prompts: bool = False
 ) -> RuleGroupComparison:
     """Estimates the difference of the two runs over the rounds scored in both, and in the last of
     these rounds.

@@ -16,13 +16,12 @@ from pydantic import Field, PlainSerializer, ValidationError
 
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.drift.cases import LabelledTurn, Rule, Suite
-from holdfast.drift.suite_file import Text, TurnEntry, score_labelled
+from holdfast.drift.suite_file import NonEmptyText, TurnEntry, score_labelled
 from holdfast.errors import UnknownName, UsageError
 from holdfast.files import read_json_lines
 from holdfast.measures.scores import Score
 from holdfast.records.model import List, Number, RecordModel
-from holdfast.validation.pydantic_errors import Path as FieldPath
-from holdfast.validation.pydantic_errors import format_path, problem_of
+from holdfast.validation.pydantic_errors import FieldPath, format_path, problem_of
 
 JUDGED = "needs a judge"
 
@@ -33,7 +32,7 @@ TurnsByPlace = Mapping[str, LabelledTurn]  # by where the label is, "turns.jsonl
 class LabelledLine(TurnEntry):
     """A line of a file of labelled turns."""
 
-    rule: Text
+    rule: NonEmptyText
     label: Label
     source: str = ""  # where the turn is in a log, as `holdfast logs --label` writes it
 

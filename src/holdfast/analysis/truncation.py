@@ -30,7 +30,7 @@ class _KnownCanaries(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Cut:
+class _PromptCut:
     """The cut of one conversation."""
 
     first_round: int
@@ -75,7 +75,7 @@ def _verdict(after: Estimate, *, fewer_known: int, more_known: int) -> str:
     return PROMPT_KEPT if after.low > MIN_KNOWN_IF_KEPT else CANNOT_TELL
 
 
-def _cut_of(record: Conversation) -> _Cut | None:
+def _cut_of(record: Conversation) -> _PromptCut | None:
     """Returns the cut of a conversation; None if its chats were not truncated."""
     turns = [turn for turn in record.turns if turn.speaker == "agent"]
     canaries = [probe for probe in record.probes if probe.kind == "canary"]
@@ -92,7 +92,7 @@ def _cut_of(record: Conversation) -> _Cut | None:
         after = [probe.score for probe in canaries if probe.round >= canary_round]
         known = _KnownCanaries(float(np.mean(before)), float(np.mean(after)))
     most_tokens = max(reply.prompt_tokens or 0 for reply in replies)
-    return _Cut(min(rounds), most_tokens, known)
+    return _PromptCut(min(rounds), most_tokens, known)
 
 
 def until_prompt_lost(all_series: Sequence[Series]) -> Sequence[Series]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from holdfast.chat.default_prompts import common_length
 from holdfast.drift.cases import Case, Persona, Rule
-from holdfast.drift.dialog import Dialog, Speaker
+from holdfast.drift.dialog import Dialog, DialogSide
 from holdfast.drift.dialog_requests import DialogReply
 from holdfast.drift.pairing import Pairing, ProbeQuestion
 from holdfast.drift.probe_outcomes import ProbeOutcome, ProbeResults, outcome_of
@@ -29,7 +29,7 @@ from holdfast.records import (
 RECORDED_STOP_REASONS = (*NO_CONTENT, "length")  # the record of a probe leaves out any other
 
 
-def turn_of(number: int, speaker: Speaker, answer: DialogReply) -> Turn:
+def turn_of(number: int, speaker: DialogSide, answer: DialogReply) -> Turn:
     """Builds the record of a reply as the turn of round `number`."""
     return Turn(
         round=number,

@@ -76,7 +76,7 @@ class _Parameter:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _SweptMethod:
     """One method of a sweep, with the values of its parameters."""
 
     method: str
@@ -92,7 +92,7 @@ class _Part:
         return f"{self.method}:{','.join(pairs)}" if pairs else self.method
 
 
-def _read_part(text: str, spec: str) -> _Part:
+def _read_part(text: str, spec: str) -> _SweptMethod:
     """Reads one method; a text without "=" is another value of the parameter before it."""
     name, _, pairs = (side.strip() for side in text.partition(":"))
     class_of(name, spec)  # refuses an unknown name
@@ -110,4 +110,4 @@ def _read_part(text: str, spec: str) -> _Part:
                 option="sweep",
                 value=pair,
             )
-    return _Part(name, parameters)
+    return _SweptMethod(name, parameters)

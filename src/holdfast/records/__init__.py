@@ -25,7 +25,7 @@ from holdfast.records.conversation import (
     CapabilityConversation,
     ContextSummary,
     Conversation,
-    Dialog,
+    DialogRecord,
     Ended,
     LastReply,
     LogDialog,
@@ -55,4 +55,4 @@ from holdfast.records.model import Failure
 from holdfast.records.resuming import PendingBatch, batches, resume, unfinished
 from holdfast.records.run import FAILURES, RECORDS, Run, read_earlier, read_run
 from holdfast.records.run_summary import MethodSummary, RuleSummary, Summary
-from holdfast.records.samples import HeadScores, TaskSample, Usage
+from holdfast.records.samples import HeadScores, TaskSample, TokenCounts

@@ -6,7 +6,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from holdfast.records.conversation import CapabilityConversation, Conversation, Dialog, LogDialog
+from holdfast.records.conversation import (
+    CapabilityConversation,
+    Conversation,
+    DialogRecord,
+    LogDialog,
+)
 from holdfast.records.identity import (
     ConversationsIdentity,
     Manifest,
@@ -55,7 +60,7 @@ def refuse_foreign(record: Record, manifest: Manifest, place: str) -> None:
         NotOfRun: it has a number, a method, a score or a round that the run cannot have.
     """
     _refuse_another_run(record, manifest, place)
-    if isinstance(record, Dialog):
+    if isinstance(record, DialogRecord):
         _refuse_out_of_range(record, manifest, place)
 
 
@@ -104,7 +109,7 @@ def _refuse_unlisted(name: str, value: str, allowed: Sequence[str], place: str) 
         raise NotOfRun(f"{place} has the {name} {reprlib.repr(value)}, which the run does not have")
 
 
-def _refuse_out_of_range(record: Dialog, manifest: Manifest, place: str) -> None:
+def _refuse_out_of_range(record: DialogRecord, manifest: Manifest, place: str) -> None:
     for probe in record.probes:
         if probe.kind != "capability" and not 0 <= probe.score <= 1:
             raise NotOfRun(f"{place} has the score {probe.score:g}, which is not between 0 and 1")

@@ -303,4 +303,4 @@ class LogDialog(RecordModel):
         return (*self.probes, *self.unscored)
 
 
-Dialog = Conversation | LogDialog
+DialogRecord = Conversation | LogDialog

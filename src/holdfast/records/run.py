@@ -20,7 +20,7 @@ from holdfast.records.manifest import MANIFEST, read_manifest, read_raw_manifest
 from holdfast.records.model import Failure
 from holdfast.records.precedent_records import PrecedentChat
 from holdfast.records.run_summary import Summary, read_summary
-from holdfast.records.run_table import Columns, Table, probe_table, score_table
+from holdfast.records.run_table import Columns, RecordTable, probe_table, score_table
 from holdfast.records.samples import HeadScores, TaskSample
 from holdfast.records.stored_logs import LARGE_RUN_BYTES, StoredLogs
 
@@ -128,7 +128,7 @@ class Run:
         """The results in `summary.json`, as it is now; None if it is missing or cannot be read."""
         return read_summary(self.folder)
 
-    def to_table(self) -> Table:
+    def to_table(self) -> RecordTable:
         """Returns the records as a tidy table: a row for each probe of each round of each
         conversation, or for each score of each sample. docs/runs.md describes the columns.
         """

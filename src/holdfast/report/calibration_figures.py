@@ -30,7 +30,7 @@ _FAR = 15  # points; a line joins a label that is farther away to its point
 
 
 @dataclass(frozen=True)
-class _Curve:
+class _CandidateCurve:
     """The stability of a candidate by round."""
 
     candidate: Candidate
@@ -120,12 +120,12 @@ def _draw_sweep(
 def _by_round(calibration: Calibration, budget: float) -> Figure:
     """Draws the stability by round, of each method at the setting closest to the budget."""
     figure, (axis,) = figures.panels(1, 1, 6.4, 3.8)
-    curves = [_Curve(calibration.none, figures.CurveStyle(_DARK, "--"), "none")]
+    curves = [_CandidateCurve(calibration.none, figures.CurveStyle(_DARK, "--"), "none")]
     for number, (name, parameter) in enumerate(calibration.names):
         closest = calibration.closest(calibration.sweeps[number], budget)
         lost = f"{calibration.mean_drop(closest):+.1f} lost"
         label = f"{_label(name, parameter)}={closest.value} ({lost})"
-        curves.append(_Curve(closest, figures.style_of(number + 1), label))
+        curves.append(_CandidateCurve(closest, figures.style_of(number + 1), label))
     for index, curve in enumerate(curves):
         points = estimate_columns(curve.candidate.by_round, SCORES)
         rounds = np.arange(1, len(points) + 1) + 0.06 * (index - (len(curves) - 1) / 2)

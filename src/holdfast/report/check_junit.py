@@ -21,7 +21,7 @@ from holdfast.report.check_sentences import (
     sentence,
     verdict_word,
 )
-from holdfast.report.junit import JUnitCase, Outcome, outcome_of, write_cases
+from holdfast.report.junit import CaseOutcome, JUnitCase, outcome_of, write_cases
 
 ALL_RULES = "all rules together"  # the test of a prompt whose verdict no single rule has
 
@@ -56,7 +56,7 @@ def _cases_of(checked: PromptCheck, terms: Terms, suite: str) -> Iterator[JUnitC
     )
 
 
-def _outcome(checked: PromptCheck, terms: Terms) -> Outcome:
+def _outcome(checked: PromptCheck, terms: Terms) -> CaseOutcome:
     """The outcome of a prompt's test; one that a smoke test leaves undecided is skipped."""
     is_left_open = checked.verdict == UNDECIDED and verdict_word(checked, terms) == NO_CLEAR_FAILURE
     return "skipped" if is_left_open else outcome_of(checked.verdict)

@@ -68,7 +68,7 @@ class PackedProbe(NamedTuple):
     note: str  # how its reply ended, and what the model did not see
 
 
-class _Place(NamedTuple):
+class _PackedPosition(NamedTuple):
     """Where a conversation is; the list is in the order of its fields."""
 
     run: int
@@ -96,7 +96,7 @@ def pack(all_series: Sequence[Series]) -> PackedConversations:
     """
     runs = list(dict.fromkeys(series.run for series in all_series))
     places = sorted(
-        _Place(runs.index(series.run), int(number), index, row)
+        _PackedPosition(runs.index(series.run), int(number), index, row)
         for index, series in enumerate(all_series)
         for row, number in enumerate(series.conversations)
     )

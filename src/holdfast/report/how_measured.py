@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from holdfast.analysis.collapse import count_turns
 from holdfast.records import (
     Conversation,
-    Dialog,
+    DialogRecord,
     LogDialog,
     Probe,
     Run,
@@ -105,9 +105,9 @@ def _time(stamp: str | None) -> str:
     return (stamp or "–").replace("T", " ").replace("+00:00", " UTC")
 
 
-def _turns(records: Sequence[Dialog]) -> list[tuple[str, str]]:
+def _turns(records: Sequence[DialogRecord]) -> list[tuple[str, str]]:
     """How many turns are cut or repeated, and how many conversations have collapsed."""
-    by_method: dict[str, list[Dialog]] = {}
+    by_method: dict[str, list[DialogRecord]] = {}
     for record in records:
         if record.turns:
             by_method.setdefault(record.method, []).append(record)

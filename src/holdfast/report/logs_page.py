@@ -18,7 +18,7 @@ from holdfast.report.logs_causes import (
     reason_of,
 )
 from holdfast.report.logs_sentences import (
-    Rows,
+    LoggedRules,
     headline,
     lines,
     notes,
@@ -82,7 +82,7 @@ class TurnDetails:
 
 
 @dataclass(frozen=True)
-class BrokenRule:
+class RuleBreaches:
     """A rule with the turns that broke it, the worst first.
 
     Attributes:
@@ -102,7 +102,7 @@ class BrokenRule:
     hidden: int
 
 
-def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
+def logs_page(run: Run, rows: LoggedRules, shown: LoggedRules, bar: float | None) -> str:
     """The HTML of the page.
 
     Args:
@@ -133,7 +133,7 @@ def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
     )
 
 
-def _overview(run: Run, rules: Rows, bar: float | None) -> RulesTable | None:
+def _overview(run: Run, rules: LoggedRules, bar: float | None) -> RulesTable | None:
     head = (
         "turns kept",
         "kept",
@@ -146,7 +146,7 @@ def _overview(run: Run, rules: Rows, bar: float | None) -> RulesTable | None:
     return _rules_table(run, "How well each rule is kept", rules, head, cells)
 
 
-def _against(run: Run, rows: Rows) -> RulesTable | None:
+def _against(run: Run, rows: LoggedRules) -> RulesTable | None:
     """The comparison with earlier logs; None if no rule was compared."""
     compared = [(row, row.against) for row in rows if row.against]
     head = ("before", "now", "difference")
@@ -161,7 +161,7 @@ def _against(run: Run, rows: Rows) -> RulesTable | None:
 def _rules_table(
     run: Run,
     caption: str,
-    rules: Rows,
+    rules: LoggedRules,
     head: Sequence[str],
     cells: Sequence[Sequence[str]],
 ) -> RulesTable | None:
@@ -183,14 +183,14 @@ def _first_problems(problems: Sequence[str]) -> list[str]:
     return [*problems[:_MAX_PROBLEMS], *rest]
 
 
-def _broken_rule(run: Run, row: LoggedRule, causes: Mapping[str, int] | None) -> BrokenRule:
+def _broken_rule(run: Run, row: LoggedRule, causes: Mapping[str, int] | None) -> RuleBreaches:
     """A rule that some turn broke; `causes` is None if no causes were looked for."""
     turns = broken_turns(run, row)
     dialogs = f"{row.first_broken.broken} of {count_of(row.adherence.n, 'dialog')}"
     summary = f"Broken in {len(row.broken):,} of {count_of(row.applied, 'turn')}, in {dialogs}"
     if why := causes_of_rule(causes):
         summary = f"{summary}; why: {why}"
-    return BrokenRule(
+    return RuleBreaches(
         words=rule_words(run, row.rule),
         id=rule_id(run, row.rule),
         summary=summary,

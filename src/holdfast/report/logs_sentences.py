@@ -17,7 +17,7 @@ from holdfast.plurals import count_of, listing
 from holdfast.records import Run
 from holdfast.records.run_summary import LoggedRule
 
-Rows = Sequence[LoggedRule]
+LoggedRules = Sequence[LoggedRule]
 # the length in characters to which a rule's words are cut: in sentences, in a column on the
 # terminal, and in a table of the page
 _IN_A_SENTENCE = 120
@@ -93,12 +93,12 @@ def rule_id(run: Run, rule: str) -> str:
     return "" if rule_words(run, rule) == rule else rule
 
 
-def have_verdicts(rows: Rows) -> bool:
+def have_verdicts(rows: LoggedRules) -> bool:
     """Whether the rules were held to a bar, or compared with earlier logs."""
     return any(row.verdict for row in rows)
 
 
-def headline(run: Run, rows: Rows) -> str:
+def headline(run: Run, rows: LoggedRules) -> str:
     """The first line: on the rule that fell most since earlier logs, or else is kept least."""
     dialogs = count_of(len(run.records), "dialog")
     judged = [row for row in rows if row.is_judged]
@@ -112,7 +112,7 @@ def headline(run: Run, rows: Rows) -> str:
     return _largest_fall(run, tested) or _kept_least(run, tested)
 
 
-def _largest_fall(run: Run, rows: Rows) -> str | None:
+def _largest_fall(run: Run, rows: LoggedRules) -> str | None:
     """The rule that fell most since the earlier logs; None if none certainly fell."""
     compared = [(row.rule, row.against) for row in rows if row.against is not None]
     falls = [(rule, earlier.difference) for rule, earlier in compared if earlier.certain < 0]
@@ -128,7 +128,7 @@ def _largest_fall(run: Run, rows: Rows) -> str | None:
     )
 
 
-def _kept_least(run: Run, rows: Rows) -> str:
+def _kept_least(run: Run, rows: LoggedRules) -> str:
     """The rule that is kept least, and how often and how early it is broken."""
     if all(row.adherence.mean == 1 for row in rows) and len(rows) > 1:
         return f"All {len(rows)} rules are kept in every turn that they apply to."
@@ -178,7 +178,7 @@ def _share(kept: Estimate) -> str:
     return f"{mean} (95% interval {100 * kept.low:.0f} to {100 * kept.high:.0f})"
 
 
-def worst_first(rows: Rows) -> list[LoggedRule]:
+def worst_first(rows: LoggedRules) -> list[LoggedRule]:
     """Sorts rules by how well they are kept, the worst first.
 
     Rules with too few dialogs for a verdict come after the others, and rules that are made for
@@ -205,17 +205,17 @@ def unjudged_rules(run: Run, why: str = "") -> dict[str, int]:
     return counts
 
 
-def lines(run: Run, rows: Rows, bar: float | None) -> list[str]:
+def lines(run: Run, rows: LoggedRules, bar: float | None) -> list[str]:
     """The lines below the headline: more on its rule, and the verdicts."""
     return [*_on_least(rows), *_on_verdicts(rows, bar)]
 
 
-def notes(run: Run, rows: Rows) -> list[str]:
+def notes(run: Run, rows: LoggedRules) -> list[str]:
     """Sentences on the rules that the headline leaves out, and on what was not scored."""
     return [*_on_rules(run, rows), *_left_out(run)]
 
 
-def _on_least(rows: Rows) -> list[str]:
+def _on_least(rows: LoggedRules) -> list[str]:
     """When the rule of the headline is first broken, and whether that holds for other dialogs."""
     tested = [row for row in rows if row.is_judged and not row.for_probes]
     if not tested:
@@ -236,7 +236,7 @@ def _on_least(rows: Rows) -> list[str]:
     return sentences
 
 
-def _on_rules(run: Run, rows: Rows) -> list[str]:
+def _on_rules(run: Run, rows: LoggedRules) -> list[str]:
     """The rules that the headline leaves out, and why."""
     sentences = []
     if names := [row.rule for row in rows if row.for_probes]:
@@ -263,7 +263,7 @@ def _on_rules(run: Run, rows: Rows) -> list[str]:
     return sentences
 
 
-def _on_verdicts(rows: Rows, bar: float | None) -> list[str]:
+def _on_verdicts(rows: LoggedRules, bar: float | None) -> list[str]:
     """How many rules pass, fail or are undecided, and which could not be compared."""
     sentences = []
     if have_verdicts(rows):

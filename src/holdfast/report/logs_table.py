@@ -8,7 +8,7 @@ from holdfast.records import Run
 from holdfast.records.run_summary import LoggedRule
 from holdfast.report.logs_sentences import (
     IN_A_COLUMN,
-    Rows,
+    LoggedRules,
     have_verdicts,
     headline,
     lines,
@@ -26,7 +26,7 @@ KEY = (
 )
 
 
-def logs_table(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
+def logs_table(run: Run, rows: LoggedRules, shown: LoggedRules, bar: float | None) -> str:
     """The text for the terminal: the opening sentences, the table, and a key to its columns.
 
     Args:
@@ -39,7 +39,7 @@ def logs_table(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
     return "\n".join([*sentences, "", *table, "", *KEY])
 
 
-def _cells(run: Run, rows: Rows, shown: Rows, bar: float | None) -> list[list[str]]:
+def _cells(run: Run, rows: LoggedRules, shown: LoggedRules, bar: float | None) -> list[list[str]]:
     """The table, head first; columns that only some runs need are there if this one does."""
     has_earlier = any(row.against for row in rows)
     has_verdicts = have_verdicts(rows)

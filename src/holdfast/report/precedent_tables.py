@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Line:
+class _HistoryLine:
     """The line of the scores after one history; dashed and hollow without the system prompt."""
 
     history: str
@@ -32,7 +32,7 @@ class _Line:
 
 
 _LINES = (
-    _Line(
+    _HistoryLine(
         history="kept",
         prompted=True,
         head="kept history",
@@ -41,7 +41,7 @@ _LINES = (
         marker="o",
         offset=-0.15,
     ),
-    _Line(
+    _HistoryLine(
         history="kept",
         prompted=False,
         head="kept, no prompt",
@@ -50,7 +50,7 @@ _LINES = (
         marker="o",
         offset=0.05,
     ),
-    _Line(
+    _HistoryLine(
         history="broken",
         prompted=True,
         head="broken history",
@@ -59,7 +59,7 @@ _LINES = (
         marker="s",
         offset=-0.05,
     ),
-    _Line(
+    _HistoryLine(
         history="broken",
         prompted=False,
         head="broken, no prompt",
@@ -124,7 +124,7 @@ def _rows(result: Precedent) -> list[tuple[str, ...]]:
     return rows
 
 
-def _cells_of(line: _Line, result: Precedent) -> list[Cell]:
+def _cells_of(line: _HistoryLine, result: Precedent) -> list[Cell]:
     key = (line.history, line.prompted)
     return [cell for cell in result.cells if (cell.history, cell.prompted) == key]
 
@@ -150,7 +150,7 @@ def precedent_figure(results: Sequence[Precedent]) -> Figure:
     return figure
 
 
-def _draw(axis: Axes, line: _Line, cells: Sequence[Cell]) -> None:
+def _draw(axis: Axes, line: _HistoryLine, cells: Sequence[Cell]) -> None:
     """Draws the scores after one history.
 
     Where two lines coincide, the wide solid one shows in the gaps of the dashed one.

@@ -8,7 +8,7 @@ from holdfast.generation.sampling import NO_CONTENT
 from holdfast.plurals import from_to
 from holdfast.records import (
     Conversation,
-    Dialog,
+    DialogRecord,
     Ended,
     Failure,
     Probe,
@@ -17,7 +17,7 @@ from holdfast.records import (
 )
 from holdfast.records.conversation import GIVEN
 
-Reply = Turn | Probe | Unscored
+RecordedReply = Turn | Probe | Unscored
 
 _ENDED = {
     "context": "filled the model's context",
@@ -83,7 +83,7 @@ def _left_out(records: Sequence[Conversation]) -> str:
     return text
 
 
-def unanswered_lines(records: Sequence[Dialog]) -> list[Shortfall]:
+def unanswered_lines(records: Sequence[DialogRecord]) -> list[Shortfall]:
     """The probes that were not answered; [] if there are none."""
     reasons = Counter(probe.why for record in records for probe in record.unanswered)
     return [unanswered_line(reasons)] if reasons else []
@@ -95,7 +95,7 @@ def unanswered_line(reasons: Counter[str]) -> Shortfall:
     return Shortfall("probes not answered", text)
 
 
-def reply_lines(records: Sequence[Dialog]) -> list[Shortfall]:
+def reply_lines(records: Sequence[DialogRecord]) -> list[Shortfall]:
     """The replies that scores leave out in part or whole: empty, cut, or with reasoning."""
     # the first turn is the given starter
     turns = [turn for record in records for turn in record.turns[1:]]
@@ -105,7 +105,7 @@ def reply_lines(records: Sequence[Dialog]) -> list[Shortfall]:
         for probe in record.answered
         if not probe.reply_of and probe.kind in _PROBES_IN_DIALOGS
     ]
-    all_replies: list[Reply] = [*turns, *probes]
+    all_replies: list[RecordedReply] = [*turns, *probes]
     replies = [reply for reply in all_replies if reply.stop_reason not in GIVEN]
     shortfalls = []
     reasons = Counter(_why_empty(reply) for reply in replies if _is_empty(reply))
@@ -181,14 +181,14 @@ def _early_cut_line(lengths: Sequence[int], replies: int) -> Shortfall:
     return Shortfall("replies cut before the run's limit", text)
 
 
-def _why_empty(reply: Reply) -> str:
+def _why_empty(reply: RecordedReply) -> str:
     """The reason as a key of `_EMPTY`."""
     if reply.stop_reason == "length":
         return "cut"
     return str(reply.stop_reason) if reply.stop_reason in NO_CONTENT else "empty"
 
 
-def _is_empty(reply: Reply) -> bool:
+def _is_empty(reply: RecordedReply) -> bool:
     """Whether a recorded turn or probe has no content; the text of a refusal is not content."""
     text = reply.text if isinstance(reply, Turn) else reply.reply
     return reply.stop_reason == "refusal" or not text.strip()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holdfast.analysis.decay import Change, Decay, Rows, Trace
+from holdfast.analysis.decay import Decay, MassChange, Matrix, Trace
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import MODELS
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
@@ -66,7 +66,7 @@ def _log_changes(decay: Decay) -> str:
     return f"Log of the mass between turns {between}; within turns {within}."
 
 
-def _beside_uniform(change: Change) -> str:
+def _beside_uniform(change: MassChange) -> str:
     measured = _with_verdict(change.real, "rises", "falls")
     return f"{measured} (uniform attention {_text(change.uniform)})"
 
@@ -193,8 +193,8 @@ class _Panel:
     """
 
     title: str
-    curves: Rows
-    uniform: Rows = ()
+    curves: Matrix
+    uniform: Matrix = ()
 
 
 def write_trace_figures(trace: Trace, folder: Path, others: Sequence[Trace] = ()) -> list[Path]:
@@ -254,7 +254,7 @@ def _decay(panels: Sequence[_Panel]) -> Figure:
     return figure
 
 
-def _heat_maps(values_by_title: Mapping[str, Rows]) -> Figure:
+def _heat_maps(values_by_title: Mapping[str, Matrix]) -> Figure:
     figure, axes = figures.panels(len(values_by_title), len(values_by_title), 4.0, 2.8)
     for axis, (title, rows) in zip(axes, values_by_title.items(), strict=True):
         values = np.array(rows)

@@ -18,7 +18,7 @@ from holdfast.models.event_loop import task_group
 from holdfast.models.failures import CircuitBreaker
 from holdfast.models.protocol import Engine
 from holdfast.models.requests import Reply, Request
-from holdfast.records.precedent_records import History, NextReply, PrecedentChat, RuleScores
+from holdfast.records.precedent_records import History, NextReply, PrecedentChat, ReplyScores
 from holdfast.seeds import seed_of
 from holdfast.study.precedent_subjects import (
     BROKEN,
@@ -45,7 +45,7 @@ class DrawnReply(NamedTuple):
     """A reply of a history: the best of several draws."""
 
     reply: Reply
-    scores: RuleScores
+    scores: ReplyScores
     draws: tuple[Reply, ...]  # all of them
 
 
@@ -176,7 +176,7 @@ def _history_of(drawn: Sequence[DrawnReply]) -> History:
     )
 
 
-def _next_reply(view: View, reply: Reply, scores: RuleScores) -> NextReply:
+def _next_reply(view: View, reply: Reply, scores: ReplyScores) -> NextReply:
     masses = reply.token_masses
     return NextReply(
         history=view.history,
@@ -215,6 +215,6 @@ def _chat(
     return (*chat, {"role": "user", "content": last})
 
 
-def _mean(scores: RuleScores, missing: float) -> float:
+def _mean(scores: ReplyScores, missing: float) -> float:
     """Returns the mean score over the rules; a rule without a score counts as `missing`."""
     return sum(missing if score is None else score for score in scores.values()) / len(scores)

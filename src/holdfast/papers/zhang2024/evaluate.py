@@ -32,7 +32,7 @@ from holdfast.papers.zhang2024.task_samples import (
     user_message,
 )
 from holdfast.papers.zhang2024.task_settings import CATALOGUE, TaskSettings, Variant, variants_of
-from holdfast.records import TaskSample, Usage
+from holdfast.records import TaskSample, TokenCounts
 
 COMPATIBILITY = records.Compatibility(
     defaults={"settings": dataclasses.asdict(TaskSettings())},
@@ -273,7 +273,7 @@ def _record(
     if reply is not None:
         fields = {"reply": reply.text, "stop_reason": reply.stop_reason}
         if reply.usage is not None:
-            fields["tokens"] = Usage(read=reply.usage[0], written=reply.usage[1])
+            fields["tokens"] = TokenCounts(read=reply.usage[0], written=reply.usage[1])
         if CATALOGUE[batch.task].fluent:
             fields["fluency"] = _round(fluency(reply.text))
     return TaskSample(

@@ -128,7 +128,7 @@ class HeadPasses:
         steering = BatchSteering(
             group.span, row_methods, prompt_columns=[extent.end] * len(row_methods)
         )
-        caches = [_Rows(states, copies, first) for states in unsteered.states]
+        caches = [_SharedPromptCache(states, copies, first) for states in unsteered.states]
         hidden = unsteered.layer_inputs[layer].repeat_interleave(copies, 0)[:, first:]
         inputs = {"inputs_embeds": hidden}
         with steer_pass(steering), _hook_before([self._layers[layer]], _replace_input(hidden)):
@@ -199,7 +199,7 @@ def _replace_input(hidden: Tensor) -> Callable[..., Any]:
     return put
 
 
-class _Rows(DynamicLayer):
+class _SharedPromptCache(DynamicLayer):
     """The keys and values of rows that share those of their prompt before column `first`.
 
     Args:

@@ -54,7 +54,7 @@ _FACTORS = (4.0, 16.0, 64.0)  # of Boost, on PASTA's heads; PASTA's alpha is a f
 
 
 @dataclass(frozen=True)
-class Answers:
+class VariantScores:
     """One task's answers under baselines and methods."""
 
     by_variant: Mapping[str, TaskScores]  # by the name of a baseline or the spec string of a method
@@ -210,7 +210,7 @@ class Study:
         instruction: str = "original",
         baselines: tuple[str, ...] = (ZERO_SHOT,),
         generate: bool = False,
-    ) -> Answers:
+    ) -> VariantScores:
         """Asks the samples of a task under baselines and methods.
 
         Args:
@@ -239,7 +239,7 @@ class Study:
             out = self.setup.out / folder / name
             running = tasks.Running(progress=progress)
             run = tasks.run(self.setup.model, data, out, settings, steerings, running)
-        return Answers({result.variant: result for result in read_results(run)})
+        return VariantScores({result.variant: result for result in read_results(run)})
 
     def _validate(
         self, folder: str, name: str, methods: Sequence[Method]
