@@ -36,7 +36,7 @@ from holdfast.records import Conversation, Ended, open_run, read_run
 from holdfast.report import wording
 from holdfast.report.charts import Chart, Curve, round_top
 from holdfast.report.conversations import pack, script_chunks, script_json
-from holdfast.report.opening_sentences import describe_conversations
+from holdfast.report.score_phrases import describe_conversations
 from holdfast.report.shortfalls import early_end
 from holdfast.report.template_environment import template_environment
 from holdfast.report.wording import signed

@@ -17,13 +17,8 @@ from holdfast.analysis.verdicts import too_few, verdict_on
 from holdfast.measures.scores import MIN_KEPT_SCORE
 from holdfast.records import Run
 from holdfast.records.log_scores import ScoredRule
+from holdfast.records.logs_summary import AgainstEarlierLogs, BrokenTurn, FirstBroken, LoggedRule
 from holdfast.records.mean_estimate import EstimateFrom
-from holdfast.records.run_summary import (
-    AgainstEarlierLogs,
-    BrokenTurn,
-    FirstBroken,
-    LoggedRule,
-)
 
 TURN_BINS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 33, 65, 129, 257, 513)
 TOKEN_BINS = (0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000)

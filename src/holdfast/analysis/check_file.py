@@ -18,32 +18,27 @@ from holdfast.errors import ParameterOutOfRange, RecordsError, reason_of
 from holdfast.files import write_whole
 from holdfast.records import Run
 from holdfast.records.belonging import describe_fault
-from holdfast.records.check_records import Check, PromptAgainstEarlierRun, PromptCheck, Terms
-from holdfast.records.model import List, Number, RecordModel
+from holdfast.records.check_records import (
+    Check,
+    CheckedMethod,
+    PromptAgainstEarlierRun,
+    PromptCheck,
+    Terms,
+)
+from holdfast.records.model import List, Number
 
 FILE = "check.json"
 
 
-class StoredCheck(RecordModel):
+class StoredCheck(CheckedMethod):
     """The content of `check.json`: a check's terms, and its comparisons with an earlier run."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
     version: Literal[1] = Field(default=1, alias="schema")
-    method: str
     rounds: Number
-    min_stability: float | None
-    error: float
-    budget: Number
-    all_rules: bool = False  # missing in files of version 0.2
-    smoke: bool = False  # missing in files of version 0.3
     prompts: List[str]
     comparisons: dict[str, PromptAgainstEarlierRun] = Field(alias="falls")  # by prompt
-
-    @property
-    def terms(self) -> Terms:
-        """The terms of the check."""
-        return Terms(self.min_stability, self.error, self.budget, self.all_rules, self.smoke)
 
 
 def write_check(
@@ -57,7 +52,7 @@ def write_check(
         prompts=tuple(checked.id for checked in checks),
         falls={checked.id: checked.comparison for checked in checks if checked.comparison},
     )
-    fields = stored.model_dump(by_alias=True)
+    fields = {"schema": stored.version, **stored.model_dump(by_alias=True)}
     text = json.dumps(fields, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     return write_whole(folder / FILE, text, "another folder with --out")
 

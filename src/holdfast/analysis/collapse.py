@@ -10,7 +10,7 @@ from holdfast.drift.cases import Persona
 from holdfast.drift.dialog_records import with_repetition
 from holdfast.records import DialogRecord, Participant, Repeated, Turn
 from holdfast.records.conversation import GIVEN, NO_NEWS_FROM
-from holdfast.records.run_summary import Collapse
+from holdfast.records.drift_summary import Collapse
 
 CUT_SHARE_WARNING = 0.25  # a run with this share of cut turns reports it
 BROKEN_SHARE_WARNING = 0.2  # likewise for broken turns

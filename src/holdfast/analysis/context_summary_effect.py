@@ -10,7 +10,7 @@ from holdfast.analysis.series import ProbeId, Series
 from holdfast.analysis.statistics import SCORES, estimate, paired_difference, shared_means
 from holdfast.analysis.verdicts import verdict_on
 from holdfast.records import Probe
-from holdfast.records.run_summary import ScoresAroundSummary
+from holdfast.records.drift_summary import ScoresAroundSummary
 
 
 @dataclass

@@ -15,8 +15,8 @@ from holdfast.analysis.series import ProbeId, Series, category_of
 from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, verdict_on, within
 from holdfast.measures.scores import MIN_KEPT_SCORE
 from holdfast.records import Agent, Conversation
+from holdfast.records.drift_summary import PromptSummary
 from holdfast.records.mean_estimate import Judged
-from holdfast.records.run_summary import PromptSummary
 
 LOW = 0.2  # a rule that certainly scores less counts as never followed
 MIN_UNITS = 5  # with fewer conversations, a group has no intervals, and a prompt no rank

@@ -23,7 +23,7 @@ from holdfast.analysis.series import Series, leave_out_rules
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.unscored import unscored_by_reason
 from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, error_at, verdict_on, within
-from holdfast.records.run_summary import Baseline, BaselineScores, Collapse
+from holdfast.records.drift_summary import Baseline, BaselineScores, Collapse
 
 MATTERS = 0.1  # smaller changes do not count as drift
 # Factors by which a run may have to grow before verdicts on it are read again: at least this much,

@@ -25,7 +25,7 @@ from holdfast.analysis.verdicts import (
 )
 from holdfast.drift.asking_baseline import read_baseline
 from holdfast.records import Conversation, Probe, Run
-from holdfast.records.run_summary import Baseline, BaselineScores
+from holdfast.records.drift_summary import Baseline, BaselineScores
 
 DISCRIMINATES = "discriminates"
 UNINFORMATIVE = "uninformative"

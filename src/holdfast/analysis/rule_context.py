@@ -18,13 +18,13 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.records import CAUSES, Run
 from holdfast.records.cause_records import RECALL_CAUSES
 from holdfast.records.log_scores import ALL_CAUSES, NONE
-from holdfast.records.mean_estimate import EstimateFrom
-from holdfast.records.run_summary import (
+from holdfast.records.logs_summary import (
     CauseCounts,
     CompactionEffect,
     ContextSummaries,
     KeptInSummaries,
 )
+from holdfast.records.mean_estimate import EstimateFrom
 
 CALL_BINS = (0, 1, 5, 10, 20, 50, 100, 200, 500, 1_000)
 COMPACTION_BINS = (0, 1, 2, 3, 5, 9)

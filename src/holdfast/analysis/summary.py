@@ -41,23 +41,22 @@ from holdfast.analysis.verdicts import verdict_on
 from holdfast.files import write_whole
 from holdfast.records import Run, read_run
 from holdfast.records.check_records import Check
-from holdfast.records.identity import CalibrationIdentity
-from holdfast.records.run_summary import (
-    NAME,
+from holdfast.records.drift_summary import (
     AgainstFirstMethod,
-    CapabilityResult,
-    CauseCounts,
     Collapse,
-    LoggedRule,
-    LogsResult,
     MethodDifferences,
     MethodSummary,
-    ProfileResult,
-    RankedHead,
     RuleSummary,
+    WithoutCollapsed,
+)
+from holdfast.records.identity import CalibrationIdentity
+from holdfast.records.logs_summary import CauseCounts, LoggedRule, LogsResult
+from holdfast.records.run_summary import (
+    NAME,
+    CapabilityResult,
+    ProfileSummary,
     Summary,
     TaskResult,
-    WithoutCollapsed,
 )
 
 MODELS = ("model", "compared")  # the folders of a trace, one per model, in their order
@@ -239,18 +238,9 @@ def _tasks(run: Run) -> tuple[TaskResult, ...]:
     )
 
 
-def _profile(run: Run) -> ProfileResult:
+def _profile(run: Run) -> ProfileSummary:
     profile = profile_of(run)
-    ranking = [
-        RankedHead(
-            layer=layer,
-            head=head,
-            score=profile.scores[layer, head],
-            gain=verdict_on(profile.gains[layer, head]),
-        )
-        for layer, head in profile.ranking.heads
-    ]
-    return ProfileResult(unsteered=profile.unsteered, ranking=tuple(ranking))
+    return ProfileSummary(unsteered=profile.unsteered, ranking=profile.heads)
 
 
 def _capability(run: Run) -> tuple[CapabilityResult, ...]:

@@ -11,7 +11,7 @@ from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.analysis.verdicts import CANNOT_TELL
 from holdfast.records import Conversation, Probe, Turn
-from holdfast.records.run_summary import Truncation
+from holdfast.records.drift_summary import Truncation
 
 PROMPT_LOST: Final = "prompt lost"
 PROMPT_KEPT: Final = "prompt kept"

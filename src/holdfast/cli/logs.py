@@ -40,7 +40,7 @@ from holdfast.logs.turn_labels import LabelFile, agreements, label_tasks, sample
 from holdfast.logs.watching import LogWatch, replace_run
 from holdfast.plurals import count_of
 from holdfast.records import Run, read_earlier
-from holdfast.records.run_summary import LoggedRule
+from holdfast.records.logs_summary import LoggedRule
 from holdfast.report.log_formats import formats_list
 from holdfast.report.logs_causes import asked_sentence, why_table
 from holdfast.report.logs_export import check_export, write_logs_export

@@ -18,7 +18,7 @@ from holdfast.records.check_records import (
     RuleCheck,
     Terms,
 )
-from holdfast.report.opening_sentences import nothing_measured
+from holdfast.report.run_title import nothing_measured
 from holdfast.report.wording import WIDTH, wrapped
 
 NO_CLEAR_FAILURE = "no clear failure"

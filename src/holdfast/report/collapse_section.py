@@ -14,8 +14,8 @@ from holdfast.analysis.drift_results import DriftResults
 from holdfast.analysis.estimate_rows import difference, row_of
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.plurals import count_of, from_to
+from holdfast.records.drift_summary import Collapse
 from holdfast.records.identity import ConversationsIdentity
-from holdfast.records.run_summary import Collapse
 from holdfast.report.page import Table
 from holdfast.report.wording import percent, plain, with_verdict
 

@@ -22,9 +22,9 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.drift.cases import NO_CATEGORY
 from holdfast.records import Run
+from holdfast.records.drift_summary import PromptSummary
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.records.judge_records import read_agreements
-from holdfast.records.run_summary import PromptSummary
 from holdfast.report import charts, series_charts
 from holdfast.report.check_section import (
     check_headline,
@@ -36,8 +36,9 @@ from holdfast.report.context_section import survival_lines, survival_table, trun
 from holdfast.report.conversations import pack, script_chunks, script_json
 from holdfast.report.how_measured import about_runs, conversation_kind
 from holdfast.report.next_step import next_step
-from holdfast.report.opening_sentences import describe_conversations, opening
+from holdfast.report.opening_sentences import opening
 from holdfast.report.page import render
+from holdfast.report.score_phrases import describe_conversations
 
 _MAX_EXTREMES = 5  # prompts in each list of the least and the most stable
 

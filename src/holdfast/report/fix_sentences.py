@@ -16,7 +16,7 @@ from holdfast.analysis.outcome import is_lost, is_uninformative
 from holdfast.analysis.series import Series
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.plurals import count_of, listing
-from holdfast.records.run_summary import Baseline
+from holdfast.records.drift_summary import Baseline
 from holdfast.report.score_phrases import could_be_chance
 from holdfast.report.wording import needs_note, percent, points, points_apart
 

@@ -11,8 +11,8 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.logs.context import AGENTS, AUTOMATIC_FILES
 from holdfast.plurals import count_of
 from holdfast.records import BreachCause, Evidence, Run
+from holdfast.records.logs_summary import CompactionEffect
 from holdfast.records.mean_estimate import EstimateFrom
-from holdfast.records.run_summary import CompactionEffect
 from holdfast.report.logs_sentences import CAUSE_WORDS, IN_A_COLUMN, IN_A_TABLE, rule_words
 from holdfast.report.page import Table
 from holdfast.report.wording import aligned, plain, signed

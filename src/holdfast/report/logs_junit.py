@@ -7,7 +7,7 @@ from pathlib import Path
 from holdfast.plurals import count_of
 from holdfast.records import Run
 from holdfast.records.identity import LogsIdentity
-from holdfast.records.run_summary import LoggedRule
+from holdfast.records.logs_summary import LoggedRule
 from holdfast.report.junit import JUnitCase, outcome_of, write_cases
 from holdfast.report.logs_page import TurnDetails, broken_turns
 from holdfast.report.logs_sentences import LoggedRules

@@ -10,7 +10,7 @@ from holdfast.analysis.rule_context import count_causes
 from holdfast.plurals import count_of
 from holdfast.records import BreachStep, Run
 from holdfast.records.log_scores import rule_of
-from holdfast.records.run_summary import LoggedRule
+from holdfast.records.logs_summary import LoggedRule
 from holdfast.report.logs_causes import (
     BreachReason,
     causes_of_rule,

@@ -15,7 +15,7 @@ from holdfast.drift.probe_outcomes import NOT_SHOWN
 from holdfast.errors import cut
 from holdfast.plurals import count_of, listing
 from holdfast.records import Run
-from holdfast.records.run_summary import LoggedRule
+from holdfast.records.logs_summary import LoggedRule
 
 LoggedRules = Sequence[LoggedRule]
 # the length in characters to which a rule's words are cut: in sentences, in a column on the

@@ -10,8 +10,8 @@ from holdfast.analysis.adherence import TOKEN_BINS, TURN_BINS
 from holdfast.analysis.statistics import Estimate
 from holdfast.plurals import count_of
 from holdfast.records import Run
+from holdfast.records.logs_summary import LoggedRule
 from holdfast.records.mean_estimate import EstimateFrom
-from holdfast.records.run_summary import LoggedRule
 from holdfast.report.logs_sentences import IN_A_TABLE, rule_words
 from holdfast.report.page import Table
 from holdfast.report.wording import percent, plain

@@ -16,7 +16,7 @@ from holdfast.analysis.profile import (
     read_profile,
     write_ranking,
 )
-from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
+from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.records import read_run
 from holdfast.report import figures
 from holdfast.report.page import Picture, Table, pictures, render_study
@@ -46,8 +46,8 @@ def _write_map(profile: Profile, folder: Path) -> list[Path]:
     layers = profile.shape.layers
     heads = profile.shape.heads
     grid = np.full((layers, heads), np.nan)
-    for (layer, head), score in profile.scores.items():
-        grid[layer, head] = score - profile.unsteered
+    for row in profile.heads:
+        grid[row.layer, row.head] = row.score - profile.unsteered
     largest = float(np.nanmax(np.abs(grid))) or 1.0
     quantity = "right answer’s log-probability" if profile.by == "probability" else "accuracy"
     with figures.styled():
@@ -65,26 +65,25 @@ def _write_map(profile: Profile, folder: Path) -> list[Path]:
 def profile_lines(folder: Path) -> list[str]:
     """The best heads, and how many heads have a gain."""
     profile = read_profile(folder)
-    gains = profile.gains
     lines = [
         f"Unsteered {profile.unsteered:.4f}. Best heads, with the gain from steering each alone and"
         " its 95% interval over samples:"
     ]
-    for layer, head in profile.ranking.heads[:_MAX_HEADS_SHOWN]:
-        score = profile.scores[layer, head]
-        gain = gains[layer, head]
-        text = with_interval(gain, lambda value: f"{value:+.4f}")
-        word = verdict_on(gain).verdict
-        lines.append(f"  layer {layer:2} head {head:2}  {score:.4f}  {text}, {word}")
-    if (certain := count_certain_gains(gains)) is None:
-        samples = max(gain.n for gain in gains.values())
+    for row in profile.heads[:_MAX_HEADS_SHOWN]:
+        gain = with_interval(row.gain, lambda value: f"{value:+.4f}")
+        lines.append(
+            f"  layer {row.layer:2} head {row.head:2}  {row.score:.4f}  {gain}, {row.gain.verdict}"
+        )
+    num_certain = count_certain_gains(profile)
+    if num_certain is None:
+        samples = max(row.gain.n for row in profile.heads)
         lines.append(
             f"No gain is distinguishable from chance: {samples} samples, fewer than {MIN_SAMPLES}."
         )
     else:
         lines.append(
-            f"{certain} of {len(gains)} heads have a gain distinguishable from chance; about"
-            f" {len(gains) * SHARE_BY_CHANCE:.1f} would by chance alone."
+            f"{num_certain} of {len(profile.heads)} heads have a gain distinguishable from chance;"
+            f" about {len(profile.heads) * SHARE_BY_CHANCE:.1f} would by chance alone."
         )
     return lines
 
@@ -140,11 +139,9 @@ def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
 def _rows(profile: Profile) -> list[tuple[str, ...]]:
     """Every head with its gain, the best first; the header comes before them."""
     rows: list[tuple[str, ...]] = [("head", "score", "gain", "95% interval", "samples")]
-    for layer, number in profile.ranking.heads:
-        score = profile.scores[layer, number]
-        gain = profile.gains[layer, number]
+    for row in profile.heads:
+        gain = row.gain
         interval = "" if gain.low is None else f"[{gain.low:+.4f}, {gain.high:+.4f}]"
-        rows.append(
-            (f"{layer}.{number}", f"{score:.4f}", f"{gain.mean:+.4f}", interval, str(gain.n))
-        )
+        name = f"{row.layer}.{row.head}"
+        rows.append((name, f"{row.score:.4f}", f"{gain.mean:+.4f}", interval, str(gain.n)))
     return rows

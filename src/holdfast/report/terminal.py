@@ -20,18 +20,15 @@ from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES
 from holdfast.plurals import count_of, from_to
 from holdfast.records import Run, read_run
+from holdfast.records.drift_summary import Baseline
 from holdfast.records.mean_estimate import Judged
-from holdfast.records.run_summary import Baseline
 from holdfast.report.baseline_sentences import baseline_hint, baseline_lines
 from holdfast.report.charts import rounds_to_number
 from holdfast.report.collapse_section import collapse_lines
 from holdfast.report.context_section import survival_lines, truncation_lines
-from holdfast.report.opening_sentences import (
-    describe_conversations,
-    nothing_measured,
-    opening,
-)
-from holdfast.report.score_phrases import fall
+from holdfast.report.opening_sentences import opening
+from holdfast.report.run_title import nothing_measured
+from holdfast.report.score_phrases import describe_conversations, fall
 from holdfast.report.wording import (
     ONLY_SHARED,
     WIDTH,

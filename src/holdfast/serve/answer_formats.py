@@ -219,7 +219,7 @@ def _choice(
     if details.trace:
         about["tokens"] = details.masses(delta.tokens)
         if delta.end_mass is not None:
-            about["end"] = _round_share(delta.end_mass, delta.end_uniform)
+            about["end"] = _mass_fields(delta.end_mass, delta.end_uniform)
     if delta.unparsed:
         about["unparsed_call"] = True
     if about:
@@ -246,7 +246,7 @@ class Details:
         """The text and the mass of each token."""
         entries = []
         for token in tokens:
-            entry: TracedToken = {"text": token.text, **_round_share(token.mass, token.uniform)}
+            entry: TracedToken = {"text": token.text, **_mass_fields(token.mass, token.uniform)}
             if self.trace == "heads" and token.heads is not None:
                 heads = token.heads.tolist()
                 entry["heads"] = [[round(mass, _MASS_DIGITS) for mass in layer] for layer in heads]
@@ -298,7 +298,7 @@ class Details:
         return str(self._tokenizer.decode([token_id]))
 
 
-def _round_share(mass: float | None, uniform: float | None) -> MassFields:
+def _mass_fields(mass: float | None, uniform: float | None) -> MassFields:
     return MassFields(
         mass=None if mass is None else round(mass, _MASS_DIGITS),
         uniform=None if uniform is None else round(uniform, _MASS_DIGITS),
