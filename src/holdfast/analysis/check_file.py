@@ -49,8 +49,12 @@ def write_check(
         method=method,
         rounds=rounds,
         **asdict(terms),
-        prompts=tuple(checked.id for checked in checks),
-        falls={checked.id: checked.comparison for checked in checks if checked.comparison},
+        prompts=tuple(prompt_check.id for prompt_check in checks),
+        falls={
+            prompt_check.id: prompt_check.comparison
+            for prompt_check in checks
+            if prompt_check.comparison
+        },
     )
     fields = {"schema": stored.version, **stored.model_dump(by_alias=True)}
     text = json.dumps(fields, ensure_ascii=False, indent=1, allow_nan=False) + "\n"

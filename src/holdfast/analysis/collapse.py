@@ -78,16 +78,16 @@ def _repetition(record: DialogRecord) -> list[Repeated]:
     It is measured here for records of versions before 0.3, which did not measure repetition, or
     counted what the prompt asks for.
     """
-    recorded = [turn.repeats_unprompted or _unbroken(turn) for turn in record.turns]
-    if all(recorded):
-        return [repeated for repeated in recorded if repeated]
+    repetitions = [turn.repeats_unprompted or _unbroken(turn) for turn in record.turns]
+    if all(repetitions):
+        return [repetition for repetition in repetitions if repetition]
     speakers = {
         name: Persona(str(side.id), side.system_prompt)
         for name, side in (("agent", record.agent), ("user", record.user))
         if isinstance(side, Participant) and side.system_prompt
     }
     turns = with_repetition(record.turns, speakers)
-    return [repeated for turn in turns if (repeated := turn.repeats_unprompted or turn.repeats)]
+    return [repetition for turn in turns if (repetition := turn.repeats_unprompted or turn.repeats)]
 
 
 def _unbroken(turn: Turn) -> Repeated | None:
@@ -103,10 +103,10 @@ def collapsed_from(turns: Sequence[ModelTurn]) -> int | None:
     It has collapsed from the first broken turn on, if of that turn and all later ones at least half
     and at least `COLLAPSED_TURNS` are broken; otherwise from the next such turn.
     """
-    broken = [turn.repetition.broken for turn in turns]
+    is_broken = [turn.repetition.broken for turn in turns]
     for start, turn in enumerate(turns):
-        rest = broken[start:]
-        if broken[start] and sum(rest) >= max(COLLAPSED_TURNS, len(rest) / 2):
+        later_turns = is_broken[start:]
+        if is_broken[start] and sum(later_turns) >= max(COLLAPSED_TURNS, len(later_turns) / 2):
             return turn.round
     return None
 

@@ -77,7 +77,7 @@ def _mean_by_probe(probes: Sequence[Probe]) -> dict[ProbeId, np.ndarray]:
 
 
 def _by_rule(probes: Iterable[Probe]) -> dict[str | None, list[Probe]]:
-    grouped = defaultdict[str | None, list[Probe]](list)
+    probes_by_rule = defaultdict[str | None, list[Probe]](list)
     for probe in probes:
-        grouped[probe.rule].append(probe)
-    return grouped
+        probes_by_rule[probe.rule].append(probe)
+    return probes_by_rule

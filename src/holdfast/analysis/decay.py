@@ -140,10 +140,14 @@ def describe(name: str, records: Sequence[Conversation], dialogs: Sequence[Trace
     """
     dialogs = [dialog for dialog in dialogs if dialog]
     rounds = max((number for dialog in dialogs for number in dialog), default=0)
-    whole = [dialog for dialog in dialogs if set(dialog) == set(range(1, rounds + 1))]
-    _check_counts(len(dialogs), len(whole), rounds)
+    whole_dialogs = [dialog for dialog in dialogs if set(dialog) == set(range(1, rounds + 1))]
+    _check_counts(len(dialogs), len(whole_dialogs), rounds)
     # a head that is chosen by its fall has to be measured on other dialogs
-    choosing, measuring = (whole[::2], whole[1::2]) if len(whole) >= 4 else (whole, whole)
+    choosing, measuring = (
+        (whole_dialogs[::2], whole_dialogs[1::2])
+        if len(whole_dialogs) >= 4
+        else (whole_dialogs, whole_dialogs)
+    )
     layer, head = _head_that_falls_most(choosing, rounds)
 
     def head_mass(turn: TurnTrace) -> np.ndarray:
@@ -154,19 +158,21 @@ def describe(name: str, records: Sequence[Conversation], dialogs: Sequence[Trace
 
     return Trace(
         dialogs=len(dialogs),
-        whole_dialogs=len(whole),
+        whole_dialogs=len(whole_dialogs),
         rounds=rounds,
         shown_head=(layer, head),
         heads=Heads(
-            first_round=_head_masses(whole, 1).round(5).tolist(),
-            drop=(_head_masses(whole, 1) - _head_masses(whole, rounds)).round(5).tolist(),
+            first_round=_head_masses(whole_dialogs, 1).round(5).tolist(),
+            drop=(_head_masses(whole_dialogs, 1) - _head_masses(whole_dialogs, rounds))
+            .round(5)
+            .tolist(),
         ),
         curves=Curves(
             average=_curves(dialogs, rounds, _average_mass),
             head=_curves(dialogs, rounds, head_mass),
             uniform=_curves(dialogs, rounds, _average_uniform),
         ),
-        average=_decay_of(dialogs, whole, rounds, _average_mass, _average_uniform),
+        average=_decay_of(dialogs, whole_dialogs, rounds, _average_mass, _average_uniform),
         head=_decay_of(measuring, measuring, rounds, head_mass, head_uniform),
         model=name,
         method=records[0].method,
@@ -186,7 +192,7 @@ def _head_that_falls_most(dialogs: Sequence[TracedTurns], rounds: int) -> tuple[
     return int(layer), int(head)
 
 
-def _check_counts(dialogs: int, whole: int, rounds: int) -> None:
+def _check_counts(dialogs: int, whole_dialogs: int, rounds: int) -> None:
     """Refuses dialogs that are too few or too short to measure a decay."""
     if not dialogs:
         raise UsageError(
@@ -200,19 +206,19 @@ def _check_counts(dialogs: int, whole: int, rounds: int) -> None:
             option="rounds",
             value=rounds,
         )
-    if whole < 2:
+    if whole_dialogs < 2:
         raise UsageError(
-            f"Of {count_of(dialogs, 'dialog')} with a mass on a system prompt, {whole} have one in"
-            f" each of {count_of(rounds, 'round')}, and an interval needs two; use more"
+            f"Of {count_of(dialogs, 'dialog')} with a mass on a system prompt, {whole_dialogs} have"
+            f" one in each of {count_of(rounds, 'round')}, and an interval needs two; use more"
             " conversations.",
             option="conversations",
-            value=whole,
+            value=whole_dialogs,
         )
 
 
 def _decay_of(
     dialogs: Sequence[TracedTurns],
-    whole: Sequence[TracedTurns],
+    whole_dialogs: Sequence[TracedTurns],
     rounds: int,
     level: _Level,
     uniform_level: _Level,
@@ -222,8 +228,8 @@ def _decay_of(
         np.array([level(dialog[number]).mean() for dialog in dialogs if number in dialog])
         for number in range(1, rounds + 1)
     ]
-    real = [_changes(dialog, rounds, level) for dialog in whole]
-    uniform = [_changes(dialog, rounds, uniform_level) for dialog in whole]
+    real = [_changes(dialog, rounds, level) for dialog in whole_dialogs]
+    uniform = [_changes(dialog, rounds, uniform_level) for dialog in whole_dialogs]
 
     def change(quantity: Callable[[_Changes], float]) -> MassChange:
         return _change(np.array([*map(quantity, real)]), np.array([*map(quantity, uniform)]))
@@ -301,13 +307,13 @@ def correlate_mass_and_score(records: Sequence[Conversation]) -> Behaviour:
         for number in set(all_probes[:, 0])
     }
     values = [probes[:, 1:] for probes in dialogs]
-    in_rounds = [
+    within_rounds = [
         probes[:, 1:] - np.array([round_means[number] for number in probes[:, 0]])
         for probes in dialogs
     ]
     return Behaviour(
         all=_correlation(values),
-        within_rounds=_correlation(in_rounds),
+        within_rounds=_correlation(within_rounds),
         within_dialogs=_correlation([pairs - pairs.mean(0) for pairs in values]),
         between_dialogs=_correlation([pairs.mean(0, keepdims=True) for pairs in values]),
         probes=all_probes.round(6).tolist(),

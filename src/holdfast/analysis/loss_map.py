@@ -199,9 +199,9 @@ def _falls_from(series: Series, kind: str) -> int:
         )
         for number in range(2, series.rounds + 1)
     }
-    measured = {number: pair for number, pair in pairs.items() if not np.isnan(pair[0]).all()}
-    for number, (first, later) in measured.items():
-        change = paired_difference(later, first, error=series.error / len(measured))
+    measured_pairs = {number: pair for number, pair in pairs.items() if not np.isnan(pair[0]).all()}
+    for number, (first, later) in measured_pairs.items():
+        change = paired_difference(later, first, error=series.error / len(measured_pairs))
         if verdict_on(change).sign < 0:
             return number
     return series.rounds - _late_rounds(series) + 1
@@ -245,12 +245,12 @@ def _by_size(series: Series) -> Iterable[LossRow]:
     """
     rules: dict[str, set[str | None]] = {}
     for record in series.records:
-        asked: list[ProbePlace] = [*record.probes, *record.unscored, *record.unanswered]
-        names = {probe.rule for probe in asked if probe.kind == "stability"}
+        probes: list[ProbePlace] = [*record.probes, *record.unscored, *record.unanswered]
+        names = {probe.rule for probe in probes if probe.kind == "stability"}
         rules.setdefault(record.agent.id, set()).update(names)
     sizes = np.array([len(rules[record.agent.id]) for record in series.records])
-    for fewest, most, name in _SIZES:
-        members = (fewest <= sizes) & (sizes <= most)
+    for smallest, largest, name in _SIZES:
+        members = (smallest <= sizes) & (sizes <= largest)
         if members.any():
             yield _late_row(series.rows(members), Grouping.SIZE, name, _on_rules())
 
@@ -307,9 +307,9 @@ def _lengths_before(record: Conversation, *, in_place: bool) -> dict[int, float]
     lengths: dict[int, float] = {}
     total = len(record.agent.system_prompt)
     for number in range(1, max(characters, default=0) + 2):
-        with_round = total + characters[number]
-        lengths[number] = (total if in_place else with_round) / _CHARACTERS_PER_TOKEN
-        total = with_round
+        total_after = total + characters[number]
+        lengths[number] = (total if in_place else total_after) / _CHARACTERS_PER_TOKEN
+        total = total_after
     return lengths
 
 
@@ -328,7 +328,7 @@ def _by_pressure(series: Series, *, in_place: bool) -> Iterable[LossRow]:
     scores = series.scores("stability")
     after_ordinary = _means_in(scores, _rounds_named(names, ORDINARY, series.rounds))
     rules = _count_rules(series)
-    pressures = {name for by_round in names for name in by_round.values()} - {ORDINARY}
+    pressures = {name for name_by_round in names for name in name_by_round.values()} - {ORDINARY}
     for name in sorted(pressures):
         after = _means_in(scores, _rounds_named(names, name, series.rounds))
         yield _row(series, Grouping.PRESSURE, name, rules, after_ordinary, after)
@@ -341,7 +341,9 @@ def _rounds_named(names: Sequence[Mapping[int, str]], name: str, rounds: int) ->
         names: for each conversation, the names of its rounds by number.
     """
     numbers = range(1, rounds + 1)
-    return np.array([[by_round.get(number) == name for number in numbers] for by_round in names])
+    return np.array(
+        [[name_by_round.get(number) == name for number in numbers] for name_by_round in names]
+    )
 
 
 def _in_round_1(scores: ByProbe) -> ByProbe:

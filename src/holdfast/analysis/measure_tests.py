@@ -119,11 +119,11 @@ def read_labelled_turns(path: Path, suite: Suite) -> dict[str, TurnsByPlace]:
     turns: dict[str, dict[str, LabelledTurn]] = {}
     places: dict[tuple[str, str], str] = {}  # of the last label, by rule and source
     for number, value in read_json_lines(path):
-        place = f"{path}, line {number}"
+        location = f"{path}, line {number}"
         try:
             line = LabelledLine.model_validate(value)
         except ValidationError as error:
-            problem = problem_of(error, LabelledLine, value, _name_fields_in(place))
+            problem = problem_of(error, LabelledLine, value, _name_fields_in(location))
             raise UsageError(problem.sentence) from None
         if line.rule not in names:
             raise UnknownName("rule", line.rule, names)
@@ -131,16 +131,16 @@ def read_labelled_turns(path: Path, suite: Suite) -> dict[str, TurnsByPlace]:
         turns_of_rule = turns.setdefault(rule, {})
         if line.source:
             turns_of_rule.pop(places.get((rule, line.source), ""), None)
-            places[rule, line.source] = place
-        turns_of_rule[place] = line.labelled(line.label == "follows")
+            places[rule, line.source] = location
+        turns_of_rule[location] = line.labelled(line.label == "follows")
     if not turns:
         raise UsageError(f"{path} has no labelled turns; write one JSON object per line.")
     return dict(turns)
 
 
-def _name_fields_in(place: str) -> Callable[[FieldPath], str]:
+def _name_fields_in(location: str) -> Callable[[FieldPath], str]:
     """Returns a function that names a field of the line at this place, for messages."""
-    return lambda path: f"{place}: {format_path(path) or 'it'}"
+    return lambda path: f"{location}: {format_path(path) or 'it'}"
 
 
 def _names_of(suite: Suite) -> dict[str, str]:
@@ -164,11 +164,11 @@ def _named_rules(suite: Suite) -> list[tuple[str, Rule]]:
 
 
 def run_measure_tests(
-    suite: Suite, more: Mapping[str, TurnsByPlace] | None = None
+    suite: Suite, further_turns: Mapping[str, TurnsByPlace] | None = None
 ) -> list[MeasureTest]:
-    """Scores the labelled turns of every rule: those in the suite, and `more` by rule."""
+    """Scores the labelled turns of every rule: those in the suite, and `further_turns` by rule."""
     return [
-        _measure_test(name, rule, {**_turns_of(rule), **(more or {}).get(name, {})})
+        _measure_test(name, rule, {**_turns_of(rule), **(further_turns or {}).get(name, {})})
         for name, rule in _named_rules(suite)
     ]
 
@@ -177,10 +177,10 @@ def _turns_of(rule: Rule) -> TurnsByPlace:
     """Returns the labelled turns in a rule of a suite by their places, such as "breaks 2"."""
     turns: dict[str, LabelledTurn] = {}
     counts = Counter[str]()
-    for labelled in rule.labelled:
-        label = _label_of(labelled)
+    for labelled_turn in rule.labelled:
+        label = _label_of(labelled_turn)
         counts[label] += 1
-        turns[f"{label} {counts[label]}"] = labelled
+        turns[f"{label} {counts[label]}"] = labelled_turn
     return turns
 
 
@@ -188,9 +188,11 @@ def _measure_test(name: str, rule: Rule, labelled_turns: TurnsByPlace) -> Measur
     """Scores the labelled turns of a rule, and counts where score and label agree."""
     turns: list[_ScoredTurn] = []
     if not rule.measure.judged:
-        for source, labelled in labelled_turns.items():
-            score = score_labelled(rule, labelled)
-            turns.append(_ScoredTurn(source, labelled, score if isinstance(score, Score) else None))
+        for source, labelled_turn in labelled_turns.items():
+            score = score_labelled(rule, labelled_turn)
+            turns.append(
+                _ScoredTurn(source, labelled_turn, score if isinstance(score, Score) else None)
+            )
     follows = sum(turn.labelled.follows for turn in turns)
     return MeasureTest(
         rule=name,
@@ -219,5 +221,5 @@ def _disagreement(turn: _ScoredTurn) -> Disagreement:
     )
 
 
-def _label_of(labelled: LabelledTurn) -> Label:
-    return "follows" if labelled.follows else "breaks"
+def _label_of(labelled_turn: LabelledTurn) -> Label:
+    return "follows" if labelled_turn.follows else "breaks"

@@ -141,8 +141,8 @@ def _scores_of_cell(
     Args:
         clear: the rules that count in each conversation.
     """
-    nothing = np.full(len(chats), np.nan)
-    scores = {rule: nothing.copy() for rules in clear for rule in rules} or {"": nothing}
+    no_scores = np.full(len(chats), np.nan)
+    scores = {rule: no_scores.copy() for rules in clear for rule in rules} or {"": no_scores}
     for row, (chat, rules) in enumerate(zip(chats, clear, strict=True)):
         for reply in chat.next_replies:
             if (reply.history, reply.seen, reply.prompted) != (history, seen, prompted):

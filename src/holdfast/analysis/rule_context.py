@@ -53,26 +53,28 @@ def count_causes(run: Run) -> dict[str, dict[str, int]]:
     `RECALL_CAUSES` that occur.
     """
     columns = _columns(run)
-    broken = columns.cause != NONE
+    is_broken = columns.cause != NONE
     labels = [label_of(rule) for rule in run.log_scores.rules]
-    rules, first = np.unique(columns.rule[broken], return_index=True)
-    totals = np.bincount(columns.cause[broken], minlength=len(ALL_CAUSES))
+    rules, first_positions = np.unique(columns.rule[is_broken], return_index=True)
+    totals = np.bincount(columns.cause[is_broken], minlength=len(ALL_CAUSES))
     recall_causes = [cause for cause in RECALL_CAUSES if totals[ALL_CAUSES.index(cause)]]
     counts: dict[str, dict[str, int]] = {}
-    for rule in rules[np.argsort(first)]:
-        causes = columns.cause[broken & (columns.rule == rule)]
+    for rule in rules[np.argsort(first_positions)]:
+        causes = columns.cause[is_broken & (columns.rule == rule)]
         numbers = np.bincount(causes, minlength=len(ALL_CAUSES))
-        by_cause = counts.setdefault(labels[rule], dict.fromkeys((*CAUSES, *recall_causes), 0))
-        for cause in by_cause:
-            by_cause[cause] += int(numbers[ALL_CAUSES.index(cause)])
+        counts_by_cause = counts.setdefault(
+            labels[rule], dict.fromkeys((*CAUSES, *recall_causes), 0)
+        )
+        for cause in counts_by_cause:
+            counts_by_cause[cause] += int(numbers[ALL_CAUSES.index(cause)])
     return counts
 
 
 def total_causes(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     """Adds up the counts of all rules; every cause of `CAUSES` has a count."""
     totals = Counter[str]({cause: 0 for cause in CAUSES})
-    for by_cause in counts.values():
-        totals.update(by_cause)
+    for counts_by_cause in counts.values():
+        totals.update(counts_by_cause)
     return dict(totals)
 
 

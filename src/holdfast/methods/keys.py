@@ -84,8 +84,8 @@ def chosen_heads(
     import torch
 
     distance = file.tensor(DISTANCE, device)[file.index_of(layer)]
-    named = [heads is None or (layer, head) in heads for head in range(len(distance))]
-    return (distance >= threshold) & torch.tensor(named, device=distance.device)
+    is_named = [heads is None or (layer, head) in heads for head in range(len(distance))]
+    return (distance >= threshold) & torch.tensor(is_named, device=distance.device)
 
 
 def rank_covering(values: Tensor, coverage: float) -> Tensor:

@@ -102,8 +102,8 @@ def _parse_one(text: str, spec: str, *, files: bool) -> Method:
             values[parameter] = declared[parameter].values.read_spec(value, files=files)
         except ValueError as error:
             raise wrong_form(name, parameter, value, str(error)) from None
-    made: Method = method(**values)
-    return made
+    instance: Method = method(**values)
+    return instance
 
 
 def class_of(name: str, spec: str) -> type[Any]:
@@ -150,12 +150,12 @@ def _check_parameters(method: type[Any], texts: Mapping[str, str]) -> None:
 def split_spec(text: str, separator: str) -> list[str]:
     """Splits a spec string, or a part of it, at separators outside double quotes."""
     parts = [""]
-    quoted = False
-    escaped = False
+    in_quotes = False
+    is_escaped = False
     for character in text:
-        quoted ^= character == '"' and not escaped
-        escaped = quoted and character == "\\" and not escaped
-        if character == separator and not quoted:
+        in_quotes ^= character == '"' and not is_escaped
+        is_escaped = in_quotes and character == "\\" and not is_escaped
+        if character == separator and not in_quotes:
             parts.append("")
         else:
             parts[-1] += character

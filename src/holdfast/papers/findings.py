@@ -157,24 +157,24 @@ def publish(
         facts: what was measured, in a few words each.
         notify: receives a line on each claim as soon as its figure is made.
     """
-    finished: list[Figure] = []
+    finished_figures: list[Figure] = []
     for figure in figures:
-        finished.append(figure)
+        finished_figures.append(figure)
         for claim in figure.claims:
             notify(f"{figure.name}: {claim.verdict}. {claim.text} {claim.evidence}")
     rows = [
         {**asdict(figure), "images": [path.relative_to(out).as_posix() for path in figure.images]}
-        for figure in finished
+        for figure in finished_figures
     ]
     write_whole(out / "findings.json", json.dumps(rows, indent=1) + "\n")
-    counts = Counter(claim.verdict for figure in finished for claim in figure.claims)
+    counts = Counter(claim.verdict for figure in finished_figures for claim in figure.claims)
     summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in _WORDS if counts[verdict])
     html = render(
         "reproduction.html.j2",
         "reproduce",
         title,
         {
-            "figures": finished,
+            "figures": finished_figures,
             "words": _WORDS,
         },
         lines=[f"Claims: {summary}."],

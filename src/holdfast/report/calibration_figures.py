@@ -129,11 +129,11 @@ def _by_round(calibration: Calibration, budget: float) -> Figure:
     for index, curve in enumerate(curves):
         points = estimate_columns(curve.candidate.by_round, SCORES)
         rounds = np.arange(1, len(points) + 1) + 0.06 * (index - (len(curves) - 1) / 2)
-        measured = ~np.isnan(figures.means(points))
-        x = rounds[measured]
-        y = figures.means(points)[measured]
+        is_measured = ~np.isnan(figures.means(points))
+        x = rounds[is_measured]
+        y = figures.means(points)[is_measured]
         colour = curve.style.colour
-        figures.error_bars(axis, x, y, colour, figures.whiskers(points)[:, measured])
+        figures.error_bars(axis, x, y, colour, figures.whiskers(points)[:, is_measured])
         axis.plot(
             x,
             y,
@@ -193,7 +193,9 @@ def place_labels(figure: Figure, axis: Axes, labels: Sequence[PointLabel]) -> No
     figure.draw_without_rendering()  # settles the layout
     frame = axis.get_window_extent(renderer)
     points = axis.transData.transform([(label.x, label.y) for label in labels]).reshape(-1, 2)
-    taken = [Bbox.from_extents(x, y, x, y).padded(_MARKER * figure.dpi / 72) for x, y in points]
+    occupied_boxes = [
+        Bbox.from_extents(x, y, x, y).padded(_MARKER * figure.dpi / 72) for x, y in points
+    ]
     for label in sorted(labels, key=lambda label: (label.x, label.y)):
         text = axis.annotate(
             label.text,
@@ -209,9 +211,9 @@ def place_labels(figure: Figure, axis: Axes, labels: Sequence[PointLabel]) -> No
             text.xyann = (across * distance, up * distance)
             text.set_horizontalalignment(_alignment(across))
             box = text.get_window_extent(renderer).padded(1)
-            if _contains(frame, box) and not any(box.overlaps(other) for other in taken):
+            if _contains(frame, box) and not any(box.overlaps(other) for other in occupied_boxes):
                 break
-        taken.append(box)
+        occupied_boxes.append(box)
         if max(map(abs, text.xyann)) > _FAR:
             axis.annotate(
                 "",

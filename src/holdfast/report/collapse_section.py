@@ -143,11 +143,11 @@ def collapse_section(all_series: Sequence[Series]) -> CollapseSection | None:
     turns = Table("Turns that are cut or repeated", (_TURNS_HEADER, *rows))
     if not any(counts.collapsed_from_round for counts in counts_by_series):
         return CollapseSection(turns, None)
-    rest = [
+    uncollapsed = [
         without_collapsed(series, counts)
         for series, counts in zip(all_series, counts_by_series, strict=True)
     ]
-    return CollapseSection(turns, _readings(all_series, rest))
+    return CollapseSection(turns, _readings(all_series, uncollapsed))
 
 
 def _turns_row(series: Series, counts: Collapse) -> tuple[str, ...]:
@@ -161,14 +161,14 @@ def _turns_row(series: Series, counts: Collapse) -> tuple[str, ...]:
     )
 
 
-def _readings(all_series: Sequence[Series], rest: Sequence[Series]) -> Table:
+def _readings(all_series: Sequence[Series], uncollapsed: Sequence[Series]) -> Table:
     """Stability with all conversations, and below it without the collapsed ones."""
     last = max(series.rounds for series in all_series)
     rows = [("Series", "Conversations", "Round 1", f"Round {last}", "Change", "Against no method")]
-    for series, sound in zip(all_series, rest, strict=True):
+    for series, sound in zip(all_series, uncollapsed, strict=True):
         rows.append((series.label, f"all {len(series.records)}", *_reading(all_series, series)))
         if collapsed := len(series.records) - len(sound.records):
-            cells = _reading(rest, sound) if sound.records else ("–",) * 4
+            cells = _reading(uncollapsed, sound) if sound.records else ("–",) * 4
             conversations = f"{len(sound.records)}, with {collapsed} left out"
             rows.append((f"{series.label}, without the collapsed", conversations, *cells))
     return Table("Stability with and without the collapsed conversations", tuple(rows))

@@ -78,13 +78,15 @@ def _overall(comparison: MethodComparison) -> str:
     word = "better" if difference.sign > 0 else "worse"
     others = difference.other_prompts
     if others is not None and others.excludes_zero:
-        kept = join_phrases(f"{now} keeps its prompts {word} than {before}", under)
+        statement = join_phrases(f"{now} keeps its prompts {word} than {before}", under)
     elif comparison.prompts == 1:
-        kept = join_phrases(f"{now} keeps its prompt {word} than {before}", under, "on this prompt")
+        statement = join_phrases(
+            f"{now} keeps its prompt {word} than {before}", under, "on this prompt"
+        )
     else:
         scope = f"on these {comparison.prompts} prompts"
-        kept = join_phrases(f"{now} keeps its prompts {word} than {before}", under, scope)
-    return f"{kept}: {scores}."
+        statement = join_phrases(f"{now} keeps its prompts {word} than {before}", under, scope)
+    return f"{statement}: {scores}."
 
 
 def _single_rules(comparison: MethodComparison) -> str:

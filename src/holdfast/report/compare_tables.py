@@ -119,8 +119,8 @@ def compare_text(comparison: RunComparison) -> str:
         )
         if len(cells) > MAX_ROWS:
             blocks[-1].append(f"  {len(cells) - MAX_ROWS} more rows are on the page.")
-        if others := other_prompts(method_comparison.overall.over_rounds):
-            blocks[-1].append(f"  For {others} over all rounds.")
+        if other_interval := other_prompts(method_comparison.overall.over_rounds):
+            blocks[-1].append(f"  For {other_interval} over all rounds.")
         why_open = [f"cannot tell: {why}" for why in reasons(method_comparison)[:_MAX_REASONS]]
         blocks[-1] += wrapped(why_open, "  ", "    ")
     return "\n\n".join("\n".join(lines) for lines in blocks)

@@ -134,8 +134,10 @@ def _content(
     all_series: Sequence[Series],
 ) -> dict[str, Any]:
     """Gathers the sections of the page; those without data are None or empty."""
-    measured = [kind for kind in MEASURED if any(series.measured(kind) for series in all_series)]
-    scored = [kind for kind in KINDS if kind in measured]
+    measured_kinds = [
+        kind for kind in MEASURED if any(series.measured(kind) for series in all_series)
+    ]
+    scored_kinds = [kind for kind in KINDS if kind in measured_kinds]
     identities = [run.identity_as(ConversationsIdentity) for run in runs]
     agents = [record.agent for series in all_series for record in series.records]
     categories = sorted({agent.category for agent in agents if agent.category})
@@ -149,10 +151,10 @@ def _content(
         "rounds": max(series.rounds for series in all_series),
         "legend": series_charts.legend_of(all_series),
         "colours": {series: index % charts.COLOURS for index, series in enumerate(all_series)},
-        "measured": measured,  # the kinds of `MEASURED` that at least one series has
-        "scored": scored,  # those of them that are scores of replies
+        "measured": measured_kinds,  # the kinds of `MEASURED` that at least one series has
+        "scored": scored_kinds,  # those of them that are scores of replies
         "check": check_sections([result.check for result in results], labels, all_series),
-        "by_round": _rounds_section(all_series, scored),
+        "by_round": _rounds_section(all_series, scored_kinds),
         "accuracy": _accuracy_section(all_series),
         "rules": rules,
         "methods": _methods_section(all_series),
@@ -160,7 +162,7 @@ def _content(
         "baseline": results[0].baseline,
         "judges": [agreement for run in runs for agreement in read_agreements(run.folder)],
         "prompts": _prompts_section(all_series),
-        "attention": _attention_section(all_series) if "mass" in measured else None,
+        "attention": _attention_section(all_series) if "mass" in measured_kinds else None,
         "collapse": collapse_section(all_series),
         "compaction": survival_table(all_series),
         "agent_categories": categories,  # for the filter of the list of conversations
@@ -202,11 +204,11 @@ def _facts(runs: Sequence[Run], series: Sequence[Series]) -> list[str]:
     ]
 
 
-def _rounds_section(all_series: Sequence[Series], scored: Sequence[str]) -> RoundsSection:
+def _rounds_section(all_series: Sequence[Series], scored_kinds: Sequence[str]) -> RoundsSection:
     return RoundsSection(
-        panels=[series_charts.panel(all_series, kind) for kind in scored],
-        numbers=series_charts.number_rows(all_series, scored),
-        changes=[[row_of(series, kind).change for kind in scored] for series in all_series],
+        panels=[series_charts.panel(all_series, kind) for kind in scored_kinds],
+        numbers=series_charts.number_rows(all_series, scored_kinds),
+        changes=[[row_of(series, kind).change for kind in scored_kinds] for series in all_series],
     )
 
 

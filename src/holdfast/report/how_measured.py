@@ -77,8 +77,8 @@ def _rows(run: Run) -> list[tuple[str, str]]:
     rows = [("started", _time(manifest.created))]
     if resumed := manifest.resumed:
         last = _time(resumed[-1].created)
-        often = "once" if len(resumed) == 1 else f"{len(resumed)} times"
-        rows.append(("resumed", f"{often}, last {last}"))
+        frequency = "once" if len(resumed) == 1 else f"{len(resumed)} times"
+        rows.append(("resumed", f"{frequency}, last {last}"))
     rows += manifest.versions.items()
     count = len(run.records) if run.is_stored else len(_conversations(run))
     for name, value in flatten(manifest.identity.to_json()).items():
@@ -135,8 +135,8 @@ def _cost(run: Run) -> list[tuple[str, str]]:
     count = len(_conversations(run))
     rows = [("records", f"{len(records):,}")]
     if run.manifest.command == "drift" and len(methods) > 1:
-        in_all = f"{count:,}, under {len(methods)} methods: {len(records):,} in all"
-        rows = [("conversations recorded", in_all)]
+        total_text = f"{count:,}, under {len(methods)} methods: {len(records):,} in all"
+        rows = [("conversations recorded", total_text)]
     elif run.manifest.command == "drift":
         rows = [("conversations recorded", f"{count:,}")]
     if run.dialogs:
@@ -205,7 +205,7 @@ def _retries(records: Sequence[Conversation]) -> list[tuple[str, str]]:
             if record.method == method:
                 replies += [turn for turn in record.turns if turn.speaker == "agent"]
                 replies += record.answered
-        again = sum(1 for reply in replies if reply.retries)
-        if again:
-            texts.append(f"{method} {again:,} of {len(replies):,}")
+        num_redrawn = sum(1 for reply in replies if reply.retries)
+        if num_redrawn:
+            texts.append(f"{method} {num_redrawn:,} of {len(replies):,}")
     return [("replies drawn again", ", ".join(texts))] if texts else []

@@ -72,19 +72,24 @@ def why_table(run: Run) -> str:
     return "\n".join(lines)
 
 
-def _by_rule(run: Run, counts: Mapping[str, Mapping[str, int]], most: int) -> list[tuple[str, ...]]:
+def _by_rule(
+    run: Run, counts: Mapping[str, Mapping[str, int]], max_characters: int
+) -> list[tuple[str, ...]]:
     """A row for each rule, and a column for each cause that occurs; the header comes first.
 
     Args:
         counts: how many breaches have each cause, by rule.
-        most: the length in characters to which a rule's words are cut.
+        max_characters: the length in characters to which a rule's words are cut.
     """
     totals = total_causes(counts)
     causes = [cause for cause in totals if totals[cause]]
     rows: list[tuple[str, ...]] = [("rule", *(CAUSE_WORDS[cause].name for cause in causes))]
     for rule, counts_of_rule in counts.items():
         rows.append(
-            (rule_words(run, rule, most), *(str(counts_of_rule[cause]) for cause in causes))
+            (
+                rule_words(run, rule, max_characters),
+                *(str(counts_of_rule[cause]) for cause in causes),
+            )
         )
     return rows
 
@@ -105,27 +110,27 @@ def hint_of(run: Run) -> str:
     )
 
 
-def asked_sentence(asked: RecallSample) -> str:
+def recall_sentence(sample: RecallSample) -> str:
     """How many breaches the model was asked about, and how these were chosen."""
     sentence = (
-        f"{asked.model} was asked for its rules at {asked.asked:,} of {asked.present:,} breaches"
-        " whose rule was present"
+        f"{sample.model} was asked for its rules at {sample.asked:,} of {sample.present:,}"
+        " breaches whose rule was present"
     )
-    if asked.asked < asked.present:
+    if sample.asked < sample.present:
         sentence += ", drawn at random (the same ones each time)"
-    if asked.undecided:
-        sentence += f"; {asked.undecided:,} gave no complete answer, and still count as present"
+    if sample.undecided:
+        sentence += f"; {sample.undecided:,} gave no complete answer, and still count as present"
     return f"{sentence}."
 
 
 def _compactions_sentence(effect: CompactionEffect) -> str:
     """How many rules the summaries kept, and how adherence changed from before to after them."""
-    kept = sum(rule.in_summary for rule in effect.kept)
+    num_kept = sum(rule.in_summary for rule in effect.kept)
     total = sum(rule.compactions for rule in effect.kept)
     dialogs = count_of(effect.dialogs, "dialog")
     sentence = f"{count_of(effect.compactions, 'compaction')} in {dialogs}"
     if total:
-        sentence += f"; summaries kept {kept} of {total} rules that were in the context"
+        sentence += f"; summaries kept {num_kept} of {total} rules that were in the context"
     if effect.change.n:
         sentence += f"; from before to after, the share kept changed by {signed(effect.change)}"
     return f"{sentence}."

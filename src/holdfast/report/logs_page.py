@@ -102,12 +102,12 @@ class RuleBreaches:
     hidden: int
 
 
-def logs_page(run: Run, rows: LoggedRules, shown: LoggedRules, bar: float | None) -> str:
+def logs_page(run: Run, rows: LoggedRules, visible_rows: LoggedRules, bar: float | None) -> str:
     """The HTML of the page.
 
     Args:
         rows: every rule.
-        shown: the rules or categories of the figures, which also come first in the overview.
+        visible_rows: the rules or categories of the figures, which also come first in the overview.
         bar: the mean that every rule must reach; None without a bar.
     """
     formats = ", ".join(f"{count} in {name}" for name, count in run.manifest.formats.items())
@@ -117,10 +117,10 @@ def logs_page(run: Run, rows: LoggedRules, shown: LoggedRules, bar: float | None
             _broken_rule(run, row, causes.get(row.rule)) for row in worst_first(rows) if row.broken
         ],
         "why": causes_section(run),
-        "overview": _overview(run, list(dict.fromkeys([*shown, *rows])), bar),
+        "overview": _overview(run, list(dict.fromkeys([*visible_rows, *rows])), bar),
         "against": _against(run, rows),
         "notes": notes(run, rows),
-        "figures": strip_figures(run, shown),
+        "figures": strip_figures(run, visible_rows),
         "problems": _first_problems(run.manifest.problems),
     }
     return render_study(
@@ -148,13 +148,13 @@ def _overview(run: Run, rules: LoggedRules, bar: float | None) -> RulesTable | N
 
 def _against(run: Run, rows: LoggedRules) -> RulesTable | None:
     """The comparison with earlier logs; None if no rule was compared."""
-    compared = [(row, row.against) for row in rows if row.against]
+    comparisons = [(row, row.against) for row in rows if row.against]
     head = ("before", "now", "difference")
     cells = [
         (plain(earlier.before), plain(row.adherence), signed(earlier.difference))
-        for row, earlier in compared
+        for row, earlier in comparisons
     ]
-    rules = [row for row, _ in compared]
+    rules = [row for row, _ in comparisons]
     return _rules_table(run, "Against the earlier logs", rules, head, cells)
 
 

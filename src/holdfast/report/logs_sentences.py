@@ -72,14 +72,14 @@ CAUSE_WORDS = {
 }
 
 
-def rule_words(run: Run, rule: str, most: int = _IN_A_SENTENCE) -> str:
-    """The words of a rule, cut to `most` characters; its id if the suite has no words for it.
+def rule_words(run: Run, rule: str, max_characters: int = _IN_A_SENTENCE) -> str:
+    """The words of a rule, cut to `max_characters`; its id if the suite has no words for it.
 
     Args:
         rule: its name, such as "shop/greet".
     """
     text = " ".join(run.manifest.rule_texts.get(rule, "").split())
-    return cut(text, most) if text else rule
+    return cut(text, max_characters) if text else rule
 
 
 def rule_name(run: Run, rule: str) -> str:
@@ -101,21 +101,21 @@ def have_verdicts(rows: LoggedRules) -> bool:
 def headline(run: Run, rows: LoggedRules) -> str:
     """The first line: on the rule that fell most since earlier logs, or else is kept least."""
     dialogs = count_of(len(run.records), "dialog")
-    judged = [row for row in rows if row.is_judged]
-    if not judged and unjudged_rules(run):
+    judged_rows = [row for row in rows if row.is_judged]
+    if not judged_rows and unjudged_rules(run):
         return f"No rule could be judged on any turn of {dialogs}."
-    if not judged:
+    if not judged_rows:
         return f"No rule applied to any turn of {dialogs}."
-    tested = [row for row in judged if not row.for_probes]
-    if not tested:
+    tested_rows = [row for row in judged_rows if not row.for_probes]
+    if not tested_rows:
         return "No rule says which turns it is for, so these logs do not show how well it is kept."
-    return _largest_fall(run, tested) or _kept_least(run, tested)
+    return _largest_fall(run, tested_rows) or _kept_least(run, tested_rows)
 
 
 def _largest_fall(run: Run, rows: LoggedRules) -> str | None:
     """The rule that fell most since the earlier logs; None if none certainly fell."""
-    compared = [(row.rule, row.against) for row in rows if row.against is not None]
-    falls = [(rule, earlier.difference) for rule, earlier in compared if earlier.certain < 0]
+    comparisons = [(row.rule, row.against) for row in rows if row.against is not None]
+    falls = [(rule, earlier.difference) for rule, earlier in comparisons if earlier.certain < 0]
     if not falls:
         return None
     rule, change = min(falls, key=lambda item: item[1].mean or 0)
@@ -138,12 +138,12 @@ def _kept_least(run: Run, rows: LoggedRules) -> str:
     if not least.broken and least.adherence.mean == 1:
         return f"The rule {name} is kept in every turn that it applies to: {applied}."
     subject = f"The rule {name} is"
-    tied = sum(row.adherence.mean == least.adherence.mean for row in rows)
-    if tied == len(rows) > 1:
+    num_tied = sum(row.adherence.mean == least.adherence.mean for row in rows)
+    if num_tied == len(rows) > 1:
         all_rules = "Both rules" if len(rows) == 2 else f"All {len(rows)} rules"
         subject = f"{all_rules} are kept equally often: {name}, for one, is"
-    elif tied > 1:
-        subject = f"Of {len(rows)} rules, {tied} are kept least: {name}, for one, is"
+    elif num_tied > 1:
+        subject = f"Of {len(rows)} rules, {num_tied} are kept least: {name}, for one, is"
     elif len(rows) > 1:
         subject = f"Of {len(rows)} rules, {name} is kept least: it is"
     if not least.broken:
@@ -170,12 +170,12 @@ def _commonest_cause(run: Run, row: LoggedRule) -> str:
     return f"{clause} in {counts[cause]:,} of them" if counts[cause] < total else clause
 
 
-def _share(kept: Estimate) -> str:
+def _share(adherence: Estimate) -> str:
     """'74% (95% interval 69 to 79)'; only the mean if there is no interval."""
-    mean = f"{100 * (kept.mean or 0):.0f}%"
-    if kept.low is None or kept.high is None:
+    mean = f"{100 * (adherence.mean or 0):.0f}%"
+    if adherence.low is None or adherence.high is None:
         return mean
-    return f"{mean} (95% interval {100 * kept.low:.0f} to {100 * kept.high:.0f})"
+    return f"{mean} (95% interval {100 * adherence.low:.0f} to {100 * adherence.high:.0f})"
 
 
 def worst_first(rows: LoggedRules) -> list[LoggedRule]:
@@ -217,10 +217,10 @@ def notes(run: Run, rows: LoggedRules) -> list[str]:
 
 def _on_least(rows: LoggedRules) -> list[str]:
     """When the rule of the headline is first broken, and whether that holds for other dialogs."""
-    tested = [row for row in rows if row.is_judged and not row.for_probes]
-    if not tested:
+    tested_rows = [row for row in rows if row.is_judged and not row.for_probes]
+    if not tested_rows:
         return []
-    least = worst_first(tested)[0]
+    least = worst_first(tested_rows)[0]
     sentences = []
     if least.adherence.n > 1:
         sentences.append(
@@ -247,8 +247,8 @@ def _on_rules(run: Run, rows: LoggedRules) -> list[str]:
         )
     judged = {row.rule for row in rows if row.is_judged}
     unjudged = unjudged_rules(run)
-    seen = judged | set(unjudged)
-    if judged and (rare := [name for name in run.manifest.rules if name not in seen]):
+    triggered_rules = judged | set(unjudged)
+    if judged and (rare := [name for name in run.manifest.rules if name not in triggered_rules]):
         sentences.append(f"Rules that apply to no turn: {listing(rare)}.")
     if cut := unjudged_rules(run, "cut"):
         sentences.append(
@@ -271,10 +271,10 @@ def _on_verdicts(rows: LoggedRules, bar: float | None) -> list[str]:
         counts = ", ".join(
             f"{verdicts.count(name)} {name}" for name in (PASS, FAIL, UNDECIDED) if name in verdicts
         )
-        undecided = [row for row in rows if row.verdict == UNDECIDED and not row.for_probes]
+        undecided_rows = [row for row in rows if row.verdict == UNDECIDED and not row.for_probes]
         if bar is not None:
             sentences.append(f"Rules: {counts}, at a bar of {bar:g}.")
-        elif any(row.is_judged and row.adherence.n < MIN_SAMPLES for row in undecided):
+        elif any(row.is_judged and row.adherence.n < MIN_SAMPLES for row in undecided_rows):
             sentences.append(f"Rules: {counts}, as a comparison takes {MIN_SAMPLES} dialogs.")
         else:
             sentences.append(f"Rules: {counts}.")
@@ -320,12 +320,12 @@ def _first_breaks(row: LoggedRule) -> str:
     breaks = row.first_broken
     total = row.adherence.n
     verb = "breaks" if breaks.broken == 1 else "break"
-    broken = f"{breaks.broken} of {total} dialogs {verb} it at least once"
+    breach_text = f"{breaks.broken} of {total} dialogs {verb} it at least once"
     if breaks.median_turn is None:
-        return f"{broken}; the others had not when they ended."
+        return f"{breach_text}; the others had not when they ended."
     if breaks.estimated:
         return (
-            f"{broken}; an estimated half break it by turn {breaks.median_turn} (some dialogs ended"
-            " before that)."
+            f"{breach_text}; an estimated half break it by turn {breaks.median_turn} (some dialogs"
+            " ended before that)."
         )
-    return f"{broken}; half of all dialogs have broken it by turn {breaks.median_turn}."
+    return f"{breach_text}; half of all dialogs have broken it by turn {breaks.median_turn}."

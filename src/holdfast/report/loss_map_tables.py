@@ -102,9 +102,9 @@ def write_loss_figure(maps: Mapping[str, Sequence[LossRow]], folder: Path) -> li
     with figures.styled():
         figure, axes = figures.panels(len(maps), len(maps), 3.2, 0.32 * len(kinds) + 1.2)
         for axis, (label, rows) in zip(axes, maps.items(), strict=True):
-            by_kind = {row.group: row for row in rows if row.grouping is Grouping.KIND}
+            row_by_kind = {row.group: row for row in rows if row.grouping is Grouping.KIND}
             for height, kind in enumerate(reversed(kinds)):
-                row = by_kind.get(kind)
+                row = row_by_kind.get(kind)
                 if row is None or row.change.mean is None:
                     continue
                 colour = _COLOURS.get(row.verdict, _UNDECIDED)

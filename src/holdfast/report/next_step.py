@@ -193,12 +193,12 @@ def _settle(results: DriftResults, setup: RunSetup, fix: RowDifference | None) -
     look = results.series[0].look
     if findings.outcome is Outcome.DRIFTS and fix:
         goal = "to tell whether this fix helps"
-        needed = conversations_needed(fix.last_round, 0, look)
+        conversations = conversations_needed(fix.last_round, 0, look)
     else:
         goal = "to tell whether it drifts"
-        needed = conversations_needed(findings.stability.change, -MATTERS, look)
-    if needed is not None:
-        return _more_conversations(setup, needed, f"which should be enough {goal}")
+        conversations = conversations_needed(findings.stability.change, -MATTERS, look)
+    if conversations is not None:
+        return _more_conversations(setup, conversations, f"which should be enough {goal}")
     if setup.endpoint:
         return "Next: try other methods; holdfast methods lists them."
     return (

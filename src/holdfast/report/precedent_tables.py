@@ -159,9 +159,9 @@ def _draw(axis: Axes, line: _HistoryLine, cells: Sequence[Cell]) -> None:
     if not cells:
         return
     points = [cell.score for cell in cells]
-    seen = [cell.seen + line.offset for cell in cells]
+    x_values = [cell.seen + line.offset for cell in cells]
     axis.plot(
-        seen,
+        x_values,
         figures.means(points),
         "-" if line.prompted else "--",
         linewidth=2.2 if line.prompted else 1.2,
@@ -171,4 +171,4 @@ def _draw(axis: Axes, line: _HistoryLine, cells: Sequence[Cell]) -> None:
         color=line.colour,
         label=line.label,
     )
-    figures.error_bars(axis, seen, figures.means(points), line.colour, figures.whiskers(points))
+    figures.error_bars(axis, x_values, figures.means(points), line.colour, figures.whiskers(points))

@@ -88,16 +88,16 @@ def profile_lines(folder: Path) -> list[str]:
     return lines
 
 
-def chosen_line(chosen: GainingHeads) -> str:
+def chosen_line(choice: GainingHeads) -> str:
     """How many of the chosen heads have a certain gain, and how many heads were left out."""
     sentence = (
-        f"{chosen.certain} of these {len(chosen.heads)} heads have a gain distinguishable from"
+        f"{choice.certain} of these {len(choice.heads)} heads have a gain distinguishable from"
         " chance"
     )
-    if chosen.left_out == 1:
+    if choice.left_out == 1:
         return f"{sentence}; 1 head that gains nothing was left out."
-    if chosen.left_out:
-        return f"{sentence}; {chosen.left_out} heads that gain nothing were left out."
+    if choice.left_out:
+        return f"{sentence}; {choice.left_out} heads that gain nothing were left out."
     return f"{sentence}."
 
 

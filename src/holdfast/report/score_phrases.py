@@ -118,10 +118,10 @@ def fall(row: EstimateRow, baseline: Baseline | None = None) -> str:
 
 def broken_text(row: EstimateRow) -> str:
     """'first broken in round 1: 2, round 3: 5; kept throughout: 33 of 40'."""
-    kept = f"kept throughout: {row.kept_throughout} of {row.n}"
+    kept_text = f"kept throughout: {row.kept_throughout} of {row.n}"
     numbered = enumerate(row.first_broken_by_round, start=1)
     counts = ", ".join(f"round {number}: {count}" for number, count in numbered if count)
-    return f"first broken in {counts}; {kept}" if counts else kept
+    return f"first broken in {counts}; {kept_text}" if counts else kept_text
 
 
 def since(row: EstimateRow) -> str:

@@ -59,8 +59,8 @@ def results_text(results: DriftResults) -> str:
     """Like `table`, for results that are already read."""
     series = results.series
     baseline = results.baseline
-    if nothing := nothing_measured(results.run.conversations):
-        return "\n".join(wrapped([nothing])) + "\n"
+    if no_scores := nothing_measured(results.run.conversations):
+        return "\n".join(wrapped([no_scores])) + "\n"
     rules = rule_rows(series)
     sentences = [
         *truncation_lines(series),
@@ -68,11 +68,11 @@ def results_text(results: DriftResults) -> str:
         *collapse_lines(results),
         *survival_lines(series, results.run),
     ]
-    by_method = _rules_by_method(series, rules, baseline)
+    rule_blocks = _rules_by_method(series, rules, baseline)
     if len(series) > 1:
-        tables = [_means(series), _against_none(series), by_method]
+        tables = [_means(series), _against_none(series), rule_blocks]
     else:
-        tables = [_by_round(series[0]), _accuracies(series[0]), by_method]
+        tables = [_by_round(series[0]), _accuracies(series[0]), rule_blocks]
     paragraphs = [wrapped(sentences), *tables, _notes(series, baseline)]
     if rules and not baseline:
         hint = baseline_hint([row for row in rules if row.series is series[0]])
@@ -287,8 +287,8 @@ def first_table(results: DriftResults) -> str:
     """The findings of the run in a sentence or two, and a line per rule of the unsteered model."""
     run = results.run
     series = results.series[0]
-    if nothing := nothing_measured(run.conversations):
-        return "\n".join(wrapped([nothing])) + "\n"
+    if no_scores := nothing_measured(run.conversations):
+        return "\n".join(wrapped([no_scores])) + "\n"
     sentences = [
         *truncation_lines(results.series),
         *opening(until_prompt_lost(results.series), results.findings, results.baseline),
@@ -322,9 +322,9 @@ def _table(results: DriftResults) -> list[tuple[str, ...]]:
     for row in rows:
         name = row.group if row.rule else "all prompts"
         table.append((name, plain(row.points[0]), plain(row.points[-1]), _change(row)))
-    scored = {row.rule for row in rows}
+    scored_rules = {row.rule for row in rows}
     for rule, reasons in _unscored_rules(series).items():
-        if rule not in scored:
+        if rule not in scored_rules:
             table.append((rule, "–", "–", _why_not_judged(reasons)))
     return table
 

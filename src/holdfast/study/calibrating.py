@@ -149,11 +149,11 @@ class _Questions:
                 run_sync(self._ask_batches(batches, questioners, breaker, running.progress))
         return records.read_run(out)
 
-    def _note_failure(self, run: records.OpenRun, failed: FailedRequest) -> None:
+    def _note_failure(self, run: records.OpenRun, failed_request: FailedRequest) -> None:
         """Notes a failed question as a failure of the conversation that it was asked in."""
-        method, question = failed.key
+        method, question = failed_request.key
         conversation = question % conversations(self.suite, self.plan)
-        run.note_failure(method, conversation, failed.why, failed.reason)
+        run.note_failure(method, conversation, failed_request.why, failed_request.reason)
 
     def _questioners(self, breaker: CircuitBreaker) -> dict[str, Questioner]:
         """Makes the questioner of each steering, by its spec string."""

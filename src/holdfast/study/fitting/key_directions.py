@@ -77,9 +77,9 @@ class _KeyStatistics(NamedTuple):
     sums: dict[Site, _Sums]
 
 
-def learn_seka(model: LocalModel, examples: Sequence[Triplet], done: Progress) -> Learned:
+def learn_seka(model: LocalModel, examples: Sequence[Triplet], progress: Progress) -> Learned:
     """Learns the singular vectors of Omega+ and Omega-, and the distances of heads."""
-    layers, sums = _read(model, examples, done)
+    layers, sums = _read(model, examples, progress)
     keys = sums[Site.KEYS]
     tensors = {"distance": keys.mean_distance}
     for name, product in (("positive", keys.positive), ("negative", keys.negative)):
@@ -88,9 +88,9 @@ def learn_seka(model: LocalModel, examples: Sequence[Triplet], done: Progress) -
     return Learned(tensors, layers, layers, of_keys=True)
 
 
-def learn_prism(model: LocalModel, examples: Sequence[Triplet], done: Progress) -> Learned:
+def learn_prism(model: LocalModel, examples: Sequence[Triplet], progress: Progress) -> Learned:
     """Learns the singular vectors of Omega+ - Omega-, of keys and of values."""
-    layers, sums = _read(model, examples, done)
+    layers, sums = _read(model, examples, progress)
     tensors: dict[str, Tensor] = {}
     for site, name in ((Site.KEYS, "keys"), (Site.VALUES, "values")):
         statistics = sums[site]
@@ -101,7 +101,7 @@ def learn_prism(model: LocalModel, examples: Sequence[Triplet], done: Progress) 
     return Learned(tensors, layers, layers, of_keys=True)
 
 
-def _read(model: LocalModel, examples: Sequence[Triplet], done: Progress) -> _KeyStatistics:
+def _read(model: LocalModel, examples: Sequence[Triplet], progress: Progress) -> _KeyStatistics:
     """Reads the states of all examples.
 
     Raises:
@@ -126,7 +126,7 @@ def _read(model: LocalModel, examples: Sequence[Triplet], done: Progress) -> _Ke
         if len(tokens) == 1:
             for site in _SITES:
                 sums[site].add(alone[site], relevant[site], irrelevant[site])
-        done(1)
+        progress(1)
     if not sums[Site.KEYS].tokens:
         raise ModelError(
             "No example has its answer in the same tokens after both questions; give others with"

@@ -45,13 +45,13 @@ class _ReplyStates(NamedTuple):
     plain: list[Tensor]
 
 
-def learn_vector(model: LocalModel, examples: Sequence[Contrast], done: Progress) -> Learned:
+def learn_vector(model: LocalModel, examples: Sequence[Contrast], progress: Progress) -> Learned:
     """Learns the difference of the means, [layer, size], and the layer that separates prompted from
     plain replies best.
 
     To choose the layer, a direction is learned on every other pair and tested on the rest.
     """
-    states = _read_replies(model, examples, done)
+    states = _read_replies(model, examples, progress)
     layers = states.layers
     prompted = states.prompted
     plain = states.plain
@@ -63,11 +63,11 @@ def learn_vector(model: LocalModel, examples: Sequence[Contrast], done: Progress
     return Learned({"difference": difference.float()}, layers, (best,), facts=facts)
 
 
-def learn_capping(model: LocalModel, examples: Sequence[Contrast], done: Progress) -> Learned:
+def learn_capping(model: LocalModel, examples: Sequence[Contrast], progress: Progress) -> Learned:
     """Learns the unit vector that points away from prompted replies, [layer, size], and percentiles
     0 to 100 of their tokens' projections onto it, [layer, 101].
     """
-    states = _read_replies(model, examples, done)
+    states = _read_replies(model, examples, progress)
     away = _means(states.plain) - _means(states.prompted)
     direction = away / away.norm(dim=-1, keepdim=True)
     tokens = torch.cat(states.prompted, 1)  # [layer, token, size]
@@ -84,7 +84,9 @@ def _layers_to_cap(layers: Sequence[int]) -> tuple[int, ...]:
     return tuple(layers[min(first, len(layers) - 1) : max(last, first + 1)])
 
 
-def _read_replies(model: LocalModel, examples: Sequence[Contrast], done: Progress) -> _ReplyStates:
+def _read_replies(
+    model: LocalModel, examples: Sequence[Contrast], progress: Progress
+) -> _ReplyStates:
     """Samples replies to both chats of the examples, and reads their hidden states."""
     layers = tuple(sorted(sites_of(model.hf_model).points[Site.HIDDEN]))
     if not layers:
@@ -101,7 +103,7 @@ def _read_replies(model: LocalModel, examples: Sequence[Contrast], done: Progres
             hidden = _forward(model, chat)
             states = torch.stack([hidden[layer][0].double().cpu() for layer in layers])
             replies.append(states[:, -len(chat.reply) :])
-            done(1)
+            progress(1)
         return replies
 
     prompted = read([example.prompted for example in examples])

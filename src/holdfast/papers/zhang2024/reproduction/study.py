@@ -232,8 +232,8 @@ class Study:
             generate=generate,
         )
         data = tasks.load_data(self.setup.data, settings)
-        by_spec = {spec_of([method]): [method] for method in methods}
-        steerings = list(by_spec.values())
+        steering_by_spec = {spec_of([method]): [method] for method in methods}
+        steerings = list(steering_by_spec.values())
         total = len(tasks.variants_of(settings, steerings)) * settings.samples
         with self.setup.watch(f"{folder} {name}", total) as progress:
             out = self.setup.out / folder / name
