@@ -10,7 +10,7 @@ import numpy as np
 
 from holdfast.analysis.sequential import falls
 from holdfast.analysis.statistics import MatrixEntry, cell_means
-from holdfast.records import Conversation, ProbePlace
+from holdfast.records import Conversation, ProbeKey
 from holdfast.records.check_records import PromptAgainstEarlierRun, RuleAgainstEarlierRun
 
 # The reasons for a missing score that are the server's fault: it failed, or withheld the reply.
@@ -67,7 +67,7 @@ def cell_scores(records: Sequence[Conversation], rounds: int) -> CellScores:
         if probe.round <= rounds
     ]
     # a rule that has no score at all still counts as a rule of the prompt
-    all_probes: list[ProbePlace] = [probe for _, probe in probes]
+    all_probes: list[ProbeKey] = [probe for _, probe in probes]
     all_probes += [probe for record in records for probe in record.without_score]
     rules = dict.fromkeys(probe.rule for probe in all_probes if probe.kind == "stability")
     cells = [RuleRound(rule, number) for number in range(1, rounds + 1) for rule in rules or [None]]

@@ -32,7 +32,7 @@ from holdfast.analysis.verdicts import SUPPORTED, verdict_on, within
 from holdfast.errors import UsageError
 from holdfast.measures.rule_kinds import Polarity
 from holdfast.plurals import from_to
-from holdfast.records import Conversation, Probe, ProbePlace, Run
+from holdfast.records import Conversation, Probe, ProbeKey, Run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.records.model import Optional, RecordModel
 
@@ -245,7 +245,7 @@ def _by_size(series: Series) -> Iterable[LossRow]:
     """
     rules: dict[str, set[str | None]] = {}
     for record in series.records:
-        probes: list[ProbePlace] = [*record.probes, *record.unscored, *record.unanswered]
+        probes: list[ProbeKey] = [*record.probes, *record.unscored, *record.unanswered]
         names = {probe.rule for probe in probes if probe.kind == "stability"}
         rules.setdefault(record.agent.id, set()).update(names)
     sizes = np.array([len(rules[record.agent.id]) for record in series.records])

@@ -26,7 +26,7 @@ from holdfast.validation.pydantic_errors import FieldPath, format_path, problem_
 JUDGED = "needs a judge"
 
 Label = Literal["follows", "breaks"]
-TurnsByPlace = Mapping[str, LabelledTurn]  # by where the label is, "turns.jsonl, line 4"
+TurnsBySource = Mapping[str, LabelledTurn]  # by where the label is, "turns.jsonl, line 4"
 
 
 class LabelledLine(TurnEntry):
@@ -106,7 +106,7 @@ class _ScoredTurn:
         return self.score is not None and self.is_broken != self.labelled.follows
 
 
-def read_labelled_turns(path: Path, suite: Suite) -> dict[str, TurnsByPlace]:
+def read_labelled_turns(path: Path, suite: Suite) -> dict[str, TurnsBySource]:
     """Reads a JSON Lines file of labelled turns, objects with `rule`, `label` and a turn's fields;
     returns them by rule.
 
@@ -117,7 +117,7 @@ def read_labelled_turns(path: Path, suite: Suite) -> dict[str, TurnsByPlace]:
     """
     names = _names_of(suite)
     turns: dict[str, dict[str, LabelledTurn]] = {}
-    places: dict[tuple[str, str], str] = {}  # of the last label, by rule and source
+    locations: dict[tuple[str, str], str] = {}  # of the last label, by rule and source
     for number, value in read_json_lines(path):
         location = f"{path}, line {number}"
         try:
@@ -130,8 +130,8 @@ def read_labelled_turns(path: Path, suite: Suite) -> dict[str, TurnsByPlace]:
         rule = names[line.rule]
         turns_of_rule = turns.setdefault(rule, {})
         if line.source:
-            turns_of_rule.pop(places.get((rule, line.source), ""), None)
-            places[rule, line.source] = location
+            turns_of_rule.pop(locations.get((rule, line.source), ""), None)
+            locations[rule, line.source] = location
         turns_of_rule[location] = line.labelled(line.label == "follows")
     if not turns:
         raise UsageError(f"{path} has no labelled turns; write one JSON object per line.")
@@ -139,7 +139,7 @@ def read_labelled_turns(path: Path, suite: Suite) -> dict[str, TurnsByPlace]:
 
 
 def _name_fields_in(location: str) -> Callable[[FieldPath], str]:
-    """Returns a function that names a field of the line at this place, for messages."""
+    """Returns a function that names a field of the line at a location, for messages."""
     return lambda path: f"{location}: {format_path(path) or 'it'}"
 
 
@@ -164,7 +164,7 @@ def _named_rules(suite: Suite) -> list[tuple[str, Rule]]:
 
 
 def run_measure_tests(
-    suite: Suite, further_turns: Mapping[str, TurnsByPlace] | None = None
+    suite: Suite, further_turns: Mapping[str, TurnsBySource] | None = None
 ) -> list[MeasureTest]:
     """Scores the labelled turns of every rule: those in the suite, and `further_turns` by rule."""
     return [
@@ -173,8 +173,8 @@ def run_measure_tests(
     ]
 
 
-def _turns_of(rule: Rule) -> TurnsByPlace:
-    """Returns the labelled turns in a rule of a suite by their places, such as "breaks 2"."""
+def _turns_of(rule: Rule) -> TurnsBySource:
+    """Returns the labelled turns in a rule of a suite by their sources, such as "breaks 2"."""
     turns: dict[str, LabelledTurn] = {}
     counts = Counter[str]()
     for labelled_turn in rule.labelled:
@@ -184,7 +184,7 @@ def _turns_of(rule: Rule) -> TurnsByPlace:
     return turns
 
 
-def _measure_test(name: str, rule: Rule, labelled_turns: TurnsByPlace) -> MeasureTest:
+def _measure_test(name: str, rule: Rule, labelled_turns: TurnsBySource) -> MeasureTest:
     """Scores the labelled turns of a rule, and counts where score and label agree."""
     turns: list[_ScoredTurn] = []
     if not rule.measure.judged:

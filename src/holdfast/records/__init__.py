@@ -34,7 +34,7 @@ from holdfast.records.conversation import (
     LogTurn,
     Participant,
     Probe,
-    ProbePlace,
+    ProbeKey,
     ProbeReply,
     Repeated,
     Replayed,
