@@ -23,7 +23,7 @@ from holdfast.measures.scores import Score
 from holdfast.records.model import List, Number, RecordModel
 from holdfast.validation.pydantic_errors import FieldPath, format_path, problem_of
 
-JUDGED = "needs a judge"
+JUDGED = "needs a judge"  # why turns are not scored: judges are not asked here
 
 Label = Literal["follows", "breaks"]
 TurnsBySource = Mapping[str, LabelledTurn]  # by where the label is, "turns.jsonl, line 4"
@@ -92,7 +92,7 @@ class _ScoredTurn:
     """A labelled turn with its score; None if the rule does not apply, or too little is shown."""
 
     source: str
-    labelled: LabelledTurn
+    turn: LabelledTurn
     score: Score | None
 
     @property
@@ -103,7 +103,7 @@ class _ScoredTurn:
     @property
     def agrees(self) -> bool:
         """Whether it is scored as it is labelled."""
-        return self.score is not None and self.is_broken != self.labelled.follows
+        return self.score is not None and self.is_broken != self.turn.follows
 
 
 def read_labelled_turns(path: Path, suite: Suite) -> dict[str, TurnsBySource]:
@@ -177,49 +177,50 @@ def _turns_of(rule: Rule) -> TurnsBySource:
     """Returns the labelled turns in a rule of a suite by their sources, such as "breaks 2"."""
     turns: dict[str, LabelledTurn] = {}
     counts = Counter[str]()
-    for labelled_turn in rule.labelled:
-        label = _label_of(labelled_turn)
+    for turn in rule.labelled:
+        label = _label_of(turn)
         counts[label] += 1
-        turns[f"{label} {counts[label]}"] = labelled_turn
+        turns[f"{label} {counts[label]}"] = turn
     return turns
 
 
 def _measure_test(name: str, rule: Rule, labelled_turns: TurnsBySource) -> MeasureTest:
     """Scores the labelled turns of a rule, and counts where score and label agree."""
-    turns: list[_ScoredTurn] = []
+    scored_turns: list[_ScoredTurn] = []
     if not rule.measure.judged:
-        for source, labelled_turn in labelled_turns.items():
-            score = score_labelled(rule, labelled_turn)
-            turns.append(
-                _ScoredTurn(source, labelled_turn, score if isinstance(score, Score) else None)
-            )
-    follows = sum(turn.labelled.follows for turn in turns)
+        for source, turn in labelled_turns.items():
+            score = score_labelled(rule, turn)
+            score_or_none = score if isinstance(score, Score) else None
+            scored_turns.append(_ScoredTurn(source, turn, score_or_none))
+    follows = sum(scored.turn.follows for scored in scored_turns)
     return MeasureTest(
         rule=name,
         measure=rule.measure.name,
         follows=follows,
-        breaks=len(turns) - follows,
-        precision=_share([not turn.labelled.follows for turn in turns if turn.is_broken]),
-        recall=_share([turn.is_broken for turn in turns if not turn.labelled.follows]),
+        breaks=len(scored_turns) - follows,
+        precision=_share([not scored.turn.follows for scored in scored_turns if scored.is_broken]),
+        recall=_share([scored.is_broken for scored in scored_turns if not scored.turn.follows]),
         untested=JUDGED if rule.measure.judged else None,
-        disagreements=tuple(_disagreement(turn) for turn in turns if not turn.agrees),
+        disagreements=tuple(_disagreement(scored) for scored in scored_turns if not scored.agrees),
     )
 
 
 def _share(marks: Sequence[bool]) -> Estimate:
-    """Returns the share of marks that are true, with the exact binomial interval."""
+    """Returns the share of marks that are true. Of zeros and ones, the bootstrap's interval is the
+    exact binomial one (Clopper and Pearson 1934), up to the error of resampling.
+    """
     return estimate(np.array(marks, dtype=float), SCORES)
 
 
-def _disagreement(turn: _ScoredTurn) -> Disagreement:
+def _disagreement(scored: _ScoredTurn) -> Disagreement:
     return Disagreement(
-        source=turn.source,
-        label=_label_of(turn.labelled),
-        score=None if turn.score is None else turn.score.value,
-        reason=None if turn.score is None else turn.score.reason,
-        text=turn.labelled.shown,
+        source=scored.source,
+        label=_label_of(scored.turn),
+        score=None if scored.score is None else scored.score.value,
+        reason=None if scored.score is None else scored.score.reason,
+        text=scored.turn.shown,
     )
 
 
-def _label_of(labelled_turn: LabelledTurn) -> Label:
-    return "follows" if labelled_turn.follows else "breaks"
+def _label_of(turn: LabelledTurn) -> Label:
+    return "follows" if turn.follows else "breaks"

@@ -1,4 +1,4 @@
-"""Can a model still state the rules that it breaks?
+"""Whether a model can still state the rules that it breaks.
 
 A run with `--recall` asks the agent for its rules in forks of the first and the last round. The
 unit is the conversation, which counts with the mean over its rules.

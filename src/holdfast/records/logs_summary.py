@@ -141,8 +141,8 @@ class LoggedRule(RecordModel):
 class LogsResult(RecordModel):
     """The results of `holdfast logs`."""
 
-    min_adherence: float | None
-    error: float
+    min_adherence: float | None  # the bar; None without one
+    error: float  # bound on the probability that any verdict is wrong
     rules: List[LoggedRule]
     unmatched: Number  # dialogs under none of the suite's prompts
     problems: List[str]  # sentences on what was not read, or was left out

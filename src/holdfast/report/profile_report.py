@@ -1,4 +1,6 @@
-"""A profile of heads in words, as a map and as a page: what steering each single head changes."""
+"""The report on a profile, the effect of steering each attention head alone: sentences, a heat map
+and a page.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,8 @@ class ProfiledTask:
     table: Table
 
 
-def write_profile(folder: Path) -> list[Path]:
+def write_profile(profile: Profile, folder: Path) -> list[Path]:
     """Writes `profile.json` and the heat map (SVG, PNG) of a profile; returns the files."""
-    profile = read_profile(folder)
     return [write_ranking(profile, folder), *_write_map(profile, folder)]
 
 
@@ -62,9 +63,8 @@ def _write_map(profile: Profile, folder: Path) -> list[Path]:
         return figures.save({"heads": figure}, folder)
 
 
-def profile_lines(folder: Path) -> list[str]:
+def profile_lines(profile: Profile) -> list[str]:
     """The best heads, and how many heads have a gain."""
-    profile = read_profile(folder)
     lines = [
         f"Unsteered {profile.unsteered:.4f}. Best heads, with the gain from steering each alone and"
         " its 95% interval over samples:"
@@ -128,9 +128,7 @@ def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
     return render_study(
         "profile",
         f"The heads of {model}, ranked by what steering each alone changes on {', '.join(runs)}.",
-        {
-            "tasks": tasks,
-        },
+        {"tasks": tasks},
         runs=runs,
         facts=(", ".join(samples),),
     )
