@@ -186,22 +186,21 @@ def _turns_of(rule: Rule) -> TurnsBySource:
 
 def _measure_test(name: str, rule: Rule, labelled_turns: TurnsBySource) -> MeasureTest:
     """Scores the labelled turns of a rule, and counts where score and label agree."""
-    scored_turns: list[_ScoredTurn] = []
+    results: list[_ScoredTurn] = []
     if not rule.measure.judged:
         for source, turn in labelled_turns.items():
             score = score_labelled(rule, turn)
-            score_or_none = score if isinstance(score, Score) else None
-            scored_turns.append(_ScoredTurn(source, turn, score_or_none))
-    follows = sum(scored.turn.follows for scored in scored_turns)
+            results.append(_ScoredTurn(source, turn, score if isinstance(score, Score) else None))
+    follows = sum(result.turn.follows for result in results)
     return MeasureTest(
         rule=name,
         measure=rule.measure.name,
         follows=follows,
-        breaks=len(scored_turns) - follows,
-        precision=_share([not scored.turn.follows for scored in scored_turns if scored.is_broken]),
-        recall=_share([scored.is_broken for scored in scored_turns if not scored.turn.follows]),
+        breaks=len(results) - follows,
+        precision=_share([not result.turn.follows for result in results if result.is_broken]),
+        recall=_share([result.is_broken for result in results if not result.turn.follows]),
         untested=JUDGED if rule.measure.judged else None,
-        disagreements=tuple(_disagreement(scored) for scored in scored_turns if not scored.agrees),
+        disagreements=tuple(_disagreement(result) for result in results if not result.agrees),
     )
 
 
@@ -212,13 +211,13 @@ def _share(marks: Sequence[bool]) -> Estimate:
     return estimate(np.array(marks, dtype=float), SCORES)
 
 
-def _disagreement(scored: _ScoredTurn) -> Disagreement:
+def _disagreement(result: _ScoredTurn) -> Disagreement:
     return Disagreement(
-        source=scored.source,
-        label=_label_of(scored.turn),
-        score=None if scored.score is None else scored.score.value,
-        reason=None if scored.score is None else scored.score.reason,
-        text=scored.turn.shown,
+        source=result.source,
+        label=_label_of(result.turn),
+        score=None if result.score is None else result.score.value,
+        reason=None if result.score is None else result.score.reason,
+        text=result.turn.shown,
     )
 
 
