@@ -66,14 +66,14 @@ def _decay_claims(heads: str, decay: Decay) -> tuple[Claim, Claim]:
             f"{heads}: attention to the system prompt falls between turns.",
             decay.between_turns.real,
             sign=-1,
-            measured="Log of the mass, all turns:",
+            quantity="Log of the mass, all turns:",
         ),
         claim_that(
             f"{heads}: within a turn it falls less than uniform attention, which decays"
             " hyperbolically.",
             decay.within_turns.difference,
             sign=+1,
-            measured=f"Log of the mass within turns: {within}; less that of uniform attention:",
+            quantity=f"Log of the mass within turns: {within}; less that of uniform attention:",
         ),
     )
 

@@ -77,7 +77,7 @@ def claim_of(study: Study, claim: RowClaim) -> Claim:
         claim.text,
         difference(study, claim.row, claim.other_row),
         claim.sign,
-        measured=f"Average of the tasks, {claim.row} less {claim.other_row}:",
+        quantity=f"Average of the tasks, {claim.row} less {claim.other_row}:",
         remark=" ".join(remarks),
     )
     if has_only_zeros:

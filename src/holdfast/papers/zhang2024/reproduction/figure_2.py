@@ -108,19 +108,19 @@ def _claims(task: str, scores: _Scores) -> Sequence[Claim]:
             f"{task}: steering all heads is worse than steering none.",
             scores.gain(scores.all_heads),
             sign=-1,
-            measured="All heads less zero-shot:",
+            quantity="All heads less zero-shot:",
         ),
         claim_that(
             f"{task}: steering the profiled heads is better than all.",
             paired_difference(scores.multi_task, scores.all_heads),
             sign=+1,
-            measured="Multi-task PASTA less all heads:",
+            quantity="Multi-task PASTA less all heads:",
         ),
         claim_that(
             f"{task}: what one head gives varies between heads.",
             best_less_worst(head_gains),
             sign=+1,
-            measured=f"{HALVES}:",
+            quantity=f"{HALVES}:",
         ),
     ]
     steered = (*scores.layers, scores.all_heads, scores.multi_task)

@@ -97,7 +97,7 @@ def _size_claims(task: str, scores_by_size: Mapping[int, TaskScores]) -> list[Cl
                 f"{task}: the more heads, the more closely the instruction is followed.",
                 gain,
                 sign=+1,
-                measured=f"{metric.capitalize()}, {most_heads} heads less {fewest_heads}:",
+                quantity=f"{metric.capitalize()}, {most_heads} heads less {fewest_heads}:",
             )
         )
     if len(sizes) > 2 and task == _TASK_WITH_ANSWERS:
@@ -110,7 +110,7 @@ def _size_claims(task: str, scores_by_size: Mapping[int, TaskScores]) -> list[Cl
                 f"{task}: too many heads cost the quality of the answer.",
                 lost,
                 sign=-1,
-                measured=f"{metric.capitalize()}, {most_heads} heads less {middle}:",
+                quantity=f"{metric.capitalize()}, {most_heads} heads less {middle}:",
             )
         )
     return claims
