@@ -39,7 +39,7 @@ def schema() -> list[dict[str, Any]]:
             "name": method.name,
             "kind": _kind_name(method.kind),
             "needs_rules": getattr(method, "needs_rules", None) is True,
-            "needs": [need.value for need in Ability if need in requirements(method)],
+            "needs": [ability.value for ability in Ability if ability in requirements(method)],
             "description": summary(method),
             "source": method.source,
             "parameters": _parameters_schema(method),

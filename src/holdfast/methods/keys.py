@@ -184,8 +184,8 @@ def _seka_matrices(method: Seka, layer: int, device: torch.device) -> Tensor:
             vectors = file.tensor("negative.vectors", device)[index]
             values = file.tensor("negative.values", device)[index]
             sums = sums + method.rest_gain * rest_projection(vectors, values, method.coverage)
-        chosen = chosen_heads(file, method.threshold, method.heads, layer, device)
-        return sums * chosen[:, None, None] / 2
+        is_chosen = chosen_heads(file, method.threshold, method.heads, layer, device)
+        return sums * is_chosen[:, None, None] / 2
 
 
 @method
