@@ -155,32 +155,8 @@ def _compaction_effect(run: Run, columns: _Columns) -> CompactionEffect | None:
     scores = run.log_scores
     if not scores.compacted:
         return None
-    means_before: list[float] = []
-    means_after: list[float] = []
-    for row in scores.compacted:
-        start, end = np.searchsorted(columns.dialog, (row, row + 1))  # scores are in dialog order
-        counts = columns.compactions[start:end]
-        values = columns.score[start:end]
-        rules = columns.rule[start:end]
-        # the mean score of each rule, by how many compactions came before; NONE is no number
-        means = {
-            int(n): {
-                rule: values[(counts == n) & (rules == rule)].mean(keepdims=True)
-                for rule in np.unique(rules[counts == n])
-            }
-            for n in np.unique(counts)
-            if n != NONE
-        }
-        pairs = [
-            statistics.shared_means(means[n], means[n + 1])
-            for n in means
-            if means[n].keys() & means.get(n + 1, {}).keys()
-        ]
-        if pairs:
-            means_before.append(float(np.mean([mean for mean, _ in pairs])))
-            means_after.append(float(np.mean([mean for _, mean in pairs])))
-    before = np.array(means_before)
-    after = np.array(means_after)
+    means = [_means_around_compactions(columns, row) for row in scores.compacted]
+    before, after = np.array([pair for pair in means if pair]).reshape(-1, 2).T
     return CompactionEffect(
         dialogs=len(scores.compacted),
         compactions=sum(scores.compacted.values()),
@@ -192,3 +168,30 @@ def _compaction_effect(run: Run, columns: _Columns) -> CompactionEffect | None:
             for rule, kept in scores.kept.items()
         ),
     )
+
+
+def _means_around_compactions(columns: _Columns, dialog: int) -> tuple[float, float] | None:
+    """The mean scores of a dialog before and after its compactions; None if no compaction has
+    scores of a rule on both sides.
+    """
+    start, end = np.searchsorted(columns.dialog, (dialog, dialog + 1))  # scores are in this order
+    counts = columns.compactions[start:end]
+    values = columns.score[start:end]
+    rules = columns.rule[start:end]
+    # the mean score of each rule, by how many compactions came before; NONE is no number
+    means = {
+        int(n): {
+            rule: values[(counts == n) & (rules == rule)].mean(keepdims=True)
+            for rule in np.unique(rules[counts == n])
+        }
+        for n in np.unique(counts)
+        if n != NONE
+    }
+    pairs = [
+        statistics.shared_means(means[n], means[n + 1])
+        for n in means
+        if means[n].keys() & means.get(n + 1, {}).keys()
+    ]
+    if not pairs:
+        return None
+    return float(np.mean([mean for mean, _ in pairs])), float(np.mean([mean for _, mean in pairs]))

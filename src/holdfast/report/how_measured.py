@@ -107,11 +107,11 @@ def _time(stamp: str | None) -> str:
 
 def _turns(records: Sequence[DialogRecord]) -> list[tuple[str, str]]:
     """How many turns are cut or repeated, and how many conversations have collapsed."""
-    by_method: dict[str, list[DialogRecord]] = {}
+    records_by_method: dict[str, list[DialogRecord]] = {}
     for record in records:
         if record.turns:
-            by_method.setdefault(record.method, []).append(record)
-    groups = [count_turns(group) for group in by_method.values()]
+            records_by_method.setdefault(record.method, []).append(record)
+    groups = [count_turns(group) for group in records_by_method.values()]
     turns = sum(counts.turns for counts in groups)
     if not turns:
         return []
@@ -176,22 +176,25 @@ def _read_by_method(records: Sequence[Conversation]) -> list[tuple[str, str]]:
     Only conversations that were recorded under all methods count; [] if there are none, or only
     one method.
     """
-    read: dict[str, dict[int, int]] = {}  # by method and conversation
+    tokens_read: dict[str, dict[int, int]] = {}  # by method and conversation
     for record in records:
         if record.tokens.read is not None:
-            read.setdefault(record.method, {})[record.conversation] = record.tokens.read
-    shared = set.intersection(*map(set, read.values())) if len(read) > 1 else set[int]()
-    if not shared:
+            tokens = tokens_read.setdefault(record.method, {})
+            tokens[record.conversation] = record.tokens.read
+    if len(tokens_read) < 2:
+        return []
+    numbers = set.intersection(*map(set, tokens_read.values()))
+    if not numbers:
         return []
     means = {
-        method: sum(tokens[number] for number in shared) / len(shared)
-        for method, tokens in read.items()
+        method: sum(tokens[number] for number in numbers) / len(numbers)
+        for method, tokens in tokens_read.items()
     }
-    first, *others = means
-    texts = [f"{first} {means[first]:,.0f}"]
+    first_method, *other_methods = means
+    texts = [f"{first_method} {means[first_method]:,.0f}"]
     texts += [
-        f"{method} {means[method]:,.0f} ({means[method] / means[first] - 1:+.0%})"
-        for method in others
+        f"{method} {means[method]:,.0f} ({means[method] / means[first_method] - 1:+.0%})"
+        for method in other_methods
     ]
     return [("tokens read per conversation", ", ".join(texts))]
 

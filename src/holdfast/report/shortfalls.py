@@ -108,33 +108,11 @@ def reply_lines(records: Sequence[DialogRecord]) -> list[Shortfall]:
     all_replies: list[RecordedReply] = [*turns, *probes]
     replies = [reply for reply in all_replies if reply.stop_reason not in GIVEN]
     shortfalls = []
-    reasons = Counter(_why_empty(reply) for reply in replies if _is_empty(reply))
-    if count := reasons.total():
-        # earlier versions gave empty replies a score
-        are_scored = any(_is_empty(probe) and isinstance(probe, Probe) for probe in probes)
-        meaning = "probes are scored as empty" if are_scored else "they are not scored"
-        text = f"{count:,} of {len(replies):,} ({_counts_text(reasons, _EMPTY)}); {meaning}"
-        shortfalls.append(Shortfall("replies without content", text))
+    if empty_replies := [reply for reply in replies if _is_empty(reply)]:
+        shortfalls.append(_empty_line(empty_replies, len(replies)))
     if lengths := [reply.cut_at for reply in replies if reply.cut_at is not None]:
         shortfalls.append(_early_cut_line(lengths, len(replies)))
-    cut = [
-        (record, probe)
-        for record in records
-        for probe in record.unscored
-        if probe.why == "cut" and probe.reply.strip()
-    ]
-    if cut:
-        scores = sum(len(record.answered) for record in records)
-        is_our_limit = any(probe.cut_at is None for _, probe in cut)
-        # the mean of such a round is over the other rules
-        has_other_rules = any(
-            (other.kind, other.round) == (probe.kind, probe.round) and other.rule != probe.rule
-            for record, probe in cut
-            for other in record.probes
-        )
-        shortfalls.append(
-            cut_line(len(cut), scores, is_our_limit=is_our_limit, has_other_rules=has_other_rules)
-        )
+    shortfalls += _unscored_cuts(records)
     if count := sum(bool(reply.reasoning) for reply in replies):
         text = (
             f"{count:,} of {len(replies):,}; the reasoning is recorded, and neither scored nor"
@@ -142,6 +120,37 @@ def reply_lines(records: Sequence[DialogRecord]) -> list[Shortfall]:
         )
         shortfalls.append(Shortfall("replies after reasoning", text))
     return shortfalls
+
+
+def _empty_line(empty_replies: Sequence[RecordedReply], replies: int) -> Shortfall:
+    """How many of the replies are empty, and why."""
+    reasons = Counter(map(_why_empty, empty_replies))
+    # earlier versions gave empty replies a score
+    are_scored = any(isinstance(reply, Probe) for reply in empty_replies)
+    meaning = "probes are scored as empty" if are_scored else "they are not scored"
+    text = f"{reasons.total():,} of {replies:,} ({_counts_text(reasons, _EMPTY)}); {meaning}"
+    return Shortfall("replies without content", text)
+
+
+def _unscored_cuts(records: Sequence[DialogRecord]) -> list[Shortfall]:
+    """The scores that are missing because replies were cut; [] if there are none."""
+    cuts = [
+        (record, probe)
+        for record in records
+        for probe in record.unscored
+        if probe.why == "cut" and probe.reply.strip()
+    ]
+    if not cuts:
+        return []
+    scores = sum(len(record.answered) for record in records)
+    is_our_limit = any(probe.cut_at is None for _, probe in cuts)
+    # the mean of such a round is over the other rules
+    has_other_rules = any(
+        (other.kind, other.round) == (probe.kind, probe.round) and other.rule != probe.rule
+        for record, probe in cuts
+        for other in record.probes
+    )
+    return [cut_line(len(cuts), scores, is_our_limit=is_our_limit, has_other_rules=has_other_rules)]
 
 
 def cut_line(
