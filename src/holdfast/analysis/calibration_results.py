@@ -261,10 +261,10 @@ def _candidate(
         value=setting.value,
         by_round=series.stability,
         stability=row_means(series.stability),
-        capability=_by_conversation(answers, count, _points),
+        capability=_read_by_conversation(answers, count, _points),
         tokens=sum(record.tokens.forwarded for record in answers.values()),
         broken=np.array([broken_share(record) for record in series.records]),
-        nats=_by_conversation(answers, count, _nats),
+        nats=_read_by_conversation(answers, count, _nats),
         shared=(row_means(shared[0]), row_means(shared[1])),
     )
 
@@ -303,7 +303,7 @@ def _settings(about: CalibrationIdentity) -> list[_Setting]:
     return list(settings.values())
 
 
-def _by_conversation(
+def _read_by_conversation(
     records: Mapping[int, CapabilityConversation],
     count: int,
     quantity: Callable[[CapabilityConversation], float],

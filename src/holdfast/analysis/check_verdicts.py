@@ -45,7 +45,7 @@ def check_prompts(
     """Decides on all prompts, in order; `before` has an earlier run's conversations by prompt."""
     error = terms.error_each(len(prompts), compared=bool(before))
     comparisons: dict[str, PromptAgainstEarlierRun] = {}
-    for name, current in _by_prompt(records, prompts, terms.budget).items():
+    for name, current in _group_by_prompt(records, prompts, terms.budget).items():
         if before and before.get(name):
             comparisons[name] = compare_runs(current, before[name], rounds, terms.budget, error)
     return check_again(records, prompts, rounds, terms, comparisons)
@@ -62,11 +62,11 @@ def check_again(
     error = terms.error_each(len(prompts), compared=bool(comparisons))
     return [
         _check_prompt(name, conversations, rounds, terms, error, comparisons.get(name))
-        for name, conversations in _by_prompt(records, prompts, terms.budget).items()
+        for name, conversations in _group_by_prompt(records, prompts, terms.budget).items()
     ]
 
 
-def _by_prompt(
+def _group_by_prompt(
     records: Sequence[Conversation], prompts: Sequence[str], budget: int
 ) -> dict[str, list[Conversation]]:
     """Returns each prompt's conversations up to the first missing one, within the budget.

@@ -47,7 +47,7 @@ def context_summary_effect(series: Series) -> tuple[ScoresAroundSummary, ...]:
             continue
         probes = record.stability_probes
         overall.add(probes)
-        for rule, probes_of_rule in _by_rule(probes).items():
+        for rule, probes_of_rule in _group_by_rule(probes).items():
             name = f"{record.agent.id}: {rule}" if rule else record.agent.id
             rules[name].add(probes_of_rule)
     if not overall.before:
@@ -76,7 +76,7 @@ def _mean_by_probe(probes: Sequence[Probe]) -> dict[ProbeId, np.ndarray]:
     return {probe: np.mean(values, keepdims=True) for probe, values in scores.items()}
 
 
-def _by_rule(probes: Iterable[Probe]) -> dict[str | None, list[Probe]]:
+def _group_by_rule(probes: Iterable[Probe]) -> dict[str | None, list[Probe]]:
     probes_by_rule = defaultdict[str | None, list[Probe]](list)
     for probe in probes:
         probes_by_rule[probe.rule].append(probe)

@@ -272,7 +272,7 @@ def is_low(score: statistics.Estimate) -> bool:
     return within(score, -math.inf, LOW) == SUPPORTED
 
 
-def by_prompt(series: Series) -> list[PromptSummary]:
+def prompt_rows(series: Series) -> list[PromptSummary]:
     """Returns the results on each system prompt of the agent, the least stable first."""
     adopted: dict[str | None, list[float]] = {}
     for record, value in zip(series.records, series.adoption[:, -1], strict=True):

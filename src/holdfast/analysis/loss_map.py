@@ -134,21 +134,21 @@ def _rows_of(series: Series, *, in_place: bool) -> Iterable[LossRow]:
     probes = [probe for record in series.records for probe in record.stability_probes]
     if not probes:
         return
-    yield _late_row(series, Grouping.ALL, "", _on_rules())
+    yield _late_row(series, Grouping.ALL, "", _select_rules())
     for kind in sorted({probe.rule_kind for probe in probes if probe.rule_kind}):
         yield _kind_row(series, kind)
     for polarity in get_args(Polarity):
         if any(probe.polarity == polarity for probe in probes):
-            yield _late_row(series, Grouping.POLARITY, polarity, _on_rules(polarity=polarity))
-    yield from _by_size(series)
-    yield from _by_rounds(series)
-    yield from _by_length(series, in_place=in_place)
-    yield from _by_pressure(series, in_place=in_place)
+            yield _late_row(series, Grouping.POLARITY, polarity, _select_rules(polarity=polarity))
+    yield from _size_rows(series)
+    yield from _round_rows(series)
+    yield from _length_rows(series, in_place=in_place)
+    yield from _pressure_rows(series, in_place=in_place)
     if series.measured("adoption"):
         yield _late_row(series, Grouping.ADOPTION, "", lambda probe: probe.kind == "adoption")
 
 
-def _on_rules(kind: str = "", polarity: str = "") -> Callable[[Probe], bool]:
+def _select_rules(kind: str = "", polarity: str = "") -> Callable[[Probe], bool]:
     """Returns a filter for probes on rules of the agent's prompt that have this kind and polarity;
     "" stands for any.
     """
@@ -172,7 +172,7 @@ def _late_row(
     }
     rounds = np.arange(series.rounds)
     last = _means_in(scores, rounds >= series.rounds - _late_rounds(series))
-    return _row(series, grouping, group, len(rules), _in_round_1(scores), last)
+    return _row(series, grouping, group, len(rules), _scores_in_round_1(scores), last)
 
 
 def _late_rounds(series: Series) -> int:
@@ -182,7 +182,7 @@ def _late_rounds(series: Series) -> int:
 
 def _kind_row(series: Series, kind: str) -> LossRow:
     """Returns the row of a kind of rule; if it falls, with the round from which it does."""
-    row = _late_row(series, Grouping.KIND, kind, _on_rules(kind))
+    row = _late_row(series, Grouping.KIND, kind, _select_rules(kind))
     if row.verdict != "falls":
         return row
     return row.model_copy(update={"falls_from": _falls_from(series, kind)})
@@ -192,10 +192,11 @@ def _falls_from(series: Series, kind: str) -> int:
     """Returns the first round whose scores are certainly below those of round 1, or else the first
     round of the last quarter. The tests of all rounds share the error of one verdict.
     """
-    scores = scores_by_probe(series.records, series.rounds, _on_rules(kind))
+    scores = scores_by_probe(series.records, series.rounds, _select_rules(kind))
     pairs = {
         number: shared_means(
-            _in_round_1(scores), {probe: matrix[:, number - 1] for probe, matrix in scores.items()}
+            _scores_in_round_1(scores),
+            {probe: matrix[:, number - 1] for probe, matrix in scores.items()},
         )
         for number in range(2, series.rounds + 1)
     }
@@ -239,7 +240,7 @@ def _verdict(change: Estimate) -> LossVerdict:
     return "rises" if sign > 0 else "falls"
 
 
-def _by_size(series: Series) -> Iterable[LossRow]:
+def _size_rows(series: Series) -> Iterable[LossRow]:
     """Yields a row per size of prompts, from those with few rules to those with many. A rule counts
     in each conversation under its prompt, also if no reply to it could be scored in this one.
     """
@@ -252,10 +253,10 @@ def _by_size(series: Series) -> Iterable[LossRow]:
     for smallest, largest, name in _SIZES:
         members = (smallest <= sizes) & (sizes <= largest)
         if members.any():
-            yield _late_row(series.rows(members), Grouping.SIZE, name, _on_rules())
+            yield _late_row(series.rows(members), Grouping.SIZE, name, _select_rules())
 
 
-def _by_rounds(series: Series) -> Iterable[LossRow]:
+def _round_rows(series: Series) -> Iterable[LossRow]:
     """Compares each quarter of the later rounds with round 1."""
     scores = series.scores("stability")
     rules = _count_rules(series)
@@ -265,7 +266,7 @@ def _by_rounds(series: Series) -> Iterable[LossRow]:
             continue
         name = from_to(rounds[0], rounds[-1])
         later = _means_in(scores, np.isin(numbers, rounds))
-        yield _row(series, Grouping.ROUNDS, name, rules, _in_round_1(scores), later)
+        yield _row(series, Grouping.ROUNDS, name, rules, _scores_in_round_1(scores), later)
 
 
 def _count_rules(series: Series) -> int:
@@ -277,7 +278,7 @@ def _count_rules(series: Series) -> int:
     return len(rules)
 
 
-def _by_length(series: Series, *, in_place: bool) -> Iterable[LossRow]:
+def _length_rows(series: Series, *, in_place: bool) -> Iterable[LossRow]:
     """Compares later probes, by the length of the dialog before them, with round 1."""
     names = []
     for record in series.records:
@@ -294,7 +295,7 @@ def _by_length(series: Series, *, in_place: bool) -> Iterable[LossRow]:
     for name in _LENGTH_NAMES:
         later = _means_in(scores, _rounds_named(names, name, series.rounds))
         if not np.isnan(means_over_probes(later)).all():
-            yield _row(series, Grouping.LENGTH, name, rules, _in_round_1(scores), later)
+            yield _row(series, Grouping.LENGTH, name, rules, _scores_in_round_1(scores), later)
 
 
 def _lengths_before(record: Conversation, *, in_place: bool) -> dict[int, float]:
@@ -313,7 +314,7 @@ def _lengths_before(record: Conversation, *, in_place: bool) -> dict[int, float]
     return lengths
 
 
-def _by_pressure(series: Series, *, in_place: bool) -> Iterable[LossRow]:
+def _pressure_rows(series: Series, *, in_place: bool) -> Iterable[LossRow]:
     """Compares the probes after messages with each pressure with those after ordinary messages."""
     # a probe in place of the user's message follows the message of the round before
     rounds_later = 1 if in_place else 0
@@ -346,7 +347,7 @@ def _rounds_named(names: Sequence[Mapping[int, str]], name: str, rounds: int) ->
     )
 
 
-def _in_round_1(scores: ByProbe) -> ByProbe:
+def _scores_in_round_1(scores: ByProbe) -> ByProbe:
     """Returns the scores of each probe in round 1, [conversation] each."""
     return {probe: matrix[:, 0] for probe, matrix in scores.items()}
 

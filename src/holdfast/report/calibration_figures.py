@@ -42,7 +42,7 @@ def write_calibration_figures(calibration: Calibration, budget: float, folder: P
     """Writes `trade_off` and `by_round` (Li et al. 2024, Figures 5 and 6) as SVG and PNG."""
     with figures.styled():
         trade_off = _trade_off(calibration)
-        by_round = _by_round(calibration, budget)
+        by_round = _round_figure(calibration, budget)
         return figures.save({"trade_off": trade_off, "by_round": by_round}, folder)
 
 
@@ -117,7 +117,7 @@ def _draw_sweep(
     ]
 
 
-def _by_round(calibration: Calibration, budget: float) -> Figure:
+def _round_figure(calibration: Calibration, budget: float) -> Figure:
     """Draws the stability by round, of each method at the setting closest to the budget."""
     figure, (axis,) = figures.panels(1, 1, 6.4, 3.8)
     curves = [_CandidateCurve(calibration.none, figures.CurveStyle(_DARK, "--"), "none")]

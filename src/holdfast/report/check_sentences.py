@@ -319,12 +319,12 @@ def details(prompt_check: PromptCheck) -> list[str]:
     """A prompt's stability by round, the comparison with an earlier run, and the worst dialog."""
     lines = ["stability by round:"]
     if prompt_check.rules:
-        lines_by_round = [_by_round(prompt_check, rule.rule) for rule in prompt_check.rules]
+        lines_by_round = [_stability_line(prompt_check, rule.rule) for rule in prompt_check.rules]
         width = max(map(len, lines_by_round))
         for line, rule in zip(lines_by_round, prompt_check.rules, strict=True):
             lines.append(f"{line.ljust(width)}  {rule.verdict}")
     else:
-        lines.append(_by_round(prompt_check, None))
+        lines.append(_stability_line(prompt_check, None))
     if prompt_check.comparison is not None:
         lines += wrapped([comparison_text(prompt_check.comparison)])
     if missing_scores := missing_text(prompt_check):
@@ -347,10 +347,10 @@ def rule_details(rule: RuleCheck, prompt_check: PromptCheck) -> list[str]:
     if rule.comparison is not None and rule.comparison.fell:
         cell = _cell_at(prompt_check, rule.comparison)
     worst = _worst_conversations(prompt_check, cell, _MAX_CONVERSATIONS_SHOWN)
-    return ["stability by round:", _by_round(prompt_check, rule.rule), *worst]
+    return ["stability by round:", _stability_line(prompt_check, rule.rule), *worst]
 
 
-def _by_round(prompt_check: PromptCheck, rule: str | None) -> str:
+def _stability_line(prompt_check: PromptCheck, rule: str | None) -> str:
     """'  ▇▅▃  0.90 0.71 0.42  brief'; `rule` is None for a prompt without separate rules."""
     means = [cell.mean for cell in prompt_check.cells if cell.rule == rule]
     blocks = "".join(" " if mean is None else _BLOCKS[min(int(8 * mean), 7)] for mean in means)

@@ -10,9 +10,9 @@ from holdfast.analysis.estimate_rows import (
     EstimateRow,
     RowDifference,
     baseline_of,
-    by_prompt,
     category_rows,
     difference,
+    prompt_rows,
     row_of,
     rule_differences,
     rule_rows,
@@ -267,7 +267,7 @@ def _categories_section(all_series: Sequence[Series]) -> dict[str, series_charts
 
 
 def _prompts_section(all_series: Sequence[Series]) -> PromptsSection:
-    tables = [by_prompt(series) for series in all_series]
+    tables = [prompt_rows(series) for series in all_series]
     ranked = [row for row in tables[0] if row.n >= MIN_UNITS]
     size = min(_MAX_EXTREMES, len(ranked) // 2)
     extremes: list[tuple[str, list[PromptSummary]]] = []

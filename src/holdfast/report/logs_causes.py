@@ -54,17 +54,17 @@ def why_table(run: Run) -> str:
 
     Returns "" if nothing was broken.
     """
-    by_rule = count_causes(run)
-    if not by_rule:
+    counts_by_rule = count_causes(run)
+    if not counts_by_rule:
         return ""
-    counts = total_causes(by_rule)
+    counts = total_causes(counts_by_rule)
     total = sum(counts.values())
     breakdown = ", ".join(
         f"{CAUSE_WORDS[cause].name} {counts[cause]}" for cause in counts if counts[cause]
     )
     lines = ["", f"Why: {count_of(total, 'breach')}: {breakdown}."]
-    if len(by_rule) > 1 and sum(map(bool, counts.values())) > 1:
-        lines += ["", *aligned(_by_rule(run, by_rule, IN_A_COLUMN))]
+    if len(counts_by_rule) > 1 and sum(map(bool, counts.values())) > 1:
+        lines += ["", *aligned(_cause_rows(run, counts_by_rule, IN_A_COLUMN))]
     if effect := context_effects(run).compactions:
         lines += ["", _compactions_sentence(effect)]
     if hint := hint_of(run):
@@ -72,7 +72,7 @@ def why_table(run: Run) -> str:
     return "\n".join(lines)
 
 
-def _by_rule(
+def _cause_rows(
     run: Run, counts: Mapping[str, Mapping[str, int]], max_characters: int
 ) -> list[tuple[str, ...]]:
     """A row for each rule, and a column for each cause that occurs; the header comes first.
@@ -145,7 +145,7 @@ def causes_section(run: Run) -> CausesSection | None:
     meanings = tuple(
         (CAUSE_WORDS[cause].name, CAUSE_WORDS[cause].meaning) for cause in totals if totals[cause]
     )
-    by_rule = Table("Breaches by cause", _by_rule(run, counts, IN_A_TABLE))
+    by_rule = Table("Breaches by cause", _cause_rows(run, counts, IN_A_TABLE))
     return CausesSection(by_rule, meanings, hint_of(run), tuple(_tables(run)))
 
 
@@ -180,11 +180,11 @@ def _tables(run: Run) -> list[Table]:
     """How well rules are kept by what was in the context, where there are groups to compare."""
     effects = context_effects(run)
     tables = [
-        _by_start("Kept, by tokens since the rule was said", effects.by_tokens_since),
-        _by_start("Kept, by tool calls so far", effects.by_calls),
-        _by_start("Kept, by compactions so far", effects.by_compactions),
-        _by_name("Kept, by kind of rule", "kind", effects.by_kind),
-        _by_name("Kept, by polarity of rule", "polarity", effects.by_polarity),
+        _table_by_start("Kept, by tokens since the rule was said", effects.by_tokens_since),
+        _table_by_start("Kept, by tool calls so far", effects.by_calls),
+        _table_by_start("Kept, by compactions so far", effects.by_compactions),
+        _table_by_name("Kept, by kind of rule", "kind", effects.by_kind),
+        _table_by_name("Kept, by polarity of rule", "polarity", effects.by_polarity),
     ]
     if effect := effects.compactions:
         tables += [_change_table(effect), _kept_table(run, effect)]
@@ -210,13 +210,13 @@ def _kept_table(run: Run, effect: CompactionEffect) -> Table | None:
     return Table("What compactions kept of each rule", rows)
 
 
-def _by_start(title: str, values: Sequence[EstimateFrom]) -> Table | None:
+def _table_by_start(title: str, values: Sequence[EstimateFrom]) -> Table | None:
     rows: list[tuple[str, ...]] = [("from", "kept", "dialogs")]
     rows += [(f"{value.start:,}", plain(value), str(value.n)) for value in values]
     return Table(title, rows) if len(rows) > 2 else None
 
 
-def _by_name(title: str, head: str, values: Mapping[str, Estimate]) -> Table | None:
+def _table_by_name(title: str, head: str, values: Mapping[str, Estimate]) -> Table | None:
     rows: list[tuple[str, ...]] = [(head, "kept", "dialogs")]
     rows += [(name, plain(value), str(value.n)) for name, value in values.items()]
     return Table(title, rows) if len(rows) > 2 else None

@@ -118,7 +118,7 @@ def logs_page(run: Run, rows: LoggedRules, visible_rows: LoggedRules, bar: float
         ],
         "why": causes_section(run),
         "overview": _overview(run, list(dict.fromkeys([*visible_rows, *rows])), bar),
-        "against": _against(run, rows),
+        "against": _comparison_table(run, rows),
         "notes": notes(run, rows),
         "figures": strip_figures(run, visible_rows),
         "problems": _first_problems(run.manifest.problems),
@@ -146,7 +146,7 @@ def _overview(run: Run, rules: LoggedRules, bar: float | None) -> RulesTable | N
     return _rules_table(run, "How well each rule is kept", rules, head, cells)
 
 
-def _against(run: Run, rows: LoggedRules) -> RulesTable | None:
+def _comparison_table(run: Run, rows: LoggedRules) -> RulesTable | None:
     """The comparison with earlier logs; None if no rule was compared."""
     comparisons = [(row, row.against) for row in rows if row.against]
     head = ("before", "now", "difference")
@@ -178,8 +178,8 @@ def _rules_table(
 
 def _first_problems(problems: Sequence[str]) -> list[str]:
     """The first problems with the files, and how many more there are."""
-    more = len(problems) - _MAX_PROBLEMS
-    rest = [f"and {more:,} more, which `summary.json` lists"] if more > 0 else []
+    num_more = len(problems) - _MAX_PROBLEMS
+    rest = [f"and {num_more:,} more, which `summary.json` lists"] if num_more > 0 else []
     return [*problems[:_MAX_PROBLEMS], *rest]
 
 
@@ -203,20 +203,20 @@ def _broken_rule(run: Run, row: LoggedRule, causes: Mapping[str, int] | None) ->
 def broken_turns(run: Run, row: LoggedRule) -> list[TurnDetails]:
     """The turns that broke a rule, the worst first, as many as the page shows."""
     turns = []
-    for broken in row.broken[:_MAX_BROKEN_TURNS]:
-        record = run.dialogs[broken.dialog]
+    for breach in row.broken[:_MAX_BROKEN_TURNS]:
+        record = run.dialogs[breach.dialog]
         probe = next(
             probe
             for probe in record.probes
-            if probe.round == broken.turn and label_of(rule_of(record, probe)) == row.rule
+            if probe.round == breach.turn and label_of(rule_of(record, probe)) == row.rule
         )
-        turn = next(turn for turn in record.turns if turn.round == broken.turn)
+        turn = next(turn for turn in record.turns if turn.round == breach.turn)
         step = None if probe.cause is None else probe.cause.step
         turns.append(
             TurnDetails(
-                number=broken.turn,
-                where=f"{record.source}, turn {broken.turn}",
-                score=broken.score,
+                number=breach.turn,
+                where=f"{record.source}, turn {breach.turn}",
+                score=breach.score,
                 reason=probe.reason,
                 user=probe.question,
                 step=step,

@@ -207,15 +207,15 @@ def unjudged_rules(run: Run, why: str = "") -> dict[str, int]:
 
 def lines(run: Run, rows: LoggedRules, bar: float | None) -> list[str]:
     """The lines below the headline: more on its rule, and the verdicts."""
-    return [*_on_least(rows), *_on_verdicts(rows, bar)]
+    return [*_least_kept_sentences(rows), *_verdict_sentences(rows, bar)]
 
 
 def notes(run: Run, rows: LoggedRules) -> list[str]:
     """Sentences on the rules that the headline leaves out, and on what was not scored."""
-    return [*_on_rules(run, rows), *_left_out(run)]
+    return [*_unscored_rule_sentences(run, rows), *_left_out_sentences(run)]
 
 
-def _on_least(rows: LoggedRules) -> list[str]:
+def _least_kept_sentences(rows: LoggedRules) -> list[str]:
     """When the rule of the headline is first broken, and whether that holds for other dialogs."""
     tested_rows = [row for row in rows if row.is_judged and not row.for_probes]
     if not tested_rows:
@@ -236,7 +236,7 @@ def _on_least(rows: LoggedRules) -> list[str]:
     return sentences
 
 
-def _on_rules(run: Run, rows: LoggedRules) -> list[str]:
+def _unscored_rule_sentences(run: Run, rows: LoggedRules) -> list[str]:
     """The rules that the headline leaves out, and why."""
     sentences = []
     if names := [row.rule for row in rows if row.for_probes]:
@@ -263,7 +263,7 @@ def _on_rules(run: Run, rows: LoggedRules) -> list[str]:
     return sentences
 
 
-def _on_verdicts(rows: LoggedRules, bar: float | None) -> list[str]:
+def _verdict_sentences(rows: LoggedRules, bar: float | None) -> list[str]:
     """How many rules pass, fail or are undecided, and which could not be compared."""
     sentences = []
     if have_verdicts(rows):
@@ -284,7 +284,7 @@ def _on_verdicts(rows: LoggedRules, bar: float | None) -> list[str]:
     return sentences
 
 
-def _left_out(run: Run) -> list[str]:
+def _left_out_sentences(run: Run) -> list[str]:
     """The dialogs, turns and parts of the files that were not scored."""
     manifest = run.manifest
     sentences = []

@@ -33,7 +33,7 @@ def table(run: Run) -> str:
     results = read_results(run)
     settings = run.identity_as(TasksIdentity).settings
     lines: list[str] = []
-    for task, results_of_task in _by_task(results).items():
+    for task, results_of_task in _group_by_task(results).items():
         has_fluency = any(result.replies for result in results_of_task)
         header, *rows = _rows("", results_of_task, has_fluency=has_fluency)
         for index, result in enumerate(results_of_task):
@@ -57,7 +57,7 @@ def table(run: Run) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _by_task(results: Sequence[TaskScores]) -> dict[str, list[TaskScores]]:
+def _group_by_task(results: Sequence[TaskScores]) -> dict[str, list[TaskScores]]:
     results_by_task: dict[str, list[TaskScores]] = {}
     for result in results:
         results_by_task.setdefault(result.task, []).append(result)
@@ -131,7 +131,7 @@ def tasks_page(run: Run) -> str:
     """The HTML of the page of a run of tasks."""
     results = read_results(run)
     settings = run.identity_as(TasksIdentity).settings
-    results_by_task = _by_task(results)
+    results_by_task = _group_by_task(results)
     counts = sorted({len(result.numbers) for result in results})
     samples = from_to(counts[0], counts[-1])
     variants = ", ".join(dict.fromkeys(result.variant for result in results))

@@ -70,9 +70,9 @@ def results_text(results: DriftResults) -> str:
     ]
     rule_blocks = _rules_by_method(series, rules, baseline)
     if len(series) > 1:
-        tables = [_means(series), _against_none(series), rule_blocks]
+        tables = [_means_table(series), _difference_table(series), rule_blocks]
     else:
-        tables = [_by_round(series[0]), _accuracies(series[0]), rule_blocks]
+        tables = [_round_table(series[0]), _accuracies(series[0]), rule_blocks]
     paragraphs = [wrapped(sentences), *tables, _notes(series, baseline)]
     if rules and not baseline:
         hint = baseline_hint([row for row in rules if row.series is series[0]])
@@ -101,7 +101,7 @@ def _notes(all_series: Sequence[Series], baseline: Baseline | None) -> list[str]
     return lines
 
 
-def _means(all_series: Sequence[Series]) -> list[str]:
+def _means_table(all_series: Sequence[Series]) -> list[str]:
     """The mean stability by round, with a line for each series."""
     rounds = max(series.rounds for series in all_series)
     numbers = range(1, rounds + 1) if rounds <= _MAX_ROUND_COLUMNS else rounds_to_number(rounds)
@@ -113,7 +113,7 @@ def _means(all_series: Sequence[Series]) -> list[str]:
     return [f"Stability by round, {describe_conversations(all_series)}:", *aligned(rows, "  ")]
 
 
-def _by_round(series: Series) -> list[str]:
+def _round_table(series: Series) -> list[str]:
     """Every score with its interval, with a line for each probed round, or for some if many."""
     rounds = probed_rounds(series)
     if len(rounds) > _MAX_ROUND_LINES:
@@ -150,7 +150,7 @@ def _accuracies(series: Series) -> list[str]:
     ]
 
 
-def _against_none(all_series: Sequence[Series]) -> list[str]:
+def _difference_table(all_series: Sequence[Series]) -> list[str]:
     """The gain of each method in the last round and over all, and why any of them is unclear."""
     first = all_series[0].method
     rows = [("", f"round {all_series[0].rounds}", "all rounds")]

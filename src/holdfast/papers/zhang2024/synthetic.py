@@ -76,10 +76,10 @@ def biography(rng: random.Random, split: str, shape: TextShape = TextShape()) ->
     count = rng.randint(*shape.sentences)
     distracting = sum(rng.random() < shape.distraction for _ in range(count))
     distracting = min(distracting, len(DISTRACTING) - 2)
-    templates = rng.sample(_of_split(DISTRACTING, split), distracting)
-    templates += rng.sample(_of_split(PLAIN, split), count - distracting)
+    templates = rng.sample(_texts_of_split(DISTRACTING, split), distracting)
+    templates += rng.sample(_texts_of_split(PLAIN, split), count - distracting)
     if not any("{s}" in template.lower() for template in templates):  # no she or he to change
-        others = [text for text in _of_split(PLAIN, split) if text not in templates]
+        others = [text for text in _texts_of_split(PLAIN, split) if text not in templates]
         templates[-1] = rng.choice([text for text in others if "{S}" in text])
     rng.shuffle(templates)
     sentences = [_fill(rng, template, split, without=job) for template in templates]
@@ -142,7 +142,7 @@ def _values(pool: str, split: str) -> list[str]:
     ]
 
 
-def _of_split(templates: Sequence[str], split: str) -> list[str]:
+def _texts_of_split(templates: Sequence[str], split: str) -> list[str]:
     """The templates of a split: the last two are for validation and test alone."""
     held_out = {"train": [], "validation": [templates[-2]], "test": [templates[-1]]}[split]
     return [*templates[:-2], *held_out]
