@@ -28,8 +28,8 @@ def title(findings: Findings) -> str:
     """The title of a run, in at most `MAX_WORDS` words."""
     match findings.outcome:
         case Outcome.NOT_MEASURED:
-            no_scores = nothing_measured(findings.stability.series.records)
-            return no_scores or "Nothing was measured: no reply could be scored."
+            reason = nothing_measured(findings.stability.series.records)
+            return reason or "Nothing was measured: no reply could be scored."
         case Outcome.MADE_WORSE:
             return _made_worse_title(findings.made_worse)
         case Outcome.UNINFORMATIVE:

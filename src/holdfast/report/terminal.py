@@ -59,8 +59,8 @@ def results_text(results: DriftResults) -> str:
     """Like `table`, for results that are already read."""
     series = results.series
     baseline = results.baseline
-    if no_scores := nothing_measured(results.run.conversations):
-        return "\n".join(wrapped([no_scores])) + "\n"
+    if reason := nothing_measured(results.run.conversations):
+        return "\n".join(wrapped([reason])) + "\n"
     rules = rule_rows(series)
     sentences = [
         *truncation_lines(series),
@@ -287,8 +287,8 @@ def first_table(results: DriftResults) -> str:
     """The findings of the run in a sentence or two, and a line per rule of the unsteered model."""
     run = results.run
     series = results.series[0]
-    if no_scores := nothing_measured(run.conversations):
-        return "\n".join(wrapped([no_scores])) + "\n"
+    if reason := nothing_measured(run.conversations):
+        return "\n".join(wrapped([reason])) + "\n"
     sentences = [
         *truncation_lines(results.series),
         *opening(until_prompt_lost(results.series), results.findings, results.baseline),

@@ -19,7 +19,7 @@ from holdfast.drift.progress import Progress
 from holdfast.drift.prompt_rules import check_in_dialogs, check_with_rules
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.resolved_settings import resolve_settings
-from holdfast.drift.run_identity import COMPATIBILITY as OF_DRIFT
+from holdfast.drift.run_identity import COMPATIBILITY as DRIFT_COMPATIBILITY
 from holdfast.drift.run_identity import identity_of_user_source
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, spec_of
@@ -59,7 +59,7 @@ def _join_sweeps(stored: Sequence[Any], new: Sequence[Any]) -> list[Any] | None:
 
 
 COMPATIBILITY = records.Compatibility(
-    defaults={"plan": CalibrationPlan().identity, **OF_DRIFT.defaults},
+    defaults={"plan": CalibrationPlan().identity, **DRIFT_COMPATIBILITY.defaults},
     joins={
         "model_fingerprint": same_fingerprint,
         "methods": records.superset,

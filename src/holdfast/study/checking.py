@@ -279,16 +279,16 @@ def earlier_conversations(folder: Path | str, suite: drift.Suite, method: str) -
         AnotherRun: the folder holds no drift run, several other methods, or none of the prompts.
     """
     run = read_earlier(folder, "drift")
-    recorded = list(dict.fromkeys(record.method for record in run.records))
-    if method not in recorded and len(recorded) != 1:
+    recorded_methods = list(dict.fromkeys(record.method for record in run.records))
+    if method not in recorded_methods and len(recorded_methods) != 1:
         raise AnotherRun(
-            f"{folder} has the methods {', '.join(recorded) or '(none yet)'}, and not {method};"
-            " give a run of that method, or of one method, with --against.",
+            f"{folder} has the methods {', '.join(recorded_methods) or '(none yet)'}, and not"
+            f" {method}; give a run of that method, or of one method, with --against.",
             option="against",
             value=method,
-            allowed=recorded,
+            allowed=recorded_methods,
         )
-    method_to_compare = method if method in recorded else recorded[0]
+    method_to_compare = method if method in recorded_methods else recorded_methods[0]
     conversations_by_case: dict[str, list[Conversation]] = {case.id: [] for case in suite.cases}
     for record in sorted(run.conversations, key=lambda record: record.conversation):
         if record.method == method_to_compare and record.agent.id in conversations_by_case:

@@ -20,7 +20,7 @@ from holdfast.generation.rows import StreamState
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
 from holdfast.states import Site, sites_of, watch_states
-from holdfast.study.fitting.examples import Learned, Triplet
+from holdfast.study.fitting.examples import FitResult, Triplet
 
 _SITES = (Site.KEYS, Site.VALUES)
 
@@ -77,7 +77,7 @@ class _KeyStatistics(NamedTuple):
     sums: dict[Site, _Sums]
 
 
-def learn_seka(model: LocalModel, examples: Sequence[Triplet], progress: Progress) -> Learned:
+def learn_seka(model: LocalModel, examples: Sequence[Triplet], progress: Progress) -> FitResult:
     """Learns the singular vectors of Omega+ and Omega-, and the distances of heads."""
     layers, sums = _read(model, examples, progress)
     keys = sums[Site.KEYS]
@@ -85,10 +85,10 @@ def learn_seka(model: LocalModel, examples: Sequence[Triplet], progress: Progres
     for name, product in (("positive", keys.positive), ("negative", keys.negative)):
         vectors, values = keys.directions(product)
         tensors |= {f"{name}.vectors": vectors, f"{name}.values": values}
-    return Learned(tensors, layers, layers, of_keys=True)
+    return FitResult(tensors, layers, layers, per_key_head=True)
 
 
-def learn_prism(model: LocalModel, examples: Sequence[Triplet], progress: Progress) -> Learned:
+def learn_prism(model: LocalModel, examples: Sequence[Triplet], progress: Progress) -> FitResult:
     """Learns the singular vectors of Omega+ - Omega-, of keys and of values."""
     layers, sums = _read(model, examples, progress)
     tensors: dict[str, Tensor] = {}
@@ -98,7 +98,7 @@ def learn_prism(model: LocalModel, examples: Sequence[Triplet], progress: Progre
         tensors |= {f"{name}.vectors": vectors, f"{name}.values": values}
     tensors["distance"] = sums[Site.KEYS].mean_distance
     tensors["values.distance"] = sums[Site.VALUES].mean_distance
-    return Learned(tensors, layers, layers, of_keys=True)
+    return FitResult(tensors, layers, layers, per_key_head=True)
 
 
 def _read(model: LocalModel, examples: Sequence[Triplet], progress: Progress) -> _KeyStatistics:

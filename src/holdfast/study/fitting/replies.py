@@ -22,7 +22,7 @@ from holdfast.methods import UNSTEERED
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
 from holdfast.states import Site, sites_of, watch_states
-from holdfast.study.fitting.examples import Contrast, Learned
+from holdfast.study.fitting.examples import Contrast, FitResult
 
 _SAMPLING = Sampling(temperature=1.0, top_p=0.9, max_new_tokens=48)
 # The layers to cap, as shares of the depth: the authors cap layers 56-71 of 80, and 46-53 of 64.
@@ -45,7 +45,7 @@ class _ReplyStates(NamedTuple):
     plain: list[Tensor]
 
 
-def learn_vector(model: LocalModel, examples: Sequence[Contrast], progress: Progress) -> Learned:
+def learn_vector(model: LocalModel, examples: Sequence[Contrast], progress: Progress) -> FitResult:
     """Learns the difference of the means, [layer, size], and the layer that separates prompted from
     plain replies best.
 
@@ -60,10 +60,10 @@ def learn_vector(model: LocalModel, examples: Sequence[Contrast], progress: Prog
     best = layers[int(separation.argmax())]
     facts = {"separation": [round(float(value), 3) for value in separation]}  # by layer
     difference = _means(prompted) - _means(plain)
-    return Learned({"difference": difference.float()}, layers, (best,), facts=facts)
+    return FitResult({"difference": difference.float()}, layers, (best,), facts=facts)
 
 
-def learn_capping(model: LocalModel, examples: Sequence[Contrast], progress: Progress) -> Learned:
+def learn_capping(model: LocalModel, examples: Sequence[Contrast], progress: Progress) -> FitResult:
     """Learns the unit vector that points away from prompted replies, [layer, size], and percentiles
     0 to 100 of their tokens' projections onto it, [layer, 101].
     """
@@ -75,7 +75,7 @@ def learn_capping(model: LocalModel, examples: Sequence[Contrast], progress: Pro
     percents = torch.linspace(0, 1, 101, dtype=projections.dtype)
     percentiles = torch.quantile(projections, percents, dim=1).T
     tensors = {"direction": direction.float(), "percentiles": percentiles.float()}
-    return Learned(tensors, states.layers, _layers_to_cap(states.layers))
+    return FitResult(tensors, states.layers, _layers_to_cap(states.layers))
 
 
 def _layers_to_cap(layers: Sequence[int]) -> tuple[int, ...]:
