@@ -207,7 +207,6 @@ def _near(
     """Returns the candidate within the budget that gains most. If none is within the budget,
     returns the cheapest that gains, or else the cheapest; None if all break replies.
     """
-
     if eligible:
         return max(eligible, key=lambda candidate: calibration.mean_gain(candidate, keep))
     more_stable = [candidate for candidate in sound if calibration.mean_gain(candidate, keep) > 0]
