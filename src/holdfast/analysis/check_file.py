@@ -45,7 +45,7 @@ def write_check(
     folder: Path, method: str, terms: Terms, checks: Sequence[PromptCheck], rounds: int
 ) -> Path:
     """Writes a check's terms and comparisons into the run's folder, whole or not at all."""
-    stored = StoredCheck(
+    file_content = StoredCheck(
         method=method,
         rounds=rounds,
         **asdict(terms),
@@ -56,7 +56,7 @@ def write_check(
             if prompt_check.comparison
         },
     )
-    fields = {"schema": stored.version, **stored.model_dump(by_alias=True)}
+    fields = {"schema": file_content.version, **file_content.model_dump(by_alias=True)}
     text = json.dumps(fields, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     return write_whole(folder / FILE, text, "another folder with --out")
 
@@ -71,15 +71,17 @@ def read_check(run: Run) -> Check | None:
     if not path.is_file():
         return None
     try:
-        stored = StoredCheck.model_validate_json(path.read_bytes())
-        terms = stored.terms
+        file_content = StoredCheck.model_validate_json(path.read_bytes())
+        terms = file_content.terms
     except ValidationError as error:
         raise _unreadable(describe_fault(str(path), error)) from error
     except (OSError, ParameterOutOfRange) as error:
         raise _unreadable(f"{path} cannot be read ({reason_of(error)})") from error
-    records = [record for record in run.conversations if record.method == stored.method]
-    checks = check_again(records, stored.prompts, stored.rounds, terms, stored.comparisons)
-    return Check.of(stored.method, terms, checks)
+    records = [record for record in run.conversations if record.method == file_content.method]
+    checks = check_again(
+        records, file_content.prompts, file_content.rounds, terms, file_content.comparisons
+    )
+    return Check.of(file_content.method, terms, checks)
 
 
 def _unreadable(fault: str) -> RecordsError:

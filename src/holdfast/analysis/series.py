@@ -181,8 +181,10 @@ def pool_series(several: Sequence[Series]) -> Series:
 
     def concatenate_probes(kind: str) -> ByProbe:
         scores = [series.by_probe[kind] for series in several]
-        probes = dict.fromkeys(probe for by_probe in scores for probe in by_probe)
-        return {probe: concatenate([each.get(probe) for each in scores]) for probe in probes}
+        probes = dict.fromkeys(probe for matrices in scores for probe in matrices)
+        return {
+            probe: concatenate([matrices.get(probe) for matrices in scores]) for probe in probes
+        }
 
     return replace(
         first,

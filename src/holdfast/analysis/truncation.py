@@ -85,14 +85,14 @@ def _cut_of(record: Conversation) -> _PromptCut | None:
     if not rounds:
         return None
     replies: list[Turn | Probe] = [*turns, *canaries]
-    known = None
+    known_shares = None
     # a canary's question may be shorter than the turn beside it, so its own round counts
     if canary_round is not None:
         before = [probe.score for probe in canaries if probe.round < canary_round]
         after = [probe.score for probe in canaries if probe.round >= canary_round]
-        known = _KnownCanaries(float(np.mean(before)), float(np.mean(after)))
+        known_shares = _KnownCanaries(float(np.mean(before)), float(np.mean(after)))
     most_tokens = max(reply.prompt_tokens or 0 for reply in replies)
-    return _PromptCut(min(rounds), most_tokens, known)
+    return _PromptCut(min(rounds), most_tokens, known_shares)
 
 
 def until_prompt_lost(all_series: Sequence[Series]) -> Sequence[Series]:

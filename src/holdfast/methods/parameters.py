@@ -246,8 +246,8 @@ def method(cls: type[C]) -> type[C]:
 
 def _check_parameters(method: Any) -> None:
     """Checks all parameters, and replaces each value by the one to use, such as a `HeadSet`."""
-    for name, declared in parameters_of(type(method)).items():
-        value = declared.values.check(method.name, name, getattr(method, name))
+    for name, parameter in parameters_of(type(method)).items():
+        value = parameter.values.check(method.name, name, getattr(method, name))
         object.__setattr__(method, name, value)
     if hasattr(method, "check_parameters"):
         method.check_parameters()
@@ -264,5 +264,7 @@ def parameters_of(method: type[Any]) -> dict[str, Parameter]:
 
 def required_parameters(method: type[Any]) -> tuple[str, ...]:
     """Returns the names of the parameters without a default."""
-    required = [field.name for field in dataclasses.fields(method) if field.default is MISSING]
-    return tuple(name for name in required if name in parameters_of(method))
+    required_names = [
+        field.name for field in dataclasses.fields(method) if field.default is MISSING
+    ]
+    return tuple(name for name in required_names if name in parameters_of(method))

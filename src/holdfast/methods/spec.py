@@ -95,11 +95,11 @@ def _parse_one(text: str, spec: str, *, files: bool) -> Method:
             )
         texts[parameter] = value
     _check_parameters(method, texts)
-    declared = parameters_of(method)
+    declarations = parameters_of(method)
     values: dict[str, object] = {}
     for parameter, value in texts.items():
         try:
-            values[parameter] = declared[parameter].values.read_spec(value, files=files)
+            values[parameter] = declarations[parameter].values.read_spec(value, files=files)
         except ValueError as error:
             raise wrong_form(name, parameter, value, str(error)) from None
     instance: Method = method(**values)
@@ -131,19 +131,19 @@ def class_of(name: str, spec: str) -> type[Any]:
 
 def _check_parameters(method: type[Any], texts: Mapping[str, str]) -> None:
     """Refuses unknown parameters, and a spec that lacks a required one."""
-    declared = parameters_of(method)
+    declarations = parameters_of(method)
     for parameter in texts:
-        if parameter not in declared:
-            raise UnknownName("parameter", parameter, declared, owner=method.name)
+        if parameter not in declarations:
+            raise UnknownName("parameter", parameter, declarations, owner=method.name)
     for parameter in required_parameters(method):
         if parameter not in texts:
             spec = _join_spec(method.name, [f"{name}={text}" for name, text in texts.items()])
             raise UsageError(
                 f"{method.name} needs {parameter}, as in"
-                f" {method.name}:{parameter}={declared[parameter].example}, but got {spec!r}.",
+                f" {method.name}:{parameter}={declarations[parameter].example}, but got {spec!r}.",
                 option=parameter,
                 value=spec,
-                allowed=declared[parameter].example,
+                allowed=declarations[parameter].example,
             )
 
 

@@ -179,10 +179,10 @@ def read_run(folder: Path | str) -> Run:
     failure_lines = _bytes_of(folder / FAILURES)
     manifest = read_manifest(folder)
     records = read_lines(lines, path, manifest)
-    recorded = {(record.method, record.conversation) for record in records}
+    recorded_keys = {(record.method, record.conversation) for record in records}
     notes = read_notes(failure_lines, folder / FAILURES, Failure)
     latest = {(note.method, note.conversation): note for note in notes}
-    failures = [note for key, note in latest.items() if key not in recorded]
+    failures = [note for key, note in latest.items() if key not in recorded_keys]
     return Run(folder, manifest, tuple(records), tuple(failures))
 
 

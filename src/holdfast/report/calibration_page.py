@@ -232,7 +232,7 @@ def _verdict(gain: Judged, *, full: bool) -> str:
 
 def _setting_row(setting: CalibratedSetting, *, full: bool) -> SettingRow:
     """The row of a setting, without the columns that compare it with the model as it is."""
-    broken = setting.broken
+    broken_share = None if setting.broken is None else setting.broken.mean
     write = with_interval if full else mean_text
     return SettingRow(
         method=setting.method,
@@ -242,6 +242,6 @@ def _setting_row(setting: CalibratedSetting, *, full: bool) -> SettingRow:
         verdict="",
         capability=write(setting.capability, "{:.1f}".format),
         points_lost="",
-        broken="" if broken is None or broken.mean is None else percent(broken.mean),
+        broken="" if broken_share is None else percent(broken_share),
         perplexity="" if setting.perplexity is None else f"{setting.perplexity:.1f}",
     )

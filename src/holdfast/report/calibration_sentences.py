@@ -120,8 +120,10 @@ def next_step(calibration: Calibration, choice: Pick) -> str:
         return "give a --capability that the model has; perplexity:FILE works with any model."
     if near is not None and verdict_on(calibration.gain(near)).sign > 0:
         drop = calibration.drop(near)
-        most = math.ceil(drop.high or drop.mean or 0.0)
-        return f"raise --budget ({most} would admit {near.method}), or sweep weaker settings."
+        largest_loss = math.ceil(drop.high or drop.mean or 0.0)
+        return (
+            f"raise --budget ({largest_loss} would admit {near.method}), or sweep weaker settings."
+        )
     return "sweep other methods or settings with --sweep; `holdfast methods` lists them."
 
 

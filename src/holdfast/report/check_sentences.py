@@ -166,10 +166,10 @@ def _cell_text(
     cell: CheckedCell, prompt_check: PromptCheck, terms: Terms, *, name_rule: bool = True
 ) -> str:
     """'round 3, rule brief: 0.42 [0.31, 0.55], low since round 2'."""
-    place = f"round {cell.round}"
+    name = f"round {cell.round}"
     if name_rule and cell.rule is not None:
-        place += f", rule {cell.rule}"
-    text = f"{place}: {numbers_text(cell)}"
+        name += f", rule {cell.rule}"
+    text = f"{name}: {numbers_text(cell)}"
     if (since := _low_since(cell, prompt_check, terms)) is not None:
         text += f", low since round {since}"
     bar = terms.min_stability
@@ -368,12 +368,12 @@ def _worst_conversations(
     """
     if cell is None:
         return []
-    place = ("stability", cell.round, cell.rule)
+    probe_of_cell = ("stability", cell.round, cell.rule)
     broken_probes = [
         (probe.score, index, probe)
         for index, record in enumerate(prompt_check.records)
         for probe in record.probes
-        if (probe.kind, probe.round, probe.rule) == place and probe.score < 1
+        if (probe.kind, probe.round, probe.rule) == probe_of_cell and probe.score < 1
     ]
     lines: list[str] = []
     for _, index, probe in sorted(broken_probes, key=lambda item: item[:2])[:max_shown]:
@@ -395,8 +395,8 @@ def _transcript(record: Conversation, probe: Probe) -> list[str]:
 
 def _cell_at(prompt_check: PromptCheck, comparison: RuleAgainstEarlierRun) -> CheckedCell:
     """The cell in which a rule fell most."""
-    place = (comparison.rule, comparison.round)
-    return next(cell for cell in prompt_check.cells if (cell.rule, cell.round) == place)
+    key = (comparison.rule, comparison.round)
+    return next(cell for cell in prompt_check.cells if (cell.rule, cell.round) == key)
 
 
 def _quote(speaker: str, text: str) -> list[str]:

@@ -66,17 +66,17 @@ def collapse_lines(results: DriftResults) -> list[str]:
     lines = [
         _turns_line(series, counts, limit, len(all_series)) for series, counts in notable.items()
     ]
-    broken = [
+    broken_series = [
         series
         for series, counts in notable.items()
         if counts.share("broken") >= BROKEN_SHARE_WARNING
     ]
-    if not broken:
+    if not broken_series:
         lines.append(
             "Such turns stop in mid-sentence, and rules about length or endings are not judged on"
             " them."
         )
-    elif broken == [all_series[0]] and outcome.counts_after_breakdown:
+    elif broken_series == [all_series[0]] and outcome.counts_after_breakdown:
         lines.append("The conversations that did not break down show the same.")
     else:
         lines.append("Scores of broken-down conversations tell you little about the prompt.")

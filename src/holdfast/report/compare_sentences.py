@@ -99,13 +99,13 @@ def _single_rules(comparison: MethodComparison) -> str:
             f"Each rule has fewer than {MIN_SAMPLES} conversations, so only all of them together"
             " have a verdict."
         )
-    less = [row.group for row in rows if row.over_rounds.sign < 0]
-    more = [row.group for row in rows if row.over_rounds.sign > 0]
+    rules_kept_less = [row.group for row in rows if row.over_rounds.sign < 0]
+    rules_kept_more = [row.group for row in rows if row.over_rounds.sign > 0]
     parts = []
-    if less:
-        parts.append(f"clearly kept less: {_quoted_names(less)}")
-    if more:
-        parts.append(f"clearly kept more: {_quoted_names(more)}")
+    if rules_kept_less:
+        parts.append(f"clearly kept less: {_quoted_names(rules_kept_less)}")
+    if rules_kept_more:
+        parts.append(f"clearly kept more: {_quoted_names(rules_kept_more)}")
     if not parts:
         return f"Of {len(rows)} rules, none is clearly kept more or less over all rounds."
     return f"Of {len(rows)} rules, {'; '.join(parts)}."

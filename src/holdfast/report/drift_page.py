@@ -145,7 +145,7 @@ def _content(
     # a single category without meaning would only repeat the whole run
     is_one_category = len(categories) < 2 and (rules is not None or categories == [NO_CATEGORY])
     entries = [_series_entry(series, result.run) for result in results for series in result.series]
-    packed = pack(all_series)
+    packed_conversations = pack(all_series)
     return {
         "series": all_series,
         "rounds": max(series.rounds for series in all_series),
@@ -168,8 +168,8 @@ def _content(
         "agent_categories": categories,  # for the filter of the list of conversations
         "conversation_kinds": sorted({conversation_kind(identity) for identity in identities}),
         "probe_places": sorted({identity.settings.probe_at for identity in identities}),
-        "index": script_json({"series": entries, **packed.listing}),
-        "chunks": script_chunks(packed.chunks),
+        "index": script_json({"series": entries, **packed_conversations.listing}),
+        "chunks": script_chunks(packed_conversations.chunks),
     }
 
 

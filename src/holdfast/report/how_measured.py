@@ -75,9 +75,9 @@ def _rows(run: Run) -> list[tuple[str, str]]:
     """The facts on how a run was made, with their names."""
     manifest = run.manifest
     rows = [("started", _time(manifest.created))]
-    if resumed := manifest.resumed:
-        last = _time(resumed[-1].created)
-        frequency = "once" if len(resumed) == 1 else f"{len(resumed)} times"
+    if resumptions := manifest.resumed:
+        last = _time(resumptions[-1].created)
+        frequency = "once" if len(resumptions) == 1 else f"{len(resumptions)} times"
         rows.append(("resumed", f"{frequency}, last {last}"))
     rows += manifest.versions.items()
     count = len(run.records) if run.is_stored else len(_conversations(run))
@@ -115,14 +115,14 @@ def _turns(records: Sequence[DialogRecord]) -> list[tuple[str, str]]:
     turns = sum(counts.turns for counts in groups)
     if not turns:
         return []
-    cut = sum(counts.count("cut") for counts in groups)
-    broken = sum(counts.count("broken") for counts in groups)
-    collapsed = sum(len(counts.collapsed_from_round) for counts in groups)
+    num_cut = sum(counts.count("cut") for counts in groups)
+    num_broken = sum(counts.count("broken") for counts in groups)
+    num_collapsed = sum(len(counts.collapsed_from_round) for counts in groups)
     dialogs = sum(counts.conversations for counts in groups)
     return [
-        ("turns cut at the length limit", f"{cut:,} of {turns:,}"),
-        ("turns that repeat or loop", f"{broken:,} of {turns:,}"),
-        ("conversations collapsed", f"{collapsed:,} of {dialogs:,}"),
+        ("turns cut at the length limit", f"{num_cut:,} of {turns:,}"),
+        ("turns that repeat or loop", f"{num_broken:,} of {turns:,}"),
+        ("conversations collapsed", f"{num_collapsed:,} of {dialogs:,}"),
     ]
 
 
@@ -146,10 +146,13 @@ def _cost(run: Run) -> list[tuple[str, str]]:
         rows += [*_turns(run.conversations), *ending_lines(run.conversations)]
     rows += failure_lines(run.failures)
     forwarded = sum(record.tokens.forwarded for record in run.conversations)
-    least = sum(record.tokens.least or 0 for record in run.conversations)
-    if forwarded and least:
+    least_tokens = sum(record.tokens.least or 0 for record in run.conversations)
+    if forwarded and least_tokens:
         rows.append(
-            ("tokens forwarded", f"{forwarded:,}, {forwarded / least:.2f} times the least possible")
+            (
+                "tokens forwarded",
+                f"{forwarded:,}, {forwarded / least_tokens:.2f} times the least possible",
+            )
         )
     rows += [*_read_by_method(run.conversations), *_retries(run.conversations)]
     seconds = sum(record.seconds for record in records if not isinstance(record, LogDialog))

@@ -132,13 +132,13 @@ def _kept_least(run: Run, rows: LoggedRules) -> str:
     """The rule that is kept least, and how often and how early it is broken."""
     if all(row.adherence.mean == 1 for row in rows) and len(rows) > 1:
         return f"All {len(rows)} rules are kept in every turn that they apply to."
-    least = worst_first(rows)[0]
-    name = rule_name(run, least.rule)
-    applied = count_of(least.applied, "turn")
-    if not least.broken and least.adherence.mean == 1:
+    worst = worst_first(rows)[0]
+    name = rule_name(run, worst.rule)
+    applied = count_of(worst.applied, "turn")
+    if not worst.broken and worst.adherence.mean == 1:
         return f"The rule {name} is kept in every turn that it applies to: {applied}."
     subject = f"The rule {name} is"
-    num_tied = sum(row.adherence.mean == least.adherence.mean for row in rows)
+    num_tied = sum(row.adherence.mean == worst.adherence.mean for row in rows)
     if num_tied == len(rows) > 1:
         all_rules = "Both rules" if len(rows) == 2 else f"All {len(rows)} rules"
         subject = f"{all_rules} are kept equally often: {name}, for one, is"
@@ -146,16 +146,17 @@ def _kept_least(run: Run, rows: LoggedRules) -> str:
         subject = f"Of {len(rows)} rules, {num_tied} are kept least: {name}, for one, is"
     elif len(rows) > 1:
         subject = f"Of {len(rows)} rules, {name} is kept least: it is"
-    if not least.broken:
-        return f"{subject} never broken, but kept only in part: {_share(least.adherence)}."
-    cause = _commonest_cause(run, least)
+    if not worst.broken:
+        return f"{subject} never broken, but kept only in part: {_share(worst.adherence)}."
+    cause = _commonest_cause(run, worst)
     ending = f"; {cause}." if cause else "."
-    if least.applied == 1:
+    if worst.applied == 1:
         return f"{subject} broken in the only turn it applies to{ending}"
-    first = min(turn.turn for turn in least.broken)
-    when = f"as early as turn {first}" if least.adherence.n > 1 else f"first in turn {first}"
+    first = min(turn.turn for turn in worst.broken)
+    earliest = f"as early as turn {first}" if worst.adherence.n > 1 else f"first in turn {first}"
     return (
-        f"{subject} broken in {len(least.broken):,} of the {applied} it applies to, {when}{ending}"
+        f"{subject} broken in {len(worst.broken):,} of the {applied} it applies to,"
+        f" {earliest}{ending}"
     )
 
 
@@ -220,16 +221,16 @@ def _least_kept_sentences(rows: LoggedRules) -> list[str]:
     tested_rows = [row for row in rows if row.is_judged and not row.for_probes]
     if not tested_rows:
         return []
-    least = worst_first(tested_rows)[0]
+    worst = worst_first(tested_rows)[0]
     sentences = []
-    if least.adherence.n > 1:
+    if worst.adherence.n > 1:
         sentences.append(
-            f"On average over {count_of(least.adherence.n, 'dialog')}, each counting once however"
-            f" long it is, {_share(least.adherence)} of its turns keep it."
+            f"On average over {count_of(worst.adherence.n, 'dialog')}, each counting once however"
+            f" long it is, {_share(worst.adherence)} of its turns keep it."
         )
-    if least.first_broken.broken and least.adherence.n > 1:
-        sentences.append(_first_breaks(least))
-    if least.adherence.n < MIN_SAMPLES:
+    if worst.first_broken.broken and worst.adherence.n > 1:
+        sentences.append(_first_breaks(worst))
+    if worst.adherence.n < MIN_SAMPLES:
         sentences.append(
             f"Fewer than {MIN_SAMPLES} dialogs are too few to speak for other dialogs."
         )
@@ -245,10 +246,12 @@ def _unscored_rule_sentences(run: Run, rows: LoggedRules) -> list[str]:
             " that gives no reason to follow them counts as broken, so the first line leaves them"
             " out; `when` says which turns a rule is for ({user: '.'} for all)."
         )
-    judged = {row.rule for row in rows if row.is_judged}
+    judged_rules = {row.rule for row in rows if row.is_judged}
     unjudged = unjudged_rules(run)
-    triggered_rules = judged | set(unjudged)
-    if judged and (rare := [name for name in run.manifest.rules if name not in triggered_rules]):
+    triggered_rules = judged_rules | set(unjudged)
+    if judged_rules and (
+        rare := [name for name in run.manifest.rules if name not in triggered_rules]
+    ):
         sentences.append(f"Rules that apply to no turn: {listing(rare)}.")
     if cut := unjudged_rules(run, "cut"):
         sentences.append(

@@ -80,11 +80,11 @@ def _made_worse_title(rules: Sequence[BaselineScores]) -> str:
     names = [f"“{rule.name}”" for rule in rules]
     if len(rules) > 1:
         return f"The prompt makes {count_of(len(rules), 'rule')} worse: {listing(names, 3)}."
-    with_prompt = rules[0].prompted.mean or 0.0
-    without_prompt = rules[0].unprompted.mean or 0.0
+    score = percent(rules[0].prompted.mean or 0.0)
+    baseline = percent(rules[0].unprompted.mean or 0.0)
     return (
-        f"The prompt makes {names[0]} worse: it scores {percent(with_prompt)} with the prompt and"
-        f" {percent(without_prompt)} without."
+        f"The prompt makes {names[0]} worse: it scores {score} with the prompt and {baseline}"
+        " without."
     )
 
 

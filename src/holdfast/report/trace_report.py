@@ -76,12 +76,12 @@ def correlations_line(trace: Trace) -> str:
     correlations = _correlations_of(trace)
     if all(value.interval is None for value in correlations):
         return "The correlation of mass and score of the probes is not measurable."
-    over_all, in_rounds, in_dialogs, between_dialogs = (
+    over_all, within_rounds, within_dialogs, between_dialogs = (
         _with_verdict(value, _TOGETHER, _OPPOSITE) for value in correlations
     )
     return (
-        f"Mass and score of the probes: over all r = {over_all}; within rounds r = {in_rounds};"
-        f" within dialogs r = {in_dialogs}; between dialogs r = {between_dialogs}."
+        f"Mass and score of the probes: over all r = {over_all}; within rounds r = {within_rounds};"
+        f" within dialogs r = {within_dialogs}; between dialogs r = {between_dialogs}."
     )
 
 

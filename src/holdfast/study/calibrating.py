@@ -216,9 +216,9 @@ def check_before_loading(
     for methods in plan.steerings:
         check_with_rules(methods, suite.cases, settings)
     refuse_other_command(out, "calibrate")
-    resolved = resolve_settings(suite, settings, plan.user_turns)
+    resolved_settings = resolve_settings(suite, settings, plan.user_turns)
     identity_of_chats = {
-        "settings": {"conversations": resolved.conversations},
+        "settings": {"conversations": resolved_settings.conversations},
         **identity_of_user_source(plan.user_turns),
     }
     records.refuse_early(Path(out) / "stability", identity_of_chats, {}, _STABILITY_COMPATIBILITY)

@@ -115,7 +115,7 @@ def make_data(seed: int, split: str, count: int, shape: TextShape = TextShape())
     for kind, make in makers.items():
         for part, size in sizes.items():
             seeds = [seed_of(kind, seed, part, number) for number in range(size)]
-            items[kind][part] = [make(random.Random(drawn), part, shape) for drawn in seeds]
+            items[kind][part] = [make(random.Random(item_seed), part, shape) for item_seed in seeds]
     content = repr([asdict(shape), [items[kind][split] for kind in items]])
     fingerprint = hashlib.sha256(content.encode()).hexdigest()[:16]
     return Data("synthetic", fingerprint, items, OCCUPATIONS)

@@ -123,12 +123,12 @@ async def read_material(model: LocalModel, samples: Samples, plan: ProfilingPlan
         for sample in samples
     ]
     prompts: list[ScoredPrompt] = []
-    for number, scored in enumerate(await model.session().score_inputs(requests, replies), 1):
-        stream = scored.stream
+    for number, scores in enumerate(await model.session().score_inputs(requests, replies), 1):
+        stream = scores.stream
         if not any(stream.span):
             raise UsageError(
                 f"Sample {number} has neither emphasis nor a system prompt, so there is nothing to"
                 " steer to; emphasise a part."
             )
-        prompts.append(ScoredPrompt(stream.token_ids, stream.span, tuple(scored.replies)))
+        prompts.append(ScoredPrompt(stream.token_ids, stream.span, tuple(scores.replies)))
     return Material(model, plan, samples, requests, prompts)

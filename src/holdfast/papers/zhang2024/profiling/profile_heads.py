@@ -127,9 +127,9 @@ async def _profile(
             async def score_and_keep(batch: PendingBatch) -> None:
                 numbers = batch.to_run
                 group_samples = [samples[number] for number in numbers]
-                started = time.monotonic()
+                start = time.monotonic()
                 try:
-                    scored = await compute(
+                    result = await compute(
                         engine,
                         _score,
                         group_samples,
@@ -139,10 +139,10 @@ async def _profile(
                     )
                 except RequestFailed as error:
                     raise ModelError(_failure(numbers, error)) from error
-                seconds = round((time.monotonic() - started) / len(numbers), 3)
-                for number, sample in zip(numbers, scored.samples, strict=True):
+                seconds = round((time.monotonic() - start) / len(numbers), 3)
+                for number, sample in zip(numbers, result.samples, strict=True):
                     batch.append(_record(number, sample, seconds))
-                progress(len(numbers), scored.tokens)
+                progress(len(numbers), result.tokens)
                 slots.release()
 
             async with task_group() as group:
