@@ -22,7 +22,7 @@ from holdfast.drift.dialog import (
     DialogSide,
     DialogThread,
 )
-from holdfast.drift.dialog_records import outcomes_of, place_of, turn_of
+from holdfast.drift.dialog_records import outcomes_of, probe_key_of, turn_of
 from holdfast.drift.dialog_requests import (
     DialogClient,
     DialogRequest,
@@ -282,7 +282,7 @@ async def ask_probe(
         answer = await client.send(request)
     except RequestFailed as error:
         for rule in probe.rules:
-            place = dict(place_of(number, probe, rule))
+            place = dict(probe_key_of(number, probe, rule))
             dialog.probes.append(Unanswered(**place, why=error.why, reason=str(error)))
         return error.why != "context"
     if answer.reply.stop_reason == "context":
