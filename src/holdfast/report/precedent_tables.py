@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.analysis.precedent_results import CLEAR, AtDepth, Cell, Precedent
+from holdfast.analysis.precedent_results import CLEAR, Cell, DepthEffects, Precedent
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.plurals import count_of
 from holdfast.report import figures
@@ -84,7 +84,7 @@ def precedent_lines(results: Sequence[Precedent]) -> list[str]:
     return lines[:-1]
 
 
-def _sentences(deepest: AtDepth) -> list[str]:
+def _sentences(deepest: DepthEffects) -> list[str]:
     """Says what the longest histories show; with few conversations, that they show nothing yet."""
     count = deepest.precedent.n
     if not count:
