@@ -359,12 +359,14 @@ def difference(all_series: Sequence[Series], series: Series, measure: str) -> Ro
     return compare_rows(row_of(series, measure), row_of(baseline, measure)) if baseline else None
 
 
-def rule_differences(series: Sequence[Series], rows: Sequence[EstimateRow]) -> list[RowDifference]:
+def rule_differences(
+    all_series: Sequence[Series], rows: Sequence[EstimateRow]
+) -> list[RowDifference]:
     """Compares each rule's row with that of its baseline, where they share conversations."""
     row_of_rule = {(row.series, row.group): row for row in rows}
     pairs = []
     for row in rows:
-        baseline = baseline_of(series, row.series)
+        baseline = baseline_of(all_series, row.series)
         against = row_of_rule.get((baseline, row.group)) if baseline else None
         if against and (pair := compare_rows(row, against)):
             pairs.append(pair)

@@ -175,17 +175,17 @@ def _content(
 
 def _opening(results: DriftResults) -> list[str]:
     """The opening sentences of the page: on a check if there is one, else on the first run."""
-    series = results.series
-    cut_off = truncation_lines(series)
-    survival = survival_lines(series, results.run)
+    all_series = results.series
+    cut_off = truncation_lines(all_series)
+    survival = survival_lines(all_series, results.run)
     if (check := results.check) is not None:
         return [check_headline(check), *check_lines(check), *cut_off, *survival]
-    sentences = opening(until_prompt_lost(series), results.findings, results.baseline)
+    sentences = opening(until_prompt_lost(all_series), results.findings, results.baseline)
     lines = [*cut_off, *sentences, *collapse_lines(results), *survival]
     return [*lines, next_step(results)]
 
 
-def _facts(runs: Sequence[Run], series: Sequence[Series]) -> list[str]:
+def _facts(runs: Sequence[Run], all_series: Sequence[Series]) -> list[str]:
     """Says what was measured, in a few words each; "" where a run has no such thing."""
     identity = runs[0].identity_as(ConversationsIdentity)
     names = {
@@ -197,7 +197,7 @@ def _facts(runs: Sequence[Run], series: Sequence[Series]) -> list[str]:
     }
     return [
         f"{len(runs)} runs" if len(runs) > 1 else "",
-        describe_conversations(series),
+        describe_conversations(all_series),
         *(f"{word} {name}" for word, name in names.items() if name),
         "" if identity.settings.seed is None else f"seed {identity.settings.seed}",
         (runs[0].manifest.created or "")[:10],

@@ -77,10 +77,10 @@ def _cure(results: DriftResults) -> str | None:
     A clause that begins with a verb, without a full stop.
     """
     findings = results.findings
-    series = results.series
-    if has_lost_prompt(series):
+    all_series = results.series
+    if has_lost_prompt(all_series):
         return CURE
-    if findings.outcome is Outcome.CUT or _commonest_reason_unscored(series[0]) == "cut":
+    if findings.outcome is Outcome.CUT or _commonest_reason_unscored(all_series[0]) == "cut":
         return "raise --max-new-tokens, so that the replies end before they are cut"
     if findings.outcome is Outcome.NOT_MEASURED:
         return (
@@ -96,10 +96,10 @@ def _cure(results: DriftResults) -> str | None:
             " which do"
         )
     if findings.outcome in (Outcome.BROKEN_DOWN, Outcome.TOO_FEW) and (
-        cures := collapse_cures(series)
+        cures := collapse_cures(all_series)
     ):
         return f"{', and '.join(cures)}, so that the conversations do not break down"
-    if findings.outcome is Outcome.BROKEN_DOWN and len(series[0].records) >= MIN_SAMPLES:
+    if findings.outcome is Outcome.BROKEN_DOWN and len(all_series[0].records) >= MIN_SAMPLES:
         return "use a larger model, as these conversations break down into repetition"
     return None
 
@@ -109,11 +109,11 @@ def _breaks_down(series: Series) -> bool:
     return count_turns(series.records).share("broken") >= BROKEN_SHARE_WARNING
 
 
-def _commonest_reason_unscored(first: Series) -> str | None:
+def _commonest_reason_unscored(series: Series) -> str | None:
     """The commonest reason why probes have no score; None if at least one probe has a score."""
-    if not is_unmeasured(first.records):
+    if not is_unmeasured(series.records):
         return None
-    return unscored_by_reason(first.records, "stability").most_common(1)[0][0]
+    return unscored_by_reason(series.records, "stability").most_common(1)[0][0]
 
 
 def _never_followed(series: Sequence[Series]) -> list[str]:

@@ -57,25 +57,25 @@ def table(run: Run | Path | str) -> str:
 
 def results_text(results: DriftResults) -> str:
     """Like `table`, for results that are already read."""
-    series = results.series
+    all_series = results.series
     baseline = results.baseline
     if reason := nothing_measured(results.run.conversations):
         return "\n".join(wrapped([reason])) + "\n"
-    rules = rule_rows(series)
+    rules = rule_rows(all_series)
     sentences = [
-        *truncation_lines(series),
-        *opening(until_prompt_lost(series), results.findings, baseline),
+        *truncation_lines(all_series),
+        *opening(until_prompt_lost(all_series), results.findings, baseline),
         *collapse_lines(results),
-        *survival_lines(series, results.run),
+        *survival_lines(all_series, results.run),
     ]
-    rule_blocks = _rules_by_method(series, rules, baseline)
-    if len(series) > 1:
-        tables = [_means_table(series), _difference_table(series), rule_blocks]
+    rule_blocks = _rules_by_method(all_series, rules, baseline)
+    if len(all_series) > 1:
+        tables = [_means_table(all_series), _difference_table(all_series), rule_blocks]
     else:
-        tables = [_round_table(series[0]), _accuracies(series[0]), rule_blocks]
-    paragraphs = [wrapped(sentences), *tables, _notes(series, baseline)]
+        tables = [_round_table(all_series[0]), _accuracies(all_series[0]), rule_blocks]
+    paragraphs = [wrapped(sentences), *tables, _notes(all_series, baseline)]
     if rules and not baseline:
-        hint = baseline_hint([row for row in rules if row.series is series[0]])
+        hint = baseline_hint([row for row in rules if row.series is all_series[0]])
         paragraphs.append(wrapped([hint]))
     return "\n\n".join("\n".join(lines) for lines in paragraphs if lines) + "\n"
 
