@@ -116,10 +116,10 @@ def _commonest_reason_unscored(series: Series) -> str | None:
     return unscored_by_reason(series.records, "stability").most_common(1)[0][0]
 
 
-def _never_followed(series: Sequence[Series]) -> list[str]:
+def _never_followed(all_series: Sequence[Series]) -> list[str]:
     """The rules that the agent hardly ever follows, whatever the method."""
-    rules = [row.rule for row in rule_rows(series) if row.never_followed]
-    return [rule for rule in dict.fromkeys(rules) if rules.count(rule) >= len(series)]
+    rules = [row.rule for row in rule_rows(all_series) if row.never_followed]
+    return [rule for rule in dict.fromkeys(rules) if rules.count(rule) >= len(all_series)]
 
 
 def _reword(rules: Sequence[str]) -> str:
