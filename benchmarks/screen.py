@@ -29,7 +29,7 @@ from holdfast.analysis.prompt_effect import baseline_beside
 from holdfast.analysis.series import read_series
 from holdfast.drift.asking_baseline import ask_baseline
 from holdfast.drift.families import family_of, half_of, halves
-from holdfast.records.run_summary import BaselineScores
+from holdfast.records.drift_summary import BaselineScores
 
 SEED = 730_193
 WITH, WITHOUT = 0.6, 0.1  # minimum mean score with the prompt, and maximum without

@@ -10,7 +10,7 @@ from holdfast.analysis.outcome import Outcome, findings_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.verdicts import verdict_on
 from holdfast.records import Conversation, Repeated, open_run, read_run
-from holdfast.records.run_summary import BaselineScores
+from holdfast.records.drift_summary import BaselineScores
 from holdfast.report.next_step import next_step
 from holdfast.report.opening_sentences import opening
 

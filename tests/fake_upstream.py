@@ -20,7 +20,7 @@ from holdfast.proxy.proxy_app import PageTitle, proxy_app, uvicorn_config
 from holdfast.proxy.proxy_metrics import ProxyMetrics
 from holdfast.proxy.relay import ChatRelay
 from holdfast.proxy.suite_middleware import SuiteMiddleware
-from holdfast.proxy.tally import Counts, Tally
+from holdfast.proxy.tally import Tally, TallyCounts
 from holdfast.proxy.upstream import Upstream
 from holdfast.serve.server import bind
 
@@ -154,7 +154,7 @@ class Proxied:
     forwarding: Forwarding = field(repr=False)
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> TallyCounts:
         """The counts so far."""
         return self.tally.counts()
 

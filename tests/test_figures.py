@@ -13,11 +13,11 @@ from synthetic_run import write_run
 from holdfast.analysis.calibration_results import Calibration, Candidate
 from holdfast.analysis.decay import (
     Behaviour,
-    Change,
     Correlation,
     Curves,
     Decay,
     Heads,
+    MassChange,
     Trace,
 )
 from holdfast.analysis.series import read_series
@@ -138,7 +138,7 @@ def test_labels_of_a_trace_do_not_overlap(drawn, tmp_path, rounds, early, late):
     first, drop = (np.full((32, 32), value).tolist() for value in (0.3, 0.1))
     probes = [[number % rounds + 1, number / 100, number % 2] for number in range(80)]
     some = Estimate(20, -0.1, 0.1, -0.2, 0.3)
-    change = Change(real=some, uniform=some, difference=some)
+    change = MassChange(real=some, uniform=some, difference=some)
     fall = Decay(mass=[some] * rounds, within_turns=change, between_turns=change, slope=change)
     r = Correlation(n=20, r=0.1, low=-0.2, high=0.3)
     found = Trace(

@@ -26,7 +26,7 @@ from holdfast.logs.turn_labels import (
     line_of,
     sample_turns,
 )
-from holdfast.measures.turns import Answer, ToolCall
+from holdfast.measures.turns import ToolCall, UserAnswer
 
 LONG = "It rains in Rome. " * 60  # longer than a record keeps
 
@@ -157,7 +157,7 @@ def test_what_is_labelled_is_shown_in_words(tmp_path, capsys):
 def test_the_answers_that_a_score_rests_on_are_shown(run, suite, logs, capsys):
     (task,) = label_tasks(run, sample_turns(run, 0), suite, LogSource([logs]))[:1]
     questions = [{"question": "Shall I push?"}, {"question": "Which port?"}]
-    answers = (Answer("Shall I push?", "Not yet."), Answer("Which port?", "8080"))
+    answers = (UserAnswer("Shall I push?", "Not yet."), UserAnswer("Which port?", "8080"))
     call = ToolCall("AskUserQuestion", {"questions": questions}, answers=answers)
     turn = replace(task.turn, done=replace(task.turn.done, calls=(call,)))
     label_turns([replace(task, turn=turn)], LabelFile(run.folder), _keys("q"))

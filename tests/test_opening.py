@@ -19,7 +19,7 @@ from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.outcome import Outcome, findings_of
 from holdfast.analysis.series import read_series
 from holdfast.records import Conversation, open_run, read_run
-from holdfast.report import fix_sentences, opening_sentences, table, write
+from holdfast.report import fix_sentences, run_title, table, write
 from holdfast.report.next_step import next_step
 from holdfast.report.score_phrases import capitalise
 
@@ -119,7 +119,7 @@ REPEAT = {"methods": ("repeat-prompt:probability=1.0",)}
 def test_the_first_line_is_short(tmp_path, shape):
     series = read_series(read_run(write_run(tmp_path / "run", **shape)))
     first, *rest = opening_of(series)
-    assert len(first.split()) <= opening_sentences.MAX_WORDS == 25, first
+    assert len(first.split()) <= run_title.MAX_WORDS == 25, first
     assert all(line.endswith(".") and "None" not in line for line in (first, *rest))
 
 

@@ -14,13 +14,13 @@ from holdfast.analysis.statistics import DIFFERENCES, SCORES, estimate
 from holdfast.analysis.summary import summary_of, write
 from holdfast.analysis.verdicts import error_at, verdict_on
 from holdfast.records import read_run
+from holdfast.records.drift_summary import Baseline, BaselineScores
 from holdfast.records.manifest import read_raw_manifest
-from holdfast.records.run_summary import Baseline, BaselineScores
 from holdfast.report.baseline_sentences import baseline_lines
 from holdfast.report.collapse_section import collapse_lines
 from holdfast.report.drift_page import render_page
 from holdfast.report.next_step import next_step
-from holdfast.report.opening_sentences import MAX_WORDS, title
+from holdfast.report.run_title import MAX_WORDS, title
 from holdfast.report.terminal import results_text
 
 

@@ -20,9 +20,9 @@ from synthetic_run import METHODS, NASTY, write_run
 from holdfast import report
 from holdfast.analysis.estimate_rows import (
     MIN_UNITS,
-    by_prompt,
     category_rows,
     compare_rows,
+    prompt_rows,
     row_of,
 )
 from holdfast.analysis.series import label_runs, read_series
@@ -36,7 +36,7 @@ from holdfast.records import Conversation, Ended, open_run, read_run
 from holdfast.report import wording
 from holdfast.report.charts import Chart, Curve, round_top
 from holdfast.report.conversations import pack, script_chunks, script_json
-from holdfast.report.opening_sentences import describe_conversations
+from holdfast.report.score_phrases import describe_conversations
 from holdfast.report.shortfalls import early_end
 from holdfast.report.template_environment import template_environment
 from holdfast.report.wording import signed
@@ -64,7 +64,7 @@ def test_categories_are_those_of_the_scored_prompt(tmp_path):
 def test_prompts_are_ordered_by_mean_stability(tmp_path):
     scores = ("firm", [1.0, 1.0]), ("loose", [1.0, 0.0]), ("loose", [0.0, 0.0])
     records = [record(n, stability, agent=agent) for n, (agent, stability) in enumerate(scores)]
-    rows = by_prompt(read_series(run_of(tmp_path, records))[0])
+    rows = prompt_rows(read_series(run_of(tmp_path, records))[0])
     assert [(row.id, row.n, row.first, row.last) for row in rows] == [
         ("loose", 2, 0.5, 0.0),
         ("firm", 1, 1.0, 1.0),
@@ -76,7 +76,7 @@ def test_adoption_of_a_prompt_comes_from_conversations_whose_user_has_it(tmp_pat
     swapped = record(0, [1.0], [0.75], agent="b")
     swapped["user"] = {"id": "a", "category": "pattern", "system_prompt": "Be a."}
     series = read_series(run_of(tmp_path, [swapped, record(1, [1.0], [0.25])]))[0]
-    rows = {row.id: row for row in by_prompt(series)}
+    rows = {row.id: row for row in prompt_rows(series)}
     adopted = [rows[name].adopted_last_round for name in ("a", "b")]
     assert adopted == [0.75, 0.25]
 

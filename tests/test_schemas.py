@@ -30,9 +30,10 @@ from holdfast.records import (
     Unscored,
     cause_records,
     check_records,
+    drift_summary,
+    logs_summary,
     open_run,
     read_run,
-    run_summary,
     run_table,
     to_line,
 )
@@ -237,23 +238,23 @@ def test_the_page_on_records_names_every_field_of_the_models(model):
 
 
 SUMMARISED = [
-    run_summary.MethodSummary,
-    run_summary.RuleSummary,
-    run_summary.PromptSummary,
-    run_summary.AgainstFirstMethod,
-    run_summary.MethodDifferences,
-    run_summary.Baseline,
-    run_summary.BaselineScores,
-    run_summary.Collapse,
-    run_summary.Truncation,
-    run_summary.ScoresAroundSummary,
-    run_summary.LogsResult,
-    run_summary.LoggedRule,
-    run_summary.FirstBroken,
-    run_summary.CauseCounts,
-    run_summary.ContextSummaries,
-    run_summary.CompactionEffect,
-    run_summary.KeptInSummaries,
+    drift_summary.MethodSummary,
+    drift_summary.RuleSummary,
+    drift_summary.PromptSummary,
+    drift_summary.AgainstFirstMethod,
+    drift_summary.MethodDifferences,
+    drift_summary.Baseline,
+    drift_summary.BaselineScores,
+    drift_summary.Collapse,
+    drift_summary.Truncation,
+    drift_summary.ScoresAroundSummary,
+    logs_summary.LogsResult,
+    logs_summary.LoggedRule,
+    logs_summary.FirstBroken,
+    logs_summary.CauseCounts,
+    logs_summary.ContextSummaries,
+    logs_summary.CompactionEffect,
+    logs_summary.KeptInSummaries,
     check_records.Check,
     check_records.PromptCheck,
     check_records.PromptAgainstEarlierRun,
@@ -287,7 +288,7 @@ def test_a_record_of_every_version_is_written_as_it_was_read(folder):
 
 def test_a_row_has_all_digits_until_it_is_written():
     value = Estimate(40, 1 / 3, 0.5, -1e-9, 0.7)
-    row = run_summary.RuleSummary(
+    row = drift_summary.RuleSummary(
         rule="signs",
         n=40,
         stability_by_round=(value,),
@@ -303,4 +304,4 @@ def test_a_row_has_all_digits_until_it_is_written():
     assert row.stability_by_round[0].mean == row.change.mean == 1 / 3
     written = json.dumps(row.to_json())
     assert "0.333333," in written and "-0.0" not in written
-    assert run_summary.RuleSummary.model_validate(json.loads(written)).change.mean == 0.333333
+    assert drift_summary.RuleSummary.model_validate(json.loads(written)).change.mean == 0.333333

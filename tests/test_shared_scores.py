@@ -13,7 +13,7 @@ from holdfast.analysis.adherence import RuleScores, _change
 from holdfast.analysis.calibration_results import Calibration, _candidate, _Setting
 from holdfast.analysis.context_summary_effect import context_summary_effect
 from holdfast.analysis.drift_results import results_of
-from holdfast.analysis.estimate_rows import by_prompt, compare_rows, row_of
+from holdfast.analysis.estimate_rows import compare_rows, prompt_rows, row_of
 from holdfast.analysis.loss_map import loss_map
 from holdfast.analysis.precedent_results import precedent_of
 from holdfast.analysis.rule_context import context_effects
@@ -186,7 +186,7 @@ def test_a_change_says_what_it_counts_if_it_is_not_that_of_the_means_shown(tmp_p
     text = " ".join(opening(results.series, results.findings))
     assert "33% in round 3, 33% in round 1" in text
     assert "counting only what was judged in both rounds" in text
-    (prompt,) = by_prompt(results.series[0])
+    (prompt,) = prompt_rows(results.series[0])
     assert prompt.change == 0
 
 

@@ -20,12 +20,12 @@ from holdfast.errors import ModelError, ParameterOutOfRange, RecordsError, Usage
 from holdfast.records import Conversation, OpenRun
 from holdfast.records.traces import TurnTrace, read_traces, write_traces
 from holdfast.report.trace_report import correlations_line, lines
-from holdfast.study.attention_decay import Dialog, check, traced_settings
+from holdfast.study.attention_decay import TracedTurns, check, traced_settings
 
 LAYERS, HEADS = 2, 3
 
 
-def dialog(masses: list[list[float]], prompts: list[int], span: int = 6) -> Dialog:
+def dialog(masses: list[list[float]], prompts: list[int], span: int = 6) -> TracedTurns:
     """A dialog whose heads all have these masses in each turn, after prompts of these lengths."""
 
     def trace(mass, tokens):
@@ -35,7 +35,7 @@ def dialog(masses: list[list[float]], prompts: list[int], span: int = 6) -> Dial
     return {n: trace(*turn) for n, turn in enumerate(zip(masses, prompts, strict=True), 1)}
 
 
-def decay_of(dialogs: list[Dialog]) -> decay.Trace:
+def decay_of(dialogs: list[TracedTurns]) -> decay.Trace:
     """The decay in dialogs whose scores do not matter."""
     scores = np.full((len(dialogs), len(dialogs[0])), 0.5)
     return decay.describe("tiny", records_with(scores, scores), dialogs)

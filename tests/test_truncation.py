@@ -24,7 +24,7 @@ from holdfast.generation.sampling import Sampling
 from holdfast.measures import build
 from holdfast.models.connecting import connect
 from holdfast.records import read_run
-from holdfast.records.run_summary import ScoresAroundSummary
+from holdfast.records.drift_summary import ScoresAroundSummary
 from holdfast.report.context_section import CURE, survival_lines, truncation_lines
 from holdfast.report.next_step import next_step
 from holdfast.report.terminal import table

@@ -12,7 +12,7 @@ from holdfast.errors import UsageError
 from holdfast.logs import read_logs, score_logs
 from holdfast.measures import build
 from holdfast.measures.scores import Undecided
-from holdfast.measures.turns import Answer, AssistantTurn, ToolCall
+from holdfast.measures.turns import AssistantTurn, ToolCall, UserAnswer
 from holdfast.transcripts.transcript import Event, EventKind
 from holdfast.transcripts.user_answers import answers_in, calls_with_answers, words_of_user
 
@@ -108,7 +108,7 @@ def test_answers_are_read(arguments, result, expected):
 def test_questions_with_the_same_text_have_answers_of_their_own():
     result = f'User has answered your questions: "A?"="Yes", "A?"="No".{CLOSING}'
     answers = answers_in(result, ToolCall("AskUserQuestion", ask("A?", "A?")))
-    assert answers == (Answer("A?", "Yes"), Answer("A?", "No"))
+    assert answers == (UserAnswer("A?", "Yes"), UserAnswer("A?", "No"))
 
 
 @pytest.mark.parametrize("padding", [" ", "\n", ". ", '" '])
@@ -170,14 +170,14 @@ def asks(options: tuple[str, ...] = (), **answers: str) -> ToolCall:
     pairs = {f"{name.replace('_', ' ')}?": text for name, text in answers.items()}
     listed = [{"label": label} for label in options]
     questions = [{"question": question, "options": listed} for question in pairs]
-    told = tuple(Answer(question, text) for question, text in pairs.items() if text)
+    told = tuple(UserAnswer(question, text) for question, text in pairs.items() if text)
     return ToolCall("AskUserQuestion", {"questions": questions}, answers=told)
 
 
 def poses(*asked: tuple[dict, str]) -> ToolCall:
     """A call with these questions, each with its answer."""
     questions = [question for question, _ in asked]
-    answers = tuple(Answer(question["question"], text) for question, text in asked if text)
+    answers = tuple(UserAnswer(question["question"], text) for question, text in asked if text)
     return ToolCall("AskUserQuestion", {"questions": questions}, answers=answers)
 
 
@@ -268,7 +268,7 @@ JUDGED = [
     ("a no to an alternative", ASKED, [poses((OR_PR, "No")), PUSH], 0),
     ("the other of now or later", ASKED, [poses((question("Push or wait?"), "Wait")), PUSH], 0),
     ("a question that only the answer names", ASKED,
-     [ToolCall("AskUserQuestion", answers=(Answer("Push?", "Yes"),)), PUSH], 1),
+     [ToolCall("AskUserQuestion", answers=(UserAnswer("Push?", "Yes"),)), PUSH], 1),
     ("other words of one's own", {**ASKED, "agreed": "^fine"}, [asks(Push="fine"), PUSH], 1),
     ("not one's own words", {**ASKED, "agreed": "^fine"}, [asks(Push="Yes"), PUSH], 0),
 ]  # fmt: skip
@@ -389,7 +389,7 @@ def suite(**rule):
 def test_the_answer_in_a_session_is_read(tmp_path, answer, value):
     logs = read_logs([log(tmp_path, "May I push?", answer)])
     (turn,) = logs.dialogs[0].turns
-    assert turn.done.calls[0].answers == (Answer("May I push?", answer),)
+    assert turn.done.calls[0].answers == (UserAnswer("May I push?", answer),)
     assert build(ASKED).score_turn(turn.done).value == value
 
 
@@ -428,7 +428,7 @@ def test_an_answer_is_read_wherever_the_log_has_it(tmp_path, blocks):
     logs = read_logs([log_of(tmp_path, *blocks)])
     (turn,) = logs.dialogs[0].turns
     (asking,) = (call for call in turn.done.calls if call.name == "AskUserQuestion")
-    assert asking.answers == (Answer("What next?", ORDER),)
+    assert asking.answers == (UserAnswer("What next?", ORDER),)
     rule = suite(measure={"name": "command_not_run", "command": "git push"})
     run = score_logs(logs, rule, tmp_path / "run")
     (breach,) = [probe.cause for dialog in run.dialogs for probe in dialog.probes]
@@ -450,7 +450,7 @@ cases:
 """
 
 
-def answers_of_example(written: str) -> tuple[Answer, ...]:
+def answers_of_example(written: str) -> tuple[UserAnswer, ...]:
     """The answers in a suite whose only labelled turn has a call with this text."""
     case = parse_suite(CALLS % written, "suite", "a", probed=False, check=False).cases[0]
     (labelled,) = case.rules[0].labelled_turns
@@ -460,12 +460,12 @@ def answers_of_example(written: str) -> tuple[Answer, ...]:
 def test_the_answers_in_the_page_on_suites_are_read():
     page = (ROOT / "docs" / "suites.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"`(answers: \{[^`]*\})`", page)
-    assert answers_of_example(example) == (Answer("Shall I push?", "Yes"),)
+    assert answers_of_example(example) == (UserAnswer("Shall I push?", "Yes"),)
 
 
 @pytest.mark.parametrize("word", ["Yes", "no", "8080", "0x1F", "1.50", "2026-11-29"])
 def test_an_answer_in_a_suite_is_the_words_that_were_written(word):
-    assert answers_of_example(f"answers: {{Which?: {word}}}") == (Answer("Which?", word),)
+    assert answers_of_example(f"answers: {{Which?: {word}}}") == (UserAnswer("Which?", word),)
 
 
 @pytest.mark.parametrize("value", ["", "[Yes]", "{a: b}"])

@@ -24,14 +24,15 @@ from holdfast.methods.protocols import Method
 
 __all__ = ["WIRE_FORMATS", "edit", "steer"]
 
-Trace = bool | Literal["heads"]  # whether masses are requested, and "heads" for those of each head
+# whether masses are requested, and "heads" for those of each head
+TraceRequest = bool | Literal["heads"]
 
 
 def steer(
     method: Sequence[Method | str] | Method | str = "none",
     *,
     emphasis: Sequence[Part] = (),
-    trace: Trace = False,
+    trace: TraceRequest = False,
     server: str = "holdfast",
 ) -> dict[str, Any]:
     """Builds the `extra_body` of a request to a server that steers.
@@ -97,7 +98,7 @@ def edit(
     return list(compiled.edit(messages, seed))
 
 
-def _holdfast_fields(method: str, emphasis: Sequence[Part], trace: Trace) -> dict[str, Any]:
+def _holdfast_fields(method: str, emphasis: Sequence[Part], trace: TraceRequest) -> dict[str, Any]:
     """The fields of `holdfast serve`."""
     fields: dict[str, Any] = {"steering": method}
     if emphasis:
@@ -107,7 +108,7 @@ def _holdfast_fields(method: str, emphasis: Sequence[Part], trace: Trace) -> dic
     return fields
 
 
-def _vllm_fields(method: str, emphasis: Sequence[Part], trace: Trace) -> dict[str, Any]:
+def _vllm_fields(method: str, emphasis: Sequence[Part], trace: TraceRequest) -> dict[str, Any]:
     """The fields of our vLLM plug-in, whose values are strings and numbers."""
     if trace == "heads":
         raise UsageError("vLLM does not report the mass of single heads; use trace=True.")
@@ -126,7 +127,7 @@ def _vllm_fields(method: str, emphasis: Sequence[Part], trace: Trace) -> dict[st
 
 
 # For each kind of server, the function that builds its fields from a spec, emphasis and a trace.
-WIRE_FORMATS: Mapping[str, Callable[[str, Sequence[Part], Trace], dict[str, Any]]] = {
+WIRE_FORMATS: Mapping[str, Callable[[str, Sequence[Part], TraceRequest], dict[str, Any]]] = {
     "holdfast": _holdfast_fields,
     "vllm": _vllm_fields,
 }

@@ -43,7 +43,7 @@ _OPTION = re.compile(f"{_OPENS}([a-z_]+)=(.*?){_CLOSES}", re.DOTALL)
 
 # writes an option as the users of an interface do, given its neutral name and its value (None if
 # the message gives no value)
-Wording = Callable[[str, Any], str]
+OptionWording = Callable[[str, Any], str]
 
 _JSON_TYPES = {
     "NoneType": "null",
@@ -69,7 +69,7 @@ def as_argument(name: str, value: Any = None) -> str:
     return name if value is None else f"{name}={value!r}"
 
 
-def word_options(message: str, wording: Wording) -> str:
+def word_options(message: str, wording: OptionWording) -> str:
     """Writes the options inside a message as the users of an interface do."""
 
     def word(match: re.Match[str]) -> str:
@@ -110,7 +110,7 @@ class HoldfastError(Exception):
         """The message with its options still marked (`option`)."""
         return super().__str__()
 
-    def message_in(self, wording: Wording) -> str:
+    def message_in(self, wording: OptionWording) -> str:
         """The message with its options written as the users of an interface do."""
         return word_options(self.message, wording)
 

@@ -17,13 +17,8 @@ from holdfast.analysis.verdicts import too_few, verdict_on
 from holdfast.measures.scores import MIN_KEPT_SCORE
 from holdfast.records import Run
 from holdfast.records.log_scores import ScoredRule
+from holdfast.records.logs_summary import AgainstEarlierLogs, BrokenTurn, FirstBroken, LoggedRule
 from holdfast.records.mean_estimate import EstimateFrom
-from holdfast.records.run_summary import (
-    AgainstEarlierLogs,
-    BrokenTurn,
-    FirstBroken,
-    LoggedRule,
-)
 
 TURN_BINS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 33, 65, 129, 257, 513)
 TOKEN_BINS = (0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000)
@@ -88,8 +83,8 @@ def adherence(
     for_probes = set() if by_category else set(run.manifest.probe_rules)
     share = error / max(1, sum(scores.rule not in for_probes for scores in rules)) / tests
     if min_adherence is not None or before is not None:
-        judged = {scores.rule for scores in rules}
-        rules += _unjudged(run, judged, by_category=by_category)
+        judged_rules = {scores.rule for scores in rules}
+        rules += _unjudged(run, judged_rules, by_category=by_category)
     order = {name: number for number, name in enumerate(run.manifest.rules)}
     rules.sort(key=lambda scores: order.get(scores.rule, 0))
     past: dict[str, RuleScores] = {}
@@ -147,22 +142,22 @@ def read_scores(run: Run, *, by_category: bool = False) -> list[RuleScores]:
     number_of_score = number_of_rule[np.asarray(columns.rule)] if names else np.empty(0)
     scores = []
     for number, name in enumerate(names):
-        in_group = number_of_score == number
+        is_of_rule = number_of_score == number
         scores.append(
             RuleScores(
                 rule=name,
                 turns=turns[name],
-                dialogs=np.asarray(columns.dialog)[in_group].astype(float),
-                positions=np.asarray(columns.turn)[in_group].astype(float),
-                tokens=np.asarray(columns.tokens)[in_group].astype(float),
-                scores=np.asarray(columns.score)[in_group].astype(float),
-                rules=np.asarray(columns.rule)[in_group].astype(int),
+                dialogs=np.asarray(columns.dialog)[is_of_rule].astype(float),
+                positions=np.asarray(columns.turn)[is_of_rule].astype(float),
+                tokens=np.asarray(columns.tokens)[is_of_rule].astype(float),
+                scores=np.asarray(columns.score)[is_of_rule].astype(float),
+                rules=np.asarray(columns.rule)[is_of_rule].astype(int),
             )
         )
     return scores
 
 
-def _unjudged(run: Run, judged: Collection[str], *, by_category: bool) -> list[RuleScores]:
+def _unjudged(run: Run, judged_rules: Collection[str], *, by_category: bool) -> list[RuleScores]:
     """Returns the rules that could not be judged on any turn, as empty `RuleScores`: wherever they
     apply, the reply was cut off or the log does not show enough.
     """
@@ -183,7 +178,7 @@ def _unjudged(run: Run, judged: Collection[str], *, by_category: bool) -> list[R
             rules=empty.astype(int),
         )
         for label, ids in prompts.items()
-        if label not in judged
+        if label not in judged_rules
     ]
 
 
@@ -209,7 +204,7 @@ def _measure(
     # the bets require an order of dialogs that is unrelated to their scores
     bounds = sequential.bounds(np.random.default_rng(0).permutation(means), error)
     order = np.argsort(scores.scores, kind="stable")
-    broken = [
+    broken_turns = [
         BrokenTurn(int(scores.dialogs[n]), int(scores.positions[n]), float(scores.scores[n]))
         for n in order
         if scores.scores[n] < MIN_KEPT_SCORE
@@ -224,11 +219,11 @@ def _measure(
         by_turn=estimates_from(TURN_BINS, scores.cells(TURN_BINS, scores.positions)),
         by_tokens=estimates_from(TOKEN_BINS, scores.cells(TOKEN_BINS, scores.tokens)),
         first_broken=_first_broken(scores),
-        broken_turns=len(broken),
+        broken_turns=len(broken_turns),
         verdict=None,
         for_probes=for_probes,
         against=earlier,
-        broken=tuple(broken),
+        broken=tuple(broken_turns),
         uncompared=uncompared,
     )
 
@@ -253,8 +248,8 @@ def _change(scores: RuleScores) -> statistics.Estimate:
     pairs, first, counts = np.unique(pairs[order], return_index=True, return_counts=True)
     several = counts > 1
     last = first + counts - 1  # the scores of a rule in a dialog are now consecutive
-    in_order = scores.scores[order]
-    changes = in_order[last[several]] - in_order[first[several]]
+    ordered_scores = scores.scores[order]
+    changes = ordered_scores[last[several]] - ordered_scores[first[several]]
     _, dialogs = np.unique(pairs[several] // num_rules, return_inverse=True)
     shape = int(dialogs.max(initial=-1)) + 1, 1
     means = statistics.means_by_cell(dialogs, np.zeros(len(dialogs)), changes, shape)
@@ -275,38 +270,38 @@ def _difference(now: np.ndarray, before: np.ndarray, error: float) -> AgainstEar
 
 def _first_broken(scores: RuleScores) -> FirstBroken:
     """Estimates the Kaplan-Meier curve of the first turn that breaks the rule."""
-    broken = scores.scores < MIN_KEPT_SCORE
+    is_broken = scores.scores < MIN_KEPT_SCORE
     dialogs, first, counts = np.unique(scores.dialogs, return_index=True, return_counts=True)
     last = first + counts - 1  # the scores of a dialog are consecutive
-    breaking, first_break = np.unique(scores.dialogs[broken], return_index=True)
-    broken_at = scores.positions[broken][first_break].astype(int)
-    ended_at = scores.positions[last[~np.isin(dialogs, breaking)]].astype(int)
-    if not len(broken_at):
+    dialogs_with_break, first_break = np.unique(scores.dialogs[is_broken], return_index=True)
+    break_turns = scores.positions[is_broken][first_break].astype(int)
+    end_turns = scores.positions[last[~np.isin(dialogs, dialogs_with_break)]].astype(int)
+    if not len(break_turns):
         return FirstBroken(
             dialogs=len(dialogs), broken=0, median_turn=None, turns=(), unbroken=(), low=(), high=()
         )
     from scipy.stats import CensoredData, ecdf
 
-    curve = ecdf(CensoredData(uncensored=broken_at, right=ended_at)).sf
+    curve = ecdf(CensoredData(uncensored=break_turns, right=end_turns)).sf
     with warnings.catch_warnings():  # scipy warns where no dialog is left, so no interval exists
         warnings.simplefilter("ignore", RuntimeWarning)
         interval = curve.confidence_interval(method="log-log")
-    events = np.isin(curve.quantiles, broken_at)
+    events = np.isin(curve.quantiles, break_turns)
     shares = curve.probabilities[events]
     numbers = curve.quantiles[events].astype(int)
     half = np.flatnonzero(shares <= 0.5)
     low = interval.low.probabilities[events]
     high = interval.high.probabilities[events]
-    undefined = np.isnan(high)  # where no dialog is left; the last bound still holds there
-    high[undefined] = high[~undefined][-1] if not undefined.all() else 1.0
+    is_undefined = np.isnan(high)  # where no dialog is left; the last bound still holds there
+    high[is_undefined] = high[~is_undefined][-1] if not is_undefined.all() else 1.0
     median = int(numbers[half[0]]) if len(half) else None
     return FirstBroken(
         dialogs=len(dialogs),
-        broken=len(broken_at),
+        broken=len(break_turns),
         median_turn=median,
         turns=tuple(map(int, numbers)),
         unbroken=tuple(map(float, shares)),
         low=tuple(map(float, np.nan_to_num(low, nan=0.0))),
         high=tuple(map(float, np.maximum(shares, high))),
-        estimated=median is not None and bool((ended_at < median).any()),
+        estimated=median is not None and bool((end_turns < median).any()),
     )

@@ -195,9 +195,9 @@ def read_calibration(folder: Path | str) -> Calibration:
     answers: dict[str, dict[int, CapabilityConversation]] = {}
     for record in capability.capability_conversations:
         answers.setdefault(record.method, {})[record.conversation] = record
-    failed = Counter(failure.method for failure in capability.failures)
+    num_failed = Counter(failure.method for failure in capability.failures)
     settings = _settings(about)
-    unfinished = _first_unfinished(settings, count, all_series, answers, failed)
+    unfinished = _first_unfinished(settings, count, all_series, answers, num_failed)
     if unfinished is not None:
         raise RecordsError(
             f"The calibration in {folder} is not finished ({unfinished} is missing or incomplete);"
@@ -224,17 +224,17 @@ def _first_unfinished(
     count: int,
     all_series: Mapping[str, Series],
     answers: Mapping[str, Mapping[int, CapabilityConversation]],
-    failed: Counter[str],
+    num_failed: Counter[str],
 ) -> str | None:
     """Returns the first method that lacks conversations or questions; None if all are finished.
 
     Args:
         count: how many conversations each method has if it is finished.
         answers: the conversations whose questions were answered, by method.
-        failed: how many conversations have a failed question, by method.
+        num_failed: how many conversations have a failed question, by method.
     """
     # a failed question counts as asked, but a method without any answer is missing
-    num_asked = {method: len(records) + failed[method] for method, records in answers.items()}
+    num_asked = {method: len(records) + num_failed[method] for method, records in answers.items()}
     num_expected = max(1, min(count, num_asked.get(NO_FIX, 0)))
     for setting in settings:
         series = all_series.get(setting.method)
@@ -261,10 +261,10 @@ def _candidate(
         value=setting.value,
         by_round=series.stability,
         stability=row_means(series.stability),
-        capability=_by_conversation(answers, count, _points),
+        capability=_read_by_conversation(answers, count, _points),
         tokens=sum(record.tokens.forwarded for record in answers.values()),
         broken=np.array([broken_share(record) for record in series.records]),
-        nats=_by_conversation(answers, count, _nats),
+        nats=_read_by_conversation(answers, count, _nats),
         shared=(row_means(shared[0]), row_means(shared[1])),
     )
 
@@ -303,14 +303,14 @@ def _settings(about: CalibrationIdentity) -> list[_Setting]:
     return list(settings.values())
 
 
-def _by_conversation(
+def _read_by_conversation(
     records: Mapping[int, CapabilityConversation],
     count: int,
-    read: Callable[[CapabilityConversation], float],
+    quantity: Callable[[CapabilityConversation], float],
 ) -> np.ndarray:
     """Reads one number from each record, [conversation]; NaN where there is no record."""
     return np.array(
-        [read(records[number]) if number in records else np.nan for number in range(count)]
+        [quantity(records[number]) if number in records else np.nan for number in range(count)]
     )
 
 

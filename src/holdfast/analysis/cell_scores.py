@@ -10,7 +10,7 @@ import numpy as np
 
 from holdfast.analysis.sequential import falls
 from holdfast.analysis.statistics import MatrixEntry, cell_means
-from holdfast.records import Conversation, ProbePlace
+from holdfast.records import Conversation, ProbeKey
 from holdfast.records.check_records import PromptAgainstEarlierRun, RuleAgainstEarlierRun
 
 # The reasons for a missing score that are the server's fault: it failed, or withheld the reply.
@@ -67,7 +67,7 @@ def cell_scores(records: Sequence[Conversation], rounds: int) -> CellScores:
         if probe.round <= rounds
     ]
     # a rule that has no score at all still counts as a rule of the prompt
-    all_probes: list[ProbePlace] = [probe for _, probe in probes]
+    all_probes: list[ProbeKey] = [probe for _, probe in probes]
     all_probes += [probe for record in records for probe in record.without_score]
     rules = dict.fromkeys(probe.rule for probe in all_probes if probe.kind == "stability")
     cells = [RuleRound(rule, number) for number in range(1, rounds + 1) for rule in rules or [None]]
@@ -114,21 +114,23 @@ def compare_runs(
     pairs = list(zip(current, earlier, strict=False))
     now = _scores_by_rule([new for new, _ in pairs], rounds)
     before = _scores_by_rule([old for _, old in pairs], rounds)
-    shared = [rule for rule in now if rule in before and _have_pair(now[rule], before[rule])]
+    shared_rules = [rule for rule in now if rule in before and _have_pair(now[rule], before[rule])]
     fell = False
     rules: list[RuleAgainstEarlierRun] = []
-    if shared:
+    if shared_rules:
         prompt_fell, rules_fell = falls(
-            np.stack([now[rule].at_best for rule in shared]),
-            np.stack([before[rule].values for rule in shared]),
+            np.stack([now[rule].at_best for rule in shared_rules]),
+            np.stack([before[rule].values for rule in shared_rules]),
             error,
         )
         fell = bool(prompt_fell.any())
         rules = [
             _compare_rule(rule, now[rule].values, before[rule].values, fell=bool(rule_fell.any()))
-            for rule, rule_fell in zip(shared, rules_fell, strict=True)
+            for rule, rule_fell in zip(shared_rules, rules_fell, strict=True)
         ]
-    not_compared = [rule for rule in (*now, *before) if rule is not None and rule not in shared]
+    not_compared = [
+        rule for rule in (*now, *before) if rule is not None and rule not in shared_rules
+    ]
     return PromptAgainstEarlierRun(
         pairs=len(pairs),
         expected=min(budget, len(earlier)),
@@ -154,7 +156,7 @@ def _compare_rule(
 ) -> RuleAgainstEarlierRun:
     """Describes a rule in the round in which it fell most; scores are [conversation, round]."""
     is_paired = ~np.isnan(now - before)
-    by_round = [
+    comparisons = [
         RuleAgainstEarlierRun(
             rule=rule,
             fell=fell,
@@ -164,7 +166,7 @@ def _compare_rule(
         )
         for column in np.flatnonzero(is_paired.any(axis=0)).tolist()
     ]
-    return min(by_round, key=lambda comparison: comparison.now - comparison.before)
+    return min(comparisons, key=lambda comparison: comparison.now - comparison.before)
 
 
 def _opening(record: Conversation) -> tuple[int, str, str | None]:

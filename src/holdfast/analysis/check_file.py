@@ -18,46 +18,45 @@ from holdfast.errors import ParameterOutOfRange, RecordsError, reason_of
 from holdfast.files import write_whole
 from holdfast.records import Run
 from holdfast.records.belonging import describe_fault
-from holdfast.records.check_records import Check, PromptAgainstEarlierRun, PromptCheck, Terms
-from holdfast.records.model import List, Number, RecordModel
+from holdfast.records.check_records import (
+    Check,
+    CheckedMethod,
+    PromptAgainstEarlierRun,
+    PromptCheck,
+    Terms,
+)
+from holdfast.records.model import List, Number
 
 FILE = "check.json"
 
 
-class StoredCheck(RecordModel):
+class StoredCheck(CheckedMethod):
     """The content of `check.json`: a check's terms, and its comparisons with an earlier run."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
     version: Literal[1] = Field(default=1, alias="schema")
-    method: str
     rounds: Number
-    min_stability: float | None
-    error: float
-    budget: Number
-    all_rules: bool = False  # missing in files of version 0.2
-    smoke: bool = False  # missing in files of version 0.3
     prompts: List[str]
     comparisons: dict[str, PromptAgainstEarlierRun] = Field(alias="falls")  # by prompt
-
-    @property
-    def terms(self) -> Terms:
-        """The terms of the check."""
-        return Terms(self.min_stability, self.error, self.budget, self.all_rules, self.smoke)
 
 
 def write_check(
     folder: Path, method: str, terms: Terms, checks: Sequence[PromptCheck], rounds: int
 ) -> Path:
     """Writes a check's terms and comparisons into the run's folder, whole or not at all."""
-    stored = StoredCheck(
+    file_content = StoredCheck(
         method=method,
         rounds=rounds,
         **asdict(terms),
-        prompts=tuple(checked.id for checked in checks),
-        falls={checked.id: checked.comparison for checked in checks if checked.comparison},
+        prompts=tuple(prompt_check.id for prompt_check in checks),
+        falls={
+            prompt_check.id: prompt_check.comparison
+            for prompt_check in checks
+            if prompt_check.comparison
+        },
     )
-    fields = stored.model_dump(by_alias=True)
+    fields = {"schema": file_content.version, **file_content.model_dump(by_alias=True)}
     text = json.dumps(fields, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     return write_whole(folder / FILE, text, "another folder with --out")
 
@@ -72,15 +71,17 @@ def read_check(run: Run) -> Check | None:
     if not path.is_file():
         return None
     try:
-        stored = StoredCheck.model_validate_json(path.read_bytes())
-        terms = stored.terms
+        file_content = StoredCheck.model_validate_json(path.read_bytes())
+        terms = file_content.terms
     except ValidationError as error:
         raise _unreadable(describe_fault(str(path), error)) from error
     except (OSError, ParameterOutOfRange) as error:
         raise _unreadable(f"{path} cannot be read ({reason_of(error)})") from error
-    records = [record for record in run.conversations if record.method == stored.method]
-    checks = check_again(records, stored.prompts, stored.rounds, terms, stored.comparisons)
-    return Check.of(stored.method, terms, checks)
+    records = [record for record in run.conversations if record.method == file_content.method]
+    checks = check_again(
+        records, file_content.prompts, file_content.rounds, terms, file_content.comparisons
+    )
+    return Check.of(file_content.method, terms, checks)
 
 
 def _unreadable(fault: str) -> RecordsError:

@@ -45,7 +45,7 @@ def check_prompts(
     """Decides on all prompts, in order; `before` has an earlier run's conversations by prompt."""
     error = terms.error_each(len(prompts), compared=bool(before))
     comparisons: dict[str, PromptAgainstEarlierRun] = {}
-    for name, current in _by_prompt(records, prompts, terms.budget).items():
+    for name, current in _group_by_prompt(records, prompts, terms.budget).items():
         if before and before.get(name):
             comparisons[name] = compare_runs(current, before[name], rounds, terms.budget, error)
     return check_again(records, prompts, rounds, terms, comparisons)
@@ -62,25 +62,25 @@ def check_again(
     error = terms.error_each(len(prompts), compared=bool(comparisons))
     return [
         _check_prompt(name, conversations, rounds, terms, error, comparisons.get(name))
-        for name, conversations in _by_prompt(records, prompts, terms.budget).items()
+        for name, conversations in _group_by_prompt(records, prompts, terms.budget).items()
     ]
 
 
-def _by_prompt(
+def _group_by_prompt(
     records: Sequence[Conversation], prompts: Sequence[str], budget: int
 ) -> dict[str, list[Conversation]]:
     """Returns each prompt's conversations up to the first missing one, within the budget.
 
     Prompts take turns: conversation n is that of prompt n modulo their number.
     """
-    by_number = {record.conversation: record for record in records}
-    by_prompt: dict[str, list[Conversation]] = {}
+    record_by_number = {record.conversation: record for record in records}
+    conversations_by_prompt: dict[str, list[Conversation]] = {}
     for number, name in enumerate(prompts):
-        conversations = by_prompt[name] = []
-        while len(conversations) < budget and number in by_number:
-            conversations.append(by_number[number])
+        conversations = conversations_by_prompt[name] = []
+        while len(conversations) < budget and number in record_by_number:
+            conversations.append(record_by_number[number])
             number += len(prompts)
-    return by_prompt
+    return conversations_by_prompt
 
 
 def _check_prompt(
@@ -96,11 +96,11 @@ def _check_prompt(
     bar = terms.min_stability
     rules = [rule for rule in scores.rules if rule is not None]
     decision: Decision | None = None
-    by_rule: dict[str, Decision] = {}
+    decision_by_rule: dict[str, Decision] = {}
     if bar is not None and terms.all_rules and rules:
         error /= len(rules)
-        by_rule = {rule: _decide(scores.of_rule(rule), bar, error) for rule in rules}
-        decision = _combine(scores.at_best, bar, list(by_rule.values()))
+        decision_by_rule = {rule: _decide(scores.of_rule(rule), bar, error) for rule in rules}
+        decision = _combine(scores.at_best, bar, list(decision_by_rule.values()))
     elif bar is not None:
         decision = _decide(scores, bar, error)
     cells = [
@@ -111,7 +111,7 @@ def _check_prompt(
     ]
     # falls are tested over all conversations
     decided_after = len(records) if decision is None or comparison is not None else decision.after
-    checked = PromptCheck(
+    prompt_check = PromptCheck(
         id=name,
         verdict=_verdict(decision, comparison, scores),
         decided_after=decided_after,
@@ -129,14 +129,14 @@ def _check_prompt(
     checks = [
         _check_rule(
             rule,
-            checked,
+            prompt_check,
             bar,
-            by_rule.get(rule),
+            decision_by_rule.get(rule),
             is_measured=_is_measured(scores.of_rule(rule)),
         )
         for rule in rules
     ]
-    return checked.model_copy(update={"rules": tuple(checks)})
+    return prompt_check.model_copy(update={"rules": tuple(checks)})
 
 
 def cell_verdict(cell: CheckedCell, bar: float) -> CheckVerdict:
@@ -169,8 +169,8 @@ def _combine(values: np.ndarray, bar: float, rules: Sequence[Decision]) -> Decis
     elif UNDECIDED in verdicts:
         verdict = UNDECIDED
     after = len(values) if UNDECIDED in verdicts else max(rule.after for rule in rules)
-    last = capital_below(values, bar)[after - 1] if after else np.zeros(values.shape[1])
-    return Decision(verdict, after, last)
+    final_capital = capital_below(values, bar)[after - 1] if after else np.zeros(values.shape[1])
+    return Decision(verdict, after, final_capital)
 
 
 def _verdict(
@@ -209,7 +209,7 @@ def _lowest(cells: Sequence[CheckedCell]) -> CheckedCell | None:
 
 def _check_rule(
     rule: str,
-    checked: PromptCheck,
+    prompt_check: PromptCheck,
     bar: float | None,
     decision: Decision | None,
     *,
@@ -218,18 +218,20 @@ def _check_rule(
     """Decides on one rule.
 
     Args:
-        checked: the rule's prompt, with its own verdict but without those on its rules.
+        prompt_check: the rule's prompt, with its own verdict but without those on its rules.
         decision: the decision on this rule, if every rule is to be decided.
         is_measured: whether the rule has scores, and few were lost.
     """
-    cells = [cell for cell in checked.cells if cell.rule == rule]
+    cells = [cell for cell in prompt_check.cells if cell.rule == rule]
     lowest = _lowest(cells)
-    comparison = checked.comparison
+    comparison = prompt_check.comparison
     compared_rules = comparison.rules if comparison else ()
     fall = next((item for item in compared_rules if item.rule == rule), None)
     verdicts = [] if bar is None else [cell_verdict(cell, bar) for cell in cells]
     # one interval among many says too little by itself: the prompt or this rule has to fail too
-    fails = checked.first_failure is not None and (decision is None or decision.verdict == FAIL)
+    fails = prompt_check.first_failure is not None and (
+        decision is None or decision.verdict == FAIL
+    )
     decided_by = lowest
     verdict: CheckVerdict
     if fails and FAIL in verdicts:
@@ -252,19 +254,21 @@ def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:
     None if nothing is undecided, if there is no bar, or if it would take too many.
     """
     bar = terms.min_stability
-    needed = 0
-    for checked in checks:
-        rules: list[str | None] = [*checked.undecided_rules(terms)]
-        if bar is None or (checked.verdict != UNDECIDED and not rules):
+    largest_count = 0
+    for prompt_check in checks:
+        rules: list[str | None] = [*prompt_check.undecided_rules(terms)]
+        if bar is None or (prompt_check.verdict != UNDECIDED and not rules):
             continue
-        scores = cell_scores(checked.records, max(cell.round for cell in checked.cells))
+        scores = cell_scores(prompt_check.records, max(cell.round for cell in prompt_check.cells))
         for rule in rules or [None]:
             values = scores.values if rule is None else scores.of_rule(rule).values
-            count = conversations_needed(values, bar, checked.error, MAX_CONVERSATIONS_FORECAST)
+            count = conversations_needed(
+                values, bar, prompt_check.error, MAX_CONVERSATIONS_FORECAST
+            )
             if count is None:
                 return None
-            needed = max(needed, count)
-    return needed or None
+            largest_count = max(largest_count, count)
+    return largest_count or None
 
 
 def closest_mean(checks: Sequence[PromptCheck], terms: Terms) -> float | None:
@@ -272,9 +276,9 @@ def closest_mean(checks: Sequence[PromptCheck], terms: Terms) -> float | None:
     rules if every rule is to be decided; None if there are none, or no bar.
     """
     means: list[float] = []
-    for checked in checks:
-        rules = checked.undecided_rules(terms)
-        cells = [cell for cell in checked.cells if not rules or cell.rule in rules]
+    for prompt_check in checks:
+        rules = prompt_check.undecided_rules(terms)
+        cells = [cell for cell in prompt_check.cells if not rules or cell.rule in rules]
         means += [cell.mean for cell in cells if cell.mean is not None]
     bar = terms.min_stability
     return None if bar is None else min(means, key=lambda mean: abs(mean - bar), default=None)

@@ -109,23 +109,27 @@ def pick(calibration: Calibration, budget: float) -> Pick:
     choosing = ~calibration.report
     reporting = calibration.report
     none = calibration.none
-    others = calibration.candidates[1:]
+    steered_candidates = calibration.candidates[1:]
     if any(np.isnan(none.capability[half]).all() for half in (choosing, reporting)):
         raise UsageError(
             "One half of the conversations has no question, so its cost cannot be measured; ask"
             " more --questions."
         )
     within_budget = [
-        candidate for candidate in others if calibration.mean_drop(candidate, choosing) <= budget
+        candidate
+        for candidate in steered_candidates
+        if calibration.mean_drop(candidate, choosing) <= budget
     ]
     sound = [
-        candidate for candidate in others if not calibration.breaks_replies(candidate, choosing)
+        candidate
+        for candidate in steered_candidates
+        if not calibration.breaks_replies(candidate, choosing)
     ]
-    fitting = [candidate for candidate in within_budget if candidate in sound]
-    best = _choose(calibration, fitting, budget, choosing)
+    eligible = [candidate for candidate in within_budget if candidate in sound]
+    best = _choose(calibration, eligible, budget, choosing)
     if best is None:
         best = max(
-            [none, *fitting], key=lambda candidate: calibration.mean_gain(candidate, choosing)
+            [none, *eligible], key=lambda candidate: calibration.mean_gain(candidate, choosing)
         )
     is_none = best is none
     stability, stability_none = calibration.compared(best)
@@ -136,39 +140,39 @@ def pick(calibration: Calibration, budget: float) -> Pick:
         stability=estimate(stability[reporting], SCORES),
         gain=calibration.gain(best, reporting),
         drop=calibration.drop(best, reporting),
-        none_fits=bool(others) and not within_budget,
+        none_fits=bool(steered_candidates) and not within_budget,
         why="it is the model as it is" if is_none else _doubt(calibration, best, budget, reporting),
-        near=_near(calibration, fitting, sound, choosing) if is_none else None,
+        near=_near(calibration, eligible, sound, choosing) if is_none else None,
     )
 
 
 def _choose(
-    calibration: Calibration, fitting: Sequence[Candidate], budget: float, keep: np.ndarray
+    calibration: Calibration, eligible: Sequence[Candidate], budget: float, keep: np.ndarray
 ) -> Candidate | None:
     """Returns the most stable candidate with a safe margin, or else the one with the widest margin;
     None if none is certainly more stable than "none".
     """
-    gaining = [
+    more_stable = [
         candidate
-        for candidate in fitting
+        for candidate in eligible
         if verdicts.verdict_on(calibration.gain(candidate, keep)).sign > 0
         and not verdicts.too_few(calibration.drop(candidate, keep))
     ]
-    if not gaining:
+    if not more_stable:
         return None
     # A cost comes from the few conversations in which an answer changed, too few to estimate its
     # variance: with no change at all it would look certain. So all candidates share one variance.
     spread = math.sqrt(
-        np.mean([(calibration.drop(candidate, keep).sd or 0.0) ** 2 for candidate in gaining])
+        np.mean([(calibration.drop(candidate, keep).sd or 0.0) ** 2 for candidate in more_stable])
     )
-    margins = [_margin(calibration, candidate, budget, keep, spread) for candidate in gaining]
+    margins = [_margin(calibration, candidate, budget, keep, spread) for candidate in more_stable]
     safe = [
         candidate
-        for candidate, margin in zip(gaining, margins, strict=True)
+        for candidate, margin in zip(more_stable, margins, strict=True)
         if margin >= _SAFE_MARGIN
     ]
     if not safe:
-        return gaining[int(np.argmax(margins))]
+        return more_stable[int(np.argmax(margins))]
     return max(safe, key=lambda candidate: calibration.mean_gain(candidate, keep))
 
 
@@ -196,19 +200,18 @@ def _standard_errors(distance: float, sd: float, count: int) -> float:
 
 def _near(
     calibration: Calibration,
-    fitting: Sequence[Candidate],
+    eligible: Sequence[Candidate],
     sound: Sequence[Candidate],
     keep: np.ndarray,
 ) -> Candidate | None:
     """Returns the candidate within the budget that gains most. If none is within the budget,
     returns the cheapest that gains, or else the cheapest; None if all break replies.
     """
-
-    if fitting:
-        return max(fitting, key=lambda candidate: calibration.mean_gain(candidate, keep))
-    gaining = [candidate for candidate in sound if calibration.mean_gain(candidate, keep) > 0]
+    if eligible:
+        return max(eligible, key=lambda candidate: calibration.mean_gain(candidate, keep))
+    more_stable = [candidate for candidate in sound if calibration.mean_gain(candidate, keep) > 0]
     return min(
-        gaining or sound,
+        more_stable or sound,
         key=lambda candidate: calibration.mean_drop(candidate, keep),
         default=None,
     )
@@ -237,7 +240,7 @@ def _doubt(calibration: Calibration, candidate: Candidate, budget: float, keep: 
 
 
 def ahead_at_cost(
-    calibration: Calibration, ours: Sequence[Candidate], others: Sequence[Candidate]
+    calibration: Calibration, steered: Sequence[Candidate], others: Sequence[Candidate]
 ) -> Estimate:
     """Estimates how much more stable our candidates are than the others at the same cost.
 
@@ -247,32 +250,32 @@ def ahead_at_cost(
     are computed again in every resample; there is no sd.
     """
     num_compared = 1 + len(others)  # "none" and the others come first, then ours
-    values = calibration.gains_and_costs((calibration.none, *others, *ours))
+    values = calibration.gains_and_costs((calibration.none, *others, *steered))
 
     def ahead(means: np.ndarray) -> float:
         stability, cost = np.split(means, 2)
-        by_cost = np.argsort(cost[:num_compared], kind="stable")
-        at_same_cost = np.interp(cost[num_compared:], cost[by_cost], stability[by_cost])
-        return float(np.mean(stability[num_compared:] - at_same_cost))
+        cost_order = np.argsort(cost[:num_compared], kind="stable")
+        stability_at_cost = np.interp(cost[num_compared:], cost[cost_order], stability[cost_order])
+        return float(np.mean(stability[num_compared:] - stability_at_cost))
 
     low, high = bounds_of(np.array([ahead(means) for means in resample_means(values)]))
     return Estimate(len(values), ahead(np.nanmean(values, 0)), None, low, high)
 
 
-def write_method_file(calibration: Calibration, chosen: Pick, path: Path) -> None:
+def write_method_file(calibration: Calibration, choice: Pick, path: Path) -> None:
     """Writes the chosen method to a file that `drift --method` and `methods.parse` accept."""
     about = calibration.about
     content = MethodFile(
-        method=chosen.method,
+        method=choice.method,
         model=about.model,
         model_fingerprint=about.model_fingerprint,
-        budget=chosen.budget,
+        budget=choice.budget,
         capability=about.capability,
         prompts=about.prompts,
-        stability_none=chosen.stability_none,
-        stability=_interval(chosen.stability),
-        gain=_interval(chosen.gain),
-        points_lost=_interval(chosen.drop),
+        stability_none=choice.stability_none,
+        stability=_interval(choice.stability),
+        gain=_interval(choice.gain),
+        points_lost=_interval(choice.drop),
     )
     write_whole(path, json.dumps(content.to_json(), indent=1) + "\n")
 
@@ -305,15 +308,15 @@ class _Evidence(NamedTuple):
     halves: int  # on how many halves of the conversations the two were measured
 
 
-def times_needed(calibration: Calibration, chosen: Pick) -> TimesNeeded | None:
+def times_needed(calibration: Calibration, choice: Pick) -> TimesNeeded | None:
     """Estimates by what factors the calibration would have to grow to show the gain and the cost;
     None if no size would, because the means show no gain or too high a cost.
 
     Each question is asked in one conversation, so the cost becomes clearer with more questions, and
     hardly with more conversations that share them.
     """
-    gain, drop, halves = _evidence_on(calibration, chosen)
-    room = chosen.budget - (drop.mean or 0.0)
+    gain, drop, halves = _evidence_on(calibration, choice)
+    room = choice.budget - (drop.mean or 0.0)
     if not gain.mean or gain.mean < 0 or room <= 0:
         return None
     if gain.interval is None or drop.interval is None:
@@ -325,21 +328,21 @@ def times_needed(calibration: Calibration, chosen: Pick) -> TimesNeeded | None:
     return TimesNeeded(max(conversations, min_factor), max(questions, min_factor))
 
 
-def budget_shown(calibration: Calibration, chosen: Pick, questions: int) -> int:
+def budget_shown(calibration: Calibration, choice: Pick, questions: int) -> int:
     """Returns the smallest whole budget that this many questions would show to be kept, if the mean
     cost stays as it is.
     """
-    _, drop, halves = _evidence_on(calibration, chosen)
+    _, drop, halves = _evidence_on(calibration, choice)
     if drop.mean is None or drop.interval is None:
-        return math.ceil(chosen.budget)
+        return math.ceil(choice.budget)
     shrinkage = math.sqrt(halves * calibration.questions / questions)  # of the interval
     return math.ceil(drop.mean + shrinkage * _half_width(drop))
 
 
-def _evidence_on(calibration: Calibration, chosen: Pick) -> _Evidence:
-    if chosen.near is None:
-        return _Evidence(chosen.gain, chosen.drop, halves=1)
-    return _Evidence(calibration.gain(chosen.near), calibration.drop(chosen.near), halves=2)
+def _evidence_on(calibration: Calibration, choice: Pick) -> _Evidence:
+    if choice.near is None:
+        return _Evidence(choice.gain, choice.drop, halves=1)
+    return _Evidence(calibration.gain(choice.near), calibration.drop(choice.near), halves=2)
 
 
 def _half_width(value: Estimate) -> float:
@@ -347,14 +350,14 @@ def _half_width(value: Estimate) -> float:
     return (value.high - value.low) / 2
 
 
-def sizes_needed(calibration: Calibration, chosen: Pick) -> LargerSizes | None:
+def sizes_needed(calibration: Calibration, choice: Pick) -> LargerSizes | None:
     """Returns sizes that would decide if the means stay as they are; None if the calibration is
     large enough, or if more than `_MAX_FACTOR` times the work would be needed.
     """
     plan = calibration.about.plan
     count = len(calibration.none.stability)
     questions = calibration.questions
-    times = times_needed(calibration, chosen) or TimesNeeded(1.0, 1.0)
+    times = times_needed(calibration, choice) or TimesNeeded(1.0, 1.0)
     times_conversations = max(times.conversations, 2 * MIN_SAMPLES / count)
     times_questions = max(times.questions, 2 * MIN_SAMPLES / questions)
     if not 1 < max(times_conversations, times_questions) <= _MAX_FACTOR:

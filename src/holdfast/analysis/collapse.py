@@ -8,9 +8,9 @@ import numpy as np
 from holdfast.analysis.series import Series
 from holdfast.drift.cases import Persona
 from holdfast.drift.dialog_records import with_repetition
-from holdfast.records import Dialog, Participant, Repeated, Turn
+from holdfast.records import DialogRecord, Participant, Repeated, Turn
 from holdfast.records.conversation import GIVEN, NO_NEWS_FROM
-from holdfast.records.run_summary import Collapse
+from holdfast.records.drift_summary import Collapse
 
 CUT_SHARE_WARNING = 0.25  # a run with this share of cut turns reports it
 BROKEN_SHARE_WARNING = 0.2  # likewise for broken turns
@@ -34,7 +34,7 @@ def is_notable(collapse: Collapse) -> bool:
     )
 
 
-def count_turns(records: Sequence[Dialog]) -> Collapse:
+def count_turns(records: Sequence[DialogRecord]) -> Collapse:
     """Counts the turns that models wrote, and those that are cut or repeated."""
     dialogs = {record.conversation: model_turns(record) for record in records}
     turns = [turn for dialog in dialogs.values() for turn in dialog]
@@ -61,7 +61,7 @@ def _share(are_counted: Sequence[bool]) -> float:
     return sum(are_counted) / len(are_counted) if are_counted else 0.0
 
 
-def model_turns(record: Dialog) -> list[ModelTurn]:
+def model_turns(record: DialogRecord) -> list[ModelTurn]:
     """Returns the turns that a model wrote: all but the starter, and the user's from a file."""
     turns = list(zip(record.turns, _repetition(record), strict=True))
     return [
@@ -71,23 +71,23 @@ def model_turns(record: Dialog) -> list[ModelTurn]:
     ]
 
 
-def _repetition(record: Dialog) -> list[Repeated]:
+def _repetition(record: DialogRecord) -> list[Repeated]:
     """Returns how much of each turn is repeated, not counting what its speaker's prompt asks it to
     say.
 
     It is measured here for records of versions before 0.3, which did not measure repetition, or
     counted what the prompt asks for.
     """
-    recorded = [turn.repeats_unprompted or _unbroken(turn) for turn in record.turns]
-    if all(recorded):
-        return [repeated for repeated in recorded if repeated]
+    repetitions = [turn.repeats_unprompted or _unbroken(turn) for turn in record.turns]
+    if all(repetitions):
+        return [repetition for repetition in repetitions if repetition]
     speakers = {
         name: Persona(str(side.id), side.system_prompt)
         for name, side in (("agent", record.agent), ("user", record.user))
         if isinstance(side, Participant) and side.system_prompt
     }
     turns = with_repetition(record.turns, speakers)
-    return [repeated for turn in turns if (repeated := turn.repeats_unprompted or turn.repeats)]
+    return [repetition for turn in turns if (repetition := turn.repeats_unprompted or turn.repeats)]
 
 
 def _unbroken(turn: Turn) -> Repeated | None:
@@ -103,10 +103,10 @@ def collapsed_from(turns: Sequence[ModelTurn]) -> int | None:
     It has collapsed from the first broken turn on, if of that turn and all later ones at least half
     and at least `COLLAPSED_TURNS` are broken; otherwise from the next such turn.
     """
-    broken = [turn.repetition.broken for turn in turns]
+    is_broken = [turn.repetition.broken for turn in turns]
     for start, turn in enumerate(turns):
-        rest = broken[start:]
-        if broken[start] and sum(rest) >= max(COLLAPSED_TURNS, len(rest) / 2):
+        later_turns = is_broken[start:]
+        if is_broken[start] and sum(later_turns) >= max(COLLAPSED_TURNS, len(later_turns) / 2):
             return turn.round
     return None
 

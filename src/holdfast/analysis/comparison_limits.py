@@ -50,10 +50,12 @@ def methods_alone(first: DriftResults, run: DriftResults) -> list[str]:
     if not set(first.methods) & set(run.methods):
         return []
     sentences = []
-    for ours, theirs in ((first, run), (run, first)):
-        if alone := [method for method in ours.methods if method not in theirs.methods]:
+    for results, other_results in ((first, run), (run, first)):
+        if alone := [method for method in results.methods if method not in other_results.methods]:
             verb = "is" if len(alone) == 1 else "are"
-            sentences.append(f"Only {ours.label} has {listing(alone)}, which {verb} not compared.")
+            sentences.append(
+                f"Only {results.label} has {listing(alone)}, which {verb} not compared."
+            )
     return sentences
 
 
@@ -73,11 +75,11 @@ def rules_left_out(before: Series, now: Series) -> list[str]:
     """
     questions_before = rules_of(before)
     questions_now = rules_of(now)
-    shared = [rule for rule in questions_before if rule in questions_now]
+    shared_rules = [rule for rule in questions_before if rule in questions_now]
     ids_before = {rule.id for rule in questions_before}
     ids_now = {rule.id for rule in questions_now}
     sentences = []
-    if changed := (ids_before & ids_now) - {rule.id for rule in shared}:
+    if changed := (ids_before & ids_now) - {rule.id for rule in shared_rules}:
         names = [RuleKey(*rule_id).name for rule_id in sorted(changed)]
         sentences.append(
             f"Not compared, as their kind, polarity or judge differs: {'; '.join(names)}."
@@ -88,7 +90,7 @@ def rules_left_out(before: Series, now: Series) -> list[str]:
         if names:
             sentences.append(f"Only {run} has a score of {_first_rules(names)}.")
     other_questions = [
-        rule.name for rule in shared if not questions_before[rule] & questions_now[rule]
+        rule.name for rule in shared_rules if not questions_before[rule] & questions_now[rule]
     ]
     if other_questions:
         sentences.append(
@@ -100,9 +102,9 @@ def rules_left_out(before: Series, now: Series) -> list[str]:
 
 def _first_rules(names: Sequence[str]) -> str:
     """Lists rules as 'a; b and 3 more rules'; with semicolons, as their names have commas."""
-    more = len(names) - _MAX_RULES_NAMED
+    num_unnamed = len(names) - _MAX_RULES_NAMED
     text = "; ".join(names[:_MAX_RULES_NAMED])
-    return f"{text} and {more} more rules" if more > 0 else text
+    return f"{text} and {num_unnamed} more rules" if num_unnamed > 0 else text
 
 
 def samples_left_out(before: Series, now: Series, pairs: int) -> list[str]:

@@ -84,16 +84,16 @@ class SharedSeries:
         prompts = set(prompts_of(before)) & set(prompts_of(now))
         rows_before = _rows_by_start(before, prompts)
         rows_now = _rows_by_start(now, prompts)
-        in_both = [start for start in rows_before if start in rows_now]
-        are_pairs = same_seed and 2 * len(in_both) >= min(len(rows_before), len(rows_now))
+        shared_starts = [start for start in rows_before if start in rows_now]
+        are_pairs = same_seed and 2 * len(shared_starts) >= min(len(rows_before), len(rows_now))
         if are_pairs:
-            rows_before = {start: rows_before[start] for start in in_both}
-            rows_now = {start: rows_now[start] for start in in_both}
+            rows_before = {start: rows_before[start] for start in shared_starts}
+            rows_now = {start: rows_now[start] for start in shared_starts}
         has_score = rules_of(now)
         return cls(
             before.rows(np.array(list(rows_before.values()), dtype=int)),
             now.rows(np.array(list(rows_now.values()), dtype=int)),
-            pairs=len(in_both) if are_pairs else 0,
+            pairs=len(shared_starts) if are_pairs else 0,
             rules=tuple(rule for rule in rules_of(before) if rule in has_score),
         )
 
@@ -156,10 +156,10 @@ def _scores_by_rule(
             if probe.round <= rounds:
                 entry = MatrixEntry(row, probe.round - 1, probe.score)
                 entries[_key(record, probe), probe.probe].append(entry)
-    by_rule: dict[RuleKey, dict[int, np.ndarray]] = defaultdict(dict)
+    scores_by_rule: dict[RuleKey, dict[int, np.ndarray]] = defaultdict(dict)
     for (rule, index), scores in entries.items():
-        by_rule[rule][index] = cell_means(scores, (len(series.records), rounds))
-    return by_rule
+        scores_by_rule[rule][index] = cell_means(scores, (len(series.records), rounds))
+    return scores_by_rule
 
 
 def _rows_by_start(series: Series, prompts: Set[str]) -> dict[_Start, int]:
@@ -177,7 +177,7 @@ def _start(record: Conversation) -> _Start:
 
 
 @dataclass(frozen=True, eq=False)
-class _Group:
+class _ComparedRules:
     """The scores of a group of rules in both series, [conversation, round]; NaN where nothing was
     scored. The means of a pair are over the rules that were judged in this round of both.
     """
@@ -199,9 +199,9 @@ class _Group:
     @property
     def scored_rounds(self) -> np.ndarray:
         """The rounds, from 0, that were scored in both runs, [k]."""
-        in_before = ~np.isnan(self.before).all(axis=0)
-        in_now = ~np.isnan(self.now).all(axis=0)
-        return np.flatnonzero(in_before & in_now)
+        scored_before = ~np.isnan(self.before).all(axis=0)
+        scored_now = ~np.isnan(self.now).all(axis=0)
+        return np.flatnonzero(scored_before & scored_now)
 
 
 def compare_series(shared: SharedSeries) -> MethodComparison:
@@ -245,13 +245,13 @@ def compare_series(shared: SharedSeries) -> MethodComparison:
     )
 
 
-def _all_rules(shared: SharedSeries) -> _Group:
+def _all_rules(shared: SharedSeries) -> _ComparedRules:
     return _rules_group(shared, "all", "", shared.rules)
 
 
 def _rules_group(
     shared: SharedSeries, grouping: RuleGrouping, name: str, rules: Sequence[RuleKey]
-) -> _Group:
+) -> _ComparedRules:
     """Returns the scores of some of the rules as one group."""
     before, now = (
         {(rule, index): matrix for rule in rules for index, matrix in scores[rule].items()}
@@ -262,17 +262,17 @@ def _rules_group(
 
 def _group(
     shared: SharedSeries, grouping: RuleGrouping, name: str, before: ByProbe, now: ByProbe
-) -> _Group:
+) -> _ComparedRules:
     """Averages the scores of probes; of pairs, only the probes that were judged in both."""
     if shared.pairs:
         means_before, means_now = shared_means(before, now)
     else:
         means_before, means_now = means_over_probes(before), means_over_probes(now)
-    return _Group(grouping, name, means_before, means_now)
+    return _ComparedRules(grouping, name, means_before, means_now)
 
 
 def _row(
-    shared: SharedSeries, group: _Group, shared_by: int = 1, *, over_prompts: bool = False
+    shared: SharedSeries, group: _ComparedRules, shared_by: int = 1, *, over_prompts: bool = False
 ) -> RuleGroupComparison:
     """Estimates the difference of the two runs over the rounds scored in both, and in the last of
     these rounds.
@@ -325,8 +325,8 @@ def _unpaired_difference(now: np.ndarray, before: np.ndarray, error: float) -> E
 
 def _with_scores(series: Series, scores: np.ndarray, rounds: np.ndarray) -> Series:
     """Returns the series with only the scores that are compared, in these rounds."""
-    nothing = np.full_like(scores, np.nan)
-    stability = nothing.copy()
+    no_scores = np.full_like(scores, np.nan)
+    stability = no_scores.copy()
     stability[:, rounds] = scores[:, rounds]
-    matrices = {"stability": stability, "adoption": nothing, "mass": nothing}
+    matrices = {"stability": stability, "adoption": no_scores, "mass": no_scores}
     return replace(series, matrices=matrices, by_probe={})

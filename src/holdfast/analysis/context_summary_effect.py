@@ -10,7 +10,7 @@ from holdfast.analysis.series import ProbeId, Series
 from holdfast.analysis.statistics import SCORES, estimate, paired_difference, shared_means
 from holdfast.analysis.verdicts import verdict_on
 from holdfast.records import Probe
-from holdfast.records.run_summary import ScoresAroundSummary
+from holdfast.records.drift_summary import ScoresAroundSummary
 
 
 @dataclass
@@ -47,7 +47,7 @@ def context_summary_effect(series: Series) -> tuple[ScoresAroundSummary, ...]:
             continue
         probes = record.stability_probes
         overall.add(probes)
-        for rule, probes_of_rule in _by_rule(probes).items():
+        for rule, probes_of_rule in _group_by_rule(probes).items():
             name = f"{record.agent.id}: {rule}" if rule else record.agent.id
             rules[name].add(probes_of_rule)
     if not overall.before:
@@ -76,8 +76,8 @@ def _mean_by_probe(probes: Sequence[Probe]) -> dict[ProbeId, np.ndarray]:
     return {probe: np.mean(values, keepdims=True) for probe, values in scores.items()}
 
 
-def _by_rule(probes: Iterable[Probe]) -> dict[str | None, list[Probe]]:
-    grouped = defaultdict[str | None, list[Probe]](list)
+def _group_by_rule(probes: Iterable[Probe]) -> dict[str | None, list[Probe]]:
+    probes_by_rule = defaultdict[str | None, list[Probe]](list)
     for probe in probes:
-        grouped[probe.rule].append(probe)
-    return grouped
+        probes_by_rule[probe.rule].append(probe)
+    return probes_by_rule

@@ -24,10 +24,10 @@ from holdfast.records import Conversation
 from holdfast.records.model import List, Number, Optional, RecordModel
 from holdfast.records.traces import TurnTrace
 
-Dialog = Mapping[int, TurnTrace]  # the agent's turns, by round
+TracedTurns = Mapping[int, TurnTrace]  # the agent's turns, by round
 _Level = Callable[[TurnTrace], np.ndarray]  # takes a turn and returns its masses, [step]
 
-Rows = List[List[float]]
+Matrix = List[List[float]]
 
 # masses are stored as float16: smaller ones become 0, which has no logarithm
 _MIN_MASS = 2.0**-24
@@ -42,14 +42,14 @@ class _Changes(NamedTuple):
     slope: float  # the mean slope per token; NaN if every turn has fewer than three
 
 
-class _Line(NamedTuple):
+class _FittedLine(NamedTuple):
     """The least-squares line through the log masses of a turn."""
 
     start: float
     end: float
 
 
-class Change(RecordModel):
+class MassChange(RecordModel):
     """A change of the logarithm of the mass, and what it would be under uniform attention."""
 
     real: Estimate
@@ -61,24 +61,24 @@ class Decay(RecordModel):
     """The decay of one mass: that of a head, or the average over all heads."""
 
     mass: List[Estimate]  # the mean over a turn, by round
-    within_turns: Change  # summed over the turns of a dialog
-    between_turns: Change  # summed, from the end of a turn to the start of the next
-    slope: Change  # per token within a turn, averaged over turns
+    within_turns: MassChange  # summed over the turns of a dialog
+    between_turns: MassChange  # summed, from the end of a turn to the start of the next
+    slope: MassChange  # per token within a turn, averaged over turns
 
 
 class Heads(RecordModel):
     """The mean masses of all heads, [layer][head]."""
 
-    first_round: Rows
-    drop: Rows  # from the first round to the last
+    first_round: Matrix
+    drop: Matrix  # from the first round to the last
 
 
 class Curves(RecordModel):
     """Mean masses by generated token, [round][step]."""
 
-    average: Rows  # over heads
-    head: Rows  # of the shown head
-    uniform: Rows  # uniform attention, averaged over layers
+    average: Matrix  # over heads
+    head: Matrix  # of the shown head
+    uniform: Matrix  # uniform attention, averaged over layers
 
 
 class Correlation(RecordModel):
@@ -103,7 +103,7 @@ class Behaviour(RecordModel):
     within_rounds: Correlation  # after subtracting the mean of the probe's round
     within_dialogs: Correlation  # after subtracting the mean of the probe's dialog
     between_dialogs: Correlation  # of the means of dialogs
-    probes: Rows  # round, mass and score of each probe
+    probes: Matrix  # round, mass and score of each probe
 
 
 class Trace(RecordModel):
@@ -123,7 +123,7 @@ class Trace(RecordModel):
     behaviour: Behaviour
 
 
-def describe(name: str, records: Sequence[Conversation], dialogs: Sequence[Dialog]) -> Trace:
+def describe(name: str, records: Sequence[Conversation], dialogs: Sequence[TracedTurns]) -> Trace:
     """Measures a model's self-chats, for the average over all heads and for the head whose mass
     falls most.
 
@@ -140,10 +140,14 @@ def describe(name: str, records: Sequence[Conversation], dialogs: Sequence[Dialo
     """
     dialogs = [dialog for dialog in dialogs if dialog]
     rounds = max((number for dialog in dialogs for number in dialog), default=0)
-    whole = [dialog for dialog in dialogs if set(dialog) == set(range(1, rounds + 1))]
-    _check_counts(len(dialogs), len(whole), rounds)
+    whole_dialogs = [dialog for dialog in dialogs if set(dialog) == set(range(1, rounds + 1))]
+    _check_counts(len(dialogs), len(whole_dialogs), rounds)
     # a head that is chosen by its fall has to be measured on other dialogs
-    choosing, measuring = (whole[::2], whole[1::2]) if len(whole) >= 4 else (whole, whole)
+    choosing, measuring = (
+        (whole_dialogs[::2], whole_dialogs[1::2])
+        if len(whole_dialogs) >= 4
+        else (whole_dialogs, whole_dialogs)
+    )
     layer, head = _head_that_falls_most(choosing, rounds)
 
     def head_mass(turn: TurnTrace) -> np.ndarray:
@@ -154,19 +158,21 @@ def describe(name: str, records: Sequence[Conversation], dialogs: Sequence[Dialo
 
     return Trace(
         dialogs=len(dialogs),
-        whole_dialogs=len(whole),
+        whole_dialogs=len(whole_dialogs),
         rounds=rounds,
         shown_head=(layer, head),
         heads=Heads(
-            first_round=_head_masses(whole, 1).round(5).tolist(),
-            drop=(_head_masses(whole, 1) - _head_masses(whole, rounds)).round(5).tolist(),
+            first_round=_head_masses(whole_dialogs, 1).round(5).tolist(),
+            drop=(_head_masses(whole_dialogs, 1) - _head_masses(whole_dialogs, rounds))
+            .round(5)
+            .tolist(),
         ),
         curves=Curves(
             average=_curves(dialogs, rounds, _average_mass),
             head=_curves(dialogs, rounds, head_mass),
             uniform=_curves(dialogs, rounds, _average_uniform),
         ),
-        average=_decay_of(dialogs, whole, rounds, _average_mass, _average_uniform),
+        average=_decay_of(dialogs, whole_dialogs, rounds, _average_mass, _average_uniform),
         head=_decay_of(measuring, measuring, rounds, head_mass, head_uniform),
         model=name,
         method=records[0].method,
@@ -174,19 +180,19 @@ def describe(name: str, records: Sequence[Conversation], dialogs: Sequence[Dialo
     )
 
 
-def _head_masses(dialogs: Sequence[Dialog], number: int) -> np.ndarray:
+def _head_masses(dialogs: Sequence[TracedTurns], number: int) -> np.ndarray:
     """Returns the mean mass of each head in a round, [layer, head]."""
     masses = [np.asarray(dialog[number].mass).mean(2) for dialog in dialogs]
     return np.asarray(np.mean(masses, 0))
 
 
-def _head_that_falls_most(dialogs: Sequence[Dialog], rounds: int) -> tuple[int, int]:
+def _head_that_falls_most(dialogs: Sequence[TracedTurns], rounds: int) -> tuple[int, int]:
     drop = _head_masses(dialogs, 1) - _head_masses(dialogs, rounds)
     layer, head = np.unravel_index(drop.argmax(), drop.shape)
     return int(layer), int(head)
 
 
-def _check_counts(dialogs: int, whole: int, rounds: int) -> None:
+def _check_counts(dialogs: int, whole_dialogs: int, rounds: int) -> None:
     """Refuses dialogs that are too few or too short to measure a decay."""
     if not dialogs:
         raise UsageError(
@@ -200,19 +206,19 @@ def _check_counts(dialogs: int, whole: int, rounds: int) -> None:
             option="rounds",
             value=rounds,
         )
-    if whole < 2:
+    if whole_dialogs < 2:
         raise UsageError(
-            f"Of {count_of(dialogs, 'dialog')} with a mass on a system prompt, {whole} have one in"
-            f" each of {count_of(rounds, 'round')}, and an interval needs two; use more"
+            f"Of {count_of(dialogs, 'dialog')} with a mass on a system prompt, {whole_dialogs} have"
+            f" one in each of {count_of(rounds, 'round')}, and an interval needs two; use more"
             " conversations.",
             option="conversations",
-            value=whole,
+            value=whole_dialogs,
         )
 
 
 def _decay_of(
-    dialogs: Sequence[Dialog],
-    whole: Sequence[Dialog],
+    dialogs: Sequence[TracedTurns],
+    whole_dialogs: Sequence[TracedTurns],
     rounds: int,
     level: _Level,
     uniform_level: _Level,
@@ -222,10 +228,10 @@ def _decay_of(
         np.array([level(dialog[number]).mean() for dialog in dialogs if number in dialog])
         for number in range(1, rounds + 1)
     ]
-    real = [_changes(dialog, rounds, level) for dialog in whole]
-    uniform = [_changes(dialog, rounds, uniform_level) for dialog in whole]
+    real = [_changes(dialog, rounds, level) for dialog in whole_dialogs]
+    uniform = [_changes(dialog, rounds, uniform_level) for dialog in whole_dialogs]
 
-    def change(quantity: Callable[[_Changes], float]) -> Change:
+    def change(quantity: Callable[[_Changes], float]) -> MassChange:
         return _change(np.array([*map(quantity, real)]), np.array([*map(quantity, uniform)]))
 
     return Decay(
@@ -236,20 +242,20 @@ def _decay_of(
     )
 
 
-def _change(real: np.ndarray, uniform: np.ndarray) -> Change:
+def _change(real: np.ndarray, uniform: np.ndarray) -> MassChange:
     """Estimates a change from its values, [dialog]."""
-    return Change(
+    return MassChange(
         real=estimate(real, None),
         uniform=estimate(uniform, None),
         difference=paired_difference(real, uniform, None),
     )
 
 
-def _changes(dialog: Dialog, rounds: int, level: _Level) -> _Changes:
+def _changes(dialog: TracedTurns, rounds: int, level: _Level) -> _Changes:
     """Measures the changes in a whole dialog, taking each turn's start and end from the
     least-squares line through it.
     """
-    lines: list[_Line] = []
+    lines: list[_FittedLine] = []
     slopes: list[float] = []
     for number in range(1, rounds + 1):
         masses = level(dialog[number])
@@ -262,14 +268,14 @@ def _changes(dialog: Dialog, rounds: int, level: _Level) -> _Changes:
         if len(masses) > 1:
             slope, start = np.polyfit(np.arange(len(masses)), masses, 1)
             slopes.append(slope)
-        lines.append(_Line(start, start + slope * (len(masses) - 1)))
+        lines.append(_FittedLine(start, start + slope * (len(masses) - 1)))
     within = sum(line.end - line.start for line in lines)
     between = sum(after.start - before.end for before, after in itertools.pairwise(lines))
     mean_slope = float(np.mean(slopes)) if slopes else math.nan
     return _Changes(float(within), float(between), mean_slope)
 
 
-def _curves(dialogs: Sequence[Dialog], rounds: int, level: _Level) -> Rows:
+def _curves(dialogs: Sequence[TracedTurns], rounds: int, level: _Level) -> Matrix:
     """Returns, for each round, the mean at every step that at least half of the dialogs reach."""
     curves = []
     for number in range(1, rounds + 1):
@@ -301,13 +307,13 @@ def correlate_mass_and_score(records: Sequence[Conversation]) -> Behaviour:
         for number in set(all_probes[:, 0])
     }
     values = [probes[:, 1:] for probes in dialogs]
-    in_rounds = [
+    within_rounds = [
         probes[:, 1:] - np.array([round_means[number] for number in probes[:, 0]])
         for probes in dialogs
     ]
     return Behaviour(
         all=_correlation(values),
-        within_rounds=_correlation(in_rounds),
+        within_rounds=_correlation(within_rounds),
         within_dialogs=_correlation([pairs - pairs.mean(0) for pairs in values]),
         between_dialogs=_correlation([pairs.mean(0, keepdims=True) for pairs in values]),
         probes=all_probes.round(6).tolist(),

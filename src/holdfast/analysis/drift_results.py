@@ -10,8 +10,8 @@ from holdfast.analysis.series import Series, read_series
 from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.records import Run
 from holdfast.records.check_records import Check
+from holdfast.records.drift_summary import Baseline
 from holdfast.records.identity import ConversationsIdentity, ProtocolSettings
-from holdfast.records.run_summary import Baseline
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,8 @@ from holdfast.analysis.series import ProbeId, Series, category_of
 from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, verdict_on, within
 from holdfast.measures.scores import MIN_KEPT_SCORE
 from holdfast.records import Agent, Conversation
+from holdfast.records.drift_summary import PromptSummary
 from holdfast.records.mean_estimate import Judged
-from holdfast.records.run_summary import PromptSummary
 
 LOW = 0.2  # a rule that certainly scores less counts as never followed
 MIN_UNITS = 5  # with fewer conversations, a group has no intervals, and a prompt no rank
@@ -145,8 +145,8 @@ class EstimateRow:
     @property
     def kept_in_any_round(self) -> int:
         """How many conversations scored `MIN_KEPT_SCORE` or more in any round."""
-        followed = self.values[self.members] >= MIN_KEPT_SCORE  # NaN compares as False
-        return int(followed.any(axis=1).sum())
+        is_followed = self.values[self.members] >= MIN_KEPT_SCORE  # NaN compares as False
+        return int(is_followed.any(axis=1).sum())
 
     @property
     def never_followed(self) -> bool:
@@ -179,7 +179,7 @@ def category_rows(series: Series, kind: str) -> list[EstimateRow]:
     names = [category_of(record, kind) for record in series.records]
     row = row_of(series, kind)
     rows = [
-        replace(row, members=np.array([other == name for other in names]), group=name)
+        replace(row, members=np.array([category == name for category in names]), group=name)
         for name in sorted({name for name in names if name is not None})
     ]
     return [row for row in rows if not np.isnan(row.values[row.members]).all()]
@@ -196,8 +196,8 @@ def rule_rows(all_series: Sequence[Series]) -> list[EstimateRow]:
     }
     rules: list[tuple[str | None, str]] = [
         rule
-        for by_conversation in rules_by_series.values()
-        for conversation in by_conversation
+        for rules_by_conversation in rules_by_series.values()
+        for conversation in rules_by_conversation
         for rule in conversation
     ]
     prompts = {case for case, _ in rules}
@@ -272,7 +272,7 @@ def is_low(score: statistics.Estimate) -> bool:
     return within(score, -math.inf, LOW) == SUPPORTED
 
 
-def by_prompt(series: Series) -> list[PromptSummary]:
+def prompt_rows(series: Series) -> list[PromptSummary]:
     """Returns the results on each system prompt of the agent, the least stable first."""
     adopted: dict[str | None, list[float]] = {}
     for record, value in zip(series.records, series.adoption[:, -1], strict=True):
@@ -297,13 +297,13 @@ def _prompt_row(
         adopted: its adoption scores in the last round, in conversations whose user had it.
     """
     stability = series.stability[members]
-    measured = np.flatnonzero(~np.isnan(stability).all(axis=0))
-    if not len(measured):
+    measured_rounds = np.flatnonzero(~np.isnan(stability).all(axis=0))
+    if not len(measured_rounds):
         return None
     row = EstimateRow(
         series, "stability", series.stability, members, by_probe=series.scores("stability")
     )
-    first, last = statistics.compared_means(*row.shared(measured[0], measured[-1]))
+    first, last = statistics.compared_means(*row.shared(measured_rounds[0], measured_rounds[-1]))
     change = last - first
     return PromptSummary(
         id=agent.id,
@@ -347,7 +347,7 @@ def baseline_of(all_series: Sequence[Series], series: Series) -> Series | None:
     """Returns the series that a series is compared with: the first method of its run, or for that
     method, the first method of the first run. None for the first series of all.
     """
-    first_of_run = next(other for other in all_series if other.run == series.run)
+    first_of_run = next(candidate for candidate in all_series if candidate.run == series.run)
     if first_of_run is not series:
         return first_of_run
     return all_series[0] if all_series[0] is not series else None
@@ -359,13 +359,15 @@ def difference(all_series: Sequence[Series], series: Series, measure: str) -> Ro
     return compare_rows(row_of(series, measure), row_of(baseline, measure)) if baseline else None
 
 
-def rule_differences(series: Sequence[Series], rows: Sequence[EstimateRow]) -> list[RowDifference]:
+def rule_differences(
+    all_series: Sequence[Series], rows: Sequence[EstimateRow]
+) -> list[RowDifference]:
     """Compares each rule's row with that of its baseline, where they share conversations."""
-    by_rule = {(row.series, row.group): row for row in rows}
+    row_of_rule = {(row.series, row.group): row for row in rows}
     pairs = []
     for row in rows:
-        baseline = baseline_of(series, row.series)
-        against = by_rule.get((baseline, row.group)) if baseline else None
+        baseline = baseline_of(all_series, row.series)
+        against = row_of_rule.get((baseline, row.group)) if baseline else None
         if against and (pair := compare_rows(row, against)):
             pairs.append(pair)
     return pairs
@@ -375,11 +377,11 @@ def compare_rows(row: EstimateRow, against: EstimateRow) -> RowDifference | None
     """Compares two rows in pairs; None if they share no conversation, or the agents' prompts in
     these differ.
     """
-    shared, rows, rows_against = np.intersect1d(
+    shared_conversations, rows, rows_against = np.intersect1d(
         row.series.conversations, against.series.conversations, return_indices=True
     )
     prompts = [against.series.prompts[number] for number in rows_against]
-    if not len(shared) or prompts != [row.series.prompts[number] for number in rows]:
+    if not len(shared_conversations) or prompts != [row.series.prompts[number] for number in rows]:
         return None
     rounds = min(row.values.shape[1], against.values.shape[1])
     scores, scores_against = statistics.shared_means(

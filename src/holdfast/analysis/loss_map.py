@@ -32,7 +32,7 @@ from holdfast.analysis.verdicts import SUPPORTED, verdict_on, within
 from holdfast.errors import UsageError
 from holdfast.measures.rule_kinds import Polarity
 from holdfast.plurals import from_to
-from holdfast.records import Conversation, Probe, ProbePlace, Run
+from holdfast.records import Conversation, Probe, ProbeKey, Run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.records.model import Optional, RecordModel
 
@@ -134,21 +134,21 @@ def _rows_of(series: Series, *, in_place: bool) -> Iterable[LossRow]:
     probes = [probe for record in series.records for probe in record.stability_probes]
     if not probes:
         return
-    yield _late_row(series, Grouping.ALL, "", _on_rules())
+    yield _late_row(series, Grouping.ALL, "", _select_rules())
     for kind in sorted({probe.rule_kind for probe in probes if probe.rule_kind}):
         yield _kind_row(series, kind)
     for polarity in get_args(Polarity):
         if any(probe.polarity == polarity for probe in probes):
-            yield _late_row(series, Grouping.POLARITY, polarity, _on_rules(polarity=polarity))
-    yield from _by_size(series)
-    yield from _by_rounds(series)
-    yield from _by_length(series, in_place=in_place)
-    yield from _by_pressure(series, in_place=in_place)
+            yield _late_row(series, Grouping.POLARITY, polarity, _select_rules(polarity=polarity))
+    yield from _size_rows(series)
+    yield from _round_rows(series)
+    yield from _length_rows(series, in_place=in_place)
+    yield from _pressure_rows(series, in_place=in_place)
     if series.measured("adoption"):
         yield _late_row(series, Grouping.ADOPTION, "", lambda probe: probe.kind == "adoption")
 
 
-def _on_rules(kind: str = "", polarity: str = "") -> Callable[[Probe], bool]:
+def _select_rules(kind: str = "", polarity: str = "") -> Callable[[Probe], bool]:
     """Returns a filter for probes on rules of the agent's prompt that have this kind and polarity;
     "" stands for any.
     """
@@ -172,7 +172,7 @@ def _late_row(
     }
     rounds = np.arange(series.rounds)
     last = _means_in(scores, rounds >= series.rounds - _late_rounds(series))
-    return _row(series, grouping, group, len(rules), _in_round_1(scores), last)
+    return _row(series, grouping, group, len(rules), _scores_in_round_1(scores), last)
 
 
 def _late_rounds(series: Series) -> int:
@@ -182,7 +182,7 @@ def _late_rounds(series: Series) -> int:
 
 def _kind_row(series: Series, kind: str) -> LossRow:
     """Returns the row of a kind of rule; if it falls, with the round from which it does."""
-    row = _late_row(series, Grouping.KIND, kind, _on_rules(kind))
+    row = _late_row(series, Grouping.KIND, kind, _select_rules(kind))
     if row.verdict != "falls":
         return row
     return row.model_copy(update={"falls_from": _falls_from(series, kind)})
@@ -192,16 +192,17 @@ def _falls_from(series: Series, kind: str) -> int:
     """Returns the first round whose scores are certainly below those of round 1, or else the first
     round of the last quarter. The tests of all rounds share the error of one verdict.
     """
-    scores = scores_by_probe(series.records, series.rounds, _on_rules(kind))
+    scores = scores_by_probe(series.records, series.rounds, _select_rules(kind))
     pairs = {
         number: shared_means(
-            _in_round_1(scores), {probe: matrix[:, number - 1] for probe, matrix in scores.items()}
+            _scores_in_round_1(scores),
+            {probe: matrix[:, number - 1] for probe, matrix in scores.items()},
         )
         for number in range(2, series.rounds + 1)
     }
-    measured = {number: pair for number, pair in pairs.items() if not np.isnan(pair[0]).all()}
-    for number, (first, later) in measured.items():
-        change = paired_difference(later, first, error=series.error / len(measured))
+    measured_pairs = {number: pair for number, pair in pairs.items() if not np.isnan(pair[0]).all()}
+    for number, (first, later) in measured_pairs.items():
+        change = paired_difference(later, first, error=series.error / len(measured_pairs))
         if verdict_on(change).sign < 0:
             return number
     return series.rounds - _late_rounds(series) + 1
@@ -239,23 +240,23 @@ def _verdict(change: Estimate) -> LossVerdict:
     return "rises" if sign > 0 else "falls"
 
 
-def _by_size(series: Series) -> Iterable[LossRow]:
+def _size_rows(series: Series) -> Iterable[LossRow]:
     """Yields a row per size of prompts, from those with few rules to those with many. A rule counts
     in each conversation under its prompt, also if no reply to it could be scored in this one.
     """
     rules: dict[str, set[str | None]] = {}
     for record in series.records:
-        asked: list[ProbePlace] = [*record.probes, *record.unscored, *record.unanswered]
-        names = {probe.rule for probe in asked if probe.kind == "stability"}
+        probes: list[ProbeKey] = [*record.probes, *record.unscored, *record.unanswered]
+        names = {probe.rule for probe in probes if probe.kind == "stability"}
         rules.setdefault(record.agent.id, set()).update(names)
     sizes = np.array([len(rules[record.agent.id]) for record in series.records])
-    for fewest, most, name in _SIZES:
-        members = (fewest <= sizes) & (sizes <= most)
+    for smallest, largest, name in _SIZES:
+        members = (smallest <= sizes) & (sizes <= largest)
         if members.any():
-            yield _late_row(series.rows(members), Grouping.SIZE, name, _on_rules())
+            yield _late_row(series.rows(members), Grouping.SIZE, name, _select_rules())
 
 
-def _by_rounds(series: Series) -> Iterable[LossRow]:
+def _round_rows(series: Series) -> Iterable[LossRow]:
     """Compares each quarter of the later rounds with round 1."""
     scores = series.scores("stability")
     rules = _count_rules(series)
@@ -265,7 +266,7 @@ def _by_rounds(series: Series) -> Iterable[LossRow]:
             continue
         name = from_to(rounds[0], rounds[-1])
         later = _means_in(scores, np.isin(numbers, rounds))
-        yield _row(series, Grouping.ROUNDS, name, rules, _in_round_1(scores), later)
+        yield _row(series, Grouping.ROUNDS, name, rules, _scores_in_round_1(scores), later)
 
 
 def _count_rules(series: Series) -> int:
@@ -277,7 +278,7 @@ def _count_rules(series: Series) -> int:
     return len(rules)
 
 
-def _by_length(series: Series, *, in_place: bool) -> Iterable[LossRow]:
+def _length_rows(series: Series, *, in_place: bool) -> Iterable[LossRow]:
     """Compares later probes, by the length of the dialog before them, with round 1."""
     names = []
     for record in series.records:
@@ -294,7 +295,7 @@ def _by_length(series: Series, *, in_place: bool) -> Iterable[LossRow]:
     for name in _LENGTH_NAMES:
         later = _means_in(scores, _rounds_named(names, name, series.rounds))
         if not np.isnan(means_over_probes(later)).all():
-            yield _row(series, Grouping.LENGTH, name, rules, _in_round_1(scores), later)
+            yield _row(series, Grouping.LENGTH, name, rules, _scores_in_round_1(scores), later)
 
 
 def _lengths_before(record: Conversation, *, in_place: bool) -> dict[int, float]:
@@ -307,13 +308,13 @@ def _lengths_before(record: Conversation, *, in_place: bool) -> dict[int, float]
     lengths: dict[int, float] = {}
     total = len(record.agent.system_prompt)
     for number in range(1, max(characters, default=0) + 2):
-        with_round = total + characters[number]
-        lengths[number] = (total if in_place else with_round) / _CHARACTERS_PER_TOKEN
-        total = with_round
+        total_after = total + characters[number]
+        lengths[number] = (total if in_place else total_after) / _CHARACTERS_PER_TOKEN
+        total = total_after
     return lengths
 
 
-def _by_pressure(series: Series, *, in_place: bool) -> Iterable[LossRow]:
+def _pressure_rows(series: Series, *, in_place: bool) -> Iterable[LossRow]:
     """Compares the probes after messages with each pressure with those after ordinary messages."""
     # a probe in place of the user's message follows the message of the round before
     rounds_later = 1 if in_place else 0
@@ -328,7 +329,7 @@ def _by_pressure(series: Series, *, in_place: bool) -> Iterable[LossRow]:
     scores = series.scores("stability")
     after_ordinary = _means_in(scores, _rounds_named(names, ORDINARY, series.rounds))
     rules = _count_rules(series)
-    pressures = {name for by_round in names for name in by_round.values()} - {ORDINARY}
+    pressures = {name for name_by_round in names for name in name_by_round.values()} - {ORDINARY}
     for name in sorted(pressures):
         after = _means_in(scores, _rounds_named(names, name, series.rounds))
         yield _row(series, Grouping.PRESSURE, name, rules, after_ordinary, after)
@@ -341,10 +342,12 @@ def _rounds_named(names: Sequence[Mapping[int, str]], name: str, rounds: int) ->
         names: for each conversation, the names of its rounds by number.
     """
     numbers = range(1, rounds + 1)
-    return np.array([[by_round.get(number) == name for number in numbers] for by_round in names])
+    return np.array(
+        [[name_by_round.get(number) == name for number in numbers] for name_by_round in names]
+    )
 
 
-def _in_round_1(scores: ByProbe) -> ByProbe:
+def _scores_in_round_1(scores: ByProbe) -> ByProbe:
     """Returns the scores of each probe in round 1, [conversation] each."""
     return {probe: matrix[:, 0] for probe, matrix in scores.items()}
 

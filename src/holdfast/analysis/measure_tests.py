@@ -16,24 +16,23 @@ from pydantic import Field, PlainSerializer, ValidationError
 
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.drift.cases import LabelledTurn, Rule, Suite
-from holdfast.drift.suite_file import Text, TurnEntry, score_labelled
+from holdfast.drift.suite_file import NonEmptyText, TurnEntry, score_labelled
 from holdfast.errors import UnknownName, UsageError
 from holdfast.files import read_json_lines
 from holdfast.measures.scores import Score
 from holdfast.records.model import List, Number, RecordModel
-from holdfast.validation.pydantic_errors import Path as FieldPath
-from holdfast.validation.pydantic_errors import format_path, problem_of
+from holdfast.validation.pydantic_errors import FieldPath, format_path, problem_of
 
-JUDGED = "needs a judge"
+JUDGED = "needs a judge"  # why turns are not scored: judges are not asked here
 
 Label = Literal["follows", "breaks"]
-TurnsByPlace = Mapping[str, LabelledTurn]  # by where the label is, "turns.jsonl, line 4"
+TurnsBySource = Mapping[str, LabelledTurn]  # by where the label is, "turns.jsonl, line 4"
 
 
 class LabelledLine(TurnEntry):
     """A line of a file of labelled turns."""
 
-    rule: Text
+    rule: NonEmptyText
     label: Label
     source: str = ""  # where the turn is in a log, as `holdfast logs --label` writes it
 
@@ -93,7 +92,7 @@ class _ScoredTurn:
     """A labelled turn with its score; None if the rule does not apply, or too little is shown."""
 
     source: str
-    labelled: LabelledTurn
+    turn: LabelledTurn
     score: Score | None
 
     @property
@@ -104,10 +103,10 @@ class _ScoredTurn:
     @property
     def agrees(self) -> bool:
         """Whether it is scored as it is labelled."""
-        return self.score is not None and self.is_broken != self.labelled.follows
+        return self.score is not None and self.is_broken != self.turn.follows
 
 
-def read_labelled_turns(path: Path, suite: Suite) -> dict[str, TurnsByPlace]:
+def read_labelled_turns(path: Path, suite: Suite) -> dict[str, TurnsBySource]:
     """Reads a JSON Lines file of labelled turns, objects with `rule`, `label` and a turn's fields;
     returns them by rule.
 
@@ -118,30 +117,30 @@ def read_labelled_turns(path: Path, suite: Suite) -> dict[str, TurnsByPlace]:
     """
     names = _names_of(suite)
     turns: dict[str, dict[str, LabelledTurn]] = {}
-    places: dict[tuple[str, str], str] = {}  # of the last label, by rule and source
+    locations: dict[tuple[str, str], str] = {}  # of the last label, by rule and source
     for number, value in read_json_lines(path):
-        place = f"{path}, line {number}"
+        location = f"{path}, line {number}"
         try:
             line = LabelledLine.model_validate(value)
         except ValidationError as error:
-            problem = problem_of(error, LabelledLine, value, _name_fields_in(place))
+            problem = problem_of(error, LabelledLine, value, _name_fields_in(location))
             raise UsageError(problem.sentence) from None
         if line.rule not in names:
             raise UnknownName("rule", line.rule, names)
         rule = names[line.rule]
         turns_of_rule = turns.setdefault(rule, {})
         if line.source:
-            turns_of_rule.pop(places.get((rule, line.source), ""), None)
-            places[rule, line.source] = place
-        turns_of_rule[place] = line.labelled(line.label == "follows")
+            turns_of_rule.pop(locations.get((rule, line.source), ""), None)
+            locations[rule, line.source] = location
+        turns_of_rule[location] = line.labelled(line.label == "follows")
     if not turns:
         raise UsageError(f"{path} has no labelled turns; write one JSON object per line.")
     return dict(turns)
 
 
-def _name_fields_in(place: str) -> Callable[[FieldPath], str]:
-    """Returns a function that names a field of the line at this place, for messages."""
-    return lambda path: f"{place}: {format_path(path) or 'it'}"
+def _name_fields_in(location: str) -> Callable[[FieldPath], str]:
+    """Returns a function that names a field of the line at a location, for messages."""
+    return lambda path: f"{location}: {format_path(path) or 'it'}"
 
 
 def _names_of(suite: Suite) -> dict[str, str]:
@@ -165,60 +164,62 @@ def _named_rules(suite: Suite) -> list[tuple[str, Rule]]:
 
 
 def run_measure_tests(
-    suite: Suite, more: Mapping[str, TurnsByPlace] | None = None
+    suite: Suite, further_turns: Mapping[str, TurnsBySource] | None = None
 ) -> list[MeasureTest]:
-    """Scores the labelled turns of every rule: those in the suite, and `more` by rule."""
+    """Scores the labelled turns of every rule: those in the suite, and `further_turns` by rule."""
     return [
-        _measure_test(name, rule, {**_turns_of(rule), **(more or {}).get(name, {})})
+        _measure_test(name, rule, {**_turns_of(rule), **(further_turns or {}).get(name, {})})
         for name, rule in _named_rules(suite)
     ]
 
 
-def _turns_of(rule: Rule) -> TurnsByPlace:
-    """Returns the labelled turns in a rule of a suite by their places, such as "breaks 2"."""
+def _turns_of(rule: Rule) -> TurnsBySource:
+    """Returns the labelled turns in a rule of a suite by their sources, such as "breaks 2"."""
     turns: dict[str, LabelledTurn] = {}
     counts = Counter[str]()
-    for labelled in rule.labelled:
-        label = _label_of(labelled)
+    for turn in rule.labelled:
+        label = _label_of(turn)
         counts[label] += 1
-        turns[f"{label} {counts[label]}"] = labelled
+        turns[f"{label} {counts[label]}"] = turn
     return turns
 
 
-def _measure_test(name: str, rule: Rule, labelled_turns: TurnsByPlace) -> MeasureTest:
+def _measure_test(name: str, rule: Rule, labelled_turns: TurnsBySource) -> MeasureTest:
     """Scores the labelled turns of a rule, and counts where score and label agree."""
-    turns: list[_ScoredTurn] = []
+    results: list[_ScoredTurn] = []
     if not rule.measure.judged:
-        for source, labelled in labelled_turns.items():
-            score = score_labelled(rule, labelled)
-            turns.append(_ScoredTurn(source, labelled, score if isinstance(score, Score) else None))
-    follows = sum(turn.labelled.follows for turn in turns)
+        for source, turn in labelled_turns.items():
+            score = score_labelled(rule, turn)
+            results.append(_ScoredTurn(source, turn, score if isinstance(score, Score) else None))
+    follows = sum(result.turn.follows for result in results)
     return MeasureTest(
         rule=name,
         measure=rule.measure.name,
         follows=follows,
-        breaks=len(turns) - follows,
-        precision=_share([not turn.labelled.follows for turn in turns if turn.is_broken]),
-        recall=_share([turn.is_broken for turn in turns if not turn.labelled.follows]),
+        breaks=len(results) - follows,
+        precision=_share([not result.turn.follows for result in results if result.is_broken]),
+        recall=_share([result.is_broken for result in results if not result.turn.follows]),
         untested=JUDGED if rule.measure.judged else None,
-        disagreements=tuple(_disagreement(turn) for turn in turns if not turn.agrees),
+        disagreements=tuple(_disagreement(result) for result in results if not result.agrees),
     )
 
 
 def _share(marks: Sequence[bool]) -> Estimate:
-    """Returns the share of marks that are true, with the exact binomial interval."""
+    """Returns the share of marks that are true. Of zeros and ones, the bootstrap's interval is the
+    exact binomial one (Clopper and Pearson 1934), up to the error of resampling.
+    """
     return estimate(np.array(marks, dtype=float), SCORES)
 
 
-def _disagreement(turn: _ScoredTurn) -> Disagreement:
+def _disagreement(result: _ScoredTurn) -> Disagreement:
     return Disagreement(
-        source=turn.source,
-        label=_label_of(turn.labelled),
-        score=None if turn.score is None else turn.score.value,
-        reason=None if turn.score is None else turn.score.reason,
-        text=turn.labelled.shown,
+        source=result.source,
+        label=_label_of(result.turn),
+        score=None if result.score is None else result.score.value,
+        reason=None if result.score is None else result.score.reason,
+        text=result.turn.shown,
     )
 
 
-def _label_of(labelled: LabelledTurn) -> Label:
-    return "follows" if labelled.follows else "breaks"
+def _label_of(turn: LabelledTurn) -> Label:
+    return "follows" if turn.follows else "breaks"

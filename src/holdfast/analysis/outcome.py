@@ -23,7 +23,7 @@ from holdfast.analysis.series import Series, leave_out_rules
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.unscored import unscored_by_reason
 from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, error_at, verdict_on, within
-from holdfast.records.run_summary import Baseline, BaselineScores, Collapse
+from holdfast.records.drift_summary import Baseline, BaselineScores, Collapse
 
 MATTERS = 0.1  # smaller changes do not count as drift
 # Factors by which a run may have to grow before verdicts on it are read again: at least this much,
@@ -101,10 +101,10 @@ def findings_of(series: Series, baseline: Baseline | None = None) -> Findings:
 
 def _unbroken_agree(series: Series, baseline: Baseline | None, findings: Findings) -> bool:
     """Whether the conversations that did not collapse show the same; False if they are too few."""
-    rest = without_collapsed(series, findings.collapse)
-    if len(rest.records) < MIN_SAMPLES:
+    other_conversations = without_collapsed(series, findings.collapse)
+    if len(other_conversations.records) < MIN_SAMPLES:
         return False
-    unbroken = _findings_despite_breakdown(rest, baseline, findings.collapse)
+    unbroken = _findings_despite_breakdown(other_conversations, baseline, findings.collapse)
     lost = {row.group for row in findings.lost}
     still_lost = {row.group for row in unbroken.lost}
     return unbroken.outcome is findings.outcome and lost <= still_lost
@@ -170,9 +170,9 @@ def most_are_cut(series: Series) -> bool:
     """Whether more stability probes are left unscored because their replies were cut than are
     scored.
     """
-    scored = sum(len(record.stability_probes) for record in series.records)
+    num_scored = sum(len(record.stability_probes) for record in series.records)
     cut = unscored_by_reason(series.records, "stability")["cut"]
-    return bool(cut > scored)
+    return bool(cut > num_scored)
 
 
 def is_lost(row: EstimateRow) -> bool:
@@ -185,9 +185,9 @@ def is_uninformative(row: EstimateRow, baseline: Baseline | None) -> bool:
     return baseline is not None and baseline.verdict_on(row.case, row.rule) == UNINFORMATIVE
 
 
-def conversations_needed(value: Estimate, other: float, look: int) -> int | None:
+def conversations_needed(value: Estimate, target: float, look: int) -> int | None:
     """Returns how many conversations, rounded up to tens, would distinguish a mean from 0 or from
-    `other` when verdicts are read the next time, if its mean and deviation stay as they are.
+    `target` when verdicts are read the next time, if its mean and deviation stay as they are.
 
     Returns None if the mean is distinguished already, if it has no deviation, or if more than
     `_MAX_GROWTH` times the conversations would be needed.
@@ -197,12 +197,12 @@ def conversations_needed(value: Estimate, other: float, look: int) -> int | None
     """
     if value.mean is None or not value.sd or verdict_on(value).sign:
         return None
-    distance = max(abs(value.mean), abs(value.mean - other))
+    distance = max(abs(value.mean), abs(value.mean - target))
     deviations = -NormalDist().inv_cdf(error_at(look + 1) / 2)
     fewest = 10 * math.ceil(_MIN_GROWTH * value.n / 10)
     for count in range(fewest, _MAX_GROWTH * value.n + 10, 10):
         # how far the unseen conversation that intervals allow for may move the mean
-        unseen = (1 + abs(value.mean)) / (count + 1)
-        if deviations * value.sd / math.sqrt(count) + unseen <= distance:
+        unseen_shift = (1 + abs(value.mean)) / (count + 1)
+        if deviations * value.sd / math.sqrt(count) + unseen_shift <= distance:
             return count
     return None

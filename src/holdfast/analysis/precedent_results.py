@@ -36,7 +36,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class AtDepth:
+class DepthEffects:
     """The effects of prompt and precedent with a number of earlier replies in view.
 
     Each is a paired difference of scores. The effects of the prompt are None under a method, where
@@ -58,7 +58,7 @@ class Precedent:
     used: int  # how many rules count, over all conversations
     of: int  # how many rules there are, over all conversations
     cells: tuple[Cell, ...]
-    depths: tuple[AtDepth, ...]
+    depths: tuple[DepthEffects, ...]
 
 
 def precedent_of(chats: Sequence[PrecedentChat]) -> list[Precedent]:
@@ -117,7 +117,7 @@ def _results(method: str, rules: str, chats: Sequence[PrecedentChat]) -> Precede
             for key, by_rule in scores.items()
         ),
         depths=tuple(
-            AtDepth(
+            DepthEffects(
                 seen=seen,
                 prompt_after_kept=prompt_effect("kept", seen),
                 prompt_after_broken=prompt_effect("broken", seen),
@@ -141,8 +141,8 @@ def _scores_of_cell(
     Args:
         clear: the rules that count in each conversation.
     """
-    nothing = np.full(len(chats), np.nan)
-    scores = {rule: nothing.copy() for rules in clear for rule in rules} or {"": nothing}
+    no_scores = np.full(len(chats), np.nan)
+    scores = {rule: no_scores.copy() for rules in clear for rule in rules} or {"": no_scores}
     for row, (chat, rules) in enumerate(zip(chats, clear, strict=True)):
         for reply in chat.next_replies:
             if (reply.history, reply.seen, reply.prompted) != (history, seen, prompted):

@@ -3,10 +3,10 @@ them gain something.
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,8 +17,10 @@ from holdfast.files import write_whole
 from holdfast.methods.heads import Head, HeadSet, Ranking, Shape
 from holdfast.records import HeadScores, Run, read_run
 from holdfast.records.identity import ProfileIdentity
+from holdfast.records.run_summary import ProfiledHead
 
-Gains = dict[Head, Estimate]  # by head: its score minus the unsteered score of the same samples
+# by head: its score minus the unsteered score of the same samples
+Gains = Mapping[Head, Estimate]
 Combination = Literal["intersection", "union"]
 
 SHARE_BY_CHANCE = 0.025  # of heads without a gain: their intervals lie above 0 by chance
@@ -33,10 +35,22 @@ class Profile:
     method: str  # its spec string, without heads
     by: str  # what the scores measure
     unsteered: float
-    scores: dict[Head, float]
-    gains: Gains
-    samples: dict[Head, int]  # how many each was scored on; version 0.2 dropped heads on the way
-    ranking: Ranking  # best first
+    heads: tuple[ProfiledHead, ...]  # best first
+
+    @property
+    def ranking(self) -> Ranking:
+        """The heads, best first."""
+        return Ranking(tuple((row.layer, row.head) for row in self.heads), self.shape)
+
+    @property
+    def scores(self) -> dict[Head, float]:
+        """The mean score of every head."""
+        return {(row.layer, row.head): row.score for row in self.heads}
+
+    @property
+    def gains(self) -> Gains:
+        """The gain of every head."""
+        return {(row.layer, row.head): row.gain for row in self.heads}
 
 
 def read_profile(out: Path | str) -> Profile:
@@ -79,19 +93,26 @@ def profile_of(run: Run) -> Profile:
         )
     scores = {head: sum(values) / len(values) for head, values in scores_by_head.items()}
     samples = {head: len(values) for head, values in scores_by_head.items()}
-    shape = Shape(
-        identity.layers, identity.heads, identity.model or "", identity.model_fingerprint or ""
-    )
-    order = sorted(scores, key=lambda head: (-samples[head], -scores[head], head))
+    # version 0.2 dropped heads on the way, which have fewer samples
+    ranking = sorted(scores, key=lambda head: (-samples[head], -scores[head], head))
+    gains = _gains_of(records, ranking)
     return Profile(
-        shape=shape,
+        shape=Shape(
+            identity.layers, identity.heads, identity.model or "", identity.model_fingerprint or ""
+        ),
         method=identity.method,
         by=identity.by,
         unsteered=sum(record.unsteered for record in records) / len(records),
-        scores=scores,
-        gains=_gains_of(records, order),
-        samples=samples,
-        ranking=Ranking(tuple(order), shape),
+        heads=tuple(
+            ProfiledHead(
+                layer=layer,
+                head=head,
+                score=scores[layer, head],
+                gain=verdict_on(gains[layer, head]),
+                samples=samples[layer, head],
+            )
+            for layer, head in ranking
+        ),
     )
 
 
@@ -142,11 +163,11 @@ def choose_heads(best: HeadSet, tasks: Sequence[Gains], combine: Combination) ->
     return GainingHeads(HeadSet(heads, best.made_for), len(best) - len(heads), len(certain))
 
 
-def count_certain_gains(gains: Gains) -> int | None:
+def count_certain_gains(profile: Profile) -> int | None:
     """Counts the heads that have a certain gain; None if there are too few samples to say."""
-    if max(gain.n for gain in gains.values()) < MIN_SAMPLES:
+    if max(row.gain.n for row in profile.heads) < MIN_SAMPLES:
         return None
-    return sum(verdict_on(gain).sign > 0 for gain in gains.values())
+    return sum(row.gain.sign > 0 for row in profile.heads)
 
 
 def write_ranking(profile: Profile, folder: Path) -> Path:
@@ -155,13 +176,13 @@ def write_ranking(profile: Profile, folder: Path) -> Path:
     """
     heads = [
         {
-            "layer": layer,
-            "head": head,
-            "score": profile.scores[layer, head],
-            "samples": profile.samples[layer, head],
-            "gain": asdict(profile.gains[layer, head]),
+            "layer": row.layer,
+            "head": row.head,
+            "score": row.score,
+            "samples": row.samples,
+            "gain": _gain_json(row.gain),
         }
-        for layer, head in profile.ranking.heads
+        for row in profile.heads
     ]
     content = {
         "made_for": asdict(profile.shape),
@@ -171,3 +192,9 @@ def write_ranking(profile: Profile, folder: Path) -> Path:
         "ranking": heads,
     }
     return write_whole(folder / "profile.json", json.dumps(content, indent=1) + "\n")
+
+
+def _gain_json(gain: Estimate) -> dict[str, Any]:
+    """The fields of the estimate, with all digits and without a verdict."""
+    values = asdict(gain)
+    return {field.name: values[field.name] for field in fields(Estimate)}

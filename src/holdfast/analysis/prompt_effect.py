@@ -25,7 +25,7 @@ from holdfast.analysis.verdicts import (
 )
 from holdfast.drift.asking_baseline import read_baseline
 from holdfast.records import Conversation, Probe, Run
-from holdfast.records.run_summary import Baseline, BaselineScores
+from holdfast.records.drift_summary import Baseline, BaselineScores
 
 DISCRIMINATES = "discriminates"
 UNINFORMATIVE = "uninformative"
@@ -49,7 +49,7 @@ class _ProbedRule(NamedTuple):
 
 
 @dataclass
-class _Group:
+class _ScoreGroup:
     """The scores of a measure, a case, or everything.
 
     Attributes:
@@ -62,17 +62,17 @@ class _Group:
 
 
 @dataclass
-class _Groups:
+class _ScoreGroups:
     """All groups; a probe belongs to three of them: everything, its measure, and its rule."""
 
-    overall: _Group = field(default_factory=_Group)
-    measures: dict[str, _Group] = field(default_factory=dict)
-    cases: dict[_ProbedRule, _Group] = field(default_factory=dict)
+    overall: _ScoreGroup = field(default_factory=_ScoreGroup)
+    measures: dict[str, _ScoreGroup] = field(default_factory=dict)
+    cases: dict[_ProbedRule, _ScoreGroup] = field(default_factory=dict)
 
     def add_pair(self, record: Conversation, probe: Probe, prompted: float) -> None:
         """Adds a probe of the baseline, with the score of the same question under the prompt."""
-        measure = self.measures.setdefault(probe.measure or "", _Group())
-        case = self.cases.setdefault(_rule_of(record, probe), _Group())
+        measure = self.measures.setdefault(probe.measure or "", _ScoreGroup())
+        case = self.cases.setdefault(_rule_of(record, probe), _ScoreGroup())
         for group in (self.overall, measure, case):
             group.pairs.setdefault(record.conversation, []).append((prompted, probe.score))
 
@@ -101,7 +101,7 @@ def baseline_beside(run: Run, series: Series) -> Baseline | None:
         for probe in record.stability_probes
         if probe.round == 1
     }
-    groups = _Groups()
+    groups = _ScoreGroups()
     for record in baseline_run.conversations:
         for probe in record.probes:
             if (score := prompted.get(_key(record, probe))) is not None:
@@ -136,7 +136,7 @@ def _least_discriminating(row: BaselineScores) -> tuple[float, str]:
     return row.difference.mean or 0.0, row.name
 
 
-def _row(name: str, group: _Group, series: Series) -> BaselineScores:
+def _row(name: str, group: _ScoreGroup, series: Series) -> BaselineScores:
     """Compares the scores of a group. The unit is the conversation: its probes are averaged."""
     means = np.array([np.mean(scores, axis=0) for _, scores in sorted(group.pairs.items())])
     prompted, unprompted = means.T

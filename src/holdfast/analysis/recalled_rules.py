@@ -1,4 +1,4 @@
-"""Can a model still state the rules that it breaks?
+"""Whether a model can still state the rules that it breaks.
 
 A run with `--recall` asks the agent for its rules in forks of the first and the last round. The
 unit is the conversation, which counts with the mean over its rules.
@@ -89,29 +89,29 @@ def _recalled_rules(series: Series) -> list[_RecalledRule]:
 
 def _row(series: Series, kind: str, rules: Sequence[_RecalledRule]) -> RecallRow:
     """How many rules of a kind are stated, over all of them and over those last kept or broken."""
-    last = max(rule.round for rule in rules)
+    last_round = max(rule.round for rule in rules)
 
     def share_stated(counts: Callable[[_RecalledRule], bool]) -> Estimate:
         """Estimates which share of the rules that count is stated, over the conversations that
         have such rules.
         """
-        by_conversation: dict[int, list[float]] = {}
+        stated_by_conversation: dict[int, list[float]] = {}
         for rule in filter(counts, rules):
-            by_conversation.setdefault(rule.conversation, []).append(rule.stated)
-        means = np.array([float(np.mean(scores)) for scores in by_conversation.values()])
+            stated_by_conversation.setdefault(rule.conversation, []).append(rule.stated)
+        means = np.array([float(np.mean(scores)) for scores in stated_by_conversation.values()])
         return estimate(means, SCORES, error=series.error)
 
     def is_broken(rule: _RecalledRule) -> bool:
-        return rule.round == last and rule.kept is not None and rule.kept < MIN_KEPT_SCORE
+        return rule.round == last_round and rule.kept is not None and rule.kept < MIN_KEPT_SCORE
 
     def is_kept(rule: _RecalledRule) -> bool:
-        return rule.round == last and rule.kept is not None and rule.kept >= MIN_KEPT_SCORE
+        return rule.round == last_round and rule.kept is not None and rule.kept >= MIN_KEPT_SCORE
 
     return RecallRow(
         method=series.method,
         kind=kind,
         stated_first=share_stated(lambda rule: rule.round == 1),
-        stated_last=share_stated(lambda rule: rule.round == last),
+        stated_last=share_stated(lambda rule: rule.round == last_round),
         broken=sum(map(is_broken, rules)),
         stated_of_broken=share_stated(is_broken),
         stated_of_kept=share_stated(is_kept),

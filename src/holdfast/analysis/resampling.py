@@ -70,11 +70,11 @@ def resample(
     """
     present = sizes > 0
     values = np.divide(sums, sizes, out=np.full(sums.shape, np.nan), where=present)
-    unseen = sizes.sum(axis=0) / present.sum(axis=0)  # the mean size of those seen
+    unseen_size = sizes.sum(axis=0) / present.sum(axis=0)  # the mean size of those seen
     lowest = np.nanmin(values, axis=0)
     highest = np.nanmax(values, axis=0)
     if limits is None:
-        unseen = np.zeros(len(unseen))
+        unseen_size = np.zeros(len(unseen_size))
     else:
         lowest = np.minimum(lowest, limits[0])
         highest = np.maximum(highest, limits[1])
@@ -86,10 +86,10 @@ def resample(
     else:  # too many to keep
         blocks = _draw_weights(len(sums) + 1, resamples)
     for weights in blocks:
-        seen = weights[:, :-1]
-        extra = weights[:, -1:] * unseen
-        total = seen @ sums
-        size = seen @ sizes + extra
+        seen_weights = weights[:, :-1]
+        extra = weights[:, -1:] * unseen_size
+        total = seen_weights @ sums
+        size = seen_weights @ sizes + extra
         low.append((total + extra * lowest) / size)
         high.append((total + extra * highest) / size)
     return np.concatenate(low), np.concatenate(high)
@@ -119,12 +119,12 @@ def resample_means(values: np.ndarray) -> np.ndarray:
     column]: for the interval of a statistic that is computed from such means.
     """
     present = ~np.isnan(values)
-    filled = np.where(present, values, 0.0)
+    values_or_zero = np.where(present, values, 0.0)
     means = []
     for weights in _cached_weights(len(values)):
         with np.errstate(invalid="ignore", divide="ignore"):
-            seen = weights[:, :-1]
-            means.append((seen @ filled) / (seen @ present.astype(float)))
+            seen_weights = weights[:, :-1]
+            means.append((seen_weights @ values_or_zero) / (seen_weights @ present.astype(float)))
     return np.concatenate(means)
 
 

@@ -18,13 +18,13 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.records import CAUSES, Run
 from holdfast.records.cause_records import RECALL_CAUSES
 from holdfast.records.log_scores import ALL_CAUSES, NONE
-from holdfast.records.mean_estimate import EstimateFrom
-from holdfast.records.run_summary import (
+from holdfast.records.logs_summary import (
     CauseCounts,
     CompactionEffect,
     ContextSummaries,
     KeptInSummaries,
 )
+from holdfast.records.mean_estimate import EstimateFrom
 
 CALL_BINS = (0, 1, 5, 10, 20, 50, 100, 200, 500, 1_000)
 COMPACTION_BINS = (0, 1, 2, 3, 5, 9)
@@ -53,26 +53,28 @@ def count_causes(run: Run) -> dict[str, dict[str, int]]:
     `RECALL_CAUSES` that occur.
     """
     columns = _columns(run)
-    broken = columns.cause != NONE
+    is_broken = columns.cause != NONE
     labels = [label_of(rule) for rule in run.log_scores.rules]
-    rules, first = np.unique(columns.rule[broken], return_index=True)
-    totals = np.bincount(columns.cause[broken], minlength=len(ALL_CAUSES))
+    rules, first_positions = np.unique(columns.rule[is_broken], return_index=True)
+    totals = np.bincount(columns.cause[is_broken], minlength=len(ALL_CAUSES))
     recall_causes = [cause for cause in RECALL_CAUSES if totals[ALL_CAUSES.index(cause)]]
     counts: dict[str, dict[str, int]] = {}
-    for rule in rules[np.argsort(first)]:
-        causes = columns.cause[broken & (columns.rule == rule)]
+    for rule in rules[np.argsort(first_positions)]:
+        causes = columns.cause[is_broken & (columns.rule == rule)]
         numbers = np.bincount(causes, minlength=len(ALL_CAUSES))
-        by_cause = counts.setdefault(labels[rule], dict.fromkeys((*CAUSES, *recall_causes), 0))
-        for cause in by_cause:
-            by_cause[cause] += int(numbers[ALL_CAUSES.index(cause)])
+        counts_by_cause = counts.setdefault(
+            labels[rule], dict.fromkeys((*CAUSES, *recall_causes), 0)
+        )
+        for cause in counts_by_cause:
+            counts_by_cause[cause] += int(numbers[ALL_CAUSES.index(cause)])
     return counts
 
 
 def total_causes(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     """Adds up the counts of all rules; every cause of `CAUSES` has a count."""
     totals = Counter[str]({cause: 0 for cause in CAUSES})
-    for by_cause in counts.values():
-        totals.update(by_cause)
+    for counts_by_cause in counts.values():
+        totals.update(counts_by_cause)
     return dict(totals)
 
 
@@ -153,32 +155,8 @@ def _compaction_effect(run: Run, columns: _Columns) -> CompactionEffect | None:
     scores = run.log_scores
     if not scores.compacted:
         return None
-    means_before: list[float] = []
-    means_after: list[float] = []
-    for row in scores.compacted:
-        start, end = np.searchsorted(columns.dialog, (row, row + 1))  # scores are in dialog order
-        counts = columns.compactions[start:end]
-        values = columns.score[start:end]
-        rules = columns.rule[start:end]
-        # the mean score of each rule, by how many compactions came before; NONE is no number
-        means = {
-            int(n): {
-                rule: values[(counts == n) & (rules == rule)].mean(keepdims=True)
-                for rule in np.unique(rules[counts == n])
-            }
-            for n in np.unique(counts)
-            if n != NONE
-        }
-        pairs = [
-            statistics.shared_means(means[n], means[n + 1])
-            for n in means
-            if means[n].keys() & means.get(n + 1, {}).keys()
-        ]
-        if pairs:
-            means_before.append(float(np.mean([mean for mean, _ in pairs])))
-            means_after.append(float(np.mean([mean for _, mean in pairs])))
-    before = np.array(means_before)
-    after = np.array(means_after)
+    means = [_means_around_compactions(columns, row) for row in scores.compacted]
+    before, after = np.array([pair for pair in means if pair]).reshape(-1, 2).T
     return CompactionEffect(
         dialogs=len(scores.compacted),
         compactions=sum(scores.compacted.values()),
@@ -190,3 +168,30 @@ def _compaction_effect(run: Run, columns: _Columns) -> CompactionEffect | None:
             for rule, kept in scores.kept.items()
         ),
     )
+
+
+def _means_around_compactions(columns: _Columns, dialog: int) -> tuple[float, float] | None:
+    """The mean scores of a dialog before and after its compactions; None if no compaction has
+    scores of a rule on both sides.
+    """
+    start, end = np.searchsorted(columns.dialog, (dialog, dialog + 1))  # scores are in this order
+    counts = columns.compactions[start:end]
+    values = columns.score[start:end]
+    rules = columns.rule[start:end]
+    # the mean score of each rule, by how many compactions came before; NONE is no number
+    means = {
+        int(n): {
+            rule: values[(counts == n) & (rules == rule)].mean(keepdims=True)
+            for rule in np.unique(rules[counts == n])
+        }
+        for n in np.unique(counts)
+        if n != NONE
+    }
+    pairs = [
+        statistics.shared_means(means[n], means[n + 1])
+        for n in means
+        if means[n].keys() & means.get(n + 1, {}).keys()
+    ]
+    if not pairs:
+        return None
+    return float(np.mean([mean for mean, _ in pairs])), float(np.mean([mean for _, mean in pairs]))

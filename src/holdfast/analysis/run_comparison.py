@@ -70,7 +70,7 @@ class RunComparison:
     @property
     def unsteered(self) -> MethodComparison:
         """The comparison that titles are about: of runs without a method, or else the first."""
-        plain = [of_method for of_method in self.methods if of_method.method == NO_FIX]
+        plain = [comparison for comparison in self.methods if comparison.method == NO_FIX]
         return (plain or list(self.methods))[0]
 
 
@@ -105,13 +105,13 @@ def compare_folders(folders: Sequence[Path | str]) -> RunComparison:
 
 def _compare_runs(runs: Sequence[DriftResults]) -> RunComparison:
     """Compares drift runs with the first of them."""
-    first, *others = runs
+    first, *later_runs = runs
     _refuse_other_places(runs)
     limits = [limit for run in runs for limit in state_caveats(run)]
     limits += [limit for run in runs for limit in lost_prompt(run)]
     methods: list[MethodComparison] = []
     figures: list[list[Series]] = []
-    for run in others:
+    for run in later_runs:
         figure_before: list[Series] = []
         figure_now: list[Series] = []
         pairs = _pair_series(first, run)
@@ -157,9 +157,11 @@ def _pair_series(first: DriftResults, run: DriftResults) -> list[tuple[Series, S
     """Pairs the series of two runs by their method; if they have no method in common but one each,
     pairs these two.
     """
-    by_method = {series.method: series for series in first.series}
+    series_by_method = {series.method: series for series in first.series}
     pairs = [
-        (by_method[series.method], series) for series in run.series if series.method in by_method
+        (series_by_method[series.method], series)
+        for series in run.series
+        if series.method in series_by_method
     ]
     if not pairs and len(first.series) == len(run.series) == 1:
         return [(first.series[0], run.series[0])]
@@ -232,9 +234,9 @@ def _find_differences(
 
 def _cause_of(name: str) -> str | None:
     """Returns the `RunContrast.cause` of a setting, given its dotted name."""
-    first, _, rest = name.partition(".")
+    first, _, field = name.partition(".")
     if first == "settings":
-        return rest.rpartition(".")[2].replace("_", " ")
+        return field.rpartition(".")[2].replace("_", " ")
     causes: dict[str, str | None] = {
         "runtime": None,
         "model_fingerprint": "model",

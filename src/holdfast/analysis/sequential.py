@@ -59,15 +59,15 @@ def decide(
         PASS: holds(values, bar, error),
         FAIL: is_below(at_best, bar, error),
     }
-    first: dict[CheckVerdict, int] = {
+    first_certain: dict[CheckVerdict, int] = {
         word: int(np.argmax(certain)) for word, certain in is_certain.items() if certain.any()
     }
     # if both become certain at some point, the first one counts
-    verdict = min(first, key=lambda word: first[word], default=None)
-    after = len(values) if verdict is None else first[verdict] + 1
+    verdict = min(first_certain, key=lambda word: first_certain[word], default=None)
+    after = len(values) if verdict is None else first_certain[verdict] + 1
     below = capital_below(at_best[:after], bar)
-    last = below[-1] if after else np.zeros(values.shape[1])
-    return Decision(verdict or UNDECIDED, after, last)
+    final_capital = below[-1] if after else np.zeros(values.shape[1])
+    return Decision(verdict or UNDECIDED, after, final_capital)
 
 
 def conversations_needed(values: np.ndarray, bar: float, error: float, limit: int) -> int | None:
@@ -76,8 +76,8 @@ def conversations_needed(values: np.ndarray, bar: float, error: float, limit: in
     """
     if not len(values):
         return None
-    repeated = np.tile(values, (math.ceil(limit / len(values)), 1))[:limit]
-    decision = decide(repeated, bar, error)
+    repeated_values = np.tile(values, (math.ceil(limit / len(values)), 1))[:limit]
+    decision = decide(repeated_values, bar, error)
     return None if decision.verdict == UNDECIDED else decision.after
 
 
@@ -131,8 +131,10 @@ def _lowest_means(capitals: np.ndarray) -> np.ndarray:
     lowest = np.empty_like(capitals)
     sizes = np.arange(1, len(capitals) + 1)[:, None]
     for index, capital in enumerate(capitals):
-        others = np.sort(np.delete(capitals, index, axis=0), axis=0)
-        sums = capital + np.cumsum(np.concatenate([np.zeros((1, len(capital))), others]), axis=0)
+        other_capitals = np.sort(np.delete(capitals, index, axis=0), axis=0)
+        sums = capital + np.cumsum(
+            np.concatenate([np.zeros((1, len(capital))), other_capitals]), axis=0
+        )
         lowest[index] = (sums / sizes).min(axis=0)
     return lowest
 
@@ -181,8 +183,8 @@ def _log_mean(logarithms: np.ndarray) -> np.ndarray:
     """Returns the logarithm of the mean over the last axis, given logarithms."""
     largest = logarithms.max(axis=-1, keepdims=True)
     # terms below exp(-80) of the largest add nothing, and are slow to compute
-    scaled = np.exp(np.maximum(logarithms - largest, -80)).mean(axis=-1)
-    means: np.ndarray = np.log(scaled) + largest[..., 0]
+    scaled_means = np.exp(np.maximum(logarithms - largest, -80)).mean(axis=-1)
+    means: np.ndarray = np.log(scaled_means) + largest[..., 0]
     return means
 
 

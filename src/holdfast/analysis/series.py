@@ -103,9 +103,9 @@ class Series:
     @property
     def shared_rounds(self) -> int:
         """The last round in which at least half of the conversations have a stability."""
-        reached = (~np.isnan(self.stability)).sum(axis=0)
-        shared = np.flatnonzero(2 * reached >= len(self.records))
-        return int(shared[-1]) + 1 if len(shared) else self.rounds
+        num_scored = (~np.isnan(self.stability)).sum(axis=0)
+        common_rounds = np.flatnonzero(2 * num_scored >= len(self.records))
+        return int(common_rounds[-1]) + 1 if len(common_rounds) else self.rounds
 
     def until(self, rounds: int) -> Series:
         """Returns the series without rounds after this one."""
@@ -149,11 +149,11 @@ def read_series(run: Run, label: str = "") -> list[Series]:
 
 def read_pooled_series(runs: Sequence[Run]) -> list[Series]:
     """Reads one series per method of all runs together, such as two seeds."""
-    by_method: dict[str, list[Series]] = {}
+    series_by_method: dict[str, list[Series]] = {}
     for run in runs:
         for series in read_series(run):
-            by_method.setdefault(series.method, []).append(series)
-    return list(map(pool_series, by_method.values()))
+            series_by_method.setdefault(series.method, []).append(series)
+    return list(map(pool_series, series_by_method.values()))
 
 
 def pool_series(several: Sequence[Series]) -> Series:
@@ -171,18 +171,20 @@ def pool_series(several: Sequence[Series]) -> Series:
 
     def concatenate(matrices: Sequence[np.ndarray | None]) -> np.ndarray:
         """Joins a matrix of each series; None stands for one without a value."""
-        joined = []
+        padded_matrices = []
         for series, matrix in zip(several, matrices, strict=True):
-            padded = np.full((len(series.records), rounds), np.nan)
+            padded_matrix = np.full((len(series.records), rounds), np.nan)
             if matrix is not None:
-                padded[:, : series.rounds] = matrix
-            joined.append(padded)
-        return np.concatenate(joined)
+                padded_matrix[:, : series.rounds] = matrix
+            padded_matrices.append(padded_matrix)
+        return np.concatenate(padded_matrices)
 
     def concatenate_probes(kind: str) -> ByProbe:
         scores = [series.by_probe[kind] for series in several]
-        probes = dict.fromkeys(probe for by_probe in scores for probe in by_probe)
-        return {probe: concatenate([each.get(probe) for each in scores]) for probe in probes}
+        probes = dict.fromkeys(probe for matrices in scores for probe in matrices)
+        return {
+            probe: concatenate([matrices.get(probe) for matrices in scores]) for probe in probes
+        }
 
     return replace(
         first,
@@ -275,10 +277,10 @@ def _series(run: Run, label: str, method: str, rounds: int) -> Series:
     records.sort(key=lambda record: record.conversation)
     numbers = np.array([record.conversation for record in records])
     by_probe = {kind: scores_by_probe(records, rounds, _is_of(kind)) for kind in KINDS}
-    nothing = {ProbeId(None, 0): np.full((len(records), rounds), np.nan)}
-    matrices = {kind: means_over_probes(by_probe[kind] or nothing) for kind in KINDS}
+    no_scores = {ProbeId(None, 0): np.full((len(records), rounds), np.nan)}
+    matrices = {kind: means_over_probes(by_probe[kind] or no_scores) for kind in KINDS}
     matrices["mass"] = _masses(records, rounds)
-    names = [other.partition(":")[0] for other in _methods(run)]
+    names = [other_method.partition(":")[0] for other_method in _methods(run)]
     name = method.partition(":")[0]
     return Series(
         run=label,

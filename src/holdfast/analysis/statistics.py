@@ -56,10 +56,10 @@ def _estimates(
 ) -> tuple[Estimate, ...]:
     """Computes `estimate_columns`; cached, as page and figures need the same estimates."""
     values = np.frombuffer(data, dtype=float).reshape(shape)
-    measured = ~np.isnan(values)
+    is_measured = ~np.isnan(values)
     errors = (ERROR,) if error == ERROR else (ERROR, error)
     bounds = bounds_by_column(
-        np.where(measured, values, 0.0), measured.astype(float), limits, errors
+        np.where(is_measured, values, 0.0), is_measured.astype(float), limits, errors
     )
     return tuple(
         _estimate(column[~np.isnan(column)], ends)
@@ -109,9 +109,9 @@ def over_prompts(values: np.ndarray, limits: Limits | None, prompts: np.ndarray)
         limits: the lowest and the highest value that a conversation can have; None for no limits.
         prompts: the prompt of each conversation, [n].
     """
-    measured = ~np.isnan(values)
-    distinct, prompt_number = np.unique(prompts[measured], return_inverse=True)
-    sums = np.bincount(prompt_number, weights=values[measured], minlength=len(distinct))
+    is_measured = ~np.isnan(values)
+    distinct, prompt_number = np.unique(prompts[is_measured], return_inverse=True)
+    sums = np.bincount(prompt_number, weights=values[is_measured], minlength=len(distinct))
     sizes = np.bincount(prompt_number, minlength=len(distinct)).astype(float)
     low, high = bounds_by_column(sums[:, None], sizes[:, None], limits, (ERROR,))[0, 0]
     return OtherPrompts(len(distinct), float(low), float(high))
@@ -187,12 +187,12 @@ def share(counts: np.ndarray, totals: np.ndarray) -> list[Estimate]:
     Args:
         counts, totals: [conversation, column], NaN where nothing was measured.
     """
-    measured = ~np.isnan(totals)
-    sums = np.where(measured, counts, 0.0)
-    sizes = np.where(measured, totals, 0.0)
+    is_measured = ~np.isnan(totals)
+    sums = np.where(is_measured, counts, 0.0)
+    sizes = np.where(is_measured, totals, 0.0)
     shares = []
     for column, bounds in enumerate(bounds_by_column(sums, sizes, SCORES, (ERROR,))):
-        count = int(measured[:, column].sum())
+        count = int(is_measured[:, column].sum())
         if not count:
             shares.append(NOTHING)
             continue

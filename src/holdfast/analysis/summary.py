@@ -21,9 +21,9 @@ from holdfast.analysis.drift_results import DriftResults, results_of
 from holdfast.analysis.estimate_rows import (
     EstimateRow,
     RowDifference,
-    by_prompt,
     category_rows,
     difference,
+    prompt_rows,
     row_of,
     rule_differences,
     rule_rows,
@@ -41,23 +41,22 @@ from holdfast.analysis.verdicts import verdict_on
 from holdfast.files import write_whole
 from holdfast.records import Run, read_run
 from holdfast.records.check_records import Check
-from holdfast.records.identity import CalibrationIdentity
-from holdfast.records.run_summary import (
-    NAME,
+from holdfast.records.drift_summary import (
     AgainstFirstMethod,
-    CapabilityResult,
-    CauseCounts,
     Collapse,
-    LoggedRule,
-    LogsResult,
     MethodDifferences,
     MethodSummary,
-    ProfileResult,
-    RankedHead,
     RuleSummary,
+    WithoutCollapsed,
+)
+from holdfast.records.identity import CalibrationIdentity
+from holdfast.records.logs_summary import CauseCounts, LoggedRule, LogsResult
+from holdfast.records.run_summary import (
+    NAME,
+    CapabilityResult,
+    ProfileSummary,
     Summary,
     TaskResult,
-    WithoutCollapsed,
 )
 
 MODELS = ("model", "compared")  # the folders of a trace, one per model, in their order
@@ -129,16 +128,16 @@ def _summary(run: Run, results: Any, check: Check | None = None) -> Summary:
 def _methods(results: DriftResults) -> Iterator[MethodSummary]:
     """Summarises the results of each method."""
     all_series = results.series
-    with_prompt = until_prompt_lost(results.series)
+    series_until_lost = until_prompt_lost(results.series)
     rules = rule_rows(all_series)
     against = {pair.row: pair for pair in rule_differences(all_series, rules)}
     collapses = [count_turns(series.records) for series in all_series]
     uncollapsed = list(map(without_collapsed, all_series, collapses))
-    for series, series_with_prompt, collapse, rest in zip(
-        all_series, with_prompt, collapses, uncollapsed, strict=True
+    for series, series_with_prompt, collapse, series_left in zip(
+        all_series, series_until_lost, collapses, uncollapsed, strict=True
     ):
         rows = {kind: row_of(series, kind) for kind in MEASURED if series.measured(kind)}
-        scored = {kind: rows[kind] for kind in KINDS if kind in rows}
+        score_rows = {kind: rows[kind] for kind in KINDS if kind in rows}
         levels = accuracy_of(series) or {}
         is_first = series is all_series[0]
         findings = results.findings if is_first else findings_of(series_with_prompt)
@@ -148,15 +147,15 @@ def _methods(results: DriftResults) -> Iterator[MethodSummary]:
             conversations=len(series.records),
             unscored=dict(sorted(unscored_by_reason(series.records).items())),
             by_round={kind: tuple(row.points) for kind, row in rows.items()},
-            over_all_rounds={kind: row.mean for kind, row in scored.items()},
-            change={kind: verdict_on(row.change) for kind, row in scored.items()},
-            against=_against(all_series, series),
-            categories={kind: _categories(series, kind) for kind in scored},
-            prompts=tuple(by_prompt(series)),
+            over_all_rounds={kind: row.mean for kind, row in score_rows.items()},
+            change={kind: verdict_on(row.change) for kind, row in score_rows.items()},
+            against=_differences_from_first(all_series, series),
+            categories={kind: _categories(series, kind) for kind in score_rows},
+            prompts=tuple(prompt_rows(series)),
             rules=tuple(_rule(row, against.get(row)) for row in rules if row.series is series),
             accuracy={f"{name}_level": tuple(points) for name, points in levels.items()} or None,
             baseline=results.baseline if is_first else None,
-            collapse=_with_uncollapsed(collapse, uncollapsed, rest),
+            collapse=_with_uncollapsed(collapse, uncollapsed, series_left),
             truncation=truncation_of(series),
             summarised=context_summary_effect(series),
         )
@@ -166,20 +165,24 @@ def _categories(series: Series, kind: str) -> dict[str, tuple[Estimate, ...]]:
     return {row.group: tuple(row.points) for row in category_rows(series, kind)}
 
 
-def _with_uncollapsed(collapse: Collapse, uncollapsed: Sequence[Series], rest: Series) -> Collapse:
+def _with_uncollapsed(
+    collapse: Collapse, uncollapsed: Sequence[Series], series_left: Series
+) -> Collapse:
     """Adds the results of the conversations that did not collapse.
 
     Args:
         uncollapsed: all series without their collapsed conversations.
-        rest: the one of them that is summarised.
+        series_left: the one of them that is summarised.
     """
     if not collapse.collapsed_from_round:
         return collapse
-    results = _without_collapsed(uncollapsed, rest)
+    results = _without_collapsed(uncollapsed, series_left)
     return collapse.model_copy(update={"without_collapsed": results})
 
 
-def _against(all_series: Sequence[Series], series: Series) -> AgainstFirstMethod | None:
+def _differences_from_first(
+    all_series: Sequence[Series], series: Series
+) -> AgainstFirstMethod | None:
     """Summarises the differences from the first method; None for that method itself."""
     pairs = {kind: pair for kind in KINDS if (pair := difference(all_series, series, kind))}
     if not pairs:
@@ -196,16 +199,18 @@ def _differences(pair: RowDifference) -> MethodDifferences:
     return MethodDifferences(last_round=pair.last_round, over_all_rounds=pair.over_all_rounds)
 
 
-def _without_collapsed(uncollapsed: Sequence[Series], rest: Series) -> WithoutCollapsed | None:
+def _without_collapsed(
+    uncollapsed: Sequence[Series], series_left: Series
+) -> WithoutCollapsed | None:
     """Summarises a series without its collapsed conversations; None if no others are left."""
-    if not rest.records:
+    if not series_left.records:
         return None
-    row = row_of(rest, "stability")
+    row = row_of(series_left, "stability")
     return WithoutCollapsed(
-        conversations=len(rest.records),
+        conversations=len(series_left.records),
         stability_by_round=tuple(row.points),
         change=verdict_on(row.change),
-        against=_against(uncollapsed, rest),
+        against=_differences_from_first(uncollapsed, series_left),
     )
 
 
@@ -239,30 +244,21 @@ def _tasks(run: Run) -> tuple[TaskResult, ...]:
     )
 
 
-def _profile(run: Run) -> ProfileResult:
+def _profile(run: Run) -> ProfileSummary:
     profile = profile_of(run)
-    ranking = [
-        RankedHead(
-            layer=layer,
-            head=head,
-            score=profile.scores[layer, head],
-            gain=verdict_on(profile.gains[layer, head]),
-        )
-        for layer, head in profile.ranking.heads
-    ]
-    return ProfileResult(unsteered=profile.unsteered, ranking=tuple(ranking))
+    return ProfileSummary(unsteered=profile.unsteered, ranking=profile.heads)
 
 
 def _capability(run: Run) -> tuple[CapabilityResult, ...]:
-    by_method: dict[str, dict[int, float]] = {}
+    scores_by_method: dict[str, dict[int, float]] = {}
     for record in run.capability_conversations:
         mean = float(np.mean([probe.score for probe in record.probes]))
-        by_method.setdefault(record.method, {})[record.conversation] = mean
+        scores_by_method.setdefault(record.method, {})[record.conversation] = mean
     rows = []
     for method in run.identity_as(CalibrationIdentity).methods:
-        if scores := by_method.get(method):
-            in_order = np.array([scores[conversation] for conversation in sorted(scores)])
-            score = estimate(in_order, None)
+        if scores := scores_by_method.get(method):
+            ordered_scores = np.array([scores[conversation] for conversation in sorted(scores)])
+            score = estimate(ordered_scores, None)
             rows.append(CapabilityResult(method=method, score=score))
     return tuple(rows)
 

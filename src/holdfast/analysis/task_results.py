@@ -186,7 +186,7 @@ def _result(task: str, variant: str, records: Sequence[TaskSample]) -> TaskScore
         task=task,
         variant=variant,
         numbers=np.array(numbers),
-        scores={name: _by_sample(records, name, numbers) for name in names},
+        scores={name: _values_by_sample(records, name, numbers) for name in names},
         draws=tuple(_draw_means(records, names)),
         fluency=float(np.mean(fluencies)) if fluencies else None,
         replies=len(fluent),
@@ -195,7 +195,9 @@ def _result(task: str, variant: str, records: Sequence[TaskSample]) -> TaskScore
     )
 
 
-def _by_sample(records: Sequence[TaskSample], metric: str, numbers: Sequence[int]) -> np.ndarray:
+def _values_by_sample(
+    records: Sequence[TaskSample], metric: str, numbers: Sequence[int]
+) -> np.ndarray:
     """Returns a metric by sample, in the order of `numbers`; NaN where a sample has none."""
     scores: dict[int, list[float]] = {}
     for record in records:

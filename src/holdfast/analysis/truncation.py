@@ -11,7 +11,7 @@ from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.analysis.verdicts import CANNOT_TELL
 from holdfast.records import Conversation, Probe, Turn
-from holdfast.records.run_summary import Truncation
+from holdfast.records.drift_summary import Truncation
 
 PROMPT_LOST: Final = "prompt lost"
 PROMPT_KEPT: Final = "prompt kept"
@@ -30,7 +30,7 @@ class _KnownCanaries(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Cut:
+class _PromptCut:
     """The cut of one conversation."""
 
     first_round: int
@@ -75,7 +75,7 @@ def _verdict(after: Estimate, *, fewer_known: int, more_known: int) -> str:
     return PROMPT_KEPT if after.low > MIN_KNOWN_IF_KEPT else CANNOT_TELL
 
 
-def _cut_of(record: Conversation) -> _Cut | None:
+def _cut_of(record: Conversation) -> _PromptCut | None:
     """Returns the cut of a conversation; None if its chats were not truncated."""
     turns = [turn for turn in record.turns if turn.speaker == "agent"]
     canaries = [probe for probe in record.probes if probe.kind == "canary"]
@@ -85,14 +85,14 @@ def _cut_of(record: Conversation) -> _Cut | None:
     if not rounds:
         return None
     replies: list[Turn | Probe] = [*turns, *canaries]
-    known = None
+    known_shares = None
     # a canary's question may be shorter than the turn beside it, so its own round counts
     if canary_round is not None:
         before = [probe.score for probe in canaries if probe.round < canary_round]
         after = [probe.score for probe in canaries if probe.round >= canary_round]
-        known = _KnownCanaries(float(np.mean(before)), float(np.mean(after)))
+        known_shares = _KnownCanaries(float(np.mean(before)), float(np.mean(after)))
     most_tokens = max(reply.prompt_tokens or 0 for reply in replies)
-    return _Cut(min(rounds), most_tokens, known)
+    return _PromptCut(min(rounds), most_tokens, known_shares)
 
 
 def until_prompt_lost(all_series: Sequence[Series]) -> Sequence[Series]:

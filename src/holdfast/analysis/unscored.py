@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from holdfast.records import Dialog
+from holdfast.records import DialogRecord
 
 WITHOUT_SCORE = {  # why replies are no evidence, in words
     "empty": "were empty",
@@ -13,13 +13,13 @@ WITHOUT_SCORE = {  # why replies are no evidence, in words
 }
 
 
-def unscored_by_reason(records: Iterable[Dialog], kind: str = "") -> Counter[str]:
+def unscored_by_reason(records: Iterable[DialogRecord], kind: str = "") -> Counter[str]:
     """Counts the probes without a score by the reason; of one kind, or of all if `kind` is ""."""
     probes = (probe for record in records for probe in record.unscored)
     return Counter(probe.why for probe in probes if kind in ("", probe.kind))
 
 
-def is_unmeasured(records: Iterable[Dialog]) -> bool:
+def is_unmeasured(records: Iterable[DialogRecord]) -> bool:
     """Whether there are replies to stability probes, but none of them could be scored."""
     dialogs = list(records)
     has_score = any(probe.kind == "stability" for record in dialogs for probe in record.probes)

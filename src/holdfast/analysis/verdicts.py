@@ -49,8 +49,8 @@ def verdict_on(value: Estimate, shared_by: int = 1) -> Judged:
     verdict = CANNOT_TELL
     if why is None:
         verdict = "higher" if value.mean is not None and value.mean > 0 else "lower"
-    known = {field.name: getattr(value, field.name) for field in fields(Estimate)}
-    return Judged(**known, verdict=verdict, why=why)
+    estimate = {field.name: getattr(value, field.name) for field in fields(Estimate)}
+    return Judged(**estimate, verdict=verdict, why=why)
 
 
 def _doubt(value: Estimate, shared_by: int) -> str | None:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from holdfast.analysis.measure_tests import Label
 from holdfast.cli.progress import note, printable
 from holdfast.errors import UsageError
-from holdfast.logs.turn_labels import Label, LabelAgreement, LabelFile, LabelTask
+from holdfast.logs.turn_labels import LabelAgreement, LabelFile, LabelTask
 from holdfast.measures.command_words import in_words
 from holdfast.measures.measure_specs import inner_specs, read_spec
 from holdfast.measures.turns import ToolCall

@@ -40,9 +40,9 @@ from holdfast.logs.turn_labels import LabelFile, agreements, label_tasks, sample
 from holdfast.logs.watching import LogWatch, replace_run
 from holdfast.plurals import count_of
 from holdfast.records import Run, read_earlier
-from holdfast.records.run_summary import LoggedRule
+from holdfast.records.logs_summary import LoggedRule
 from holdfast.report.log_formats import formats_list
-from holdfast.report.logs_causes import asked_sentence, why_table
+from holdfast.report.logs_causes import recall_sentence, why_table
 from holdfast.report.logs_export import check_export, write_logs_export
 from holdfast.report.logs_junit import write_logs_junit
 from holdfast.report.logs_page import logs_page
@@ -280,7 +280,7 @@ def _report(
     if why := why_table(scored):
         print(why)
     if asked is not None:
-        print(f"\n{asked_sentence(asked)}")
+        print(f"\n{recall_sentence(asked)}")
     _print_problems(scored.manifest.problems)
     if arguments.junit is not None:
         seconds = time.monotonic() - started

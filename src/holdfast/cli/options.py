@@ -12,7 +12,7 @@ from holdfast.cli.command import Command as Command
 from holdfast.cli.command import Options as Options
 from holdfast.cli.command import RunFolder as RunFolder
 from holdfast.cli.command import option_of as option_of
-from holdfast.drift.settings import Context, ProbeAt, Settings
+from holdfast.drift.settings import ContextPolicy, ProbeAt, Settings
 from holdfast.generation.sampling import Sampling
 from holdfast.methods.kinds import Ability
 from holdfast.models.engine_choice import Work
@@ -239,7 +239,7 @@ class ConversationOptions(SystemOptions, RoundsOptions):
     """ask probes in place of the user's turn, or after a full round"""
     batch: int = Settings.batch
     """conversations that run side by side"""
-    context: Context = Settings.context
+    context: ContextPolicy = Settings.context
     """when the model's context is full: stop the dialog, cut its oldest rounds, summarise the older
     half, or compact (like summarise, but the summary also replaces the agent's system prompt);
     slide shows only the last --window rounds from the start"""

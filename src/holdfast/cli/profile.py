@@ -104,8 +104,8 @@ def run(arguments: ProfileArguments) -> None:
                 model, samples_of_task, folder, plan, progress=bar, command=command_line()
             )
         rankings[name] = profiled.ranking
-        ranking, *figures = write_profile(folder)
-        lines_by_task[name] = profile_lines(folder)
+        ranking, *figures = write_profile(profiled, folder)
+        lines_by_task[name] = profile_lines(profiled)
         print(*lines_by_task[name], f"Ranking: {ranking.resolve()}", sep="\n")
         print_figures(figures)
         write_summary(folder)

@@ -16,7 +16,7 @@ from holdfast.errors import UsageError, reason_of, shortened
 from holdfast.measures.turns import ToolCall
 
 
-class Occasion(Enum):
+class HookOccasion(Enum):
     """The occasion on which a hook is called."""
 
     PROMPT = "the user has sent a message, so the turn before it is over"
@@ -27,15 +27,15 @@ class Occasion(Enum):
 
 
 _EVENTS = {
-    "UserPromptSubmit": Occasion.PROMPT,
-    "BeforeAgent": Occasion.PROMPT,  # Gemini CLI's names
-    "PostToolUse": Occasion.TOOL,
-    "PostToolUseFailure": Occasion.TOOL,
-    "AfterTool": Occasion.TOOL,
-    "PreCompact": Occasion.LEAVING,
-    "PostCompact": Occasion.LEAVING,
-    "PreCompress": Occasion.LEAVING,
-    "SessionStart": Occasion.OTHER,
+    "UserPromptSubmit": HookOccasion.PROMPT,
+    "BeforeAgent": HookOccasion.PROMPT,  # Gemini CLI's names
+    "PostToolUse": HookOccasion.TOOL,
+    "PostToolUseFailure": HookOccasion.TOOL,
+    "AfterTool": HookOccasion.TOOL,
+    "PreCompact": HookOccasion.LEAVING,
+    "PostCompact": HookOccasion.LEAVING,
+    "PreCompress": HookOccasion.LEAVING,
+    "SessionStart": HookOccasion.OTHER,
 }
 
 
@@ -51,7 +51,7 @@ class HookInput:
     """
 
     event: str
-    occasion: Occasion
+    occasion: HookOccasion
     transcript: Path | None
     call: ToolCall | None = None
     is_in_subagent: bool = False
@@ -87,11 +87,11 @@ def read_hook_input(text: str) -> HookInput:
             allowed=tuple(_EVENTS),
         )
     occasion = _EVENTS[event]
-    if occasion is Occasion.OTHER and payload.get("source") == "compact":
-        occasion = Occasion.COMPACTED
+    if occasion is HookOccasion.OTHER and payload.get("source") == "compact":
+        occasion = HookOccasion.COMPACTED
     path = payload.get("transcript_path")
     transcript = _transcript_at(path) if isinstance(path, str) and path else None
-    call = _call_of(payload) if occasion is Occasion.TOOL else None
+    call = _call_of(payload) if occasion is HookOccasion.TOOL else None
     return HookInput(event, occasion, transcript, call, bool(payload.get("agent_id")))
 
 

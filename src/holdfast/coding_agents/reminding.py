@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.coding_agents.hook_answers import BrokenRule, HookAnswer
-from holdfast.coding_agents.hook_input import HookInput, Occasion
+from holdfast.coding_agents.hook_input import HookInput, HookOccasion
 from holdfast.coding_agents.hook_judge import HookJudge
 from holdfast.coding_agents.hook_rules import HookRules
 from holdfast.coding_agents.session_state import (
@@ -73,7 +73,7 @@ def answer_hook(hook: HookInput, rules: HookRules, file: Path | None = None) -> 
     Raises:
         UsageError: the input names no transcript, or one that cannot be read.
     """
-    if hook.occasion is Occasion.OTHER:
+    if hook.occasion is HookOccasion.OTHER:
         return HookAnswer(hook.event)
     if hook.is_in_subagent:  # the transcript is the session's, not the subagent's
         return _answer_in_subagent(hook, rules)
@@ -150,9 +150,9 @@ def _answer(
     """The answer to the call of a hook, and the state for the next call."""
     state = session.last_state or SessionState(rules.fingerprint)
     number = _new_compactions(session.part, state.offset)
-    is_compacting = hook.occasion in (Occasion.COMPACTED, Occasion.LEAVING)
+    is_compacting = hook.occasion in (HookOccasion.COMPACTED, HookOccasion.LEAVING)
     loss = state.loss.after(number, is_compacting)
-    if hook.occasion is Occasion.LEAVING:  # a reminder would not stay in the context
+    if hook.occasion is HookOccasion.LEAVING:  # a reminder would not stay in the context
         return HookAnswer(hook.event), _next_state(rules, session, state.marks, loss)
     judgement = _judge(hook, rules, session, state.marks)
     answer = judgement.answer
@@ -173,7 +173,7 @@ def _judge(
 ) -> _Judgement:
     """Judges the turns of a session that are not settled."""
     judge = HookJudge(rules)
-    is_unfinished = hook.occasion is not Occasion.PROMPT and session.is_answering
+    is_unfinished = hook.occasion is not HookOccasion.PROMPT and session.is_answering
     broken_rules: dict[str, BrokenRule] = {}
     all_marks = {mark.key: mark for mark in marks}
     for turn in session.turns:

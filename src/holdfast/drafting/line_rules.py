@@ -17,7 +17,7 @@ from holdfast.drafting.agent_rules.agent_readers import (
     AGENT_READERS,
     CONDITION_READERS,
     RUN_READERS,
-    Reader,
+    ClauseReader,
 )
 from holdfast.drafting.agent_rules.asking_rules import ask_rule
 from holdfast.drafting.agent_rules.command_rules import permit_wrapped
@@ -102,7 +102,7 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
 
 
 def _read_by(
-    reader: Reader, clauses: Sequence[Clause], statement: Statement
+    reader: ClauseReader, clauses: Sequence[Clause], statement: Statement
 ) -> list[Draft] | Undrafted:
     """The rules that a reader finds in the clauses of a statement, or why these are not rules after
     all; [] if it finds none.
@@ -128,7 +128,7 @@ def _read_by(
     return drafts
 
 
-def _reads_conditions(reader: Reader, statement: Statement) -> bool:
+def _reads_conditions(reader: ClauseReader, statement: Statement) -> bool:
     """Whether a reader reads all conditions that the label and headings of a statement name."""
     conditions = conditions_above(statement)
     if reader in RUN_READERS:  # they read a heading such as "When you change `api/`, run:"

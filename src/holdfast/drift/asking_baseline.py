@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 
 from holdfast.drift.cases import Suite
-from holdfast.drift.dialog_records import agent_of, participant_of, place_of
+from holdfast.drift.dialog_records import agent_of, participant_of, probe_key_of
 from holdfast.drift.judges import load_judges, open_judges
 from holdfast.drift.pairing import Pairing, ProbeQuestion, draw_conversation
 from holdfast.drift.probe_outcomes import ProbeOutcome, ProbeResults, outcome_of
@@ -193,7 +193,7 @@ def _outcomes(question: ProbeQuestion, reply: Reply) -> list[ProbeOutcome]:
     return [
         outcome_of(
             ProbeReply(
-                **{**dict(place_of(1, question, rule)), "kind": KIND},
+                **{**dict(probe_key_of(1, question, rule)), "kind": KIND},
                 question=question.question,
                 reply=reply.text,
                 measure=rule.measure.name,

@@ -20,10 +20,10 @@ from holdfast.models.requests import Reply, Request
 from holdfast.records import Ended, Turn
 from holdfast.records.traces import TurnTrace
 
-Speaker = Literal["user", "agent"]
+DialogSide = Literal["user", "agent"]
 # the views of a dialog
-AGENT_VIEW: Speaker = "agent"
-USER_VIEW: Speaker = "user"
+AGENT_VIEW: DialogSide = "agent"
+USER_VIEW: DialogSide = "user"
 _ROLES = {"user": "user", "agent": "assistant"}
 # in the texts of summaries
 _SPEAKERS = {"user": "User", "agent": "Assistant", "tool": "Tool"}
@@ -33,7 +33,7 @@ _LEAD = "Summary of our conversation so far:"
 class DialogThread(NamedTuple):
     """The engine's thread for one view of a conversation."""
 
-    view: Speaker
+    view: DialogSide
     conversation: int
 
 
@@ -110,7 +110,7 @@ def _transcribe(turn: Turn) -> str:
 class SummaryKey(NamedTuple):
     """The rounds that a summary covers."""
 
-    view: Speaker  # the agent's or the user's
+    view: DialogSide  # the agent's or the user's
     first: int  # the first round
     before: int  # the round after the last
     earlier: str  # the summary of still earlier rounds, which it includes; "" for none

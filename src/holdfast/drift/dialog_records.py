@@ -5,7 +5,7 @@ from typing import Any
 
 from holdfast.chat.default_prompts import common_length
 from holdfast.drift.cases import Case, Persona, Rule
-from holdfast.drift.dialog import Dialog, Speaker
+from holdfast.drift.dialog import Dialog, DialogSide
 from holdfast.drift.dialog_requests import DialogReply
 from holdfast.drift.pairing import Pairing, ProbeQuestion
 from holdfast.drift.probe_outcomes import ProbeOutcome, ProbeResults, outcome_of
@@ -18,7 +18,7 @@ from holdfast.records import (
     ContextSummary,
     Conversation,
     Participant,
-    ProbePlace,
+    ProbeKey,
     ProbeReply,
     Replayed,
     Scripted,
@@ -29,7 +29,7 @@ from holdfast.records import (
 RECORDED_STOP_REASONS = (*NO_CONTENT, "length")  # the record of a probe leaves out any other
 
 
-def turn_of(number: int, speaker: Speaker, answer: DialogReply) -> Turn:
+def turn_of(number: int, speaker: DialogSide, answer: DialogReply) -> Turn:
     """Builds the record of a reply as the turn of round `number`."""
     return Turn(
         round=number,
@@ -40,9 +40,9 @@ def turn_of(number: int, speaker: Speaker, answer: DialogReply) -> Turn:
     )
 
 
-def place_of(number: int, question: ProbeQuestion, rule: Rule) -> ProbePlace:
+def probe_key_of(number: int, question: ProbeQuestion, rule: Rule) -> ProbeKey:
     """The fields of a probe's record that identify it: its round, question and rule."""
-    return ProbePlace(
+    return ProbeKey(
         round=number,
         kind=question.kind,
         rule=rule.id,
@@ -59,7 +59,7 @@ def outcomes_of(number: int, question: ProbeQuestion, answer: DialogReply) -> li
     outcomes = list[ProbeOutcome]()
     for rule in question.rules:
         probe = ProbeReply(
-            **dict(place_of(number, question, rule)),
+            **dict(probe_key_of(number, question, rule)),
             question=question.question,
             reply=reply.text,
             **_shared_fields(answer),
@@ -110,7 +110,7 @@ def conversation_of(
         for rule in probe.rules:
             positions.setdefault((probe.kind, rule.id), len(positions))
 
-    def order(probe: ProbePlace) -> tuple[int, int, int]:
+    def order(probe: ProbeKey) -> tuple[int, int, int]:
         return probe.round, positions[probe.kind, probe.rule], probe.probe
 
     speakers = {"agent": pairing.agent, "user": pairing.user}

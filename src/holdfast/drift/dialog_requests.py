@@ -18,9 +18,9 @@ from holdfast.drift.dialog import (
     AGENT_VIEW,
     ALL_ROUNDS,
     Dialog,
+    DialogSide,
     DialogThread,
     ShownRounds,
-    Speaker,
     SummaryKey,
     agent_view,
     system_of,
@@ -119,7 +119,7 @@ class DialogRequest:
             of the dialog.
     """
 
-    view: Speaker
+    view: DialogSide
     names: tuple[Any, ...]
     last_round: int
     max_new_tokens: int
@@ -270,7 +270,7 @@ class DialogClient:
             name=f"Conversation {number}, round {round_number} ({speaker})",
         )
 
-    def _note(self, view: Speaker, reply: Reply) -> None:
+    def _note(self, view: DialogSide, reply: Reply) -> None:
         """Counts the tokens of a reply, and remembers a cut one for methods that check rules."""
         self.dialog.count(view, reply)
         if reply.stop_reason == "length":

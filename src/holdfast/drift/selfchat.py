@@ -19,10 +19,10 @@ from holdfast.drift.dialog import (
     AGENT_VIEW,
     USER_VIEW,
     Dialog,
+    DialogSide,
     DialogThread,
-    Speaker,
 )
-from holdfast.drift.dialog_records import outcomes_of, place_of, turn_of
+from holdfast.drift.dialog_records import outcomes_of, probe_key_of, turn_of
 from holdfast.drift.dialog_requests import (
     DialogClient,
     DialogRequest,
@@ -216,7 +216,7 @@ async def add_user_turn(client: DialogClient, number: int) -> bool:
     return True
 
 
-async def add_model_turn(client: DialogClient, speaker: Speaker, number: int) -> bool:
+async def add_model_turn(client: DialogClient, speaker: DialogSide, number: int) -> bool:
     """Adds b_i by the agent, or a_i by the user model.
 
     Returns:
@@ -282,7 +282,7 @@ async def ask_probe(
         answer = await client.send(request)
     except RequestFailed as error:
         for rule in probe.rules:
-            place = dict(place_of(number, probe, rule))
+            place = dict(probe_key_of(number, probe, rule))
             dialog.probes.append(Unanswered(**place, why=error.why, reason=str(error)))
         return error.why != "context"
     if answer.reply.stop_reason == "context":
@@ -332,7 +332,7 @@ def add_recorded_turns(dialog: Dialog, recorded: RecordedDialog, settings: Setti
 
 
 def _unwritten_turn(
-    number: int, speaker: Speaker, text: str, stop_reason: str, **more: Any
+    number: int, speaker: DialogSide, text: str, stop_reason: str, **more: Any
 ) -> Turn:
     """A turn that no model of this run wrote."""
     return Turn(round=number, speaker=speaker, text=text, stop_reason=stop_reason, **more)

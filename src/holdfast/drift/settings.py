@@ -22,13 +22,13 @@ from holdfast.validation import ranges
 UserPrompt = Literal["auto", "suite", "persona", "empty", "replayed", "scripted"]
 ProbeAt = Literal["in-place", "after-round"]
 Pairs = Literal["random", "balanced", "all", "in-turn"]
-Context = Literal["stop", "cut", "slide", "summarise", "compact"]
+ContextPolicy = Literal["stop", "cut", "slide", "summarise", "compact"]
 _CHOICES: dict[str, tuple[str, ...]] = {
     "user_prompt": get_args(UserPrompt),
     "system_as": SYSTEM_AS,
     "probe_at": get_args(ProbeAt),
     "pairs": get_args(Pairs),
-    "context": get_args(Context),
+    "context": get_args(ContextPolicy),
 }
 SUMMARY_PROMPT = (
     "Summarise the conversation below in at most 100 words. Keep names, facts, wishes and promises."
@@ -94,7 +94,7 @@ class Settings:
     trace: bool = True
     pairs: Pairs = "random"
     batch: int = 48
-    context: Context = "stop"
+    context: ContextPolicy = "stop"
     window: int | None = None
     summary_prompt: str | None = None
     canary: bool = False

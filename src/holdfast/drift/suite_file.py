@@ -29,15 +29,14 @@ from holdfast.measures.judging import check_labels
 from holdfast.measures.patterns import compile_regex
 from holdfast.measures.rule_kinds import Polarity, RuleKind
 from holdfast.measures.scores import MIN_KEPT_SCORE, Score, Undecided
-from holdfast.measures.turns import Answer, AssistantTurn, ToolCall, Unless, When
-from holdfast.validation.pydantic_errors import Path as FieldPath
-from holdfast.validation.pydantic_errors import StrictModel, format_path, problem_of
+from holdfast.measures.turns import AssistantTurn, ToolCall, Unless, UserAnswer, When
+from holdfast.validation.pydantic_errors import FieldPath, StrictModel, format_path, problem_of
 
 _TEXT_OR_NOTHING = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:null")
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-Texts = Annotated[list[Text], Field(min_length=1)]
+NonEmptyText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+NonEmptyTexts = Annotated[list[NonEmptyText], Field(min_length=1)]
 
 
 class YamlMapping(dict[Any, Any]):
@@ -111,16 +110,16 @@ def read_yaml(text: str, source: str) -> Any:
 class WhenEntry(StrictModel):
     """The turns of a log that a rule applies to (`measures.turns.When`)."""
 
-    user: Text = ""
-    reply: Text = ""
-    tool: Text = ""
+    user: NonEmptyText = ""
+    reply: NonEmptyText = ""
+    tool: NonEmptyText = ""
     role: Literal["user", "tool", ""] = ""
 
 
 class CallEntry(StrictModel):
     """A tool call of a labelled turn."""
 
-    tool: Text
+    tool: NonEmptyText
     arguments: dict[str, Any] = Field({})
     answers: dict[str, str] = Field({})  # of the user, by the question, for a tool that asks
 
@@ -132,7 +131,7 @@ class CallEntry(StrictModel):
 
     def as_tool_call(self) -> ToolCall:
         """The call as measures see it."""
-        answers = tuple(Answer(question, text) for question, text in self.answers.items())
+        answers = tuple(UserAnswer(question, text) for question, text in self.answers.items())
         return ToolCall(self.tool, self.arguments, answers=answers)
 
 
@@ -140,7 +139,7 @@ class TurnEntry(StrictModel):
     """A turn under 'follows' or 'breaks': what the assistant said and did, and what came before."""
 
     reply: str = ""
-    run: Text | Texts = Field([])  # shell commands, each in a separate call
+    run: NonEmptyText | NonEmptyTexts = Field([])  # shell commands, each in a separate call
     calls: list[CallEntry] = Field([])
     earlier: list[CallEntry] = Field([])
     user: str = ""
@@ -158,28 +157,28 @@ class TurnEntry(StrictModel):
         return LabelledTurn(follows, turn, self.user)
 
 
-Examples = Annotated[list[Text | TurnEntry], Field(min_length=1)]
+Examples = Annotated[list[NonEmptyText | TurnEntry], Field(min_length=1)]
 
 
 class UnlessEntry(StrictModel):
     """Words of the user that lift a rule for a turn (`measures.turns.Unless`)."""
 
-    user: Text
+    user: NonEmptyText
 
 
 class RuleEntry(StrictModel):
     """An entry under 'rules'. A case with a single rule has the same fields itself."""
 
-    id: Text
+    id: NonEmptyText
     when: WhenEntry = Field(WhenEntry())
-    probe: Text = ""
-    probes: Texts = Field([])
+    probe: NonEmptyText = ""
+    probes: NonEmptyTexts = Field([])
     measure: str | dict[str, Any] = ""
     follows: Examples = Field([])
     breaks: Examples = Field([])
     kind: RuleKind | None = None
     polarity: Polarity | None = None
-    text: Text = ""
+    text: NonEmptyText = ""
     recalled: str | dict[str, Any] = ""
     unless: UnlessEntry | None = None
 
@@ -187,18 +186,18 @@ class RuleEntry(StrictModel):
 class CaseEntry(RuleEntry):
     """An entry under 'cases'."""
 
-    category: Text = NO_CATEGORY
-    system_prompt: Text
+    category: NonEmptyText = NO_CATEGORY
+    system_prompt: NonEmptyText
     rules: list[RuleEntry] = Field([], min_length=1)
 
 
 class SuiteFile(StrictModel):
     """The contents of a suite's file."""
 
-    name: Text = ""
-    starters: Texts = Field([])
-    personas: Texts = Field([])
-    notes: Texts = Field([])
+    name: NonEmptyText = ""
+    starters: NonEmptyTexts = Field([])
+    personas: NonEmptyTexts = Field([])
+    notes: NonEmptyTexts = Field([])
     cases: list[CaseEntry] = Field(min_length=1)
 
 

@@ -12,9 +12,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from holdfast.drift.cases import Case, Rule, Suite, generic_starters
+from holdfast.drift.suite_file import NonEmptyText
 from holdfast.errors import UsageError, shortened
 from holdfast.files import read_json_lines
 from holdfast.measures import Measure, build
@@ -25,8 +26,6 @@ from holdfast.validation.pydantic_errors import StrictModel, format_path, proble
 SCORINGS = ("strict", "loose")
 SEVERAL = "several"  # the category of a prompt with instructions of more than one group
 
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-
 
 class SystemMessage(StrictModel):
     """The message that gives the instructions."""
@@ -34,7 +33,7 @@ class SystemMessage(StrictModel):
     model_config = ConfigDict(extra="ignore")
 
     role: Literal["system"]
-    content: Text
+    content: NonEmptyText
 
 
 class UserMessage(StrictModel):
@@ -43,7 +42,7 @@ class UserMessage(StrictModel):
     model_config = ConfigDict(extra="ignore")
 
     role: Literal["user"]
-    content: Text
+    content: NonEmptyText
 
 
 class IFEvalRow(StrictModel):
@@ -51,7 +50,7 @@ class IFEvalRow(StrictModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    key: int | Text
+    key: int | NonEmptyText
     instruction_id_list: list[str]
     kwargs: list[dict[str, Any]]  # the arguments of each instruction
     messages: Annotated[tuple[SystemMessage, UserMessage], Field(strict=False)]

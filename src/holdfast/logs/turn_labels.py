@@ -14,11 +14,12 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from holdfast.analysis.adherence import label_of
+from holdfast.analysis.measure_tests import Label
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.drift.cases import Suite, text_of
 from holdfast.errors import RecordsError, cut, reason_of
@@ -139,8 +140,6 @@ def source_of(record: LogDialog, turn: int) -> str:
 # --- The file of labels
 
 LABELS = "labels.jsonl"
-
-Label = Literal["follows", "breaks"]  # the rule
 
 
 class LabelKey(NamedTuple):

@@ -18,7 +18,7 @@ from typing import Annotated
 from holdfast.errors import cut
 from holdfast.measures.agent_tools import COMMITS, script_of, working_folder_of
 from holdfast.measures.arguments import takes
-from holdfast.measures.command_readings import Command, Reading
+from holdfast.measures.command_readings import Reading, ShellCommand
 from holdfast.measures.file_edits import FileEdit, edits_by_call, edits_by_command, side_effects_of
 from holdfast.measures.patterns import compile_regex, matches
 from holdfast.measures.shell import read_script
@@ -50,7 +50,7 @@ class Action:
         side_effects: changes of files that are no edits: by a formatter, or by what Git brings in.
     """
 
-    command: Command
+    command: ShellCommand
     edits: tuple[FileEdit, ...]
     position: int
     tool_call: ToolCall | None = None
@@ -89,7 +89,7 @@ def actions_of(calls: Sequence[ToolCall]) -> Iterator[Action]:
         script = script_of(call)
         if not script:
             arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
-            command = Command((Reading((call.name, arguments)),))
+            command = ShellCommand((Reading((call.name, arguments)),))
             edits = tuple(map(_with_slashes, edits_by_call(call)))
             _note_texts(edits, written)
             yield Action(command, edits, position, call)
@@ -162,14 +162,14 @@ class _WorkingFolders:
         self._folders: dict[tuple[int, ...], str] = {(): start}
         self._left: list[str] = []  # the folders that `popd` goes back to
 
-    def at(self, command: Command) -> str:
+    def at(self, command: ShellCommand) -> str:
         """Returns the folder that a command runs in; "" if it is not known."""
         shell = command.subshells
         while shell not in self._folders:
             shell = shell[:-1]
         return self._folders[shell]
 
-    def run(self, command: Command) -> None:
+    def run(self, command: ShellCommand) -> None:
         """Changes the folder if a command does so."""
         program, *operands = command.arguments
         folder = self.at(command)
@@ -213,7 +213,7 @@ def _is_absolute(path: str) -> bool:
 _read_script = lru_cache(maxsize=1024)(read_script)  # several rules read the same turns
 
 
-def commands_of(calls: Sequence[ToolCall]) -> list[Command]:
+def commands_of(calls: Sequence[ToolCall]) -> list[ShellCommand]:
     """Returns every shell command among the calls, also those within other commands."""
     return [action.command for action in actions_of(calls) if action.is_shell]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from holdfast.measures.actions import Action, actions_of, calls_since_commit, is_commit
 from holdfast.measures.agent_tools import MESSAGES, first_text, normalised_fields
-from holdfast.measures.command_options import Options, options_of
+from holdfast.measures.command_options import ParsedOptions, options_of
 from holdfast.measures.pathspecs import folder_of, listed_paths, names_everything, operands_in
 from holdfast.measures.staged_files import StagedFiles
 from holdfast.measures.turns import AssistantTurn, ToolCall
@@ -184,7 +184,7 @@ def _commit_by_command(action: Action, files: StagedFiles, texts: WrittenTexts) 
     )
 
 
-def _message_of(action: Action, options: Options, texts: WrittenTexts) -> CommitMessage:
+def _message_of(action: Action, options: ParsedOptions, texts: WrittenTexts) -> CommitMessage:
     message_options = options.values.get("--message", [])
     file = options.last("--file")
     text: str | None = None
@@ -204,7 +204,7 @@ def _message_of(action: Action, options: Options, texts: WrittenTexts) -> Commit
     )
 
 
-def _files_of(options: Options, files: StagedFiles, listed: list[str] | None) -> CommitFiles:
+def _files_of(options: ParsedOptions, files: StagedFiles, listed: list[str] | None) -> CommitFiles:
     """Returns the files of a commit.
 
     Args:
@@ -238,19 +238,19 @@ def _files_of(options: Options, files: StagedFiles, listed: list[str] | None) ->
     )
 
 
-def _commit_options(action: Action) -> Options:
+def _commit_options(action: Action) -> ParsedOptions:
     words = [_KEY_OR_MODE.sub(r"\1", word) for word in action.command.arguments[2:]]
     options = options_of(words, _VALUED_OPTIONS, _COMMIT_FLAGS)
     return replace(options, rest=operands_in(folder_of(action), options.rest))
 
 
-def _is_partial(options: Options) -> bool:
+def _is_partial(options: ParsedOptions) -> bool:
     """Whether a commit takes only the files that it names, and leaves others staged."""
     names_files = bool(options.rest) or "--pathspec-from-file" in options.values
     return names_files and options.flags.isdisjoint({"--include", *_CHOOSING})
 
 
-def _is_rewording(options: Options) -> bool:
+def _is_rewording(options: ParsedOptions) -> bool:
     """Whether a commit has no files, and only a new message for another commit."""
     return (options.last("--fixup") or "").startswith("reword:")
 

@@ -139,7 +139,7 @@ Letters = Annotated[
 Sign = Annotated[str, takes("one character, in quotes", "!", pattern=r"^\S$")]
 Flags = Annotated[str, takes("letters of 'aimsux'", "i", pattern="^[aimsux]*$")]
 Count = Annotated[int, takes(_COUNT.format(1), 3, ge=1, le=_MAX_NUMBER)]
-Number = Annotated[int, takes(_COUNT.format(0), 2, ge=0, le=_MAX_NUMBER)]
+WholeNumber = Annotated[int, takes(_COUNT.format(0), 2, ge=0, le=_MAX_NUMBER)]
 Counts = Annotated[
     Sequence[Count], takes("a list of whole numbers of at least 1", [3, 5, 7], min_length=1)
 ]
@@ -152,15 +152,15 @@ LanguageCode = Annotated[
     Has(_is_language, "unknown_language", "no language has this code"),
     takes(f"the code of one of {len(NAMES)} languages, as 'de', 'en', 'es' or 'ja'", "de"),
 ]
-Relation = Annotated[
+CountRelation = Annotated[
     Literal["at least", "less than"], takes("one of at least, less than", "at least")
 ]
 Direction = Annotated[
     Literal["positive", "negative"], takes("one of positive, negative", "positive")
 ]
-Part = Annotated[Literal["pos", "neg", "neu"], takes("one of pos, neg, neu", "pos")]
-Spec = Annotated[str | Mapping[str, Any], takes("a measure", "one_sentence")]
-Specs = Annotated[
+SentimentPart = Annotated[Literal["pos", "neg", "neu"], takes("one of pos, neg, neu", "pos")]
+NestedMeasure = Annotated[str | Mapping[str, Any], takes("a measure", "one_sentence")]
+NestedMeasures = Annotated[
     Sequence[str | Mapping[str, Any]],
     takes("a list of measures", ["one_sentence", "all_questions"], min_length=1),
 ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.errors import UsageError
-from holdfast.measures.arguments import Spec, Specs
+from holdfast.measures.arguments import NestedMeasure, NestedMeasures
 from holdfast.measures.measure_specs import build
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import MIN_KEPT_SCORE, Score, WhenCut
@@ -27,7 +27,7 @@ def _refuse_judges(name: str, specs: Sequence[str | Mapping[str, Any]]) -> None:
             )
 
 
-def _every_when_cut(text: str, measures: Specs) -> WhenCut:
+def _every_when_cut(text: str, measures: NestedMeasures) -> WhenCut:
     """Judges a cut reply if all measures do, or if one of them certainly scores 0."""
     scores = [measure.score_cut(text) for measure in map(build, measures)]
     if all(score is not None for score in scores):
@@ -40,14 +40,14 @@ def _every_when_cut(text: str, measures: Specs) -> WhenCut:
     check=lambda measures: _refuse_judges("every", measures),
     when_cut=_every_when_cut,
 )
-def every(text: str, measures: Specs) -> Score:
+def every(text: str, measures: NestedMeasures) -> Score:
     """The lowest of several measures: an instruction is followed only as well as its worst part."""
     results = [(measure.score(text), measure.name) for measure in map(build, measures)]
     worst, name = min(results, key=lambda result: result[0].value)
     return Score(worst.value, f"{name}: {worst.reason}")
 
 
-def _never_when_cut(text: str, measure: Spec) -> WhenCut:
+def _never_when_cut(text: str, measure: NestedMeasure) -> WhenCut:
     """Judges a cut reply if no further text can change the score of the forbidden measure."""
     inner = build(measure)
     when_cut = inner.when_cut
@@ -67,7 +67,7 @@ def _never_when_cut(text: str, measure: Spec) -> WhenCut:
     check=lambda measure: _refuse_judges("never", [measure]),
     when_cut=_never_when_cut,
 )
-def never(text: str, measure: Spec) -> Score:
+def never(text: str, measure: NestedMeasure) -> Score:
     """1 minus another measure, for a prohibition: what that measure looks for must not be there.
 
     A reply of one or two words, such as "OK" or "Paris", is in a forbidden language only if it is
@@ -91,7 +91,7 @@ def _readings(text: str) -> list[str]:
     return [*readings, *(reading.replace("*", "") for reading in readings)]
 
 
-def _loosely_when_cut(text: str, measure: Spec) -> WhenCut:
+def _loosely_when_cut(text: str, measure: NestedMeasure) -> WhenCut:
     """Judges a cut reply if the measure does so for all readings."""
     inner = build(measure)
     if isinstance(inner.when_cut, WhenCut):
@@ -104,7 +104,7 @@ def _loosely_when_cut(text: str, measure: Spec) -> WhenCut:
     check=lambda measure: _refuse_judges("loosely", [measure]),
     when_cut=_loosely_when_cut,
 )
-def loosely(text: str, measure: Spec) -> Score:
+def loosely(text: str, measure: NestedMeasure) -> Score:
     """The highest of a measure over eight readings of the reply: IFEval's loose scoring.
 
     The readings leave out the first line, the last, both or neither, with or without stars (*).

@@ -3,7 +3,7 @@
 For example:
 
     options_of(["-am", "fix", "a.py"], {"--message": "m"}, {"--all": "a"})
-    -> Options({"--message": ["fix"]}, {"--all"}, ("a.py",))
+    -> ParsedOptions({"--message": ["fix"]}, {"--all"}, ("a.py",))
 """
 
 from collections import deque
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Options:
+class ParsedOptions:
     """The options and the arguments of a command.
 
     Args:
@@ -33,7 +33,7 @@ class Options:
 
 def options_of(
     words: Sequence[str], valued: Mapping[str, str], flags: Mapping[str, str] | None = None
-) -> Options:
+) -> ParsedOptions:
     """Reads the words of a command.
 
     Args:
@@ -61,7 +61,7 @@ def options_of(
                 without_value.add(name)
             elif equals or unread:
                 values.setdefault(name, []).append(value if equals else unread.popleft())
-    return Options(values, frozenset(without_value), tuple(rest))
+    return ParsedOptions(values, frozenset(without_value), tuple(rest))
 
 
 def _expand_letters(

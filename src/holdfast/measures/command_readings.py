@@ -87,7 +87,7 @@ def _names(exclusion: _Exclusion, name: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Command:
+class ShellCommand:
     """A command of a script.
 
     Args:

@@ -27,11 +27,13 @@ from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, Undecided, WhenCut
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
-Arguments = Annotated[
+ArgumentPatterns = Annotated[
     Mapping[str, Any],
     takes("regular expressions by the name of an argument", {"path": r"\.py$"}, min_length=1),
 ]
-Schema = Annotated[Mapping[str, Any], takes("a JSON Schema", {"required": ["path"]}, min_length=1)]
+SchemaArgument = Annotated[
+    Mapping[str, Any], takes("a JSON Schema", {"required": ["path"]}, min_length=1)
+]
 
 
 def _matches(
@@ -86,8 +88,8 @@ def _check_call(
 def tool_called(
     turn: AssistantTurn,
     tool: Glob,
-    arguments: Arguments | None = None,
-    arguments_schema: Schema | None = None,
+    arguments: ArgumentPatterns | None = None,
+    arguments_schema: SchemaArgument | None = None,
 ) -> Score | None:
     """1 if a tool of this name (with * and ?) was called, with arguments that match; a turn
     in which only a refused call matches does not count."""
@@ -102,8 +104,8 @@ def tool_called(
 def tool_not_called(
     turn: AssistantTurn,
     tool: Glob,
-    arguments: Arguments | None = None,
-    arguments_schema: Schema | None = None,
+    arguments: ArgumentPatterns | None = None,
+    arguments_schema: SchemaArgument | None = None,
 ) -> Score | None:
     """0 if a tool of this name (with * and ?) was called, with arguments that match; turns without
     any tool call do not count."""

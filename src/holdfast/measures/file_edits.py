@@ -33,7 +33,7 @@ from holdfast.measures.agent_tools import (
     first_text,
     normalised_fields,
 )
-from holdfast.measures.command_readings import Command
+from holdfast.measures.command_readings import ShellCommand
 from holdfast.measures.command_wrappers import files_of_find
 from holdfast.measures.shell import known_output
 from holdfast.measures.turns import ToolCall
@@ -329,7 +329,7 @@ def _unknown_edit(path: str) -> FileEdit:
     return FileEdit(path, is_shown=False)
 
 
-def edits_by_command(command: Command) -> list[FileEdit]:
+def edits_by_command(command: ShellCommand) -> list[FileEdit]:
     """Returns the changes of files by a shell command: by its redirections and its program."""
     if command.is_elsewhere:
         return [_unknown_edit(path) for path in command.writes]
@@ -379,7 +379,7 @@ def edits_by_command(command: Command) -> list[FileEdit]:
 _ONLY_CHECKS = ("--check", "--stat", "--numstat", "--summary", "--dry-run")
 
 
-def _edits_unnamed_files(command: Command) -> bool:
+def _edits_unnamed_files(command: ShellCommand) -> bool:
     """Whether a command edits files in place that `xargs` names."""
     words = command.innermost
     has_xargs = any(reading.words[0] == "xargs" for reading in command.readings)
@@ -439,7 +439,7 @@ _BRING_IN = re.compile(
 )
 
 
-def side_effects_of(command: Command) -> list[FileEdit]:
+def side_effects_of(command: ShellCommand) -> list[FileEdit]:
     """Returns the changes of files that are no edits: by a formatter, or by what Git brings in."""
     words = command.arguments
     if command.is_elsewhere:

@@ -69,7 +69,7 @@ _MAX_ADVERBS = 3  # adverbs that may stand between a verb and the word before it
 
 
 @dataclass(frozen=True)
-class Token:
+class WordInSentence:
     """A word of a sentence, with the words around it."""
 
     words: Sequence[str]  # of the sentence, folded
@@ -94,10 +94,10 @@ class Token:
         return "".join(self.words[self.position + 1 : self.position + 2])
 
 
-def tokens_of(sentence: str) -> list[Token]:
+def tokens_of(sentence: str) -> list[WordInSentence]:
     """Returns the words of a sentence."""
     words = folded_words(sentence)
-    return [Token(words, position) for position in range(len(words))]
+    return [WordInSentence(words, position) for position in range(len(words))]
 
 
 @lru_cache(maxsize=20_000)
@@ -118,7 +118,7 @@ def _past_forms(lemma: str) -> frozenset[str]:
     return frozenset((*forms.get("VBD", ()), *forms.get("VBN", ())))
 
 
-def tense(token: Token) -> Tense | None:
+def tense(token: WordInSentence) -> Tense | None:
     """Returns the tense of a verb; None for any other word, and for a verb without a tense.
 
     Infinitives after "to", "let me" or an auxiliary, forms in -ing, and participles after a form of
@@ -152,7 +152,7 @@ def tense(token: Token) -> Tense | None:
     return "either" if has_either_tense else "present"
 
 
-def is_infinitive(token: Token) -> bool:
+def is_infinitive(token: WordInSentence) -> bool:
     """Whether a verb depends on the one before: "to go", "will go", "let it go"."""
     if token.before == "to" or token.before in _AUXILIARIES:
         return True
@@ -162,7 +162,7 @@ def is_infinitive(token: Token) -> bool:
     return let in ("let", "lets") and object_ in _SUBJECTS | _DETERMINERS
 
 
-def _is_verb_in_context(token: Token, *, is_base: bool) -> bool:
+def _is_verb_in_context(token: WordInSentence, *, is_base: bool) -> bool:
     """Whether a form that may be a verb in the present is one, by the words around it."""
     kinds = _lemmas(token.word).keys()
     before = token.before
@@ -176,13 +176,13 @@ def _is_verb_in_context(token: Token, *, is_base: bool) -> bool:
     return before in _CONJUNCTIONS or "NOUN" in _lemmas(before) or "PROPN" in _lemmas(before)
 
 
-def is_participle(token: Token) -> bool:
+def is_participle(token: WordInSentence) -> bool:
     """Whether a word is the participle of a perfect tense: "have eaten"."""
     verbs = _lemmas(token.word).get("VERB", ())
     return token.before in _HAVE and any(token.word in _past_forms(verb) for verb in verbs)
 
 
-def is_untensed_verb(token: Token) -> bool:
+def is_untensed_verb(token: WordInSentence) -> bool:
     """Whether a word is a verb without a tense of its own: infinitive, participle, -ing form."""
     word = token.word
     kinds = _lemmas(word)
@@ -196,7 +196,7 @@ def is_untensed_verb(token: Token) -> bool:
     return is_participle(token)
 
 
-def tenses(tokens: Sequence[Token]) -> list[Tense]:
+def tenses(tokens: Sequence[WordInSentence]) -> list[Tense]:
     """Returns the tense of each verb of a sentence that has one.
 
     Forms of either tense follow the other verbs; without any, they are past.
@@ -218,7 +218,7 @@ def _is_plural(word: str) -> bool:
     return any(word in getInflection(noun, "NNS") for noun in nouns)
 
 
-def _is_plural_noun(token: Token) -> bool:
+def _is_plural_noun(token: WordInSentence) -> bool:
     """Whether a word is a plural noun here; "visits" after "she" or before "the" is a verb."""
     if not _is_plural(token.word):
         return False

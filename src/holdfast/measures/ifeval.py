@@ -10,7 +10,15 @@ import json
 import re
 from itertools import pairwise
 
-from holdfast.measures.arguments import Count, LanguageCode, Number, Relation, Sign, Text, Texts
+from holdfast.measures.arguments import (
+    Count,
+    CountRelation,
+    LanguageCode,
+    Sign,
+    Text,
+    Texts,
+    WholeNumber,
+)
 from holdfast.measures.language import is_in
 from holdfast.measures.language_names import NAMES
 from holdfast.measures.reasons import quote_words
@@ -65,7 +73,7 @@ def ifeval_keywords_existence(text: str, keywords: Texts) -> Score:
 
 @measure(when_cut=_count_when_cut)
 def ifeval_keywords_frequency(
-    text: str, keyword: Text, frequency: Number, relation: Relation
+    text: str, keyword: Text, frequency: WholeNumber, relation: CountRelation
 ) -> Score:
     """1 if the keyword occurs at least, or less than, `frequency` times, also in longer words."""
     return compare(occurrences(text, keyword.strip()), relation, frequency, "occurrence")
@@ -85,7 +93,7 @@ def ifeval_keywords_forbidden_words(text: str, forbidden_words: Texts) -> Score:
 
 @measure(when_cut=_count_when_cut)
 def ifeval_keywords_letter_frequency(
-    text: str, letter: Sign, let_frequency: Number, let_relation: Relation
+    text: str, letter: Sign, let_frequency: WholeNumber, let_relation: CountRelation
 ) -> Score:
     """1 if a letter or sign occurs at least, or less than, `let_frequency` times."""
     count = text.lower().count(letter.lower())
@@ -200,7 +208,7 @@ def count_words(text: str) -> int:
 
 @measure(when_cut=_count_when_cut)
 def ifeval_length_constraints_number_words(
-    text: str, num_words: Number, relation: Relation
+    text: str, num_words: WholeNumber, relation: CountRelation
 ) -> Score:
     """1 for at least, or less than, `num_words` words; apostrophes and hyphens separate words."""
     return compare(count_words(text), relation, num_words, "word")
@@ -208,7 +216,7 @@ def ifeval_length_constraints_number_words(
 
 @measure(when_cut=_count_when_cut)
 def ifeval_length_constraints_number_sentences(
-    text: str, num_sentences: Number, relation: Relation
+    text: str, num_sentences: WholeNumber, relation: CountRelation
 ) -> Score:
     """1 for at least, or less than, `num_sentences` sentences; a line break does not end one."""
     return compare(count_sentences(text), relation, num_sentences, "sentence")
@@ -283,7 +291,7 @@ def _score_english(text: str, case: str, *, has_case: bool) -> Score:
 
 @measure(when_cut=_count_when_cut)
 def ifeval_change_case_capital_word_frequency(
-    text: str, capital_frequency: Number, capital_relation: Relation
+    text: str, capital_frequency: WholeNumber, capital_relation: CountRelation
 ) -> Score:
     """1 for at least, or less than, this many words in capital letters, "I" and "A" included."""
     count = sum(word.isupper() for word in _TOKEN.findall(text))

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from holdfast.errors import UsageError
 from holdfast.measures.arguments import Text, takes
 from holdfast.measures.measure_specs import BUILDERS, Measure, check_fields
-from holdfast.measures.registry import JUDGE, Entry
+from holdfast.measures.registry import JUDGE, RegisteredMeasure
 from holdfast.measures.scores import Score
 
 MIN_LABELS = 4  # of each kind; a judge that tosses a coin passes these less than 1 time in 20
@@ -21,7 +21,7 @@ _Model = Annotated[str, takes("a model or URL", "", pattern=r"\S")]
 
 def build_judge(arguments: Mapping[str, Any], allow_code: bool) -> Measure:
     """Builds a measure that is a question for a model: yes means that a reply follows its rule."""
-    fields = Entry(_refuse, empty_is_zero=True, check=None).model
+    fields = RegisteredMeasure(_refuse, empty_is_zero=True, check=None).model
     check_fields(fields, arguments, "a judge")
     return Measure(JUDGE, dict(arguments), _refuse)
 

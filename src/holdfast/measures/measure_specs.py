@@ -19,7 +19,7 @@ from holdfast.measures.scores import CutRule, Score, Undecided, WhenCut
 from holdfast.measures.turns import AssistantTurn
 
 if TYPE_CHECKING:
-    from holdfast.validation.pydantic_errors import Path, StrictModel
+    from holdfast.validation.pydantic_errors import FieldPath, StrictModel
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DIGITS = 6  # decimal places of a score; beyond these, machines may differ
@@ -226,7 +226,7 @@ def check_fields(model: type[StrictModel], fields: Mapping[str, Any], owner: str
 
     from holdfast.validation.pydantic_errors import problem_of
 
-    def name(path: Path) -> str:
+    def name(path: FieldPath) -> str:
         field = owner
         if path:
             entry = "".join(f"entry {part + 1} of " for part in path[1:] if isinstance(part, int))

@@ -20,7 +20,7 @@ from holdfast.measures.number_words import NUMBER_WORDS
 from holdfast.measures.rule_kinds import Polarity, RuleKind
 
 Arguments = Mapping[str, Any]
-Example = str | dict[str, Any]
+MeasureExample = str | dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class KindOfExample:
     """
 
     name: str
-    entry: Callable[[str, Arguments], Example]
+    entry: Callable[[str, Arguments], MeasureExample]
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ _CODE = KindOfExample(
 )
 
 
-def _write_file(path: str, content: str) -> Example:
+def _write_file(path: str, content: str) -> MeasureExample:
     """Returns a turn of a suite that writes a file."""
     return {"calls": [{"tool": "Write", "arguments": {"file_path": path, "content": content}}]}
 

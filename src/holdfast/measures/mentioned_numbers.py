@@ -2,7 +2,7 @@
 
 import re
 
-from holdfast.measures.arguments import Number
+from holdfast.measures.arguments import WholeNumber
 from holdfast.measures.number_words import NUMBER_WORDS, words_for
 from holdfast.measures.reasons import quote_words
 from holdfast.measures.registry import measure
@@ -46,7 +46,7 @@ def _occurs_in_words(number: int, text: str) -> bool:
 
 
 @measure
-def mentions_number(text: str, number: Number) -> Score:
+def mentions_number(text: str, number: WholeNumber) -> Score:
     """1 if this number occurs, in digits (1,234 or 1234) or in English words."""
     numerals = _numerals(text)
     if str(number) in numerals or _occurs_in_words(number, text):
@@ -57,7 +57,7 @@ def mentions_number(text: str, number: Number) -> Score:
 
 
 @measure
-def never_mentions_number(text: str, number: Number) -> Score:
+def never_mentions_number(text: str, number: WholeNumber) -> Score:
     """0 if this number occurs, in digits (1,234 or 1234) or in English words, else 1."""
     mention = mentions_number(text, number)
     return Score(1.0 - mention.value, mention.reason)
@@ -84,7 +84,7 @@ def mentions_any_number(text: str) -> Score:
 
 
 @measure
-def number_near(text: str, number: Number) -> Score:
+def number_near(text: str, number: WholeNumber) -> Score:
     """1 - |x - number| / number for the first number x of the reply, at least 0."""
     numbers = _numerals(text) or [
         str(NUMBER_WORDS[word]) for word in folded_words(text) if word in NUMBER_WORDS

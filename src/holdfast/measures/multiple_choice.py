@@ -33,7 +33,7 @@ _REASON = re.compile(r" (?:because|since|is the|is my|would be|seems|is clearly|
 _DENIED = re.compile(r"\b(?:is|are|was|were)(?: not|n['’]t)\b", re.IGNORECASE)
 
 
-class Pick(NamedTuple):
+class PickedOption(NamedTuple):
     """The option that a reply picks, None if it picks none, and the reason in words."""
 
     letter: str | None
@@ -98,7 +98,7 @@ def choice(text: str, letter: Letter, among: Letters = "ABCDE") -> Score:
     return verdict(pick.letter == letter.upper(), f"picks {pick.letter} ({pick.reason})")
 
 
-def read_choice(text: str, among: str) -> Pick:
+def read_choice(text: str, among: str) -> PickedOption:
     """Returns the option that a reply picks.
 
     Options that are refused ("not A", "A is wrong") are left out. Then these rules are tried in
@@ -121,27 +121,27 @@ def read_choice(text: str, among: str) -> Pick:
     body = patterns.negated.sub(" ", body).strip()
     bare = re.sub(r"[\W_]+", "", body).upper()
     if len(bare) == 1 and bare in among:
-        return Pick(bare, "the letter alone")
+        return PickedOption(bare, "the letter alone")
     stated = _letters(patterns.stated, body) | _letters(patterns.verdict, body)
     if len(stated) == 1:
-        return Pick(stated.pop(), "stated")
+        return PickedOption(stated.pop(), "stated")
     denied = {match["letter"].upper() for match in clauses if _DENIED.search(match["words"])}
     others = {match["letter"].upper() for match in clauses if not _DENIED.search(match["words"])}
     if len(others) == 1 and denied:
-        return Pick(others.pop(), "the only option that is not denied")
+        return PickedOption(others.pop(), "the only option that is not denied")
     marked = _letters(patterns.marked, body)
     opens_lines = _letters(patterns.opening, body)
     if len(opens_lines) > 1 or patterns.several.match(body) or len(stated) > 1 or len(marked) > 2:
-        return Pick(None, "names several options")
+        return PickedOption(None, "names several options")
     first = patterns.first.match(body)
     if first and not _is_word(first):
-        return Pick(first["letter"].upper(), "opens the reply")
+        return PickedOption(first["letter"].upper(), "opens the reply")
     if len(marked) == 1:
-        return Pick(marked.pop(), "the only letter marked")
+        return PickedOption(marked.pop(), "the only letter marked")
     alone = _letters(patterns.alone, body)
     if len(alone) == 1:
-        return Pick(alone.pop(), "the only letter that stands alone")
-    return Pick(None, "names several options" if alone or marked else "names no option")
+        return PickedOption(alone.pop(), "the only letter that stands alone")
+    return PickedOption(None, "names several options" if alone or marked else "names no option")
 
 
 def _letters(pattern: re.Pattern[str], body: str) -> set[str]:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 
 from holdfast.measures.actions import Action
-from holdfast.measures.command_options import Options
+from holdfast.measures.command_options import ParsedOptions
 from holdfast.measures.written_texts import WrittenTexts
 
 EVERYTHING = frozenset((".", "*", "/", ":/", "./", ":/."))
@@ -34,7 +34,7 @@ def names_everything(paths: Iterable[str]) -> bool:
     return only_excludes or not EVERYTHING.isdisjoint(paths)
 
 
-def listed_paths(options: Options, action: Action, texts: WrittenTexts) -> list[str] | None:
+def listed_paths(options: ParsedOptions, action: Action, texts: WrittenTexts) -> list[str] | None:
     """Returns the paths in the file of `--pathspec-from-file`; [] without this option, and None if
     the log does not show them.
     """

@@ -41,7 +41,7 @@ SPEC_EXAMPLES = {
 
 
 @dataclass
-class Entry:
+class RegisteredMeasure:
     """One registered measure; `measure` explains the fields."""
 
     function: Callable[..., Score | Undecided | None]
@@ -106,7 +106,7 @@ def _signature_of(name: str, argument: FieldInfo) -> str:
 
 
 F = TypeVar("F", bound=Callable[..., Score | Undecided | None])
-REGISTRY: dict[str, Entry] = {}
+REGISTRY: dict[str, RegisteredMeasure] = {}
 
 
 @overload
@@ -145,7 +145,7 @@ def measure(
     """
 
     def register(wrapped: F) -> F:
-        REGISTRY[wrapped.__name__] = Entry(
+        REGISTRY[wrapped.__name__] = RegisteredMeasure(
             wrapped, empty_is_zero, check, when_cut, loads, reads_earlier
         )
         return wrapped

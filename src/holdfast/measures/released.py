@@ -15,10 +15,10 @@ from holdfast.measures.arguments import (
     Direction,
     Flag,
     Letter,
-    Number,
-    Part,
+    SentimentPart,
     Text,
     Texts,
+    WholeNumber,
     Words,
 )
 from holdfast.measures.content import never_contains
@@ -77,7 +77,7 @@ def released_every_sentence_starts_with(text: str, word: Text) -> Score:
 
 
 @measure(empty_is_zero=False, loads=True)
-def released_vader(text: str, part: Part) -> Score:
+def released_vader(text: str, part: SentimentPart) -> Score:
     """VADER's share of positive, negative or neutral words; rarely above 0.6."""
     value = vader(text)[part]
     return Score(min(1.0, max(0.0, value)), f"VADER {part} {value:.2f}")
@@ -189,7 +189,7 @@ def released_dashed_characters(text: str) -> Score:
 
 
 @measure(empty_is_zero=False)
-def released_number_near(text: str, number: Number) -> Score:
+def released_number_near(text: str, number: WholeNumber) -> Score:
     """Like number_near, but only the first run of digits is read."""
     digits = re.search("[0-9]+", text)
     return number_near(digits.group(), number) if digits else Score(0.0, "no number occurs")

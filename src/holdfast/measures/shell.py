@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from holdfast.measures.command_readings import Command, Reading, readings_of
+from holdfast.measures.command_readings import Reading, ShellCommand, readings_of
 from holdfast.measures.command_wrappers import POWERSHELLS, SHELLS, runs_elsewhere, script_in
 from holdfast.measures.git_aliases import alias_defined_by, alias_removed_by, script_of_alias
 from holdfast.measures.other_shells import bash_of_fish, bash_of_powershell
@@ -278,7 +278,7 @@ _PLACE = re.compile("%[-0-9.]*[sbdq]")  # of an argument in the format of `print
 _UNKNOWN_TEXT = re.compile(r"\$\(|`|\$\{?\w+\}?\Z")
 
 
-def read_script(script: str, documents: Sequence[tuple[str, str]] = ()) -> list[Command]:
+def read_script(script: str, documents: Sequence[tuple[str, str]] = ()) -> list[ShellCommand]:
     """Returns the commands of a script, in the order in which they end.
 
     Args:
@@ -287,7 +287,7 @@ def read_script(script: str, documents: Sequence[tuple[str, str]] = ()) -> list[
     return _read(script, ShellState(b"", 0, documents=dict(documents)))
 
 
-def _read(script: str, shell: ShellState) -> list[Command]:
+def _read(script: str, shell: ShellState) -> list[ShellCommand]:
     """Returns the commands of a script that begins in a state, which it changes."""
     script = script.replace("\0", "")  # as Bash does
     source = script.encode("utf-8", "replace")
@@ -295,8 +295,8 @@ def _read(script: str, shell: ShellState) -> list[Command]:
         return list(_read_without_parser(script))
     root = _parser().parse(source).root_node
     shell.source = source
-    commands: list[Command] = []
-    at_exit: list[Command] = []
+    commands: list[ShellCommand] = []
+    at_exit: list[ShellCommand] = []
     folders: dict[tuple[int, ...], str] = {(): shell.folder}
     redirects, last_of_groups = _redirects_by_command(root)
     for node, subshells in sorted(_statements(root), key=lambda found: _end_of(found[0])):
@@ -444,7 +444,7 @@ def _redirects_by_command(root: "Node") -> tuple[dict[int, list["Node"]], set[in
     return redirects, last_of_groups
 
 
-def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> list[Command]:
+def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> list[ShellCommand]:
     """Returns the command at a node, or the commands of the script that it runs; [] for none.
 
     Args:
@@ -490,7 +490,7 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
         words += document.split()[:_MAX_LISTED]
     words = list(_with_documents(words, document, shell))
     reading = Reading((*words, *redirections))
-    command = Command((reading,), writes, input=document, redirects=redirections)
+    command = ShellCommand((reading,), writes, input=document, redirects=redirections)
     _note_aliases(words, shell)
     if words[0] in ("cd", "pushd") and len(words) == 2 and not re.match("[-~$`]", words[1]):
         shell.folder = posixpath.normpath(posixpath.join(shell.folder, words[1]))
@@ -644,7 +644,7 @@ def _formatted(words: Sequence[str]) -> str:
     return text.replace("%%", "%")
 
 
-def _read_without_parser(script: str) -> Iterator[Command]:
+def _read_without_parser(script: str) -> Iterator[ShellCommand]:
     """Yields the commands of a script that is no valid Bash, split at operators and lines."""
     for part in re.split(r"[;&|\n()]+", script):
         try:
@@ -655,10 +655,10 @@ def _read_without_parser(script: str) -> Iterator[Command]:
         while words and words[0] in ("then", "do", "else", "!"):
             words.pop(0)
         if words:
-            yield Command(readings_of(Reading(tuple(words))))
+            yield ShellCommand(readings_of(Reading(tuple(words))))
 
 
-def _unwrap(command: Command, words: Sequence[str], shell: ShellState) -> list[Command]:
+def _unwrap(command: ShellCommand, words: Sequence[str], shell: ShellState) -> list[ShellCommand]:
     """Returns a command with all its readings, or the commands of the script that it runs."""
     command = replace(command, readings=readings_of(command.readings[0]))
     is_here = not any(runs_elsewhere(reading.words) for reading in command.readings)
@@ -714,7 +714,7 @@ def _unwrap(command: Command, words: Sequence[str], shell: ShellState) -> list[C
 _IN_THE_SAME_SHELL = ("eval", "trap")
 
 
-def _read_inside(script: str | None, state: ShellState | None) -> list[Command]:
+def _read_inside(script: str | None, state: ShellState | None) -> list[ShellCommand]:
     """Returns the commands of a script within another; [] for none, or for too many."""
     if not script or state is None or state.depth > _MAX_DEPTH or state.left[0] <= 0:
         return []
@@ -739,7 +739,7 @@ def _arguments_of(words: Sequence[str], script: str) -> Sequence[str] | None:
     return words[words.index(script) + 2 :]
 
 
-def _script_run_by(command: Command, shell: ShellState) -> str | None:
+def _script_run_by(command: ShellCommand, shell: ShellState) -> str | None:
     """Returns the script that a command runs by a name: an alias of Git, a target whose file is
     known, or a file that was written before; None for other commands.
     """
@@ -781,7 +781,7 @@ def _interpreter_of(text: str) -> str:
     return next((name for name in names if name and name != "env"), "sh")
 
 
-def _inside(command: Command, around: frozenset[str]) -> Command:
+def _inside(command: ShellCommand, around: frozenset[str]) -> ShellCommand:
     """Returns a command of a script, whose readings leave out the programs around the script."""
     readings = [replace(reading, without=reading.without | around) for reading in command.readings]
     return replace(command, readings=tuple(readings))

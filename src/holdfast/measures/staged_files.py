@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from holdfast.measures.actions import Action
 from holdfast.measures.agent_tools import DELETES
-from holdfast.measures.command_options import Options, options_of
+from holdfast.measures.command_options import ParsedOptions, options_of
 from holdfast.measures.pathspecs import (
     EVERYTHING,
     EXCLUDED,
@@ -71,7 +71,7 @@ class _GitCommand:
     name: str
     words: Sequence[str]
     folder: str
-    options: Options
+    options: ParsedOptions
 
     @property
     def flags(self) -> frozenset[str]:

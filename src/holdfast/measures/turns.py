@@ -10,7 +10,7 @@ from holdfast.measures.patterns import matches
 
 
 @dataclass(frozen=True)
-class Answer:
+class UserAnswer:
     """The user's answer to a question that a tool asked."""
 
     question: str
@@ -26,7 +26,7 @@ class ToolCall:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     id: str = field(default="", compare=False)  # its id in the log, which its result refers to
     # for a tool that asks the user: the answers that the log shows
-    answers: tuple[Answer, ...] = field(default=(), compare=False)
+    answers: tuple[UserAnswer, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def schema() -> list[dict[str, Any]]:
             "name": method.name,
             "kind": _kind_name(method.kind),
             "needs_rules": getattr(method, "needs_rules", None) is True,
-            "needs": [need.value for need in Ability if need in requirements(method)],
+            "needs": [ability.value for ability in Ability if ability in requirements(method)],
             "description": summary(method),
             "source": method.source,
             "parameters": _parameters_schema(method),
@@ -64,11 +64,11 @@ def _parameters_schema(method: type[Any]) -> dict[str, Any]:
         field.name: list(field.default) if isinstance(field.default, tuple) else field.default
         for field in dataclasses.fields(method)
     }
-    required = required_parameters(method)
+    required_names = required_parameters(method)
     properties: dict[str, dict[str, Any]] = {}
     for name, parameter in parameters_of(method).items():
         description = {"description": parameter.description, **parameter.values.schema}
-        if name not in required and defaults[name] is not None:
+        if name not in required_names and defaults[name] is not None:
             description["default"] = defaults[name]
         if parameter.example and description["type"] == "number":
             description["examples"] = [float(parameter.example)]
@@ -76,6 +76,6 @@ def _parameters_schema(method: type[Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": properties,
-        "required": list(required),
+        "required": list(required_names),
         "additionalProperties": False,
     }

@@ -327,8 +327,8 @@ class CompiledMethods:
         If these are all, returns this object itself, whose properties may be computed already.
         """
         pairs = zip(self.methods, self.kinds, strict=True)
-        wanted = [method for method, kind in pairs if is_wanted(kind)]
-        return self if len(wanted) == len(self.methods) else compile_methods(wanted)
+        members = [method for method, kind in pairs if is_wanted(kind)]
+        return self if len(members) == len(self.methods) else compile_methods(members)
 
 
 UNSTEERED = CompiledMethods()

@@ -84,8 +84,8 @@ def chosen_heads(
     import torch
 
     distance = file.tensor(DISTANCE, device)[file.index_of(layer)]
-    named = [heads is None or (layer, head) in heads for head in range(len(distance))]
-    return (distance >= threshold) & torch.tensor(named, device=distance.device)
+    is_named = [heads is None or (layer, head) in heads for head in range(len(distance))]
+    return (distance >= threshold) & torch.tensor(is_named, device=distance.device)
 
 
 def rank_covering(values: Tensor, coverage: float) -> Tensor:
@@ -184,8 +184,8 @@ def _seka_matrices(method: Seka, layer: int, device: torch.device) -> Tensor:
             vectors = file.tensor("negative.vectors", device)[index]
             values = file.tensor("negative.values", device)[index]
             sums = sums + method.rest_gain * rest_projection(vectors, values, method.coverage)
-        chosen = chosen_heads(file, method.threshold, method.heads, layer, device)
-        return sums * chosen[:, None, None] / 2
+        is_chosen = chosen_heads(file, method.threshold, method.heads, layer, device)
+        return sums * is_chosen[:, None, None] / 2
 
 
 @method

@@ -120,8 +120,8 @@ def requirements(method: object) -> frozenset[Ability]:
 
 def in_words(abilities: Iterable[Ability]) -> str:
     """Lists abilities for a sentence, in the order of `Ability`; "nothing" for an empty list."""
-    needed = set(abilities)
-    *others, last = [ability.value for ability in Ability if ability in needed] or ["nothing"]
+    ability_set = set(abilities)
+    *others, last = [ability.value for ability in Ability if ability in ability_set] or ["nothing"]
     return f"{', '.join(others)} and {last}" if others else last
 
 
@@ -162,8 +162,8 @@ def check_method(method: Any) -> Method:
             option="method",
             value=class_name,
         ) from None
-    checked: Method = method
-    return checked
+    valid_method: Method = method
+    return valid_method
 
 
 def require_kind(method: object) -> MethodKind:

@@ -26,7 +26,7 @@ C = TypeVar("C")  # the class of a method
 
 
 @dataclass(frozen=True)
-class Values:
+class ParameterType:
     """The values that a parameter takes.
 
     Args:
@@ -61,11 +61,13 @@ class Parameter:
     """A parameter's declaration: a description, the values it takes, and an example of one."""
 
     description: str
-    values: Values
+    values: ParameterType
     example: str = ""
 
 
-def parameter(description: str, values: Values, example: str = "", default: Any = MISSING) -> Any:
+def parameter(
+    description: str, values: ParameterType, example: str = "", default: Any = MISSING
+) -> Any:
     """Declares a field of a method's class as a parameter; see `Parameter` for the arguments."""
     return field(default=default, metadata={"parameter": Parameter(description, values, example)})
 
@@ -88,13 +90,13 @@ def number(
     above_low: bool = False,
     below_high: bool = False,
     share: bool = False,
-) -> Values:
+) -> ParameterType:
     """The numbers of a `Range`."""
     numbers = Range(low, high, above_low, below_high, share)
-    return Values(numbers.words, numbers.schema, numbers.check_value, read=_read_number)
+    return ParameterType(numbers.words, numbers.schema, numbers.check_value, read=_read_number)
 
 
-def whole(low: int) -> Values:
+def whole(low: int) -> ParameterType:
     """The whole numbers from `low` upwards; 3.0 counts as 3."""
 
     def check(owner: str, name: str, value: Any) -> int:
@@ -102,7 +104,7 @@ def whole(low: int) -> Values:
         return whole_value(owner, name, int(value) if is_whole else value, low)
 
     words = f"a whole number from {low} upwards"
-    return Values(words, {"type": "integer", "minimum": low}, check, read=_read_number)
+    return ParameterType(words, {"type": "integer", "minimum": low}, check, read=_read_number)
 
 
 def _read_number(text: str) -> float:
@@ -112,7 +114,7 @@ def _read_number(text: str) -> float:
         raise ValueError("a number") from None
 
 
-def word(*choices: str) -> Values:
+def word(*choices: str) -> ParameterType:
     """One of several words."""
     words = f"{', '.join(choices[:-1])} or {choices[-1]}"
 
@@ -121,7 +123,7 @@ def word(*choices: str) -> Values:
             raise wrong_form(owner, name, value, words, choices)
         return str(value)
 
-    return Values(words, {"type": "string", "enum": list(choices)}, check)
+    return ParameterType(words, {"type": "string", "enum": list(choices)}, check)
 
 
 def _check_names(owner: str, name: str, value: Any) -> tuple[str, ...]:
@@ -131,7 +133,7 @@ def _check_names(owner: str, name: str, value: Any) -> tuple[str, ...]:
     return names
 
 
-NAMES = Values(
+NAMES = ParameterType(
     "NAME/NAME",
     {"type": "array", "items": {"type": "string", "minLength": 1}},
     _check_names,
@@ -155,7 +157,7 @@ def _read_text(text: str) -> str:
         raise ValueError('a text in double quotes, with \\" for one inside') from None
 
 
-TEXT = Values("a text", {"type": "string", "minLength": 1}, _check_text, read=_read_text)
+TEXT = ParameterType("a text", {"type": "string", "minLength": 1}, _check_text, read=_read_text)
 
 
 def _check_heads(owner: str, name: str, value: Any) -> HeadSet | None:
@@ -164,14 +166,14 @@ def _check_heads(owner: str, name: str, value: Any) -> HeadSet | None:
     return to_head_set(owner, heads)
 
 
-_HEADS = Values(
+_HEADS = ParameterType(
     "LAYER.HEAD/LAYER.HEAD or FILE.json",
     {"type": "array", "items": _PAIR, "minItems": 1},
     _check_heads,
     read=partial(read_heads, files=False),
     read_file=read_heads,
 )
-_LAYERS = Values(
+_LAYERS = ParameterType(
     "LAYER/LAYER",
     _NUMBERS_FROM_0 | {"minItems": 1},
     lambda owner, name, value: to_layer_set(owner, value),
@@ -179,7 +181,7 @@ _LAYERS = Values(
 )
 
 
-def _file_fitted_for(method: str) -> Values:
+def _file_fitted_for(method: str) -> ParameterType:
     """The files that `holdfast fit` made for a method."""
 
     def check(owner: str, name: str, value: Any) -> Fitted:
@@ -187,7 +189,7 @@ def _file_fitted_for(method: str) -> Values:
             return value
         return read_fitted(str(value.path if isinstance(value, Fitted) else value), method)
 
-    return Values(
+    return ParameterType(
         f"FILE{SUFFIX} of holdfast fit",
         {"type": "string", "description": "the digest of a file that the server has read"},
         check,
@@ -244,8 +246,8 @@ def method(cls: type[C]) -> type[C]:
 
 def _check_parameters(method: Any) -> None:
     """Checks all parameters, and replaces each value by the one to use, such as a `HeadSet`."""
-    for name, declared in parameters_of(type(method)).items():
-        value = declared.values.check(method.name, name, getattr(method, name))
+    for name, parameter in parameters_of(type(method)).items():
+        value = parameter.values.check(method.name, name, getattr(method, name))
         object.__setattr__(method, name, value)
     if hasattr(method, "check_parameters"):
         method.check_parameters()
@@ -262,5 +264,7 @@ def parameters_of(method: type[Any]) -> dict[str, Parameter]:
 
 def required_parameters(method: type[Any]) -> tuple[str, ...]:
     """Returns the names of the parameters without a default."""
-    required = [field.name for field in dataclasses.fields(method) if field.default is MISSING]
-    return tuple(name for name in required if name in parameters_of(method))
+    required_names = [
+        field.name for field in dataclasses.fields(method) if field.default is MISSING
+    ]
+    return tuple(name for name in required_names if name in parameters_of(method))

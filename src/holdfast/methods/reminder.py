@@ -139,14 +139,14 @@ class Reminder:
             )
         prompt = _system_prompt(messages) if self.text == PROMPT else ""
         before, exchanges = split_exchanges(messages)
-        edited = list(exchanges)
+        new_exchanges = list(exchanges)
         for number, exchange in enumerate(exchanges, 1):
             if not self._is_due(number):
                 continue
             before_it = exchanges[number - 2] if number > 1 else None
             if text := self._text_after(before_it, prompt):
-                edited[number - 1] = exchange.with_note(f"[Reminder: {text}]")
-        return join_exchanges(before, edited)
+                new_exchanges[number - 1] = exchange.with_note(f"[Reminder: {text}]")
+        return join_exchanges(before, new_exchanges)
 
     def _is_due(self, number: int) -> bool:
         """Whether a user message, counted from 1, may have a reminder."""

@@ -73,30 +73,32 @@ class Repair:
         """Returns the messages that the model is shown; a `UsageError` without rules."""
         rules = require_rules(self.name, self.rules)
         before, exchanges = split_exchanges(messages)
-        broken = [exchange.broken_rules(rules) for exchange in exchanges]
+        broken_rules = [exchange.broken_rules(rules) for exchange in exchanges]
         if self.by == DROP:
-            return (*before, *_drop_broken(exchanges, broken))
-        return join_exchanges(before, _mark_broken(exchanges, broken))
+            return (*before, *_drop_broken(exchanges, broken_rules))
+        return join_exchanges(before, _mark_broken(exchanges, broken_rules))
 
 
 def _drop_broken(
-    exchanges: Sequence[Exchange], broken: Sequence[Sequence[str]]
+    exchanges: Sequence[Exchange], broken_rules: Sequence[Sequence[str]]
 ) -> Iterator[Message]:
     """Leaves out the turns of exchanges that broke a rule, but never those of the last one."""
     last = len(exchanges) - 1
     for number, exchange in enumerate(exchanges):
-        is_dropped = number != last and broken[number]
+        is_dropped = number != last and broken_rules[number]
         for message in exchange.messages:
             if not is_dropped or message["role"] not in _TURNS:
                 yield message
 
 
-def _mark_broken(exchanges: Sequence[Exchange], broken: Sequence[Sequence[str]]) -> list[Exchange]:
+def _mark_broken(
+    exchanges: Sequence[Exchange], broken_rules: Sequence[Sequence[str]]
+) -> list[Exchange]:
     """Adds to each exchange a note on the rules that the exchange before it broke."""
-    marked = list(exchanges)
-    for number, rules in enumerate(broken[:-1]):
+    new_exchanges = list(exchanges)
+    for number, rules in enumerate(broken_rules[:-1]):
         if rules:
             noun = "this rule" if len(rules) == 1 else "these rules"
             note = f"[Your last reply broke {noun}: {join_rules(rules)}]"
-            marked[number + 1] = exchanges[number + 1].with_note(note)
-    return marked
+            new_exchanges[number + 1] = exchanges[number + 1].with_note(note)
+    return new_exchanges

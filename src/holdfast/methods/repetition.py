@@ -40,7 +40,7 @@ class Repetition:
                 "repetition needs a system message to repeat, and this chat has none; put one at"
                 " its start."
             )
-        edited = []
+        new_messages = []
         number = 0
         for message in messages:
             if message["role"] == "user":
@@ -48,5 +48,5 @@ class Repetition:
                 if systems[0] and draw < self.probability:
                     message = {**message, "content": f"{systems[0]}\n\n{message['content']}"}
                 number += 1
-            edited.append(message)
-        return tuple(edited)
+            new_messages.append(message)
+        return tuple(new_messages)

@@ -95,15 +95,15 @@ def _parse_one(text: str, spec: str, *, files: bool) -> Method:
             )
         texts[parameter] = value
     _check_parameters(method, texts)
-    declared = parameters_of(method)
+    declarations = parameters_of(method)
     values: dict[str, object] = {}
     for parameter, value in texts.items():
         try:
-            values[parameter] = declared[parameter].values.read_spec(value, files=files)
+            values[parameter] = declarations[parameter].values.read_spec(value, files=files)
         except ValueError as error:
             raise wrong_form(name, parameter, value, str(error)) from None
-    made: Method = method(**values)
-    return made
+    instance: Method = method(**values)
+    return instance
 
 
 def class_of(name: str, spec: str) -> type[Any]:
@@ -131,31 +131,31 @@ def class_of(name: str, spec: str) -> type[Any]:
 
 def _check_parameters(method: type[Any], texts: Mapping[str, str]) -> None:
     """Refuses unknown parameters, and a spec that lacks a required one."""
-    declared = parameters_of(method)
+    declarations = parameters_of(method)
     for parameter in texts:
-        if parameter not in declared:
-            raise UnknownName("parameter", parameter, declared, owner=method.name)
+        if parameter not in declarations:
+            raise UnknownName("parameter", parameter, declarations, owner=method.name)
     for parameter in required_parameters(method):
         if parameter not in texts:
             spec = _join_spec(method.name, [f"{name}={text}" for name, text in texts.items()])
             raise UsageError(
                 f"{method.name} needs {parameter}, as in"
-                f" {method.name}:{parameter}={declared[parameter].example}, but got {spec!r}.",
+                f" {method.name}:{parameter}={declarations[parameter].example}, but got {spec!r}.",
                 option=parameter,
                 value=spec,
-                allowed=declared[parameter].example,
+                allowed=declarations[parameter].example,
             )
 
 
 def split_spec(text: str, separator: str) -> list[str]:
     """Splits a spec string, or a part of it, at separators outside double quotes."""
     parts = [""]
-    quoted = False
-    escaped = False
+    in_quotes = False
+    is_escaped = False
     for character in text:
-        quoted ^= character == '"' and not escaped
-        escaped = quoted and character == "\\" and not escaped
-        if character == separator and not quoted:
+        in_quotes ^= character == '"' and not is_escaped
+        is_escaped = in_quotes and character == "\\" and not is_escaped
+        if character == separator and not in_quotes:
             parts.append("")
         else:
             parts[-1] += character

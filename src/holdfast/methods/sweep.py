@@ -39,12 +39,12 @@ def parse_sweep(spec: str) -> Sweep:
             option="sweep",
             value=spec,
         )
-    parts = [_read_part(text, spec) for text in split_spec(spec, "+")]
-    parameters = [parameter for part in parts for parameter in part.parameters]
-    swept = [parameter for parameter in parameters if len(parameter.values) > 1]
-    swept = swept or parameters[:1]
-    if len(swept) != 1:
-        names = " and ".join(parameter.name for parameter in swept)
+    methods = [_read_method(text, spec) for text in split_spec(spec, "+")]
+    parameters = [parameter for method in methods for parameter in method.parameters]
+    swept_parameters = [parameter for parameter in parameters if len(parameter.values) > 1]
+    swept_parameters = swept_parameters or parameters[:1]
+    if len(swept_parameters) != 1:
+        names = " and ".join(parameter.name for parameter in swept_parameters)
         reason = f"gives several values to {names}" if names else "names no parameter"
         raise UsageError(
             f"The sweep {spec!r} {reason}; give one parameter one value or several,"
@@ -52,11 +52,11 @@ def parse_sweep(spec: str) -> Sweep:
             option="sweep",
             value=spec,
         )
-    (parameter,) = swept
+    (parameter,) = swept_parameters
 
     def with_value(value: str | None) -> str:
         """Returns the spec string with this value of the parameter; None leaves it out."""
-        return "+".join(part.spec_with(parameter, value) for part in parts)
+        return "+".join(method.spec_with(parameter, value) for method in methods)
 
     steerings = tuple(parse(with_value(value)) for value in parameter.values)
     if len(set(steerings)) < len(steerings):
@@ -76,23 +76,23 @@ class _Parameter:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _SweptMethod:
     """One method of a sweep, with the values of its parameters."""
 
     method: str
     parameters: list[_Parameter]
 
-    def spec_with(self, swept: _Parameter, value: str | None) -> str:
+    def spec_with(self, swept_parameter: _Parameter, value: str | None) -> str:
         """Returns the spec of the method with this value of the swept parameter, if it has it."""
         pairs = [
-            f"{parameter.name}={value if parameter is swept else parameter.values[0]}"
+            f"{parameter.name}={value if parameter is swept_parameter else parameter.values[0]}"
             for parameter in self.parameters
-            if parameter is not swept or value is not None
+            if parameter is not swept_parameter or value is not None
         ]
         return f"{self.method}:{','.join(pairs)}" if pairs else self.method
 
 
-def _read_part(text: str, spec: str) -> _Part:
+def _read_method(text: str, spec: str) -> _SweptMethod:
     """Reads one method; a text without "=" is another value of the parameter before it."""
     name, _, pairs = (side.strip() for side in text.partition(":"))
     class_of(name, spec)  # refuses an unknown name
@@ -110,4 +110,4 @@ def _read_part(text: str, spec: str) -> _Part:
                 option="sweep",
                 value=pair,
             )
-    return _Part(name, parameters)
+    return _SweptMethod(name, parameters)

@@ -60,8 +60,8 @@ class TableEntry:
             return None
         floor = later.floor
         if self.floor > -math.inf:
-            moved = LayerTable.of([TableEntry(later.bias, later.exponent)])
-            floor = max(floor, moved.shift(moved.numbers.new_full((1, 1, 1), self.floor)).item())
+            table = LayerTable.of([TableEntry(later.bias, later.exponent)])
+            floor = max(floor, table.shift(table.numbers.new_full((1, 1, 1), self.floor)).item())
         return TableEntry(self.bias + later.bias, self.exponent * later.exponent, floor)
 
 
@@ -146,12 +146,12 @@ class LayerTable:
         bias, exponent, floor = self.numbers.unsqueeze(-1)
         moved = log_odds + bias if self.adds else log_odds
         if self.powers:
-            left = _log_sigmoid(moved).mul_(exponent).expm1_().neg_().log_()
+            log_rest = _log_sigmoid(moved).mul_(exponent).expm1_().neg_().log_()
         else:
-            left = _log_sigmoid(-moved)
+            log_rest = _log_sigmoid(-moved)
         if self.floors:
-            left = left.minimum(_log_sigmoid(-floor))
-        return left.masked_fill_(moved == -math.inf, 0.0)
+            log_rest = log_rest.minimum(_log_sigmoid(-floor))
+        return log_rest.masked_fill_(moved == -math.inf, 0.0)
 
 
 def _log_sigmoid(log_odds: Tensor) -> Tensor:
@@ -207,30 +207,32 @@ class HeadTable:
 
     def of_layer(self, layer: int, heads: int) -> list[TableEntry]:
         """Returns the entry of each head of a layer; a `UsageError` for a head that it lacks."""
-        named = [pair for pair in self.entries if pair is not None]
-        if missing := [head for at, head in named if at == layer and head >= heads > 1]:
+        named_heads = [pair for pair in self.entries if pair is not None]
+        if missing := [head for at, head in named_heads if at == layer and head >= heads > 1]:
             raise UsageError(
                 f"Layer {layer} has {heads} heads, so there is no head {max(missing)}.",
                 option="heads",
                 value=max(missing),
                 allowed=heads,
             )
-        others = self.entries[None]
-        return [self.entries.get((layer, head), others) for head in range(heads)]
+        default = self.entries[None]
+        return [self.entries.get((layer, head), default) for head in range(heads)]
 
 
 @lru_cache(maxsize=1024)
 def head_table(methods: tuple[ShiftsAttention, ...]) -> HeadTable | None:
     """Combines the methods of one row into a table; None if three numbers cannot express them."""
-    in_table = [method for method in methods if isinstance(method, TableMethod)]
+    table_methods = [method for method in methods if isinstance(method, TableMethod)]
     sets = {method.span_includes_generated for method in methods}
-    if len(sets) > 1 or len(in_table) < len(methods):
+    if len(sets) > 1 or len(table_methods) < len(methods):
         return None
-    named = frozenset().union(*(method.heads or () for method in in_table))
+    named_heads = frozenset().union(*(method.heads or () for method in table_methods))
     entries = dict[Head | None, TableEntry]()
-    for head in (None, *named):
-        touching = (method for method in in_table if method.heads is None or head in method.heads)
-        entry = _compose(method.entry_on(head) for method in touching)
+    for head in (None, *named_heads):
+        methods_on_head = (
+            method for method in table_methods if method.heads is None or head in method.heads
+        )
+        entry = _compose(method.entry_on(head) for method in methods_on_head)
         if entry is None:
             return None
         entries[head] = entry
@@ -256,11 +258,13 @@ def layer_table(
     import torch
 
     columns = heads if any(row.names_heads for row in rows) else 1
-    by_row = {row: _one_row(row, layer, columns, dtype, device) for row in dict.fromkeys(rows)}
+    table_by_row = {
+        row: _one_row(row, layer, columns, dtype, device) for row in dict.fromkeys(rows)
+    }
     if len(rows) == 1:
-        return by_row[rows[0]]
-    numbers = torch.cat([by_row[row].numbers for row in rows], 1)
-    tables = by_row.values()
+        return table_by_row[rows[0]]
+    numbers = torch.cat([table_by_row[row].numbers for row in rows], 1)
+    tables = table_by_row.values()
     return LayerTable(
         numbers,
         adds=any(table.adds for table in tables),
@@ -286,7 +290,7 @@ def _one_row(
 
 
 def _compose(entries: Iterable[TableEntry]) -> TableEntry | None:
-    composed: TableEntry | None = TableEntry()
+    entry: TableEntry | None = TableEntry()
     for later in entries:
-        composed = None if composed is None else composed.then(later)
-    return composed
+        entry = None if entry is None else entry.then(later)
+    return entry

@@ -18,10 +18,10 @@ from holdfast.models.protocol import Generates, generate_all, prepare_batch
 from holdfast.models.requests import Reply, Request
 
 # from the messages of a chat to the text of the reply
-Answer = Callable[[list[Message]], str] | Callable[[list[Message]], Awaitable[str]]
+AnswerFunction = Callable[[list[Message]], str] | Callable[[list[Message]], Awaitable[str]]
 
 
-def from_function(answer: Answer, name: str, version: str = "") -> FunctionModel:
+def from_function(answer: AnswerFunction, name: str, version: str = "") -> FunctionModel:
     """Makes a chat model from a function, so that it can be measured like any other.
 
     Methods that edit messages work, and in `drift.run` also `check-and-retry`; others need the
@@ -43,7 +43,7 @@ def from_function(answer: Answer, name: str, version: str = "") -> FunctionModel
 class FunctionModel(Generates):
     """The model that `from_function` makes."""
 
-    answer: Answer
+    answer: AnswerFunction
     name: str
     version: str = ""
     runtime: ClassVar[dict[str, str | int]] = {}  # what the function depends on is unknown here
@@ -101,7 +101,7 @@ class FunctionEngine:
         return Reply(text, token_ids=None, stop_reason="stop" if text.strip() else "empty")
 
 
-async def _call(answer: Answer, messages: list[Message]) -> object:
+async def _call(answer: AnswerFunction, messages: list[Message]) -> object:
     """Awaits an async function, and calls any other in a thread."""
     if inspect.iscoroutinefunction(answer):
         return await answer(messages)

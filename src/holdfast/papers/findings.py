@@ -77,15 +77,15 @@ class Figure:
         return [Picture(self.title, path) for path in self.images]
 
 
-def claim_that(text: str, value: Estimate, sign: int, measured: str, remark: str = "") -> Claim:
+def claim_that(text: str, value: Estimate, sign: int, quantity: str, remark: str = "") -> Claim:
     """Judges the claim that an estimate is above 0 (`sign` +1) or below it (-1).
 
     Args:
         text: the claim.
-        measured: says what the estimate is, such as "Multi-task PASTA less zero-shot:".
+        quantity: says what the estimate is, such as "Multi-task PASTA less zero-shot:".
         remark: a sentence that follows the evidence; "" for none.
     """
-    evidence = f"{measured} {in_words(value)}."
+    evidence = f"{quantity} {in_words(value)}."
     if remark:
         evidence = f"{evidence} {remark}"
     if value.mean is None:
@@ -157,26 +157,23 @@ def publish(
         facts: what was measured, in a few words each.
         notify: receives a line on each claim as soon as its figure is made.
     """
-    finished: list[Figure] = []
+    all_figures: list[Figure] = []
     for figure in figures:
-        finished.append(figure)
+        all_figures.append(figure)
         for claim in figure.claims:
             notify(f"{figure.name}: {claim.verdict}. {claim.text} {claim.evidence}")
     rows = [
         {**asdict(figure), "images": [path.relative_to(out).as_posix() for path in figure.images]}
-        for figure in finished
+        for figure in all_figures
     ]
     write_whole(out / "findings.json", json.dumps(rows, indent=1) + "\n")
-    counts = Counter(claim.verdict for figure in finished for claim in figure.claims)
+    counts = Counter(claim.verdict for figure in all_figures for claim in figure.claims)
     summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in _WORDS if counts[verdict])
     html = render(
         "reproduction.html.j2",
         "reproduce",
         title,
-        {
-            "figures": finished,
-            "words": _WORDS,
-        },
+        {"figures": all_figures, "words": _WORDS},
         lines=[f"Claims: {summary}."],
         facts=facts,
     )

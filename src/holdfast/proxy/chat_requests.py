@@ -14,7 +14,7 @@ from typing import Any
 
 from holdfast.chat.messages import Message
 from holdfast.logs.dialogs import estimated_tokens
-from holdfast.proxy.json_edits import Change, Insertion, Path, Removal
+from holdfast.proxy.json_edits import Insertion, JsonEdit, JsonPath, Removal
 from holdfast.transcripts.call_messages import input_messages, system_prompt
 from holdfast.transcripts.transcript import Event
 
@@ -57,8 +57,8 @@ class LocatedMessage:
 
     role: str
     text: str
-    item: Path
-    texts: tuple[Path, ...]
+    item: JsonPath
+    texts: tuple[JsonPath, ...]
     part_type: str
 
     def insertions(self, edited: str) -> Iterator[Insertion]:
@@ -121,7 +121,7 @@ class ChatRequest:
             for position, message in enumerate(self.messages)
         ]
 
-    def changes_to(self, edited: Sequence[Message]) -> tuple[Change, ...]:
+    def changes_to(self, edited: Sequence[Message]) -> tuple[JsonEdit, ...]:
         """Returns the changes that turn the messages into `edited`, which was made from `chat`.
 
         Raises:
@@ -131,7 +131,7 @@ class ChatRequest:
         if -1 in positions or positions != sorted(set(positions)):
             raise Unreadable("a method adds messages, and only text can be added")
         contents = {message["position"]: str(message["content"]) for message in edited}
-        changes = list[Change]()
+        changes = list[JsonEdit]()
         for position, message in enumerate(self.messages):
             if position in contents:
                 changes += message.insertions(contents[position])
@@ -187,7 +187,7 @@ def request_from_body(api: Api, body: Any) -> ChatRequest:
     return ChatRequest(api, body, tuple(located))
 
 
-def _locate(message: Mapping[str, Any], item: Path, api: Api) -> LocatedMessage:
+def _locate(message: Mapping[str, Any], item: JsonPath, api: Api) -> LocatedMessage:
     """Locates the texts of an item: a message, or in the Responses API a tool call or result."""
     content = message.get("content")
     role = str(message.get("role") or _ITEM_ROLES.get(str(message.get("type")), "tool"))

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-Path = tuple[str | int, ...]  # the keys and positions that lead to a value
+JsonPath = tuple[str | int, ...]  # the keys and positions that lead to a value
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()
@@ -29,7 +29,7 @@ class Insertion:
             list, as `{"type": part_type, "text": text}`, which is how chat APIs write them.
     """
 
-    path: Path
+    path: JsonPath
     text: str
     at_end: bool = False
     part_type: str = ""
@@ -39,17 +39,17 @@ class Insertion:
 class Removal:
     """Removes the element of a list at a path; it must not be the last one."""
 
-    path: Path
+    path: JsonPath
 
     @property
-    def next_element(self) -> Path:
+    def next_element(self) -> JsonPath:
         """The path of the element after it."""
         *parents, number = self.path
         assert isinstance(number, int)
         return (*parents, number + 1)
 
 
-Change = Insertion | Removal
+JsonEdit = Insertion | Removal
 
 
 class _Span(NamedTuple):
@@ -67,7 +67,7 @@ class _Splice(NamedTuple):
     text: str
 
 
-def edit_document(document: str, changes: Sequence[Change]) -> str:
+def edit_document(document: str, changes: Sequence[JsonEdit]) -> str:
     """Applies changes to a valid JSON `document`, in which their paths have to exist."""
     paths = [change.path for change in changes]
     paths += [change.next_element for change in changes if isinstance(change, Removal)]
@@ -78,7 +78,7 @@ def edit_document(document: str, changes: Sequence[Change]) -> str:
     return document
 
 
-def _splice(document: str, spans: Mapping[Path, _Span], change: Change) -> _Splice:
+def _splice(document: str, spans: Mapping[JsonPath, _Span], change: JsonEdit) -> _Splice:
     """Returns the replacement that carries out a change."""
     start, end = spans[change.path]
     if isinstance(change, Removal):
@@ -93,13 +93,13 @@ def _splice(document: str, spans: Mapping[Path, _Span], change: Change) -> _Spli
     return _Splice(position, position, json.dumps(change.text)[1:-1])
 
 
-def _spans(document: str, paths: Sequence[Path]) -> dict[Path, _Span]:
+def _spans(document: str, paths: Sequence[JsonPath]) -> dict[JsonPath, _Span]:
     """Returns where the values at these paths begin and end."""
-    spans = dict[Path, _Span]()
+    spans = dict[JsonPath, _Span]()
     parents = {path[:length] for path in paths for length in range(len(path))}
     targets = frozenset(paths)
 
-    def scan(start: int, path: Path) -> int:
+    def scan(start: int, path: JsonPath) -> int:
         """Scans the value that begins here, notes the spans in it, and returns where it ends."""
         if path not in parents:
             end = _DECODER.raw_decode(document, start)[1]
@@ -111,7 +111,7 @@ def _spans(document: str, paths: Sequence[Path]) -> dict[Path, _Span]:
             spans[path] = _Span(start, end)
         return end
 
-    def scan_members(start: int, path: Path) -> int:
+    def scan_members(start: int, path: JsonPath) -> int:
         """Scans an object from its brace on."""
         position = _after_space(document, start + 1)
         while document[position] != "}":
@@ -121,7 +121,7 @@ def _spans(document: str, paths: Sequence[Path]) -> dict[Path, _Span]:
             position = _after_comma(document, end_of_value)
         return position + 1
 
-    def scan_elements(start: int, path: Path) -> int:
+    def scan_elements(start: int, path: JsonPath) -> int:
         """Scans a list from its bracket on."""
         position = _after_space(document, start + 1)
         number = 0

@@ -30,7 +30,7 @@ from holdfast.proxy.tally import LAST_TURN, Tally
 from holdfast.serve.access import SECURITY_HEADERS, AccessRules
 from holdfast.serve.playground import MEDIA_TYPES
 from holdfast.serve.refusals import Refusal
-from holdfast.serve.wire import Json, send_json
+from holdfast.serve.wire import AsciiJsonResponse, send_json
 
 PAGE = "/holdfast"
 _SHARED_FILES = ("colours.css", "dom.js", "icon.svg")  # the playground has them too
@@ -74,7 +74,7 @@ def proxy_app(
             "open": forwarding.open,
             **_live_numbers(tally, middleware),
         }
-        return Json(numbers, headers=SECURITY_HEADERS)
+        return AsciiJsonResponse(numbers, headers=SECURITY_HEADERS)
 
     @asynccontextmanager
     async def close_at_shutdown(app: Starlette) -> AsyncIterator[None]:
@@ -124,7 +124,7 @@ class _HostCheck:
 
 
 def _live_numbers(tally: Tally, middleware: SuiteMiddleware) -> dict[str, Any]:
-    """Returns the counts as `live.js` reads them; `Counts` explains them."""
+    """Returns the counts as `live.js` reads them; `TallyCounts` explains them."""
     counts = tally.counts()
     rules = {(rule.case, rule.rule): rule for rule in middleware.rules}
     order = list(rules)

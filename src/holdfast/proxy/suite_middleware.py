@@ -25,7 +25,7 @@ from holdfast.models.checked_replies import check_retries
 from holdfast.plurals import count_of, join_with_or
 from holdfast.proxy.chat_replies import waits_for_client
 from holdfast.proxy.chat_requests import ChatRequest, Unreadable
-from holdfast.proxy.json_edits import Change, Insertion, Removal
+from holdfast.proxy.json_edits import Insertion, JsonEdit, Removal
 from holdfast.proxy.reply_scores import ScoredReply, WhyUnscored, note_failure, score_reply
 from holdfast.transcripts import linear_transcript
 from holdfast.transcripts.call_messages import output_messages
@@ -203,14 +203,14 @@ class SuiteChat:
             return Edit(EditOutcome.UNCHANGED)
         return Edit(EditOutcome.EDITED, changes, self._reminds(changes))
 
-    def _reminds(self, changes: Sequence[Change]) -> bool:
+    def _reminds(self, changes: Sequence[JsonEdit]) -> bool:
         """Whether the changes add text to the last message, and that is the user's."""
         if not self.request.ends_with_user:
             return False
         last = self.request.messages[-1].item
         return any(change.path[: len(last)] == last for change in changes)
 
-    def _changes(self, messages: Sequence[Message]) -> tuple[Change, ...]:
+    def _changes(self, messages: Sequence[Message]) -> tuple[JsonEdit, ...]:
         """Returns the changes that make the request say what the methods make of `messages`."""
         seed = dialog_seed(self.request.chat)
         return self.request.changes_to(self.editing.methods.edit(messages, seed))
@@ -304,7 +304,7 @@ class Edit:
     """
 
     outcome: EditOutcome
-    changes: tuple[Change, ...] = ()
+    changes: tuple[JsonEdit, ...] = ()
     reminds: bool = False
 
     @property

@@ -32,7 +32,7 @@ class RuleCount:
 
 
 @dataclass
-class Counts:
+class TallyCounts:
     """The counts of a middleware at one moment.
 
     Attributes:
@@ -67,10 +67,10 @@ class Tally:
     """The counts of one middleware; any thread may add to them."""
 
     def __init__(self) -> None:
-        self._counts = Counts()
+        self._counts = TallyCounts()
         self._lock = threading.Lock()
 
-    def counts(self) -> Counts:
+    def counts(self) -> TallyCounts:
         """Returns a copy of the counts so far."""
         with self._lock:
             return copy.deepcopy(self._counts)

@@ -25,7 +25,7 @@ from holdfast.records.conversation import (
     CapabilityConversation,
     ContextSummary,
     Conversation,
-    Dialog,
+    DialogRecord,
     Ended,
     LastReply,
     LogDialog,
@@ -34,7 +34,7 @@ from holdfast.records.conversation import (
     LogTurn,
     Participant,
     Probe,
-    ProbePlace,
+    ProbeKey,
     ProbeReply,
     Repeated,
     Replayed,
@@ -44,6 +44,7 @@ from holdfast.records.conversation import (
     Unanswered,
     Unscored,
 )
+from holdfast.records.drift_summary import MethodSummary, RuleSummary
 from holdfast.records.export import write_csv, write_parquet
 from holdfast.records.folder import Key, OpenRun, open_run, refuse_early
 from holdfast.records.joining import join_runs
@@ -54,5 +55,5 @@ from holdfast.records.mean_estimate import Estimate, Judged
 from holdfast.records.model import Failure
 from holdfast.records.resuming import PendingBatch, batches, resume, unfinished
 from holdfast.records.run import FAILURES, RECORDS, Run, read_earlier, read_run
-from holdfast.records.run_summary import MethodSummary, RuleSummary, Summary
-from holdfast.records.samples import HeadScores, TaskSample, Usage
+from holdfast.records.run_summary import Summary
+from holdfast.records.samples import HeadScores, TaskSample, TokenCounts

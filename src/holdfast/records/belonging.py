@@ -6,7 +6,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from holdfast.records.conversation import CapabilityConversation, Conversation, Dialog, LogDialog
+from holdfast.records.conversation import (
+    CapabilityConversation,
+    Conversation,
+    DialogRecord,
+    LogDialog,
+)
 from holdfast.records.identity import (
     ConversationsIdentity,
     Manifest,
@@ -30,12 +35,12 @@ class NotOfRun(ValueError):
     """A record is malformed, or belongs to another run; the message names its place."""
 
 
-def validate_record(fields: Mapping[str, Any], manifest: Manifest, place: str) -> Record:
+def validate_record(fields: Mapping[str, Any], manifest: Manifest, location: str) -> Record:
     """Makes the record with these fields.
 
     Args:
         manifest: of the run that the record should belong to.
-        place: where the record is, such as "Line 7 of records.jsonl", for messages.
+        location: where the record is, such as "Line 7 of records.jsonl", for messages.
 
     Raises:
         NotOfRun: the record is malformed, or does not belong to the run.
@@ -43,23 +48,23 @@ def validate_record(fields: Mapping[str, Any], manifest: Manifest, place: str) -
     try:
         record = RECORD_TYPES.get(manifest.command, Conversation).model_validate(fields)
     except ValidationError as error:
-        raise NotOfRun(describe_fault(place, error)) from None
-    refuse_foreign(record, manifest, place)
+        raise NotOfRun(describe_fault(location, error)) from None
+    refuse_foreign(record, manifest, location)
     return record
 
 
-def refuse_foreign(record: Record, manifest: Manifest, place: str) -> None:
+def refuse_foreign(record: Record, manifest: Manifest, location: str) -> None:
     """Refuses a record that cannot belong to the run of a manifest.
 
     Raises:
         NotOfRun: it has a number, a method, a score or a round that the run cannot have.
     """
-    _refuse_another_run(record, manifest, place)
-    if isinstance(record, Dialog):
-        _refuse_out_of_range(record, manifest, place)
+    _refuse_another_run(record, manifest, location)
+    if isinstance(record, DialogRecord):
+        _refuse_out_of_range(record, manifest, location)
 
 
-def describe_fault(place: str, error: ValidationError) -> str:
+def describe_fault(location: str, error: ValidationError) -> str:
     """Says what is wrong with the JSON at a place: "Line 7 of records.jsonl has no 'round'".
 
     Of several faults, a missing field comes first. There is no full stop, as a cure may follow.
@@ -67,15 +72,15 @@ def describe_fault(place: str, error: ValidationError) -> str:
     errors = error.errors(include_url=False)
     first = next((entry for entry in errors if entry["type"] == "missing"), errors[0])
     if first["type"] == "json_invalid":
-        return f"{place} is not JSON ({first['msg'].removeprefix('Invalid JSON: ')})"
+        return f"{location} is not JSON ({first['msg'].removeprefix('Invalid JSON: ')})"
     name = ".".join(map(str, first["loc"]))
     if first["type"] == "missing":
-        return f"{place} has no {name!r}"
+        return f"{location} has no {name!r}"
     why = first["msg"].replace("Input should", "which should").replace("tuple", "list")
-    return f"{place} has {name} {reprlib.repr(first['input'])}, {why}"
+    return f"{location} has {name} {reprlib.repr(first['input'])}, {why}"
 
 
-def _refuse_another_run(record: Record, manifest: Manifest, place: str) -> None:
+def _refuse_another_run(record: Record, manifest: Manifest, location: str) -> None:
     """Refuses a record with a number or a method that the run does not have."""
     identity = manifest.identity
     unit = "sample"
@@ -89,25 +94,29 @@ def _refuse_another_run(record: Record, manifest: Manifest, place: str) -> None:
         unit = "conversation"
     if count is not None and record.conversation >= count:
         raise NotOfRun(
-            f"{place} has {unit} {record.conversation}, and the run's are 0 to {count - 1}"
+            f"{location} has {unit} {record.conversation}, and the run's are 0 to {count - 1}"
         )
     if isinstance(identity, ConversationsIdentity):
-        _refuse_unlisted("method", record.method, identity.methods, place)
+        _refuse_unlisted("method", record.method, identity.methods, location)
     if isinstance(identity, TasksIdentity) and isinstance(record, TaskSample):
-        _refuse_unlisted("task", record.task, identity.settings.tasks, place)
-        _refuse_unlisted("variant", record.variant, identity.variants, place)
+        _refuse_unlisted("task", record.task, identity.settings.tasks, location)
+        _refuse_unlisted("variant", record.variant, identity.variants, location)
 
 
-def _refuse_unlisted(name: str, value: str, allowed: Sequence[str], place: str) -> None:
+def _refuse_unlisted(name: str, value: str, allowed: Sequence[str], location: str) -> None:
     """Refuses a value that the identity does not list; old identities list nothing."""
     if allowed and value not in allowed:
-        raise NotOfRun(f"{place} has the {name} {reprlib.repr(value)}, which the run does not have")
+        raise NotOfRun(
+            f"{location} has the {name} {reprlib.repr(value)}, which the run does not have"
+        )
 
 
-def _refuse_out_of_range(record: Dialog, manifest: Manifest, place: str) -> None:
+def _refuse_out_of_range(record: DialogRecord, manifest: Manifest, location: str) -> None:
     for probe in record.probes:
         if probe.kind != "capability" and not 0 <= probe.score <= 1:
-            raise NotOfRun(f"{place} has the score {probe.score:g}, which is not between 0 and 1")
+            raise NotOfRun(
+                f"{location} has the score {probe.score:g}, which is not between 0 and 1"
+            )
     identity = manifest.identity
     if manifest.command != "drift" or not isinstance(identity, ConversationsIdentity):
         return
@@ -115,5 +124,5 @@ def _refuse_out_of_range(record: Dialog, manifest: Manifest, place: str) -> None
     last = max(rounds, default=0)
     if identity.settings.rounds is not None and last > identity.settings.rounds:
         raise NotOfRun(
-            f"{place} has round {last}, and the run's are 1 to {identity.settings.rounds}"
+            f"{location} has round {last}, and the run's are 1 to {identity.settings.rounds}"
         )

@@ -215,26 +215,35 @@ class PromptCheck(RecordModel):
         return undecided if terms.all_rules else []
 
 
-class Check(RecordModel):
-    """The terms of a check, and its verdicts in suite order."""
+class CheckedMethod(RecordModel):
+    """The method of a check and its terms, which `summary.json` and `check.json` have."""
 
     method: str
     min_stability: float | None
     error: float
     budget: Number
-    all_rules: bool
-    smoke: bool = False
+    all_rules: bool = False  # missing in files of version 0.2
+    smoke: bool = False  # missing in files of version 0.3
+
+    @property
+    def terms(self) -> Terms:
+        """The terms of the check.
+
+        Raises:
+            ParameterOutOfRange: a term has a value that no check can have.
+        """
+        return Terms(self.min_stability, self.error, self.budget, self.all_rules, self.smoke)
+
+
+class Check(CheckedMethod):
+    """A check: its method, its terms, and its verdicts in suite order."""
+
     prompts: List[PromptCheck]
 
     @classmethod
     def of(cls, method: str, terms: Terms, prompts: Iterable[PromptCheck]) -> "Check":
         """Returns the check of prompts under some terms."""
         return cls(method=method, **asdict(terms), prompts=tuple(prompts))
-
-    @property
-    def terms(self) -> Terms:
-        """The terms of the check."""
-        return Terms(self.min_stability, self.error, self.budget, self.all_rules, self.smoke)
 
 
 def too_many_lost(lost: int, expected: int) -> bool:

@@ -88,7 +88,7 @@ class Turn(ReplyDetails, TurnText):
     repeats_unprompted: Optional[Repeated] = None
 
 
-class ProbePlace(RecordModel):
+class ProbeKey(RecordModel):
     """Identifies a probe in its conversation."""
 
     round: RoundNumber
@@ -100,7 +100,7 @@ class ProbePlace(RecordModel):
     polarity: Optional[str] = None  # how the rule binds, if its suite states it
 
 
-class ProbeText(ProbePlace):
+class ProbeText(ProbeKey):
     """A question put to the agent, and the text of its reply."""
 
     question: str
@@ -137,7 +137,7 @@ class Unscored(ProbeReplyDetails, NoProbeScore):
     """A probe whose reply is no evidence, and why."""
 
 
-class Unanswered(ProbePlace):
+class Unanswered(ProbeKey):
     """A probe without a reply, and why."""
 
     why: str
@@ -156,9 +156,9 @@ class ProbeReply(ProbeReplyDetails, ProbeText):
         return Unscored(**dict(self), why=why, reason=reason)
 
     def unanswered(self, why: str, reason: str) -> Unanswered:
-        """Returns the place of the probe, because the judge gave no verdict on its reply."""
-        place = {name: getattr(self, name) for name in ProbePlace.model_fields}
-        return Unanswered(**place, why=why, reason=reason)
+        """Returns the probe as unanswered, because the judge gave no verdict on its reply."""
+        key = {name: getattr(self, name) for name in ProbeKey.model_fields}
+        return Unanswered(**key, why=why, reason=reason)
 
 
 class CapabilityAnswer(Probe):
@@ -303,4 +303,4 @@ class LogDialog(RecordModel):
         return (*self.probes, *self.unscored)
 
 
-Dialog = Conversation | LogDialog
+DialogRecord = Conversation | LogDialog

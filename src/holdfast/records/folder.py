@@ -198,11 +198,11 @@ def refuse_early(
 
 def refuse_other_command(folder: Path | str, command: str) -> None:
     """Refuses a folder that another command has written to; writes nothing."""
-    stored = _command_in(Path(folder))
-    if stored not in ("", command):
+    earlier_command = _command_in(Path(folder))
+    if earlier_command not in ("", command):
         raise AnotherRun(
-            f"{folder} holds a run of `holdfast {stored}`, and `holdfast {command}` needs a"
-            f" separate folder; choose another with {option('out')}."
+            f"{folder} holds a run of `holdfast {earlier_command}`, and `holdfast {command}` needs"
+            f" a separate folder; choose another with {option('out')}."
         )
 
 
@@ -226,46 +226,51 @@ def _start_or_resume(
     manifest = {SCHEMA: CURRENT, **about, "identity": identity, OLD_LINES: 0}
     if (folder / MANIFEST).exists():
         lines = (folder / RECORDS).read_bytes().count(b"\n") if holds_lines(folder / RECORDS) else 0
-        stored = read_raw_manifest(folder)
-        if lines or stored["identity"] == identity:
-            joined = join_identities(folder, stored, identity, compatibility, about)
-            manifest = _extend_manifest(stored, joined, about, lines)
+        old_manifest = read_raw_manifest(folder)
+        if lines or old_manifest["identity"] == identity:
+            extended_identity = join_identities(
+                folder, old_manifest, identity, compatibility, about
+            )
+            manifest = _extend_manifest(old_manifest, extended_identity, about, lines)
         else:  # another run was started here, and recorded nothing but perhaps failures
             (folder / FAILURES).unlink(missing_ok=True)
     write_whole(folder / MANIFEST, to_manifest(manifest), f"another folder with {option('out')}")
 
 
 def _extend_manifest(
-    stored: Mapping[str, Any], identity: Mapping[str, Any], about: Mapping[str, Any], lines: int
+    old_manifest: Mapping[str, Any],
+    identity: Mapping[str, Any],
+    about: Mapping[str, Any],
+    lines: int,
 ) -> dict[str, Any]:
     """Returns the manifest of a run that a command resumes or extends.
 
     Args:
-        stored: the run's manifest so far.
+        old_manifest: the run's manifest so far.
         identity: of the extended run.
         about: the command.
         lines: how many lines are recorded.
     """
-    manifest = dict(stored)
-    if identity != stored["identity"] and about.get("argv"):
+    manifest = dict(old_manifest)
+    if identity != old_manifest["identity"] and about.get("argv"):
         manifest[EXTENDED_BY] = about["argv"]
-    if earlier := _earlier_sizes(stored, identity):
+    if earlier := _earlier_sizes(old_manifest, identity):
         manifest[EARLIER_SIZES] = earlier
     manifest |= {
         "identity": identity,
-        "resumed": [*stored.get("resumed", []), about],
-        OLD_LINES: stored.get(OLD_LINES, lines),
+        "resumed": [*old_manifest.get("resumed", []), about],
+        OLD_LINES: old_manifest.get(OLD_LINES, lines),
         SCHEMA: CURRENT,
     }
     return manifest
 
 
-def _earlier_sizes(stored: Mapping[str, Any], identity: Mapping[str, Any]) -> list[int]:
+def _earlier_sizes(old_manifest: Mapping[str, Any], identity: Mapping[str, Any]) -> list[int]:
     """Returns how many conversations the run had before each time that it was extended. Verdicts on
     it could be read each time (`analysis.verdicts.error_at`).
     """
-    size = _planned_conversations(stored["identity"])
-    earlier = list(stored.get(EARLIER_SIZES, []))
+    size = _planned_conversations(old_manifest["identity"])
+    earlier = list(old_manifest.get(EARLIER_SIZES, []))
     return earlier if size == _planned_conversations(identity) else [*earlier, size]
 
 

@@ -72,12 +72,12 @@ def join_runs(folders: Sequence[Path], out: Path, command: str) -> Run:
     about["argv"] = command
     if earlier := max((shard.manifest.earlier_sizes for shard in shards), key=len):
         about[EARLIER_SIZES] = list(earlier)
-    with open_run(out, first.manifest.identity.to_json(), about, _COMPATIBILITY) as joined:
-        joined.append_lines({key: line for key, line in lines.items() if key not in joined})
+    with open_run(out, first.manifest.identity.to_json(), about, _COMPATIBILITY) as output:
+        output.append_lines({key: line for key, line in lines.items() if key not in output})
         for shard in shards:
             _copy_new(sorted((shard.folder / TRACES).glob("*.npz")), out / TRACES)
             _copy_new([shard.folder / AGREEMENTS], out)
-        manifests = [joined.manifest, *(shard.manifest for shard in shards)]
+        manifests = [output.manifest, *(shard.manifest for shard in shards)]
         runtimes = [manifest.identity.runtime for manifest in manifests]
         if any(runtime != runtimes[0] for runtime in runtimes):
             _note_in_manifest(out, _DIFFERENT_RUNTIMES)

@@ -100,16 +100,16 @@ def read_lines(data: bytes, path: Path, manifest: Manifest) -> list[Record]:
     records: list[Record] = []
     line_numbers: dict[tuple[str, int], int] = {}  # by key
     for number, line in enumerate(lines, start=1):
-        place = f"Line {number} of {path}"
+        location = f"Line {number} of {path}"
         fields = _read_object(line, number, path, needs_checksum=number > num_old)
         try:
-            record = validate_record(fields, manifest, place)
+            record = validate_record(fields, manifest, location)
         except NotOfRun as error:
             raise RecordsError(f"{error}; {_CURE}.", option=str(path), value=number) from None
         key = record.method, record.conversation
         if key in line_numbers:
             raise RecordsError(
-                f"{place} repeats conversation {key[1]} with method {key[0]!r} of line"
+                f"{location} repeats conversation {key[1]} with method {key[0]!r} of line"
                 f" {line_numbers[key]}; delete one of the two lines.",
                 option=str(path),
                 value=number,
@@ -141,24 +141,24 @@ def read_notes(data: bytes, path: Path, kind: type[Note]) -> list[Note]:
 
 def _read_object(line: bytes, number: int, path: Path, *, needs_checksum: bool) -> dict[str, Any]:
     """Returns the JSON object in a line; refuses a damaged line, naming its number."""
-    place = f"Line {number} of {path}"
+    location = f"Line {number} of {path}"
 
     def refuse(fault: str) -> RecordsError:
         return RecordsError(f"{fault}; {_CURE}.", option=str(path), value=number)
 
     content = without_checksum(line)
     if content is None:
-        raise refuse(f"{place} is damaged: its checksum does not match")
+        raise refuse(f"{location} is damaged: its checksum does not match")
     if needs_checksum and not content.has_checksum:
-        raise refuse(f"{place} is damaged: it has no checksum at its end")
+        raise refuse(f"{location} is damaged: it has no checksum at its end")
     try:
         fields = json.loads(content.body)
     except RecursionError:
-        raise refuse(f"{place} is not a record (it is nested too deeply)") from None
+        raise refuse(f"{location} is not a record (it is nested too deeply)") from None
     except ValueError as error:
-        raise refuse(f"{place} is not a record ({error})") from None
+        raise refuse(f"{location} is not a record ({error})") from None
     if not isinstance(fields, dict):
-        raise refuse(f"{place} is not a record but {json_type_in_words(fields)}")
+        raise refuse(f"{location} is not a record but {json_type_in_words(fields)}")
     return fields
 
 

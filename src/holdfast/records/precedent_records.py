@@ -7,14 +7,14 @@ from pydantic import Field
 from holdfast.records.conversation import Agent, Tokens
 from holdfast.records.model import List, Number, RecordModel
 
-RuleScores = dict[str, float | None]  # by rule; None for a reply that cannot be scored
+ReplyScores = dict[str, float | None]  # by rule; None for a reply that cannot be scored
 
 
 class History(RecordModel):
     """The agent's replies in a history that was made to keep, or to break, its rules."""
 
     replies: List[str]
-    scores: List[RuleScores]  # one for each reply
+    scores: List[ReplyScores]  # one for each reply
 
 
 class NextReply(RecordModel):
@@ -24,7 +24,7 @@ class NextReply(RecordModel):
     seen: Number  # how many replies of the history the model was shown
     prompted: bool  # whether the model was shown the system prompt too
     reply: str
-    scores: RuleScores
+    scores: ReplyScores
     stop_reason: str
     mass: float | None = None  # mean attention mass on the system prompt
 

@@ -55,9 +55,9 @@ def resume(
             of a batch need not run again.
     """
     for numbers in batches:
-        missing = [number for number in numbers if (name, number) not in run]
-        to_run = missing if alone or not missing else numbers
-        yield PendingBatch(run, name, tuple(numbers), frozenset(missing), tuple(to_run))
+        missing_numbers = [number for number in numbers if (name, number) not in run]
+        to_run = missing_numbers if alone or not missing_numbers else numbers
+        yield PendingBatch(run, name, tuple(numbers), frozenset(missing_numbers), tuple(to_run))
 
 
 def unfinished(

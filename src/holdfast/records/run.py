@@ -20,7 +20,7 @@ from holdfast.records.manifest import MANIFEST, read_manifest, read_raw_manifest
 from holdfast.records.model import Failure
 from holdfast.records.precedent_records import PrecedentChat
 from holdfast.records.run_summary import Summary, read_summary
-from holdfast.records.run_table import Columns, Table, probe_table, score_table
+from holdfast.records.run_table import Columns, RecordTable, probe_table, score_table
 from holdfast.records.samples import HeadScores, TaskSample
 from holdfast.records.stored_logs import LARGE_RUN_BYTES, StoredLogs
 
@@ -128,7 +128,7 @@ class Run:
         """The results in `summary.json`, as it is now; None if it is missing or cannot be read."""
         return read_summary(self.folder)
 
-    def to_table(self) -> Table:
+    def to_table(self) -> RecordTable:
         """Returns the records as a tidy table: a row for each probe of each round of each
         conversation, or for each score of each sample. docs/runs.md describes the columns.
         """
@@ -179,10 +179,10 @@ def read_run(folder: Path | str) -> Run:
     failure_lines = _bytes_of(folder / FAILURES)
     manifest = read_manifest(folder)
     records = read_lines(lines, path, manifest)
-    recorded = {(record.method, record.conversation) for record in records}
+    recorded_keys = {(record.method, record.conversation) for record in records}
     notes = read_notes(failure_lines, folder / FAILURES, Failure)
     latest = {(note.method, note.conversation): note for note in notes}
-    failures = [note for key, note in latest.items() if key not in recorded]
+    failures = [note for key, note in latest.items() if key not in recorded_keys]
     return Run(folder, manifest, tuple(records), tuple(failures))
 
 

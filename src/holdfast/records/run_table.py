@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from holdfast.records.conversation import Dialog, Probe
+from holdfast.records.conversation import DialogRecord, Probe
 from holdfast.records.identity import (
     ConversationsIdentity,
     Identity,
@@ -17,7 +17,8 @@ from holdfast.records.identity import (
 from holdfast.records.samples import HeadScores, TaskSample
 
 Columns = dict[str, list[Any]]
-Row = dict[str, Any]  # by column; None where nothing was measured, or the column does not apply
+# by column; None where nothing was measured, or the column does not apply
+TableRow = dict[str, Any]
 
 
 class Column(NamedTuple):
@@ -28,7 +29,7 @@ class Column(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Table:
+class RecordTable:
     """The columns of a table in their order, and the values of each."""
 
     columns: tuple[Column, ...]
@@ -79,27 +80,27 @@ SCORE_COLUMNS = (
 )
 
 
-def probe_table(identity: Identity, dialogs: Sequence[Dialog]) -> Table:
+def probe_table(identity: Identity, dialogs: Sequence[DialogRecord]) -> RecordTable:
     """Makes a table with a row for each answered probe of each round of each dialog."""
     rows = (row for dialog in dialogs for row in _probe_rows(identity, dialog))
     return _table(PROBE_COLUMNS, rows)
 
 
-def score_table(identity: Identity, samples: Sequence[TaskSample | HeadScores]) -> Table:
+def score_table(identity: Identity, samples: Sequence[TaskSample | HeadScores]) -> RecordTable:
     """Makes a table with a row for each score of each sample."""
     rows = (row for sample in samples for row in _score_rows(identity, sample))
     return _table(SCORE_COLUMNS, rows)
 
 
-def _table(columns: tuple[Column, ...], rows: Iterator[Row]) -> Table:
+def _table(columns: tuple[Column, ...], rows: Iterator[TableRow]) -> RecordTable:
     values: Columns = {column.name: [] for column in columns}
     for row in rows:
         for name, column in values.items():
             column.append(row[name])
-    return Table(columns, values)
+    return RecordTable(columns, values)
 
 
-def _probe_rows(identity: Identity, dialog: Dialog) -> Iterator[Row]:
+def _probe_rows(identity: Identity, dialog: DialogRecord) -> Iterator[TableRow]:
     """A row of the table for each probe of a dialog."""
     suite = None
     seed = None
@@ -145,9 +146,9 @@ def _probe_rows(identity: Identity, dialog: Dialog) -> Iterator[Row]:
         }
 
 
-def _score_rows(identity: Identity, sample: TaskSample | HeadScores) -> Iterator[Row]:
+def _score_rows(identity: Identity, sample: TaskSample | HeadScores) -> Iterator[TableRow]:
     """A row of the table for each score of a sample."""
-    sample_fields: Row = {
+    sample_fields: TableRow = {
         "model": identity.model,
         "data": identity.data if isinstance(identity, TasksIdentity) else None,
         "method": sample.method,

@@ -11,7 +11,7 @@ _UNSTEERED = "none"  # in place of a head's name, for the unsteered model
 Scores = Annotated[dict[str, float], Field(min_length=1)]
 
 
-class Usage(RecordModel):
+class TokenCounts(RecordModel):
     """The tokens of a request."""
 
     read: int
@@ -32,7 +32,7 @@ class TaskSample(RecordModel):
     scores: Scores  # by metric
     reply: Optional[str] = None
     stop_reason: Optional[str] = None
-    tokens: Optional[Usage] = None
+    tokens: Optional[TokenCounts] = None
     # set only for a reply that is meant to be fluent: None then means that it is too short
     fluency: float | None = None
     seconds: float = 0

@@ -41,10 +41,11 @@ def write_traces(run: Path, method: str, conversation: int, turns: Mapping[int, 
     arrays = {}
     for number, turn in turns.items():
         arrays[f"round_{number}"] = np.asarray(turn.mass, dtype=np.float16)
+        # "even" is the name in files for the mass under uniform attention
         arrays[f"even_{number}"] = np.asarray(turn.uniform, dtype=np.float32)
-    packed = io.BytesIO()
-    np.savez_compressed(packed, rounds=np.array(list(turns)), **arrays)  # type: ignore[arg-type]
-    write_whole(_path(run, method, conversation), packed.getvalue())
+    content = io.BytesIO()
+    np.savez_compressed(content, rounds=np.array(list(turns)), **arrays)  # type: ignore[arg-type]
+    write_whole(_path(run, method, conversation), content.getvalue())
 
 
 def read_traces(run: Path, method: str, conversation: int) -> dict[int, TurnTrace]:
@@ -55,13 +56,13 @@ def read_traces(run: Path, method: str, conversation: int) -> dict[int, TurnTrac
     """
     path = _path(run, method, conversation)
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with np.load(path, allow_pickle=False) as arrays:
             turns = {}
-            for number in stored["rounds"]:
-                mass = stored[f"round_{number}"].astype(np.float32)
+            for number in arrays["rounds"]:
+                mass = arrays[f"round_{number}"].astype(np.float32)
                 # version 0.2 wrote one number for all layers
                 shape = mass.shape[0], mass.shape[2]
-                uniform = np.broadcast_to(stored[f"even_{number}"], shape)
+                uniform = np.broadcast_to(arrays[f"even_{number}"], shape)
                 turns[int(number)] = TurnTrace(mass, uniform)
             return turns
     except (OSError, ValueError, KeyError, EOFError) as error:

@@ -10,8 +10,8 @@ from holdfast.analysis.prompt_effect import (
 )
 from holdfast.analysis.verdicts import CANNOT_TELL, MIN_SAMPLES
 from holdfast.plurals import listing
+from holdfast.records.drift_summary import Baseline, BaselineScores
 from holdfast.records.identity import DefaultPrompt
-from holdfast.records.run_summary import Baseline, BaselineScores
 from holdfast.report.wording import plain
 
 _LABELS = {  # of the verdicts that are worth a line, in display order

@@ -30,7 +30,7 @@ _FAR = 15  # points; a line joins a label that is farther away to its point
 
 
 @dataclass(frozen=True)
-class _Curve:
+class _CandidateCurve:
     """The stability of a candidate by round."""
 
     candidate: Candidate
@@ -42,7 +42,7 @@ def write_calibration_figures(calibration: Calibration, budget: float, folder: P
     """Writes `trade_off` and `by_round` (Li et al. 2024, Figures 5 and 6) as SVG and PNG."""
     with figures.styled():
         trade_off = _trade_off(calibration)
-        by_round = _by_round(calibration, budget)
+        by_round = _round_figure(calibration, budget)
         return figures.save({"trade_off": trade_off, "by_round": by_round}, folder)
 
 
@@ -117,23 +117,23 @@ def _draw_sweep(
     ]
 
 
-def _by_round(calibration: Calibration, budget: float) -> Figure:
+def _round_figure(calibration: Calibration, budget: float) -> Figure:
     """Draws the stability by round, of each method at the setting closest to the budget."""
     figure, (axis,) = figures.panels(1, 1, 6.4, 3.8)
-    curves = [_Curve(calibration.none, figures.CurveStyle(_DARK, "--"), "none")]
+    curves = [_CandidateCurve(calibration.none, figures.CurveStyle(_DARK, "--"), "none")]
     for number, (name, parameter) in enumerate(calibration.names):
         closest = calibration.closest(calibration.sweeps[number], budget)
         lost = f"{calibration.mean_drop(closest):+.1f} lost"
         label = f"{_label(name, parameter)}={closest.value} ({lost})"
-        curves.append(_Curve(closest, figures.style_of(number + 1), label))
+        curves.append(_CandidateCurve(closest, figures.style_of(number + 1), label))
     for index, curve in enumerate(curves):
         points = estimate_columns(curve.candidate.by_round, SCORES)
         rounds = np.arange(1, len(points) + 1) + 0.06 * (index - (len(curves) - 1) / 2)
-        measured = ~np.isnan(figures.means(points))
-        x = rounds[measured]
-        y = figures.means(points)[measured]
+        is_measured = ~np.isnan(figures.means(points))
+        x = rounds[is_measured]
+        y = figures.means(points)[is_measured]
         colour = curve.style.colour
-        figures.error_bars(axis, x, y, colour, figures.whiskers(points)[:, measured])
+        figures.error_bars(axis, x, y, colour, figures.whiskers(points)[:, is_measured])
         axis.plot(
             x,
             y,
@@ -193,7 +193,9 @@ def place_labels(figure: Figure, axis: Axes, labels: Sequence[PointLabel]) -> No
     figure.draw_without_rendering()  # settles the layout
     frame = axis.get_window_extent(renderer)
     points = axis.transData.transform([(label.x, label.y) for label in labels]).reshape(-1, 2)
-    taken = [Bbox.from_extents(x, y, x, y).padded(_MARKER * figure.dpi / 72) for x, y in points]
+    occupied_boxes = [
+        Bbox.from_extents(x, y, x, y).padded(_MARKER * figure.dpi / 72) for x, y in points
+    ]
     for label in sorted(labels, key=lambda label: (label.x, label.y)):
         text = axis.annotate(
             label.text,
@@ -209,9 +211,9 @@ def place_labels(figure: Figure, axis: Axes, labels: Sequence[PointLabel]) -> No
             text.xyann = (across * distance, up * distance)
             text.set_horizontalalignment(_alignment(across))
             box = text.get_window_extent(renderer).padded(1)
-            if _contains(frame, box) and not any(box.overlaps(other) for other in taken):
+            if _contains(frame, box) and not any(box.overlaps(other) for other in occupied_boxes):
                 break
-        taken.append(box)
+        occupied_boxes.append(box)
         if max(map(abs, text.xyann)) > _FAR:
             axis.annotate(
                 "",

@@ -44,7 +44,7 @@ class SettingRow(NamedTuple):
 
 def table(calibration: Calibration) -> str:
     """The table for the terminal: every setting, with a star if it is on the Pareto front."""
-    header, *rows = setting_rows(calibration, in_full=False)
+    header, *rows = setting_rows(calibration, full=False)
     header = header._replace(front="", verdict="")
     lines = aligned([_star_first(row) for row in (header, *rows)])
     count = len(calibration.none.stability)
@@ -136,20 +136,20 @@ def unprompted_lines(run: Run) -> list[str]:
     return lines
 
 
-def calibration_page(calibration: Calibration, chosen: Pick, folder: Path, step: str) -> str:
+def calibration_page(calibration: Calibration, choice: Pick, folder: Path, step: str) -> str:
     """The HTML of the page of a calibration.
 
     Args:
-        chosen: the setting that is recommended, or why none is.
+        choice: the setting that is recommended, or why none is.
         folder: has the runs of the calibration and its figures.
         step: the next step; each command in it has a line of its own.
     """
     stability, capability = (read_run(folder / name) for name in FOLDERS)
-    headline, *more = answer_sentences(calibration, chosen)
+    headline, *lines = answer_sentences(calibration, choice)
     chance = chance_line(calibration)
     content = {
         "calibration": calibration,
-        "chosen": chosen,
+        "chosen": choice,
         "notes": [
             *detail_lines(calibration),
             *_shared_lines(calibration),
@@ -175,7 +175,7 @@ def calibration_page(calibration: Calibration, chosen: Pick, folder: Path, step:
             f"{len(calibration.candidates)} settings",
             calibration.about.capability,
         ),
-        lines=(" ".join(more), f"{chance}." if chance else "", f"Next: {step}"),
+        lines=(" ".join(lines), f"{chance}." if chance else "", f"Next: {step}"),
     )
 
 
@@ -192,11 +192,11 @@ def _unprompted_table(run: Run) -> Table | None:
     return Table("Round 1 with the system prompt and without, with 95% intervals", rows)
 
 
-def setting_rows(calibration: Calibration, *, in_full: bool = True) -> list[SettingRow]:
+def setting_rows(calibration: Calibration, *, full: bool = True) -> list[SettingRow]:
     """The table of every setting, the header first.
 
     Args:
-        in_full: whether stability and capability have their intervals and verdicts their reasons,
+        full: whether stability and capability have their intervals and verdicts their reasons,
             for which a terminal has no room.
     """
     chance = "" if calibration.chance is None else f" (chance {calibration.chance:.1f})"
@@ -214,11 +214,11 @@ def setting_rows(calibration: Calibration, *, in_full: bool = True) -> list[Sett
     none, *others = calibrated_settings(calibration)
     return [
         header,
-        _setting_row(none, in_full=in_full),
+        _setting_row(none, full=full),
         *(
-            _setting_row(setting, in_full=in_full)._replace(
+            _setting_row(setting, full=full)._replace(
                 against=signed_to(setting.gain, 3),
-                verdict=_verdict(setting.gain, in_full=in_full),
+                verdict=_verdict(setting.gain, full=full),
                 points_lost=signed_to(setting.points_lost, 1),
             )
             for setting in others
@@ -226,14 +226,14 @@ def setting_rows(calibration: Calibration, *, in_full: bool = True) -> list[Sett
     ]
 
 
-def _verdict(gain: Judged, *, in_full: bool) -> str:
-    return f"{gain.verdict}: {gain.why}" if gain.why and in_full else gain.verdict
+def _verdict(gain: Judged, *, full: bool) -> str:
+    return f"{gain.verdict}: {gain.why}" if gain.why and full else gain.verdict
 
 
-def _setting_row(setting: CalibratedSetting, *, in_full: bool) -> SettingRow:
+def _setting_row(setting: CalibratedSetting, *, full: bool) -> SettingRow:
     """The row of a setting, without the columns that compare it with the model as it is."""
-    broken = setting.broken
-    write = with_interval if in_full else mean_text
+    broken_share = None if setting.broken is None else setting.broken.mean
+    write = with_interval if full else mean_text
     return SettingRow(
         method=setting.method,
         front="*" if setting.front else "",
@@ -242,6 +242,6 @@ def _setting_row(setting: CalibratedSetting, *, in_full: bool) -> SettingRow:
         verdict="",
         capability=write(setting.capability, "{:.1f}".format),
         points_lost="",
-        broken="" if broken is None or broken.mean is None else percent(broken.mean),
+        broken="" if broken_share is None else percent(broken_share),
         perplexity="" if setting.perplexity is None else f"{setting.perplexity:.1f}",
     )

@@ -10,53 +10,53 @@ from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.report.wording import with_interval
 
 
-def answer(calibration: Calibration, chosen: Pick) -> str:
+def answer(calibration: Calibration, choice: Pick) -> str:
     """The recommendation, or why none is given."""
-    return " ".join(answer_sentences(calibration, chosen))
+    return " ".join(answer_sentences(calibration, choice))
 
 
-def answer_sentences(calibration: Calibration, chosen: Pick) -> list[str]:
+def answer_sentences(calibration: Calibration, choice: Pick) -> list[str]:
     """The sentences of `answer`; the first one sums it up."""
-    if chosen.method == NO_FIX:
-        return _nothing_chosen(calibration, chosen)
-    reported = int(calibration.report.sum())
+    if choice.method == NO_FIX:
+        return _nothing_chosen(calibration, choice)
+    num_reported = int(calibration.report.sum())
     total = len(calibration.report)
-    budget = points_of(chosen.budget)
+    budget = points_of(choice.budget)
     numbers = (
-        f"On the {reported} of {total} conversations that it was not chosen on: stability"
-        f" {chosen.stability_none:.2f} -> {chosen.stability.mean:.2f}"
-        f" ({signed_to(chosen.gain)}), points lost {signed_to(chosen.drop, 1)}."
+        f"On the {num_reported} of {total} conversations that it was not chosen on: stability"
+        f" {choice.stability_none:.2f} -> {choice.stability.mean:.2f}"
+        f" ({signed_to(choice.gain)}), points lost {signed_to(choice.drop, 1)}."
     )
-    if not chosen.recommended:
+    if not choice.recommended:
         return [
             f"Nothing to recommend yet within a budget of {budget}.",
-            f"The best candidate is {chosen.method}.",
+            f"The best candidate is {choice.method}.",
             numbers,
-            f"There {chosen.why}.",
+            f"There {choice.why}.",
         ]
-    recommendation = [f"Use {chosen.method}, within a budget of {budget}.", numbers]
+    recommendation = [f"Use {choice.method}, within a budget of {budget}.", numbers]
     most_stable = max(calibration.candidates[1:], key=calibration.mean_gain).method
-    if most_stable == chosen.method:
+    if most_stable == choice.method:
         return recommendation
     return [
         *recommendation,
         f"Over all {total}, {most_stable} is the most stable; but a setting is chosen on"
-        f" {total - reported} of them, and needs a clear gain and a clear margin to the budget"
+        f" {total - num_reported} of them, and needs a clear gain and a clear margin to the budget"
         " there.",
     ]
 
 
-def _nothing_chosen(calibration: Calibration, chosen: Pick) -> list[str]:
+def _nothing_chosen(calibration: Calibration, choice: Pick) -> list[str]:
     """Why the model as it is was chosen, and how close the closest setting came."""
     choosing = int((~calibration.report).sum())
     total = len(calibration.report)
-    budget = points_of(chosen.budget)
+    budget = points_of(choice.budget)
     if choosing < MIN_SAMPLES:
         return [
             f"Too few conversations to recommend a setting: {choosing} to choose on, and"
             f" {MIN_SAMPLES} are needed."
         ]
-    if chosen.none_fits:
+    if choice.none_fits:
         reason = f"every setting costs more than {budget} on average"
     elif any(map(calibration.breaks_replies, calibration.candidates[1:])):
         reason = (
@@ -69,7 +69,7 @@ def _nothing_chosen(calibration: Calibration, chosen: Pick) -> list[str]:
         f"Nothing to recommend: on the {choosing} of {total} conversations that settings are chosen"
         f" on, {reason}."
     )
-    return [sentence, _closest(calibration, chosen.near)] if chosen.near else [sentence]
+    return [sentence, _closest(calibration, choice.near)] if choice.near else [sentence]
 
 
 def _closest(calibration: Calibration, near: Candidate) -> str:
@@ -110,18 +110,20 @@ def chance_line(calibration: Calibration) -> str:
     )
 
 
-def next_step(calibration: Calibration, chosen: Pick) -> str:
+def next_step(calibration: Calibration, choice: Pick) -> str:
     """Advice if nothing is recommended and a larger calibration would not help.
 
     It begins in lower case, to follow "Next:".
     """
-    near = chosen.near
+    near = choice.near
     if calibration.at_chance:
         return "give a --capability that the model has; perplexity:FILE works with any model."
     if near is not None and verdict_on(calibration.gain(near)).sign > 0:
         drop = calibration.drop(near)
-        most = math.ceil(drop.high or drop.mean or 0.0)
-        return f"raise --budget ({most} would admit {near.method}), or sweep weaker settings."
+        largest_loss = math.ceil(drop.high or drop.mean or 0.0)
+        return (
+            f"raise --budget ({largest_loss} would admit {near.method}), or sweep weaker settings."
+        )
     return "sweep other methods or settings with --sweep; `holdfast methods` lists them."
 
 

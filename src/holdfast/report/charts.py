@@ -117,11 +117,11 @@ class Chart:
     def width_of(self, curve: Curve) -> float:
         """The width of a curve's line, which grows with each later curve that covers part of it."""
         later = self.curves[self.curves.index(curve) + 1 :]
-        return 2.1 + 2.4 * sum(self._covers(other, curve) for other in later)
+        return 2.1 + 2.4 * sum(self._covers(later_curve, curve) for later_curve in later)
 
-    def _covers(self, other: Curve, curve: Curve) -> bool:
+    def _covers(self, later_curve: Curve, curve: Curve) -> bool:
         """Whether another curve lies on a curve for two rounds in a row, or in its only round."""
-        other_heights = {number: self.y(mean) for number, mean, _ in other.measured}
+        other_heights = {number: self.y(mean) for number, mean, _ in later_curve.measured}
         near = [
             number in other_heights and abs(self.y(mean) - other_heights[number]) < _NEAR
             for number, mean, _ in curve.measured
@@ -197,5 +197,5 @@ def rounds_to_number(rounds: int) -> tuple[int, ...]:
     step = next((step for step in _STEPS if rounds <= _MAX_NUMBERED_ROUNDS * step), rounds)
     if step == 1:
         return tuple(range(1, rounds + 1))
-    between = [number for number in range(step, rounds, step) if rounds - number > step / 2]
-    return (1, *between, rounds)
+    middle_rounds = [number for number in range(step, rounds, step) if rounds - number > step / 2]
+    return (1, *middle_rounds, rounds)

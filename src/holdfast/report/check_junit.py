@@ -21,67 +21,73 @@ from holdfast.report.check_sentences import (
     sentence,
     verdict_word,
 )
-from holdfast.report.junit import JUnitCase, Outcome, outcome_of, write_cases
+from holdfast.report.junit import CaseOutcome, JUnitCase, outcome_of, write_cases
 
 ALL_RULES = "all rules together"  # the test of a prompt whose verdict no single rule has
 
 
 def write_junit(check: Check, suite: str, path: Path | str, seconds: float) -> Path:
     """Writes the verdicts as JUnit XML, dividing the seconds in proportion to conversations."""
-    conversations = sum(len(checked.records) for checked in check.prompts)
+    conversations = sum(len(prompt_check.records) for prompt_check in check.prompts)
     cases: list[JUnitCase] = []
-    for checked in check.prompts:
-        cases_of_prompt = list(_cases_of(checked, check.terms, suite))
-        share = len(checked.records) / conversations if conversations else 1 / len(check.prompts)
+    for prompt_check in check.prompts:
+        cases_of_prompt = list(_cases_of(prompt_check, check.terms, suite))
+        share = (
+            len(prompt_check.records) / conversations if conversations else 1 / len(check.prompts)
+        )
         seconds_each = seconds * share / len(cases_of_prompt)
         cases += [replace(case, seconds=seconds_each) for case in cases_of_prompt]
     return write_cases(f"holdfast check {suite}", cases, path, seconds)
 
 
-def _cases_of(checked: PromptCheck, terms: Terms, suite: str) -> Iterator[JUnitCase]:
+def _cases_of(prompt_check: PromptCheck, terms: Terms, suite: str) -> Iterator[JUnitCase]:
     """A test for each rule of a prompt, and one for the prompt if no rule has its verdict."""
     classname = f"holdfast.{suite}"
-    for rule in checked.rules:
-        yield _rule_case(rule, checked, terms, f"{classname}.{checked.id}")
-    is_shown_by_a_rule = any(rule.verdict == checked.verdict for rule in checked.rules)
-    if checked.rules and (is_shown_by_a_rule or checked.verdict == PASS):
+    for rule in prompt_check.rules:
+        yield _rule_case(rule, prompt_check, terms, f"{classname}.{prompt_check.id}")
+    is_shown_by_a_rule = any(rule.verdict == prompt_check.verdict for rule in prompt_check.rules)
+    if prompt_check.rules and (is_shown_by_a_rule or prompt_check.verdict == PASS):
         return
-    advice = how_to_decide(checked.verdict, checked.lowest, terms)
+    advice = how_to_decide(prompt_check.verdict, prompt_check.lowest, terms)
     yield JUnitCase(
-        classname=f"{classname}.{checked.id}" if checked.rules else classname,
-        name=ALL_RULES if checked.rules else checked.id,
-        outcome=_outcome(checked, terms),
-        message=_message(checked, terms),
-        text=_text(advice, details(checked)),
+        classname=f"{classname}.{prompt_check.id}" if prompt_check.rules else classname,
+        name=ALL_RULES if prompt_check.rules else prompt_check.id,
+        outcome=_outcome(prompt_check, terms),
+        message=_message(prompt_check, terms),
+        text=_text(advice, details(prompt_check)),
     )
 
 
-def _outcome(checked: PromptCheck, terms: Terms) -> Outcome:
+def _outcome(prompt_check: PromptCheck, terms: Terms) -> CaseOutcome:
     """The outcome of a prompt's test; one that a smoke test leaves undecided is skipped."""
-    is_left_open = checked.verdict == UNDECIDED and verdict_word(checked, terms) == NO_CLEAR_FAILURE
-    return "skipped" if is_left_open else outcome_of(checked.verdict)
+    is_left_open = (
+        prompt_check.verdict == UNDECIDED and verdict_word(prompt_check, terms) == NO_CLEAR_FAILURE
+    )
+    return "skipped" if is_left_open else outcome_of(prompt_check.verdict)
 
 
-def _message(checked: PromptCheck, terms: Terms) -> str:
+def _message(prompt_check: PromptCheck, terms: Terms) -> str:
     """The evidence; after an outage or a smoke test, it begins with the word for that."""
-    evidence = sentence(checked, terms)
-    word = verdict_word(checked, terms)
-    if checked.verdict == UNDECIDED and word != UNDECIDED:
+    evidence = sentence(prompt_check, terms)
+    word = verdict_word(prompt_check, terms)
+    if prompt_check.verdict == UNDECIDED and word != UNDECIDED:
         return f"{word}: {evidence}"
     return evidence
 
 
-def _rule_case(rule: RuleCheck, checked: PromptCheck, terms: Terms, classname: str) -> JUnitCase:
-    message = rule_sentence(rule, checked, terms)
-    is_left_open = rule.verdict == UNDECIDED and checked.verdict != UNDECIDED
-    if is_left_open and checked.verdict == PASS:
+def _rule_case(
+    rule: RuleCheck, prompt_check: PromptCheck, terms: Terms, classname: str
+) -> JUnitCase:
+    message = rule_sentence(rule, prompt_check, terms)
+    is_left_open = rule.verdict == UNDECIDED and prompt_check.verdict != UNDECIDED
+    if is_left_open and prompt_check.verdict == PASS:
         why = "the earlier run does not have it"
         return JUnitCase(classname, rule.rule, "skipped", f"not decided: {why}; {message}")
     if is_left_open and not terms.all_rules:
         why = "its prompt had already failed (--all-rules decides every rule)"
         return JUnitCase(classname, rule.rule, "skipped", f"not decided: {why}; {message}")
     advice = how_to_decide(rule.verdict, rule.decided_by, terms)
-    text = _text(advice, rule_details(rule, checked))
+    text = _text(advice, rule_details(rule, prompt_check))
     return JUnitCase(classname, rule.rule, outcome_of(rule.verdict), message, text)
 
 

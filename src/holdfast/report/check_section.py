@@ -78,9 +78,13 @@ def _section(check: Check, label: str, index: int) -> CheckSection:
     return CheckSection(
         label=label,
         check=check,
-        share=max(checked.error for checked in check.prompts),
-        rows=[row for checked in check.prompts for row in _rows(checked, check, index)],
-        charts=[chart for checked in _failures_first(check) for chart in _charts(checked, check)],
+        share=max(prompt_check.error for prompt_check in check.prompts),
+        rows=[row for prompt_check in check.prompts for row in _rows(prompt_check, check, index)],
+        charts=[
+            chart
+            for prompt_check in _failures_first(check)
+            for chart in _charts(prompt_check, check)
+        ],
     )
 
 
@@ -88,13 +92,13 @@ def check_headline(check: Check) -> str:
     """The totals; of a single prompt, its verdict and the chance that it is wrong."""
     if len(check.prompts) > 1:
         return totals(check.prompts, check.terms)
-    (checked,) = check.prompts
-    text = _status(checked, check)
+    (prompt_check,) = check.prompts
+    text = _status(prompt_check, check)
     if sentences := caveats(check.prompts, check.terms):
         return f"{text}. {' '.join(sentences)}"
     # "undecided" is no verdict, and passing without a bar does not prove that there was no fall
-    is_fall_unproven = check.terms.min_stability is None and checked.verdict == PASS
-    if checked.verdict == UNDECIDED or is_fall_unproven:
+    is_fall_unproven = check.terms.min_stability is None and prompt_check.verdict == PASS
+    if prompt_check.verdict == UNDECIDED or is_fall_unproven:
         return f"{text}."
     return (
         f"{text}. The chance that this verdict is wrong is at most {percentage(check.terms.error)}."
@@ -109,60 +113,66 @@ def check_lines(check: Check) -> list[str]:
     if len(check.prompts) == 1:
         return []
     limits = " ".join(caveats(check.prompts, check.terms))
-    failing = [checked for checked in _failures_first(check) if checked.verdict != PASS]
-    lines = [f"{_status(checked, check)}." for checked in failing[:_MAX_PROMPTS_NAMED]]
-    more = len(failing) - len(lines)
-    if more:
-        prompts = "One more prompt" if more == 1 else f"{more:,} more prompts"
+    failing_prompts = [
+        prompt_check for prompt_check in _failures_first(check) if prompt_check.verdict != PASS
+    ]
+    lines = [
+        f"{_status(prompt_check, check)}." for prompt_check in failing_prompts[:_MAX_PROMPTS_NAMED]
+    ]
+    num_unnamed = len(failing_prompts) - len(lines)
+    if num_unnamed:
+        prompts = "One more prompt" if num_unnamed == 1 else f"{num_unnamed:,} more prompts"
         lines.append(f"{prompts} did not pass.")
     return [limits, *lines]
 
 
-def _status(checked: PromptCheck, check: Check) -> str:
+def _status(prompt_check: PromptCheck, check: Check) -> str:
     """'late fails: below 0.9 in round 3: 0.00 [0.00, 0.41] (12 conversations)'."""
-    word = _WORDS[checked.verdict]
-    if checked.verdict == UNDECIDED:
-        open_as = verdict_word(checked, check.terms)
-        verb = "has" if open_as == NO_CLEAR_FAILURE else "is"
-        word = f"{verb} {open_as}"
-    return f"{checked.id} {word}: {sentence(checked, check.terms)}"
+    word = _WORDS[prompt_check.verdict]
+    if prompt_check.verdict == UNDECIDED:
+        open_verdict = verdict_word(prompt_check, check.terms)
+        verb = "has" if open_verdict == NO_CLEAR_FAILURE else "is"
+        word = f"{verb} {open_verdict}"
+    return f"{prompt_check.id} {word}: {sentence(prompt_check, check.terms)}"
 
 
 def _failures_first(check: Check) -> list[PromptCheck]:
     """Failing prompts first, then undecided ones, then the rest; each in suite order."""
-    return sorted(check.prompts, key=lambda checked: list(_WORDS).index(checked.verdict))
+    return sorted(check.prompts, key=lambda prompt_check: list(_WORDS).index(prompt_check.verdict))
 
 
-def _rows(checked: PromptCheck, check: Check, index: int) -> Iterator[VerdictRow]:
+def _rows(prompt_check: PromptCheck, check: Check, index: int) -> Iterator[VerdictRow]:
     """The row of a prompt, then one for each of its rules."""
 
     def row(rule: str, verdict: str, why: str) -> VerdictRow:
         return VerdictRow(
-            prompt=checked.id,
+            prompt=prompt_check.id,
             rule=rule,
             verdict=verdict,
             why=why,
-            conversations=len(checked.records),
-            decided_after=checked.decided_after,
+            conversations=len(prompt_check.records),
+            decided_after=prompt_check.decided_after,
             series_index=index,
         )
 
-    why = reason(checked, check.terms)
-    if checked.comparison is not None and why != comparison_text(checked.comparison):
-        why = f"{why}; {comparison_text(checked.comparison)}"
-    if missing := missing_text(checked):
-        why = f"{why}; {missing}"
-    yield row("", checked.verdict, why)
-    for rule in checked.rules:
-        yield row(rule.rule, rule.verdict, rule_text(rule, checked, check.terms))
+    why = reason(prompt_check, check.terms)
+    if prompt_check.comparison is not None and why != comparison_text(prompt_check.comparison):
+        why = f"{why}; {comparison_text(prompt_check.comparison)}"
+    if missing_scores := missing_text(prompt_check):
+        why = f"{why}; {missing_scores}"
+    yield row("", prompt_check.verdict, why)
+    for rule in prompt_check.rules:
+        yield row(rule.rule, rule.verdict, rule_text(rule, prompt_check, check.terms))
 
 
-def _charts(checked: PromptCheck, check: Check) -> Iterator[NamedChart]:
+def _charts(prompt_check: PromptCheck, check: Check) -> Iterator[NamedChart]:
     """A chart per rule of a prompt: means by round with their bounds, and the bar."""
-    for rule in dict.fromkeys(cell.rule for cell in checked.cells):
-        cells = [cell for cell in checked.cells if cell.rule == rule]
-        name = checked.id if rule is None else f"{checked.id}, {rule}"
-        yield NamedChart(name, len(checked.records), _chart(name, cells, check.terms.min_stability))
+    for rule in dict.fromkeys(cell.rule for cell in prompt_check.cells):
+        cells = [cell for cell in prompt_check.cells if cell.rule == rule]
+        name = prompt_check.id if rule is None else f"{prompt_check.id}, {rule}"
+        yield NamedChart(
+            name, len(prompt_check.records), _chart(name, cells, check.terms.min_stability)
+        )
 
 
 def _chart(name: str, cells: Sequence[CheckedCell], bar: float | None) -> Chart:
@@ -176,5 +186,5 @@ def _chart(name: str, cells: Sequence[CheckedCell], bar: float | None) -> Chart:
         level = [Estimate(0, bar, None, None, None)] * len(cells)
         curves.insert(0, Curve("bar", level, _BAR_COLOUR, dash=1))
         text = f"{text}; the bar is {bar:g}"
-    measured = [curve for curve in curves if curve.measured]
-    return Chart(f"Keeps {name}", f"{text}.", measured, len(cells))
+    measured_curves = [curve for curve in curves if curve.measured]
+    return Chart(f"Keeps {name}", f"{text}.", measured_curves, len(cells))

@@ -18,7 +18,7 @@ from holdfast.records.check_records import (
     RuleCheck,
     Terms,
 )
-from holdfast.report.opening_sentences import nothing_measured
+from holdfast.report.run_title import nothing_measured
 from holdfast.report.wording import WIDTH, wrapped
 
 NO_CLEAR_FAILURE = "no clear failure"
@@ -29,46 +29,49 @@ _MARGIN = 10  # columns left of quoted text: two spaces, the speaker in seven, a
 _ROUNDING = 1e-6  # in hundredths
 
 
-def verdict_word(checked: PromptCheck, terms: Terms) -> str:
+def verdict_word(prompt_check: PromptCheck, terms: Terms) -> str:
     """The verdict on a prompt in a word.
 
     An undecided verdict has a word of its own after an outage or a smoke test.
     """
-    if checked.verdict == PASS and terms.smoke and terms.min_stability is None:
+    if prompt_check.verdict == PASS and terms.smoke and terms.min_stability is None:
         return NO_CLEAR_FAILURE  # the few pairs of a smoke test cannot show that nothing fell
-    if checked.verdict != UNDECIDED:
-        return checked.verdict
-    if checked.unavailable:
+    if prompt_check.verdict != UNDECIDED:
+        return prompt_check.verdict
+    if prompt_check.unavailable:
         return UNAVAILABLE
-    return NO_CLEAR_FAILURE if terms.smoke and checked.lowest is not None else UNDECIDED
+    return NO_CLEAR_FAILURE if terms.smoke and prompt_check.lowest is not None else UNDECIDED
 
 
 def lines_of(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
     """The verdicts, one per line, then details of prompts that do not pass, and the totals."""
-    words = {checked.id: verdict_word(checked, terms) for checked in checks}
+    words = {prompt_check.id: verdict_word(prompt_check, terms) for prompt_check in checks}
     word_width = max(map(len, words.values()))
     id_width = max(map(len, words))
     lines = [
-        f"{words[checked.id].upper().ljust(word_width)}  {checked.id.ljust(id_width)}"
-        f"  {sentence(checked, terms)}"
-        for checked in checks
+        f"{words[prompt_check.id].upper().ljust(word_width)}  {prompt_check.id.ljust(id_width)}"
+        f"  {sentence(prompt_check, terms)}"
+        for prompt_check in checks
     ]
-    for checked in checks:
-        if checked.verdict != PASS and words[checked.id] != NO_CLEAR_FAILURE:
-            title = f"{words[checked.id].upper()} {checked.id}"
-            lines += ["", title, "-" * len(title), *details(checked)]
+    for prompt_check in checks:
+        if prompt_check.verdict != PASS and words[prompt_check.id] != NO_CLEAR_FAILURE:
+            title = f"{words[prompt_check.id].upper()} {prompt_check.id}"
+            lines += ["", title, "-" * len(title), *details(prompt_check)]
     return [*lines, "", totals(checks, terms), *caveats(checks, terms)]
 
 
 def caveats(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
     """Says what undecided verdicts do not show after an outage or a smoke test; [] otherwise."""
     sentences = []
-    if unavailable := [checked for checked in checks if checked.unavailable]:
-        lost = sum(checked.lost for checked in unavailable)
-        asked = sum(len(checked.records) * len(checked.cells) for checked in unavailable)
+    if unavailable_prompts := [prompt_check for prompt_check in checks if prompt_check.unavailable]:
+        lost = sum(prompt_check.lost for prompt_check in unavailable_prompts)
+        expected_replies = sum(
+            len(prompt_check.records) * len(prompt_check.cells)
+            for prompt_check in unavailable_prompts
+        )
         sentences.append(
-            f"Unavailable: {lost:,} of {asked:,} replies were lost, as the server failed or a"
-            " filter withheld them. This says nothing about the prompts; repeat the check with"
+            f"Unavailable: {lost:,} of {expected_replies:,} replies were lost, as the server failed"
+            " or a filter withheld them. This says nothing about the prompts; repeat the check with"
             " another --out."
         )
     if terms.smoke and any(verdict_word(item, terms) == NO_CLEAR_FAILURE for item in checks):
@@ -86,17 +89,17 @@ def count_verdicts(checks: Sequence[PromptCheck], terms: Terms | None = None) ->
         terms: tells undecided verdicts of an outage or a smoke test apart; None counts them all as
             undecided.
     """
-    verdicts: list[str] = [checked.verdict for checked in checks]
+    verdicts: list[str] = [prompt_check.verdict for prompt_check in checks]
     words = {FAIL: "failed", UNDECIDED: "undecided", PASS: "passed"}
     if terms is not None:
-        verdicts = [verdict_word(checked, terms) for checked in checks]
+        verdicts = [verdict_word(prompt_check, terms) for prompt_check in checks]
         words |= {NO_CLEAR_FAILURE: "without a clear failure", UNAVAILABLE: "unavailable"}
     counts = [
         (verdicts.count(verdict), word) for verdict, word in words.items() if verdict in verdicts
     ]
-    (count, word), *others = counts
-    first = f"{count} of {count_of(len(checks), 'prompt')} {word}"
-    return ", ".join([first, *(f"{count} {word}" for count, word in others)])
+    (count, word), *more_counts = counts
+    first_count = f"{count} of {count_of(len(checks), 'prompt')} {word}"
+    return ", ".join([first_count, *(f"{count} {word}" for count, word in more_counts)])
 
 
 def totals(checks: Sequence[PromptCheck], terms: Terms) -> str:
@@ -108,7 +111,7 @@ def totals(checks: Sequence[PromptCheck], terms: Terms) -> str:
             f"{counts} (each rule compared with an earlier run; chance of any false alarm at most"
             f" {error})."
         )
-    if all(checked.verdict == UNDECIDED for checked in checks):
+    if all(prompt_check.verdict == UNDECIDED for prompt_check in checks):
         return f"{counts} (bar: {terms.min_stability:g} for every rule in every round)."
     return (
         f"{counts} (bar: {terms.min_stability:g} for every rule in every round; chance of any wrong"
@@ -121,76 +124,80 @@ def percentage(share: float) -> str:
     return f"{100 * share:g}%"
 
 
-def sentence(checked: PromptCheck, terms: Terms) -> str:
+def sentence(prompt_check: PromptCheck, terms: Terms) -> str:
     """The reason for a verdict and its cost: '... (decided after 3 of 8 conversations)'."""
-    evidence = reason(checked, terms)
-    is_incomplete = any(cell.mean is None for cell in checked.cells)
-    if checked.verdict == UNDECIDED and is_incomplete and checked.lowest:
-        evidence = f"{evidence}; {missing_text(checked)}"
-    conversations = count_of(len(checked.records), "conversation")
-    if checked.decided_after < len(checked.records):
-        return f"{evidence} (decided after {checked.decided_after} of {conversations})"
+    evidence = reason(prompt_check, terms)
+    is_incomplete = any(cell.mean is None for cell in prompt_check.cells)
+    if prompt_check.verdict == UNDECIDED and is_incomplete and prompt_check.lowest:
+        evidence = f"{evidence}; {missing_text(prompt_check)}"
+    conversations = count_of(len(prompt_check.records), "conversation")
+    if prompt_check.decided_after < len(prompt_check.records):
+        return f"{evidence} (decided after {prompt_check.decided_after} of {conversations})"
     return f"{evidence} ({conversations})"
 
 
-def reason(checked: PromptCheck, terms: Terms) -> str:
+def reason(prompt_check: PromptCheck, terms: Terms) -> str:
     """The evidence behind the verdict on a prompt."""
-    if checked.first_failure is not None:
-        others = [
+    if prompt_check.first_failure is not None:
+        other_rules = [
             rule.rule
-            for rule in checked.rules
-            if rule.verdict == FAIL and rule.rule != checked.first_failure.rule
+            for rule in prompt_check.rules
+            if rule.verdict == FAIL and rule.rule != prompt_check.first_failure.rule
         ]
-        failure = _cell_text(checked.first_failure, checked, terms)
-        if others:
-            return f"below {terms.min_stability:g} in {failure}; also below: {', '.join(others)}"
+        failure = _cell_text(prompt_check.first_failure, prompt_check, terms)
+        if other_rules:
+            return (
+                f"below {terms.min_stability:g} in {failure}; also below: {', '.join(other_rules)}"
+            )
         return f"below {terms.min_stability:g} in {failure}"
-    if checked.comparison is not None and (checked.comparison.fell or terms.min_stability is None):
-        return comparison_text(checked.comparison)
-    if checked.lowest is None:
-        return nothing_measured(checked.records) or "no probe was answered"
-    lowest = _cell_text(checked.lowest, checked, terms)
+    if prompt_check.comparison is not None and (
+        prompt_check.comparison.fell or terms.min_stability is None
+    ):
+        return comparison_text(prompt_check.comparison)
+    if prompt_check.lowest is None:
+        return nothing_measured(prompt_check.records) or "no probe was answered"
+    lowest = _cell_text(prompt_check.lowest, prompt_check, terms)
     if terms.min_stability is None:
         return f"not in the earlier run, so there is nothing to compare; lowest in {lowest}"
     return f"lowest in {lowest}"
 
 
 def _cell_text(
-    cell: CheckedCell, checked: PromptCheck, terms: Terms, *, with_rule: bool = True
+    cell: CheckedCell, prompt_check: PromptCheck, terms: Terms, *, name_rule: bool = True
 ) -> str:
     """'round 3, rule brief: 0.42 [0.31, 0.55], low since round 2'."""
-    place = f"round {cell.round}"
-    if with_rule and cell.rule is not None:
-        place += f", rule {cell.rule}"
-    text = f"{place}: {numbers_text(cell)}"
-    if (since := _low_since(cell, checked, terms)) is not None:
+    name = f"round {cell.round}"
+    if name_rule and cell.rule is not None:
+        name += f", rule {cell.rule}"
+    text = f"{name}: {numbers_text(cell)}"
+    if (since := _low_since(cell, prompt_check, terms)) is not None:
         text += f", low since round {since}"
     bar = terms.min_stability
-    if bar is not None and checked.verdict == UNDECIDED and cell_verdict(cell, bar) == FAIL:
+    if bar is not None and prompt_check.verdict == UNDECIDED and cell_verdict(cell, bar) == FAIL:
         text += (
-            f" (below {bar:g} on its own, but not yet certain as one of {len(checked.cells)}"
+            f" (below {bar:g} on its own, but not yet certain as one of {len(prompt_check.cells)}"
             " comparisons)"
         )
     return text
 
 
-def _low_since(cell: CheckedCell, checked: PromptCheck, terms: Terms) -> int | None:
+def _low_since(cell: CheckedCell, prompt_check: PromptCheck, terms: Terms) -> int | None:
     """The first of the rounds in a row, up to a failing cell, whose mean is below the bar.
 
     None if the cell does not fail, or is the first of them itself.
     """
     if terms.min_stability is None or cell_verdict(cell, terms.min_stability) != FAIL:
         return None
-    first = cell.round
-    cells_of_rule = [other for other in checked.cells if other.rule == cell.rule]
+    start = cell.round
+    cells_of_rule = [other for other in prompt_check.cells if other.rule == cell.rule]
     for earlier in reversed(cells_of_rule[: cells_of_rule.index(cell)]):
         if earlier.mean is None or earlier.mean >= terms.min_stability:
             break
-        first = earlier.round
-    return first if first < cell.round else None
+        start = earlier.round
+    return start if start < cell.round else None
 
 
-def missing_text(checked: PromptCheck, rule: str | None = None) -> str:
+def missing_text(prompt_check: PromptCheck, rule: str | None = None) -> str:
     """'not judged: 3 were cut at the token limit, 2 were not asked or not answered'.
 
     Args:
@@ -201,7 +208,7 @@ def missing_text(checked: PromptCheck, rule: str | None = None) -> str:
     """
     probes = [
         (row, probe)
-        for row, record in enumerate(checked.records)
+        for row, record in enumerate(prompt_check.records)
         for probe in record.unscored
         if probe.kind == "stability" and rule in (None, probe.rule)
     ]
@@ -209,27 +216,27 @@ def missing_text(checked: PromptCheck, rule: str | None = None) -> str:
     parts = [f"{count:,} {WITHOUT_SCORE[why]}" for why, count in reasons.most_common()]
     if rule is None:
         cells = {(row, probe.rule, probe.round) for row, probe in probes}
-        unanswered = checked.unanswered - len(cells)
+        unanswered = prompt_check.unanswered - len(cells)
         if unanswered > 0:
             parts.append(f"{unanswered:,} were not asked or not answered")
     return f"not judged: {', '.join(parts)}" if parts else ""
 
 
-def rule_text(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
+def rule_text(rule: RuleCheck, prompt_check: PromptCheck, terms: Terms) -> str:
     """The evidence behind the verdict on one rule of a prompt."""
     if rule.decided_by is None:
-        return missing_text(checked, rule.rule) or "no probe was answered"
-    text = _cell_text(rule.decided_by, checked, terms, with_rule=False)
+        return missing_text(prompt_check, rule.rule) or "no probe was answered"
+    text = _cell_text(rule.decided_by, prompt_check, terms, name_rule=False)
     if rule.comparison is None or not rule.comparison.fell:
         return text
     return f"{text}; fell against the earlier run, {_fall_text(rule.comparison)}"
 
 
-def rule_sentence(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
+def rule_sentence(rule: RuleCheck, prompt_check: PromptCheck, terms: Terms) -> str:
     """One line on a rule of a prompt: the evidence and the number of conversations."""
     bar = terms.min_stability
-    evidence = rule_text(rule, checked, terms)
-    conversations = count_of(len(checked.records), "conversation")
+    evidence = rule_text(rule, prompt_check, terms)
+    conversations = count_of(len(prompt_check.records), "conversation")
     if rule.decided_by is None:
         return f"{evidence} ({conversations})"
     if bar is not None and rule.verdict == FAIL == cell_verdict(rule.decided_by, bar):
@@ -258,8 +265,8 @@ def _comparison_result(comparison: PromptAgainstEarlierRun) -> str:
     if not comparison.rules:
         return "nothing to compare with the earlier run"
     sample = _sample_text(comparison)
-    if fallen := [rule for rule in comparison.rules if rule.fell]:
-        rules = "; ".join(map(_rule_comparison_text, fallen))
+    if fallen_rules := [rule for rule in comparison.rules if rule.fell]:
+        rules = "; ".join(map(_rule_comparison_text, fallen_rules))
         return f"fell against the earlier run: {rules}, {sample}"
     largest_fall = comparison.rules[0]
     rule = _rule_comparison_text(largest_fall)
@@ -276,11 +283,11 @@ def _sample_text(comparison: PromptAgainstEarlierRun) -> str:
         draws = "the same draws" if comparison.alike else "different draws"
         return f"over 1 pair of conversations with {draws}"
     if comparison.alike == comparison.pairs:
-        same = "all"
+        count_alike = "all"
     else:
-        same = f"{comparison.alike:,}" if comparison.alike else "none"
+        count_alike = f"{comparison.alike:,}" if comparison.alike else "none"
     pairs = count_of(comparison.pairs, "pair")
-    return f"over {pairs} of conversations, {same} of them with the same draws"
+    return f"over {pairs} of conversations, {count_alike} of them with the same draws"
 
 
 def _rule_comparison_text(comparison: RuleAgainstEarlierRun) -> str:
@@ -308,67 +315,69 @@ def how_to_decide(verdict: str, lowest: CheckedCell | None, terms: Terms) -> str
     )
 
 
-def details(checked: PromptCheck) -> list[str]:
+def details(prompt_check: PromptCheck) -> list[str]:
     """A prompt's stability by round, the comparison with an earlier run, and the worst dialog."""
     lines = ["stability by round:"]
-    if checked.rules:
-        by_round = [_by_round(checked, rule.rule) for rule in checked.rules]
-        width = max(map(len, by_round))
-        for line, rule in zip(by_round, checked.rules, strict=True):
+    if prompt_check.rules:
+        lines_by_round = [_stability_line(prompt_check, rule.rule) for rule in prompt_check.rules]
+        width = max(map(len, lines_by_round))
+        for line, rule in zip(lines_by_round, prompt_check.rules, strict=True):
             lines.append(f"{line.ljust(width)}  {rule.verdict}")
     else:
-        lines.append(_by_round(checked, None))
-    if checked.comparison is not None:
-        lines += wrapped([comparison_text(checked.comparison)])
-    if missing := missing_text(checked):
-        lines += wrapped([f"{missing}."])
-    return lines + _worst_conversations(checked, _cell_to_show(checked), 1)
+        lines.append(_stability_line(prompt_check, None))
+    if prompt_check.comparison is not None:
+        lines += wrapped([comparison_text(prompt_check.comparison)])
+    if missing_scores := missing_text(prompt_check):
+        lines += wrapped([f"{missing_scores}."])
+    return lines + _worst_conversations(prompt_check, _cell_to_show(prompt_check), 1)
 
 
-def _cell_to_show(checked: PromptCheck) -> CheckedCell | None:
+def _cell_to_show(prompt_check: PromptCheck) -> CheckedCell | None:
     """The cell that best explains the verdict; None if nothing was measured."""
-    if checked.first_failure is not None:
-        return checked.first_failure
-    if checked.comparison is not None and checked.comparison.fell:
-        return _cell_at(checked, checked.comparison.rules[0])
-    return checked.lowest
+    if prompt_check.first_failure is not None:
+        return prompt_check.first_failure
+    if prompt_check.comparison is not None and prompt_check.comparison.fell:
+        return _cell_at(prompt_check, prompt_check.comparison.rules[0])
+    return prompt_check.lowest
 
 
-def rule_details(rule: RuleCheck, checked: PromptCheck) -> list[str]:
+def rule_details(rule: RuleCheck, prompt_check: PromptCheck) -> list[str]:
     """The stability of a prompt's rule by round, and its worst conversations."""
     cell = rule.decided_by
     if rule.comparison is not None and rule.comparison.fell:
-        cell = _cell_at(checked, rule.comparison)
-    worst = _worst_conversations(checked, cell, _MAX_CONVERSATIONS_SHOWN)
-    return ["stability by round:", _by_round(checked, rule.rule), *worst]
+        cell = _cell_at(prompt_check, rule.comparison)
+    worst = _worst_conversations(prompt_check, cell, _MAX_CONVERSATIONS_SHOWN)
+    return ["stability by round:", _stability_line(prompt_check, rule.rule), *worst]
 
 
-def _by_round(checked: PromptCheck, rule: str | None) -> str:
+def _stability_line(prompt_check: PromptCheck, rule: str | None) -> str:
     """'  ▇▅▃  0.90 0.71 0.42  brief'; `rule` is None for a prompt without separate rules."""
-    means = [cell.mean for cell in checked.cells if cell.rule == rule]
+    means = [cell.mean for cell in prompt_check.cells if cell.rule == rule]
     blocks = "".join(" " if mean is None else _BLOCKS[min(int(8 * mean), 7)] for mean in means)
     numbers = " ".join("–" if mean is None else f"{mean:.2f}" for mean in means)
     line = f"  {blocks}  {numbers}"
     return line if rule is None else f"{line}  {rule}"
 
 
-def _worst_conversations(checked: PromptCheck, cell: CheckedCell | None, most: int) -> list[str]:
+def _worst_conversations(
+    prompt_check: PromptCheck, cell: CheckedCell | None, max_shown: int
+) -> list[str]:
     """Quotes the conversations that broke a cell's rule in its round, the lowest score first.
 
     Returns [] if there is no cell.
     """
     if cell is None:
         return []
-    place = ("stability", cell.round, cell.rule)
-    broken = [
+    probe_of_cell = ("stability", cell.round, cell.rule)
+    broken_probes = [
         (probe.score, index, probe)
-        for index, record in enumerate(checked.records)
+        for index, record in enumerate(prompt_check.records)
         for probe in record.probes
-        if (probe.kind, probe.round, probe.rule) == place and probe.score < 1
+        if (probe.kind, probe.round, probe.rule) == probe_of_cell and probe.score < 1
     ]
     lines: list[str] = []
-    for _, index, probe in sorted(broken, key=lambda item: item[:2])[:most]:
-        lines += _transcript(checked.records[index], probe)
+    for _, index, probe in sorted(broken_probes, key=lambda item: item[:2])[:max_shown]:
+        lines += _transcript(prompt_check.records[index], probe)
     return lines
 
 
@@ -384,10 +393,10 @@ def _transcript(record: Conversation, probe: Probe) -> list[str]:
     return lines
 
 
-def _cell_at(checked: PromptCheck, comparison: RuleAgainstEarlierRun) -> CheckedCell:
+def _cell_at(prompt_check: PromptCheck, comparison: RuleAgainstEarlierRun) -> CheckedCell:
     """The cell in which a rule fell most."""
-    place = (comparison.rule, comparison.round)
-    return next(cell for cell in checked.cells if (cell.rule, cell.round) == place)
+    key = (comparison.rule, comparison.round)
+    return next(cell for cell in prompt_check.cells if (cell.rule, cell.round) == key)
 
 
 def _quote(speaker: str, text: str) -> list[str]:

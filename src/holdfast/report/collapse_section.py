@@ -14,8 +14,8 @@ from holdfast.analysis.drift_results import DriftResults
 from holdfast.analysis.estimate_rows import difference, row_of
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.plurals import count_of, from_to
+from holdfast.records.drift_summary import Collapse
 from holdfast.records.identity import ConversationsIdentity
-from holdfast.records.run_summary import Collapse
 from holdfast.report.page import Table
 from holdfast.report.wording import percent, plain, with_verdict
 
@@ -66,17 +66,17 @@ def collapse_lines(results: DriftResults) -> list[str]:
     lines = [
         _turns_line(series, counts, limit, len(all_series)) for series, counts in notable.items()
     ]
-    broken = [
+    broken_series = [
         series
         for series, counts in notable.items()
         if counts.share("broken") >= BROKEN_SHARE_WARNING
     ]
-    if not broken:
+    if not broken_series:
         lines.append(
             "Such turns stop in mid-sentence, and rules about length or endings are not judged on"
             " them."
         )
-    elif broken == [all_series[0]] and outcome.counts_after_breakdown:
+    elif broken_series == [all_series[0]] and outcome.counts_after_breakdown:
         lines.append("The conversations that did not break down show the same.")
     else:
         lines.append("Scores of broken-down conversations tell you little about the prompt.")
@@ -143,11 +143,11 @@ def collapse_section(all_series: Sequence[Series]) -> CollapseSection | None:
     turns = Table("Turns that are cut or repeated", (_TURNS_HEADER, *rows))
     if not any(counts.collapsed_from_round for counts in counts_by_series):
         return CollapseSection(turns, None)
-    rest = [
+    uncollapsed = [
         without_collapsed(series, counts)
         for series, counts in zip(all_series, counts_by_series, strict=True)
     ]
-    return CollapseSection(turns, _readings(all_series, rest))
+    return CollapseSection(turns, _readings(all_series, uncollapsed))
 
 
 def _turns_row(series: Series, counts: Collapse) -> tuple[str, ...]:
@@ -161,14 +161,14 @@ def _turns_row(series: Series, counts: Collapse) -> tuple[str, ...]:
     )
 
 
-def _readings(all_series: Sequence[Series], rest: Sequence[Series]) -> Table:
+def _readings(all_series: Sequence[Series], uncollapsed: Sequence[Series]) -> Table:
     """Stability with all conversations, and below it without the collapsed ones."""
     last = max(series.rounds for series in all_series)
     rows = [("Series", "Conversations", "Round 1", f"Round {last}", "Change", "Against no method")]
-    for series, sound in zip(all_series, rest, strict=True):
+    for series, sound in zip(all_series, uncollapsed, strict=True):
         rows.append((series.label, f"all {len(series.records)}", *_reading(all_series, series)))
         if collapsed := len(series.records) - len(sound.records):
-            cells = _reading(rest, sound) if sound.records else ("–",) * 4
+            cells = _reading(uncollapsed, sound) if sound.records else ("–",) * 4
             conversations = f"{len(sound.records)}, with {collapsed} left out"
             rows.append((f"{series.label}, without the collapsed", conversations, *cells))
     return Table("Stability with and without the collapsed conversations", tuple(rows))

@@ -53,7 +53,7 @@ class ComparisonTable:
 
 def comparison_page(comparison: RunComparison) -> str:
     """The HTML of runs side by side."""
-    measured = [
+    measured_runs = [
         [series for series in all_series if series.measured("stability")]
         for all_series in comparison.figures
     ]
@@ -61,7 +61,7 @@ def comparison_page(comparison: RunComparison) -> str:
     if comparison.contrasts:
         contrasts = Table("What differs", contrast_rows(comparison))
     content = {
-        "figures": [_figure(all_series) for all_series in measured if all_series],
+        "figures": [_figure(all_series) for all_series in measured_runs if all_series],
         "tables": [*map(_table, comparison.methods)],
         "reach": _reach(comparison),
         "contrasts": contrasts,

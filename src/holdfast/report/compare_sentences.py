@@ -78,13 +78,15 @@ def _overall(comparison: MethodComparison) -> str:
     word = "better" if difference.sign > 0 else "worse"
     others = difference.other_prompts
     if others is not None and others.excludes_zero:
-        kept = join_phrases(f"{now} keeps its prompts {word} than {before}", under)
+        statement = join_phrases(f"{now} keeps its prompts {word} than {before}", under)
     elif comparison.prompts == 1:
-        kept = join_phrases(f"{now} keeps its prompt {word} than {before}", under, "on this prompt")
+        statement = join_phrases(
+            f"{now} keeps its prompt {word} than {before}", under, "on this prompt"
+        )
     else:
         scope = f"on these {comparison.prompts} prompts"
-        kept = join_phrases(f"{now} keeps its prompts {word} than {before}", under, scope)
-    return f"{kept}: {scores}."
+        statement = join_phrases(f"{now} keeps its prompts {word} than {before}", under, scope)
+    return f"{statement}: {scores}."
 
 
 def _single_rules(comparison: MethodComparison) -> str:
@@ -97,13 +99,13 @@ def _single_rules(comparison: MethodComparison) -> str:
             f"Each rule has fewer than {MIN_SAMPLES} conversations, so only all of them together"
             " have a verdict."
         )
-    less = [row.group for row in rows if row.over_rounds.sign < 0]
-    more = [row.group for row in rows if row.over_rounds.sign > 0]
+    rules_kept_less = [row.group for row in rows if row.over_rounds.sign < 0]
+    rules_kept_more = [row.group for row in rows if row.over_rounds.sign > 0]
     parts = []
-    if less:
-        parts.append(f"clearly kept less: {_quoted_names(less)}")
-    if more:
-        parts.append(f"clearly kept more: {_quoted_names(more)}")
+    if rules_kept_less:
+        parts.append(f"clearly kept less: {_quoted_names(rules_kept_less)}")
+    if rules_kept_more:
+        parts.append(f"clearly kept more: {_quoted_names(rules_kept_more)}")
     if not parts:
         return f"Of {len(rows)} rules, none is clearly kept more or less over all rounds."
     return f"Of {len(rows)} rules, {'; '.join(parts)}."

@@ -42,8 +42,8 @@ def _distinct_parts(contrast: RunContrast) -> list[str]:
         return values
     columns = enumerate(zip(*values, strict=False))
     shortest = min(map(len, values))
-    first = next((index for index, column in columns if len(set(column)) > 1), shortest)
-    start = max(0, first - _CONTEXT)
+    first_difference = next((index for index, column in columns if len(set(column)) > 1), shortest)
+    start = max(0, first_difference - _CONTEXT)
     ellipsis = "…" if start else ""
     return [ellipsis + cut(value[start:], _MAX_VALUE_CHARACTERS) for value in values]
 
@@ -96,10 +96,10 @@ def _rounds_text(rounds: Sequence[int]) -> str:
 def reasons(comparison: MethodComparison) -> list[str]:
     """Why verdicts are open, other than that an interval includes 0, which the reader sees."""
     differences = [value for row in comparison.rows for value in (row.over_rounds, row.last_round)]
-    few = any(0 < value.n < MIN_SAMPLES for value in differences)
+    has_few = any(0 < value.n < MIN_SAMPLES for value in differences)
     why_open = dict.fromkeys(value.why for value in differences if value.n >= MIN_SAMPLES)
     sentences = [why for why in why_open if why and why != INCLUDES_ZERO]
-    return [*sentences, f"fewer than {MIN_SAMPLES} conversations"] if few else sentences
+    return [*sentences, f"fewer than {MIN_SAMPLES} conversations"] if has_few else sentences
 
 
 def compare_text(comparison: RunComparison) -> str:
@@ -119,8 +119,8 @@ def compare_text(comparison: RunComparison) -> str:
         )
         if len(cells) > MAX_ROWS:
             blocks[-1].append(f"  {len(cells) - MAX_ROWS} more rows are on the page.")
-        if others := other_prompts(method_comparison.overall.over_rounds):
-            blocks[-1].append(f"  For {others} over all rounds.")
+        if other_interval := other_prompts(method_comparison.overall.over_rounds):
+            blocks[-1].append(f"  For {other_interval} over all rounds.")
         why_open = [f"cannot tell: {why}" for why in reasons(method_comparison)[:_MAX_REASONS]]
         blocks[-1] += wrapped(why_open, "  ", "    ")
     return "\n\n".join("\n".join(lines) for lines in blocks)
@@ -133,9 +133,9 @@ def _stack(names: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
         return lines
     means = [tuple(row[:3]) for row in (names, *cells)]
     differences = [("", *row[3:]) for row in (names, *cells)]
-    first = aligned(means, "  ")
-    second = aligned(differences, "    ")
-    return [line for pair in zip(first, second, strict=True) for line in pair]
+    mean_lines = aligned(means, "  ")
+    difference_lines = aligned(differences, "    ")
+    return [line for pair in zip(mean_lines, difference_lines, strict=True) for line in pair]
 
 
 def compare_markdown(comparison: RunComparison) -> str:

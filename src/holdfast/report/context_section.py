@@ -7,8 +7,8 @@ from holdfast.analysis.series import NO_FIX, Series
 from holdfast.analysis.truncation import PROMPT_KEPT, PROMPT_LOST, truncation_of
 from holdfast.plurals import count_of, rounds_from_to
 from holdfast.records import Run
+from holdfast.records.drift_summary import Truncation
 from holdfast.records.identity import ConversationsIdentity
-from holdfast.records.run_summary import Truncation
 from holdfast.report.page import Table
 from holdfast.report.wording import plain, with_verdict
 

@@ -68,7 +68,7 @@ class PackedProbe(NamedTuple):
     note: str  # how its reply ended, and what the model did not see
 
 
-class _Place(NamedTuple):
+class _PackedPosition(NamedTuple):
     """Where a conversation is; the list is in the order of its fields."""
 
     run: int
@@ -95,26 +95,26 @@ def pack(all_series: Sequence[Series]) -> PackedConversations:
     Conversations of one pair under several methods are adjacent, so that they share a chunk.
     """
     runs = list(dict.fromkeys(series.run for series in all_series))
-    places = sorted(
-        _Place(runs.index(series.run), int(number), index, row)
+    positions = sorted(
+        _PackedPosition(runs.index(series.run), int(number), index, row)
         for index, series in enumerate(all_series)
         for row, number in enumerate(series.conversations)
     )
-    records = [all_series[place.series].records[place.row] for place in places]
+    records = [all_series[position.series].records[position.row] for position in positions]
     sides = (side for record in records for side in (record.agent, record.user))
     prompts = _number(map(_prompt_of, sides))
     questions = _number(probe.question for record in records for probe in record.answered)
     rows = [
         PackedRow(
-            series=place.series,
-            conversation=place.conversation,
+            series=position.series,
+            conversation=position.conversation,
             agent=prompts[_prompt_of(record.agent)],
             user=prompts[_prompt_of(record.user)],
-            stability=_numbers(all_series[place.series].stability[place.row]),
-            adoption=_numbers(all_series[place.series].adoption[place.row]),
+            stability=_numbers(all_series[position.series].stability[position.row]),
+            adoption=_numbers(all_series[position.series].adoption[position.row]),
             ended=record.ended.round if record.ended else None,
         )
-        for record, place in zip(records, places, strict=True)
+        for record, position in zip(records, positions, strict=True)
     ]
     listing = {
         "prompts": [
@@ -163,8 +163,8 @@ def script_chunks(chunks: Sequence[Any]) -> list[Chunk]:
     texts = [script_json(chunk) for chunk in chunks]
     if sum(map(len, texts)) <= MAX_PLAIN_CHARACTERS:
         return [Chunk(text, False) for text in texts]
-    packed = (gzip.compress(text.encode("ascii"), 9, mtime=0) for text in texts)
-    return [Chunk(Markup(base64.b64encode(data).decode("ascii")), True) for data in packed]
+    compressed = (gzip.compress(text.encode("ascii"), 9, mtime=0) for text in texts)
+    return [Chunk(Markup(base64.b64encode(data).decode("ascii")), True) for data in compressed]
 
 
 def _numbers(values: np.ndarray) -> list[float | None]:
@@ -198,8 +198,8 @@ def _texts(record: Conversation, questions: Mapping[str, int]) -> dict[str, Any]
         )
         for probe in record.answered
     ]
-    ended = early_end(record.ended) if record.ended else None
-    return {"turns": turns, "probes": probes, "ended": ended}
+    why_ended = early_end(record.ended) if record.ended else None
+    return {"turns": turns, "probes": probes, "ended": why_ended}
 
 
 def _note(reply: Turn | Probe | Unscored, view: str, summarised: set[tuple[str, int]]) -> str:

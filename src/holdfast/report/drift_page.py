@@ -10,9 +10,9 @@ from holdfast.analysis.estimate_rows import (
     EstimateRow,
     RowDifference,
     baseline_of,
-    by_prompt,
     category_rows,
     difference,
+    prompt_rows,
     row_of,
     rule_differences,
     rule_rows,
@@ -22,9 +22,9 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.drift.cases import NO_CATEGORY
 from holdfast.records import Run
+from holdfast.records.drift_summary import PromptSummary
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.records.judge_records import read_agreements
-from holdfast.records.run_summary import PromptSummary
 from holdfast.report import charts, series_charts
 from holdfast.report.check_section import (
     check_headline,
@@ -36,8 +36,9 @@ from holdfast.report.context_section import survival_lines, survival_table, trun
 from holdfast.report.conversations import pack, script_chunks, script_json
 from holdfast.report.how_measured import about_runs, conversation_kind
 from holdfast.report.next_step import next_step
-from holdfast.report.opening_sentences import describe_conversations, opening
+from holdfast.report.opening_sentences import opening
 from holdfast.report.page import render
+from holdfast.report.score_phrases import describe_conversations
 
 _MAX_EXTREMES = 5  # prompts in each list of the least and the most stable
 
@@ -133,8 +134,10 @@ def _content(
     all_series: Sequence[Series],
 ) -> dict[str, Any]:
     """Gathers the sections of the page; those without data are None or empty."""
-    measured = [kind for kind in MEASURED if any(series.measured(kind) for series in all_series)]
-    scored = [kind for kind in KINDS if kind in measured]
+    measured_kinds = [
+        kind for kind in MEASURED if any(series.measured(kind) for series in all_series)
+    ]
+    scored_kinds = [kind for kind in KINDS if kind in measured_kinds]
     identities = [run.identity_as(ConversationsIdentity) for run in runs]
     agents = [record.agent for series in all_series for record in series.records]
     categories = sorted({agent.category for agent in agents if agent.category})
@@ -142,16 +145,16 @@ def _content(
     # a single category without meaning would only repeat the whole run
     is_one_category = len(categories) < 2 and (rules is not None or categories == [NO_CATEGORY])
     entries = [_series_entry(series, result.run) for result in results for series in result.series]
-    packed = pack(all_series)
+    packed_conversations = pack(all_series)
     return {
         "series": all_series,
         "rounds": max(series.rounds for series in all_series),
         "legend": series_charts.legend_of(all_series),
         "colours": {series: index % charts.COLOURS for index, series in enumerate(all_series)},
-        "measured": measured,  # the kinds of `MEASURED` that at least one series has
-        "scored": scored,  # those of them that are scores of replies
+        "measured": measured_kinds,  # the kinds of `MEASURED` that at least one series has
+        "scored": scored_kinds,  # those of them that are scores of replies
         "check": check_sections([result.check for result in results], labels, all_series),
-        "by_round": _rounds_section(all_series, scored),
+        "by_round": _rounds_section(all_series, scored_kinds),
         "accuracy": _accuracy_section(all_series),
         "rules": rules,
         "methods": _methods_section(all_series),
@@ -159,30 +162,30 @@ def _content(
         "baseline": results[0].baseline,
         "judges": [agreement for run in runs for agreement in read_agreements(run.folder)],
         "prompts": _prompts_section(all_series),
-        "attention": _attention_section(all_series) if "mass" in measured else None,
+        "attention": _attention_section(all_series) if "mass" in measured_kinds else None,
         "collapse": collapse_section(all_series),
         "compaction": survival_table(all_series),
         "agent_categories": categories,  # for the filter of the list of conversations
         "conversation_kinds": sorted({conversation_kind(identity) for identity in identities}),
         "probe_places": sorted({identity.settings.probe_at for identity in identities}),
-        "index": script_json({"series": entries, **packed.listing}),
-        "chunks": script_chunks(packed.chunks),
+        "index": script_json({"series": entries, **packed_conversations.listing}),
+        "chunks": script_chunks(packed_conversations.chunks),
     }
 
 
 def _opening(results: DriftResults) -> list[str]:
     """The opening sentences of the page: on a check if there is one, else on the first run."""
-    series = results.series
-    cut_off = truncation_lines(series)
-    survival = survival_lines(series, results.run)
+    all_series = results.series
+    cut_off = truncation_lines(all_series)
+    survival = survival_lines(all_series, results.run)
     if (check := results.check) is not None:
         return [check_headline(check), *check_lines(check), *cut_off, *survival]
-    sentences = opening(until_prompt_lost(series), results.findings, results.baseline)
+    sentences = opening(until_prompt_lost(all_series), results.findings, results.baseline)
     lines = [*cut_off, *sentences, *collapse_lines(results), *survival]
     return [*lines, next_step(results)]
 
 
-def _facts(runs: Sequence[Run], series: Sequence[Series]) -> list[str]:
+def _facts(runs: Sequence[Run], all_series: Sequence[Series]) -> list[str]:
     """Says what was measured, in a few words each; "" where a run has no such thing."""
     identity = runs[0].identity_as(ConversationsIdentity)
     names = {
@@ -194,18 +197,18 @@ def _facts(runs: Sequence[Run], series: Sequence[Series]) -> list[str]:
     }
     return [
         f"{len(runs)} runs" if len(runs) > 1 else "",
-        describe_conversations(series),
+        describe_conversations(all_series),
         *(f"{word} {name}" for word, name in names.items() if name),
         "" if identity.settings.seed is None else f"seed {identity.settings.seed}",
         (runs[0].manifest.created or "")[:10],
     ]
 
 
-def _rounds_section(all_series: Sequence[Series], scored: Sequence[str]) -> RoundsSection:
+def _rounds_section(all_series: Sequence[Series], scored_kinds: Sequence[str]) -> RoundsSection:
     return RoundsSection(
-        panels=[series_charts.panel(all_series, kind) for kind in scored],
-        numbers=series_charts.number_rows(all_series, scored),
-        changes=[[row_of(series, kind).change for kind in scored] for series in all_series],
+        panels=[series_charts.panel(all_series, kind) for kind in scored_kinds],
+        numbers=series_charts.number_rows(all_series, scored_kinds),
+        changes=[[row_of(series, kind).change for kind in scored_kinds] for series in all_series],
     )
 
 
@@ -264,7 +267,7 @@ def _categories_section(all_series: Sequence[Series]) -> dict[str, series_charts
 
 
 def _prompts_section(all_series: Sequence[Series]) -> PromptsSection:
-    tables = [by_prompt(series) for series in all_series]
+    tables = [prompt_rows(series) for series in all_series]
     ranked = [row for row in tables[0] if row.n >= MIN_UNITS]
     size = min(_MAX_EXTREMES, len(ranked) // 2)
     extremes: list[tuple[str, list[PromptSummary]]] = []

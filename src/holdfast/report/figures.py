@@ -68,7 +68,7 @@ def save(figures: dict[str, Figure], folder: Path) -> list[Path]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-    written = []
+    paths = []
     for name, figure in figures.items():
         svg = io.BytesIO()
         png = io.BytesIO()
@@ -76,9 +76,9 @@ def save(figures: dict[str, Figure], folder: Path) -> list[Path]:
         FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
         figure.set_layout_engine("none")
         FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None})
-        written.append(write_whole(folder / f"{name}.svg", svg.getvalue()))
-        written.append(write_whole(folder / f"{name}.png", png.getvalue()))
-    return written
+        paths.append(write_whole(folder / f"{name}.svg", svg.getvalue()))
+        paths.append(write_whole(folder / f"{name}.png", png.getvalue()))
+    return paths
 
 
 def panels(count: int, across: int, width: float, height: float) -> tuple[Figure, list[Axes]]:

@@ -16,27 +16,29 @@ from holdfast.analysis.outcome import is_lost, is_uninformative
 from holdfast.analysis.series import Series
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.plurals import count_of, listing
-from holdfast.records.run_summary import Baseline
+from holdfast.records.drift_summary import Baseline
 from holdfast.report.score_phrases import could_be_chance
 from holdfast.report.wording import needs_note, percent, points, points_apart
 
 
-def fix(series: Sequence[Series]) -> str | None:
+def fix(all_series: Sequence[Series]) -> str | None:
     """Compares the best fix with the first series; None if there is no fix to compare."""
-    best = best_fix(series)
+    best = best_fix(all_series)
     if best is None or best.last_round.mean is None:
         return None
     gain = best.last_round
-    methods = len(fixes(series))
+    methods = len(fixes(all_series))
     name = best.row.series.method
     if methods > 1:
-        name = f"{name}, the highest of {methods} methods over all rounds{_counted(series)},"
-    last = best.row.points[-1].mean
-    assert last is not None  # as it has a difference
+        name = (
+            f"{name}, the highest of {methods} methods over all rounds{_sample_text(all_series)},"
+        )
+    last_score = best.row.points[-1].mean
+    assert last_score is not None  # as it has a difference
     round_name = f"round {best.row.series.rounds}"
-    if needs_note(gain, last, best.against.points[-1].mean):
+    if needs_note(gain, last_score, best.against.points[-1].mean):
         return _fix_on_shared(best, name, round_name)
-    scores = f"{percent(last)} in {round_name}"
+    scores = f"{percent(last_score)} in {round_name}"
     sign = gain.sign
     if sign > 0:
         return f"With {name} it still scores {scores}, {points_apart(gain)}."
@@ -57,63 +59,66 @@ def _fix_on_shared(best: RowDifference, name: str, round_name: str) -> str:
     was judged under the other: only the difference.
     """
     gain = best.last_round
-    counted = "counting only what was judged under both"
+    condition = "counting only what was judged under both"
     if gain.sign:
-        text = f"With {name} it scores {points_apart(gain)} in {round_name}, {counted}"
+        text = f"With {name} it scores {points_apart(gain)} in {round_name}, {condition}"
     elif gain.n < MIN_SAMPLES:
         text = (
-            f"With {name} its score in {round_name} differs by {points(gain)}, {counted}; too few"
+            f"With {name} its score in {round_name} differs by {points(gain)}, {condition}; too few"
             " conversations to compare"
         )
     else:
-        text = f"With {name} the difference in {round_name}, {counted}, of {could_be_chance(gain)}"
+        text = (
+            f"With {name} the difference in {round_name}, {condition}, of {could_be_chance(gain)}"
+        )
         if best.over_all_rounds.sign:
             text += f", but over all rounds it is {points_apart(best.over_all_rounds)}"
     return f"{text}."
 
 
-def best_fix(series: Sequence[Series]) -> RowDifference | None:
+def best_fix(all_series: Sequence[Series]) -> RowDifference | None:
     """The most stable method in the first run, other than its first method: the one that gains most
     over all rounds of the conversations that all of them have.
     """
-    pairs = fixes(series)
+    pairs = fixes(all_series)
     # all pairs count if the methods have no conversation in common
-    on_shared = fixes(_on_shared(series)) or pairs
+    on_shared = fixes(_on_shared(all_series)) or pairs
     gains = {pair.row.series.method: pair.over_all_rounds.mean or 0.0 for pair in on_shared}
     return max(pairs, key=lambda pair: gains.get(pair.row.series.method, -1.0), default=None)
 
 
-def _on_shared(series: Sequence[Series]) -> list[Series]:
+def _on_shared(all_series: Sequence[Series]) -> list[Series]:
     """The methods of the first run, in the conversations that all of them have."""
-    of_run = [each for each in series if each.run == series[0].run]
-    shared = functools.reduce(np.intersect1d, [each.conversations for each in of_run])
-    return [each.rows(np.isin(each.conversations, shared)) for each in of_run]
+    series_of_run = [series for series in all_series if series.run == all_series[0].run]
+    numbers = functools.reduce(np.intersect1d, [series.conversations for series in series_of_run])
+    return [series.rows(np.isin(series.conversations, numbers)) for series in series_of_run]
 
 
-def _counted(series: Sequence[Series]) -> str:
+def _sample_text(all_series: Sequence[Series]) -> str:
     """' of the 12 conversations that all have'; "" if no method has others, or if none are
     shared.
     """
-    shared = _on_shared(series)
-    count = len(shared[0].records)
-    has_others = any(len(each.records) > count for each in series if each.run == series[0].run)
+    count = len(_on_shared(all_series)[0].records)
+    has_others = any(
+        len(series.records) > count for series in all_series if series.run == all_series[0].run
+    )
     if not count or not has_others:
         return ""
     return f" of the {count_of(count, 'conversation')} that all have"
 
 
-def still_lost(series: Sequence[Series], baseline: Baseline | None) -> str | None:
+def still_lost(all_series: Sequence[Series], baseline: Baseline | None) -> str | None:
     """'Still lost with it: “signs” (20%).'; None if the best fix saves every lost rule.
 
     Names the rules that are lost without the best fix and, with it, are lost too or score no higher
     in the last round.
     """
-    best = best_fix(series)
+    best = best_fix(all_series)
     if best is None or best.last_round.mean is None:
         return None
     rows_without = {
         (row.case, row.rule): row
-        for row in rule_rows([series[0]])
+        for row in rule_rows([all_series[0]])
         if _is_not_kept(row) and not is_uninformative(row, baseline)
     }
     names = []
@@ -122,11 +127,11 @@ def still_lost(series: Sequence[Series], baseline: Baseline | None) -> str | Non
         pair = compare_rows(row, row_without) if row_without else None
         if pair is None or pair.last_round.mean is None:
             continue
-        last, without = pair.compared
-        if last < without:
-            names.append(f"“{row.group}” ({percent(last)}, {percent(without)} without)")
-        elif _is_not_kept(row) or last == without:
-            names.append(f"“{row.group}” ({percent(last)})")
+        score, score_without = pair.compared
+        if score < score_without:
+            names.append(f"“{row.group}” ({percent(score)}, {percent(score_without)} without)")
+        elif _is_not_kept(row) or score == score_without:
+            names.append(f"“{row.group}” ({percent(score)})")
     return f"Still lost with it: {listing(names)}." if names else None
 
 

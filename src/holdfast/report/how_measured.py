@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from holdfast.analysis.collapse import count_turns
 from holdfast.records import (
     Conversation,
-    Dialog,
+    DialogRecord,
     LogDialog,
     Probe,
     Run,
@@ -75,10 +75,10 @@ def _rows(run: Run) -> list[tuple[str, str]]:
     """The facts on how a run was made, with their names."""
     manifest = run.manifest
     rows = [("started", _time(manifest.created))]
-    if resumed := manifest.resumed:
-        last = _time(resumed[-1].created)
-        often = "once" if len(resumed) == 1 else f"{len(resumed)} times"
-        rows.append(("resumed", f"{often}, last {last}"))
+    if resumptions := manifest.resumed:
+        last = _time(resumptions[-1].created)
+        frequency = "once" if len(resumptions) == 1 else f"{len(resumptions)} times"
+        rows.append(("resumed", f"{frequency}, last {last}"))
     rows += manifest.versions.items()
     count = len(run.records) if run.is_stored else len(_conversations(run))
     for name, value in flatten(manifest.identity.to_json()).items():
@@ -105,24 +105,24 @@ def _time(stamp: str | None) -> str:
     return (stamp or "–").replace("T", " ").replace("+00:00", " UTC")
 
 
-def _turns(records: Sequence[Dialog]) -> list[tuple[str, str]]:
+def _turns(records: Sequence[DialogRecord]) -> list[tuple[str, str]]:
     """How many turns are cut or repeated, and how many conversations have collapsed."""
-    by_method: dict[str, list[Dialog]] = {}
+    records_by_method: dict[str, list[DialogRecord]] = {}
     for record in records:
         if record.turns:
-            by_method.setdefault(record.method, []).append(record)
-    groups = [count_turns(group) for group in by_method.values()]
+            records_by_method.setdefault(record.method, []).append(record)
+    groups = [count_turns(group) for group in records_by_method.values()]
     turns = sum(counts.turns for counts in groups)
     if not turns:
         return []
-    cut = sum(counts.count("cut") for counts in groups)
-    broken = sum(counts.count("broken") for counts in groups)
-    collapsed = sum(len(counts.collapsed_from_round) for counts in groups)
+    num_cut = sum(counts.count("cut") for counts in groups)
+    num_broken = sum(counts.count("broken") for counts in groups)
+    num_collapsed = sum(len(counts.collapsed_from_round) for counts in groups)
     dialogs = sum(counts.conversations for counts in groups)
     return [
-        ("turns cut at the length limit", f"{cut:,} of {turns:,}"),
-        ("turns that repeat or loop", f"{broken:,} of {turns:,}"),
-        ("conversations collapsed", f"{collapsed:,} of {dialogs:,}"),
+        ("turns cut at the length limit", f"{num_cut:,} of {turns:,}"),
+        ("turns that repeat or loop", f"{num_broken:,} of {turns:,}"),
+        ("conversations collapsed", f"{num_collapsed:,} of {dialogs:,}"),
     ]
 
 
@@ -135,8 +135,8 @@ def _cost(run: Run) -> list[tuple[str, str]]:
     count = len(_conversations(run))
     rows = [("records", f"{len(records):,}")]
     if run.manifest.command == "drift" and len(methods) > 1:
-        in_all = f"{count:,}, under {len(methods)} methods: {len(records):,} in all"
-        rows = [("conversations recorded", in_all)]
+        total_text = f"{count:,}, under {len(methods)} methods: {len(records):,} in all"
+        rows = [("conversations recorded", total_text)]
     elif run.manifest.command == "drift":
         rows = [("conversations recorded", f"{count:,}")]
     if run.dialogs:
@@ -146,10 +146,13 @@ def _cost(run: Run) -> list[tuple[str, str]]:
         rows += [*_turns(run.conversations), *ending_lines(run.conversations)]
     rows += failure_lines(run.failures)
     forwarded = sum(record.tokens.forwarded for record in run.conversations)
-    least = sum(record.tokens.least or 0 for record in run.conversations)
-    if forwarded and least:
+    least_tokens = sum(record.tokens.least or 0 for record in run.conversations)
+    if forwarded and least_tokens:
         rows.append(
-            ("tokens forwarded", f"{forwarded:,}, {forwarded / least:.2f} times the least possible")
+            (
+                "tokens forwarded",
+                f"{forwarded:,}, {forwarded / least_tokens:.2f} times the least possible",
+            )
         )
     rows += [*_read_by_method(run.conversations), *_retries(run.conversations)]
     seconds = sum(record.seconds for record in records if not isinstance(record, LogDialog))
@@ -176,22 +179,25 @@ def _read_by_method(records: Sequence[Conversation]) -> list[tuple[str, str]]:
     Only conversations that were recorded under all methods count; [] if there are none, or only
     one method.
     """
-    read: dict[str, dict[int, int]] = {}  # by method and conversation
+    tokens_read: dict[str, dict[int, int]] = {}  # by method and conversation
     for record in records:
         if record.tokens.read is not None:
-            read.setdefault(record.method, {})[record.conversation] = record.tokens.read
-    shared = set.intersection(*map(set, read.values())) if len(read) > 1 else set[int]()
-    if not shared:
+            tokens = tokens_read.setdefault(record.method, {})
+            tokens[record.conversation] = record.tokens.read
+    if len(tokens_read) < 2:
+        return []
+    numbers = set.intersection(*map(set, tokens_read.values()))
+    if not numbers:
         return []
     means = {
-        method: sum(tokens[number] for number in shared) / len(shared)
-        for method, tokens in read.items()
+        method: sum(tokens[number] for number in numbers) / len(numbers)
+        for method, tokens in tokens_read.items()
     }
-    first, *others = means
-    texts = [f"{first} {means[first]:,.0f}"]
+    first_method, *other_methods = means
+    texts = [f"{first_method} {means[first_method]:,.0f}"]
     texts += [
-        f"{method} {means[method]:,.0f} ({means[method] / means[first] - 1:+.0%})"
-        for method in others
+        f"{method} {means[method]:,.0f} ({means[method] / means[first_method] - 1:+.0%})"
+        for method in other_methods
     ]
     return [("tokens read per conversation", ", ".join(texts))]
 
@@ -205,7 +211,7 @@ def _retries(records: Sequence[Conversation]) -> list[tuple[str, str]]:
             if record.method == method:
                 replies += [turn for turn in record.turns if turn.speaker == "agent"]
                 replies += record.answered
-        again = sum(1 for reply in replies if reply.retries)
-        if again:
-            texts.append(f"{method} {again:,} of {len(replies):,}")
+        num_redrawn = sum(1 for reply in replies if reply.retries)
+        if num_redrawn:
+            texts.append(f"{method} {num_redrawn:,} of {len(replies):,}")
     return [("replies drawn again", ", ".join(texts))] if texts else []

@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.files import write_whole
 
-Outcome = Literal["passed", "failure", "error", "skipped"]
+CaseOutcome = Literal["passed", "failure", "error", "skipped"]
 
-_OUTCOMES: dict[str | None, Outcome] = {
+_OUTCOMES: dict[str | None, CaseOutcome] = {
     PASS: "passed",
     FAIL: "failure",
     UNDECIDED: "error",
@@ -37,13 +37,13 @@ class JUnitCase:
 
     classname: str
     name: str
-    outcome: Outcome
+    outcome: CaseOutcome
     message: str
     text: str = ""
     seconds: float = 0.0
 
 
-def outcome_of(verdict: str | None) -> Outcome:
+def outcome_of(verdict: str | None) -> CaseOutcome:
     """The outcome of a test with this verdict."""
     return _OUTCOMES[verdict]
 

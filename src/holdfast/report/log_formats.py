@@ -14,8 +14,8 @@ def formats_list() -> str:
 
 def _entry(name: str, guide: Guide) -> list[str]:
     lines = [name, f"  {_plain(guide.reads)}"]
-    for place in guide.places:
-        path_on = {"Linux": place.linux, "macOS": place.macos, "Windows": place.windows}
+    for location in guide.places:
+        path_on = {"Linux": location.linux, "macOS": location.macos, "Windows": location.windows}
         for path in dict.fromkeys(path_on.values()):
             systems = [system for system, other in path_on.items() if other == path]
             lines.append(f"  {', '.join(systems)}: {path}")
@@ -36,7 +36,10 @@ def formats_table() -> str:
         "| --- | --- | --- |",
     ]
     for name, guide in GUIDES.items():
-        places = [place.linux if place.folder else f"`{place.linux}`" for place in guide.places]
+        places = [
+            location.linux if location.folder else f"`{location.linux}`"
+            for location in guide.places
+        ]
         if guide.export:
             places.append(guide.export)
         rows.append(f"| `{name}` | {guide.reads} | {', '.join(places)} |")

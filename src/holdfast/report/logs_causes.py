@@ -11,8 +11,8 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.logs.context import AGENTS, AUTOMATIC_FILES
 from holdfast.plurals import count_of
 from holdfast.records import BreachCause, Evidence, Run
+from holdfast.records.logs_summary import CompactionEffect
 from holdfast.records.mean_estimate import EstimateFrom
-from holdfast.records.run_summary import CompactionEffect
 from holdfast.report.logs_sentences import CAUSE_WORDS, IN_A_COLUMN, IN_A_TABLE, rule_words
 from holdfast.report.page import Table
 from holdfast.report.wording import aligned, plain, signed
@@ -54,17 +54,17 @@ def why_table(run: Run) -> str:
 
     Returns "" if nothing was broken.
     """
-    by_rule = count_causes(run)
-    if not by_rule:
+    counts_by_rule = count_causes(run)
+    if not counts_by_rule:
         return ""
-    counts = total_causes(by_rule)
+    counts = total_causes(counts_by_rule)
     total = sum(counts.values())
     breakdown = ", ".join(
         f"{CAUSE_WORDS[cause].name} {counts[cause]}" for cause in counts if counts[cause]
     )
     lines = ["", f"Why: {count_of(total, 'breach')}: {breakdown}."]
-    if len(by_rule) > 1 and sum(map(bool, counts.values())) > 1:
-        lines += ["", *aligned(_by_rule(run, by_rule, IN_A_COLUMN))]
+    if len(counts_by_rule) > 1 and sum(map(bool, counts.values())) > 1:
+        lines += ["", *aligned(_cause_rows(run, counts_by_rule, IN_A_COLUMN))]
     if effect := context_effects(run).compactions:
         lines += ["", _compactions_sentence(effect)]
     if hint := hint_of(run):
@@ -72,19 +72,24 @@ def why_table(run: Run) -> str:
     return "\n".join(lines)
 
 
-def _by_rule(run: Run, counts: Mapping[str, Mapping[str, int]], most: int) -> list[tuple[str, ...]]:
+def _cause_rows(
+    run: Run, counts: Mapping[str, Mapping[str, int]], max_characters: int
+) -> list[tuple[str, ...]]:
     """A row for each rule, and a column for each cause that occurs; the header comes first.
 
     Args:
         counts: how many breaches have each cause, by rule.
-        most: the length in characters to which a rule's words are cut.
+        max_characters: the length in characters to which a rule's words are cut.
     """
     totals = total_causes(counts)
     causes = [cause for cause in totals if totals[cause]]
     rows: list[tuple[str, ...]] = [("rule", *(CAUSE_WORDS[cause].name for cause in causes))]
     for rule, counts_of_rule in counts.items():
         rows.append(
-            (rule_words(run, rule, most), *(str(counts_of_rule[cause]) for cause in causes))
+            (
+                rule_words(run, rule, max_characters),
+                *(str(counts_of_rule[cause]) for cause in causes),
+            )
         )
     return rows
 
@@ -105,27 +110,27 @@ def hint_of(run: Run) -> str:
     )
 
 
-def asked_sentence(asked: RecallSample) -> str:
+def recall_sentence(sample: RecallSample) -> str:
     """How many breaches the model was asked about, and how these were chosen."""
     sentence = (
-        f"{asked.model} was asked for its rules at {asked.asked:,} of {asked.present:,} breaches"
-        " whose rule was present"
+        f"{sample.model} was asked for its rules at {sample.asked:,} of {sample.present:,}"
+        " breaches whose rule was present"
     )
-    if asked.asked < asked.present:
+    if sample.asked < sample.present:
         sentence += ", drawn at random (the same ones each time)"
-    if asked.undecided:
-        sentence += f"; {asked.undecided:,} gave no complete answer, and still count as present"
+    if sample.undecided:
+        sentence += f"; {sample.undecided:,} gave no complete answer, and still count as present"
     return f"{sentence}."
 
 
 def _compactions_sentence(effect: CompactionEffect) -> str:
     """How many rules the summaries kept, and how adherence changed from before to after them."""
-    kept = sum(rule.in_summary for rule in effect.kept)
+    num_kept = sum(rule.in_summary for rule in effect.kept)
     total = sum(rule.compactions for rule in effect.kept)
     dialogs = count_of(effect.dialogs, "dialog")
     sentence = f"{count_of(effect.compactions, 'compaction')} in {dialogs}"
     if total:
-        sentence += f"; summaries kept {kept} of {total} rules that were in the context"
+        sentence += f"; summaries kept {num_kept} of {total} rules that were in the context"
     if effect.change.n:
         sentence += f"; from before to after, the share kept changed by {signed(effect.change)}"
     return f"{sentence}."
@@ -140,7 +145,7 @@ def causes_section(run: Run) -> CausesSection | None:
     meanings = tuple(
         (CAUSE_WORDS[cause].name, CAUSE_WORDS[cause].meaning) for cause in totals if totals[cause]
     )
-    by_rule = Table("Breaches by cause", _by_rule(run, counts, IN_A_TABLE))
+    by_rule = Table("Breaches by cause", _cause_rows(run, counts, IN_A_TABLE))
     return CausesSection(by_rule, meanings, hint_of(run), tuple(_tables(run)))
 
 
@@ -175,11 +180,11 @@ def _tables(run: Run) -> list[Table]:
     """How well rules are kept by what was in the context, where there are groups to compare."""
     effects = context_effects(run)
     tables = [
-        _by_start("Kept, by tokens since the rule was said", effects.by_tokens_since),
-        _by_start("Kept, by tool calls so far", effects.by_calls),
-        _by_start("Kept, by compactions so far", effects.by_compactions),
-        _by_name("Kept, by kind of rule", "kind", effects.by_kind),
-        _by_name("Kept, by polarity of rule", "polarity", effects.by_polarity),
+        _table_by_start("Kept, by tokens since the rule was said", effects.by_tokens_since),
+        _table_by_start("Kept, by tool calls so far", effects.by_calls),
+        _table_by_start("Kept, by compactions so far", effects.by_compactions),
+        _table_by_name("Kept, by kind of rule", "kind", effects.by_kind),
+        _table_by_name("Kept, by polarity of rule", "polarity", effects.by_polarity),
     ]
     if effect := effects.compactions:
         tables += [_change_table(effect), _kept_table(run, effect)]
@@ -205,13 +210,13 @@ def _kept_table(run: Run, effect: CompactionEffect) -> Table | None:
     return Table("What compactions kept of each rule", rows)
 
 
-def _by_start(title: str, values: Sequence[EstimateFrom]) -> Table | None:
+def _table_by_start(title: str, values: Sequence[EstimateFrom]) -> Table | None:
     rows: list[tuple[str, ...]] = [("from", "kept", "dialogs")]
     rows += [(f"{value.start:,}", plain(value), str(value.n)) for value in values]
     return Table(title, rows) if len(rows) > 2 else None
 
 
-def _by_name(title: str, head: str, values: Mapping[str, Estimate]) -> Table | None:
+def _table_by_name(title: str, head: str, values: Mapping[str, Estimate]) -> Table | None:
     rows: list[tuple[str, ...]] = [(head, "kept", "dialogs")]
     rows += [(name, plain(value), str(value.n)) for name, value in values.items()]
     return Table(title, rows) if len(rows) > 2 else None

@@ -7,17 +7,17 @@ from pathlib import Path
 from holdfast.plurals import count_of
 from holdfast.records import Run
 from holdfast.records.identity import LogsIdentity
-from holdfast.records.run_summary import LoggedRule
+from holdfast.records.logs_summary import LoggedRule
 from holdfast.report.junit import JUnitCase, outcome_of, write_cases
 from holdfast.report.logs_page import TurnDetails, broken_turns
-from holdfast.report.logs_sentences import Rows
+from holdfast.report.logs_sentences import LoggedRules
 from holdfast.report.wording import plain, signed
 
 _MAX_TURNS_SHOWN = 3  # in a test case
 
 
 def write_logs_junit(
-    run: Run, rows: Rows, bar: float | None, path: Path | str, seconds: float
+    run: Run, rows: LoggedRules, bar: float | None, path: Path | str, seconds: float
 ) -> Path:
     """Writes the verdicts as JUnit XML: a test case for each rule; an undecided one is an error."""
     suite = run.identity_as(LogsIdentity).suite

@@ -10,7 +10,7 @@ from holdfast.analysis.rule_context import count_causes
 from holdfast.plurals import count_of
 from holdfast.records import BreachStep, Run
 from holdfast.records.log_scores import rule_of
-from holdfast.records.run_summary import LoggedRule
+from holdfast.records.logs_summary import LoggedRule
 from holdfast.report.logs_causes import (
     BreachReason,
     causes_of_rule,
@@ -18,7 +18,7 @@ from holdfast.report.logs_causes import (
     reason_of,
 )
 from holdfast.report.logs_sentences import (
-    Rows,
+    LoggedRules,
     headline,
     lines,
     notes,
@@ -82,7 +82,7 @@ class TurnDetails:
 
 
 @dataclass(frozen=True)
-class BrokenRule:
+class RuleBreaches:
     """A rule with the turns that broke it, the worst first.
 
     Attributes:
@@ -102,12 +102,12 @@ class BrokenRule:
     hidden: int
 
 
-def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
+def logs_page(run: Run, rows: LoggedRules, visible_rows: LoggedRules, bar: float | None) -> str:
     """The HTML of the page.
 
     Args:
         rows: every rule.
-        shown: the rules or categories of the figures, which also come first in the overview.
+        visible_rows: the rules or categories of the figures, which also come first in the overview.
         bar: the mean that every rule must reach; None without a bar.
     """
     formats = ", ".join(f"{count} in {name}" for name, count in run.manifest.formats.items())
@@ -117,10 +117,10 @@ def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
             _broken_rule(run, row, causes.get(row.rule)) for row in worst_first(rows) if row.broken
         ],
         "why": causes_section(run),
-        "overview": _overview(run, list(dict.fromkeys([*shown, *rows])), bar),
-        "against": _against(run, rows),
+        "overview": _overview(run, list(dict.fromkeys([*visible_rows, *rows])), bar),
+        "against": _comparison_table(run, rows),
         "notes": notes(run, rows),
-        "figures": strip_figures(run, shown),
+        "figures": strip_figures(run, visible_rows),
         "problems": _first_problems(run.manifest.problems),
     }
     return render_study(
@@ -133,7 +133,7 @@ def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
     )
 
 
-def _overview(run: Run, rules: Rows, bar: float | None) -> RulesTable | None:
+def _overview(run: Run, rules: LoggedRules, bar: float | None) -> RulesTable | None:
     head = (
         "turns kept",
         "kept",
@@ -146,22 +146,22 @@ def _overview(run: Run, rules: Rows, bar: float | None) -> RulesTable | None:
     return _rules_table(run, "How well each rule is kept", rules, head, cells)
 
 
-def _against(run: Run, rows: Rows) -> RulesTable | None:
+def _comparison_table(run: Run, rows: LoggedRules) -> RulesTable | None:
     """The comparison with earlier logs; None if no rule was compared."""
-    compared = [(row, row.against) for row in rows if row.against]
+    comparisons = [(row, row.against) for row in rows if row.against]
     head = ("before", "now", "difference")
     cells = [
         (plain(earlier.before), plain(row.adherence), signed(earlier.difference))
-        for row, earlier in compared
+        for row, earlier in comparisons
     ]
-    rules = [row for row, _ in compared]
+    rules = [row for row, _ in comparisons]
     return _rules_table(run, "Against the earlier logs", rules, head, cells)
 
 
 def _rules_table(
     run: Run,
     caption: str,
-    rules: Rows,
+    rules: LoggedRules,
     head: Sequence[str],
     cells: Sequence[Sequence[str]],
 ) -> RulesTable | None:
@@ -178,19 +178,19 @@ def _rules_table(
 
 def _first_problems(problems: Sequence[str]) -> list[str]:
     """The first problems with the files, and how many more there are."""
-    more = len(problems) - _MAX_PROBLEMS
-    rest = [f"and {more:,} more, which `summary.json` lists"] if more > 0 else []
+    num_more = len(problems) - _MAX_PROBLEMS
+    rest = [f"and {num_more:,} more, which `summary.json` lists"] if num_more > 0 else []
     return [*problems[:_MAX_PROBLEMS], *rest]
 
 
-def _broken_rule(run: Run, row: LoggedRule, causes: Mapping[str, int] | None) -> BrokenRule:
+def _broken_rule(run: Run, row: LoggedRule, causes: Mapping[str, int] | None) -> RuleBreaches:
     """A rule that some turn broke; `causes` is None if no causes were looked for."""
     turns = broken_turns(run, row)
     dialogs = f"{row.first_broken.broken} of {count_of(row.adherence.n, 'dialog')}"
     summary = f"Broken in {len(row.broken):,} of {count_of(row.applied, 'turn')}, in {dialogs}"
     if why := causes_of_rule(causes):
         summary = f"{summary}; why: {why}"
-    return BrokenRule(
+    return RuleBreaches(
         words=rule_words(run, row.rule),
         id=rule_id(run, row.rule),
         summary=summary,
@@ -203,20 +203,20 @@ def _broken_rule(run: Run, row: LoggedRule, causes: Mapping[str, int] | None) ->
 def broken_turns(run: Run, row: LoggedRule) -> list[TurnDetails]:
     """The turns that broke a rule, the worst first, as many as the page shows."""
     turns = []
-    for broken in row.broken[:_MAX_BROKEN_TURNS]:
-        record = run.dialogs[broken.dialog]
+    for breach in row.broken[:_MAX_BROKEN_TURNS]:
+        record = run.dialogs[breach.dialog]
         probe = next(
             probe
             for probe in record.probes
-            if probe.round == broken.turn and label_of(rule_of(record, probe)) == row.rule
+            if probe.round == breach.turn and label_of(rule_of(record, probe)) == row.rule
         )
-        turn = next(turn for turn in record.turns if turn.round == broken.turn)
+        turn = next(turn for turn in record.turns if turn.round == breach.turn)
         step = None if probe.cause is None else probe.cause.step
         turns.append(
             TurnDetails(
-                number=broken.turn,
-                where=f"{record.source}, turn {broken.turn}",
-                score=broken.score,
+                number=breach.turn,
+                where=f"{record.source}, turn {breach.turn}",
+                score=breach.score,
                 reason=probe.reason,
                 user=probe.question,
                 step=step,

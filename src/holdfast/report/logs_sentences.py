@@ -15,9 +15,9 @@ from holdfast.drift.probe_outcomes import NOT_SHOWN
 from holdfast.errors import cut
 from holdfast.plurals import count_of, listing
 from holdfast.records import Run
-from holdfast.records.run_summary import LoggedRule
+from holdfast.records.logs_summary import LoggedRule
 
-Rows = Sequence[LoggedRule]
+LoggedRules = Sequence[LoggedRule]
 # the length in characters to which a rule's words are cut: in sentences, in a column on the
 # terminal, and in a table of the page
 _IN_A_SENTENCE = 120
@@ -72,14 +72,14 @@ CAUSE_WORDS = {
 }
 
 
-def rule_words(run: Run, rule: str, most: int = _IN_A_SENTENCE) -> str:
-    """The words of a rule, cut to `most` characters; its id if the suite has no words for it.
+def rule_words(run: Run, rule: str, max_characters: int = _IN_A_SENTENCE) -> str:
+    """The words of a rule, cut to `max_characters`; its id if the suite has no words for it.
 
     Args:
         rule: its name, such as "shop/greet".
     """
     text = " ".join(run.manifest.rule_texts.get(rule, "").split())
-    return cut(text, most) if text else rule
+    return cut(text, max_characters) if text else rule
 
 
 def rule_name(run: Run, rule: str) -> str:
@@ -93,29 +93,29 @@ def rule_id(run: Run, rule: str) -> str:
     return "" if rule_words(run, rule) == rule else rule
 
 
-def have_verdicts(rows: Rows) -> bool:
+def have_verdicts(rows: LoggedRules) -> bool:
     """Whether the rules were held to a bar, or compared with earlier logs."""
     return any(row.verdict for row in rows)
 
 
-def headline(run: Run, rows: Rows) -> str:
+def headline(run: Run, rows: LoggedRules) -> str:
     """The first line: on the rule that fell most since earlier logs, or else is kept least."""
     dialogs = count_of(len(run.records), "dialog")
-    judged = [row for row in rows if row.is_judged]
-    if not judged and unjudged_rules(run):
+    judged_rows = [row for row in rows if row.is_judged]
+    if not judged_rows and unjudged_rules(run):
         return f"No rule could be judged on any turn of {dialogs}."
-    if not judged:
+    if not judged_rows:
         return f"No rule applied to any turn of {dialogs}."
-    tested = [row for row in judged if not row.for_probes]
-    if not tested:
+    tested_rows = [row for row in judged_rows if not row.for_probes]
+    if not tested_rows:
         return "No rule says which turns it is for, so these logs do not show how well it is kept."
-    return _largest_fall(run, tested) or _kept_least(run, tested)
+    return _largest_fall(run, tested_rows) or _kept_least(run, tested_rows)
 
 
-def _largest_fall(run: Run, rows: Rows) -> str | None:
+def _largest_fall(run: Run, rows: LoggedRules) -> str | None:
     """The rule that fell most since the earlier logs; None if none certainly fell."""
-    compared = [(row.rule, row.against) for row in rows if row.against is not None]
-    falls = [(rule, earlier.difference) for rule, earlier in compared if earlier.certain < 0]
+    comparisons = [(row.rule, row.against) for row in rows if row.against is not None]
+    falls = [(rule, earlier.difference) for rule, earlier in comparisons if earlier.certain < 0]
     if not falls:
         return None
     rule, change = min(falls, key=lambda item: item[1].mean or 0)
@@ -128,34 +128,35 @@ def _largest_fall(run: Run, rows: Rows) -> str | None:
     )
 
 
-def _kept_least(run: Run, rows: Rows) -> str:
+def _kept_least(run: Run, rows: LoggedRules) -> str:
     """The rule that is kept least, and how often and how early it is broken."""
     if all(row.adherence.mean == 1 for row in rows) and len(rows) > 1:
         return f"All {len(rows)} rules are kept in every turn that they apply to."
-    least = worst_first(rows)[0]
-    name = rule_name(run, least.rule)
-    applied = count_of(least.applied, "turn")
-    if not least.broken and least.adherence.mean == 1:
+    worst = worst_first(rows)[0]
+    name = rule_name(run, worst.rule)
+    applied = count_of(worst.applied, "turn")
+    if not worst.broken and worst.adherence.mean == 1:
         return f"The rule {name} is kept in every turn that it applies to: {applied}."
     subject = f"The rule {name} is"
-    tied = sum(row.adherence.mean == least.adherence.mean for row in rows)
-    if tied == len(rows) > 1:
+    num_tied = sum(row.adherence.mean == worst.adherence.mean for row in rows)
+    if num_tied == len(rows) > 1:
         all_rules = "Both rules" if len(rows) == 2 else f"All {len(rows)} rules"
         subject = f"{all_rules} are kept equally often: {name}, for one, is"
-    elif tied > 1:
-        subject = f"Of {len(rows)} rules, {tied} are kept least: {name}, for one, is"
+    elif num_tied > 1:
+        subject = f"Of {len(rows)} rules, {num_tied} are kept least: {name}, for one, is"
     elif len(rows) > 1:
         subject = f"Of {len(rows)} rules, {name} is kept least: it is"
-    if not least.broken:
-        return f"{subject} never broken, but kept only in part: {_share(least.adherence)}."
-    cause = _commonest_cause(run, least)
+    if not worst.broken:
+        return f"{subject} never broken, but kept only in part: {_share(worst.adherence)}."
+    cause = _commonest_cause(run, worst)
     ending = f"; {cause}." if cause else "."
-    if least.applied == 1:
+    if worst.applied == 1:
         return f"{subject} broken in the only turn it applies to{ending}"
-    first = min(turn.turn for turn in least.broken)
-    when = f"as early as turn {first}" if least.adherence.n > 1 else f"first in turn {first}"
+    first = min(turn.turn for turn in worst.broken)
+    earliest = f"as early as turn {first}" if worst.adherence.n > 1 else f"first in turn {first}"
     return (
-        f"{subject} broken in {len(least.broken):,} of the {applied} it applies to, {when}{ending}"
+        f"{subject} broken in {len(worst.broken):,} of the {applied} it applies to,"
+        f" {earliest}{ending}"
     )
 
 
@@ -170,15 +171,15 @@ def _commonest_cause(run: Run, row: LoggedRule) -> str:
     return f"{clause} in {counts[cause]:,} of them" if counts[cause] < total else clause
 
 
-def _share(kept: Estimate) -> str:
+def _share(adherence: Estimate) -> str:
     """'74% (95% interval 69 to 79)'; only the mean if there is no interval."""
-    mean = f"{100 * (kept.mean or 0):.0f}%"
-    if kept.low is None or kept.high is None:
+    mean = f"{100 * (adherence.mean or 0):.0f}%"
+    if adherence.low is None or adherence.high is None:
         return mean
-    return f"{mean} (95% interval {100 * kept.low:.0f} to {100 * kept.high:.0f})"
+    return f"{mean} (95% interval {100 * adherence.low:.0f} to {100 * adherence.high:.0f})"
 
 
-def worst_first(rows: Rows) -> list[LoggedRule]:
+def worst_first(rows: LoggedRules) -> list[LoggedRule]:
     """Sorts rules by how well they are kept, the worst first.
 
     Rules with too few dialogs for a verdict come after the others, and rules that are made for
@@ -205,38 +206,38 @@ def unjudged_rules(run: Run, why: str = "") -> dict[str, int]:
     return counts
 
 
-def lines(run: Run, rows: Rows, bar: float | None) -> list[str]:
+def lines(run: Run, rows: LoggedRules, bar: float | None) -> list[str]:
     """The lines below the headline: more on its rule, and the verdicts."""
-    return [*_on_least(rows), *_on_verdicts(rows, bar)]
+    return [*_least_kept_sentences(rows), *_verdict_sentences(rows, bar)]
 
 
-def notes(run: Run, rows: Rows) -> list[str]:
+def notes(run: Run, rows: LoggedRules) -> list[str]:
     """Sentences on the rules that the headline leaves out, and on what was not scored."""
-    return [*_on_rules(run, rows), *_left_out(run)]
+    return [*_unscored_rule_sentences(run, rows), *_left_out_sentences(run)]
 
 
-def _on_least(rows: Rows) -> list[str]:
+def _least_kept_sentences(rows: LoggedRules) -> list[str]:
     """When the rule of the headline is first broken, and whether that holds for other dialogs."""
-    tested = [row for row in rows if row.is_judged and not row.for_probes]
-    if not tested:
+    tested_rows = [row for row in rows if row.is_judged and not row.for_probes]
+    if not tested_rows:
         return []
-    least = worst_first(tested)[0]
+    worst = worst_first(tested_rows)[0]
     sentences = []
-    if least.adherence.n > 1:
+    if worst.adherence.n > 1:
         sentences.append(
-            f"On average over {count_of(least.adherence.n, 'dialog')}, each counting once however"
-            f" long it is, {_share(least.adherence)} of its turns keep it."
+            f"On average over {count_of(worst.adherence.n, 'dialog')}, each counting once however"
+            f" long it is, {_share(worst.adherence)} of its turns keep it."
         )
-    if least.first_broken.broken and least.adherence.n > 1:
-        sentences.append(_first_breaks(least))
-    if least.adherence.n < MIN_SAMPLES:
+    if worst.first_broken.broken and worst.adherence.n > 1:
+        sentences.append(_first_breaks(worst))
+    if worst.adherence.n < MIN_SAMPLES:
         sentences.append(
             f"Fewer than {MIN_SAMPLES} dialogs are too few to speak for other dialogs."
         )
     return sentences
 
 
-def _on_rules(run: Run, rows: Rows) -> list[str]:
+def _unscored_rule_sentences(run: Run, rows: LoggedRules) -> list[str]:
     """The rules that the headline leaves out, and why."""
     sentences = []
     if names := [row.rule for row in rows if row.for_probes]:
@@ -245,10 +246,12 @@ def _on_rules(run: Run, rows: Rows) -> list[str]:
             " that gives no reason to follow them counts as broken, so the first line leaves them"
             " out; `when` says which turns a rule is for ({user: '.'} for all)."
         )
-    judged = {row.rule for row in rows if row.is_judged}
+    judged_rules = {row.rule for row in rows if row.is_judged}
     unjudged = unjudged_rules(run)
-    seen = judged | set(unjudged)
-    if judged and (rare := [name for name in run.manifest.rules if name not in seen]):
+    triggered_rules = judged_rules | set(unjudged)
+    if judged_rules and (
+        rare := [name for name in run.manifest.rules if name not in triggered_rules]
+    ):
         sentences.append(f"Rules that apply to no turn: {listing(rare)}.")
     if cut := unjudged_rules(run, "cut"):
         sentences.append(
@@ -263,7 +266,7 @@ def _on_rules(run: Run, rows: Rows) -> list[str]:
     return sentences
 
 
-def _on_verdicts(rows: Rows, bar: float | None) -> list[str]:
+def _verdict_sentences(rows: LoggedRules, bar: float | None) -> list[str]:
     """How many rules pass, fail or are undecided, and which could not be compared."""
     sentences = []
     if have_verdicts(rows):
@@ -271,10 +274,10 @@ def _on_verdicts(rows: Rows, bar: float | None) -> list[str]:
         counts = ", ".join(
             f"{verdicts.count(name)} {name}" for name in (PASS, FAIL, UNDECIDED) if name in verdicts
         )
-        undecided = [row for row in rows if row.verdict == UNDECIDED and not row.for_probes]
+        undecided_rows = [row for row in rows if row.verdict == UNDECIDED and not row.for_probes]
         if bar is not None:
             sentences.append(f"Rules: {counts}, at a bar of {bar:g}.")
-        elif any(row.is_judged and row.adherence.n < MIN_SAMPLES for row in undecided):
+        elif any(row.is_judged and row.adherence.n < MIN_SAMPLES for row in undecided_rows):
             sentences.append(f"Rules: {counts}, as a comparison takes {MIN_SAMPLES} dialogs.")
         else:
             sentences.append(f"Rules: {counts}.")
@@ -284,7 +287,7 @@ def _on_verdicts(rows: Rows, bar: float | None) -> list[str]:
     return sentences
 
 
-def _left_out(run: Run) -> list[str]:
+def _left_out_sentences(run: Run) -> list[str]:
     """The dialogs, turns and parts of the files that were not scored."""
     manifest = run.manifest
     sentences = []
@@ -320,12 +323,12 @@ def _first_breaks(row: LoggedRule) -> str:
     breaks = row.first_broken
     total = row.adherence.n
     verb = "breaks" if breaks.broken == 1 else "break"
-    broken = f"{breaks.broken} of {total} dialogs {verb} it at least once"
+    breach_text = f"{breaks.broken} of {total} dialogs {verb} it at least once"
     if breaks.median_turn is None:
-        return f"{broken}; the others had not when they ended."
+        return f"{breach_text}; the others had not when they ended."
     if breaks.estimated:
         return (
-            f"{broken}; an estimated half break it by turn {breaks.median_turn} (some dialogs ended"
-            " before that)."
+            f"{breach_text}; an estimated half break it by turn {breaks.median_turn} (some dialogs"
+            " ended before that)."
         )
-    return f"{broken}; half of all dialogs have broken it by turn {breaks.median_turn}."
+    return f"{breach_text}; half of all dialogs have broken it by turn {breaks.median_turn}."

@@ -10,8 +10,8 @@ from holdfast.analysis.adherence import TOKEN_BINS, TURN_BINS
 from holdfast.analysis.statistics import Estimate
 from holdfast.plurals import count_of
 from holdfast.records import Run
+from holdfast.records.logs_summary import LoggedRule
 from holdfast.records.mean_estimate import EstimateFrom
-from holdfast.records.run_summary import LoggedRule
 from holdfast.report.logs_sentences import IN_A_TABLE, rule_words
 from holdfast.report.page import Table
 from holdfast.report.wording import percent, plain
@@ -60,10 +60,10 @@ class StripFigure:
 
 def strip_figures(run: Run, rows: Sequence[LoggedRule]) -> list[StripFigure]:
     """The figures by turn and by length; one that has only a single bin is left out."""
-    judged = [row for row in rows if row.is_judged]
+    judged_rows = [row for row in rows if row.is_judged]
     figures = [
-        _figure(run, judged, [row.by_turn for row in judged], "turn"),
-        _figure(run, judged, [row.by_tokens for row in judged], "tokens"),
+        _figure(run, judged_rows, [row.by_turn for row in judged_rows], "turn"),
+        _figure(run, judged_rows, [row.by_tokens for row in judged_rows], "tokens"),
     ]
     return [figure for figure in figures if figure is not None]
 
@@ -116,10 +116,10 @@ def _bin_name(unit: Unit, start: int) -> str:
     """'9–16' or '513+' turns, '8k–16k' or '256k+' tokens."""
     bins = _BINS[unit]
     index = bins.index(start)
-    after = bins[index + 1] if index + 1 < len(bins) else None
+    next_start = bins[index + 1] if index + 1 < len(bins) else None
     if unit == "tokens":
         low = f"{start // 1000}k" if start else "0"
-        return f"{low}+" if after is None else f"{low}–{after // 1000}k"
-    if after is None:
+        return f"{low}+" if next_start is None else f"{low}–{next_start // 1000}k"
+    if next_start is None:
         return f"{start}+"
-    return str(start) if after == start + 1 else f"{start}–{after - 1}"
+    return str(start) if next_start == start + 1 else f"{start}–{next_start - 1}"

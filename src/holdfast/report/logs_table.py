@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.records import Run
-from holdfast.records.run_summary import LoggedRule
+from holdfast.records.logs_summary import LoggedRule
 from holdfast.report.logs_sentences import (
     IN_A_COLUMN,
-    Rows,
+    LoggedRules,
     have_verdicts,
     headline,
     lines,
@@ -26,24 +26,26 @@ KEY = (
 )
 
 
-def logs_table(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
+def logs_table(run: Run, rows: LoggedRules, visible_rows: LoggedRules, bar: float | None) -> str:
     """The text for the terminal: the opening sentences, the table, and a key to its columns.
 
     Args:
         rows: every rule, for the sentences.
-        shown: the rules or categories that the table has.
+        visible_rows: the rules or categories that the table has.
         bar: the mean that every rule must reach; None without a bar.
     """
     sentences = [headline(run, rows), *lines(run, rows, bar), *notes(run, rows)]
-    table = aligned(without_empty(_cells(run, rows, shown, bar)))
+    table = aligned(without_empty(_cells(run, rows, visible_rows, bar)))
     return "\n".join([*sentences, "", *table, "", *KEY])
 
 
-def _cells(run: Run, rows: Rows, shown: Rows, bar: float | None) -> list[list[str]]:
+def _cells(
+    run: Run, rows: LoggedRules, visible_rows: LoggedRules, bar: float | None
+) -> list[list[str]]:
     """The table, head first; columns that only some runs need are there if this one does."""
     has_earlier = any(row.against for row in rows)
     has_verdicts = have_verdicts(rows)
-    has_ids = any(rule_id(run, row.rule) for row in shown)
+    has_ids = any(rule_id(run, row.rule) for row in visible_rows)
     head = ["rule", "turns kept", "kept [95%]", "dialogs", "first to last turn", "first broken"]
     if has_earlier:
         head.append("against")
@@ -52,7 +54,7 @@ def _cells(run: Run, rows: Rows, shown: Rows, bar: float | None) -> list[list[st
     if has_ids:
         head.append("id")
     cells = [head]
-    for row in shown:
+    for row in visible_rows:
         line = [rule_words(run, row.rule, IN_A_COLUMN), *rule_cells(row), first_broken(row)]
         if has_earlier:
             line.append(signed(row.against.difference) if row.against else "–")
@@ -108,8 +110,8 @@ def first_broken(row: LoggedRule) -> str:
         return "never"
     if row.adherence.n == 1:
         return f"in turn {breaks.turns[0]}"
-    broken = f"{breaks.broken} of {row.adherence.n} dialogs, earliest turn {breaks.turns[0]}"
+    breach_text = f"{breaks.broken} of {row.adherence.n} dialogs, earliest turn {breaks.turns[0]}"
     if breaks.median_turn is None or 2 * breaks.broken < row.adherence.n:
-        return broken
+        return breach_text
     about = "about " if breaks.estimated else ""
-    return f"{broken}, half by {about}turn {breaks.median_turn}"
+    return f"{breach_text}, half by {about}turn {breaks.median_turn}"

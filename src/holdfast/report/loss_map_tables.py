@@ -15,6 +15,14 @@ _HEADERS = {  # without the first column
     Grouping.LENGTH: ("rules", "round 1", "then", "change", ""),
     Grouping.PRESSURE: ("rules", "after an ordinary one", "after it", "difference", ""),
 }
+_RECALL_HEADER = (
+    "kind",
+    "round 1",
+    "last round",
+    "broken there",
+    "stated of these",
+    "of the kept ones",
+)
 _NAMES = {Grouping.ADOPTION: "the user’s rules"}  # of rows without a group
 _COLOURS = {"falls": "#b3423a", "rises": "#2f7d4f", "holds": "#3b5f8a"}
 _UNDECIDED = "#9a9a9a"
@@ -58,11 +66,11 @@ def reminder_line(rows: Sequence[LossRow]) -> str:
 
     It starts before the earliest round in which one of them is lower.
     """
-    falling = {row.group: row.falls_from for row in rows if row.falls_from is not None}
-    if not falling:
+    first_falls = {row.group: row.falls_from for row in rows if row.falls_from is not None}
+    if not first_falls:
         return ""
-    before = min(number for number in falling.values() if number is not None) - 1
-    spec = f"reminder:every=1,text=rules,kinds={'/'.join(falling)},after={before}"
+    last_good_round = min(first_falls.values()) - 1
+    spec = f"reminder:every=1,text=rules,kinds={'/'.join(first_falls)},after={last_good_round}"
     return f"To remind the model of the kinds of rules that fall, once they do: --method {spec}"
 
 
@@ -70,24 +78,21 @@ def recall_lines(rows: Sequence[RecallRow]) -> list[str]:
     """A table for each method: how many rules the model states when it is asked for them."""
     lines: list[str] = []
     for method in dict.fromkeys(row.method for row in rows):
-        table: list[tuple[str, ...]] = [
-            ("kind", "round 1", "last round", "broken there", "stated of these", "of the kept ones")
-        ]
-        for row in rows:
-            if row.method == method:
-                table.append(
-                    (
-                        row.kind or "all rules",
-                        plain(row.stated_first),
-                        plain(row.stated_last),
-                        str(row.broken),
-                        plain(row.stated_of_broken),
-                        plain(row.stated_of_kept),
-                    )
-                )
+        table = [_RECALL_HEADER, *(_recall_cells(row) for row in rows if row.method == method)]
         lines.append(f"{method}: the rules that the model states when it is asked for them")
         lines += [*aligned(table, "  "), ""]
     return lines[:-1]
+
+
+def _recall_cells(row: RecallRow) -> tuple[str, ...]:
+    return (
+        row.kind or "all rules",
+        plain(row.stated_first),
+        plain(row.stated_last),
+        str(row.broken),
+        plain(row.stated_of_broken),
+        plain(row.stated_of_kept),
+    )
 
 
 def write_loss_figure(maps: Mapping[str, Sequence[LossRow]], folder: Path) -> list[Path]:
@@ -102,9 +107,9 @@ def write_loss_figure(maps: Mapping[str, Sequence[LossRow]], folder: Path) -> li
     with figures.styled():
         figure, axes = figures.panels(len(maps), len(maps), 3.2, 0.32 * len(kinds) + 1.2)
         for axis, (label, rows) in zip(axes, maps.items(), strict=True):
-            by_kind = {row.group: row for row in rows if row.grouping is Grouping.KIND}
+            row_by_kind = {row.group: row for row in rows if row.grouping is Grouping.KIND}
             for height, kind in enumerate(reversed(kinds)):
-                row = by_kind.get(kind)
+                row = row_by_kind.get(kind)
                 if row is None or row.change.mean is None:
                     continue
                 colour = _COLOURS.get(row.verdict, _UNDECIDED)

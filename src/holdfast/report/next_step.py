@@ -77,10 +77,10 @@ def _cure(results: DriftResults) -> str | None:
     A clause that begins with a verb, without a full stop.
     """
     findings = results.findings
-    series = results.series
-    if has_lost_prompt(series):
+    all_series = results.series
+    if has_lost_prompt(all_series):
         return CURE
-    if findings.outcome is Outcome.CUT or _commonest_reason_unscored(series[0]) == "cut":
+    if findings.outcome is Outcome.CUT or _commonest_reason_unscored(all_series[0]) == "cut":
         return "raise --max-new-tokens, so that the replies end before they are cut"
     if findings.outcome is Outcome.NOT_MEASURED:
         return (
@@ -96,10 +96,10 @@ def _cure(results: DriftResults) -> str | None:
             " which do"
         )
     if findings.outcome in (Outcome.BROKEN_DOWN, Outcome.TOO_FEW) and (
-        cures := collapse_cures(series)
+        cures := collapse_cures(all_series)
     ):
         return f"{', and '.join(cures)}, so that the conversations do not break down"
-    if findings.outcome is Outcome.BROKEN_DOWN and len(series[0].records) >= MIN_SAMPLES:
+    if findings.outcome is Outcome.BROKEN_DOWN and len(all_series[0].records) >= MIN_SAMPLES:
         return "use a larger model, as these conversations break down into repetition"
     return None
 
@@ -109,17 +109,17 @@ def _breaks_down(series: Series) -> bool:
     return count_turns(series.records).share("broken") >= BROKEN_SHARE_WARNING
 
 
-def _commonest_reason_unscored(first: Series) -> str | None:
+def _commonest_reason_unscored(series: Series) -> str | None:
     """The commonest reason why probes have no score; None if at least one probe has a score."""
-    if not is_unmeasured(first.records):
+    if not is_unmeasured(series.records):
         return None
-    return unscored_by_reason(first.records, "stability").most_common(1)[0][0]
+    return unscored_by_reason(series.records, "stability").most_common(1)[0][0]
 
 
-def _never_followed(series: Sequence[Series]) -> list[str]:
+def _never_followed(all_series: Sequence[Series]) -> list[str]:
     """The rules that the agent hardly ever follows, whatever the method."""
-    rules = [row.rule for row in rule_rows(series) if row.never_followed]
-    return [rule for rule in dict.fromkeys(rules) if rules.count(rule) >= len(series)]
+    rules = [row.rule for row in rule_rows(all_series) if row.never_followed]
+    return [rule for rule in dict.fromkeys(rules) if rules.count(rule) >= len(all_series)]
 
 
 def _reword(rules: Sequence[str]) -> str:
@@ -193,12 +193,12 @@ def _settle(results: DriftResults, setup: RunSetup, fix: RowDifference | None) -
     look = results.series[0].look
     if findings.outcome is Outcome.DRIFTS and fix:
         goal = "to tell whether this fix helps"
-        needed = conversations_needed(fix.last_round, 0, look)
+        conversations = conversations_needed(fix.last_round, 0, look)
     else:
         goal = "to tell whether it drifts"
-        needed = conversations_needed(findings.stability.change, -MATTERS, look)
-    if needed is not None:
-        return _more_conversations(setup, needed, f"which should be enough {goal}")
+        conversations = conversations_needed(findings.stability.change, -MATTERS, look)
+    if conversations is not None:
+        return _more_conversations(setup, conversations, f"which should be enough {goal}")
     if setup.endpoint:
         return "Next: try other methods; holdfast methods lists them."
     return (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.analysis.precedent_results import CLEAR, AtDepth, Cell, Precedent
+from holdfast.analysis.precedent_results import CLEAR, Cell, DepthEffects, Precedent
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.plurals import count_of
 from holdfast.report import figures
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Line:
+class _HistoryLine:
     """The line of the scores after one history; dashed and hollow without the system prompt."""
 
     history: str
@@ -32,7 +32,7 @@ class _Line:
 
 
 _LINES = (
-    _Line(
+    _HistoryLine(
         history="kept",
         prompted=True,
         head="kept history",
@@ -41,7 +41,7 @@ _LINES = (
         marker="o",
         offset=-0.15,
     ),
-    _Line(
+    _HistoryLine(
         history="kept",
         prompted=False,
         head="kept, no prompt",
@@ -50,7 +50,7 @@ _LINES = (
         marker="o",
         offset=0.05,
     ),
-    _Line(
+    _HistoryLine(
         history="broken",
         prompted=True,
         head="broken history",
@@ -59,7 +59,7 @@ _LINES = (
         marker="s",
         offset=-0.05,
     ),
-    _Line(
+    _HistoryLine(
         history="broken",
         prompted=False,
         head="broken, no prompt",
@@ -84,7 +84,7 @@ def precedent_lines(results: Sequence[Precedent]) -> list[str]:
     return lines[:-1]
 
 
-def _sentences(deepest: AtDepth) -> list[str]:
+def _sentences(deepest: DepthEffects) -> list[str]:
     """Says what the longest histories show; with few conversations, that they show nothing yet."""
     count = deepest.precedent.n
     if not count:
@@ -124,7 +124,7 @@ def _rows(result: Precedent) -> list[tuple[str, ...]]:
     return rows
 
 
-def _cells_of(line: _Line, result: Precedent) -> list[Cell]:
+def _cells_of(line: _HistoryLine, result: Precedent) -> list[Cell]:
     key = (line.history, line.prompted)
     return [cell for cell in result.cells if (cell.history, cell.prompted) == key]
 
@@ -150,7 +150,7 @@ def precedent_figure(results: Sequence[Precedent]) -> Figure:
     return figure
 
 
-def _draw(axis: Axes, line: _Line, cells: Sequence[Cell]) -> None:
+def _draw(axis: Axes, line: _HistoryLine, cells: Sequence[Cell]) -> None:
     """Draws the scores after one history.
 
     Where two lines coincide, the wide solid one shows in the gaps of the dashed one.
@@ -159,9 +159,9 @@ def _draw(axis: Axes, line: _Line, cells: Sequence[Cell]) -> None:
     if not cells:
         return
     points = [cell.score for cell in cells]
-    seen = [cell.seen + line.offset for cell in cells]
+    x_values = [cell.seen + line.offset for cell in cells]
     axis.plot(
-        seen,
+        x_values,
         figures.means(points),
         "-" if line.prompted else "--",
         linewidth=2.2 if line.prompted else 1.2,
@@ -171,4 +171,4 @@ def _draw(axis: Axes, line: _Line, cells: Sequence[Cell]) -> None:
         color=line.colour,
         label=line.label,
     )
-    figures.error_bars(axis, seen, figures.means(points), line.colour, figures.whiskers(points))
+    figures.error_bars(axis, x_values, figures.means(points), line.colour, figures.whiskers(points))

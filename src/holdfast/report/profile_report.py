@@ -1,4 +1,6 @@
-"""A profile of heads in words, as a map and as a page: what steering each single head changes."""
+"""The report on a profile, the effect of steering each attention head alone: sentences, a heat map
+and a page.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from holdfast.analysis.profile import (
     read_profile,
     write_ranking,
 )
-from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
+from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.records import read_run
 from holdfast.report import figures
 from holdfast.report.page import Picture, Table, pictures, render_study
@@ -35,9 +37,8 @@ class ProfiledTask:
     table: Table
 
 
-def write_profile(folder: Path) -> list[Path]:
+def write_profile(profile: Profile, folder: Path) -> list[Path]:
     """Writes `profile.json` and the heat map (SVG, PNG) of a profile; returns the files."""
-    profile = read_profile(folder)
     return [write_ranking(profile, folder), *_write_map(profile, folder)]
 
 
@@ -46,8 +47,8 @@ def _write_map(profile: Profile, folder: Path) -> list[Path]:
     layers = profile.shape.layers
     heads = profile.shape.heads
     grid = np.full((layers, heads), np.nan)
-    for (layer, head), score in profile.scores.items():
-        grid[layer, head] = score - profile.unsteered
+    for row in profile.heads:
+        grid[row.layer, row.head] = row.score - profile.unsteered
     largest = float(np.nanmax(np.abs(grid))) or 1.0
     quantity = "right answer’s log-probability" if profile.by == "probability" else "accuracy"
     with figures.styled():
@@ -62,43 +63,41 @@ def _write_map(profile: Profile, folder: Path) -> list[Path]:
         return figures.save({"heads": figure}, folder)
 
 
-def profile_lines(folder: Path) -> list[str]:
+def profile_lines(profile: Profile) -> list[str]:
     """The best heads, and how many heads have a gain."""
-    profile = read_profile(folder)
-    gains = profile.gains
     lines = [
         f"Unsteered {profile.unsteered:.4f}. Best heads, with the gain from steering each alone and"
         " its 95% interval over samples:"
     ]
-    for layer, head in profile.ranking.heads[:_MAX_HEADS_SHOWN]:
-        score = profile.scores[layer, head]
-        gain = gains[layer, head]
-        text = with_interval(gain, lambda value: f"{value:+.4f}")
-        word = verdict_on(gain).verdict
-        lines.append(f"  layer {layer:2} head {head:2}  {score:.4f}  {text}, {word}")
-    if (certain := count_certain_gains(gains)) is None:
-        samples = max(gain.n for gain in gains.values())
+    for row in profile.heads[:_MAX_HEADS_SHOWN]:
+        gain = with_interval(row.gain, lambda value: f"{value:+.4f}")
+        lines.append(
+            f"  layer {row.layer:2} head {row.head:2}  {row.score:.4f}  {gain}, {row.gain.verdict}"
+        )
+    num_certain = count_certain_gains(profile)
+    if num_certain is None:
+        samples = max(row.gain.n for row in profile.heads)
         lines.append(
             f"No gain is distinguishable from chance: {samples} samples, fewer than {MIN_SAMPLES}."
         )
     else:
         lines.append(
-            f"{certain} of {len(gains)} heads have a gain distinguishable from chance; about"
-            f" {len(gains) * SHARE_BY_CHANCE:.1f} would by chance alone."
+            f"{num_certain} of {len(profile.heads)} heads have a gain distinguishable from chance;"
+            f" about {len(profile.heads) * SHARE_BY_CHANCE:.1f} would by chance alone."
         )
     return lines
 
 
-def chosen_line(chosen: GainingHeads) -> str:
+def chosen_line(choice: GainingHeads) -> str:
     """How many of the chosen heads have a certain gain, and how many heads were left out."""
     sentence = (
-        f"{chosen.certain} of these {len(chosen.heads)} heads have a gain distinguishable from"
+        f"{choice.certain} of these {len(choice.heads)} heads have a gain distinguishable from"
         " chance"
     )
-    if chosen.left_out == 1:
+    if choice.left_out == 1:
         return f"{sentence}; 1 head that gains nothing was left out."
-    if chosen.left_out:
-        return f"{sentence}; {chosen.left_out} heads that gain nothing were left out."
+    if choice.left_out:
+        return f"{sentence}; {choice.left_out} heads that gain nothing were left out."
     return f"{sentence}."
 
 
@@ -129,9 +128,7 @@ def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
     return render_study(
         "profile",
         f"The heads of {model}, ranked by what steering each alone changes on {', '.join(runs)}.",
-        {
-            "tasks": tasks,
-        },
+        {"tasks": tasks},
         runs=runs,
         facts=(", ".join(samples),),
     )
@@ -140,11 +137,9 @@ def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
 def _rows(profile: Profile) -> list[tuple[str, ...]]:
     """Every head with its gain, the best first; the header comes before them."""
     rows: list[tuple[str, ...]] = [("head", "score", "gain", "95% interval", "samples")]
-    for layer, number in profile.ranking.heads:
-        score = profile.scores[layer, number]
-        gain = profile.gains[layer, number]
+    for row in profile.heads:
+        gain = row.gain
         interval = "" if gain.low is None else f"[{gain.low:+.4f}, {gain.high:+.4f}]"
-        rows.append(
-            (f"{layer}.{number}", f"{score:.4f}", f"{gain.mean:+.4f}", interval, str(gain.n))
-        )
+        name = f"{row.layer}.{row.head}"
+        rows.append((name, f"{row.score:.4f}", f"{gain.mean:+.4f}", interval, str(gain.n)))
     return rows

@@ -70,12 +70,12 @@ def write_figures(
     with styled():
         figures = {"drift": _drift(styles, whiskers=whiskers)}
         for kind in KINDS:
-            by_category = _categories(styles, kind)
-            if by_category is not None:
-                figures[f"categories_{kind}"] = by_category
-        by_rule = _rules(styles)
-        if by_rule is not None:
-            figures["rules"] = by_rule
+            category_figure = _categories(styles, kind)
+            if category_figure is not None:
+                figures[f"categories_{kind}"] = category_figure
+        rule_figure = _rules(styles)
+        if rule_figure is not None:
+            figures["rules"] = rule_figure
         if any(series.measured("mass") for series in all_series):
             figures["mass"] = _mass(styles, whiskers=whiskers)
         return save(figures, folder)
@@ -203,12 +203,14 @@ def _draw_whiskers(axis: Axes, curve: _Curve, shift: float) -> None:
 
 def _write_last_means(axis: Axes, curves: Sequence[_Curve]) -> None:
     """Writes the last mean of each curve to its right, if there is room for all of them."""
-    measured = [curve for curve in curves if curve.points and curve.points[-1].mean is not None]
-    measured.sort(key=lambda curve: curve.points[-1].mean or 0.0)
-    means = [curve.points[-1].mean or 0.0 for curve in measured]
+    measured_curves = [
+        curve for curve in curves if curve.points and curve.points[-1].mean is not None
+    ]
+    measured_curves.sort(key=lambda curve: curve.points[-1].mean or 0.0)
+    means = [curve.points[-1].mean or 0.0 for curve in measured_curves]
     if any(above - below < _MIN_DISTANCE for below, above in pairwise(means)):
         return
-    for curve, mean in zip(measured, means, strict=True):
+    for curve, mean in zip(measured_curves, means, strict=True):
         axis.annotate(
             f"{mean:.2f}",
             (len(curve.points), mean),
@@ -222,6 +224,6 @@ def _write_last_means(axis: Axes, curves: Sequence[_Curve]) -> None:
 
 def _draw_legend(figure: Figure, styles: Styles, lines: Lines, note: str) -> None:
     """Draws a legend with an entry for each series that some panel shows."""
-    drawn = [series for series in styles if series in lines]
-    names = [series.legend.replace("$", r"\$") for series in drawn]
-    legend_below(figure, [lines[series] for series in drawn], names, note)
+    drawn_series = [series for series in styles if series in lines]
+    names = [series.legend.replace("$", r"\$") for series in drawn_series]
+    legend_below(figure, [lines[series] for series in drawn_series], names, note)

@@ -9,8 +9,8 @@ from holdfast.analysis.prompt_effect import MADE_WORSE, NEVER_FOLLOWED, UNINFORM
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import INCLUDES_ZERO, MIN_SAMPLES, verdict_on
-from holdfast.plurals import join_with_and
-from holdfast.records.run_summary import Baseline
+from holdfast.plurals import count_of, from_to, join_with_and
+from holdfast.records.drift_summary import Baseline
 from holdfast.report.wording import needs_note, percent, points
 
 
@@ -118,10 +118,10 @@ def fall(row: EstimateRow, baseline: Baseline | None = None) -> str:
 
 def broken_text(row: EstimateRow) -> str:
     """'first broken in round 1: 2, round 3: 5; kept throughout: 33 of 40'."""
-    kept = f"kept throughout: {row.kept_throughout} of {row.n}"
+    kept_text = f"kept throughout: {row.kept_throughout} of {row.n}"
     numbered = enumerate(row.first_broken_by_round, start=1)
     counts = ", ".join(f"round {number}: {count}" for number, count in numbered if count)
-    return f"first broken in {counts}; {kept}" if counts else kept
+    return f"first broken in {counts}; {kept_text}" if counts else kept_text
 
 
 def since(row: EstimateRow) -> str:
@@ -151,3 +151,15 @@ def _ranges(numbers: Sequence[int]) -> str:
         else:
             spans += map(str, run)
     return join_with_and(spans)
+
+
+def describe_conversations(all_series: Sequence[Series]) -> str:
+    """'24 conversations of 8 rounds, under each of 3 methods'; one method is not mentioned."""
+    counts = sorted({len(series.records) for series in all_series})
+    number = from_to(counts[0], counts[-1])
+    noun = "conversation" if counts[-1] == 1 else "conversations"
+    rounds = count_of(all_series[0].rounds, "round")
+    methods = len({series.method for series in all_series})
+    if methods > 1:
+        return f"{number} {noun} of {rounds}, under each of {methods} methods"
+    return f"{number} {noun} of {rounds}"

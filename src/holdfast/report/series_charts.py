@@ -88,16 +88,19 @@ def groups_of(rows: Iterable[EstimateRow]) -> list[CurveGroup]:
 
 def multiples(all_series: Sequence[Series], groups: Sequence[CurveGroup], title: str) -> Multiples:
     """A small chart for each group name, which replaces the {} in `title`."""
-    by_name: dict[str, dict[Series, CurveGroup]] = {}
+    groups_by_name: dict[str, dict[Series, CurveGroup]] = {}
     for group in groups:
-        by_name.setdefault(group.name, {})[group.series] = group
+        groups_by_name.setdefault(group.name, {})[group.series] = group
     charts = []
     numbers: list[CurveGroup] = []
-    for name, by_series in by_name.items():
-        points = [by_series[series].points if series in by_series else () for series in all_series]
-        count = max(group.n for group in by_series.values())
+    for name, groups_by_series in groups_by_name.items():
+        points = [
+            groups_by_series[series].points if series in groups_by_series else ()
+            for series in all_series
+        ]
+        count = max(group.n for group in groups_by_series.values())
         charts.append(NamedChart(name, count, chart_of(all_series, points, title.format(name))))
-        numbers += by_series.values()
+        numbers += groups_by_series.values()
     return Multiples(charts, numbers)
 
 

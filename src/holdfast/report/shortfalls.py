@@ -8,7 +8,7 @@ from holdfast.generation.sampling import NO_CONTENT
 from holdfast.plurals import from_to
 from holdfast.records import (
     Conversation,
-    Dialog,
+    DialogRecord,
     Ended,
     Failure,
     Probe,
@@ -17,7 +17,7 @@ from holdfast.records import (
 )
 from holdfast.records.conversation import GIVEN
 
-Reply = Turn | Probe | Unscored
+RecordedReply = Turn | Probe | Unscored
 
 _ENDED = {
     "context": "filled the model's context",
@@ -83,7 +83,7 @@ def _left_out(records: Sequence[Conversation]) -> str:
     return text
 
 
-def unanswered_lines(records: Sequence[Dialog]) -> list[Shortfall]:
+def unanswered_lines(records: Sequence[DialogRecord]) -> list[Shortfall]:
     """The probes that were not answered; [] if there are none."""
     reasons = Counter(probe.why for record in records for probe in record.unanswered)
     return [unanswered_line(reasons)] if reasons else []
@@ -95,7 +95,7 @@ def unanswered_line(reasons: Counter[str]) -> Shortfall:
     return Shortfall("probes not answered", text)
 
 
-def reply_lines(records: Sequence[Dialog]) -> list[Shortfall]:
+def reply_lines(records: Sequence[DialogRecord]) -> list[Shortfall]:
     """The replies that scores leave out in part or whole: empty, cut, or with reasoning."""
     # the first turn is the given starter
     turns = [turn for record in records for turn in record.turns[1:]]
@@ -105,36 +105,14 @@ def reply_lines(records: Sequence[Dialog]) -> list[Shortfall]:
         for probe in record.answered
         if not probe.reply_of and probe.kind in _PROBES_IN_DIALOGS
     ]
-    all_replies: list[Reply] = [*turns, *probes]
+    all_replies: list[RecordedReply] = [*turns, *probes]
     replies = [reply for reply in all_replies if reply.stop_reason not in GIVEN]
     shortfalls = []
-    reasons = Counter(_why_empty(reply) for reply in replies if _is_empty(reply))
-    if count := reasons.total():
-        # earlier versions gave empty replies a score
-        are_scored = any(_is_empty(probe) and isinstance(probe, Probe) for probe in probes)
-        meaning = "probes are scored as empty" if are_scored else "they are not scored"
-        text = f"{count:,} of {len(replies):,} ({_counts_text(reasons, _EMPTY)}); {meaning}"
-        shortfalls.append(Shortfall("replies without content", text))
+    if empty_replies := [reply for reply in replies if _is_empty(reply)]:
+        shortfalls.append(_empty_line(empty_replies, len(replies)))
     if lengths := [reply.cut_at for reply in replies if reply.cut_at is not None]:
         shortfalls.append(_early_cut_line(lengths, len(replies)))
-    cut = [
-        (record, probe)
-        for record in records
-        for probe in record.unscored
-        if probe.why == "cut" and probe.reply.strip()
-    ]
-    if cut:
-        scores = sum(len(record.answered) for record in records)
-        is_our_limit = any(probe.cut_at is None for _, probe in cut)
-        # the mean of such a round is over the other rules
-        has_other_rules = any(
-            (other.kind, other.round) == (probe.kind, probe.round) and other.rule != probe.rule
-            for record, probe in cut
-            for other in record.probes
-        )
-        shortfalls.append(
-            cut_line(len(cut), scores, is_our_limit=is_our_limit, has_other_rules=has_other_rules)
-        )
+    shortfalls += _unscored_cuts(records)
     if count := sum(bool(reply.reasoning) for reply in replies):
         text = (
             f"{count:,} of {len(replies):,}; the reasoning is recorded, and neither scored nor"
@@ -142,6 +120,37 @@ def reply_lines(records: Sequence[Dialog]) -> list[Shortfall]:
         )
         shortfalls.append(Shortfall("replies after reasoning", text))
     return shortfalls
+
+
+def _empty_line(empty_replies: Sequence[RecordedReply], replies: int) -> Shortfall:
+    """How many of the replies are empty, and why."""
+    reasons = Counter(map(_why_empty, empty_replies))
+    # earlier versions gave empty replies a score
+    are_scored = any(isinstance(reply, Probe) for reply in empty_replies)
+    meaning = "probes are scored as empty" if are_scored else "they are not scored"
+    text = f"{reasons.total():,} of {replies:,} ({_counts_text(reasons, _EMPTY)}); {meaning}"
+    return Shortfall("replies without content", text)
+
+
+def _unscored_cuts(records: Sequence[DialogRecord]) -> list[Shortfall]:
+    """The scores that are missing because replies were cut; [] if there are none."""
+    cuts = [
+        (record, probe)
+        for record in records
+        for probe in record.unscored
+        if probe.why == "cut" and probe.reply.strip()
+    ]
+    if not cuts:
+        return []
+    scores = sum(len(record.answered) for record in records)
+    is_our_limit = any(probe.cut_at is None for _, probe in cuts)
+    # the mean of such a round is over the other rules
+    has_other_rules = any(
+        (other.kind, other.round) == (probe.kind, probe.round) and other.rule != probe.rule
+        for record, probe in cuts
+        for other in record.probes
+    )
+    return [cut_line(len(cuts), scores, is_our_limit=is_our_limit, has_other_rules=has_other_rules)]
 
 
 def cut_line(
@@ -181,14 +190,14 @@ def _early_cut_line(lengths: Sequence[int], replies: int) -> Shortfall:
     return Shortfall("replies cut before the run's limit", text)
 
 
-def _why_empty(reply: Reply) -> str:
+def _why_empty(reply: RecordedReply) -> str:
     """The reason as a key of `_EMPTY`."""
     if reply.stop_reason == "length":
         return "cut"
     return str(reply.stop_reason) if reply.stop_reason in NO_CONTENT else "empty"
 
 
-def _is_empty(reply: Reply) -> bool:
+def _is_empty(reply: RecordedReply) -> bool:
     """Whether a recorded turn or probe has no content; the text of a refusal is not content."""
     text = reply.text if isinstance(reply, Turn) else reply.reply
     return reply.stop_reason == "refusal" or not text.strip()

@@ -33,7 +33,7 @@ def table(run: Run) -> str:
     results = read_results(run)
     settings = run.identity_as(TasksIdentity).settings
     lines: list[str] = []
-    for task, results_of_task in _by_task(results).items():
+    for task, results_of_task in _group_by_task(results).items():
         has_fluency = any(result.replies for result in results_of_task)
         header, *rows = _rows("", results_of_task, has_fluency=has_fluency)
         for index, result in enumerate(results_of_task):
@@ -57,11 +57,11 @@ def table(run: Run) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _by_task(results: Sequence[TaskScores]) -> dict[str, list[TaskScores]]:
-    by_task: dict[str, list[TaskScores]] = {}
+def _group_by_task(results: Sequence[TaskScores]) -> dict[str, list[TaskScores]]:
+    results_by_task: dict[str, list[TaskScores]] = {}
     for result in results:
-        by_task.setdefault(result.task, []).append(result)
-    return by_task
+        results_by_task.setdefault(result.task, []).append(result)
+    return results_by_task
 
 
 def _rows(title: str, results: Sequence[TaskScores], *, has_fluency: bool) -> list[tuple[str, ...]]:
@@ -131,18 +131,18 @@ def tasks_page(run: Run) -> str:
     """The HTML of the page of a run of tasks."""
     results = read_results(run)
     settings = run.identity_as(TasksIdentity).settings
-    by_task = _by_task(results)
+    results_by_task = _group_by_task(results)
     counts = sorted({len(result.numbers) for result in results})
     samples = from_to(counts[0], counts[-1])
     variants = ", ".join(dict.fromkeys(result.variant for result in results))
     sections = []
-    for name, results_of_task in by_task.items():
+    for name, results_of_task in results_by_task.items():
         rows = _rows("prompt or method", results_of_task, has_fluency=True)
         caption = f"{name}: means with 95% intervals"
         sections.append(TaskSection(name, _notes(results_of_task), Table(caption, rows)))
     return render_study(
         "tasks",
-        f"{', '.join(by_task)} under {variants}, on {samples} samples each.",
+        f"{', '.join(results_by_task)} under {variants}, on {samples} samples each.",
         {
             "tasks": sections,
             "average": _average_lines(results),

@@ -20,18 +20,15 @@ from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES
 from holdfast.plurals import count_of, from_to
 from holdfast.records import Run, read_run
+from holdfast.records.drift_summary import Baseline
 from holdfast.records.mean_estimate import Judged
-from holdfast.records.run_summary import Baseline
 from holdfast.report.baseline_sentences import baseline_hint, baseline_lines
 from holdfast.report.charts import rounds_to_number
 from holdfast.report.collapse_section import collapse_lines
 from holdfast.report.context_section import survival_lines, truncation_lines
-from holdfast.report.opening_sentences import (
-    describe_conversations,
-    nothing_measured,
-    opening,
-)
-from holdfast.report.score_phrases import fall
+from holdfast.report.opening_sentences import opening
+from holdfast.report.run_title import nothing_measured
+from holdfast.report.score_phrases import describe_conversations, fall
 from holdfast.report.wording import (
     ONLY_SHARED,
     WIDTH,
@@ -60,25 +57,25 @@ def table(run: Run | Path | str) -> str:
 
 def results_text(results: DriftResults) -> str:
     """Like `table`, for results that are already read."""
-    series = results.series
+    all_series = results.series
     baseline = results.baseline
-    if nothing := nothing_measured(results.run.conversations):
-        return "\n".join(wrapped([nothing])) + "\n"
-    rules = rule_rows(series)
+    if reason := nothing_measured(results.run.conversations):
+        return "\n".join(wrapped([reason])) + "\n"
+    rules = rule_rows(all_series)
     sentences = [
-        *truncation_lines(series),
-        *opening(until_prompt_lost(series), results.findings, baseline),
+        *truncation_lines(all_series),
+        *opening(until_prompt_lost(all_series), results.findings, baseline),
         *collapse_lines(results),
-        *survival_lines(series, results.run),
+        *survival_lines(all_series, results.run),
     ]
-    by_method = _rules_by_method(series, rules, baseline)
-    if len(series) > 1:
-        tables = [_means(series), _against_none(series), by_method]
+    rule_blocks = _rules_by_method(all_series, rules, baseline)
+    if len(all_series) > 1:
+        tables = [_means_table(all_series), _difference_table(all_series), rule_blocks]
     else:
-        tables = [_by_round(series[0]), _accuracies(series[0]), by_method]
-    paragraphs = [wrapped(sentences), *tables, _notes(series, baseline)]
+        tables = [_round_table(all_series[0]), _accuracies(all_series[0]), rule_blocks]
+    paragraphs = [wrapped(sentences), *tables, _notes(all_series, baseline)]
     if rules and not baseline:
-        hint = baseline_hint([row for row in rules if row.series is series[0]])
+        hint = baseline_hint([row for row in rules if row.series is all_series[0]])
         paragraphs.append(wrapped([hint]))
     return "\n\n".join("\n".join(lines) for lines in paragraphs if lines) + "\n"
 
@@ -104,7 +101,7 @@ def _notes(all_series: Sequence[Series], baseline: Baseline | None) -> list[str]
     return lines
 
 
-def _means(all_series: Sequence[Series]) -> list[str]:
+def _means_table(all_series: Sequence[Series]) -> list[str]:
     """The mean stability by round, with a line for each series."""
     rounds = max(series.rounds for series in all_series)
     numbers = range(1, rounds + 1) if rounds <= _MAX_ROUND_COLUMNS else rounds_to_number(rounds)
@@ -116,7 +113,7 @@ def _means(all_series: Sequence[Series]) -> list[str]:
     return [f"Stability by round, {describe_conversations(all_series)}:", *aligned(rows, "  ")]
 
 
-def _by_round(series: Series) -> list[str]:
+def _round_table(series: Series) -> list[str]:
     """Every score with its interval, with a line for each probed round, or for some if many."""
     rounds = probed_rounds(series)
     if len(rounds) > _MAX_ROUND_LINES:
@@ -153,7 +150,7 @@ def _accuracies(series: Series) -> list[str]:
     ]
 
 
-def _against_none(all_series: Sequence[Series]) -> list[str]:
+def _difference_table(all_series: Sequence[Series]) -> list[str]:
     """The gain of each method in the last round and over all, and why any of them is unclear."""
     first = all_series[0].method
     rows = [("", f"round {all_series[0].rounds}", "all rounds")]
@@ -290,8 +287,8 @@ def first_table(results: DriftResults) -> str:
     """The findings of the run in a sentence or two, and a line per rule of the unsteered model."""
     run = results.run
     series = results.series[0]
-    if nothing := nothing_measured(run.conversations):
-        return "\n".join(wrapped([nothing])) + "\n"
+    if reason := nothing_measured(run.conversations):
+        return "\n".join(wrapped([reason])) + "\n"
     sentences = [
         *truncation_lines(results.series),
         *opening(until_prompt_lost(results.series), results.findings, results.baseline),
@@ -325,9 +322,9 @@ def _table(results: DriftResults) -> list[tuple[str, ...]]:
     for row in rows:
         name = row.group if row.rule else "all prompts"
         table.append((name, plain(row.points[0]), plain(row.points[-1]), _change(row)))
-    scored = {row.rule for row in rows}
+    scored_rules = {row.rule for row in rows}
     for rule, reasons in _unscored_rules(series).items():
-        if rule not in scored:
+        if rule not in scored_rules:
             table.append((rule, "–", "–", _why_not_judged(reasons)))
     return table
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holdfast.analysis.decay import Change, Decay, Rows, Trace
+from holdfast.analysis.decay import Decay, MassChange, Matrix, Trace
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import MODELS
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
@@ -61,14 +61,14 @@ def _shown_head_line(trace: Trace) -> str:
 
 def _log_changes(decay: Decay) -> str:
     """Compares the changes of the log of the mass with those under uniform attention."""
-    between = _beside_uniform(decay.between_turns)
+    between_turns = _beside_uniform(decay.between_turns)
     within = _beside_uniform(decay.within_turns)
-    return f"Log of the mass between turns {between}; within turns {within}."
+    return f"Log of the mass between turns {between_turns}; within turns {within}."
 
 
-def _beside_uniform(change: Change) -> str:
-    measured = _with_verdict(change.real, "rises", "falls")
-    return f"{measured} (uniform attention {_text(change.uniform)})"
+def _beside_uniform(change: MassChange) -> str:
+    change_text = _with_verdict(change.real, "rises", "falls")
+    return f"{change_text} (uniform attention {_text(change.uniform)})"
 
 
 def correlations_line(trace: Trace) -> str:
@@ -76,12 +76,12 @@ def correlations_line(trace: Trace) -> str:
     correlations = _correlations_of(trace)
     if all(value.interval is None for value in correlations):
         return "The correlation of mass and score of the probes is not measurable."
-    over_all, in_rounds, in_dialogs, between = (
+    over_all, within_rounds, within_dialogs, between_dialogs = (
         _with_verdict(value, _TOGETHER, _OPPOSITE) for value in correlations
     )
     return (
-        f"Mass and score of the probes: over all r = {over_all}; within rounds r = {in_rounds};"
-        f" within dialogs r = {in_dialogs}; between dialogs r = {between}."
+        f"Mass and score of the probes: over all r = {over_all}; within rounds r = {within_rounds};"
+        f" within dialogs r = {within_dialogs}; between dialogs r = {between_dialogs}."
     )
 
 
@@ -113,10 +113,10 @@ def trace_page(traces: Sequence[Trace], folder: Path) -> str:
     """The HTML of the page of one or two traced models."""
     first = traces[0]
     runs = {name: read_run(folder / name) for name, _ in zip(MODELS, traces, strict=False)}
-    drawn = folder / "figures"
+    figures_folder = folder / "figures"
     content = {
         "decay": pictures(
-            drawn,
+            figures_folder,
             {
                 "decay": "Mass at each generated token, a line for each round",
                 "models": "The models side by side",
@@ -126,9 +126,11 @@ def trace_page(traces: Sequence[Trace], folder: Path) -> str:
             "Change of the logarithm of the mass over a dialog, with 95% intervals",
             _changes_table(traces),
         ),
-        "heads": pictures(drawn, {"heads": "Mass in round 1, and its drop, in every head"}),
+        "heads": pictures(
+            figures_folder, {"heads": "Mass in round 1, and its drop, in every head"}
+        ),
         "behaviour": pictures(
-            drawn, {"mass_and_behaviour": "Stability of the probes by their mean mass"}
+            figures_folder, {"mass_and_behaviour": "Stability of the probes by their mean mass"}
         ),
         "correlations": Table(
             "Correlation of a probe’s mass with its score, with 95% intervals",
@@ -193,8 +195,8 @@ class _Panel:
     """
 
     title: str
-    curves: Rows
-    uniform: Rows = ()
+    curves: Matrix
+    uniform: Matrix = ()
 
 
 def write_trace_figures(trace: Trace, folder: Path, others: Sequence[Trace] = ()) -> list[Path]:
@@ -205,7 +207,7 @@ def write_trace_figures(trace: Trace, folder: Path, others: Sequence[Trace] = ()
     """
     layer, head = trace.shown_head
     with figures.styled():
-        by_name = {
+        figures_by_name = {
             "decay": _decay(
                 [
                     _Panel(f"head {layer}.{head}", trace.curves.head),
@@ -221,13 +223,13 @@ def write_trace_figures(trace: Trace, folder: Path, others: Sequence[Trace] = ()
             "mass_and_behaviour": _mass_and_behaviour(trace),
         }
         if others:
-            by_name["models"] = _decay(
+            figures_by_name["models"] = _decay(
                 [
                     _Panel(model.model, model.curves.average, model.curves.uniform)
                     for model in (trace, *others)
                 ]
             )
-        return figures.save(by_name, folder)
+        return figures.save(figures_by_name, folder)
 
 
 def _decay(panels: Sequence[_Panel]) -> Figure:
@@ -254,7 +256,7 @@ def _decay(panels: Sequence[_Panel]) -> Figure:
     return figure
 
 
-def _heat_maps(values_by_title: Mapping[str, Rows]) -> Figure:
+def _heat_maps(values_by_title: Mapping[str, Matrix]) -> Figure:
     figure, axes = figures.panels(len(values_by_title), len(values_by_title), 4.0, 2.8)
     for axis, (title, rows) in zip(axes, values_by_title.items(), strict=True):
         values = np.array(rows)
@@ -281,9 +283,9 @@ def _mass_and_behaviour(trace: Trace) -> Figure:
         (rounds_from_to(half + 1, trace.rounds), probes[probes[:, 0] > half]),
     )
     for colour, (label, rows) in zip(figures.COLOURS, groups, strict=False):
-        by_mass = rows[rows[:, 1].argsort()]
+        rows_by_mass = rows[rows[:, 1].argsort()]
         count = min(_MAX_BINS, max(1, len(rows) // _MIN_PROBES_PER_BIN))
-        bins = np.array_split(by_mass, count)
+        bins = np.array_split(rows_by_mass, count)
         x, y = np.array([probes_of_bin[:, 1:3].mean(0) for probes_of_bin in bins]).T
         axis.plot(x, y, marker="o", markersize=3.5, color=colour, label=label)
     within = trace.behaviour.within_rounds

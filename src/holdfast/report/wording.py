@@ -168,11 +168,11 @@ def needs_note(
     return abs(value - baseline - difference.mean) >= visible
 
 
-def aligned(rows: Sequence[Sequence[str]], left: str = "") -> list[str]:
-    """Rows of cells as lines with aligned columns, each prefixed with `left`."""
+def aligned(rows: Sequence[Sequence[str]], indent: str = "") -> list[str]:
+    """Rows of cells as lines with aligned columns, each prefixed with `indent`."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        lines.append(left + "  ".join(cells).rstrip())
+        lines.append(indent + "  ".join(cells).rstrip())
     return lines

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from holdfast.client import Trace
+from holdfast.client import TraceRequest
 from holdfast.models.requests import Token
 from holdfast.serve.decoding import Delta, Finish
 from holdfast.serve.tool_calls import ParsedCall
@@ -20,14 +20,14 @@ _MIN_LOGPROB = -9999.0  # replaces minus infinity, which JSON lacks; OpenAI uses
 _REPLACEMENT = "\ufffd"  # tokenizers decode bytes that form no character to this
 
 
-class Share(TypedDict):
+class MassFields(TypedDict):
     """The mass at a token, and the mass under uniform attention; null without a span."""
 
     mass: float | None
     uniform: float | None
 
 
-class TracedToken(Share):
+class TracedToken(MassFields):
     """The text of a token, its mass and, if requested, its mass in each [layer][head]."""
 
     text: str
@@ -42,7 +42,7 @@ class ChoiceDetails(TypedDict):
     """
 
     tokens: NotRequired[list[TracedToken]]
-    end: NotRequired[Share]
+    end: NotRequired[MassFields]
     unparsed_call: NotRequired[bool]
 
 
@@ -219,7 +219,7 @@ def _choice(
     if details.trace:
         about["tokens"] = details.masses(delta.tokens)
         if delta.end_mass is not None:
-            about["end"] = _round_share(delta.end_mass, delta.end_uniform)
+            about["end"] = _mass_fields(delta.end_mass, delta.end_uniform)
     if delta.unparsed:
         about["unparsed_call"] = True
     if about:
@@ -236,7 +236,7 @@ class Details:
         trace: whether masses were requested, and whether those of each head were.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerFast, top: int | None, trace: Trace):
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, top: int | None, trace: TraceRequest):
         self.top = top
         self.trace = trace
         self._tokenizer = tokenizer
@@ -246,7 +246,7 @@ class Details:
         """The text and the mass of each token."""
         entries = []
         for token in tokens:
-            entry: TracedToken = {"text": token.text, **_round_share(token.mass, token.uniform)}
+            entry: TracedToken = {"text": token.text, **_mass_fields(token.mass, token.uniform)}
             if self.trace == "heads" and token.heads is not None:
                 heads = token.heads.tolist()
                 entry["heads"] = [[round(mass, _MASS_DIGITS) for mass in layer] for layer in heads]
@@ -298,8 +298,8 @@ class Details:
         return str(self._tokenizer.decode([token_id]))
 
 
-def _round_share(mass: float | None, uniform: float | None) -> Share:
-    return Share(
+def _mass_fields(mass: float | None, uniform: float | None) -> MassFields:
+    return MassFields(
         mass=None if mass is None else round(mass, _MASS_DIGITS),
         uniform=None if uniform is None else round(uniform, _MASS_DIGITS),
     )

@@ -16,7 +16,7 @@ from holdfast.serve.answer_formats import ErrorResponse
 from holdfast.serve.playground import page_files
 from holdfast.serve.routes import JsonRoute, add_routes
 from holdfast.serve.service import Service
-from holdfast.serve.wire import Json
+from holdfast.serve.wire import AsciiJsonResponse
 
 _ERRORS: dict[int | str, str] = {
     400: "Invalid request: a field is missing, unknown, unsupported or out of range.",
@@ -49,7 +49,7 @@ def application(service: Service, rules: AccessRules, origins: Sequence[str] = (
         docs_url=None,  # these two pages would load scripts from another host
         redoc_url=None,
         redirect_slashes=False,
-        default_response_class=Json,
+        default_response_class=AsciiJsonResponse,
         responses={
             status: {"description": description, "model": ErrorResponse}
             for status, description in _ERRORS.items()

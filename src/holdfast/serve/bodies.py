@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from holdfast.chat.messages import Message, Tool
-from holdfast.client import Trace
+from holdfast.client import TraceRequest
 from holdfast.errors import option, shortened
 from holdfast.generation.sampling import PENALTIES, TEMPERATURES
 from holdfast.models.grammars import Grammar, read_response_format
@@ -28,17 +28,17 @@ _MAX_TEXT = 100_000  # characters of an emphasised text
 _JOINT = "\n"  # joins the text parts of a message, as vLLM does
 
 Name = Annotated[str, Field(max_length=1_000)]
-Text = Annotated[str, Field(min_length=1, max_length=_MAX_TEXT)]
+EmphasisedText = Annotated[str, Field(min_length=1, max_length=_MAX_TEXT)]
 Stop = Annotated[str, Field(min_length=1, max_length=1_000)]
-Count = Annotated[int, Field(ge=0)]
+Index = Annotated[int, Field(ge=0)]
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
-Ids = Annotated[list[Count], Field(min_length=1)]
+Ids = Annotated[list[Index], Field(min_length=1)]
 Occurrence = Annotated[
-    tuple[Text, Annotated[int, Field(ge=1)]],
+    tuple[EmphasisedText, Annotated[int, Field(ge=1)]],
     Field(strict=False, description="a text, and which occurrence of it, from 1"),
 ]
 Characters = Annotated[
-    tuple[Count, Count, Count],
+    tuple[Index, Index, Index],
     Field(strict=False, description="message from 0, first and last character"),
 ]
 
@@ -198,7 +198,7 @@ class VllmArguments(Body):
     """The steering of a request, under the names of the vLLM plug-in."""
 
     holdfast: str | None = Field(None, max_length=MAX_SPEC)
-    holdfast_text: Text | None = None
+    holdfast_text: EmphasisedText | None = None
     holdfast_trace: bool | Literal[0, 1] = False
 
 
@@ -206,7 +206,7 @@ class SpanFields(Body):
     """The span (the system prompt, or emphasis in its place), and the system prompt's role."""
 
     model: Name | None = Field(None, description="Without it, the model that is served.")
-    emphasis: list[Text | Occurrence | Characters] = Field(
+    emphasis: list[EmphasisedText | Occurrence | Characters] = Field(
         [], max_length=64, description="The text to emphasise in place of the system prompt."
     )
     marks: bool = Field(False, description="Whether `*like this*` is emphasis, `\\*` an asterisk.")
@@ -300,7 +300,7 @@ class GeneratingBody(SpanFields):
         description="Methods that keep the model on the system prompt, or on the emphasis:"
         " `boost:factor=2`, several joined by `+`, or `none`; `/v1/steering` lists them.",
     )
-    trace: Trace = Field(
+    trace: TraceRequest = Field(
         False,
         description="Whether each token comes with its mass on the prompt: true for the mean over"
         " all heads, `heads` for every head as well.",

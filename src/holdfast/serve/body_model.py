@@ -23,7 +23,13 @@ from pydantic_core import PydanticCustomError
 from holdfast.errors import option, shortened
 from holdfast.serve.limits import RequestLimits
 from holdfast.serve.refusals import refusal_of_problem
-from holdfast.validation.pydantic_errors import Path, StrictModel, as_json, format_path, problem_of
+from holdfast.validation.pydantic_errors import (
+    FieldPath,
+    StrictModel,
+    as_json,
+    format_path,
+    problem_of,
+)
 
 Model = TypeVar("Model", bound="Body")
 
@@ -163,7 +169,7 @@ def read_body(body: type[Model], value: Any, whole: str = "The body") -> Model:
     `whole` names the body itself in an error.
     """
 
-    def name(path: Path) -> str:
+    def name(path: FieldPath) -> str:
         if not path:
             return whole
         field = str(path[0])

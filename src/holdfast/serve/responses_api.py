@@ -19,7 +19,7 @@ from holdfast.serve.tool_calls import ParsedCall
 from holdfast.serve.wire import end_events, send_event, send_json, start_events
 
 Status = Literal["in_progress", "completed", "incomplete"]
-Event = dict[str, Any]
+ResponsesEvent = dict[str, Any]
 
 
 class OutputText(TypedDict):
@@ -131,7 +131,7 @@ async def _complete_response(response: ResponseAnswer, answer: PendingAnswer) ->
     return _end_response(response, answer, reply, output)
 
 
-async def _events(response: ResponseAnswer, answer: PendingAnswer) -> AsyncIterator[Event]:
+async def _events(response: ResponseAnswer, answer: PendingAnswer) -> AsyncIterator[ResponsesEvent]:
     """Yields the events of a response, without their numbers."""
     yield {"type": "response.created", "response": response}
     yield {"type": "response.in_progress", "response": response}
@@ -166,19 +166,19 @@ async def _events(response: ResponseAnswer, answer: PendingAnswer) -> AsyncItera
     yield {"type": f"response.{whole['status']}", "response": whole}
 
 
-def _begin_message(message: OutputItem) -> Iterator[Event]:
+def _begin_message(message: OutputItem) -> Iterator[ResponsesEvent]:
     """Yields the events before the text of a message."""
     yield {"type": "response.output_item.added", "output_index": 0, "item": message}
     yield {"type": "response.content_part.added", **_text_position(message), "part": _part("")}
 
 
-def _delta_event(message: OutputItem, delta: str) -> Event:
+def _delta_event(message: OutputItem, delta: str) -> ResponsesEvent:
     """The event of a piece of a message's text."""
     fields = {**_text_position(message), "delta": delta, "logprobs": []}
     return {"type": "response.output_text.delta", **fields}
 
 
-def _end_message(message: OutputItem, text: str) -> Iterator[Event]:
+def _end_message(message: OutputItem, text: str) -> Iterator[ResponsesEvent]:
     """Yields the events after the text of a message."""
     position = _text_position(message)
     yield {"type": "response.output_text.done", **position, "text": text, "logprobs": []}
@@ -186,12 +186,12 @@ def _end_message(message: OutputItem, text: str) -> Iterator[Event]:
     yield {"type": "response.output_item.done", "output_index": 0, "item": message}
 
 
-def _text_position(message: OutputItem) -> Event:
+def _text_position(message: OutputItem) -> ResponsesEvent:
     """The position of a message's text: the only part of the first item."""
     return {"item_id": message["id"], "output_index": 0, "content_index": 0}
 
 
-def _call_events(call: OutputItem, index: int) -> Iterator[Event]:
+def _call_events(call: OutputItem, index: int) -> Iterator[ResponsesEvent]:
     """Yields the events of a tool call, which is sent as a whole."""
     position = {"item_id": call["id"], "output_index": index}
     name = call["name"]

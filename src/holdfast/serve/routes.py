@@ -46,7 +46,7 @@ from holdfast.serve.submissions import (
     read_tokens,
 )
 from holdfast.serve.tool_calls import CallParser
-from holdfast.serve.wire import CancellableResponse, Json, read_json
+from holdfast.serve.wire import AsciiJsonResponse, CancellableResponse, read_json
 from holdfast.validation.pydantic_errors import problem_of
 
 RouteHandler = Callable[[Any, float], Awaitable[Response]]
@@ -162,7 +162,7 @@ def _add_generating_routes(app: FastAPI, service: Service) -> None:
             check_template(service.name, tokenizer)
         request = read_tokens(body, limits, parser)
         try:
-            return Json(await asyncio.to_thread(tokens_of, service, request))
+            return AsciiJsonResponse(await asyncio.to_thread(tokens_of, service, request))
         except PromptError as error:
             raise refusal_of(error, body.text_field) from None
 
@@ -206,7 +206,7 @@ def _add_status_routes(app: FastAPI, service: Service) -> None:
     @app.get("/v1/steering", response_model=SteeringAnswer)
     async def steering() -> Response:
         """The steering methods that the model supports, with their parameters as JSON Schema."""
-        return Json(_steering_answer(service).as_json())
+        return AsciiJsonResponse(_steering_answer(service).as_json())
 
     @app.get("/version")
     async def version() -> dict[str, str]:
@@ -229,7 +229,7 @@ def _add_status_routes(app: FastAPI, service: Service) -> None:
     async def ready() -> Response:
         """Whether the server accepts new requests; 503 if not."""
         is_ready = service.engine.ready
-        return Json({"ready": is_ready}, 200 if is_ready else 503)
+        return AsciiJsonResponse({"ready": is_ready}, 200 if is_ready else 503)
 
     @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:

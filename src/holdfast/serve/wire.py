@@ -19,7 +19,7 @@ class ClientLeft(Exception):
     """The client has disconnected."""
 
 
-class Json(JSONResponse):
+class AsciiJsonResponse(JSONResponse):
     """A JSON response in ASCII, which can encode any text."""
 
     def render(self, content: Any) -> bytes:
@@ -114,7 +114,7 @@ async def send_json(
     send: Send, value: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> None:
     """Sends a whole answer."""
-    response = Json(value, status, headers)
+    response = AsciiJsonResponse(value, status, headers)
     start = {"type": "http.response.start", "status": status, "headers": response.raw_headers}
     await send(start)
     await send({"type": "http.response.body", "body": response.body})

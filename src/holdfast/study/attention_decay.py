@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast import drift
-from holdfast.analysis.decay import Dialog
+from holdfast.analysis.decay import TracedTurns
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Method, compile_methods, spec_of
 from holdfast.models.capabilities import require_layers
@@ -26,7 +26,7 @@ class TracedRun(NamedTuple):
     """Self-chats, in order, with the attention traces of each."""
 
     records: list[Conversation]
-    dialogs: Sequence[Dialog]
+    dialogs: Sequence[TracedTurns]
 
 
 def run_traced(

@@ -19,7 +19,7 @@ from holdfast.drift.progress import Progress
 from holdfast.drift.prompt_rules import check_in_dialogs, check_with_rules
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.resolved_settings import resolve_settings
-from holdfast.drift.run_identity import COMPATIBILITY as OF_DRIFT
+from holdfast.drift.run_identity import COMPATIBILITY as DRIFT_COMPATIBILITY
 from holdfast.drift.run_identity import identity_of_user_source
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, spec_of
@@ -59,7 +59,7 @@ def _join_sweeps(stored: Sequence[Any], new: Sequence[Any]) -> list[Any] | None:
 
 
 COMPATIBILITY = records.Compatibility(
-    defaults={"plan": CalibrationPlan().identity, **OF_DRIFT.defaults},
+    defaults={"plan": CalibrationPlan().identity, **DRIFT_COMPATIBILITY.defaults},
     joins={
         "model_fingerprint": same_fingerprint,
         "methods": records.superset,
@@ -149,11 +149,11 @@ class _Questions:
                 run_sync(self._ask_batches(batches, questioners, breaker, running.progress))
         return records.read_run(out)
 
-    def _note_failure(self, run: records.OpenRun, failed: FailedRequest) -> None:
+    def _note_failure(self, run: records.OpenRun, failed_request: FailedRequest) -> None:
         """Notes a failed question as a failure of the conversation that it was asked in."""
-        method, question = failed.key
+        method, question = failed_request.key
         conversation = question % conversations(self.suite, self.plan)
-        run.note_failure(method, conversation, failed.why, failed.reason)
+        run.note_failure(method, conversation, failed_request.why, failed_request.reason)
 
     def _questioners(self, breaker: CircuitBreaker) -> dict[str, Questioner]:
         """Makes the questioner of each steering, by its spec string."""
@@ -216,9 +216,9 @@ def check_before_loading(
     for methods in plan.steerings:
         check_with_rules(methods, suite.cases, settings)
     refuse_other_command(out, "calibrate")
-    resolved = resolve_settings(suite, settings, plan.user_turns)
+    resolved_settings = resolve_settings(suite, settings, plan.user_turns)
     identity_of_chats = {
-        "settings": {"conversations": resolved.conversations},
+        "settings": {"conversations": resolved_settings.conversations},
         **identity_of_user_source(plan.user_turns),
     }
     records.refuse_early(Path(out) / "stability", identity_of_chats, {}, _STABILITY_COMPATIBILITY)

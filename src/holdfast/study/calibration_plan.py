@@ -213,21 +213,21 @@ def usual_draws(suite: drift.Suite, out: Path | str) -> int:
 
 
 def why_too_small(
-    suite: drift.Suite, questions: int, wanted: int, plan: CalibrationPlan
+    suite: drift.Suite, questions: int, num_wanted: int, plan: CalibrationPlan
 ) -> str | None:
     """Explains why a calibration of this size cannot recommend a setting, and what size could; None
     if this size can.
 
     Args:
         questions: how many questions the capability has.
-        wanted: how many were asked for.
+        num_wanted: how many were asked for.
     """
     number = conversations(suite, plan)
     if plan.conversations is not None:
         more_conversations = f"use --conversations {MIN_TO_RECOMMEND}"
     else:
         more_conversations = f"use --draws {math.ceil(MIN_TO_RECOMMEND / pairs_of(suite))}"
-    if questions < wanted:
+    if questions < num_wanted:
         more_questions = "its file has no more; give --capability a longer one"
     else:
         more_questions = f"use --questions {MIN_TO_RECOMMEND}"

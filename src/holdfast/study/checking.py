@@ -137,14 +137,16 @@ class _RunningCheck:
         is spent, or the time is up.
         """
         before = self.options.before or {}
-        finished = 0
+        num_finished = 0
         clock = _Clock(self.options.seconds)
         for total in looks(self.terms.budget, _first_batch(self.terms)):
             checks = self.judge()
-            self.options.on_look(finished, checks)
+            self.options.on_look(num_finished, checks)
             laps = [
-                range(len(checked.records), _conversations_due(checked, self.terms, before))
-                for checked in checks
+                range(
+                    len(prompt_check.records), _conversations_due(prompt_check, self.terms, before)
+                )
+                for prompt_check in checks
             ]
             if not any(laps):
                 return
@@ -154,7 +156,7 @@ class _RunningCheck:
             if numbers:  # none if the run is resumed and has this many already
                 yield numbers
             clock.note_batch(len(numbers))
-            finished = total
+            num_finished = total
 
 
 def _first_batch(terms: Terms) -> int:
@@ -162,16 +164,18 @@ def _first_batch(terms: Terms) -> int:
     return SMOKE_FIRST if terms.smoke else FIRST
 
 
-def _is_unscored(checked: PromptCheck) -> bool:
+def _is_unscored(prompt_check: PromptCheck) -> bool:
     """Whether conversations were held, but not a single reply could be scored."""
-    return is_unmeasured(checked.records) or (checked.unavailable and checked.lowest is None)
+    return is_unmeasured(prompt_check.records) or (
+        prompt_check.unavailable and prompt_check.lowest is None
+    )
 
 
 def _require_scores(checks: Sequence[PromptCheck]) -> None:
     """Refuses to report verdicts if not a single reply to any prompt could be scored."""
     if not all(map(_is_unscored, checks)):
         return
-    records = [record for checked in checks for record in checked.records]
+    records = [record for prompt_check in checks for record in prompt_check.records]
     reasons = unscored_by_reason(records, "stability")
     if not reasons:
         raise Unavailable(
@@ -180,7 +184,7 @@ def _require_scores(checks: Sequence[PromptCheck]) -> None:
             " the server answers (holdfast generate), and check again with another --out."
         )
     counts = ", ".join(f"{count:,} {WITHOUT_SCORE[why]}" for why, count in reasons.most_common())
-    is_outage = all(checked.unavailable for checked in checks)
+    is_outage = all(prompt_check.unavailable for prompt_check in checks)
     error = Unavailable if is_outage else ModelError
     raise error(
         f"Nothing could be checked, as none of {reasons.total():,} replies can be scored:"
@@ -246,22 +250,22 @@ def looks(budget: int, first: int = FIRST) -> list[int]:
     return totals
 
 
-def _conversations_due(checked: PromptCheck, terms: Terms, before: Earlier) -> int:
+def _conversations_due(prompt_check: PromptCheck, terms: Terms, before: Earlier) -> int:
     """Returns how many conversations a prompt should have, given its verdict so far; 0 or fewer
     than it has if it needs no more.
     """
-    if _is_unscored(checked):
-        if checked.unavailable:  # the outage may end
+    if _is_unscored(prompt_check):
+        if prompt_check.unavailable:  # the outage may end
             return min(terms.budget, BATCHES_IN_OUTAGE * _first_batch(terms))
         return 0  # more such replies will not decide
-    if checked.undecided_rules(terms):
+    if prompt_check.undecided_rules(terms):
         return terms.budget
-    if checked.verdict == FAIL and not terms.all_rules:
+    if prompt_check.verdict == FAIL and not terms.all_rules:
         return 0
-    if terms.min_stability is not None and checked.verdict == UNDECIDED:
+    if terms.min_stability is not None and prompt_check.verdict == UNDECIDED:
         return terms.budget
-    if checked.id in before:  # to compare as many as the earlier run has
-        return min(terms.budget, len(before[checked.id]))
+    if prompt_check.id in before:  # to compare as many as the earlier run has
+        return min(terms.budget, len(before[prompt_check.id]))
     if terms.min_stability is None:  # so that a later run can be compared with this one
         return terms.budget
     return 0
@@ -275,26 +279,26 @@ def earlier_conversations(folder: Path | str, suite: drift.Suite, method: str) -
         AnotherRun: the folder holds no drift run, several other methods, or none of the prompts.
     """
     run = read_earlier(folder, "drift")
-    recorded = list(dict.fromkeys(record.method for record in run.records))
-    if method not in recorded and len(recorded) != 1:
+    recorded_methods = list(dict.fromkeys(record.method for record in run.records))
+    if method not in recorded_methods and len(recorded_methods) != 1:
         raise AnotherRun(
-            f"{folder} has the methods {', '.join(recorded) or '(none yet)'}, and not {method};"
-            " give a run of that method, or of one method, with --against.",
+            f"{folder} has the methods {', '.join(recorded_methods) or '(none yet)'}, and not"
+            f" {method}; give a run of that method, or of one method, with --against.",
             option="against",
             value=method,
-            allowed=recorded,
+            allowed=recorded_methods,
         )
-    method_to_compare = method if method in recorded else recorded[0]
-    by_case: dict[str, list[Conversation]] = {case.id: [] for case in suite.cases}
+    method_to_compare = method if method in recorded_methods else recorded_methods[0]
+    conversations_by_case: dict[str, list[Conversation]] = {case.id: [] for case in suite.cases}
     for record in sorted(run.conversations, key=lambda record: record.conversation):
-        if record.method == method_to_compare and record.agent.id in by_case:
-            by_case[record.agent.id].append(record)
-    if not any(by_case.values()):
+        if record.method == method_to_compare and record.agent.id in conversations_by_case:
+            conversations_by_case[record.agent.id].append(record)
+    if not any(conversations_by_case.values()):
         raise AnotherRun(
-            f"{folder} has none of the prompts of this suite ({', '.join(by_case)}); give a run of"
-            " the same prompts with --against.",
+            f"{folder} has none of the prompts of this suite ({', '.join(conversations_by_case)});"
+            " give a run of the same prompts with --against.",
             option="against",
             value=str(folder),
-            allowed=list(by_case),
+            allowed=list(conversations_by_case),
         )
-    return {name: records for name, records in by_case.items() if records}
+    return {name: records for name, records in conversations_by_case.items() if records}

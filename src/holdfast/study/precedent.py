@@ -97,8 +97,8 @@ async def _run_methods(
 ) -> None:
     """Holds and records the conversations that the folder lacks, steering by steering."""
 
-    def note(failed: FailedRequest) -> None:
-        folder.note_failure(*failed.key, failed.why, failed.reason)
+    def note(failed_request: FailedRequest) -> None:
+        folder.note_failure(*failed_request.key, failed_request.why, failed_request.reason)
 
     breaker = CircuitBreaker(note, "conversation")
     groups = records.batches(range(settings.conversations), settings.batch)

@@ -18,7 +18,7 @@ from holdfast.models.event_loop import task_group
 from holdfast.models.failures import CircuitBreaker
 from holdfast.models.protocol import Engine
 from holdfast.models.requests import Reply, Request
-from holdfast.records.precedent_records import History, NextReply, PrecedentChat, RuleScores
+from holdfast.records.precedent_records import History, NextReply, PrecedentChat, ReplyScores
 from holdfast.seeds import seed_of
 from holdfast.study.precedent_subjects import (
     BROKEN,
@@ -45,7 +45,7 @@ class DrawnReply(NamedTuple):
     """A reply of a history: the best of several draws."""
 
     reply: Reply
-    scores: RuleScores
+    scores: ReplyScores
     draws: tuple[Reply, ...]  # all of them
 
 
@@ -118,7 +118,7 @@ class PrecedentChats:
             below = ""
         history: list[DrawnReply] = []
         for turn, question in enumerate(subject.questions[:-1]):
-            texts = [drawn.reply.text for drawn in history]
+            texts = [earlier.reply.text for earlier in history]
             chat = _chat(prompt, subject.questions, texts, question + below)
             async with task_group() as group:
                 tasks = [
@@ -127,9 +127,8 @@ class PrecedentChats:
                 ]
             draws = tuple(task.result() for task in tasks)
             candidates = [DrawnReply(reply, subject.score(reply), draws) for reply in draws]
-            history.append(
-                max(candidates, key=lambda drawn: sign * _mean(drawn.scores, missing=0.5))
-            )
+            best = max(candidates, key=lambda draw: sign * _mean(draw.scores, missing=0.5))
+            history.append(best)
         return history
 
     async def _reply_in(self, view: View, number: int, subject: Subject, history: History) -> Reply:
@@ -169,14 +168,14 @@ class PrecedentChats:
         return reply
 
 
-def _history_of(drawn: Sequence[DrawnReply]) -> History:
+def _history_of(replies: Sequence[DrawnReply]) -> History:
     return History(
-        replies=tuple(item.reply.text for item in drawn),
-        scores=tuple(item.scores for item in drawn),
+        replies=tuple(item.reply.text for item in replies),
+        scores=tuple(item.scores for item in replies),
     )
 
 
-def _next_reply(view: View, reply: Reply, scores: RuleScores) -> NextReply:
+def _next_reply(view: View, reply: Reply, scores: ReplyScores) -> NextReply:
     masses = reply.token_masses
     return NextReply(
         history=view.history,
@@ -193,28 +192,28 @@ def _tokens_of(replies: Sequence[Reply]) -> records.Tokens:
     """Adds up the tokens read and written for replies and for draws discarded before them; empty
     unless all are counted.
     """
-    read = 0
-    written = 0
+    num_read = 0
+    num_written = 0
     for reply in replies:
-        for drawn in (reply, *reply.discarded):
-            if drawn.usage is None:
+        for draw in (reply, *reply.discarded):
+            if draw.usage is None:
                 return records.Tokens()
-            read += drawn.usage[0]
-            written += drawn.usage[1]
-    return records.Tokens(read=read, written=written)
+            num_read += draw.usage[0]
+            num_written += draw.usage[1]
+    return records.Tokens(read=num_read, written=num_written)
 
 
 def _chat(
-    prompt: str, questions: Sequence[str], replies: Sequence[str], last: str
+    prompt: str, questions: Sequence[str], replies: Sequence[str], last_question: str
 ) -> tuple[Message, ...]:
     """Returns the system prompt, the questions that have replies with these, and the last one."""
     chat: list[Message] = [{"role": "system", "content": prompt}]
     for question, reply in zip(questions, replies, strict=False):
         chat.append({"role": "user", "content": question})
         chat.append({"role": "assistant", "content": reply})
-    return (*chat, {"role": "user", "content": last})
+    return (*chat, {"role": "user", "content": last_question})
 
 
-def _mean(scores: RuleScores, missing: float) -> float:
+def _mean(scores: ReplyScores, missing: float) -> float:
     """Returns the mean score over the rules; a rule without a score counts as `missing`."""
     return sum(missing if score is None else score for score in scores.values()) / len(scores)

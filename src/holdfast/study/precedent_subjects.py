@@ -12,7 +12,7 @@ from holdfast.errors import ParameterOutOfRange, UsageError
 from holdfast.generation.sampling import Sampling
 from holdfast.methods import Methods, read_methods
 from holdfast.models.requests import Reply
-from holdfast.records.precedent_records import History, RuleScores
+from holdfast.records.precedent_records import History, ReplyScores
 from holdfast.seeds import seed_of
 from holdfast.validation import ranges
 
@@ -63,7 +63,7 @@ class Subject:
     rules: tuple[Rule, ...]  # rules that are asked about with the same probes
     questions: tuple[str, ...]  # those of the history, oldest first, then the last one
 
-    def score(self, reply: Reply) -> RuleScores:
+    def score(self, reply: Reply) -> ReplyScores:
         """Scores a reply by rule; None where the reply is no evidence."""
         return {rule.id or self.case.id: _score(rule, reply) for rule in self.rules}
 

@@ -47,8 +47,8 @@ class CapabilityQuestion:
 class Answers:
     """The answers to questions by number, read in two ways; {} for a way that does not apply."""
 
-    chances: Mapping[int, Scored]  # the probabilities of the options
-    written: Mapping[int, Reply]
+    option_scores: Mapping[int, Scored]  # the log-probabilities of the options
+    replies: Mapping[int, Reply]  # written
 
 
 @dataclass(frozen=True)
@@ -75,18 +75,17 @@ class Questioner:
         questions = [question for dialog in dialogs for question in self._questions_in(dialog)]
         answers = await self._answer(questions)
         seconds = round((time.monotonic() - start) / max(len(dialogs), 1), 3)
-        answered = dialogs
         if self._writes:
             unanswered = {
                 question.dialog.conversation
                 for question in questions
-                if question.number not in answers.written
+                if question.number not in answers.replies
             }
-            answered = [dialog for dialog in dialogs if dialog.conversation not in unanswered]
-        last_replies = await self._last_replies(answered)
+            dialogs = [dialog for dialog in dialogs if dialog.conversation not in unanswered]
+        last_replies = await self._last_replies(dialogs)
         return [
             self._record(dialog, answers, last_reply, seconds)
-            for dialog, last_reply in zip(answered, last_replies, strict=True)
+            for dialog, last_reply in zip(dialogs, last_replies, strict=True)
         ]
 
     async def _last_replies(self, dialogs: Sequence[Conversation]) -> list[LastReply | None]:
@@ -123,19 +122,19 @@ class Questioner:
 
     async def _answer(self, questions: Sequence[CapabilityQuestion]) -> Answers:
         """Answers the questions in both readings, as far as model and capability support them."""
-        chances: dict[int, Scored] = {}
-        written: dict[int, Reply] = {}
+        option_scores: dict[int, Scored] = {}
+        replies: dict[int, Reply] = {}
         # asking the first question of each dialog first lets the others reuse its cached history
         first = [question for question in questions if question.number < self.count]
         later = [question for question in questions if question.number >= self.count]
         async with self.model.session() as engine:
             if supports(self.model, Ability.REPLY_SCORES):
-                chances |= await self._score(engine, first, keep=True)
-                chances |= await self._score(engine, later, keep=False)
+                option_scores |= await self._score(engine, first, keep=True)
+                option_scores |= await self._score(engine, later, keep=False)
             if self._writes:
-                written |= await self._write(engine, first, keep=not chances)
-                written |= await self._write(engine, later, keep=False)
-        return Answers(chances, written)
+                replies |= await self._write(engine, first, keep=not option_scores)
+                replies |= await self._write(engine, later, keep=False)
+        return Answers(option_scores, replies)
 
     @property
     def _writes(self) -> bool:
@@ -155,15 +154,15 @@ class Questioner:
         ]
         replies = [question.item.replies for question in questions]
         all_scores = await score_replies(engine, requests, replies)
-        chances: dict[int, Scored] = {}
-        for question, scored in zip(questions, all_scores, strict=True):
-            if question.item.answer is None and not math.isfinite(scored.log_probabilities[0]):
+        scores_by_number: dict[int, Scored] = {}
+        for question, scores in zip(questions, all_scores, strict=True):
+            if question.item.answer is None and not math.isfinite(scores.log_probabilities[0]):
                 raise UsageError(
                     f"{spec_of(self.methods)} gives a token of the text no probability, so"
                     " its perplexity is infinite; sweep without a threshold."
                 )
-            chances[question.number] = scored
-        return chances
+            scores_by_number[question.number] = scores
+        return scores_by_number
 
     async def _write(
         self, engine: Engine, questions: Sequence[CapabilityQuestion], *, keep: bool
@@ -204,7 +203,10 @@ class Questioner:
         """Makes the record of the answers in a dialog."""
         questions = self._questions_in(dialog)
         ask_at = self.plan.ask_at
-        readings: tuple[Mapping[int, Scored | Reply], ...] = (answers.chances, answers.written)
+        readings: tuple[Mapping[int, Scored | Reply], ...] = (
+            answers.option_scores,
+            answers.replies,
+        )
         forwarded = [
             reading[question.number].forwarded
             for reading in readings
@@ -242,35 +244,35 @@ def _record_answer(
 ) -> CapabilityAnswer:
     """Makes the record of a question, with its score in the reading of the plan."""
     item = question.item
-    written = answers.written.get(question.number)
-    scored = answers.chances.get(question.number)
-    chances = None if scored is None else scored.log_probabilities
-    by_likelihood: float | None = None
-    by_letter: float | None = None
+    reply = answers.replies.get(question.number)
+    scores = answers.option_scores.get(question.number)
+    chances = None if scores is None else scores.log_probabilities
+    likeliest_score: float | None = None
+    letter_score: float | None = None
     reason = ""
     if chances is not None and item.answer is not None:
         best = max(range(len(chances)), key=chances.__getitem__)
-        by_likelihood = float(best == item.answer and math.isfinite(chances[best]))
-    if written is not None and item.answer is not None:
-        letter, reason = read_choice(written.text, LETTERS)
-        by_letter = float(bool(letter) and letter == LETTERS[item.answer])
-    value = by_likelihood if plan.reading == "likeliest" else by_letter
-    if item.answer is None and scored is not None:
-        value = scored.log_probabilities[0] / scored.tokens[0]
+        likeliest_score = float(best == item.answer and math.isfinite(chances[best]))
+    if reply is not None and item.answer is not None:
+        letter, reason = read_choice(reply.text, LETTERS)
+        letter_score = float(bool(letter) and letter == LETTERS[item.answer])
+    value = likeliest_score if plan.reading == "likeliest" else letter_score
+    if item.answer is None and scores is not None:
+        value = scores.log_probabilities[0] / scores.tokens[0]
     assert value is not None  # `calibrate` refuses a reading that does not apply
     return CapabilityAnswer(
         round=plan.ask_at,
         kind="capability",
         probe=question.number,
         question=item.question,
-        reply=written.text if written else "",
+        reply=reply.text if reply else "",
         score=value,
         reason=reason,
-        likeliest=by_likelihood,
-        written=by_letter,
+        likeliest=likeliest_score,
+        written=letter_score,
         answer=item.answer,
         log_probabilities=(
             None if chances is None else tuple(c if math.isfinite(c) else None for c in chances)
         ),
-        tokens=None if scored is None else scored.tokens[0],
+        tokens=None if scores is None else scores.tokens[0],
     )

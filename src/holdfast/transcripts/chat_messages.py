@@ -16,8 +16,8 @@ from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.content_blocks import (
     HIDDEN_TYPES,
-    Block,
-    Summary,
+    ContentBlock,
+    SummaryBlock,
     TextBlock,
     ToolResult,
     blocks_of,
@@ -254,7 +254,7 @@ def _read_content(content: Any) -> _Content:
                     texts.append(text)
             case ToolCall():
                 calls.append(block)
-            case Summary(text):
+            case SummaryBlock(text):
                 others.append(Event(EventKind.COMPACTION, text))
             case ToolResult(text, call_id, is_refusal):
                 result = Event(EventKind.TOOL_RESULT, text, call_id=call_id, is_refusal=is_refusal)
@@ -299,7 +299,7 @@ def _calls_of(item: Mapping[str, Any], in_content: list[ToolCall]) -> list[ToolC
     return calls
 
 
-def _invocations(item: Mapping[str, Any]) -> list[Block]:
+def _invocations(item: Mapping[str, Any]) -> list[ContentBlock]:
     """Reads the calls that Vercel's AI SDK 4 has beside the content of messages without `parts`."""
     invocations = item.get("toolInvocations")
     if not isinstance(invocations, list) or isinstance(item.get("parts"), list):

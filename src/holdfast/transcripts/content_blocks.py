@@ -76,13 +76,13 @@ class ToolResult:
 
 
 @dataclass(frozen=True)
-class Summary:
+class SummaryBlock:
     """A text that replaces everything before its message, as Anthropic's API compacts."""
 
     text: str
 
 
-Block = TextBlock | ToolCall | ToolResult | Summary
+ContentBlock = TextBlock | ToolCall | ToolResult | SummaryBlock
 
 
 def first_of(item: Mapping[str, Any], *names: str, default: Any = None) -> Any:
@@ -95,7 +95,7 @@ def id_of(item: Mapping[str, Any]) -> str:
     return str(first_of(item, "call_id", "tool_call_id", "tool_use_id", "id", default=""))
 
 
-def blocks_of(content: Any) -> Iterator[Block]:
+def blocks_of(content: Any) -> Iterator[ContentBlock]:
     """Reads the blocks in a content; parts without a text, such as images, are left out.
 
     Raises:
@@ -212,7 +212,7 @@ def _text_in(part: Any) -> str | None:
     return text if isinstance(text, str) and part.get("type") not in HIDDEN_TYPES else None
 
 
-def _blocks_in(part: Any) -> list[Block] | None:
+def _blocks_in(part: Any) -> list[ContentBlock] | None:
     """Returns the blocks of a part; None for parts that have none, such as images."""
     if isinstance(part, Mapping):
         for read in _READERS:
@@ -228,7 +228,7 @@ def _blocks_in(part: Any) -> list[Block] | None:
 # Readers of single parts. Each returns the blocks of a part, or None for parts of other APIs.
 
 
-def _read_gemini(part: Mapping[str, Any]) -> list[Block] | None:
+def _read_gemini(part: Mapping[str, Any]) -> list[ContentBlock] | None:
     """Reads parts of Gemini's API."""
     if part.get("thought") is True:
         return []
@@ -250,7 +250,7 @@ def _read_gemini(part: Mapping[str, Any]) -> list[Block] | None:
     return None
 
 
-def _read_bedrock(part: Mapping[str, Any]) -> list[Block] | None:
+def _read_bedrock(part: Mapping[str, Any]) -> list[ContentBlock] | None:
     """Reads parts of Amazon Bedrock's Converse API, whose only field is their type."""
     use = part.get("toolUse")
     if isinstance(use, Mapping):
@@ -263,13 +263,13 @@ def _read_bedrock(part: Mapping[str, Any]) -> list[Block] | None:
     return [] if {"reasoningContent", "cachePoint"} & part.keys() else None
 
 
-def _read_opentelemetry(part: Mapping[str, Any]) -> list[Block] | None:
+def _read_opentelemetry(part: Mapping[str, Any]) -> list[ContentBlock] | None:
     """Reads OpenTelemetry's parts; LangChain's and LibreChat's tool calls have the same type."""
     match part.get("type"):
         case "tool_call":
             nested = part.get("tool_call")  # LibreChat
             call = nested if isinstance(nested, Mapping) else part
-            blocks: list[Block] = [read_call(call)]
+            blocks: list[ContentBlock] = [read_call(call)]
             if "output" in call:
                 blocks.append(ToolResult(_text_or_json(call["output"]), id_of(call)))
             return blocks
@@ -296,7 +296,7 @@ def _without_type(details: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in details.items() if name != "type"}
 
 
-def _read_openinference(part: Mapping[str, Any]) -> list[Block] | None:
+def _read_openinference(part: Mapping[str, Any]) -> list[ContentBlock] | None:
     """Reads OpenInference's tool calls that are among the texts of a message, in their order."""
     if "message_content" not in part or not isinstance(part.get("tool_call"), Mapping):
         return None
@@ -304,7 +304,7 @@ def _read_openinference(part: Mapping[str, Any]) -> list[Block] | None:
     return [read_call({**fields_of(call.get("function")), "id": id_of(call)})]
 
 
-def _read_vercel(part: Mapping[str, Any]) -> list[Block] | None:
+def _read_vercel(part: Mapping[str, Any]) -> list[ContentBlock] | None:
     """Reads parts of Vercel's AI SDK, in which a tool call and its result are one part."""
     kind = part.get("type")
     if not isinstance(kind, str):
@@ -318,7 +318,7 @@ def _read_vercel(part: Mapping[str, Any]) -> list[Block] | None:
     name = part.get("toolName")
     call_id = str(first_of(part, "toolCallId", default=""))
     arguments = first_of(part, "input", "args")
-    blocks: list[Block] = [read_call({"name": name, "id": call_id, "input": arguments})]
+    blocks: list[ContentBlock] = [read_call({"name": name, "id": call_id, "input": arguments})]
     result = first_of(part, "output", "result", "errorText")
     is_refusal = part.get("state") == "output-denied"
     if is_refusal:
@@ -329,7 +329,7 @@ def _read_vercel(part: Mapping[str, Any]) -> list[Block] | None:
     return blocks
 
 
-def _read_inspect(part: Mapping[str, Any]) -> list[Block] | None:
+def _read_inspect(part: Mapping[str, Any]) -> list[ContentBlock] | None:
     """Reads Inspect's parts for what a provider did itself: ran a tool, or compacted the dialog."""
     kind = part.get("type")
     if kind == "tool_use" and "tool_type" in part:
@@ -338,17 +338,17 @@ def _read_inspect(part: Mapping[str, Any]) -> list[Block] | None:
     if kind == "data":
         compaction = fields_of(at(part, "data", "compaction_metadata"))
         if isinstance(compaction.get("content"), str):
-            return [Summary(compaction["content"])]
+            return [SummaryBlock(compaction["content"])]
     return None
 
 
-def _read_anthropic(part: Mapping[str, Any]) -> list[Block] | None:
+def _read_anthropic(part: Mapping[str, Any]) -> list[ContentBlock] | None:
     """Reads blocks of Anthropic's API and of the Responses API."""
     kind = part.get("type")
     if kind in CALL_BLOCK_TYPES:
         return [read_call(part)]
     if kind == "compaction" and isinstance(part.get("content"), str):
-        return [Summary(part["content"])]
+        return [SummaryBlock(part["content"])]
     if isinstance(kind, str) and kind.endswith("tool_result"):  # also of the provider's own tools
         content = part.get("content")
         text = _text_or_json(content) if isinstance(content, Mapping) else text_of(content)
@@ -357,7 +357,7 @@ def _read_anthropic(part: Mapping[str, Any]) -> list[Block] | None:
     return None
 
 
-_READERS: tuple[Callable[[Mapping[str, Any]], list[Block] | None], ...] = (
+_READERS: tuple[Callable[[Mapping[str, Any]], list[ContentBlock] | None], ...] = (
     _read_gemini,
     _read_bedrock,
     _read_opentelemetry,

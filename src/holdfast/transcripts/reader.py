@@ -28,7 +28,7 @@ class Markdown:
     text: str
 
 
-class Record(NamedTuple):
+class SourcedRecord(NamedTuple):
     """An object in a file, and its source."""
 
     source: str
@@ -99,9 +99,9 @@ def dialog_format(
     return Format(name, recognises, transcripts, is_per_value=True)
 
 
-def separate_objects(values: Values) -> tuple[list[Record], list[Unread]]:
+def separate_objects(values: Values) -> tuple[list[SourcedRecord], list[Unread]]:
     """Separates the values that are objects from the rest, which become `Unread`."""
-    records = [Record(*located) for located in values if isinstance(located.value, Mapping)]
+    records = [SourcedRecord(*located) for located in values if isinstance(located.value, Mapping)]
     others = [
         Unread(f"{source}: {shortened(value)} is not an object")
         for source, value in values

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from holdfast.measures.agent_tools import ASKS_USER
-from holdfast.measures.turns import Answer, ToolCall
+from holdfast.measures.turns import ToolCall, UserAnswer
 from holdfast.measures.user_questions import UserQuestion, questions_in
 from holdfast.transcripts.transcript import Event, EventKind
 from holdfast.validation.json_values import fields_of
@@ -46,7 +46,7 @@ class _Result(NamedTuple):
 
     position: int
     call_position: int
-    answers: tuple[Answer, ...]
+    answers: tuple[UserAnswer, ...]
 
 
 def calls_with_answers(events: Sequence[Event]) -> tuple[ToolCall, ...]:
@@ -94,12 +94,12 @@ def _results_with_answers(events: Sequence[Event]) -> Iterator[_Result]:
                 yield _Result(position, call_position, answers)
 
 
-def answers_in(result: str, call: ToolCall) -> tuple[Answer, ...]:
+def answers_in(result: str, call: ToolCall) -> tuple[UserAnswer, ...]:
     """Returns the answers in the result of a call that asked the user; () if it has none."""
     questions = questions_in(call.arguments)
     by_key = _json_answers(result)
     ends: dict[str, int] = {}  # by question: where its last answer begins
-    answers: list[Answer] = []
+    answers: list[UserAnswer] = []
     for number, question in enumerate(questions):
         keys = (question.text, question.id, str(number), question.header)
         text = next((by_key[key] for key in keys if key in by_key), None)
@@ -113,7 +113,7 @@ def answers_in(result: str, call: ToolCall) -> tuple[Answer, ...]:
         if text is None and len(questions) == 1:
             text = _single_answer(result, question)
         if text is not None and text.strip() not in _NO_ANSWERS:
-            answers.append(Answer(question.text, text.strip()))
+            answers.append(UserAnswer(question.text, text.strip()))
     return tuple(answers)
 
 

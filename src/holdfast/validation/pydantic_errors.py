@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from holdfast.errors import shortened
 from holdfast.validation.schema_words import Schema, describe_schema, list_values, resolve_ref
 
-Path = tuple[str | int, ...]
+FieldPath = tuple[str | int, ...]
 
 _MAX_NAMES_LISTED = 12  # field names that one sentence lists
 
@@ -28,7 +28,7 @@ class StrictModel(BaseModel):
 class Problem:
     """The first error in a value: its path, Pydantic's name for the error, and a sentence."""
 
-    path: Path
+    path: FieldPath
     kind: str
     sentence: str
 
@@ -38,7 +38,7 @@ class Problem:
         return format_path(self.path)
 
 
-def format_path(path: Path) -> str:
+def format_path(path: FieldPath) -> str:
     """Returns a path as text, such as `messages[0].content`; "" for the whole value."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{str(part)[:60]}" for part in path)
     return "".join(parts).removeprefix(".")
@@ -53,7 +53,7 @@ def problem_of(
     error: ValidationError | Sequence[Mapping[str, Any]],
     model: Any,
     value: Any,
-    name: Callable[[Path], str] = lambda path: format_path(path) or "The body",
+    name: Callable[[FieldPath], str] = lambda path: format_path(path) or "The body",
     show_value: Callable[[Any], str] = as_json,
 ) -> Problem:
     """Returns the first error that Pydantic found when it validated a value against a model.
@@ -108,7 +108,7 @@ def _lacks_entry(error: Mapping[str, Any]) -> bool:
     return error["type"] == "missing" and isinstance(error["loc"][-1], int)
 
 
-def _path(entry: Mapping[str, Any], value: Any) -> Path:
+def _path(entry: Mapping[str, Any], value: Any) -> FieldPath:
     """Returns where an error is in the value: Pydantic's location without the names of union
     branches. For a list that is too short, this is the list itself.
     """
@@ -131,10 +131,10 @@ def _schema_of(model: Any) -> Schema:
 
 def _sentence(
     entry: Mapping[str, Any],
-    path: Path,
+    path: FieldPath,
     model: Any,
     value: Any,
-    name: Callable[[Path], str],
+    name: Callable[[FieldPath], str],
     show_value: Callable[[Any], str],
 ) -> str:
     """Words one of Pydantic's errors as a sentence, with the cure."""
@@ -172,7 +172,7 @@ def _nearest_field(name: str, fields: Sequence[str] | Mapping[str, Any]) -> str:
     return "leave it out."
 
 
-def _schema_at(schema: Schema, path: Path, value: Any) -> Schema:
+def _schema_at(schema: Schema, path: FieldPath, value: Any) -> Schema:
     """Returns the schema of the part at a path; a union if several branches have that part."""
     branches = _branches(schema, value, schema)
     children: list[Schema] = []

@@ -63,9 +63,9 @@ from holdfast.drafting.drafts import Draft
 from holdfast.drafting.grammar.clauses import Clause
 
 # reads the rules that a clause states; [] if it states none of the reader's kind
-Reader = Callable[[Clause], list[Draft]]
+ClauseReader = Callable[[Clause], list[Draft]]
 
-AGENT_READERS: tuple[Reader, ...] = (
+AGENT_READERS: tuple[ClauseReader, ...] = (
     ask_rule,
     run_rule,
     labelled_command_rule,
@@ -105,6 +105,6 @@ AGENT_READERS: tuple[Reader, ...] = (
     together_rule,
     header_rule,
 )
-RUN_READERS: tuple[Reader, ...] = (run_rule, labelled_command_rule, checklist_rule)
+RUN_READERS: tuple[ClauseReader, ...] = (run_rule, labelled_command_rule, checklist_rule)
 # these readers take a condition, or an exception, as a part of the rule
-CONDITION_READERS: tuple[Reader, ...] = (ask_rule, *RUN_READERS)
+CONDITION_READERS: tuple[ClauseReader, ...] = (ask_rule, *RUN_READERS)

@@ -135,7 +135,7 @@ _TOKEN = re.compile(
 )
 
 
-class Token(NamedTuple):
+class InstructionToken(NamedTuple):
     """A word, a code span, a pair of brackets or a mark of a text.
 
     Args:
@@ -155,18 +155,18 @@ class Token(NamedTuple):
         return self.text.startswith("`") and len(self.text) > 1
 
 
-def read_tokens(text: str) -> list[Token]:
+def read_tokens(text: str) -> list[InstructionToken]:
     """The tokens of a text.
 
     >>> [token.text for token in read_tokens("Use `a, b` (not c), please")]
     ['Use', '`a, b`', '(not c)', ',', 'please']
     """
-    tokens: list[Token] = []
+    tokens: list[InstructionToken] = []
     for match in _TOKEN.finditer(text):
         word = ""
         if match[0][0] not in "`(":
             word = match[0].lower().replace("’", "'").strip('"“”').rstrip(".!?")
-        tokens.append(Token(match[0], word, match.start(), match.end()))
+        tokens.append(InstructionToken(match[0], word, match.start(), match.end()))
     return tokens
 
 
@@ -174,7 +174,7 @@ class _Words(NamedTuple):
     """A text with its tokens and their words."""
 
     text: str
-    tokens: list[Token]
+    tokens: list[InstructionToken]
     words: list[str]
 
     def word(self, position: int) -> str:

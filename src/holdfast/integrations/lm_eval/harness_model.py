@@ -42,7 +42,8 @@ _DEFAULT_CONTEXT = 2_048
 _KEY = "holdfast_chat"
 _BEGINNING = f'{{"{_KEY}": '
 
-Answer = tuple[float, bool]  # the log-probability of a continuation; whether it is the greedy one
+# the log-probability of a continuation; whether it is the greedy one
+Loglikelihood = tuple[float, bool]
 # two texts for the harness's cache, or None; the tokens of the context; those of the continuation
 Encoded = tuple[tuple[str, str] | None, list[int], list[int]]
 
@@ -135,13 +136,15 @@ class HoldfastLM(TemplateLM):
             add_special_tokens = not string.startswith(first)
         return list(self.tokenizer.encode(string, add_special_tokens=add_special_tokens))
 
-    def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[Answer]:
+    def loglikelihood(
+        self, requests: list[Instance], disable_tqdm: bool = False
+    ) -> list[Loglikelihood]:
         """Returns each continuation's log-probability, and whether it is the greedy one."""
         replies_by_chat = self._replies_by_chat(requests)
         plain = [request for request in requests if request.args[0] not in replies_by_chat]
         plain_answers = iter(super().loglikelihood(plain, disable_tqdm))
         chat_answers = self._score_replies(replies_by_chat, disable_tqdm)
-        answers: list[Answer] = []
+        answers: list[Loglikelihood] = []
         for request in requests:
             context, reply = request.args
             if context not in replies_by_chat:
@@ -166,9 +169,9 @@ class HoldfastLM(TemplateLM):
 
     def _score_replies(
         self, replies_by_chat: dict[str, list[str]], disable_tqdm: bool
-    ) -> dict[tuple[str, str], Answer]:
+    ) -> dict[tuple[str, str], Loglikelihood]:
         """Scores replies to chats; returns the answer to each context and reply."""
-        answers: dict[tuple[str, str], Answer] = {}
+        answers: dict[tuple[str, str], Loglikelihood] = {}
         progress = tqdm(replies_by_chat, "Scoring replies to chats", disable=disable_tqdm)
         for contexts in chunks(progress, self.holdfast_model.batch_size):
             chats = [Request(read_chat(context) or (), self.methods) for context in contexts]
@@ -182,9 +185,9 @@ class HoldfastLM(TemplateLM):
 
     def _loglikelihood_tokens(
         self, requests: list[Encoded], disable_tqdm: bool = False, **options: Any
-    ) -> list[Answer]:
+    ) -> list[Loglikelihood]:
         """Does the same as `loglikelihood`, for plain texts that the harness has tokenized."""
-        answers: list[Answer] = []
+        answers: list[Loglikelihood] = []
         progress = tqdm(requests, "Scoring continuations", disable=disable_tqdm)
         for group in chunks(progress, self.holdfast_model.batch_size):
             for _, context, continuation in group:

@@ -66,14 +66,14 @@ def _decay_claims(heads: str, decay: Decay) -> tuple[Claim, Claim]:
             f"{heads}: attention to the system prompt falls between turns.",
             decay.between_turns.real,
             sign=-1,
-            measured="Log of the mass, all turns:",
+            quantity="Log of the mass, all turns:",
         ),
         claim_that(
             f"{heads}: within a turn it falls less than uniform attention, which decays"
             " hyperbolically.",
             decay.within_turns.difference,
             sign=+1,
-            measured=f"Log of the mass within turns: {within}; less that of uniform attention:",
+            quantity=f"Log of the mass within turns: {within}; less that of uniform attention:",
         ),
     )
 
@@ -118,7 +118,7 @@ def figure_8(setup: Li2024Setup) -> Figure:
     base = _trace(setup, setup.base, "figure-8-base")
     chat_mass = _mass(setup, "figure-4")
     base_mass = _mass(setup, "figure-8-base")
-    more = paired_difference(np.nanmean(chat_mass, 1), np.nanmean(base_mass, 1))
+    difference = paired_difference(np.nanmean(chat_mass, 1), np.nanmean(base_mass, 1))
     less = f"Mean mass of {setup.model.name} less that of {setup.base.name}:"
     return Figure(
         "8",
@@ -126,7 +126,7 @@ def figure_8(setup: Li2024Setup) -> Figure:
         f"{setup.base.name} and {setup.model.name}, the same pairs of prompts.",
         images=pngs(write_trace_figures(chat, setup.figures("8"), [base]), "models"),
         claims=(
-            claim_that(raises, more, +1, less),
+            claim_that(raises, difference, +1, less),
             claim_that(
                 still_falls, change(chat_mass), -1, "Mass in the last round less that in the first:"
             ),

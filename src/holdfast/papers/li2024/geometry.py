@@ -104,26 +104,26 @@ def hidden_geometry(
 
 
 def read_dialogs(
-    model: LocalModel, records: Sequence[Conversation], seed: int, done: Callable[[], None]
+    model: LocalModel, records: Sequence[Conversation], seed: int, on_record: Callable[[], None]
 ) -> tuple[RoundSpread, ...]:
     """The spread of every group's states by each round, averaged over layers and dialogs.
 
     Args:
-        done: called after each dialog.
+        on_record: called after each dialog.
     """
     spreads: list[GroupSpread] = []
     for record in sorted(records, key=lambda record: record.conversation):
         spreads += _measure(model, record, seed)
-        done()
+        on_record()
     if not spreads:
         raise ModelError(
             "No dialog has a system prompt and turns of at least two tokens each; use another"
             " suite."
         )
-    by_round: dict[int, list[GroupSpread]] = {}
+    spreads_by_round: dict[int, list[GroupSpread]] = {}
     for item in spreads:
-        by_round.setdefault(item.round, []).append(item)
-    return tuple(_average(number, by_round[number]) for number in sorted(by_round))
+        spreads_by_round.setdefault(item.round, []).append(item)
+    return tuple(_average(number, spreads_by_round[number]) for number in sorted(spreads_by_round))
 
 
 def _average(number: int, spreads: Sequence[GroupSpread]) -> RoundSpread:

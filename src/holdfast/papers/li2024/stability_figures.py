@@ -47,16 +47,16 @@ def figure_9(setup: Li2024Setup) -> Figure:
             run = setup.self_chats(f"figure-9-{system_as}", model, settings)
         series[system_as] = replace(read_series(run)[0], run=f"as {system_as}")
     text = "a model behind an API loses stability too, with the prompt {}."
-    how = f"The endpoint {model.name}, with both places of the prompt."
+    protocol = f"The endpoint {model.name}, with both places of the prompt."
     if not setup.other:
-        how = (
+        protocol = (
             f"No endpoint was given (--endpoint), so this is the model itself ({model.name}), with"
             " both places of the prompt."
         )
     return Figure(
         "9",
         "the system prompt in its role, and before the first user message",
-        how,
+        protocol,
         images=pngs(
             write_figures(list(series.values()), setup.figures("9"), whiskers=True), "drift"
         ),

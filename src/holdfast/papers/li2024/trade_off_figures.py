@@ -70,7 +70,7 @@ def _figure_5(setup: Li2024Setup, calibration: Calibration, images: Iterable[Pat
             _AS_STABLE.format(paper_name),
             ahead_at_cost(calibration, split_softmax, _sweep_of(calibration, method)),
             sign=+1,
-            measured=f"Stability of split-softmax less that of {paper_name} (its settings mixed to"
+            quantity=f"Stability of split-softmax less that of {paper_name} (its settings mixed to"
             " the same cost):",
         )
         for method, paper_name in _RIVALS.items()
@@ -96,7 +96,7 @@ def _figure_6(calibration: Calibration, images: Iterable[Path]) -> Figure:
         _FADES,
         estimate(gain[:, 0] - gain[:, -1], DIFFERENCES),
         sign=+1,
-        measured=f"Gain of {guidance.method} over none, first round less last:",
+        quantity=f"Gain of {guidance.method} over none, first round less last:",
     )
     return Figure(
         "6",

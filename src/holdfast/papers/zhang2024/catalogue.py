@@ -64,9 +64,9 @@ def holds_target(item: Mapping[str, Any], target: str) -> bool:
     Case is ignored. The released code searches every value for the substring, so it finds "dj" in
     "adjunct", and an occupation in a name.
     """
-    by_key = {key.lower(): value for key, value in item.items()}
+    value_by_key = {key.lower(): value for key, value in item.items()}
     all_but_name = [value for key, value in item.items() if key.lower() != "name"]
-    values = by_key.get("occupation", all_but_name)
+    values = value_by_key.get("occupation", all_but_name)
     target_words = words_of(target)
     for words in map(words_of, _strings(values)):
         for start in range(len(words)):

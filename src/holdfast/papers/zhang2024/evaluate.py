@@ -32,7 +32,7 @@ from holdfast.papers.zhang2024.task_samples import (
     user_message,
 )
 from holdfast.papers.zhang2024.task_settings import CATALOGUE, TaskSettings, Variant, variants_of
-from holdfast.records import TaskSample, Usage
+from holdfast.records import TaskSample, TokenCounts
 
 COMPATIBILITY = records.Compatibility(
     defaults={"settings": dataclasses.asdict(TaskSettings())},
@@ -92,11 +92,10 @@ def run(
     tasks = [CATALOGUE[name] for name in settings.tasks]
     samples = {task.name: draw_samples(data, task, settings) for task in tasks}
     _check(model, tasks, variants, samples)
-    rows: dict[str, TaskBatch] = {}
-    for task, variant in itertools.product(tasks, variants):
-        shots = demonstrations(data, task, settings, variant.draw) if variant.draw else []
-        numbered = dict(enumerate(samples[task.name]))
-        rows[variant.key(task.name)] = TaskBatch(task.name, variant, shots, numbered)
+    rows = {
+        variant.key(task.name): _row(data, settings, task, variant, samples[task.name])
+        for task, variant in itertools.product(tasks, variants)
+    }
     identity = {
         "model": model.name,
         "model_fingerprint": model.fingerprint,
@@ -105,20 +104,28 @@ def run(
         **_identity(data, settings),
     }
     about = {"command": "tasks", "argv": running.command, **facts_about(model)}
-    with records.open_run(Path(out), identity, about, COMPATIBILITY) as run:
+    with records.open_run(Path(out), identity, about, COMPATIBILITY) as folder:
         groups = records.batches(range(settings.samples), settings.batch)
         batches: list[records.PendingBatch] = []
         for key in rows:
-            batches += records.resume(run, key, groups, alone=model.independent)
+            batches += records.resume(folder, key, groups, alone=model.independent)
         pending = records.unfinished(batches, running.progress)
 
-        def note(failed: FailedRequest) -> None:
-            run.note_failure(*failed.key, failed.why, failed.reason)
+        def note(request: FailedRequest) -> None:
+            folder.note_failure(*request.key, request.why, request.reason)
 
         breaker = CircuitBreaker(note, "sample")
         if pending:
             run_sync(_ask_batches(model, pending, rows, settings, breaker, running.progress))
     return records.read_run(out)
+
+
+def _row(
+    data: Data, settings: TaskSettings, task: Task, variant: Variant, samples: Sequence[Sample]
+) -> TaskBatch:
+    """All samples of a task under one variant, which are a row of the table."""
+    shots = demonstrations(data, task, settings, variant.draw) if variant.draw else []
+    return TaskBatch(task.name, variant, shots, dict(enumerate(samples)))
 
 
 async def _ask_batches(
@@ -134,8 +141,8 @@ async def _ask_batches(
         for batch in pending:
             row = rows[batch.name]
             samples = {number: row.samples[number] for number in batch.to_run}
-            unasked = dataclasses.replace(row, samples=samples)
-            await ask_batch(engine, unasked, settings.generate, breaker, batch.append)
+            part = dataclasses.replace(row, samples=samples)
+            await ask_batch(engine, part, settings.generate, breaker, batch.append)
             progress(len(batch.numbers), 0)
         await breaker.finish(engine)
 
@@ -193,13 +200,13 @@ async def ask_batch(
     if not CATALOGUE[batch.task].chooses:
         await _score_replies(engine, batch, breaker, keep)
         return
-    started = time.monotonic()
+    start = time.monotonic()
     replies: dict[int, Reply] = {}
     if generate:
         await _reply(engine, batch, breaker, replies.__setitem__)
-        answered = {number: sample for number, sample in batch.samples.items() if number in replies}
-        batch = dataclasses.replace(batch, samples=answered)
-    await _compare_options(engine, batch, replies, started, keep)
+        samples = {number: sample for number, sample in batch.samples.items() if number in replies}
+        batch = dataclasses.replace(batch, samples=samples)
+    await _compare_options(engine, batch, replies, start, keep)
 
 
 async def _reply(
@@ -238,20 +245,20 @@ async def _compare_options(
     engine: Engine,
     batch: TaskBatch,
     replies: Mapping[int, Reply],
-    started: float,
+    start: float,
     keep: Callable[[TaskSample], None],
 ) -> None:
     """Compares the continuations of each sample by their log-probabilities.
 
     Args:
         replies: by the number of the sample, for its record; {} if none were generated.
-        started: when the batch started; each record has its share of the time since then.
+        start: when the batch started; each record has its share of the time since then.
     """
     prompts = [(sample, prompt) for sample in batch.samples.values() for prompt in sample.prompts]
     requests = [_request(batch, sample, prompt) for sample, prompt in prompts]
     options = [sample.options for sample, _ in prompts]
     scored_prompts = iter(await score_replies(engine, requests, options))
-    seconds = (time.monotonic() - started) / max(len(batch.samples), 1)
+    seconds = (time.monotonic() - start) / max(len(batch.samples), 1)
     for number, sample in batch.samples.items():
         values = [next(scored_prompts).log_probabilities for _ in sample.prompts]
         scores = CATALOGUE[batch.task].score(sample, values)
@@ -273,7 +280,7 @@ def _record(
     if reply is not None:
         fields = {"reply": reply.text, "stop_reason": reply.stop_reason}
         if reply.usage is not None:
-            fields["tokens"] = Usage(read=reply.usage[0], written=reply.usage[1])
+            fields["tokens"] = TokenCounts(read=reply.usage[0], written=reply.usage[1])
         if CATALOGUE[batch.task].fluent:
             fields["fluency"] = _round(fluency(reply.text))
     return TaskSample(

@@ -160,9 +160,9 @@ class DataRow:
         return value
 
 
-Item = data.Biography | data.ChangedFact
+PublishedItem = data.Biography | data.ChangedFact
 # yields the items of a row, each with the subject or text whose hash decides its split
-RowParser = Callable[[DataRow], Iterable[tuple[str, Item]]]
+RowParser = Callable[[DataRow], Iterable[tuple[str, PublishedItem]]]
 
 
 def row_format(row: Any, path: Path) -> tuple[str, RowParser]:
@@ -190,7 +190,7 @@ def row_format(row: Any, path: Path) -> tuple[str, RowParser]:
     )
 
 
-def _rome(row: DataRow) -> Iterable[tuple[str, Item]]:
+def _rome(row: DataRow) -> Iterable[tuple[str, PublishedItem]]:
     """CounterFact as ROME's code publishes it."""
     subject = row.text("requested_rewrite.subject")
     texts = row.get("paraphrase_prompts")
@@ -209,7 +209,7 @@ def _rome(row: DataRow) -> Iterable[tuple[str, Item]]:
     yield subject, data.ChangedFact(subject, relation, old, new, paraphrases)
 
 
-def _core(row: DataRow) -> Iterable[tuple[str, Item]]:
+def _core(row: DataRow) -> Iterable[tuple[str, PublishedItem]]:
     """Rows with label 0 have a false target; those with label 1, the true one, are left out."""
     subject = row.text("subject")
     relation = _relation(row, "relation")
@@ -230,7 +230,7 @@ def _relation(row: DataRow, name: str) -> str:
     return relation
 
 
-def _biography(row: DataRow) -> Iterable[tuple[str, Item]]:
+def _biography(row: DataRow) -> Iterable[tuple[str, PublishedItem]]:
     """Reads a biography, and cuts off its first sentence, which names the occupation."""
     text = row.get("raw")
     start = row.number("start_pos")

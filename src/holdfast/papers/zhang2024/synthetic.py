@@ -76,10 +76,10 @@ def biography(rng: random.Random, split: str, shape: TextShape = TextShape()) ->
     count = rng.randint(*shape.sentences)
     distracting = sum(rng.random() < shape.distraction for _ in range(count))
     distracting = min(distracting, len(DISTRACTING) - 2)
-    templates = rng.sample(_of_split(DISTRACTING, split), distracting)
-    templates += rng.sample(_of_split(PLAIN, split), count - distracting)
+    templates = rng.sample(_texts_of_split(DISTRACTING, split), distracting)
+    templates += rng.sample(_texts_of_split(PLAIN, split), count - distracting)
     if not any("{s}" in template.lower() for template in templates):  # no she or he to change
-        others = [text for text in _of_split(PLAIN, split) if text not in templates]
+        others = [text for text in _texts_of_split(PLAIN, split) if text not in templates]
         templates[-1] = rng.choice([text for text in others if "{S}" in text])
     rng.shuffle(templates)
     sentences = [_fill(rng, template, split, without=job) for template in templates]
@@ -115,7 +115,7 @@ def make_data(seed: int, split: str, count: int, shape: TextShape = TextShape())
     for kind, make in makers.items():
         for part, size in sizes.items():
             seeds = [seed_of(kind, seed, part, number) for number in range(size)]
-            items[kind][part] = [make(random.Random(drawn), part, shape) for drawn in seeds]
+            items[kind][part] = [make(random.Random(item_seed), part, shape) for item_seed in seeds]
     content = repr([asdict(shape), [items[kind][split] for kind in items]])
     fingerprint = hashlib.sha256(content.encode()).hexdigest()[:16]
     return Data("synthetic", fingerprint, items, OCCUPATIONS)
@@ -142,7 +142,7 @@ def _values(pool: str, split: str) -> list[str]:
     ]
 
 
-def _of_split(templates: Sequence[str], split: str) -> list[str]:
+def _texts_of_split(templates: Sequence[str], split: str) -> list[str]:
     """The templates of a split: the last two are for validation and test alone."""
     held_out = {"train": [], "validation": [templates[-2]], "test": [templates[-1]]}[split]
     return [*templates[:-2], *held_out]

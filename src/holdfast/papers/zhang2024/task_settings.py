@@ -66,13 +66,13 @@ class TaskSettings:
                 )
 
 
-def _refuse_unknown(kind: str, names: Sequence[str], known: Iterable[str]) -> None:
+def _refuse_unknown(kind: str, names: Sequence[str], known_names: Iterable[str]) -> None:
     """Refuses names that are unknown or given twice."""
     if isinstance(names, str):
         raise UsageError(f"Give {kind}s as a tuple, as in ({names!r},), not as a string.")
     for name in names:
-        if name not in known:
-            raise UnknownName(kind, name, known)
+        if name not in known_names:
+            raise UnknownName(kind, name, known_names)
         if names.count(name) > 1:
             raise UsageError(
                 f"The {kind} {name!r} is given twice; give it once.", option=kind, value=name
@@ -109,11 +109,11 @@ def variants_of(settings: TaskSettings, methods: Sequence[Sequence[Method]] = ()
     if not all(methods) and "zero-shot" not in settings.baselines:
         variants.insert(0, Variant("zero-shot"))
     keys = [(variant.name, variant.draw) for variant in variants]
-    if repeated := [name for name, draw in keys if keys.count((name, draw)) > 1]:
+    if repeated_names := [name for name, draw in keys if keys.count((name, draw)) > 1]:
         raise UsageError(
-            f"The method {repeated[0]!r} is given twice; give it once.",
+            f"The method {repeated_names[0]!r} is given twice; give it once.",
             option="method",
-            value=repeated[0],
+            value=repeated_names[0],
         )
     if not variants:
         raise UsageError(

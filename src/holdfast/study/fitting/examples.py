@@ -56,13 +56,13 @@ Example = TypeVar("Example", bound=StrictModel)
 
 
 @dataclass(frozen=True)
-class Learned:
+class FitResult:
     """The result of fitting a method on a model."""
 
     tensors: Mapping[str, Tensor]  # float32, [layer, ...]
     layers: tuple[int, ...]  # the numbers of these layers
-    chosen: tuple[int, ...]  # the layers that are steered unless the user names others
-    of_keys: bool = False  # whether the tensors are per key head
+    default_layers: tuple[int, ...]  # the layers that are steered unless the user names others
+    per_key_head: bool = False  # whether the tensors are per key head
     facts: Mapping[str, Any] = field(default_factory=dict)  # further facts to write to the file
 
 

@@ -13,33 +13,33 @@ from holdfast.models.capabilities import require_layers
 from holdfast.models.local import LocalModel
 from holdfast.states import sites_of
 from holdfast.study.fitting import recipe
-from holdfast.study.fitting.examples import Contrast, Learned, Triplet, read_examples
+from holdfast.study.fitting.examples import Contrast, FitResult, Triplet, read_examples
 from holdfast.study.fitting.key_directions import learn_prism, learn_seka
 from holdfast.study.fitting.replies import learn_capping, learn_vector
 from holdfast.validation.pydantic_errors import StrictModel
 
 
 @dataclass(frozen=True)
-class _Learning:
+class _Learner:
     """How a method learns from examples."""
 
-    learn: Callable[[LocalModel, Any, Progress], Learned]
+    learn: Callable[[LocalModel, Any, Progress], FitResult]
     shipped_examples: Callable[[], Sequence[Any]]
     kind: type[StrictModel]  # of the examples
     steps: int = 1  # of progress, per example
 
 
-_LEARNING: Mapping[str, _Learning] = {
-    "seka": _Learning(learn_seka, recipe.triplets, Triplet),
-    "prism": _Learning(learn_prism, recipe.triplets, Triplet),
-    "capping": _Learning(learn_capping, recipe.contrasts, Contrast, 2),
-    "vector": _Learning(learn_vector, recipe.contrasts, Contrast, 2),
+_LEARNERS: Mapping[str, _Learner] = {
+    "seka": _Learner(learn_seka, recipe.triplets, Triplet),
+    "prism": _Learner(learn_prism, recipe.triplets, Triplet),
+    "capping": _Learner(learn_capping, recipe.contrasts, Contrast, 2),
+    "vector": _Learner(learn_vector, recipe.contrasts, Contrast, 2),
 }
 
 
 def fitted_methods() -> tuple[str, ...]:
     """Returns the names of the methods that learn from a model."""
-    return tuple(_LEARNING)
+    return tuple(_LEARNERS)
 
 
 def fit(
@@ -58,19 +58,19 @@ def fit(
         UsageError: the file of examples cannot be read.
         ModelError: the model does not provide the states on which the method is fitted.
     """
-    if method not in _LEARNING:
-        raise UnknownName("method that is fitted", method, _LEARNING)
+    if method not in _LEARNERS:
+        raise UnknownName("method that is fitted", method, _LEARNERS)
     require_layers(model, f"hidden states and weights, on which {method} is fitted")
-    learning = _LEARNING[method]
+    learner = _LEARNERS[method]
     if data is None:
-        examples = learning.shipped_examples()
+        examples = learner.shipped_examples()
         source = {"recipe": recipe.NAME}
     else:  # a file is identified by its name and content, not its folder
-        examples = read_examples(data, learning.kind)
+        examples = read_examples(data, learner.kind)
         content = Path(data).read_bytes()
         source = {"data": Path(data).name, "sha256": hashlib.sha256(content).hexdigest()}
-    with watch(method, learning.steps * len(examples)) as progress:
-        learned = learning.learn(model, examples, progress)
+    with watch(method, learner.steps * len(examples)) as progress:
+        result = learner.learn(model, examples, progress)
     sites = sites_of(model.hf_model)
     config = model.hf_model.config.get_text_config()
     fitted_on = FittedOn(
@@ -78,17 +78,17 @@ def fit(
         fingerprint=model.fingerprint,
         layers=config.num_hidden_layers,
         hidden_size=sites.hidden_size,
-        key_heads=sites.key_heads if learned.of_keys else 0,
-        head_size=sites.head_size if learned.of_keys else 0,
+        key_heads=sites.key_heads if result.per_key_head else 0,
+        head_size=sites.head_size if result.per_key_head else 0,
     )
     return write_fitted(
         out,
-        learned.tensors,
+        result.tensors,
         method=method,
         on=fitted_on,
-        layers=learned.layers,
-        chosen=learned.chosen,
-        made_from={**source, "examples": len(examples), **learned.facts},
+        layers=result.layers,
+        chosen=result.default_layers,
+        made_from={**source, "examples": len(examples), **result.facts},
     )
 
 

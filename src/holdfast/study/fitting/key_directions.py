@@ -20,7 +20,7 @@ from holdfast.generation.token_requests import TokenSequence
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
 from holdfast.states import Site, sites_of, watch_states
-from holdfast.study.fitting.examples import Learned, Triplet
+from holdfast.study.fitting.examples import FitResult, Triplet
 
 _SITES = (Site.KEYS, Site.VALUES)
 
@@ -77,20 +77,20 @@ class _KeyStatistics(NamedTuple):
     sums: dict[Site, _Sums]
 
 
-def learn_seka(model: LocalModel, examples: Sequence[Triplet], done: Progress) -> Learned:
+def learn_seka(model: LocalModel, examples: Sequence[Triplet], progress: Progress) -> FitResult:
     """Learns the singular vectors of Omega+ and Omega-, and the distances of heads."""
-    layers, sums = _read(model, examples, done)
+    layers, sums = _read(model, examples, progress)
     keys = sums[Site.KEYS]
     tensors = {"distance": keys.mean_distance}
     for name, product in (("positive", keys.positive), ("negative", keys.negative)):
         vectors, values = keys.directions(product)
         tensors |= {f"{name}.vectors": vectors, f"{name}.values": values}
-    return Learned(tensors, layers, layers, of_keys=True)
+    return FitResult(tensors, layers, layers, per_key_head=True)
 
 
-def learn_prism(model: LocalModel, examples: Sequence[Triplet], done: Progress) -> Learned:
+def learn_prism(model: LocalModel, examples: Sequence[Triplet], progress: Progress) -> FitResult:
     """Learns the singular vectors of Omega+ - Omega-, of keys and of values."""
-    layers, sums = _read(model, examples, done)
+    layers, sums = _read(model, examples, progress)
     tensors: dict[str, Tensor] = {}
     for site, name in ((Site.KEYS, "keys"), (Site.VALUES, "values")):
         statistics = sums[site]
@@ -98,10 +98,10 @@ def learn_prism(model: LocalModel, examples: Sequence[Triplet], done: Progress) 
         tensors |= {f"{name}.vectors": vectors, f"{name}.values": values}
     tensors["distance"] = sums[Site.KEYS].mean_distance
     tensors["values.distance"] = sums[Site.VALUES].mean_distance
-    return Learned(tensors, layers, layers, of_keys=True)
+    return FitResult(tensors, layers, layers, per_key_head=True)
 
 
-def _read(model: LocalModel, examples: Sequence[Triplet], done: Progress) -> _KeyStatistics:
+def _read(model: LocalModel, examples: Sequence[Triplet], progress: Progress) -> _KeyStatistics:
     """Reads the states of all examples.
 
     Raises:
@@ -126,7 +126,7 @@ def _read(model: LocalModel, examples: Sequence[Triplet], done: Progress) -> _Ke
         if len(tokens) == 1:
             for site in _SITES:
                 sums[site].add(alone[site], relevant[site], irrelevant[site])
-        done(1)
+        progress(1)
     if not sums[Site.KEYS].tokens:
         raise ModelError(
             "No example has its answer in the same tokens after both questions; give others with"

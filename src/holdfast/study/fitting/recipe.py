@@ -60,15 +60,15 @@ def triplets() -> tuple[Triplet, ...]:
             _rotate(_HOURS, turn),
             strict=True,
         )
-        for name, town, job, thing, rule, hour in notes:
+        for name, town, job, object_name, rule, hour in notes:
             lives = f"{name} lives in {town}. The shop opens at {hour}."
             works = f"{name} works as {job}. The train was late."
-            bought = f"{name} bought {thing}. It rained all day."
+            bought = f"{name} bought {object_name}. It rained all day."
             wrote = f"{rule}. {name} wrote this at {hour}."
             questions = (
                 (lives, town, f"Where does {name} live?", "Who won the game?"),
                 (works, job, f"What is the job of {name}?", "How deep is the river?"),
-                (bought, thing, f"What did {name} buy?", "Which song was played?"),
+                (bought, object_name, f"What did {name} buy?", "Which song was played?"),
                 (wrote, rule, "Which rule do I have to follow?", "What colour is the house?"),
             )
             for context, answer, relevant, irrelevant in questions:

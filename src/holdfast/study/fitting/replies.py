@@ -22,7 +22,7 @@ from holdfast.methods import UNSTEERED
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
 from holdfast.states import Site, sites_of, watch_states
-from holdfast.study.fitting.examples import Contrast, Learned
+from holdfast.study.fitting.examples import Contrast, FitResult
 
 _SAMPLING = Sampling(temperature=1.0, top_p=0.9, max_new_tokens=48)
 # The layers to cap, as shares of the depth: the authors cap layers 56-71 of 80, and 46-53 of 64.
@@ -45,13 +45,13 @@ class _ReplyStates(NamedTuple):
     plain: list[Tensor]
 
 
-def learn_vector(model: LocalModel, examples: Sequence[Contrast], done: Progress) -> Learned:
+def learn_vector(model: LocalModel, examples: Sequence[Contrast], progress: Progress) -> FitResult:
     """Learns the difference of the means, [layer, size], and the layer that separates prompted from
     plain replies best.
 
     To choose the layer, a direction is learned on every other pair and tested on the rest.
     """
-    states = _read_replies(model, examples, done)
+    states = _read_replies(model, examples, progress)
     layers = states.layers
     prompted = states.prompted
     plain = states.plain
@@ -60,14 +60,14 @@ def learn_vector(model: LocalModel, examples: Sequence[Contrast], done: Progress
     best = layers[int(separation.argmax())]
     facts = {"separation": [round(float(value), 3) for value in separation]}  # by layer
     difference = _means(prompted) - _means(plain)
-    return Learned({"difference": difference.float()}, layers, (best,), facts=facts)
+    return FitResult({"difference": difference.float()}, layers, (best,), facts=facts)
 
 
-def learn_capping(model: LocalModel, examples: Sequence[Contrast], done: Progress) -> Learned:
+def learn_capping(model: LocalModel, examples: Sequence[Contrast], progress: Progress) -> FitResult:
     """Learns the unit vector that points away from prompted replies, [layer, size], and percentiles
     0 to 100 of their tokens' projections onto it, [layer, 101].
     """
-    states = _read_replies(model, examples, done)
+    states = _read_replies(model, examples, progress)
     away = _means(states.plain) - _means(states.prompted)
     direction = away / away.norm(dim=-1, keepdim=True)
     tokens = torch.cat(states.prompted, 1)  # [layer, token, size]
@@ -75,7 +75,7 @@ def learn_capping(model: LocalModel, examples: Sequence[Contrast], done: Progres
     percents = torch.linspace(0, 1, 101, dtype=projections.dtype)
     percentiles = torch.quantile(projections, percents, dim=1).T
     tensors = {"direction": direction.float(), "percentiles": percentiles.float()}
-    return Learned(tensors, states.layers, _layers_to_cap(states.layers))
+    return FitResult(tensors, states.layers, _layers_to_cap(states.layers))
 
 
 def _layers_to_cap(layers: Sequence[int]) -> tuple[int, ...]:
@@ -84,7 +84,9 @@ def _layers_to_cap(layers: Sequence[int]) -> tuple[int, ...]:
     return tuple(layers[min(first, len(layers) - 1) : max(last, first + 1)])
 
 
-def _read_replies(model: LocalModel, examples: Sequence[Contrast], done: Progress) -> _ReplyStates:
+def _read_replies(
+    model: LocalModel, examples: Sequence[Contrast], progress: Progress
+) -> _ReplyStates:
     """Samples replies to both chats of the examples, and reads their hidden states."""
     layers = tuple(sorted(sites_of(model.hf_model).points[Site.HIDDEN]))
     if not layers:
@@ -101,7 +103,7 @@ def _read_replies(model: LocalModel, examples: Sequence[Contrast], done: Progres
             hidden = _forward(model, chat)
             states = torch.stack([hidden[layer][0].double().cpu() for layer in layers])
             replies.append(states[:, -len(chat.reply) :])
-            done(1)
+            progress(1)
         return replies
 
     prompted = read([example.prompted for example in examples])

@@ -19,7 +19,14 @@ from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.content_blocks import CALL_TYPES, id_of, text_of
 from holdfast.transcripts.json_fields import at, require_object
-from holdfast.transcripts.reader import Format, Record, Unread, Values, file_of, separate_objects
+from holdfast.transcripts.reader import (
+    Format,
+    SourcedRecord,
+    Unread,
+    Values,
+    file_of,
+    separate_objects,
+)
 from holdfast.transcripts.readers.codex_scripts import calls_in_script
 from holdfast.transcripts.readers.codex_shown_events import (
     identity_of,
@@ -90,18 +97,18 @@ def _wrap(fields: Mapping[str, Any]) -> Mapping[str, Any]:
 def _read(values: Values) -> Iterator[Transcript | Unread]:
     records, others = separate_objects(values)
     yield from others
-    sessions = _by_session([Record(source, _wrap(fields)) for source, fields in records])
+    sessions = _by_session([SourcedRecord(source, _wrap(fields)) for source, fields in records])
     for number, session in enumerate(sessions, start=1):
         count = f", session {number}" if len(sessions) > 1 else ""
         yield from _read_session(f"{file_of(values[0].source)}{count}", session)
 
 
-def _by_session(records: Sequence[Record]) -> list[list[Record]]:
+def _by_session(records: Sequence[SourcedRecord]) -> list[list[SourcedRecord]]:
     """Splits the records at the headers of sessions; a file has several if it was joined.
 
     A fork has a second header after its own: that of the session that it was forked from.
     """
-    sessions: list[list[Record]] = [[]]
+    sessions: list[list[SourcedRecord]] = [[]]
     ids: set[str] = set()  # of the sessions whose header may come again in the same session
     for record in records:
         if record.fields.get("type") == "session_meta":
@@ -114,7 +121,7 @@ def _by_session(records: Sequence[Record]) -> list[list[Record]]:
     return sessions
 
 
-def _read_session(name: str, records: Sequence[Record]) -> Iterator[Transcript | Unread]:
+def _read_session(name: str, records: Sequence[SourcedRecord]) -> Iterator[Transcript | Unread]:
     session = _Session(records)
     for source, fields in records:
         try:
@@ -128,7 +135,7 @@ def _read_session(name: str, records: Sequence[Record]) -> Iterator[Transcript |
 class _Session:
     """A session under construction."""
 
-    def __init__(self, records: Sequence[Record]) -> None:
+    def __init__(self, records: Sequence[SourcedRecord]) -> None:
         items = [fields.get("payload") for _, fields in records if _is_item(fields)]
         shown_records = [fields for _, fields in records if _is_display_event(fields)]
         shown_events = [fields_of(fields.get("payload")) for fields in shown_records]
@@ -265,7 +272,7 @@ def _roles(items: Sequence[Any], typed_texts: Set[str]) -> set[str]:
     return roles
 
 
-def _inherited_questions(records: Sequence[Record]) -> frozenset[str]:
+def _inherited_questions(records: Sequence[SourcedRecord]) -> frozenset[str]:
     """Returns the sources of the questions that a subagent has from the session that started it.
 
     If the user's questions were copied without the replies, nobody asks them here. If there are
@@ -305,20 +312,20 @@ def _with_refusal(event: Event) -> Event:
     return replace(event, is_refusal=True) if is_refusal else event
 
 
-def _headers(records: Sequence[Record]) -> list[Mapping[str, Any]]:
+def _headers(records: Sequence[SourcedRecord]) -> list[Mapping[str, Any]]:
     """Returns the payloads of the lines `session_meta`."""
     headers = [fields for _, fields in records if fields.get("type") == "session_meta"]
     payloads = [fields.get("payload") for fields in headers]
     return [payload for payload in payloads if isinstance(payload, Mapping)]
 
 
-def _is_of_subagent(records: Sequence[Record]) -> bool:
+def _is_of_subagent(records: Sequence[SourcedRecord]) -> bool:
     """Whether another session started this one."""
     headers = _headers(records)
     return bool(headers) and "subagent" in fields_of(headers[0].get("source"))
 
 
-def _origin(records: Sequence[Record]) -> str:
+def _origin(records: Sequence[SourcedRecord]) -> str:
     """Returns the id of the session whose history the file begins with; "" if it has none."""
     headers = _headers(records)
     last = headers[-1] if headers else {}

@@ -16,7 +16,14 @@ from holdfast.measures.turns import ToolCall
 from holdfast.plurals import count_of
 from holdfast.transcripts.content_blocks import read_call, text_of
 from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
-from holdfast.transcripts.reader import Format, Record, Unread, Values, file_of, separate_objects
+from holdfast.transcripts.reader import (
+    Format,
+    SourcedRecord,
+    Unread,
+    Values,
+    file_of,
+    separate_objects,
+)
 from holdfast.transcripts.transcript import (
     Event,
     EventKind,
@@ -74,7 +81,7 @@ def _recognises(value: Any) -> bool:
     return kind in _DIALOG or ("." in kind and {"id", "parentId", "timestamp"} <= fields.keys())
 
 
-def _logged_event(record: Record) -> _LoggedEvent:
+def _logged_event(record: SourcedRecord) -> _LoggedEvent:
     """Reads the fields that all events have."""
     fields = record.fields
     data = fields_of(fields.get("data"))

@@ -13,7 +13,14 @@ from holdfast.errors import shortened
 from holdfast.plurals import count_of
 from holdfast.transcripts.content_blocks import read_call
 from holdfast.transcripts.json_fields import at, decode_json, optional_list
-from holdfast.transcripts.reader import Format, Record, Unread, Values, file_of, separate_objects
+from holdfast.transcripts.reader import (
+    Format,
+    SourcedRecord,
+    Unread,
+    Values,
+    file_of,
+    separate_objects,
+)
 from holdfast.transcripts.transcript import (
     Event,
     EventKind,
@@ -41,7 +48,7 @@ def _is_new(names: Any) -> bool:
 def _read(values: Values) -> Iterator[Transcript | Unread]:
     records, others = separate_objects(values)
     yield from others
-    chats: list[list[Record]] = [[]]
+    chats: list[list[SourcedRecord]] = [[]]
     for record in records:
         if "mes" in record.fields:
             chats[-1].append(record)
@@ -52,7 +59,7 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
         yield from _chat(f"{file}, chat {number}" if len(chats) > 1 else file, chat)
 
 
-def _chat(name: str, records: list[Record]) -> Iterator[Transcript | Unread]:
+def _chat(name: str, records: list[SourcedRecord]) -> Iterator[Transcript | Unread]:
     """Reads a chat; the versions of messages that are not shown become branches."""
     nodes: dict[str, list[Event]] = {}
     parents: dict[str, str | None] = {}

@@ -128,7 +128,7 @@ class HeadPasses:
         steering = BatchSteering(
             group.span, row_methods, prompt_columns=[extent.end] * len(row_methods)
         )
-        caches = [_Rows(states, copies, first) for states in unsteered.states]
+        caches = [_SharedPromptCache(states, copies, first) for states in unsteered.states]
         hidden = unsteered.layer_inputs[layer].repeat_interleave(copies, 0)[:, first:]
         inputs = {"inputs_embeds": hidden}
         with steer_pass(steering), _hook_before([self._layers[layer]], _replace_input(hidden)):
@@ -199,24 +199,24 @@ def _replace_input(hidden: Tensor) -> Callable[..., Any]:
     return put
 
 
-class _Rows(DynamicLayer):
+class _SharedPromptCache(DynamicLayer):
     """The keys and values of rows that share those of their prompt before column `first`.
 
     Args:
-        computed: the keys and values of the prompts.
+        prompt_states: the keys and values of the prompts.
         copies: how many rows share each prompt.
     """
 
-    def __init__(self, computed: KeysValues, copies: int, first: int):
+    def __init__(self, prompt_states: KeysValues, copies: int, first: int):
         super().__init__()
-        self.computed = computed
+        self.prompt_states = prompt_states
         self.copies = copies
         self.first = first
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
     ) -> KeysValues:
-        keys, values = self.computed
+        keys, values = self.prompt_states
         self.keys = self._after_shared(keys, key_states)
         self.values = self._after_shared(values, value_states)
         return self.keys, self.values
@@ -224,11 +224,13 @@ class _Rows(DynamicLayer):
     def _after_shared(self, shared: Tensor, new: Tensor) -> Tensor:
         """The shared columns before `first`, copied for each row, and then each row's own."""
         rows, groups, columns, size = new.shape
-        joined = new.new_empty(rows // self.copies, self.copies, groups, self.first + columns, size)
-        joined[:, :, :, : self.first] = shared[:, None, :, : self.first]
-        joined = joined.flatten(0, 1)
-        joined[:, :, self.first :] = new
-        return joined
+        columns_of_rows = new.new_empty(
+            rows // self.copies, self.copies, groups, self.first + columns, size
+        )
+        columns_of_rows[:, :, :, : self.first] = shared[:, None, :, : self.first]
+        columns_of_rows = columns_of_rows.flatten(0, 1)
+        columns_of_rows[:, :, self.first :] = new
+        return columns_of_rows
 
     def get_seq_length(self) -> int:
         return self.first

@@ -90,9 +90,9 @@ class PlainPasses:
         passes: list[PassScores] = []
         tokens = 0
         for head, steering in self.material.methods(heads).items():
-            scored = await _plain_scores(self.material, steering)
-            passes.append(PassScores(head, [sample.log_probabilities for sample in scored]))
-            tokens += sum(sample.forwarded for sample in scored)
+            plain_scores = await _plain_scores(self.material, steering)
+            passes.append(PassScores(head, [sample.log_probabilities for sample in plain_scores]))
+            tokens += sum(sample.forwarded for sample in plain_scores)
         return ScoredSamples(_sample_scores(self.material, passes), tokens)
 
 

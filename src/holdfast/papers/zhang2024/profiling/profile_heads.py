@@ -116,33 +116,33 @@ async def _profile(
     """Scores the heads that the folder lacks, and records them batch by batch."""
     about = {"command": "profile", "argv": command, **facts_about(model)}
     async with model.session() as engine:
-        prepared = await compute(engine, _prepare, samples, plan)
-        refuse_early(out, prepared.identity, about)
+        preparation = await compute(engine, _prepare, samples, plan)
+        refuse_early(out, preparation.identity, about)
         if (out / MANIFEST).is_file():
             _check_scores(read_run(out), samples)
-        with open_run(out, prepared.identity, about) as run:
-            unfinished_batches = unfinished(resume(run, _STAGE, prepared.groups), progress)
+        with open_run(out, preparation.identity, about) as run:
+            unfinished_batches = unfinished(resume(run, _STAGE, preparation.groups), progress)
             slots = asyncio.Semaphore(replicas_of(engine))
 
             async def score_and_keep(batch: PendingBatch) -> None:
                 numbers = batch.to_run
                 group_samples = [samples[number] for number in numbers]
-                started = time.monotonic()
+                start = time.monotonic()
                 try:
-                    scored = await compute(
+                    result = await compute(
                         engine,
                         _score,
                         group_samples,
                         plan,
-                        prepared.heads,
-                        prepared.shares_passes,
+                        preparation.heads,
+                        preparation.shares_passes,
                     )
                 except RequestFailed as error:
                     raise ModelError(_failure(numbers, error)) from error
-                seconds = round((time.monotonic() - started) / len(numbers), 3)
-                for number, sample in zip(numbers, scored.samples, strict=True):
+                seconds = round((time.monotonic() - start) / len(numbers), 3)
+                for number, sample in zip(numbers, result.samples, strict=True):
                     batch.append(_record(number, sample, seconds))
-                progress(len(numbers), scored.tokens)
+                progress(len(numbers), result.tokens)
                 slots.release()
 
             async with task_group() as group:
@@ -212,16 +212,16 @@ def _check_scores(run: Run, samples: Samples) -> None:
         if not isinstance(sample, ReplySample):
             continue
         for text, names in (record.replies or {}).items():
-            recorded = record.scores[names[0]]
-            rescored = float(sample.score(text))
-            if recorded != rescored:
+            stored_score = record.scores[names[0]]
+            new_score = float(sample.score(text))
+            if stored_score != new_score:
                 raise AnotherRun(
                     f"{run.folder} holds another run: sample {number + 1}'s reply {text[:60]!r} is"
-                    f" scored {recorded:g} there and {rescored:g} by this command; choose another"
-                    " folder with --out, or score as before.",
+                    f" scored {stored_score:g} there and {new_score:g} by this command; choose"
+                    " another folder with --out, or score as before.",
                     option="score",
-                    value=rescored,
-                    allowed=recorded,
+                    value=new_score,
+                    allowed=stored_score,
                 )
 
 

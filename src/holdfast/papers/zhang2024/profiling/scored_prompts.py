@@ -152,8 +152,8 @@ def lay_out(prompts: Sequence[ScoredPrompt], device: torch.device) -> Group:
 def _mask(owner: Tensor) -> Tensor:
     """The attention mask, bool [row, 1, query, key]; padding sees itself, to avoid empty rows."""
     columns = owner.shape[1]
-    same = (owner[:, None, :] == owner[:, :, None]) & (owner[:, None, :] > 0)
-    sees = (owner[:, None, :] == 0) | same
+    has_same_owner = (owner[:, None, :] == owner[:, :, None]) & (owner[:, None, :] > 0)
+    sees = (owner[:, None, :] == 0) | has_same_owner
     causal = torch.ones(columns, columns, dtype=torch.bool).tril()
     return ((sees & causal) | torch.eye(columns, dtype=torch.bool))[:, None]
 

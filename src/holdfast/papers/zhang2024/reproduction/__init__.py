@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from holdfast.analysis.profile import read_profile
 from holdfast.papers.findings import publish
 from holdfast.papers.zhang2024.reproduction.figure_2 import figure_2
 from holdfast.papers.zhang2024.reproduction.figure_3 import figure_3
@@ -34,7 +35,8 @@ def reproduce(setup: Zhang2024Setup) -> Path:
     check(setup)
     study = Study(setup)
     for name in study.rankings:
-        write_profile(study.profile_folder(name))
+        folder = study.profile_folder(name)
+        write_profile(read_profile(folder), folder)
     scale = setup.scale
     training = ", ".join(f"{scale.profile_samples_of(name)} {name}" for name in setup.tasks)
     facts = [

@@ -54,11 +54,11 @@ def average(study: Study, row: str) -> np.ndarray | None:
 
 def difference(study: Study, first: str, second: str) -> Estimate:
     """One row's average over the tasks less another's, paired by sample; empty without both."""
-    ours = average(study, first)
-    theirs = average(study, second)
-    if ours is None or theirs is None:
+    first_scores = average(study, first)
+    second_scores = average(study, second)
+    if first_scores is None or second_scores is None:
         return NOTHING
-    return paired_difference(ours, theirs)
+    return paired_difference(first_scores, second_scores)
 
 
 def claim_of(study: Study, claim: RowClaim) -> Claim:
@@ -77,7 +77,7 @@ def claim_of(study: Study, claim: RowClaim) -> Claim:
         claim.text,
         difference(study, claim.row, claim.other_row),
         claim.sign,
-        measured=f"Average of the tasks, {claim.row} less {claim.other_row}:",
+        quantity=f"Average of the tasks, {claim.row} less {claim.other_row}:",
         remark=" ".join(remarks),
     )
     if has_only_zeros:

@@ -50,7 +50,7 @@ class _Scores:
 
 
 @dataclass(frozen=True)
-class _Line:
+class _LevelLine:
     """A horizontal line, with its interval as a band."""
 
     label: str
@@ -108,19 +108,19 @@ def _claims(task: str, scores: _Scores) -> Sequence[Claim]:
             f"{task}: steering all heads is worse than steering none.",
             scores.gain(scores.all_heads),
             sign=-1,
-            measured="All heads less zero-shot:",
+            quantity="All heads less zero-shot:",
         ),
         claim_that(
             f"{task}: steering the profiled heads is better than all.",
             paired_difference(scores.multi_task, scores.all_heads),
             sign=+1,
-            measured="Multi-task PASTA less all heads:",
+            quantity="Multi-task PASTA less all heads:",
         ),
         claim_that(
             f"{task}: what one head gives varies between heads.",
             best_less_worst(head_gains),
             sign=+1,
-            measured=f"{HALVES}:",
+            quantity=f"{HALVES}:",
         ),
     ]
     steered = (*scores.layers, scores.all_heads, scores.multi_task)
@@ -132,8 +132,8 @@ def _draw(task: str, scores: _Scores, folder: Path) -> Sequence[Path]:
     by_head = scores.head_gains.mean(0)  # [layer, head]
     by_layer = [scores.gain(layer) for layer in scores.layers]
     lines = (
-        _Line("PASTA, multi-task", scores.gain(scores.multi_task), COLOURS[5]),
-        _Line("all heads", scores.gain(scores.all_heads), COLOURS[1]),
+        _LevelLine("PASTA, multi-task", scores.gain(scores.multi_task), COLOURS[5]),
+        _LevelLine("all heads", scores.gain(scores.all_heads), COLOURS[1]),
     )
     with styled():
         figure, (axis,) = panels(1, 1, 6.4, 3.8)
@@ -163,7 +163,7 @@ def _draw(task: str, scores: _Scores, folder: Path) -> Sequence[Path]:
         return pngs(save({"single_heads": figure}, folder))
 
 
-def _draw_line(axis: Axes, line: _Line) -> None:
+def _draw_line(axis: Axes, line: _LevelLine) -> None:
     """Draws a line at the mean, if anything was measured, and a band over the interval."""
     estimate = line.estimate
     if estimate.mean is not None:

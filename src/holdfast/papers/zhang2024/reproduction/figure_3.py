@@ -27,8 +27,8 @@ _ANSWER_METRIC = "prediction"
 class _Results:
     """A task's results by how many heads are steered, and by how strongly."""
 
-    by_size: Mapping[int, TaskScores]  # by the number of heads, ascending
-    by_alpha: Mapping[float, TaskScores]  # descending: a smaller alpha is stronger
+    scores_by_size: Mapping[int, TaskScores]  # by the number of heads, ascending
+    scores_by_alpha: Mapping[float, TaskScores]  # descending: a smaller alpha is stronger
     all: Sequence[TaskScores]  # these, and zero-shot
 
 
@@ -42,13 +42,13 @@ def figure_3(study: Study) -> Figure:
         images += _draw(
             f"{task}: how many heads are steered",
             "heads",
-            {str(size): result for size, result in results.by_size.items()},
+            {str(size): result for size, result in results.scores_by_size.items()},
             folder / f"3-{task}" / "sizes",
         )
         images += _draw(
             f"{task}: how strongly they are steered",
             "alpha",
-            {f"{alpha:g}": result for alpha, result in results.by_alpha.items()},
+            {f"{alpha:g}": result for alpha, result in results.scores_by_alpha.items()},
             folder / f"3-{task}-alpha" / "alphas",
         )
         claims += _claims(task, results)
@@ -62,59 +62,68 @@ def _ask(study: Study, task: str) -> _Results:
     sizes = [pasta_on(candidate) for candidate in study.candidates("multi-task", task)]
     alphas = [Pasta(alpha, heads) for alpha in study.setup.scale.alphas]
     answers = study.ask("figure-3", task, [*sizes, *alphas], generate=True)
-    by_size = {len(method.heads or ()): answers.under(method) for method in sizes}
-    by_alpha = {method.alpha: answers.under(method) for method in alphas}
+    scores_by_size = {len(method.heads or ()): answers.under(method) for method in sizes}
+    scores_by_alpha = {method.alpha: answers.under(method) for method in alphas}
     return _Results(
-        by_size=dict(sorted(by_size.items())),
-        by_alpha=dict(sorted(by_alpha.items(), reverse=True)),
+        scores_by_size=dict(sorted(scores_by_size.items())),
+        scores_by_alpha=dict(sorted(scores_by_alpha.items(), reverse=True)),
         all=answers.all,
     )
 
 
 def _claims(task: str, results: _Results) -> Sequence[Claim]:
     """The paper's claims about the number of heads and about alpha, judged."""
-    claims = [*_size_claims(task, results.by_size), _alpha_claim(task, results.by_alpha)]
+    claims = [
+        *_size_claims(task, results.scores_by_size),
+        _alpha_claim(task, results.scores_by_alpha),
+    ]
     return judge_within_reach(claims, task, *map(values_of, results.all))
 
 
-def _size_claims(task: str, by_size: Mapping[int, TaskScores]) -> list[Claim]:
+def _size_claims(task: str, scores_by_size: Mapping[int, TaskScores]) -> list[Claim]:
     """The claims that more heads are better, and that too many cost the answer; [] for one size."""
-    sizes = list(by_size)
-    least = sizes[0]
+    sizes = list(scores_by_size)
+    fewest_heads = sizes[0]
     middle = sizes[len(sizes) // 2]
-    most = sizes[-1]
+    most_heads = sizes[-1]
     claims = []
     if len(sizes) > 1:
-        metric = by_size[most].main_metric
-        more = paired_difference(by_size[most].scores[metric], by_size[least].scores[metric])
+        metric = scores_by_size[most_heads].main_metric
+        gain = paired_difference(
+            scores_by_size[most_heads].scores[metric], scores_by_size[fewest_heads].scores[metric]
+        )
         claims.append(
             claim_that(
                 f"{task}: the more heads, the more closely the instruction is followed.",
-                more,
+                gain,
                 sign=+1,
-                measured=f"{metric.capitalize()}, {most} heads less {least}:",
+                quantity=f"{metric.capitalize()}, {most_heads} heads less {fewest_heads}:",
             )
         )
     if len(sizes) > 2 and task == _TASK_WITH_ANSWERS:
         metric = _ANSWER_METRIC
-        lost = paired_difference(by_size[most].scores[metric], by_size[middle].scores[metric])
+        lost = paired_difference(
+            scores_by_size[most_heads].scores[metric], scores_by_size[middle].scores[metric]
+        )
         claims.append(
             claim_that(
                 f"{task}: too many heads cost the quality of the answer.",
                 lost,
                 sign=-1,
-                measured=f"{metric.capitalize()}, {most} heads less {middle}:",
+                quantity=f"{metric.capitalize()}, {most_heads} heads less {middle}:",
             )
         )
     return claims
 
 
-def _alpha_claim(task: str, by_alpha: Mapping[float, TaskScores]) -> Claim:
+def _alpha_claim(task: str, scores_by_alpha: Mapping[float, TaskScores]) -> Claim:
     """The claim that the strongest and the weakest alpha differ by little."""
-    strongest = min(by_alpha)
-    weakest = max(by_alpha)
-    metric = by_alpha[strongest].main_metric
-    change = paired_difference(by_alpha[strongest].scores[metric], by_alpha[weakest].scores[metric])
+    strongest = min(scores_by_alpha)
+    weakest = max(scores_by_alpha)
+    metric = scores_by_alpha[strongest].main_metric
+    change = paired_difference(
+        scores_by_alpha[strongest].scores[metric], scores_by_alpha[weakest].scores[metric]
+    )
     return Claim(
         f"{task}: alpha hardly matters from {weakest:g} to {strongest:g}.",
         within(change, -_ROBUST, _ROBUST),

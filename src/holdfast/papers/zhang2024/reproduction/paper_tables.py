@@ -71,21 +71,21 @@ def table_1(study: Study) -> Figure:
     rows = list(dict.fromkeys(row for results in study.test_results.values() for row in results))
     pairs = [(row, BOOST) for row in CHOSEN_BOOST]
     pairs += [(row, f"PASTA, {strategy}") for row, strategy in CHOSEN_BOOST.items()]
-    by_task = "; ".join(
+    differences = "; ".join(
         f"{first} less {second} {points(difference(study, first, second))}"
         for first, second in pairs
     )
-    how = (
+    setup = (
         "PASTA at alpha 0.01, its heads chosen on validation samples. Below: methods that the paper"
         " does not have, each at its best validated parameter. Average of the tasks, paired, 95%"
-        f" intervals: {by_task}."
+        f" intervals: {differences}."
     )
     if len(study.setup.tasks) == 1:
-        how += " With a single task, the heads that all tasks share (multi-task) are its own."
+        setup += " With a single task, the heads that all tasks share (multi-task) are its own."
     return Figure(
         "1",
         "methods by task (Tables 1 and 2 of the paper)",
-        how,
+        setup,
         claims=tuple(claim_of(study, claim) for claim in _CLAIMS_1),
         kind="Table",
         rows=rows_of(study, rows),
@@ -116,13 +116,13 @@ def table_7(study: Study) -> Figure:
     zeros = [name for name in names if is_beyond_reach(*study.validation_scores[name].values())]
     shares = {name: _share(study, name, count) for name in names if name not in zeros}
     verdict = all_of(*(within(share, low, high) for share in shares.values()))
-    by_task = "; ".join(
+    shares_text = "; ".join(
         f"{name} {with_interval(share, lambda value: f'{value:.0%}')}"
         for name, share in shares.items()
     )
     evidence = (
-        f"Of {count} heads, chosen on {study.setup.scale.validation_samples} samples: {by_task} "
-        f"(we call {low:.0%} to {high:.0%} moderate)."
+        f"Of {count} heads, chosen on {study.setup.scale.validation_samples} samples: {shares_text}"
+        f" (we call {low:.0%} to {high:.0%} moderate)."
     )
     if zeros:
         evidence += f" Left out: {' and '.join(zeros)}, on which every set of heads scores 0."
@@ -160,15 +160,15 @@ def table_4(study: Study) -> Figure:
     means: dict[str, list[float]] = {"zero-shot": [], "PASTA": []}
     heads = {name: {"PASTA": pasta_on(study.heads["multi-task", name])} for name in names}
     for wording in _WORDINGS:
-        by_row = _ask_tasks(study, f"table-4-{wording}", heads, instruction=wording)
-        for row, results in by_row.items():
+        results_by_row = _ask_tasks(study, f"table-4-{wording}", heads, instruction=wording)
+        for row, results in results_by_row.items():
             rows.append((wording, row, *map(cell_of, results)))
             means_of_tasks = [values_of(result).mean() for result in results]
             means[row].append(float(np.mean(means_of_tasks)))
             all_results += results
-        gain = _mean_gain(by_row, "PASTA")
-        measured = f"Mean of {' and '.join(names)}:"
-        claims.append(claim_that(_IMPROVES.format(wording), gain, +1, measured))
+        gain = _mean_gain(results_by_row, "PASTA")
+        quantity = f"Mean of {' and '.join(names)}:"
+        claims.append(claim_that(_IMPROVES.format(wording), gain, +1, quantity))
     ranges = {row: max(values) - min(values) for row, values in means.items()}
     evidence = (
         f"Best less worst wording: zero-shot {ranges['zero-shot']:.3f}, PASTA {ranges['PASTA']:.3f}"
@@ -205,10 +205,10 @@ def _ask_tasks(
     return rows
 
 
-def _mean_gain(by_row: Mapping[str, Sequence[TaskScores]], row: str) -> Estimate:
+def _mean_gain(results_by_row: Mapping[str, Sequence[TaskScores]], row: str) -> Estimate:
     """The gain of a row over zero-shot by sample, averaged over tasks."""
-    pairs = zip(by_row[row], by_row["zero-shot"], strict=True)
-    gains = np.mean([values_of(ours) - values_of(theirs) for ours, theirs in pairs], axis=0)
+    pairs = zip(results_by_row[row], results_by_row["zero-shot"], strict=True)
+    gains = np.mean([values_of(result) - values_of(baseline) for result, baseline in pairs], axis=0)
     return estimate(gains, DIFFERENCES)
 
 
@@ -254,10 +254,10 @@ def table_14(study: Study) -> Figure:
         f"{scale.profile_samples} samples": pasta_on(study.rankings["json"].top(k)),
         f"{scale.fewer_samples} samples": pasta_on(fewer.top(k)),
     }
-    by_row = _ask_tasks(study, "table-14", {"json": steered})
+    results_by_row = _ask_tasks(study, "table-14", {"json": steered})
     rows: list[_Row] = [("profiled on", header_of("json"))]
-    rows += [(row, cell_of(result)) for row, (result,) in by_row.items()]
-    zero, many, few = (values_of(result) for (result,) in by_row.values())
+    rows += [(row, cell_of(result)) for row, (result,) in results_by_row.items()]
+    zero, many, few = (values_of(result) for (result,) in results_by_row.values())
     difference_from_many = in_words(paired_difference(few, many))
     lost = f"Less the heads of {scale.profile_samples} samples: {difference_from_many}."
     claim = claim_that(text, paired_difference(few, zero), +1, "Less zero-shot:", lost)

@@ -54,7 +54,7 @@ _FACTORS = (4.0, 16.0, 64.0)  # of Boost, on PASTA's heads; PASTA's alpha is a f
 
 
 @dataclass(frozen=True)
-class Answers:
+class VariantScores:
     """One task's answers under baselines and methods."""
 
     by_variant: Mapping[str, TaskScores]  # by the name of a baseline or the spec string of a method
@@ -116,7 +116,7 @@ class Study:
         If none of `sizes` gives one, there is a single set: that of the smallest k beyond them.
         """
         names = [name] if strategy == "task-specific" else self._others(strategy, name)
-        rankings = [self.rankings[other] for other in names]
+        rankings = [self.rankings[task] for task in names]
         combine = union if strategy == "union" else intersection
         sets: list[HeadSet] = []
         for k in (*self.sizes, *range(self.sizes[-1] + 1, len(rankings[0].heads) + 1)):
@@ -133,20 +133,20 @@ class Study:
     @cached_property
     def validation_scores(self) -> dict[str, dict[Method, np.ndarray]]:
         """By task and method, the validation scores of each candidate it judges, [sample]."""
-        to_judge: dict[str, list[HeadSet]] = {name: [] for name in self.setup.tasks}
+        sets_by_judge: dict[str, list[HeadSet]] = {name: [] for name in self.setup.tasks}
         for name in self.setup.tasks:
             for strategy in self.setup.strategies:
                 for judge in self._judges(strategy, name):
-                    to_judge[judge] += self.candidates(strategy, name)
+                    sets_by_judge[judge] += self.candidates(strategy, name)
         return {
             name: self._validate("heads", name, list(map(pasta_on, dict.fromkeys(sets))))
-            for name, sets in to_judge.items()
+            for name, sets in sets_by_judge.items()
         }
 
     @cached_property
     def heads(self) -> dict[tuple[str, str], HeadSet]:
         """By strategy and task, the head set that does best on validation samples."""
-        chosen = {}
+        best = {}
         for name in self.setup.tasks:
             for strategy in self.setup.strategies:
                 judges = [self.validation_scores[judge] for judge in self._judges(strategy, name)]
@@ -154,13 +154,13 @@ class Study:
                     heads: np.mean([judge[pasta_on(heads)].mean() for judge in judges])
                     for heads in self.candidates(strategy, name)
                 }
-                chosen[strategy, name] = max(means, key=means.__getitem__)
-        return chosen
+                best[strategy, name] = max(means, key=means.__getitem__)
+        return best
 
     @cached_property
     def parameters(self) -> dict[str, dict[str, Method]]:
         """By task and row of Table 1, the methods that the paper lacks, at their best parameter."""
-        chosen = {}
+        best = {}
         for name in self.setup.tasks:
             heads = self.heads["multi-task", name]
             options = dict(_ON_ALL_HEADS)
@@ -171,11 +171,11 @@ class Study:
             methods = list(itertools.chain.from_iterable(options.values()))
             scores = self._validate("parameters", name, methods)
             means = {method: values.mean() for method, values in scores.items()}
-            chosen[name] = {
+            best[name] = {
                 row: max(methods_of_row, key=means.__getitem__)
                 for row, methods_of_row in options.items()
             }
-        return chosen
+        return best
 
     def methods(self, name: str) -> dict[str, Method]:
         """The methods that steer a task, by row of Table 1."""
@@ -188,17 +188,17 @@ class Study:
     @cached_property
     def test_results(self) -> dict[str, dict[str, TaskScores]]:
         """By task and row of Table 1, the answers to test samples."""
-        by_task = {}
+        results = {}
         for name in self.setup.tasks:
-            steered = self.methods(name)
+            methods = self.methods(name)
             answers = self.ask(
-                "test", name, steered.values(), baselines=tasks.BASELINES, generate=True
+                "test", name, methods.values(), baselines=tasks.BASELINES, generate=True
             )
             rows = {
                 _PROMPTS[baseline]: answers.by_variant[baseline] for baseline in tasks.BASELINES
             }
-            by_task[name] = rows | {row: answers.under(method) for row, method in steered.items()}
-        return by_task
+            results[name] = rows | {row: answers.under(method) for row, method in methods.items()}
+        return results
 
     def ask(
         self,
@@ -210,7 +210,7 @@ class Study:
         instruction: str = "original",
         baselines: tuple[str, ...] = (ZERO_SHOT,),
         generate: bool = False,
-    ) -> Answers:
+    ) -> VariantScores:
         """Asks the samples of a task under baselines and methods.
 
         Args:
@@ -232,14 +232,14 @@ class Study:
             generate=generate,
         )
         data = tasks.load_data(self.setup.data, settings)
-        by_spec = {spec_of([method]): [method] for method in methods}
-        steerings = list(by_spec.values())
+        steering_by_spec = {spec_of([method]): [method] for method in methods}
+        steerings = list(steering_by_spec.values())
         total = len(tasks.variants_of(settings, steerings)) * settings.samples
         with self.setup.watch(f"{folder} {name}", total) as progress:
             out = self.setup.out / folder / name
             running = tasks.Running(progress=progress)
             run = tasks.run(self.setup.model, data, out, settings, steerings, running)
-        return Answers({result.variant: result for result in read_results(run)})
+        return VariantScores({result.variant: result for result in read_results(run)})
 
     def _validate(
         self, folder: str, name: str, methods: Sequence[Method]
@@ -262,7 +262,7 @@ class Study:
         """The tasks whose rankings a strategy combines for a task."""
         if strategy != "task-agnostic":
             return list(self.setup.tasks)
-        return [other for other in self.setup.tasks if other != name]
+        return [task for task in self.setup.tasks if task != name]
 
     def _judges(self, strategy: str, name: str) -> list[str]:
         """The tasks whose validation samples choose a task's heads: its own, or the others."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.transcripts.content_blocks import CALL_BLOCK_TYPES
-from holdfast.transcripts.reader import Format, Record, Unread, Values, separate_objects
+from holdfast.transcripts.reader import Format, SourcedRecord, Unread, Values, separate_objects
 from holdfast.transcripts.readers import langfuse
 from holdfast.transcripts.readers.claude_code.session_events import events_of
 from holdfast.transcripts.readers.claude_code.session_lines import BOUNDARIES, distinct_lines
@@ -51,7 +51,7 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
         yield tree.transcript(nodes)
 
 
-def _unknown_lines(records: list[Record]) -> Iterator[Unread]:
+def _unknown_lines(records: list[SourcedRecord]) -> Iterator[Unread]:
     """Reports lines of unknown types that may belong to the dialog."""
     for source, fields in records:
         kind = fields.get("type")

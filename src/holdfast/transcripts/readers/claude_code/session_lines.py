@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from holdfast.transcripts.json_fields import at, list_or_empty
-from holdfast.transcripts.reader import Record, Unread, position_of
+from holdfast.transcripts.reader import SourcedRecord, Unread, position_of
 from holdfast.validation.json_values import fields_of
 
 BOUNDARY = "compact_boundary"
@@ -167,7 +167,7 @@ class SessionLine:
 _TYPES = ("user", "assistant", "attachment")  # of lines that may lack a uuid
 
 
-def distinct_lines(records: Sequence[Record]) -> tuple[list[SessionLine], list[Unread]]:
+def distinct_lines(records: Sequence[SourcedRecord]) -> tuple[list[SessionLine], list[Unread]]:
     """Returns the lines, and a note on each whose uuid a later line reuses for other content."""
     records = [record for record in records if _is_of_dialog(record.fields)]
     identifying = _identifying_uuids([fields for _, fields in records])
