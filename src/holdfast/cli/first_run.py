@@ -24,7 +24,7 @@ from holdfast.cli.json_output import write_run_document
 from holdfast.cli.model_loading import load_model, warn_of_small_model
 from holdfast.cli.options import Arg, Command, RunFolder
 from holdfast.cli.output import command_of, print_shortfalls
-from holdfast.cli.progress import Bar, duration, note, note_if_long
+from holdfast.cli.progress import Bar, note, note_if_long
 from holdfast.cli.progress import pace as pace_of
 from holdfast.cli.run_names import FOLDER, model_of, run_folder
 from holdfast.cli.time_box import (
@@ -49,7 +49,7 @@ from holdfast.errors import HoldfastError, UsageError, cut
 from holdfast.files import write_whole
 from holdfast.generation.sampling import Sampling
 from holdfast.models.model_names import is_url
-from holdfast.plurals import count_of
+from holdfast.plurals import count_of, duration
 from holdfast.records import MANIFEST, read_run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report import write_page

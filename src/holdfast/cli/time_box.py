@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from holdfast.cli.progress import Bar, duration, note
+from holdfast.cli.progress import Bar, note
 from holdfast.drift import Settings, Suite
 from holdfast.drift.pairing import Pairing, draw_conversation
 from holdfast.drift.progress import GROWTH, cost_share
@@ -24,6 +24,7 @@ from holdfast.generation.sampling import MAX_NEW_TOKENS_ALLOWED
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Reply, Request
+from holdfast.plurals import duration
 from holdfast.seeds import seed_of
 
 # conversations that are long and many enough; a model that is too slow has shorter or fewer ones
