@@ -137,7 +137,7 @@ MODEL is a folder, a GGUF file, a name on the Hugging Face hub, or the URL of an
 `holdfast --help` lists all commands."""
 _EPILOG = """Try: holdfast try, or holdfast COMMAND --help
 
-Exit codes (check and logs have more):
+Exit codes (check and logs have more; `holdfast docs runs` lists all):
   0    success
   1    failure
   2    the command is malformed, names what does not exist, or its folder holds another run

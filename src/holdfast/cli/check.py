@@ -27,7 +27,7 @@ from holdfast.cli.model_loading import (
     warn_of_default_steering,
     warn_of_small_model,
 )
-from holdfast.cli.options import Arg, Command, option_of
+from holdfast.cli.options import Arg, Command, file_to_write, option_of
 from holdfast.cli.output import (
     command_line,
     command_with,
@@ -117,7 +117,7 @@ class CheckArguments(
     smoke: bool = False
     """look only for clear failures, for about a minute: 3 rounds, at most 8 conversations per
     prompt and 100 tokens per reply, unless you give other numbers"""
-    junit: Annotated[Path | None, Arg("FILE")] = None
+    junit: Annotated[Path | None, Arg("FILE", type=file_to_write)] = None
     """also write the verdicts as JUnit XML"""
     against: Annotated[Path | None, Arg("RUN")] = None
     """fail if a rule is kept less often than in the run in this folder"""

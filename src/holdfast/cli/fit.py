@@ -9,7 +9,7 @@ from typing import Annotated
 from holdfast.cli import options
 from holdfast.cli.json_output import write_document
 from holdfast.cli.model_loading import begin_loading, check_layered_model, load_local
-from holdfast.cli.options import Arg, Command
+from holdfast.cli.options import Arg, Command, file_to_write
 from holdfast.cli.progress import Bar
 from holdfast.errors import UnknownName, UsageError
 from holdfast.methods.fitted import SUFFIX
@@ -29,9 +29,9 @@ examples:
 class FitArguments(options.LocalModelOptions):
     method: Annotated[str, Arg("METHOD", positional=True)]
     """seka, prism, capping or vector"""
-    out: Annotated[Path, Arg("FILE.safetensors")]
+    out: Annotated[Path, Arg("FILE.safetensors", type=file_to_write)]
     """the file to write"""
-    gguf: Annotated[Path | None, Arg("FILE.gguf")] = None
+    gguf: Annotated[Path | None, Arg("FILE.gguf", type=file_to_write)] = None
     """for vector: also write a control vector for llama.cpp (llama-server --control-vector)"""
     data: Annotated[Path | None, Arg("FILE.jsonl")] = None
     """your own examples (default: the bundled ones)"""

@@ -327,6 +327,7 @@ class ChatLog:
     def __init__(self, path: Path):
         self._lock = threading.Lock()
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("a", encoding="utf-8")
             if _is_torn(path):  # a process was killed while it wrote; that spoils no other line
                 self._file.write("\n")
