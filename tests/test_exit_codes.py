@@ -63,7 +63,7 @@ def test_a_model_that_is_not_there(command, model, capsys):
 # commands in one process, each with a model that is not there; the last line lists slow imports
 REFUSE_WITHOUT_TORCH = """
 import sys
-from holdfast.cli import exit_codes, main
+from holdfast.cli import main
 for line in sys.stdin.read().splitlines():
     print(main(line.split()), line)
 print([name for name in ("torch", "transformers") if name in sys.modules])
