@@ -169,9 +169,9 @@ def test_a_suite_without_starters_takes_those_that_suit_any_prompt(tmp_path):
 
 def test_a_misspelt_name_is_suggested(tmp_path):
     process = subprocess.run(
-        [sys.executable, "-c", "import holdfast; holdfast.laod"], capture_output=True, text=True
+        [sys.executable, "-c", "import holdfast; holdfast.read_runs"], capture_output=True, text=True
     )
-    assert "Did you mean: 'load'?" in process.stderr
+    assert "Did you mean: 'read_run'?" in process.stderr
 
 
 def test_a_check_takes_the_name_of_a_suite(tmp_path):

@@ -228,8 +228,10 @@ def not_on_hub(name: str, error: Exception, silence: str = "") -> ModelError:
         silence: why the hub cannot be reached; "" if it answered or is not to be contacted.
     """
     from huggingface_hub import constants
+    from huggingface_hub.errors import GatedRepoError
 
-    if "gated" in str(error).lower():
+    # transformers wraps the hub's error; that of a missing model says "private or gated"
+    if isinstance(error, GatedRepoError) or "a gated repo" in str(error):
         return ModelError(
             f"The hub gives {name!r} only to users with access; ask for access on its page, then"
             " log in with: hf auth login."
