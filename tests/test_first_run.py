@@ -439,12 +439,20 @@ class StuckInTheOthers(ScriptedModel):
         return Reply("Bonjour, voici une réponse.", None, "stop")
 
 
+class TimeIsUp(FirstGroup):
+    """The time is up at once, and a first result is waited for."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.stops = self.clock()
+        self.gives_up = self.stops + 300
+
+
 def test_what_has_ended_in_time_is_shown(bot, capsys, monkeypatch):
     monkeypatch.setattr(first_run, "load_model", lambda *_: StuckInTheOthers())
     monkeypatch.setattr(first_run, "time_replies", lambda *_: pilot_of(0.01))
-    began = time.monotonic()
-    assert main(changed(bot, "--minutes", "0.05")) == 0
-    assert time.monotonic() - began < 30
+    monkeypatch.setattr(first_run, "TimeBox", TimeIsUp)
+    assert main(bot) == 0
     printed = capsys.readouterr()
     assert "1 conversation recorded, of at most 3" in printed.err
     assert "2 more had not ended when the time was up" in printed.err
