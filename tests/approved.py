@@ -28,8 +28,9 @@ from holdfast.version import __version__
 DATA = Path(__file__).parent / "data"
 APPROVED = DATA / "approved"
 RUN, OTHER = "recorded/schema-3/drift", "recorded/schema-2/drift"
+NAMES = ["attenuate", "boost:factor=4", "contain", "bots", "smollm2"]  # no commands
 COMMANDS = {
-    "holdfast": ["--help", "--version", "drifd", "--sede 3", ""],
+    "holdfast": ["--help", "--version", "drifd", "--sede 3", "", *NAMES],
     "drift": [
         "drift --help",
         "drift --help-all",
@@ -98,6 +99,8 @@ COMMANDS = {
         "logs talks.jsonl --suite bot.yaml --format claude-code --out other",
         "logs broken.jsonl --suite bot.yaml --out broken",
         "logs talks.jsonl --suite bot.yaml --format claude",
+        "logs talks.jsonl --suites bot.yaml",
+        "logs --suit bot.yaml",
         "logs many.jsonl --suite short.yaml --min-adherence 0.9 --out many",
         "logs one.jsonl --suite short.yaml --out one",
         "logs one.jsonl --suite only_probed.yaml --out only-probed",

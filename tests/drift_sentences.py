@@ -98,6 +98,7 @@ def _results(
     rounds=2,
     never_followed=(),
     manifest=(),
+    seconds=0,
     **identity,
 ):
     """The results of a run whose rule scores `first` in round 1 and `last(number)` in round 2, or
@@ -109,7 +110,7 @@ def _results(
             scores = [
                 [value, *(0.0 for _ in never_followed)] for value in (first, score(number))[:rounds]
             ]
-            records.append(record(number, scores, method=method))
+            records.append({**record(number, scores, method=method), "seconds": seconds})
             for probe in records[-1]["probes"] if never_followed else ():
                 probe["rule"] = ("kept", *never_followed)[probe["probe"]]
     about = {"command": "drift", "seed": 0, "argv": typed, **dict(manifest)}
@@ -179,6 +180,7 @@ def next_steps(folder: Path) -> dict[str, str]:
     qwen = {"layers": 24, "heads": 14}
     runs = {
         "few conversations": results(conversations=12),
+        "few conversations of a minute each": results(conversations=12, seconds=60),
         "replayed dialogs": results(conversations=12, dialogs={"name": "d", "fingerprint": "f"}),
         "a shard": results(typed="holdfast drift --model m --shard 1/4"),
         "nothing measured": with_outcome(results(), Outcome.NOT_MEASURED),
@@ -203,6 +205,10 @@ def next_steps(folder: Path) -> dict[str, str]:
         "a drift of a model without a proven fix": results(_falls, manifest=qwen),
         "a drift under rules that can be checked": results(
             _falls, manifest={**qwen, "checkable": True}
+        ),
+        "a drift of conversations of a minute each": results(_falls, seconds=60, model="default"),
+        "a drift of conversations of a minute each, under rules that can be checked": results(
+            _falls, seconds=60, manifest={**qwen, "checkable": True}
         ),
         "a drift behind an API": results(_falls, typed=API),
         "a drift in a run of Python": results(_falls, typed=None, model="default"),

@@ -1,9 +1,14 @@
 """Options that several commands have mean the same, with the same default and help."""
 
+from pathlib import Path
+
 import pytest
 
-from holdfast.cli import GROUPS, command_named, parser
-from holdfast.cli.command import JSON, Arg
+from holdfast.cli import GROUPS, command_named, main, parser
+from holdfast.cli.command import JSON, Arg, file_to_write
+from holdfast.proxy.relay import ChatLog
+
+RECORDED = Path(__file__).parent / "data/recorded/schema-3"
 
 SHARED = (
     *("model", "suite", "method", "rounds", "conversations", "temperature", "max_new_tokens"),
@@ -88,3 +93,37 @@ def test_every_command_but_the_harness_takes_json():
     }
     assert texts.pop("lm-eval") == []  # its words are the harness's
     assert len({text for (text,) in texts.values()}) == 1
+
+
+# options that name a file to read; every other option of a file names one to write
+READ = {
+    *("prompt", "messages", "files", "data", "dialogs", "turns", "loaded", "fitted"),
+    *("suite", "user_turns", "chat_template", "capability"),
+}
+IN_SETTINGS = "settings"  # of `remind`, which writes it only on request
+
+
+def test_every_option_that_writes_a_file_says_which_folders_it_creates():
+    (commands,) = (action for action in parser()._actions if action.choices)
+    written = {
+        (name, action.dest): action.type
+        for name, command in commands.choices.items()
+        for action in command._actions
+        if "FILE" in str(action.metavar) and action.dest not in (*READ, IN_SETTINGS)
+    }
+    assert {kind for kind in written.values()} == {file_to_write}, written
+    assert len(written) > 15 and ("export", "csv") in written and ("proxy", "log") in written
+
+
+def test_a_folder_that_is_created_for_a_file_is_named(tmp_path, capsys):
+    words = ["export", str(RECORDED / "drift"), "--csv", str(tmp_path / "new/deep/run.csv")]
+    assert main(words) == 0
+    assert f"the folder {tmp_path / 'new/deep'} does not exist" in capsys.readouterr().err
+    assert (tmp_path / "new/deep/run.csv").is_file()
+    assert main(words) == 0
+    assert not capsys.readouterr().err
+
+
+def test_a_log_of_the_proxy_gets_its_folder(tmp_path):
+    ChatLog(tmp_path / "new" / "chats.jsonl")
+    assert (tmp_path / "new" / "chats.jsonl").is_file()

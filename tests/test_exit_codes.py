@@ -2,17 +2,23 @@
 a server is not available.
 """
 
+import os
+import re
 import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from chat_server import completion
 
-from holdfast.cli import main
+from holdfast.cli import exit_codes, main
 from holdfast.cli.serve import check_origin
 from holdfast.errors import UsageError
 
-RECORDED = Path(__file__).parent / "data/recorded/schema-3"
+ROOT = Path(__file__).parents[1]
+RECORDED = ROOT / "tests/data/recorded/schema-3"
 NO_MODEL = ("./no-such-folder", "no-such-owner/no-such-model")
 USE_A_MODEL = (
     "drift --suite starter",
@@ -39,10 +45,68 @@ def said_with_code_2(words: list[str], capsys) -> str:
     return capsys.readouterr().err.splitlines()[-1]
 
 
+@pytest.mark.parametrize("page", ["runs", "checking"])
+def test_the_documentation_has_every_exit_code(page):
+    text = (ROOT / f"docs/{page}.md").read_text()
+    table = re.search(r"(?m)^\| (?:exit )?code \|.*\n((?:\|.*\n)+)", text)[1]
+    codes = " ".join(re.findall(r"(?m)^\| ([\d, ]+) \|", table))
+    documented = [int(code) for code in re.findall(r"\d+", codes)]
+    assert documented == sorted(v for v in vars(exit_codes).values() if isinstance(v, int))
+
+
 @pytest.mark.parametrize("model", NO_MODEL)
 @pytest.mark.parametrize("command", USE_A_MODEL)
 def test_a_model_that_is_not_there(command, model, capsys):
     assert repr(model) in said_with_code_2([*command.split(), "--model", model], capsys)
+
+
+# commands in one process, each with a model that is not there; the last line lists slow imports
+REFUSE_WITHOUT_TORCH = """
+import sys
+from holdfast.cli import main
+for line in sys.stdin.read().splitlines():
+    print(main(line.split()), line)
+print([name for name in ("torch", "transformers") if name in sys.modules])
+"""
+TAKE_A_MODEL = (
+    *USE_A_MODEL,
+    "chat",
+    "drift --user-model {model} --model",
+    "fit seka --out a.safetensors",
+    "geometry",
+    "logs talks.jsonl --suite bots",
+    "profile --task json",
+    "reproduce li2024",
+    "reproduce zhang2024",
+    "serve",
+    "suite init AGENTS.md",
+    "tasks",
+    "trace",
+    "trace --compare {model} --model",
+)
+
+
+@pytest.mark.parametrize("model", ["nowhere", "./nowhere", "nowhere.gguf", "gpt-4o"])
+def test_a_model_that_is_not_there_is_refused_before_torch_is_imported(model, tmp_path):
+    (tmp_path / "AGENTS.md").write_text("- Be kind to everyone.\n")
+    (tmp_path / "talks.jsonl").write_text("{}\n")
+    lines = [
+        command.format(model=model) + " default"
+        if "{model}" in command
+        else f"{command} --model {model}"
+        for command in TAKE_A_MODEL
+        if not command.startswith("chat") or find_spec("prompt_toolkit")
+    ]
+    process = subprocess.run(
+        [sys.executable, "-c", REFUSE_WITHOUT_TORCH],
+        input="\n".join(lines),
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+    )
+    *codes, imported = process.stdout.splitlines()
+    assert codes == [f"2 {line}" for line in lines], process.stderr
+    assert imported == "[]"
 
 
 def test_a_folder_without_a_model(tmp_path, capsys):

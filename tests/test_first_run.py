@@ -153,6 +153,38 @@ def test_the_last_conversation_goes_on_until_well_after_the_time():
     assert stopped(group) == list(range(10, 18))
 
 
+def test_after_the_time_conversations_go_on_only_until_the_first_has_ended(capsys):
+    clock = Clock()
+    ended = []
+    with Bar(32) as bar:
+        group = ConversationGroup(
+            range(8), 4, bar, 100, 115, gives_up=165, has_results=lambda: bool(ended), clock=clock
+        )
+        group.size = 1
+        clock.now = 116
+        assert stopped(group) == list(range(1, 8))
+        assert "no conversation has ended" in capsys.readouterr().err
+        ended.append(0)
+        assert stopped(group) == list(range(8))
+        ended.clear()
+        clock.now = 166
+        assert stopped(group) == list(range(8))
+
+
+@pytest.mark.parametrize("spent", [0, 10, 40, 69])
+def test_loading_conversations_and_results_fit_into_the_time(spent, capsys):
+    seconds = first_run._seconds_to_converse(120, spent)
+    box = TimeBox(seconds, 1, clock=Clock())
+    assert box.stops > 40 and spent + box.stops <= 120 - 10 + 1e-6
+    assert not capsys.readouterr().err
+
+
+def test_a_load_that_takes_most_of_the_time_is_told(capsys):
+    seconds = first_run._seconds_to_converse(120, 100)
+    assert TimeBox(seconds, 1, clock=Clock()).stops == pytest.approx(40)
+    assert "took 2 minutes; the conversations get 40 seconds" in capsys.readouterr().err
+
+
 def test_a_group_is_halved_if_a_round_is_overdue_and_again_after_as_long():
     clock = Clock()
     with Bar(32) as bar:
@@ -397,6 +429,34 @@ def test_a_model_that_ends_no_conversation_is_given_up(bot, capsys, monkeypatch)
     monkeypatch.setattr(first_run, "time_replies", lambda *_: pilot_of(0.01))
     assert main(changed(bot, "--minutes", "0.004")) == 1
     assert "--minutes 1" in refusal_in(capsys)
+
+
+class StuckInTheOthers(ScriptedModel):
+    """A model that ends the replies of the first conversation only."""
+
+    async def generate(self, request):
+        await asyncio.sleep(3600 if request.thread.conversation else 0)
+        return Reply("Bonjour, voici une réponse.", None, "stop")
+
+
+class TimeIsUp(FirstGroup):
+    """The time is up at once, and a first result is waited for."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.stops = self.clock()
+        self.gives_up = self.stops + 300
+
+
+def test_what_has_ended_in_time_is_shown(bot, capsys, monkeypatch):
+    monkeypatch.setattr(first_run, "load_model", lambda *_: StuckInTheOthers())
+    monkeypatch.setattr(first_run, "time_replies", lambda *_: pilot_of(0.01))
+    monkeypatch.setattr(first_run, "TimeBox", TimeIsUp)
+    assert main(bot) == 0
+    printed = capsys.readouterr()
+    assert "1 conversation recorded, of at most 3" in printed.err
+    assert "2 more had not ended when the time was up" in printed.err
+    assert "n = 1" in printed.out
 
 
 def test_a_model_that_would_end_nothing_in_time_is_refused_at_once(bot, capsys, monkeypatch):

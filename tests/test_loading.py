@@ -3,7 +3,9 @@
 import json
 import shutil
 import socket
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny import chat, model, tokenizer
 
-from holdfast.errors import ModelError, ParameterOutOfRange, UnknownName, UsageError
+from holdfast.errors import ModelError, NoSuchModel, ParameterOutOfRange, UnknownName, UsageError
 from holdfast.generation.sampling import Sampling
 from holdfast.methods import Guidance, SplitSoftmax
 from holdfast.models import placement
+from holdfast.models.checkpoint import Source, require_on_hub
 from holdfast.models.loading import load
 from holdfast.models.placement import placement_of
 
@@ -190,6 +193,53 @@ def test_a_model_in_the_cache_is_loaded_without_the_hub(folder, unreachable_hub,
     with pytest.warns(UserWarning, match=r"'some/model' .*cache") as warned:
         assert load("some/model", device="cpu").name == "some/model"
     assert sum("cache" in str(warning.message) for warning in warned) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind", "words"),
+    [
+        (404, "RepoNotFound", NoSuchModel, "the hub has no model of this name"),
+        (401, "RepoNotFound", NoSuchModel, "the hub has no model of this name"),
+        (404, "EntryNotFound", NoSuchModel, "has no config.json"),
+        (403, "GatedRepo", ModelError, "hf auth login"),
+        (503, "", None, ""),
+        (200, "", None, ""),
+    ],
+)
+def test_the_hub_is_asked_for_a_name_before_anything_is_loaded(
+    monkeypatch, tmp_path, status, code, kind, words
+):
+    import huggingface_hub.constants as constants
+
+    class Hub(BaseHTTPRequestHandler):
+        def do_HEAD(self):
+            self.send_response(status)
+            self.send_header("X-Error-Code", code)
+            self.send_header("X-Error-Message", "gated" if code == "GatedRepo" else code)
+            self.send_header("ETag", "1")
+            self.send_header("X-Repo-Commit", "0123")
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", url)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    try:
+        if kind is None:  # the loader asks again
+            require_on_hub(Source("some/model", "some/model"))
+            return
+        with pytest.raises(kind, match="some/model") as caught:
+            require_on_hub(Source("some/model", "some/model"))
+        assert words in str(caught.value)
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def test_a_gated_model_says_how_to_log_in(monkeypatch):

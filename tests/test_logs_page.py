@@ -169,6 +169,13 @@ def test_a_loaded_file_makes_causes_known_and_stays_through_a_compaction(logs):
         "Run `make test` before every commit.",
     )
     assert "neither the loaded files" in causes["force", 4].why
+    file = str(logs / "CLAUDE.md")
+    assert causes["gate", 2].why == f"the rule was in {file}, which was said to be loaded"
+    assert f"that {file} was in the context: you said so." in why_table(known)
+    rows = adherence(known)
+    page = text_of(logs_page(known, rows, rows, None))
+    assert f"Said in {file}, which you said was loaded" in page
+    assert "you said" not in text_of(logs_page(unknown, rows, rows, None))
     scores = [
         [(p.rule, p.round, p.score) for p in run.dialogs[0].probes] for run in (unknown, known)
     ]

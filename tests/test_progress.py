@@ -17,13 +17,13 @@ from holdfast.cli.exit_codes import TERMINATED
 from holdfast.cli.progress import (
     Bar,
     Terminated,
-    duration,
     interrupting_on_sigterm,
     pace,
 )
 from holdfast.drift import Running, load_suite, run
 from holdfast.drift.progress import GROWTH, cost_share, seconds_left
 from holdfast.drift.remaining import count_replies
+from holdfast.plurals import duration
 
 DURATIONS = [(0, "0 seconds"), (40, "40 seconds"), (61, "1 minute"), (100, "2 minutes")]
 

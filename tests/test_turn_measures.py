@@ -396,6 +396,26 @@ REASONS = [
         "`git commit -m 'csv stuff'` ran without `make test` before it",
     ),
     (TESTED, ran("make test", "git commit"), "`make test` came before `git commit`"),
+    (
+        {"name": "runs_before", "first": "npm run test", "then": "git commit"},
+        ran("CI=1 npm test > log.txt", 'git commit -m "fix: it\'s done"'),
+        '`CI=1 npm test > log.txt` came before `git commit -m "fix: it\'s done"`',
+    ),
+    (
+        {"name": "runs_after", "run": "npm run test", "changed": "*.py"},
+        Turn("", (WRITES, *ran("npm t").calls)),
+        "`npm t` ran after a change of /app/a.py",
+    ),
+    (
+        {"name": "command_run", "command": "npm run test"},
+        ran("cd web && npm test -- --ci"),
+        "ran 'npm test -- --ci'",
+    ),
+    (
+        {"name": "command_not_run", "command": "rm"},
+        ran('for f in *.log; do rm "$f"; done'),
+        "ran 'rm \"$f\"'",
+    ),
     (AFTER, Turn("", (WRITES,)), "`make lint/check` did not run after a change of /app/a.py"),
     (
         ASKS,

@@ -1,5 +1,6 @@
 """Imports the names of a package when they are first used, as importing all of them is slow."""
 
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -16,4 +17,7 @@ def import_name(package: str, modules: Mapping[str, str], name: str) -> Any:
     """
     if name in modules:
         return getattr(import_module(modules[name]), name)
-    raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    # Python suggests the nearest name of `obj` below the traceback
+    raise AttributeError(
+        f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package]
+    )

@@ -1,4 +1,4 @@
-"""Counts with their nouns, ranges, and lists of names, for messages."""
+"""Counts with their nouns, durations, ranges, and lists of names, for messages."""
 
 from collections.abc import Sequence
 
@@ -13,6 +13,20 @@ def plural_of(noun: str) -> str:
     if noun.endswith("y") and noun[-2] not in "aeiou":
         return f"{noun[:-1]}ies"
     return f"{noun}es" if noun.endswith(("ch", "sh", "ss", "x")) else f"{noun}s"
+
+
+def duration(seconds: float) -> str:
+    """Formats a time in seconds, minutes or hours, as a person would.
+
+    >>> duration(40), duration(100), duration(7000)
+    ('40 seconds', '2 minutes', '1.9 hours')
+    """
+    if round(seconds) < 60:
+        return count_of(round(seconds), "second")
+    minutes = round(seconds / 60)
+    if minutes < 100:
+        return count_of(minutes, "minute")
+    return f"{seconds / 3600:.1f} hours"
 
 
 def from_to(first: int, last: int) -> str:

@@ -21,7 +21,7 @@ from holdfast.analysis.statistics import (
     shared_means,
 )
 from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, too_few, within
-from holdfast.errors import RecordsError
+from holdfast.errors import RecordsError, option
 from holdfast.records import CapabilityConversation, Run, read_run
 from holdfast.records.identity import CalibrationIdentity
 
@@ -278,7 +278,8 @@ def _require_scores(candidates: Sequence[Candidate], report: np.ndarray) -> None
             raise RecordsError(
                 f"No reply with the method {candidate.method} can be scored in one half of the"
                 " conversations, so there is nothing to choose by: the replies are empty, or cut"
-                " off where a rule needs their end; raise --max-new-tokens, or give more --draws."
+                f" off where a rule needs their end; raise {option('max_new_tokens')}, or give more"
+                f" {option('draws')}."
             )
 
 

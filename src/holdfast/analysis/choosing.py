@@ -16,7 +16,7 @@ from holdfast.analysis.calibration_results import Calibration, Candidate
 from holdfast.analysis.resampling import bounds_of, resample_means
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, option
 from holdfast.files import write_whole
 from holdfast.methods.method_file import Interval, MethodFile
 from holdfast.records.run_summary import CalibratedSetting
@@ -113,7 +113,7 @@ def pick(calibration: Calibration, budget: float) -> Pick:
     if any(np.isnan(none.capability[half]).all() for half in (choosing, reporting)):
         raise UsageError(
             "One half of the conversations has no question, so its cost cannot be measured; ask"
-            " more --questions."
+            f" more {option('questions')}."
         )
     within_budget = [
         candidate

@@ -23,7 +23,7 @@ from holdfast.analysis.comparison_limits import (
 from holdfast.analysis.comparison_rows import SharedSeries, compare_series, prompts_of
 from holdfast.analysis.drift_results import DriftResults, results_of
 from holdfast.analysis.series import NO_FIX, Series, label_runs
-from holdfast.errors import AnotherRun, UsageError
+from holdfast.errors import AnotherRun, UsageError, option
 from holdfast.plurals import listing
 from holdfast.records import Run, read_run
 from holdfast.records.comparison_summary import MethodComparison, RunContrast
@@ -146,7 +146,7 @@ def _refuse_other_places(runs: Sequence[DriftResults]) -> None:
             raise AnotherRun(
                 f"{first.run.folder} probes {first.settings.probe_at} and {run.run.folder}"
                 f" {run.settings.probe_at}, so no round means the same in both; compare runs with"
-                " the same --probe-at.",
+                f" the same {option('probe_at')}.",
                 option="probe_at",
                 value=run.settings.probe_at,
                 allowed=first.settings.probe_at,

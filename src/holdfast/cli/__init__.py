@@ -137,7 +137,7 @@ MODEL is a folder, a GGUF file, a name on the Hugging Face hub, or the URL of an
 `holdfast --help` lists all commands."""
 _EPILOG = """Try: holdfast try, or holdfast COMMAND --help
 
-Exit codes (check and logs have more):
+Exit codes (check and logs have more; `holdfast docs runs` lists all):
   0    success
   1    failure
   2    the command is malformed, names what does not exist, or its folder holds another run
@@ -276,14 +276,24 @@ def read_command(words: Sequence[str]) -> tuple[Command[Any], Options]:
     """
     names = [*ENTRIES, "--help", "--version"]
     if words[0] not in (*names, "-h"):
-        kind = "option" if words[0].startswith("-") else "command"
-        raise UnknownName(kind, words[0], names)
+        raise _no_command(words[0], names)
     parsers = _parsers(*(name for name in words[:1] if name in ENTRIES))
     arguments, unknown = parsers.main.parse_known_args(words)
     if unknown:
         parsers.commands[arguments.command].refuse(unknown, arguments)
     command = command_named(arguments.command)
     return command, command.read(arguments)
+
+
+def _no_command(word: str, names: Sequence[str]) -> UsageError:
+    """The error about a first word that is no command, but may be the name of something else."""
+    if word.startswith("-"):
+        return UnknownName("option", word, names)
+    from holdfast.cli.catalogue import place_of
+
+    if place := place_of(word, list(ENTRIES)):
+        return UsageError(place, option="command", value=word)
+    return UnknownName("command", word, names)
 
 
 def _write_no_verdict(words: Sequence[str], why: str) -> None:

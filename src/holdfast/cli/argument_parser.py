@@ -5,6 +5,7 @@ An error names the option that was probably meant.
 
 import argparse
 import difflib
+import itertools
 import re
 import shlex
 from collections.abc import Iterable, Sequence
@@ -21,6 +22,7 @@ _REWORDINGS = (
     (r"^the following arguments are required:", "`{}` needs"),
     (r"^one of the arguments (.+) (\S+) is required", r"`{}` needs \1 or \2"),
 )
+_OPTION = re.compile(r"-[a-zA-Z]|--[a-zA-Z][\w-]*")
 # options of different commands that mean the same
 _SAME_MEANING = {"conversations": "budget", "budget": "conversations"}
 
@@ -40,6 +42,7 @@ class OneSentenceParser(argparse.ArgumentParser):
     def __init__(self, **named: Any):
         super().__init__(**{**named, "allow_abbrev": False})
         self._given: dict[str, list[str]] = {}  # the options given so far, with their values
+        self._words: Sequence[str] = ()  # the command line
 
     def typed_options(self) -> dict[str, str]:
         """The options by field, as they are typed: `--max-new-tokens` by "max_new_tokens"."""
@@ -53,19 +56,23 @@ class OneSentenceParser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
         self._given = {}
+        self._words = () if args is None else args
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Raises argparse's message as a `UsageError`."""
+        """Raises argparse's message as a `UsageError`.
+
+        An option that does not exist is refused first: it may be the one that seems to be missing.
+        """
+        if self._subparsers is None:  # the main parser does not know the commands' options
+            self._refuse_misspelt(self._words)
         for pattern, words in _REWORDINGS:
             message = re.sub(pattern, words.format(self.prog), message)
         raise UsageError(f"{message}; see `{self.prog} --help`.")
 
     def refuse(self, words: Sequence[str], arguments: argparse.Namespace) -> NoReturn:
         """Raises a `UsageError` about leftover words, with the option that was likely meant."""
-        misspelt = [word.split("=")[0] for word in words if re.match("--?[a-zA-Z]", word)]
-        if misspelt:
-            self._refuse_option(misspelt[0])
+        self._refuse_misspelt(words)
         text = " ".join(words)
         options = self._long_options()
         likely = "suite" if text.endswith((".yaml", ".yml")) else "user"
@@ -77,18 +84,26 @@ class OneSentenceParser(argparse.ArgumentParser):
             hint = f"put quotes around --{likely} {shlex.quote(f'{value} {text}')}."
         raise UsageError(f"`{self.prog}` does not take {text!r} by itself; {hint}")
 
+    def _refuse_misspelt(self, words: Sequence[str]) -> None:
+        """Refuses the first word that looks like an option, but is none of this command."""
+        for word in itertools.takewhile(lambda word: word != "--", words):
+            typed = word.partition("=")[0]
+            if _OPTION.fullmatch(typed) and typed not in self._option_string_actions:
+                self._refuse_option(typed)
+
     def _refuse_option(self, typed: str) -> NoReturn:
         """Refuses an option that the command does not have, such as "--roundes"."""
         name = typed.lstrip("-")
         options = self._long_options()
-        similar = difflib.get_close_matches(name, options, n=1)
+        alone = [action.dest for action in self._actions if not action.option_strings]
+        similar = difflib.get_close_matches(name, [*options, *alone], n=1)
         other_name = _SAME_MEANING.get(name)
-        if name in (action.dest for action in self._actions):
-            hint = f"give the {name} alone, as in `{self.prog} {name.upper()}`."
-        elif other_name in options:
+        if other_name in options:
             hint = f"did you mean --{other_name}?"
-        elif similar:
+        elif similar and similar[0] in options:
             hint = f"did you mean --{similar[0]}?"
+        elif similar:
+            hint = f"give the {similar[0]} alone, as in `{self.prog} {similar[0].upper()}`."
         else:
             hint = f"see `{self.prog} --help`."
         raise UsageError(f"`{self.prog}` has no option {typed}; {hint}")

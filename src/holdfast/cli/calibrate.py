@@ -274,7 +274,8 @@ def _next_step(arguments: CalibrateArguments, calibration: Calibration, chosen: 
     """The user's next step, to be printed after "Next: "."""
     out = _folder(arguments)
     if chosen.recommended and arguments.budget is None:
-        return f"to write it to {out / 'method.json'}:\n{command_with(budget=f'{chosen.budget:g}')}"
+        command = command_with(budget=f"{chosen.budget:g}")
+        return f"to write it to {out / 'method.json'} (nothing is run again):\n{command}"
     if chosen.recommended and is_served(arguments.model):
         return f"to use it: send {chosen.method} with every request (see `holdfast docs serving`)"
     if chosen.recommended:
@@ -317,7 +318,7 @@ def _larger_calibration(
         )
     else:
         needed = f"about {questions:,} questions should settle it"
-    return f"{needed}:\n{command_with(**new_values)}"
+    return f"{needed} (--dry-run says how long it takes):\n{command_with(**new_values)}"
 
 
 COMMAND = Command(

@@ -14,17 +14,20 @@ from holdfast import measures, methods
 from holdfast.catalogue_entry import CatalogueEntry
 from holdfast.cli.json_output import write_document
 from holdfast.cli.options import Arg, Command, Options
+from holdfast.drift.suites import SHIPPED
 from holdfast.errors import UnknownName, UsageError
 from holdfast.measures.arguments import list_names
 from holdfast.measures.registry import REGISTRY, SPEC_EXAMPLES, describe_values
 from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.kinds import in_words, requirements
 from holdfast.methods.parameters import parameters_of, required_parameters
+from holdfast.models.checkpoint import DEFAULT, REAL_MODELS
 from holdfast.report.wording import aligned
 
 # the sources of measures of published benchmarks and studies, by the prefix of their names
 PUBLISHED = {"ifeval_": "IFEval", "released_": "Li et al. 2024, as their code scores"}
 _WIDTH = 100
+_SIMILAR = 0.8  # how similar a misspelt name is to the one that was meant, as `difflib` measures it
 _MAX_SIGNATURE_WIDTH = 44  # a longer one is on a line of its own, above its summary
 
 
@@ -193,6 +196,31 @@ def _default(method: type[Any], parameter: str) -> str:
     if value is None:
         return ""
     return f"{value:g}" if isinstance(value, float) else json.dumps(value).strip('"')
+
+
+def place_of(word: str, commands: Sequence[str]) -> str:
+    """Says which command takes a word that was typed as a command: `holdfast methods boost`.
+
+    Returns "" if the word is not nearly the name of a method, measure, suite or model, or if it is
+    more like one of the commands.
+    """
+    typed = word.partition(":")[0]  # of a spec, such as boost:factor=4
+    places = {
+        **{model: ("model", f"try --model {model}") for model in (DEFAULT, *REAL_MODELS)},
+        **{suite: ("suite", f"drift --suite {suite}") for suite in SHIPPED},
+        **{name: ("measure", f"measures {name}") for name in (*REGISTRY, *SPEC_EXAMPLES)},
+        **{name: ("method", f"methods {name}") for name in BY_NAME},
+    }
+    near = difflib.get_close_matches(typed, [*commands, *places], 1, _SIMILAR)
+    if not near or near[0] in commands:
+        return ""
+    kind, command = places[near[0]]
+    if near[0] != typed:
+        return (
+            f"There is no command {word!r}; did you mean the {kind} {near[0]!r}, as in `holdfast"
+            f" {command}`?"
+        )
+    return f"{typed!r} is a {kind}, not a command; give it as in `holdfast {command}`."
 
 
 MEASURES = Command(

@@ -20,6 +20,7 @@ from holdfast.cli.options import (
     MethodOptions,
     ModelOptions,
     SystemOptions,
+    file_to_write,
 )
 from holdfast.cli.progress import Terminated, printable
 from holdfast.errors import HoldfastError, ModelError, UnknownName, UsageError
@@ -345,7 +346,7 @@ class Chat:
     def save(self, name: str) -> None:
         if not name:
             raise UsageError("/save takes the name of a file, as in /save dialog.json.")
-        path = Path(name).expanduser()
+        path = file_to_write(str(Path(name).expanduser()))
         write_whole(
             path, json.dumps(self.dialog, indent=1, ensure_ascii=False) + "\n", "another file"
         )

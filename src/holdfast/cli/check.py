@@ -27,7 +27,7 @@ from holdfast.cli.model_loading import (
     warn_of_default_steering,
     warn_of_small_model,
 )
-from holdfast.cli.options import Arg, Command, option_of
+from holdfast.cli.options import Arg, Command, file_to_write, option_of
 from holdfast.cli.output import (
     command_line,
     command_with,
@@ -45,7 +45,7 @@ from holdfast.drift.user_scripts import UserTurns
 from holdfast.errors import UsageError
 from holdfast.methods import Method
 from holdfast.models.model_names import is_served, is_url
-from holdfast.plurals import count_of
+from holdfast.plurals import count_of, duration
 from holdfast.records import Run, read_run
 from holdfast.records.check_records import Check, PromptCheck, Terms
 from holdfast.records.identity import ConversationsIdentity
@@ -117,7 +117,7 @@ class CheckArguments(
     smoke: bool = False
     """look only for clear failures, for about a minute: 3 rounds, at most 8 conversations per
     prompt and 100 tokens per reply, unless you give other numbers"""
-    junit: Annotated[Path | None, Arg("FILE")] = None
+    junit: Annotated[Path | None, Arg("FILE", type=file_to_write)] = None
     """also write the verdicts as JUnit XML"""
     against: Annotated[Path | None, Arg("RUN")] = None
     """fail if a rule is kept less often than in the run in this folder"""
@@ -294,7 +294,7 @@ def _next_step(
     if code == FAILED:
         return _step_after_failure(arguments, checks, terms, data, page)
     undecided = [checked for checked in checks if checked.verdict == sequential.UNDECIDED]
-    return _step_to_decide(undecided, terms, page)
+    return _step_to_decide(undecided, terms, data, page)
 
 
 def _step_after_failure(
@@ -309,15 +309,24 @@ def _step_after_failure(
     return fix
 
 
-def _step_to_decide(undecided: Sequence[PromptCheck], terms: Terms, page: Path) -> str:
+def _step_to_decide(undecided: Sequence[PromptCheck], terms: Terms, data: Run, page: Path) -> str:
     """The steps that would decide the prompts that are undecided."""
+
+    def command_with_budget(budget: int) -> str:
+        """The command, after the longest time that its further conversations take."""
+        recorded = data.conversations
+        pace = sum(record.seconds for record in recorded) / max(1, len(recorded))
+        seconds = pace * sum(budget - len(checked.records) for checked in undecided)
+        time = f" (at most about {duration(seconds)})" if seconds > 0 else ""
+        return f"{time}:\n{command_with(budget=budget)}"
+
     closest = closest_mean(undecided, terms)
     if closest is None:
         return f"see in the report why nothing could be decided: {page}"
     if (count := min(len(checked.records) for checked in undecided)) < MIN_SAMPLES:
         return (
-            f"run more conversations; {count} are too few to say how many will settle it:"
-            f"\n{command_with(budget=50)}"
+            f"run more conversations; {count} are too few to say how many will settle it"
+            f"{command_with_budget(50)}"
         )
     needed = budget_needed(undecided, terms)
     if needed is None:
@@ -329,7 +338,7 @@ def _step_to_decide(undecided: Sequence[PromptCheck], terms: Terms, page: Path) 
     budget = 10 * math.ceil(1.2 * needed / 10)  # the means may move a little towards the bar
     return (
         f"run about {budget:,} conversations per prompt, which should settle it; those so far are"
-        f" kept:\n{command_with(budget=budget)}"
+        f" kept{command_with_budget(budget)}"
     )
 
 

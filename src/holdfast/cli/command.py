@@ -26,6 +26,7 @@ from pydantic.fields import FieldInfo
 
 from holdfast.cli.argument_parser import HelpFormatter
 from holdfast.cli.exit_codes import FAILED, MALFORMED
+from holdfast.cli.progress import note
 from holdfast.errors import UsageError
 from holdfast.validation.pydantic_errors import problem_of
 
@@ -155,6 +156,18 @@ class RunFolder(argparse.Action):
                 hint = f"did you mean --suite {values}?"
             raise UsageError(f"--out {values} {why}, and the results go into a folder; {hint}")
         setattr(namespace, self.dest, folder)
+
+
+def file_to_write(text: str) -> Path:
+    """The type of options that name a file to write.
+
+    Folders that are missing are created with the file, as by pytest and coverage. This says so at
+    once, as the path may be misspelt.
+    """
+    path = Path(text)
+    if not path.absolute().parent.exists():
+        note(f"the folder {path.parent} does not exist; it will be created for {path.name}.")
+    return path
 
 
 # the name of an option's value in the help, by the option's type or action

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from holdfast.analysis.run_comparison import compare_folders
 from holdfast.cli.json_output import write_document
-from holdfast.cli.options import Arg, Command, Options
+from holdfast.cli.options import Arg, Command, Options, file_to_write
 from holdfast.cli.progress import note
 from holdfast.files import write_whole
 from holdfast.report import check_page
@@ -24,7 +24,7 @@ class CompareArguments(Options):
     """the folders of runs of drift or check; the others are compared with the first"""
     markdown: bool = False
     """print Markdown instead, for a comment on a pull request"""
-    out: Annotated[Path, Arg("FILE.html")] = Path("compare.html")
+    out: Annotated[Path, Arg("FILE.html", type=file_to_write)] = Path("compare.html")
     """the page"""
 
 

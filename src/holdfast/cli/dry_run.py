@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from holdfast import methods
 from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.estimates import Measured, PricedOptions, WorkItem, print_estimate
-from holdfast.cli.progress import Bar, duration, note
+from holdfast.cli.progress import Bar, note
 from holdfast.drift.asking_baseline import FOLDER as BASELINE
 from holdfast.drift.asking_baseline import UNSTEERED
 from holdfast.drift.pairing import draw_conversation
 from holdfast.drift.remaining import count_replies, missing_numbers
 from holdfast.methods import Method
 from holdfast.models.model_names import is_url
-from holdfast.plurals import count_of
+from holdfast.plurals import count_of, duration
 from holdfast.records import Conversation, read_run
 
 # a dry run has at most this many conversations, and at most a quarter of those left

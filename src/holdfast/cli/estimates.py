@@ -11,11 +11,10 @@ from pydantic import BaseModel
 
 from holdfast.cli.json_output import write_document
 from holdfast.cli.options import DryRunOptions
-from holdfast.cli.progress import duration
 from holdfast.drift.progress import GROWTH, cost_share
 from holdfast.errors import UsageError
 from holdfast.models.model_names import is_url
-from holdfast.plurals import count_of
+from holdfast.plurals import count_of, duration
 from holdfast.records import Tokens
 from holdfast.report.wording import aligned
 

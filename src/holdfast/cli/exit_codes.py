@@ -1,4 +1,4 @@
-"""Exit codes; the help of `holdfast`, `check` and `logs` explains them."""
+"""Exit codes; docs/runs.md explains them, as does the help of `holdfast`, `check` and `logs`."""
 
 PASSED = 0
 FAILED = 1

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from holdfast import records
 from holdfast.cli.json_output import FilesDocument, write_document
-from holdfast.cli.options import Arg, Command, Options
+from holdfast.cli.options import Arg, Command, Options, file_to_write
 
 
 class _ExportRun(Options):
@@ -15,9 +15,9 @@ class _ExportRun(Options):
 
 class _ExportFormat(Options):
     exclusive = True
-    csv: Annotated[Path | None, Arg("FILE")] = None
+    csv: Annotated[Path | None, Arg("FILE", type=file_to_write)] = None
     """a table as CSV"""
-    parquet: Annotated[Path | None, Arg("FILE")] = None
+    parquet: Annotated[Path | None, Arg("FILE", type=file_to_write)] = None
     """a table as Parquet (holdfast-llm[parquet])"""
 
 

@@ -24,11 +24,12 @@ from holdfast.cli.json_output import write_run_document
 from holdfast.cli.model_loading import load_model, warn_of_small_model
 from holdfast.cli.options import Arg, Command, RunFolder
 from holdfast.cli.output import command_of, print_shortfalls
-from holdfast.cli.progress import Bar, duration, note, note_if_long
+from holdfast.cli.progress import Bar, note, note_if_long
 from holdfast.cli.progress import pace as pace_of
 from holdfast.cli.run_names import FOLDER, model_of, run_folder
 from holdfast.cli.time_box import (
     MIN_CONVERSATIONS,
+    OVERTIME,
     SUFFICIENT_CONVERSATIONS,
     SUFFICIENT_ROUNDS,
     ConversationGroup,
@@ -49,8 +50,8 @@ from holdfast.errors import HoldfastError, UsageError, cut
 from holdfast.files import write_whole
 from holdfast.generation.sampling import Sampling
 from holdfast.models.model_names import is_url
-from holdfast.plurals import count_of
-from holdfast.records import MANIFEST, read_run
+from holdfast.plurals import count_of, duration
+from holdfast.records import MANIFEST, RECORDS, read_run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report import write_page
 from holdfast.report.next_step import next_step
@@ -62,6 +63,8 @@ MAX_CONVERSATIONS = options.CONVERSATIONS
 MAX_CONVERSATIONS_ON_DEFAULT_MODEL = 2 * MAX_CONVERSATIONS
 DEMO = "luna"  # the suite of real models without --prompt
 _PILOT = 1 / 6  # the share of the time that goes into timing the model
+_RESULTS = 1 / 12  # the share that is kept for computing the results and writing the page
+_LEAST = 1 / 3  # the share that conversations get, however long the model took to load
 # a run is refused if its first conversations would take this many times --minutes
 _TOO_LONG = 2
 # how many times --minutes to suggest if no conversation ended in time
@@ -101,8 +104,7 @@ def run(arguments: TryArguments) -> None:
     model = endpoint or load_model(drift_arguments)
     settings = _settings(drift_arguments)
     pilot = time_replies(model, suite, settings, user_turns, _PILOT * time_limit)
-    # loading and timing the model count towards the limit, up to half of it
-    seconds = max(time_limit / 2, time_limit - (time.monotonic() - began))
+    seconds = _seconds_to_converse(time_limit, time.monotonic() - began)
     plan = _plan(arguments, out, pilot, seconds)
     drift_arguments = drift_arguments.model_copy(
         update={"rounds": plan.rounds, "max_new_tokens": plan.max_new_tokens}
@@ -120,6 +122,22 @@ def run(arguments: TryArguments) -> None:
     page = _report(out, suites=[] if drafted is None else [Path(drift_arguments.suite)])
     if not arguments.no_open and has_display():
         open_in_browser(page)
+
+
+def _seconds_to_converse(time_limit: float, spent: float) -> float:
+    """How long the conversations may take, if they also have the overtime of a `TimeBox`.
+
+    Args:
+        spent: the seconds that loading and timing the model took, which count towards the limit.
+    """
+    left = (1 - _RESULTS) * time_limit - spent
+    least = _LEAST * time_limit
+    if left < least:
+        note(
+            f"loading and timing the model took {duration(spent)}; the conversations get"
+            f" {duration(least)} nevertheless."
+        )
+    return max(left, least) / (1 + OVERTIME)
 
 
 def _check_numbers(arguments: TryArguments) -> None:
@@ -228,11 +246,21 @@ def _converse(
         replies = count_replies(run.suite, settings, user_source, missing)
         note(f"at most {replies:,} requests to {arguments.model}.")
     box = TimeBox(seconds, first, expected)
+    begun = 0
     for numbers in box.groups(missing):
+        begun += len(numbers)
         title = count_of(len(numbers), "conversation")
         replies = count_replies(run.suite, settings, user_source, numbers)
         with Bar(replies, title=title, waves=1) as bar:
-            group = ConversationGroup(numbers, plan.rounds, bar, box.ends, box.stops)
+            group = ConversationGroup(
+                numbers,
+                plan.rounds,
+                bar,
+                box.ends,
+                box.stops,
+                box.gives_up,
+                lambda: _has_records(run.out),
+            )
             run.converse_some((), numbers, group, group.should_stop)
     done = total - len(missing_numbers(run.out, ["none"], range(total))["none"])
     if not done:
@@ -243,7 +271,16 @@ def _converse(
             option="minutes",
             value=minutes,
         )
-    note(f"{count_of(done, 'conversation')} recorded, of at most {total}, in {run.out}.")
+    recorded = f"{count_of(done, 'conversation')} recorded, of at most {total}, in {run.out}"
+    if given_up := begun - (done - (total - len(missing))):
+        recorded = f"{recorded}; {given_up} more had not ended when the time was up"
+    note(f"{recorded}.")
+
+
+def _has_records(folder: Path) -> bool:
+    """Whether a conversation of the run has ended."""
+    records = folder / RECORDS
+    return records.is_file() and records.stat().st_size > 0
 
 
 def _report(out: Path, suites: list[Path]) -> Path:

@@ -8,12 +8,11 @@ from typing import Annotated
 
 from holdfast.cli import options
 from holdfast.cli.json_output import write_document
-from holdfast.cli.model_loading import begin_loading, load_local
-from holdfast.cli.options import Arg, Command
+from holdfast.cli.model_loading import begin_loading, check_layered_model, load_local
+from holdfast.cli.options import Arg, Command, file_to_write
 from holdfast.cli.progress import Bar
 from holdfast.errors import UnknownName, UsageError
 from holdfast.methods.fitted import SUFFIX
-from holdfast.models.model_names import is_url
 from holdfast.validation.ranges import whole_number
 
 EXAMPLES = """A line of --data for seka and prism:
@@ -30,9 +29,9 @@ examples:
 class FitArguments(options.LocalModelOptions):
     method: Annotated[str, Arg("METHOD", positional=True)]
     """seka, prism, capping or vector"""
-    out: Annotated[Path, Arg("FILE.safetensors")]
+    out: Annotated[Path, Arg("FILE.safetensors", type=file_to_write)]
     """the file to write"""
-    gguf: Annotated[Path | None, Arg("FILE.gguf")] = None
+    gguf: Annotated[Path | None, Arg("FILE.gguf", type=file_to_write)] = None
     """for vector: also write a control vector for llama.cpp (llama-server --control-vector)"""
     data: Annotated[Path | None, Arg("FILE.jsonl")] = None
     """your own examples (default: the bundled ones)"""
@@ -41,7 +40,8 @@ class FitArguments(options.LocalModelOptions):
 
 
 def run(arguments: FitArguments) -> None:
-    from holdfast.study.fitting.fit import fit, write_control_vector
+    check_layered_model(arguments.model, "hidden states")
+    from holdfast.study.fitting.fit import fit, write_control_vector  # imports torch
 
     _check(arguments)
     begin_loading(arguments)
@@ -65,11 +65,6 @@ def _check(arguments: FitArguments) -> None:
 
     if arguments.method not in fitted_methods():
         raise UnknownName("fitted method", arguments.method, fitted_methods())
-    if is_url(arguments.model):
-        raise UsageError(
-            f"--model {arguments.model} is an endpoint, whose hidden states cannot be read; give a"
-            " folder or a name on the hub."
-        )
     if arguments.out.suffix != SUFFIX:
         raise UsageError(f"--out takes a {SUFFIX} file, not {str(arguments.out)!r}.")
     if arguments.batch_size is not None:

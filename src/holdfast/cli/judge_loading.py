@@ -6,6 +6,7 @@ from holdfast.cli.endpoint_options import check_name, connect_endpoint
 from holdfast.cli.options import EndpointOptions
 from holdfast.cli.progress import note
 from holdfast.drift.judges import MIN_KAPPA, Judging, load_judge
+from holdfast.models.checkpoint import find_source, require_on_hub
 from holdfast.models.model_names import is_url
 from holdfast.models.protocol import ChatModel
 from holdfast.records.judge_records import JudgeAgreement
@@ -13,8 +14,15 @@ from holdfast.records.judge_records import JudgeAgreement
 
 def load_asked_model(model: str, arguments: EndpointOptions) -> ChatModel:
     """Loads the model of a command that needs none unless --model is given."""
-    check_name(arguments, "model")
+    check_asked_model(model, arguments)
     return connect_endpoint(model, arguments) if is_url(model) else load_judge(model, None)
+
+
+def check_asked_model(model: str, arguments: EndpointOptions) -> None:
+    """Refuses a name under which there is no model, before anything runs or torch is imported."""
+    check_name(arguments, "model")
+    if not is_url(model):
+        require_on_hub(find_source(model))
 
 
 def make_judging(*, force: bool) -> Judging:

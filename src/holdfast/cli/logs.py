@@ -16,10 +16,10 @@ from holdfast.cli import options
 from holdfast.cli.endpoint_options import check_endpoint_options
 from holdfast.cli.exit_codes import COULD_NOT, FAILED, PASSED, UNDECIDED
 from holdfast.cli.json_output import write_document, write_run_document
-from holdfast.cli.judge_loading import load_asked_model, make_judging
+from holdfast.cli.judge_loading import check_asked_model, load_asked_model, make_judging
 from holdfast.cli.log_labels import key_reader, label_turns, print_agreements, require_terminal
 from holdfast.cli.log_progress import cores, follow, scan_bar
-from holdfast.cli.options import Arg, Command, RunFolder, option_of
+from holdfast.cli.options import Arg, Command, RunFolder, file_to_write, option_of
 from holdfast.cli.output import command_line, page_option, page_path
 from holdfast.cli.progress import Bar, note
 from holdfast.cli.run_names import named_folder
@@ -109,9 +109,9 @@ class LogsArguments(options.ReportOptions, options.EndpointOptions):
     """the highest acceptable probability of any false alarm"""
     against: Annotated[Path | None, Arg("RUN")] = None
     """fail if a rule is certainly kept less often than in these earlier logs"""
-    junit: Annotated[Path | None, Arg("FILE")] = None
+    junit: Annotated[Path | None, Arg("FILE", type=file_to_write)] = None
     """also write the verdicts as JUnit XML"""
-    export: Annotated[list[Path] | None, Arg("FILE")] = None
+    export: Annotated[list[Path] | None, Arg("FILE", type=file_to_write)] = None
     """also write the score of every turn and rule: .csv, .parquet, or .json (OTLP events)"""
     watch: bool = False
     """follow the logs: print each new breach until Ctrl-C"""
@@ -170,6 +170,8 @@ def _check(arguments: LogsArguments, out: Path) -> None:
     if arguments.against and arguments.against.resolve() == out.resolve():
         raise UsageError(f"--against {arguments.against} is the folder of --out; choose another.")
     check_endpoint_options(arguments)
+    if arguments.model is not None:
+        check_asked_model(arguments.model, arguments)
     if arguments.watch and arguments.model is not None:
         raise UsageError(
             "--watch does not ask a model; leave out --model, and ask when the logs are complete."

@@ -22,7 +22,7 @@ from holdfast.generation.sampling import Sampling
 from holdfast.integrations.ray import Specification, connect
 from holdfast.methods import Method, parse, spec_of
 from holdfast.models.capabilities import require_layers
-from holdfast.models.checkpoint import check_dtype, find_source
+from holdfast.models.checkpoint import check_dtype, find_source, require_on_hub
 from holdfast.models.engine_choice import EngineNeeds, choose_engine, read_engine
 from holdfast.models.engine_plugins import load_in_engine, read_options
 from holdfast.models.model_names import engine_in, guess_endpoint, is_url
@@ -89,9 +89,33 @@ def _check_user_model(arguments: BenchmarkOptions) -> None:
 
 
 def check_model_exists(model: str) -> None:
-    """Refuses a folder or file that is not there, before another model is loaded."""
+    """Refuses a name under which there is no model, before torch is imported or a model loaded."""
     if not is_url(model) and not engine_in(model):
-        find_source(model)
+        require_on_hub(find_source(model))
+
+
+def check_layered_model(model: str, layers: str) -> None:
+    """Refuses a model whose layers cannot be read, or that is not there, without importing torch.
+
+    Args:
+        layers: what is read in the layers, for the message: "hidden states".
+    """
+    if is_url(model):
+        raise UsageError(
+            f"--model {model} is an endpoint, whose {layers} cannot be read; give a folder or a"
+            " name on the hub."
+        )
+    _refuse_vendors_name(model)
+    check_model_exists(model)
+
+
+def _refuse_vendors_name(model: str) -> None:
+    """Refuses an address without its scheme, and the name of a vendor's model."""
+    if guess_endpoint(model):
+        raise NoSuchModel(
+            f"--model {model} is not a folder, and this command takes no model behind an endpoint;"
+            " give a folder, a name on the hub, or default."
+        )
 
 
 def load_user_model(arguments: BenchmarkOptions) -> ChatModel | None:
@@ -314,13 +338,8 @@ def begin_loading(
     model = arguments.model
     if chat_template is not None:
         read_template(chat_template)
-    if guess_endpoint(model):
-        raise NoSuchModel(
-            f"--model {model} is not a folder, and this command takes no model behind an endpoint;"
-            " give a folder, a name on the hub, or default."
-        )
-    if not engine_in(model):  # `load_local` refuses engines
-        find_source(model)
+    _refuse_vendors_name(model)
+    check_model_exists(model)  # `load_local` refuses engines
     _check_placement(arguments)
     note(f"loading {model} ...")
 

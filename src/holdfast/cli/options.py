@@ -11,6 +11,7 @@ from holdfast.cli.command import Arg as Arg
 from holdfast.cli.command import Command as Command
 from holdfast.cli.command import Options as Options
 from holdfast.cli.command import RunFolder as RunFolder
+from holdfast.cli.command import file_to_write as file_to_write
 from holdfast.cli.command import option_of as option_of
 from holdfast.drift.settings import ContextPolicy, ProbeAt, Settings
 from holdfast.generation.sampling import Sampling
@@ -274,7 +275,7 @@ class DryRunOptions(Options):
 class ReportOptions(Options):
     """Where the page is written."""
 
-    report: Annotated[Path | None, Arg("FILE.html")] = None
+    report: Annotated[Path | None, Arg("FILE.html", type=file_to_write)] = None
     """where to write the page (default: report.html in the folder)"""
 
 

@@ -9,8 +9,8 @@ from holdfast import report
 from holdfast.analysis.drift_results import DriftResults
 from holdfast.analysis.summary import summary_of, write
 from holdfast.cli.options import Options, ReportOptions, option_of
-from holdfast.cli.progress import duration
 from holdfast.files import write_whole
+from holdfast.plurals import duration
 from holdfast.records import Run
 from holdfast.records.typed_options import change_options
 from holdfast.report import check_page

@@ -10,7 +10,7 @@ from holdfast import methods
 from holdfast.analysis.profile import choose_heads, read_profile
 from holdfast.cli import options
 from holdfast.cli.json_output import summary_in, write_document
-from holdfast.cli.model_loading import load_model
+from holdfast.cli.model_loading import check_layered_model, load_model
 from holdfast.cli.options import Arg, Command, Spec
 from holdfast.cli.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.progress import Bar, note
@@ -82,7 +82,9 @@ class ProfileArguments(
 
 
 def run(arguments: ProfileArguments) -> None:
-    from holdfast.papers.zhang2024.profiling import check_folder, profile
+    if arguments.ray is None:
+        check_layered_model(arguments.model, "attention heads")
+    from holdfast.papers.zhang2024.profiling import check_folder, profile  # imports torch
 
     if arguments.top is not None:
         ranges.whole_number("profile", "top", arguments.top, 1)

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from holdfast.cli.exit_codes import TERMINATED
 from holdfast.drift.progress import GROWTH, Watch, seconds_left
-from holdfast.plurals import count_of, plural_of
+from holdfast.plurals import duration, plural_of
 
 BEGINS = 1.0  # seconds until the title is printed, and between two updates of a bar
 FIRST = 10.0  # seconds until the first plain line, where there is no terminal
@@ -183,20 +183,6 @@ class Bar:
                 if self.done >= self.total:
                     return
                 wait = EVERY
-
-
-def duration(seconds: float) -> str:
-    """Formats a time in seconds, minutes or hours, as a person would.
-
-    >>> duration(40), duration(100), duration(7000)
-    ('40 seconds', '2 minutes', '1.9 hours')
-    """
-    if round(seconds) < 60:
-        return count_of(round(seconds), "second")
-    minutes = round(seconds / 60)
-    if minutes < 100:
-        return count_of(minutes, "minute")
-    return f"{seconds / 3600:.1f} hours"
 
 
 def pace(per_second: float, unit: str) -> str:

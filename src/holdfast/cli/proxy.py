@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast.cli import options
-from holdfast.cli.command import Arg, Command, Options
+from holdfast.cli.command import Arg, Command, Options, file_to_write
 from holdfast.cli.json_output import write_document
 from holdfast.cli.progress import exiting_on_sigterm, note
 from holdfast.drift.suites import load_suite
@@ -48,7 +48,7 @@ class ProxyArguments(Options):
     """0 picks a free port"""
     timeout: Annotated[float, Arg("SECONDS")] = 600.0
     """seconds to wait for the server while it is silent"""
-    log: Annotated[Path | None, Arg("FILE.jsonl")] = None
+    log: Annotated[Path | None, Arg("FILE.jsonl", type=file_to_write)] = None
     """append each scored chat, with its texts, to this file, for `holdfast logs` (default: no text
     is kept)"""
     allow_code: bool = False

@@ -11,7 +11,7 @@ import shlex
 from pathlib import Path
 from typing import Annotated
 
-from holdfast.cli.command import Arg, Command, Options
+from holdfast.cli.command import Arg, Command, Options, file_to_write
 from holdfast.cli.json_output import write_document
 from holdfast.errors import UsageError
 
@@ -88,7 +88,7 @@ def _install(arguments: RemindArguments) -> int:
     for agent in agents:
         file = arguments.settings or agent.settings
         if arguments.yes:
-            if added := install(agent, command, file):
+            if added := install(agent, command, file_to_write(str(file))):
                 print(f"{file} has the hooks {', '.join(added)} now.")
             else:
                 print(f"{file} had these hooks already.")

@@ -7,14 +7,14 @@ from holdfast import report
 from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.summary import summary_of
 from holdfast.cli.json_output import write_document
-from holdfast.cli.options import Arg, Command, Options
+from holdfast.cli.options import Arg, Command, Options, file_to_write
 from holdfast.cli.output import print_run
 
 
 class ReportArguments(Options):
     folders: Annotated[list[Path], Arg("RUN", positional=True, nargs="+", action="store")]
     """a run's folder"""
-    out: Annotated[Path | None, Arg("FILE.html")] = None
+    out: Annotated[Path | None, Arg("FILE.html", type=file_to_write)] = None
     """the page (default: report.html in the run's folder; of several runs, in the current one)"""
 
 

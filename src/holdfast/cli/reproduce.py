@@ -5,7 +5,12 @@ from typing import Annotated, ClassVar
 
 from holdfast import drift
 from holdfast.cli.json_output import write_document
-from holdfast.cli.model_loading import check_model_exists, load_layered_model, load_model
+from holdfast.cli.model_loading import (
+    check_layered_model,
+    check_model_exists,
+    load_layered_model,
+    load_model,
+)
 from holdfast.cli.options import Arg, Command, ModelOptions, RunOptions, SeedOptions, option_of
 from holdfast.cli.progress import Bar
 from holdfast.cli.run_names import model_of, run_folder
@@ -64,6 +69,7 @@ def run(arguments: ReproduceArguments) -> None:
         if paper == "li2024":
             cure = "give a local --model, and the endpoint as --endpoint"
         raise UsageError(f"{arguments.model} is an endpoint, whose layers cannot be read; {cure}.")
+    check_layered_model(arguments.model, _LAYERS)
     whole_number("reproduce", "seed", arguments.seed, 0)
     folder = run_folder("reproduce", model_of(arguments), paper, seed=arguments.seed)
     out = arguments.out or folder

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from holdfast.cli.endpoint_options import check_endpoint_options
 from holdfast.cli.json_output import write_document
 from holdfast.cli.judge_loading import load_asked_model
-from holdfast.cli.options import Arg, Command, EndpointOptions, option_of
+from holdfast.cli.options import Arg, Command, EndpointOptions, file_to_write, option_of
 from holdfast.cli.progress import Bar, note, note_if_long
 from holdfast.errors import UsageError
 from holdfast.files import write_whole
@@ -61,7 +61,7 @@ class SuiteArguments(EndpointOptions):
     """init: draft a suite from rules files; test: score a suite's labelled turns"""
     files: Annotated[list[str], Arg("FILE", positional=True, nargs="+", action="store")]
     """init: AGENTS.md, CLAUDE.md, .cursorrules or a prompt; test: one suite"""
-    out: Annotated[Path | None, Arg("FILE.yaml")] = None
+    out: Annotated[Path | None, Arg("FILE.yaml", type=file_to_write)] = None
     """init: write the suite here (default: print it)"""
     force: bool = False
     """init: overwrite the file of --out"""

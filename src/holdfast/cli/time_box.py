@@ -3,7 +3,7 @@
 A few replies are timed to choose how long the conversations are, and how many begin. The model's
 speed is only an estimate, and a busy machine may slow down during the run. So a group is made
 smaller if it is late after a round, or if a round is overdue, and conversations that have not ended
-well after the time is up are given up.
+when the time is up are given up, unless none has ended at all.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from holdfast.cli.progress import Bar, duration, note
+from holdfast.cli.progress import Bar, note
 from holdfast.drift import Settings, Suite
 from holdfast.drift.pairing import Pairing, draw_conversation
 from holdfast.drift.progress import GROWTH, cost_share
@@ -24,6 +24,7 @@ from holdfast.generation.sampling import MAX_NEW_TOKENS_ALLOWED
 from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Reply, Request
+from holdfast.plurals import duration
 from holdfast.seeds import seed_of
 
 # conversations that are long and many enough; a model that is too slow has shorter or fewer ones
@@ -34,7 +35,8 @@ MIN_CONVERSATIONS = 2
 _FIXED_SHARE = 0.5
 _LATE = 1.2  # a group is made smaller if it seems to need this many times the time that is left
 _OVERDUE = 2.5  # a group is halved if a round takes this many times as long as expected
-_OVERTIME = 0.5  # conversations are given up if they exceed the time by this share of it
+OVERTIME = 0.15  # conversations are given up if they exceed the time by this share of it
+_GRACE = 0.5  # the share by which they may exceed it further while none has ended
 # The trials in order, until time is up: how many replies run side by side, and the most tokens of
 # each. The first trial only warms up a local model. A local model generates many replies in little
 # more time than a few, and a run asks it for many at once; but a slow one takes long to read their
@@ -280,6 +282,8 @@ class ConversationGroup:
         bar: shows the progress; its total is the replies of all conversations.
         ends: when the conversations should have ended.
         stops: when conversations that have not ended are given up.
+        gives_up: when they are given up although no conversation of the run has ended.
+        has_results: whether a conversation of the run has ended.
         clock: returns the time in seconds, on the same scale as `ends` and `stops`.
     """
 
@@ -288,12 +292,15 @@ class ConversationGroup:
     bar: Bar
     ends: float
     stops: float
+    gives_up: float = 0.0
+    has_results: Callable[[], bool] = lambda: True
     clock: Callable[[], float] = time.monotonic
     size: int = field(init=False)  # this many conversations continue, from the first on
     _replies: float = field(default=0.0, init=False)  # of these conversations, so far
     _round: int = field(default=0, init=False)  # the last round that all have finished
     _round_ended: float = field(default=0.0, init=False)  # when they had finished it
     _overdue: float = field(default=0.0, init=False)  # when the next round is overdue
+    _waits: bool = field(default=False, init=False)  # for a first result, after the time is up
 
     def __post_init__(self) -> None:
         self.size = len(self.numbers)
@@ -314,7 +321,21 @@ class ConversationGroup:
         if now > self._overdue and self.size > 1:
             self._keep(self.size // 2)
             self._overdue = now + (now - self._round_ended)
-        return number > self.numbers[self.size - 1] or now > self.stops
+        return number > self.numbers[self.size - 1] or self._is_over(now)
+
+    def _is_over(self, now: float) -> bool:
+        """Whether the time is up, and there is a result or it is too late to wait for one."""
+        if now <= self.stops:
+            return False
+        if now > self.gives_up or self.has_results():
+            return True
+        if not self._waits:
+            self._waits = True
+            self.bar.note(
+                "the time is up, but no conversation has ended: waiting for the first one, for at"
+                f" most {duration(self.gives_up - now)}."
+            )
+        return False
 
     def _end_round(self, finished: int) -> None:
         """Makes the group smaller if it will be late, at the pace of the round that has ended."""
@@ -377,7 +398,8 @@ class TimeBox:
         self.clock = clock
         self._time_is_up = clock() + seconds
         self.ends = clock() + max(seconds, expected)  # when the first group should have ended
-        self.stops = self.ends + _OVERTIME * seconds  # when conversations are given up
+        self.stops = self.ends + OVERTIME * seconds  # when conversations are given up
+        self.gives_up = self.stops + _GRACE * seconds  # likewise, if none has ended
 
     def groups(self, missing: Sequence[int]) -> Iterator[Sequence[int]]:
         """Yields the numbers of each group; request the next once the previous one is recorded."""

@@ -20,9 +20,10 @@ from holdfast.drift.probe_outcomes import ProbeOutcome, ProbeResults, outcome_of
 from holdfast.drift.resolved_settings import prepare
 from holdfast.drift.run_identity import identity_of_model, known_identity
 from holdfast.drift.settings import Cast, Running, Settings
+from holdfast.drift.suites import as_suite
 from holdfast.models.event_loop import run_sync
 from holdfast.models.failures import CircuitBreaker, FailedRequest, RequestKey, answer_each
-from holdfast.models.protocol import ChatModel, Engine, facts_about
+from holdfast.models.protocol import ChatModel, Engine, facts_about, require_chat_model
 from holdfast.models.requests import Reply, Request
 from holdfast.records import (
     MANIFEST,
@@ -37,6 +38,7 @@ from holdfast.records import (
     unfinished,
 )
 from holdfast.seeds import seed_of
+from holdfast.validation.argument_types import require_types
 
 FOLDER = "baseline"
 KIND = "baseline"
@@ -56,7 +58,7 @@ class _Answers:
 
 def ask_baseline(
     model: ChatModel,
-    suite: Suite,
+    suite: Suite | str,
     out: Path | str,
     settings: Settings = Settings(),
     *,
@@ -78,6 +80,9 @@ def ask_baseline(
         RecordsError: `out` has a baseline of another model, suite or seed.
         ModelError: requests of too many conversations in a row failed.
     """
+    require_chat_model(model)
+    require_types(settings=(settings, Settings), cast=(cast, Cast), running=(running, Running))
+    suite = as_suite(suite)
     folder = Path(out) / FOLDER
     about = {"command": KIND, "argv": running.command, **facts_about(model)}
     user_source, settings = prepare(model, suite, settings, cast.read())

@@ -27,7 +27,7 @@ from holdfast.drift.run_identity import (
 )
 from holdfast.drift.selfchat import converse
 from holdfast.drift.settings import Cast, Running, Settings
-from holdfast.drift.suites import load_suite
+from holdfast.drift.suites import as_suite
 from holdfast.drift.two_models import session_of
 from holdfast.drift.user_scripts import UserSource
 from holdfast.errors import UsageError
@@ -35,6 +35,7 @@ from holdfast.methods import Method, Methods, read_methods, spec_of
 from holdfast.models.event_loop import run_sync
 from holdfast.models.protocol import ChatModel, Engine, facts_about, replicas_of, rows_at_most
 from holdfast.records.traces import write_traces
+from holdfast.validation.argument_types import require_types
 from holdfast.version import __version__
 
 
@@ -78,9 +79,9 @@ def run(
         RecordsError: `out` holds another run, or cannot be written.
         HoldfastError: a model fails, or cannot apply a method, which is refused at once.
     """
+    require_types(settings=(settings, Settings), cast=(cast, Cast), running=(running, Running))
     methods_by_spec = _by_spec(methods)
-    if not isinstance(suite, Suite):
-        suite = load_suite(suite)
+    suite = as_suite(suite)
     user_source, settings = prepare(model, suite, settings, cast.read())
     for methods_of_agent in methods_by_spec.values():
         check_in_dialogs(model.check, methods_of_agent, suite.cases, settings)

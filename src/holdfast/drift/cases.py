@@ -16,6 +16,7 @@ from holdfast.measures.orders import content_words
 from holdfast.measures.rule_kinds import Polarity, RuleKind
 from holdfast.measures.text import sentences_of
 from holdfast.measures.turns import EVERY_TURN, NEVER_LIFTED, AssistantTurn, Unless, When
+from holdfast.validation.argument_types import SEQUENCE, require_types
 
 CATEGORIES = ("pattern", "multiple_choice", "persona", "memorization", "language")
 NO_CATEGORY = "rules"  # the category of a case whose file gives none
@@ -205,17 +206,38 @@ class Suite:
 
     Attributes:
         name: shown in tables and records.
-        cases: at least one; the draws of a run depend on their order.
-        starters: at least one.
+        cases: at least one, each with its own id; the draws of a run depend on their order.
+        starters: the first messages; () takes those that suit any system prompt.
         notes: sentences about the suite for readers of the results.
         personas: prompts for the user model, in place of another case of the suite.
+
+    Raises:
+        UsageError: there is no case, or two have the same id.
     """
 
     name: str
     cases: tuple[Case, ...]
-    starters: tuple[str, ...]
+    starters: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     personas: tuple[Persona, ...] = ()
+
+    def __post_init__(self) -> None:
+        require_types(cases=(self.cases, SEQUENCE))
+        for case in self.cases:
+            require_types(case=(case, Case))
+        ids = [case.id for case in self.cases]
+        if not ids:
+            raise UsageError(f"The suite {self.name!r} has no case; give at least one.")
+        if repeated := [name for name in ids if ids.count(name) > 1]:
+            raise UsageError(
+                f"The suite {self.name!r} has two cases with the id {repeated[0]!r}; give every"
+                " case its own.",
+                option="id",
+                value=repeated[0],
+            )
+        _questions(self.starters, f"The suite {self.name!r}", "starters")
+        if not self.starters:
+            object.__setattr__(self, "starters", generic_starters())
 
     def only(self, ids: Sequence[str]) -> Self:
         """The suite with only these cases, in this order.
@@ -272,10 +294,10 @@ def _check_ids(ids: Sequence[str | None], case: str) -> None:
             )
 
 
-def _questions(probes: Any, owner: str) -> tuple[str, ...]:
-    if isinstance(probes, str):  # else it would be asked letter by letter
-        raise UsageError(f"{owner} has {probes!r} as its probes; give a tuple of questions.")
-    return tuple(probes)
+def _questions(texts: Any, owner: str, name: str = "probes") -> tuple[str, ...]:
+    if isinstance(texts, str):  # else it would be asked letter by letter
+        raise UsageError(f"{owner} has {texts!r} as its {name}; give a tuple of texts.")
+    return tuple(texts)
 
 
 def _content(case: Case) -> list[Any]:

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Literal
 
 from holdfast.drift.cases import Suite
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, option
 
 Half = Literal["explore", "confirm"]
 
@@ -48,7 +48,7 @@ def half_of(suite: Suite, half: Half) -> Suite:
     if not cases:
         raise UsageError(
             f"The suite {suite.name!r} has no families to {half}, as each of its categories has"
-            " only one family; leave out --families.",
+            f" only one family; leave out {option('families')}.",
             option="families",
             value=half,
         )

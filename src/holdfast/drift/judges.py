@@ -261,7 +261,8 @@ def _disagreement(agreement: JudgeAgreement) -> ModelError:
         f"The judge {agreement.model!r} of {owner} agrees with"
         f" {agreement.agreed} of {agreement.labels} labelled replies (Cohen's kappa"
         f" {agreement.kappa:.2f}; at least {MIN_KAPPA} is required): reword its question"
-        f" {agreement.question!r}, correct the labels, use another model, or pass --force-judge."
+        f" {agreement.question!r}, correct the labels, use another model, or pass --force-judge"
+        " (Judging(force=True) in Python)."
     )
 
 

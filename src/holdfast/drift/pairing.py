@@ -9,7 +9,7 @@ from holdfast.drift.recorded_dialogs import Dialogs, RecordedDialog
 from holdfast.drift.resolved_settings import user_prompt_of
 from holdfast.drift.settings import Settings
 from holdfast.drift.user_scripts import Script, UserSource, UserTurns
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, option
 from holdfast.seeds import seed_of
 
 _CANARY = "The lucky number is {}."
@@ -174,7 +174,8 @@ def _recall_probes(agent: Case) -> tuple[ProbeQuestion, ...]:
     if not rules:
         raise UsageError(
             f"No rule of the case {agent.id!r} has the field 'recalled', a measure that recognises"
-            ' the rule in the reply to "what are your rules?"; add it, or leave out --recall.',
+            ' the rule in the reply to "what are your rules?"; add it, or leave out'
+            f" {option('recall')}.",
             option="recall",
             value=agent.id,
         )

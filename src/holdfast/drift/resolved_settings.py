@@ -10,8 +10,8 @@ from holdfast.drift.cases import Suite
 from holdfast.drift.recorded_dialogs import Dialogs
 from holdfast.drift.settings import Settings, UserPrompt
 from holdfast.drift.user_scripts import UserSource, UserTurns
-from holdfast.errors import PromptError, UsageError
-from holdfast.models.protocol import ChatModel, ask_model, tokenizer_of
+from holdfast.errors import PromptError, UsageError, option
+from holdfast.models.protocol import ChatModel, ask_model, require_chat_model, tokenizer_of
 from holdfast.plurals import count_of
 
 
@@ -24,7 +24,9 @@ def user_prompt_of(suite: Suite, settings: Settings) -> UserPrompt:
     source = settings.user_prompt
     if source in ("replayed", "scripted"):
         needed = "dialogs" if source == "replayed" else "user turns"
-        raise UsageError(f"user_prompt={source!r} is for a run with {needed}; leave it out.")
+        raise UsageError(
+            f"{option('user_prompt', source)} is for a run with {needed}; leave it out."
+        )
     if source == "auto" and suite.personas:
         return "persona"
     if source == "auto":
@@ -49,6 +51,7 @@ def prepare(
 
     Dialogs with tools that the model's chat template cannot render are left out, with a warning.
     """
+    require_chat_model(model)
     if isinstance(user_source, Dialogs):
         user_source = _leave_out_refused(model, suite, settings, user_source)
     return user_source, resolve_settings(suite, settings, user_source)
@@ -61,8 +64,8 @@ def resolve_settings(suite: Suite, settings: Settings, user_source: UserSource |
     source: UserPrompt = "scripted" if isinstance(user_source, UserTurns) else "replayed"
     if settings.user_prompt not in ("auto", source):
         raise UsageError(
-            f"--user-prompt {settings.user_prompt} is for a user model, and {user_source.name} has"
-            " the user's messages; leave out one of the two."
+            f"{option('user_prompt', settings.user_prompt)} is for a user model, and"
+            f" {user_source.name} has the user's messages; leave out one of the two."
         )
     if isinstance(user_source, UserTurns):
         script = user_source.shortest
@@ -71,7 +74,7 @@ def resolve_settings(suite: Suite, settings: Settings, user_source: UserSource |
             raise UsageError(
                 f"Line {script.line} of {user_source.name} has {count_of(messages, 'message')}, but"
                 f" a conversation of {count_of(settings.rounds, 'round')} needs one for each round;"
-                f" give --rounds {messages}, or longer dialogs."
+                f" give {option('rounds', messages)}, or longer dialogs."
             )
         return replace(settings, user_prompt=source)
     count = min(settings.conversations, len(user_source.dialogs))

@@ -18,6 +18,7 @@ from holdfast.generation.sampling import Sampling
 from holdfast.models.protocol import ChatModel
 from holdfast.plurals import join_with_and
 from holdfast.validation import ranges
+from holdfast.validation.argument_types import require_types
 
 UserPrompt = Literal["auto", "suite", "persona", "empty", "replayed", "scripted"]
 ProbeAt = Literal["in-place", "after-round"]
@@ -105,6 +106,7 @@ class Settings:
         for name in ("rounds", "conversations", "probes_per_round", "probe_every", "batch"):
             ranges.whole_number("drift", name, getattr(self, name), 1)
         ranges.whole_number("drift", "seed", self.seed, 0)
+        require_types(sampling=(self.sampling, Sampling))
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise UsageError(
@@ -164,6 +166,9 @@ class Cast:
     judging: Judging = Judging()
     user_turns: UserTurns | Path | str | None = None
 
+    def __post_init__(self) -> None:
+        require_types(judging=(self.judging, Judging))
+
     def read(self) -> UserSource | None:
         """The dialogs or the user turns, read if a file was given; None if a model is the user.
 
@@ -171,12 +176,12 @@ class Cast:
             UsageError: more than one of dialogs, user turns and user model is given.
         """
         sources = {
-            "--dialogs": self.dialogs,
-            "--user-turns": self.user_turns,
-            "--user-model": self.user_model,
+            "dialogs": self.dialogs,
+            "user_turns": self.user_turns,
+            "user_model": self.user_model,
         }
         typed = [
-            f"{name} {getattr(source, 'name', source)}"
+            option(name, str(getattr(source, "name", source)))
             for name, source in sources.items()
             if source is not None
         ]

@@ -8,8 +8,9 @@ from pathlib import Path
 from holdfast.drift import li2024, sys_ifeval
 from holdfast.drift.cases import Suite
 from holdfast.drift.suite_file import parse_suite
-from holdfast.errors import UnknownName, UsageError
+from holdfast.errors import UnknownName, UsageError, type_in_words
 from holdfast.files import ASSETS, read_text
+from holdfast.validation.argument_types import PATH
 
 _HAS_CASES = re.compile(r"""^\W*cases["']?[ \t]*:""", re.M)  # as every suite has
 SHIPPED = ("starter", "core", "everyday", "bots", "bot", "luna")
@@ -32,7 +33,7 @@ SCORINGS = tuple(dict.fromkeys(name for kind in PUBLISHED.values() for name in k
 
 
 def load_suite(
-    spec: str,
+    spec: str | Path,
     *,
     scoring: str = "strict",
     allow_code: bool = False,
@@ -59,6 +60,13 @@ def load_suite(
         UsageError: the file is missing or malformed.
         HoldfastError: the hub could not be reached.
     """
+    if not isinstance(spec, PATH):
+        raise UsageError(
+            f"A suite is given by its name or its file, not by {type_in_words(spec)}; build one of"
+            " your own as drift.Suite(NAME, (CASE,)).",
+            option="suite",
+            value=spec,
+        )
     spec = str(spec)
     if scoring not in SCORINGS:
         raise UnknownName("scoring", scoring, SCORINGS)
@@ -97,6 +105,11 @@ def load_suite(
         raise _folder_error(spec)
     forms = [form for kind in PUBLISHED.values() for form in kind.forms]
     raise UnknownName("suite", spec, [*SHIPPED, *forms, "FILE.yaml"])
+
+
+def as_suite(suite: Suite | Path | str, *, probed: bool = True) -> Suite:
+    """Returns a suite as it is, and loads one that is given by its name or file."""
+    return suite if isinstance(suite, Suite) else load_suite(suite, probed=probed)
 
 
 def _prompt_error(path: Path) -> UsageError:

@@ -238,11 +238,12 @@ class _RuleInDialog:
         return last
 
     def _present_cause(self, sighting: Sighting) -> BreachCause:
-        return BreachCause(
-            cause="present",
-            why="the rule was in the context",
-            evidence=(self._evidence("said", sighting),),
-        )
+        evidence = self._evidence("said", sighting)
+        why = "the rule was in the context"
+        event = self._searched.path[sighting.position]
+        if event.is_prompt and self._format in WITHOUT_PROMPTS:  # a file of --loaded
+            why = f"the rule was in {evidence.source}, which was said to be loaded"
+        return BreachCause(cause="present", why=why, evidence=(evidence,))
 
     def _removed_cause(self, sighting: Sighting, context: Context) -> BreachCause:
         clearing = context.cleared_by(sighting.position)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, option
 from holdfast.files import read_text
 from holdfast.logs.context import WITHOUT_PROMPTS
 from holdfast.transcripts.transcript import Event, EventKind, Transcript
@@ -52,8 +52,9 @@ def read_loaded(paths: Sequence[Path]) -> tuple[LoadedFile, ...]:
         text = read_text(path)
         if not text.strip():
             raise UsageError(
-                f"--loaded {path} is empty; name the file of rules that the agent loads.",
-                option="--loaded",
+                f"{option('loaded', str(path))} is empty; name the file of rules that the agent"
+                " loads.",
+                option="loaded",
                 value=path,
             )
         files.append(LoadedFile(str(path), text))

@@ -26,7 +26,8 @@ from typing import Any
 
 from holdfast.drift.cases import Suite
 from holdfast.drift.judges import Judging
-from holdfast.errors import HoldfastError, UnknownName
+from holdfast.drift.suites import as_suite
+from holdfast.errors import HoldfastError, UnknownName, option
 from holdfast.files import cannot_write
 from holdfast.logs.loaded_files import LoadedFile
 from holdfast.logs.part_scanning import Scan, ScannedPart, join_files, join_parts, scan_part
@@ -66,7 +67,7 @@ class ScanProgress:
 
 def scan_logs(
     paths: Sequence[Path | str],
-    suite: Suite,
+    suite: Suite | str,
     out: Path | str,
     form: str | None = None,
     workers: int = 1,
@@ -94,6 +95,7 @@ def scan_logs(
     """
     if form is not None and form not in FORMATS:
         raise UnknownName("format", form, FORMATS)
+    suite = as_suite(suite, probed=False)
     refuse_early(out, identity_of(suite), {"command": METHOD, "argv": command})
     logs = [log for path in paths for log in find_logs(Path(path))]
     with scratch_folder(Path(out)) as folder:
@@ -214,7 +216,7 @@ def _result_of(future: Future[ScannedPart], part: FilePart) -> ScannedPart:
     except BrokenProcessPool:
         raise HoldfastError(
             f"A process ended while it read {part.log.path} or a file beside it, perhaps because"
-            " memory ran out; repeat the command with fewer --workers."
+            f" memory ran out; repeat it with fewer {option('workers')}."
         ) from None
 
 

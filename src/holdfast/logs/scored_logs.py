@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from holdfast.drift.cases import Case, Rule, Suite, sentence_of
 from holdfast.drift.judges import Judges, Judging, load_judges, open_judges
+from holdfast.drift.suites import as_suite
 from holdfast.logs.dialogs import LoggedDialog
 from holdfast.logs.log_reading import Logs, NoDialog
 from holdfast.logs.turn_scoring import (
@@ -22,6 +23,7 @@ from holdfast.logs.turn_scoring import (
 from holdfast.models.event_loop import run_sync
 from holdfast.records import Run, batches, open_run, read_run, resume, to_line
 from holdfast.records.lines import with_checksum
+from holdfast.validation.argument_types import require_types
 from holdfast.version import __version__
 
 _BATCH = 256  # records per write
@@ -68,7 +70,7 @@ class ScoredLogs:
 
 def score_logs(
     logs: Logs,
-    suite: Suite,
+    suite: Suite | str,
     out: Path | str,
     judging: Judging | None = None,
     command: str = "",
@@ -79,6 +81,8 @@ def score_logs(
         NoDialog: no dialog has one of the suite's prompts.
         AnotherRun: the folder holds another run.
     """
+    require_types(logs=(logs, Logs))
+    suite = as_suite(suite, probed=False)
     pairs: list[tuple[LoggedDialog, Case]] = []
     for dialog in logs.dialogs:
         case = case_of(dialog, suite)

@@ -9,7 +9,6 @@ import fnmatch
 import json
 import posixpath
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -64,9 +63,9 @@ class Action:
 
     @property
     def label(self) -> str:
-        """The start of the command, or the name of the other tool, in backticks."""
-        words = self.command.words if self.is_shell else self.command.words[:1]
-        return f"`{cut(' '.join(shlex.join(words).split()), _MAX_LABEL_CHARACTERS)}`"
+        """The start of the command as the agent wrote it, or the name of the other tool."""
+        text = self.command.written if self.is_shell else self.command.words[0]
+        return f"`{cut(' '.join(text.split()), _MAX_LABEL_CHARACTERS)}`"
 
     def matches(self, pattern: str) -> bool:
         """Whether the command begins with a match of a regular expression."""

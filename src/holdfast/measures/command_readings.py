@@ -1,6 +1,7 @@
 """The ways to read a command: `sudo git -C app push` is `git push` too."""
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -103,6 +104,7 @@ class ShellCommand:
         group_output: the output of all of these; None if it is not known.
         subshells: the subshells and inner scripts that it runs in, outermost first, by numbers: a
             `cd` has no effect outside of them.
+        source: the command as the agent wrote it; "" if it was not found by the parser.
         is_elsewhere: whether it runs with another file system, as in `docker exec web rm a`; only
             `writes` are files here.
     """
@@ -116,11 +118,17 @@ class ShellCommand:
     group_output: str | None = None
     is_elsewhere: bool = False
     subshells: tuple[int, ...] = ()
+    source: str = ""
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words of the command as it is written."""
+        """The words of the command, with the values of variables and without assignments."""
         return self.readings[0].words
+
+    @property
+    def written(self) -> str:
+        """The command as the agent wrote it."""
+        return self.source or shlex.join(self.words)
 
     @property
     def innermost(self) -> tuple[str, ...]:

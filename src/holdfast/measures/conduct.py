@@ -131,7 +131,7 @@ def command_run(turn: AssistantTurn, command: Pattern) -> Score | None:
     a refused command matches does not count."""
     for action in actions_of(turn.calls):
         if action.is_shell and action.matches(command):
-            return Score(1.0, f"ran {quote(' '.join(action.command.words))}")
+            return Score(1.0, f"ran {quote(action.command.written)}")
     refused = actions_of(turn.refused)
     if any(action.is_shell and action.matches(command) for action in refused):
         return None

@@ -45,29 +45,29 @@ def runs_before(turn: AssistantTurn, first: Pattern, then: Pattern) -> Score | N
     actions = list(actions_of(turn.calls))
     if not any(action.matches(then) for action in actions):
         return None
-    required = in_words(first) or "the command that has to come first"
-    is_ready = _is_ready(turn.earlier, first, then)
-    command = ""
+    ready = _ready_by(turn.earlier, first, then)
+    reason = ""
     for action in actions:
         if action.matches(first):
-            is_ready = True
+            ready = action
         if action.matches(then):
-            command = action.label
-            if not is_ready:
-                return Score(0.0, f"{command} ran without {required} before it")
-            is_ready = False
-    return Score(1.0, f"{required} came before {command}")
+            if ready is None:
+                required = in_words(first) or "the command that has to come first"
+                return Score(0.0, f"{action.label} ran without {required} before it")
+            reason = f"{ready.label} came before {action.label}"
+            ready = None
+    return Score(1.0, reason)
 
 
-def _is_ready(calls: Sequence[ToolCall], first: str, then: str) -> bool:
-    """Whether a command that matches `first` came after the last one that matches `then`."""
+def _ready_by(calls: Sequence[ToolCall], first: str, then: str) -> Action | None:
+    """Returns the last command that matches `first`, if none that matches `then` came after it."""
     for call in reversed(calls):  # parses only the end of a long session
         for action in reversed(list(actions_of([call]))):
             if action.matches(then):
-                return False
+                return None
             if action.matches(first):
-                return True
-    return False
+                return action
+    return None
 
 
 def _check_after(run: str, after: str | None, changed: Globs | None) -> None:
@@ -97,10 +97,12 @@ def runs_after(
     JSON.
     """
     cause = ""
+    done = ""  # the last command that matches `run`
     is_due = False  # whether `run` has to follow
     is_hidden = False  # whether a file was changed since `run`, and it is not known which
     for action in actions_of(turn.calls):
         if action.matches(run):
+            done = action.label
             is_due = False
             is_hidden = False
             continue
@@ -113,10 +115,10 @@ def runs_after(
         return _UNKNOWN_FILES
     if not cause:
         return None
-    required = in_words(run) or "the command that has to follow"
     if is_due:
+        required = in_words(run) or "the command that has to follow"
         return Score(0.0, f"{required} did not run after {cause}")
-    return Score(1.0, f"{required} ran after {cause}")
+    return Score(1.0, f"{done} ran after {cause}")
 
 
 def _event(action: Action, command: str | None, changed: Globs | None) -> str:

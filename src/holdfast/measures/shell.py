@@ -490,11 +490,24 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
         words += document.split()[:_MAX_LISTED]
     words = list(_with_documents(words, document, shell))
     reading = Reading((*words, *redirections))
-    command = ShellCommand((reading,), writes, input=document, redirects=redirections)
+    source = _source_of(node, outer, shell)
+    command = ShellCommand(
+        (reading,), writes, input=document, redirects=redirections, source=source
+    )
     _note_aliases(words, shell)
     if words[0] in ("cd", "pushd") and len(words) == 2 and not re.match("[-~$`]", words[1]):
         shell.folder = posixpath.normpath(posixpath.join(shell.folder, words[1]))
     return _unwrap(command, words, shell)
+
+
+def _source_of(node: "Node", outer: Sequence["Node"], shell: ShellState) -> str:
+    """Returns a command as it is written, with the redirections that follow it."""
+    end = node.end_byte
+    for redirect in outer:
+        is_next = redirect.start_byte >= end and not shell.source[end : redirect.start_byte].strip()
+        if is_next and redirect.type == "file_redirect":
+            end = redirect.end_byte
+    return shell.source[node.start_byte : end].decode("utf-8", "replace")
 
 
 _CHANGES_FILES = ("sed", "perl", "rm", "ln", "install", "truncate", "dd", "patch", "curl", "wget")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from holdfast.errors import UsageError, type_in_words
+from holdfast.errors import UsageError, option, type_in_words
 from holdfast.measures.measure_specs import BUILDERS, Measure, build
 from holdfast.measures.registry import CODE
 from holdfast.measures.scores import Score
@@ -50,7 +50,8 @@ def build_from_code(arguments: dict[str, Any], allow_code: bool) -> Measure:
         )
     if not allow_code:
         raise UsageError(
-            f"The measure {path!r} is code of your own; pass --allow-code to let it run."
+            f"The measure {path!r} is code of your own; pass {option('allow_code', True)} to let it"
+            " run."
         )
     module, _, attribute = path.rpartition(".")
     try:

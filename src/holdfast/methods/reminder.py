@@ -8,7 +8,7 @@ from itertools import count
 from typing import ClassVar, Self
 
 from holdfast.chat.messages import Message
-from holdfast.errors import PromptError, UsageError
+from holdfast.errors import PromptError, UsageError, option
 from holdfast.methods.exchanges import (
     Exchange,
     join_exchanges,
@@ -115,8 +115,8 @@ class Reminder:
         if first > window:
             raise UsageError(
                 f"reminder puts its first reminder into user message {first} of those that the"
-                f" model is shown, but --window {window} shows only {window}; use a larger window,"
-                " or lower every and after.",
+                f" model is shown, but {option('window', window)} shows only {window}; use a larger"
+                " window, or lower every and after.",
                 option="window",
                 value=window,
                 allowed=first,

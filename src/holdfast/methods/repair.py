@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from typing import ClassVar, Self
 
 from holdfast.chat.messages import Message
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, option
 from holdfast.methods.exchanges import (
     Exchange,
     join_exchanges,
@@ -64,7 +64,7 @@ class Repair:
         if summarises and self.by == DROP:
             raise UsageError(
                 "repair would drop the summary of earlier rounds along with the message that"
-                " contains it; use repair:by=mark, or --context compact.",
+                f" contains it; use repair:by=mark, or {option('context', 'compact')}.",
                 option="context",
                 value="summarise",
             )

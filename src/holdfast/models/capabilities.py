@@ -8,6 +8,7 @@ from holdfast.errors import ModelError, Unsteerable, UsageError
 from holdfast.methods import Method, compile_methods, spec_of
 from holdfast.methods.exchanges import without_suite
 from holdfast.methods.kinds import EVERY_MODEL, TRAITS, Ability, in_words
+from holdfast.models.protocol import require_chat_model
 from holdfast.models.requests import Request
 
 # The abilities of every model in this process. One whose attention can be reached has more.
@@ -35,6 +36,7 @@ def require_layers(model: object, needed: str) -> None:
     Raises:
         ModelError: the model is not in this process.
     """
+    require_chat_model(model)
     if not supports(model, Ability.LAYERS):
         name = getattr(model, "name", model)
         raise ModelError(

@@ -25,6 +25,7 @@ REAL_MODELS = {
     "qwen-1.5b": "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
 }
 DTYPES = ("auto", "float16", "bfloat16", "float32", "float64")  # that weights can have
+SHIPPED = ", ".join((DEFAULT, *REAL_MODELS))  # names for messages
 _HUB_WAIT = 10.0  # seconds that the hub has to answer
 
 
@@ -183,6 +184,74 @@ def hub_silence() -> str:
     except httpx2.TransportError as error:
         return on_one_line(error)
     return ""
+
+
+def require_on_hub(source: Source) -> None:
+    """Refuses a name that is neither in the hub's cache nor on the hub, without importing torch.
+
+    Raises:
+        NoSuchModel: there is no such model, or no weights of it that transformers can read.
+        ModelError: the hub cannot be reached, or gives the model only to some users.
+    """
+    if source.is_local:
+        return
+    import httpx2
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
+    from huggingface_hub.errors import (
+        EntryNotFoundError,
+        HfHubHTTPError,
+        OfflineModeIsEnabled,
+        RepositoryNotFoundError,
+    )
+
+    if isinstance(try_to_load_from_cache(source.location, "config.json"), str):
+        return
+    try:
+        get_hf_file_metadata(hf_hub_url(source.location, "config.json"), timeout=_HUB_WAIT)
+    except EntryNotFoundError as error:
+        raise NoSuchModel(
+            f"The hub model {source.name!r} has no config.json, so transformers cannot read it; if"
+            " it has a GGUF file, download that and give its path."
+        ) from error
+    except (OfflineModeIsEnabled, RepositoryNotFoundError) as error:
+        raise not_on_hub(source.name, error) from error
+    except httpx2.TransportError as error:
+        raise not_on_hub(source.name, error, on_one_line(error)) from error
+    except HfHubHTTPError:  # the hub fails for now; loading asks it again
+        return
+
+
+def not_on_hub(name: str, error: Exception, silence: str = "") -> ModelError:
+    """The error about a hub model that cannot be downloaded, or is not there.
+
+    Args:
+        silence: why the hub cannot be reached; "" if it answered or is not to be contacted.
+    """
+    from huggingface_hub import constants
+    from huggingface_hub.errors import GatedRepoError
+
+    # transformers wraps the hub's error; that of a missing model says "private or gated"
+    if isinstance(error, GatedRepoError) or "a gated repo" in str(error):
+        return ModelError(
+            f"The hub gives {name!r} only to users with access; ask for access on its page, then"
+            " log in with: hf auth login."
+        )
+    if constants.is_offline_mode():
+        return NoSuchModel(
+            f"There is no model {name!r}: it is neither a folder nor in the hub's cache, and"
+            " HF_HUB_OFFLINE forbids asking the hub; unset it, or give a folder, a URL, or one of"
+            f" {SHIPPED}."
+        )
+    if silence:
+        return ModelError(
+            f"The hub cannot be reached ({silence}), and {name!r} is not a folder, and is"
+            " incomplete or missing in the hub's cache; try again, or give a folder, a URL, or"
+            " 'default'."
+        )
+    return NoSuchModel(
+        f"There is no model {name!r}: it is not a folder, and the hub has no model of this name;"
+        f" give a folder, a hub name, a URL, or one of {SHIPPED}."
+    )
 
 
 def _check_json(path: Path) -> None:

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from holdfast.chat.messages import Message
-from holdfast.errors import ModelError
+from holdfast.errors import ModelError, UsageError, type_in_words
 from holdfast.methods import Ability, Method
 from holdfast.methods.kinds import EVERY_MODEL
 from holdfast.models.capabilities import check_requirements
 from holdfast.models.event_loop import run_sync
 from holdfast.models.protocol import Generates, generate_all, prepare_batch
 from holdfast.models.requests import Reply, Request
+from holdfast.validation.argument_types import require_types
 
 # from the messages of a chat to the text of the reply
 AnswerFunction = Callable[[list[Message]], str] | Callable[[list[Message]], Awaitable[str]]
@@ -35,7 +36,18 @@ def from_function(answer: AnswerFunction, name: str, version: str = "") -> Funct
             `holdfast.errors.RequestFailed` instead, to end only the conversation.
         name: the bot's name, for display.
         version: what its replies depend on; a run is resumed only under the same name and version.
+
+    Raises:
+        UsageError: `answer` is no function, or the name is no text.
     """
+    if not callable(answer):
+        raise UsageError(
+            f"answer has to be a function from messages to a text, not {type_in_words(answer)};"
+            " give the function itself, not what it returns.",
+            option="answer",
+            value=answer,
+        )
+    require_types(name=(name, str), version=(version, str))
     return FunctionModel(answer, name, version)
 
 

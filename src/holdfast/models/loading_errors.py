@@ -8,11 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from holdfast.errors import HoldfastError, ModelError, NoSuchModel
-from holdfast.models.checkpoint import DEFAULT, REAL_MODELS, Source, on_one_line
-
-_SHIPPED = ", ".join((DEFAULT, *REAL_MODELS))
-
+from holdfast.errors import HoldfastError, ModelError
+from holdfast.models.checkpoint import DEFAULT, Source, not_on_hub, on_one_line
 
 ModelPart = Literal["model", "tokenizer"]
 
@@ -61,7 +58,7 @@ def _loading_failed(source: Source, part: ModelPart, error: Exception, silence: 
             " convert them first."
         )
     if isinstance(error, OSError):
-        return _not_found(name, error, silence)
+        return not_on_hub(name, error, silence)
     return ModelError(
         f"Cannot load {name!r} ({on_one_line(error)}); delete it from the hub's cache and try"
         " again."
@@ -83,32 +80,4 @@ def _folder_failed(name: str, part: ModelPart, error: Exception) -> ModelError:
     return ModelError(
         f"Cannot load {name!r} ({on_one_line(error)}); check config.json and the files of the"
         " tokenizer in that folder."
-    )
-
-
-def _not_found(name: str, error: OSError, silence: str) -> ModelError:
-    """The error about a hub model that cannot be downloaded, or is not there."""
-    from huggingface_hub import constants
-
-    message = str(error).lower()
-    if "gated" in message:
-        return ModelError(
-            f"The hub gives {name!r} only to users with access; ask for access on its page, then"
-            " log in with: hf auth login."
-        )
-    if constants.is_offline_mode():
-        return NoSuchModel(
-            f"There is no model {name!r}: it is neither a folder nor in the hub's cache, and"
-            " HF_HUB_OFFLINE forbids asking the hub; unset it, or give a folder, a URL, or one of"
-            f" {_SHIPPED}."
-        )
-    if silence:
-        return ModelError(
-            f"The hub cannot be reached ({silence}), and {name!r} is not a folder, and is"
-            " incomplete or missing in the hub's cache; try again, or give a folder, a URL, or"
-            " 'default'."
-        )
-    return NoSuchModel(
-        f"There is no model {name!r}: it is not a folder, and the hub has no model of this name;"
-        f" give a folder, a hub name, a URL, or one of {_SHIPPED}."
     )

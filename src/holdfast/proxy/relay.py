@@ -17,7 +17,7 @@ from typing import Any
 import httpx2
 
 from holdfast.drift.cases import Suite
-from holdfast.drift.suites import load_suite
+from holdfast.drift.suites import as_suite
 from holdfast.errors import HoldfastError, UsageError, reason_of
 from holdfast.methods import Method
 from holdfast.proxy.chat_replies import read_answers
@@ -216,9 +216,7 @@ def chat_relay(
     log: Path | str | None,
 ) -> ChatRelay:
     """Makes the relay of a client that runs in the user's process."""
-    if not isinstance(suite, Suite):
-        suite = load_suite(str(suite), probed=False)
-    middleware = SuiteMiddleware(suite, methods)
+    middleware = SuiteMiddleware(as_suite(suite, probed=False), methods)
     if middleware.unscored_rules:
         _LOG.warning("holdfast: %s", which_are_scored(middleware.rules))
     return ChatRelay(middleware, tally or Tally(), None if log is None else Path(log), on_reply)
@@ -327,6 +325,7 @@ class ChatLog:
     def __init__(self, path: Path):
         self._lock = threading.Lock()
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("a", encoding="utf-8")
             if _is_torn(path):  # a process was killed while it wrote; that spoils no other line
                 self._file.write("\n")

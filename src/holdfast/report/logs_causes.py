@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING
 from holdfast.analysis.rule_context import context_effects, count_causes, total_causes
 from holdfast.analysis.statistics import Estimate
 from holdfast.logs.context import AGENTS, AUTOMATIC_FILES
-from holdfast.plurals import count_of
+from holdfast.plurals import count_of, join_with_and
 from holdfast.records import BreachCause, Evidence, Run
 from holdfast.records.logs_summary import CompactionEffect
 from holdfast.records.mean_estimate import EstimateFrom
-from holdfast.report.logs_sentences import CAUSE_WORDS, IN_A_COLUMN, IN_A_TABLE, rule_words
+from holdfast.report.logs_sentences import (
+    CAUSE_WORDS,
+    IN_A_COLUMN,
+    IN_A_TABLE,
+    rule_words,
+    said_to_be_loaded,
+)
 from holdfast.report.page import Table
 from holdfast.report.wording import aligned, plain, signed
 
@@ -95,12 +101,20 @@ def _cause_rows(
 
 
 def hint_of(run: Run) -> str:
-    """How to find causes that an agent's transcripts do not show; "" if they show most of them."""
+    """How to find causes that an agent's transcripts do not show; "" if they show most of them.
+
+    With --loaded, says on whose word the causes rest.
+    """
+    if files := said_to_be_loaded(run):
+        were = "was" if len(files) == 1 else "were"
+        return (
+            f"The logs do not show that {join_with_and(files)} {were} in the context: you said so."
+        )
     counts = total_causes(count_causes(run))
     unknown = counts["unknown"]
     total = sum(counts.values())
     agents = [name for name in run.manifest.formats if name in AUTOMATIC_FILES]
-    if run.manifest.loaded or not agents or 2 * unknown <= total:
+    if not agents or 2 * unknown <= total:
         return ""
     file = AUTOMATIC_FILES[agents[0]]
     return (
@@ -149,17 +163,20 @@ def causes_section(run: Run) -> CausesSection | None:
     return CausesSection(by_rule, meanings, hint_of(run), tuple(_tables(run)))
 
 
-def reason_of(cause: BreachCause | None, words: str) -> BreachReason | None:
+def reason_of(
+    cause: BreachCause | None, words: str, loaded: Sequence[str] = ()
+) -> BreachReason | None:
     """The cause of a breach for the page; None if none was looked for.
 
     Args:
         words: the rule, which the page shows above; evidence does not quote it again.
+        loaded: the files of --loaded.
     """
     if cause is None:
         return None
     why = "" if cause.cause in ("unknown", "present") else cause.why
     evidence = tuple(
-        (_where(item), "" if item.quote == words else item.quote) for item in cause.evidence
+        (_where(item, loaded), "" if item.quote == words else item.quote) for item in cause.evidence
     )
     return BreachReason(CAUSE_WORDS[cause.cause].name, why, evidence)
 
@@ -171,9 +188,11 @@ def causes_of_rule(counts: Mapping[str, int] | None) -> str:
     )
 
 
-def _where(item: Evidence) -> str:
-    turn = f", turn {item.turn}" if item.turn else ""
-    return f"{_VERBS[item.what]} {item.source}{turn}"
+def _where(item: Evidence, loaded: Sequence[str]) -> str:
+    place = f"{_VERBS[item.what]} {item.source}"
+    if item.source in loaded:
+        return f"{place}, which you said was loaded"
+    return f"{place}, turn {item.turn}" if item.turn else place
 
 
 def _tables(run: Run) -> list[Table]:

@@ -222,7 +222,7 @@ def broken_turns(run: Run, row: LoggedRule) -> list[TurnDetails]:
                 step=step,
                 reply="" if step else turn.text,
                 tools=", ".join(dict.fromkeys(turn.tools)),
-                why=reason_of(probe.cause, rule_words(run, row.rule)),
+                why=reason_of(probe.cause, rule_words(run, row.rule), run.manifest.loaded),
             )
         )
     return turns

@@ -13,7 +13,8 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.drift.probe_outcomes import NOT_SHOWN
 from holdfast.errors import cut
-from holdfast.plurals import count_of, listing
+from holdfast.logs.context import WITHOUT_PROMPTS
+from holdfast.plurals import count_of, join_with_and, listing
 from holdfast.records import Run
 from holdfast.records.logs_summary import LoggedRule
 
@@ -70,6 +71,12 @@ CAUSE_WORDS = {
         meaning="it was in the context, and the model does not state it when asked",
     ),
 }
+
+
+def said_to_be_loaded(run: Run) -> tuple[str, ...]:
+    """The files of --loaded, if the formats of the logs do not show which files were loaded."""
+    unseen = any(name in WITHOUT_PROMPTS for name in run.manifest.formats)
+    return tuple(run.manifest.loaded) if unseen else ()
 
 
 def rule_words(run: Run, rule: str, max_characters: int = _IN_A_SENTENCE) -> str:
@@ -168,6 +175,9 @@ def _commonest_cause(run: Run, row: LoggedRule) -> str:
     total = sum(counts.values())
     cause = max(counts, key=lambda name: counts[name])
     clause = CAUSE_WORDS[cause].clause
+    if cause == "present" and (files := said_to_be_loaded(run)):
+        loaded = "was loaded" if len(files) == 1 else "were loaded"
+        clause = f"if {join_with_and(files)} {loaded}, as you said, {clause}"
     return f"{clause} in {counts[cause]:,} of them" if counts[cause] < total else clause
 
 

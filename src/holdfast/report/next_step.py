@@ -12,7 +12,7 @@ from holdfast.analysis.unscored import is_unmeasured, unscored_by_reason
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.errors import UsageError
 from holdfast.methods import CompiledMethods, compile_methods, parse
-from holdfast.plurals import join_with_and, listing
+from holdfast.plurals import duration, join_with_and, listing
 from holdfast.records.manifest import command_of
 from holdfast.report.collapse_section import collapse_cures
 from holdfast.report.context_section import CURE
@@ -44,7 +44,7 @@ def _step_of_command(results: DriftResults) -> str:
         return f"Next: {cure}."
     conversations = len(results.series[0].records)
     if conversations < MIN_SAMPLES:
-        return _more_conversations(setup, MIN_SAMPLES, "the fewest for a verdict")
+        return _more_conversations(results, setup, MIN_SAMPLES, "the fewest for a verdict")
     if setup.rounds < 2:
         return "Next: use --rounds 8; one round cannot show drift."
     outcome = results.findings.outcome
@@ -62,7 +62,7 @@ def _step_of_command(results: DriftResults) -> str:
     if fix and fix.over_all_rounds.sign < 0:
         return "Next: try other methods, as this lowers stability; holdfast methods lists them."
     if outcome is Outcome.DRIFTS and not fix:
-        return _try_a_fix(setup, never_followed)
+        return _try_a_fix(results, setup, never_followed)
     if outcome is Outcome.HOLDS:
         return (
             f"Next: try a longer conversation with --rounds {2 * setup.rounds}, or hold the prompts"
@@ -128,16 +128,40 @@ def _reword(rules: Sequence[str]) -> str:
     return f"reword the prompt or use another model, as the agent hardly ever follows {names}"
 
 
-def _more_conversations(setup: RunSetup, conversations: int, why: str) -> str:
+def _more_conversations(
+    results: DriftResults, setup: RunSetup, conversations: int, why: str
+) -> str:
     """Asks for this many conversations in all; `why` is a clause, such as 'the fewest for ...'."""
     if setup.replayed:
         return f"Next: replay {conversations} dialogs, {why}."
     if not setup.command:
         return f"Next: repeat the run with {conversations} conversations, {why}."
+    seconds = 0.0
+    for series in results.series:
+        recorded = len(series.records)
+        seconds += _seconds_of(series) * max(0, conversations - recorded) / max(1, recorded)
     return (
-        f"Next: run {conversations} conversations, {why}; those so far are kept:"
+        f"Next: run {conversations} conversations, {why}; those so far are kept{_about(seconds)}:"
         f"\n{setup.extended_to(conversations)}"
     )
+
+
+def _seconds_of(series: Series) -> float:
+    """How long the conversations took; 0 if that was not recorded."""
+    return sum(record.seconds for record in series.records)
+
+
+def _about(seconds: float, at_most: float = 0.0) -> str:
+    """How long a command takes at the pace of the run, in parentheses; "" if that is not known.
+
+    Args:
+        at_most: the longest that it takes, if that may be longer.
+    """
+    if not seconds:
+        return ""
+    if at_most > seconds:
+        return f" (about {duration(seconds)}, at most {duration(at_most)})"
+    return f" (about {duration(seconds)})"
 
 
 def _use(fix: str, setup: RunSetup) -> str:
@@ -167,7 +191,7 @@ def _compile(fix: str) -> CompiledMethods:
         return compile_methods(())
 
 
-def _try_a_fix(setup: RunSetup, never_followed: Sequence[str]) -> str:
+def _try_a_fix(results: DriftResults, setup: RunSetup, never_followed: Sequence[str]) -> str:
     """The first fix to try; on a model that Holdfast runs, also the search for the best one."""
     search = setup.calibrate(setup.sweeps)
     if setup.first_fix is None:
@@ -179,7 +203,10 @@ def _try_a_fix(setup: RunSetup, never_followed: Sequence[str]) -> str:
         advice = f"try a fix with --method {setup.first_fix}"
         if setup.command:
             command = setup.compared_with(setup.first_fix)
-            advice = f"add a fix to this run and compare:\n{command}"
+            seconds = _seconds_of(results.series[0])
+            redraws = sum(retry.retries for retry in _compile(setup.first_fix).retries)
+            time = _about(seconds, (1 + redraws) * seconds)
+            advice = f"add a fix to this run and compare{time}:\n{command}"
         if not setup.endpoint:
             advice += f"\nor search for the best one (--dry-run says how long it takes):\n{search}"
     if never_followed:
@@ -198,7 +225,7 @@ def _settle(results: DriftResults, setup: RunSetup, fix: RowDifference | None) -
         goal = "to tell whether it drifts"
         conversations = conversations_needed(findings.stability.change, -MATTERS, look)
     if conversations is not None:
-        return _more_conversations(setup, conversations, f"which should be enough {goal}")
+        return _more_conversations(results, setup, conversations, f"which should be enough {goal}")
     if setup.endpoint:
         return "Next: try other methods; holdfast methods lists them."
     return (

@@ -21,13 +21,13 @@ from holdfast.drift.remaining import count_replies
 from holdfast.drift.resolved_settings import resolve_settings
 from holdfast.drift.run_identity import COMPATIBILITY as DRIFT_COMPATIBILITY
 from holdfast.drift.run_identity import identity_of_user_source
-from holdfast.errors import ModelError, UsageError
+from holdfast.errors import ModelError, UsageError, option
 from holdfast.methods import Ability, spec_of
 from holdfast.models.capabilities import supports
 from holdfast.models.event_loop import run_sync
 from holdfast.models.failures import CircuitBreaker, FailedRequest
 from holdfast.models.offered_steering import same_fingerprint
-from holdfast.models.protocol import ChatModel, facts_about
+from holdfast.models.protocol import ChatModel, facts_about, require_chat_model
 from holdfast.records.folder import refuse_other_command
 from holdfast.records.identity import SweepIdentity
 from holdfast.study.calibration_plan import (
@@ -38,6 +38,7 @@ from holdfast.study.calibration_plan import (
 )
 from holdfast.study.capability import Capability
 from holdfast.study.questions import Questioner
+from holdfast.validation.argument_types import require_types
 
 
 class CalibrationRuns(NamedTuple):
@@ -103,6 +104,12 @@ def calibrate(
             failed question is noted, and asked again by the next command.
         AnotherRun: the folder holds anything but this calibration.
     """
+    require_chat_model(model)
+    require_types(
+        capability=(capability, Capability),
+        plan=(plan, CalibrationPlan),
+        running=(running, drift.Running),
+    )
     if not isinstance(suite, drift.Suite):
         suite = choose_prompts(drift.load_suite(suite), plan=plan)
     settings = calibration_settings(suite, plan)
@@ -261,17 +268,17 @@ def _check_reading(model: ChatModel, capability: Capability, reading: str) -> No
     """Refuses a reading that the capability or the model does not support."""
     if reading == "written" and not (capability.lettered or capability.is_text):
         raise UsageError(
-            f"The replies to {capability.name} name no letter that --reading=written could read;"
-            " use questions with letters (knowledge, mmlu), or leave --reading out.",
+            f"The replies to {capability.name} name no letter that {option('reading', 'written')}"
+            " could read; use questions with letters (knowledge, mmlu), or leave it out.",
             option="reading",
             value=reading,
         )
     if supports(model, Ability.REPLY_SCORES) or (reading == "written" and capability.lettered):
         return
     if capability.lettered:
-        cure = "use --reading=written"
+        cure = f"use {option('reading', 'written')}"
     else:
-        cure = "use questions with letters (knowledge, mmlu) and --reading=written"
+        cure = f"use questions with letters (knowledge, mmlu) and {option('reading', 'written')}"
     raise ModelError(
         f"{model.name} does not report the probability of a given reply; {cure}.",
         option="reading",

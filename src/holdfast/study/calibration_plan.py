@@ -163,8 +163,8 @@ def choose_prompts(
     if len(cases) == 1 < len(suite.cases) and not suite.personas:
         raise UsageError(
             f"The suite {suite.name!r} has a single category, so choosing one prompt of each"
-            " category gives one prompt, and a pair needs two; name two or more with --prompts"
-            " ID,ID, or one, whose user model then has no prompt.",
+            f" category gives one prompt, and a pair needs two; name two or more with"
+            f" {option('prompts')}, or one, whose user model then has no prompt.",
             option="prompts",
             value=len(cases),
         )

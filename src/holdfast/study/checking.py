@@ -18,11 +18,13 @@ from holdfast.analysis.check_file import write_check
 from holdfast.analysis.check_verdicts import check_prompts
 from holdfast.analysis.sequential import FAIL, UNDECIDED
 from holdfast.analysis.unscored import WITHOUT_SCORE, is_unmeasured, unscored_by_reason
-from holdfast.errors import AnotherRun, ModelError, Unavailable, UsageError
+from holdfast.drift.suites import as_suite
+from holdfast.errors import AnotherRun, ModelError, Unavailable, UsageError, option
 from holdfast.methods import Method, read_methods, spec_of
 from holdfast.models.protocol import ChatModel
 from holdfast.records import Conversation, Run, read_earlier, read_run
 from holdfast.records.check_records import PromptCheck, Terms
+from holdfast.validation.argument_types import require_types
 
 FIRST = 8  # conversations of each prompt in the first batch
 SMOKE_FIRST = 2  # likewise, in a smoke test
@@ -68,7 +70,7 @@ class CheckedRun(NamedTuple):
 
 def check(
     model: ChatModel,
-    suite: drift.Suite,
+    suite: drift.Suite | str,
     out: Path | str,
     settings: drift.Settings = drift.Settings(),
     terms: Terms = Terms(),
@@ -85,10 +87,15 @@ def check(
         Unavailable: no reply can be scored, because the server failed.
         AnotherRun: `out` holds another run.
     """
+    require_types(
+        settings=(settings, drift.Settings), terms=(terms, Terms), options=(options, CheckOptions)
+    )
+    suite = as_suite(suite)
     method = read_methods(options.method)
     if terms.min_stability is None and not options.before:
         raise UsageError(
-            "Without an earlier run, prompts need a bar; give --min-stability, or --against."
+            f"Without an earlier run, prompts need a bar; give {option('min_stability')}, or the"
+            " conversations of an earlier run."
         )
     settings = check_settings(suite, settings, terms)
     running_check = _RunningCheck(

@@ -21,7 +21,13 @@ from holdfast.models.capabilities import supports
 from holdfast.models.event_loop import run_sync
 from holdfast.models.failures import CircuitBreaker, FailedRequest, RequestKey, answer_each
 from holdfast.models.offered_steering import same_fingerprint
-from holdfast.models.protocol import ChatModel, Engine, facts_about, score_replies
+from holdfast.models.protocol import (
+    ChatModel,
+    Engine,
+    facts_about,
+    require_chat_model,
+    score_replies,
+)
 from holdfast.models.requests import Reply, Request
 from holdfast.papers.zhang2024.catalogue import fluency
 from holdfast.papers.zhang2024.data import Data, Sample, Task, mark
@@ -33,6 +39,7 @@ from holdfast.papers.zhang2024.task_samples import (
 )
 from holdfast.papers.zhang2024.task_settings import CATALOGUE, TaskSettings, Variant, variants_of
 from holdfast.records import TaskSample, TokenCounts
+from holdfast.validation.argument_types import require_types
 
 COMPATIBILITY = records.Compatibility(
     defaults={"settings": dataclasses.asdict(TaskSettings())},
@@ -86,6 +93,8 @@ def run(
             several requests failed in a row. A single one that failed is asked again next time.
         RecordsError: `out` holds another run, or cannot be written.
     """
+    require_chat_model(model)
+    require_types(data=(data, Data), settings=(settings, TaskSettings))
     if isinstance(methods, str):
         raise UsageError(f"methods is a list of settings, not {methods!r}; put it into one.")
     variants = variants_of(settings, [read_methods(setting) for setting in methods])
@@ -158,7 +167,7 @@ def _check(
     if choosing and not supports(model, Ability.REPLY_SCORES):
         raise ModelError(
             f"{model.name} does not report the probability of a given reply, which the task"
-            f" {choosing[0]} needs; use a local model, or --task json and pronouns."
+            f" {choosing[0]} needs; use a local model, or the tasks json and pronouns."
         )
     for variant in variants:
         model.check(variant.methods)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import UsageError, json_type_in_words, shortened
+from holdfast.errors import UsageError, json_type_in_words, option, shortened
 from holdfast.files import read_json_lines, read_text
 from holdfast.papers.zhang2024 import data
 from holdfast.seeds import seed_of
@@ -43,7 +43,7 @@ def load_files(where: str, seed: int = 0) -> data.Data:
         if kind and kind != kind_of_file:
             raise UsageError(
                 f"{path} holds {kind_of_file} and the files before it {kind}; give them as two"
-                " --data."
+                f" values of {option('data')}."
             )
         kind = kind_of_file
         split_of_file = _split_in(path.name)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.chat.messages import Message
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, option
 from holdfast.generation.sampling import Sampling
 from holdfast.methods import Method, compile_methods
 from holdfast.models.requests import Request
@@ -53,7 +53,9 @@ def load_data(paths: Sequence[str], settings: TaskSettings, shape: TextShape = T
     """Loads the data for samples; "synthetic" as a path supplies the kinds that the others lack."""
     if paths.count(SYNTHETIC) > 1:
         raise UsageError(
-            f"--data {SYNTHETIC} is given twice; give it once.", option="data", value=SYNTHETIC
+            f"{option('data', SYNTHETIC)} is given twice; give it once.",
+            option="data",
+            value=SYNTHETIC,
         )
     files = [path for path in paths if path != SYNTHETIC]
     sources = [load_files(path, settings.seed) for path in files]
@@ -62,7 +64,8 @@ def load_data(paths: Sequence[str], settings: TaskSettings, shape: TextShape = T
         for kind in source.items:
             if kind in items:
                 raise UsageError(
-                    f"{' and '.join(paths)} both hold {kind}; give one --data of each kind."
+                    f"{' and '.join(paths)} both hold {kind}; give one {option('data')} of each"
+                    " kind."
                 )
             items[kind] = source.items[kind]
     if SYNTHETIC in paths:
@@ -70,8 +73,8 @@ def load_data(paths: Sequence[str], settings: TaskSettings, shape: TextShape = T
         lacking = {kind: texts for kind, texts in synthetic.items.items() if kind not in items}
         if not lacking:
             raise UsageError(
-                f"{' and '.join(files)} hold biographies and changed facts, and --data synthetic"
-                " has nothing to add; leave it out."
+                f"{' and '.join(files)} hold biographies and changed facts, and"
+                f" {option('data', SYNTHETIC)} has nothing to add; leave it out."
             )
         sources.append(replace(synthetic, items=lacking))
         items |= lacking
@@ -91,7 +94,7 @@ def draw_samples(data: Data, task: Task, settings: TaskSettings) -> list[Sample]
     if len(items) < settings.samples:
         raise UsageError(
             f"{data.name} has {len(items)} {settings.split} samples for the task {task.name}, not"
-            f" {settings.samples}; ask for fewer with --samples."
+            f" {settings.samples}; ask for fewer {option('samples')}."
         )
     return [task.ask(item, settings.instruction, data.candidates) for item in items]
 
@@ -123,6 +126,6 @@ def fitting_items(data: Data, task: Task, split: str) -> Iterator[Any]:
     if task.requires not in data.items:
         raise UsageError(
             f"The task {task.name} needs {task.requires}, and {data.name} holds"
-            f" {' and '.join(data.items)}; give a --data that has them."
+            f" {' and '.join(data.items)}; give {option('data')} that have them."
         )
     return filter(task.fits, data.items[task.requires].get(split, ()))

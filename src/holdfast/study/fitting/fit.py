@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.drift.progress import Progress, Watch, ignore_steps
-from holdfast.errors import UnknownName, UsageError
+from holdfast.errors import UnknownName, UsageError, option
 from holdfast.methods import Fitted, FittedOn, Vector, write_fitted
 from holdfast.models.capabilities import require_layers
 from holdfast.models.local import LocalModel
@@ -104,7 +104,7 @@ def write_control_vector(fitted: Fitted, out: Path) -> None:
     if 0 in vector.touched_layers:
         raise UsageError(
             f"{fitted.path} was fitted for layer 0, and llama.cpp adds control vectors only after"
-            " later layers; fit it on other --data.",
+            f" later layers; fit it on other {option('data')}.",
             option="gguf",
             value=0,
             allowed="layers from 1 upwards",

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from holdfast.drift.progress import Progress
-from holdfast.errors import ModelError
+from holdfast.errors import ModelError, option
 from holdfast.generation.batch import SequenceGroup, batch_of
 from holdfast.generation.token_requests import TokenSequence
 from holdfast.models.local import LocalModel
@@ -130,7 +130,7 @@ def _read(model: LocalModel, examples: Sequence[Triplet], progress: Progress) ->
     if not sums[Site.KEYS].tokens:
         raise ModelError(
             "No example has its answer in the same tokens after both questions; give others with"
-            " --data."
+            f" {option('data')}."
         )
     return _KeyStatistics(layers, sums)
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from holdfast.chat.messages import Message
 from holdfast.drift.progress import Progress
-from holdfast.errors import ModelError
+from holdfast.errors import ModelError, option
 from holdfast.generation.batch import SequenceGroup, batch_of
 from holdfast.generation.sampling import Sampling
 from holdfast.generation.token_requests import TokenPrompt, TokenSequence
@@ -109,7 +109,9 @@ def _read_replies(
     prompted = read([example.prompted for example in examples])
     plain = read([_without_default(example.plain) for example in examples])
     if not prompted or not plain:
-        raise ModelError("No reply has a token to learn from; give other chats with --data.")
+        raise ModelError(
+            f"No reply has a token to learn from; give other chats with {option('data')}."
+        )
     return _ReplyStates(layers, prompted, plain)
 
 

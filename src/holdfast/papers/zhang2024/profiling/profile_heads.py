@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.analysis.profile import Profile, read_profile
 from holdfast.attention import layers_with_attention
-from holdfast.errors import AnotherRun, ModelError, RequestFailed
+from holdfast.errors import AnotherRun, ModelError, RequestFailed, option
 from holdfast.methods import spec_of
 from holdfast.methods.heads import Head, with_heads
 from holdfast.models.capabilities import require_layers
@@ -218,7 +218,7 @@ def _check_scores(run: Run, samples: Samples) -> None:
                 raise AnotherRun(
                     f"{run.folder} holds another run: sample {number + 1}'s reply {text[:60]!r} is"
                     f" scored {stored_score:g} there and {new_score:g} by this command; choose"
-                    " another folder with --out, or score as before.",
+                    f" another folder with {option('out')}, or score as before.",
                     option="score",
                     value=new_score,
                     allowed=stored_score,
