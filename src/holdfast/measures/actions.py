@@ -91,17 +91,20 @@ def actions_of(calls: Sequence[ToolCall]) -> Iterator[Action]:
             arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
             command = Command((Reading((call.name, arguments)),))
             edits = tuple(map(_with_slashes, edits_by_call(call)))
-            _note_texts(edits, written)
+            _note_texts(edits, written, call.folder)
             yield Action(command, edits, position, call)
             continue
-        root = working_folder_of(call)
+        base = _base_of(call)
+        root = posixpath.join(_below(base, call.folder), working_folder_of(call))
         folders = _WorkingFolders("" if _is_absolute(root) else root)
-        for command in _read_script(script, _documents_for(script, written, root)):
+        start = posixpath.join(base, root)
+        documents = _documents_for(script, written, start)
+        for command in _read_script(script, documents, start if start.startswith("/") else ""):
             folder = folders.at(command)
             around = posixpath.join(root, folder) if _is_absolute(root) else folder
             changes = map(_with_slashes, edits_by_command(command))
             edits = tuple(_in_folder(edit, around) for edit in changes)
-            _note_texts(edits, written)
+            _note_texts(edits, written, base)
             effects = tuple(_in_folder(edit, around) for edit in side_effects_of(command))
             yield Action(command, edits, position, folder=folder, side_effects=effects)
             folders.run(command)
@@ -115,38 +118,59 @@ _TARGET_FILES = {
 _MAX_WRITTEN = 200  # files whose texts are kept
 
 
-def _note_texts(edits: Sequence[FileEdit], written: dict[str, str]) -> None:
-    """Takes note of the texts of files, as far as they are shown as a whole."""
+_WORKTREE = re.compile(r"/.*/\.?worktrees/[^/]+(?=/|\Z)")
+
+
+def _base_of(call: ToolCall) -> str:
+    """Returns the folder from which a session gives the paths of files at a call: the one that it
+    began in, or the worktree or the other folder that it went to; "" if that is not known.
+    """
+    folder = call.folder if call.folder.startswith("/") else ""
+    if worktree := _WORKTREE.match(folder):
+        return worktree[0]
+    is_below = f"{folder}/".startswith(f"{call.first_folder.rstrip('/')}/")
+    return call.first_folder if folder and is_below else folder
+
+
+def _below(base: str, folder: str) -> str:
+    """Returns the path of a folder within another; "" if they are the same, or not known."""
+    path = posixpath.relpath(folder, base) if base else ""
+    return "" if path == "." else path
+
+
+def _note_texts(edits: Sequence[FileEdit], written: dict[str, str], folder: str) -> None:
+    """Takes note of the texts of files, as far as they are shown as a whole.
+
+    Args:
+        folder: the one that paths begin from; "" if it is not known.
+    """
     for edit in edits:
-        before = written.pop(edit.path, None)
+        path = _in_folder(edit, folder if folder.startswith("/") else "").path
+        before = written.pop(path, None)
         if edit.is_whole and edit.is_shown and edit.added:
-            written[edit.path] = "\n".join(edit.added)
+            written[path] = "\n".join(edit.added)
         elif before is not None and edit.is_shown and edit.added and not edit.removed:
-            written[edit.path] = "\n".join([before, *edit.added])
+            written[path] = "\n".join([before, *edit.added])
         elif before is not None and len(edit.removed) == len(edit.added) == 1:
-            written[edit.path] = before.replace(edit.removed[0], edit.added[0], 1)
+            written[path] = before.replace(edit.removed[0], edit.added[0], 1)
         if len(written) > _MAX_WRITTEN:
             del written[next(iter(written))]
 
 
 def _documents_for(
-    script: str, written: Mapping[str, str], root: str
+    script: str, written: Mapping[str, str], start: str
 ) -> tuple[tuple[str, str], ...]:
     """Returns the files with their texts that a script names, or whose targets it may run.
 
     Args:
-        root: the folder that the script begins in, from which the paths are given.
+        start: the folder that the script begins in; if it is relative, so are the paths to it.
     """
     if not written:
         return ()
     ends = [end for name, ends in _TARGET_FILES.items() if name in script for end in ends]
+    is_relative = bool(start) and not _is_absolute(start)
     return tuple(
-        (
-            posixpath.relpath(path, root)
-            if root and _is_absolute(path) == _is_absolute(root)
-            else path,
-            text,
-        )
+        (posixpath.relpath(path, start) if is_relative and not _is_absolute(path) else path, text)
         for path, text in written.items()
         if posixpath.basename(path) in script or path.lower().endswith(tuple(ends))
     )

@@ -8,6 +8,7 @@ The result is parsed, never run: conditions are left out where Bash has no words
 
 import re
 import shlex
+from collections.abc import Mapping
 
 # --- PowerShell
 
@@ -23,6 +24,7 @@ _CONDITION = r"\((?P<condition>(?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)\s*"
 _BLOCK = re.compile(
     r"(?<![\w-])function\s+(?P<name>[\w-]+)\s*(?P<parameters>(?:\([^()]*\)\s*)?\{"
     r"(?:\s*param\s*\((?:[^()]|\([^()]*\))*\))?)"
+    r"|\$(?P<variable>\w+)\s*=\s*(?:\[scriptblock\]\s*)?\{"
     rf"|(?:(?<![\w-])(?:if|elseif|foreach|for|while|switch|until)\s*{_CONDITION})?\{{|\}}",
     re.IGNORECASE,
 )
@@ -32,6 +34,13 @@ _BLOCK_WORDS = re.compile(
 _START = r"(?P<start>^|[;|(\n&])(?P<space>[ \t]*)"
 _ASSIGNED = re.compile(
     _START + r"\$(?:\w+:)?(?P<name>\w+)[ \t]*\+?=[ \t]*(?P<value>@\([^()]*\)|[^;\n|]*)"
+)
+# where a block runs that is the value of a variable
+_RUNS_BLOCK = re.compile(
+    r"(?<![\w$])[&.][ \t]*\$(?P<called>\w+)(?!\.)|\$(?P<invoked>\w+)\.Invoke\w*\("
+    r"|(?P<cmdlet>(?<![\w-])(?:Invoke-Command|icm|Start-Job|Start-ThreadJob|ForEach-Object|%"
+    r"|Measure-Command)(?![\w-])[^;|\n]*?)\$(?P<passed>\w+)",
+    re.IGNORECASE,
 )
 _CALLED = re.compile(_START + r"&[ \t]+")
 
@@ -47,7 +56,10 @@ def bash_of_powershell(script: str) -> str:
     script = _TEXT_OF_POWERSHELL.sub(lambda found: keep(_bash_text(found)), script)
     script = _TABLE.sub("", re.sub(r"`\r?\n", " ", script)).replace("\\", "/")
     script = re.sub(r"\$\{(\w+)\}", r"$\1", script)
+    variables = {found["variable"] for found in _BLOCK.finditer(script)} - {None}
+    blocks = {variable.lower(): _name_of_block(variable) for variable in variables}
     script = _BLOCK_WORDS.sub("", _without_blocks(script))
+    script = _RUNS_BLOCK.sub(lambda found: _with_block(found, blocks), script)
     script = _ASSIGNED.sub(_bash_assignment, _CALLED.sub(r"\g<start>\g<space>", script))
     script = re.sub(r"(?<!\S)@(\w+)", r'"${\1[@]}"', script)
     return _KEPT.sub(lambda found: texts[int(found[1])], script)
@@ -67,7 +79,9 @@ def _bash_text(found: re.Match[str]) -> str:
 
 
 def _without_blocks(script: str) -> str:
-    """Returns a script with lines in place of blocks, and functions as Bash has them."""
+    """Returns a script with lines in place of blocks; functions, and blocks that are the values of
+    variables, are functions of Bash.
+    """
     parts: list[str] = []
     ends: list[str] = []
     position = 0
@@ -81,11 +95,28 @@ def _without_blocks(script: str) -> str:
             lines = [f'{parameter}="${n}"' for n, parameter in enumerate(parameters, 1)]
             parts.append("\n".join([f"\n{name}() {{", ":", *lines, ""]))
             ends.append("\n}\n")
+        elif variable := found["variable"]:
+            parts.append(f"\n{_name_of_block(variable)}() {{\n:\n")
+            ends.append("\n}\n")
         else:
             condition = (found["condition"] or "").strip()
             parts.append(f"\n{condition}\n" if re.match(r"[A-Za-z&]", condition) else "\n")
             ends.append("\n")
     return "".join([*parts, script[position:], *reversed(ends)])
+
+
+def _name_of_block(variable: str) -> str:
+    """Returns the function of Bash that stands for the block in a variable."""
+    return f"block_{variable.lower()}"
+
+
+def _with_block(found: re.Match[str], blocks: Mapping[str, str]) -> str:
+    """Returns what runs a block as the call of its function, after the cmdlet that runs it."""
+    name = found["called"] or found["invoked"] or found["passed"]
+    function = blocks.get(name.lower())
+    if function is None:
+        return found[0]
+    return f"{found['cmdlet'] or ''}\n{function} " + ("# " if found["invoked"] else "")
 
 
 def _bash_assignment(found: re.Match[str]) -> str:

@@ -45,7 +45,7 @@ class ShellState:
     git_aliases: dict[str, str] = field(default_factory=dict)
     # the texts that were written to files, by the path of the file
     documents: dict[str, str] = field(default_factory=dict)
-    folder: str = ""  # the working folder, relative to the one that the script began in
+    folder: str = ""  # the working folder; relative to the script's first, if that is not known
     # how many more scripts may be read inside this one, in a list that all of them share
     left: list[int] = field(default_factory=lambda: [_MAX_INNER_SCRIPTS])
 
@@ -278,13 +278,16 @@ _PLACE = re.compile("%[-0-9.]*[sbdq]")  # of an argument in the format of `print
 _UNKNOWN_TEXT = re.compile(r"\$\(|`|\$\{?\w+\}?\Z")
 
 
-def read_script(script: str, documents: Sequence[tuple[str, str]] = ()) -> list[Command]:
+def read_script(
+    script: str, documents: Sequence[tuple[str, str]] = (), folder: str = ""
+) -> list[Command]:
     """Returns the commands of a script, in the order in which they end.
 
     Args:
         documents: the paths and texts of files that were written before, which it may run.
+        folder: the absolute path of the folder that it begins in; "" if that is not known.
     """
-    return _read(script, ShellState(b"", 0, documents=dict(documents)))
+    return _read(script, ShellState(b"", 0, documents=dict(documents), folder=folder))
 
 
 def _read(script: str, shell: ShellState) -> list[Command]:

@@ -27,6 +27,9 @@ class ToolCall:
     id: str = field(default="", compare=False)  # its id in the log, which its result refers to
     # for a tool that asks the user: the answers that the log shows
     answers: tuple[Answer, ...] = field(default=(), compare=False)
+    # the session's working folder at the call, and at its first call; "" if the log names none
+    folder: str = field(default="", compare=False)
+    first_folder: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
