@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from typing import Annotated
 
 from holdfast.errors import cut
-from holdfast.measures.agent_tools import COMMITS, script_of, working_folder_of
+from holdfast.measures.agent_tools import COMMITS, is_typed, script_of, working_folder_of
 from holdfast.measures.arguments import takes
 from holdfast.measures.command_readings import Command, Reading
 from holdfast.measures.file_edits import FileEdit, edits_by_call, edits_by_command, side_effects_of
@@ -80,13 +80,27 @@ class Action:
         return ""
 
 
-def actions_of(calls: Sequence[ToolCall]) -> Iterator[Action]:
+def actions_of(calls: Sequence[ToolCall], earlier: Sequence[ToolCall] = ()) -> Iterator[Action]:
     """Yields every shell command, also those within other commands and in scripts that the agent
     wrote before it ran them, and every other call.
+
+    Args:
+        earlier: the calls before these, which may have written the scripts.
     """
-    written: dict[str, str] = {}
+    return _actions(calls, earlier, {})
+
+
+def _actions(
+    calls: Sequence[ToolCall], earlier: Sequence[ToolCall], written: dict[str, str]
+) -> Iterator[Action]:
+    """Yields the actions, and takes note of the texts that they write."""
+    reader = ""  # the program that read the input of the last script
     for position, call in enumerate(calls):
         script = script_of(call)
+        if is_typed(call):
+            script = "" if reader in _READ_TEXT else script
+        elif script:
+            reader = ""
         if not script:
             arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
             command = Command((Reading((call.name, arguments)),))
@@ -98,7 +112,8 @@ def actions_of(calls: Sequence[ToolCall]) -> Iterator[Action]:
         root = posixpath.join(_below(base, call.folder), working_folder_of(call))
         folders = _WorkingFolders("" if _is_absolute(root) else root)
         start = posixpath.join(base, root)
-        documents = _documents_for(script, written, start)
+        known = {**_texts_before(script, earlier), **written} if earlier else written
+        documents = _documents_for(script, known, start)
         for command in _read_script(script, documents, start if start.startswith("/") else ""):
             folder = folders.at(command)
             around = posixpath.join(root, folder) if _is_absolute(root) else folder
@@ -108,14 +123,43 @@ def actions_of(calls: Sequence[ToolCall]) -> Iterator[Action]:
             effects = tuple(_in_folder(edit, around) for edit in side_effects_of(command))
             yield Action(command, edits, position, folder=folder, side_effects=effects)
             folders.run(command)
+            reader = command.arguments[0]
 
 
-# the files in which the targets are that these programs run
+# programs that take what is typed into them as text, not as commands of a shell
+_READ_TEXT = frozenset(
+    "cat tee ed ex vi vim nvim nano emacs less more sort wc jq sed awk psql mysql sqlite3 mongosh"
+    " redis-cli python python3 ipython node irb".split()
+)
+# a file that a command runs
+_RUN_FILE = re.compile(
+    r"(?:^|[\s;&|(\"'])(?:(?:(?:ba|z|da|k|fi)?sh|source|\.|python[\d.]*|node|bun|deno run|ruby|perl"
+    r"|php|pwsh)(?:\s+-\S+)*\s+(?P<file>[\w./~-]+)|(?P<path>(?:\.{1,2}|/tmp)/[\w./-]+))",
+    re.MULTILINE,
+)
+# the files in which the targets are that these programs run, or how their names end
 _TARGET_FILES = {
-    **dict.fromkeys(("make", "just"), ("makefile", "justfile", ".mk")),
+    **dict.fromkeys(("make", "just"), ("Makefile", "makefile", "justfile", "Justfile", ".mk")),
     **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), ("package.json",)),
+    "task": ("Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml"),
 }
 _MAX_WRITTEN = 200  # files whose texts are kept
+
+
+def _texts_before(script: str, earlier: Sequence[ToolCall]) -> dict[str, str]:
+    """Returns the texts of files that a script runs, as earlier calls wrote them."""
+    files = (found["file"] or found["path"] for found in _RUN_FILE.finditer(script))
+    names = {posixpath.basename(file) for file in files} - {""}
+    names.update(_target_files_of(script))
+    texts: dict[str, str] = {}
+    for _ in _actions([c for c in earlier if any(mentions(c, name) for name in names)], (), texts):
+        pass
+    return texts
+
+
+def _target_files_of(script: str) -> list[str]:
+    """Returns the files whose targets a script may run, or how their names end."""
+    return [file for name, files in _TARGET_FILES.items() if name in script for file in files]
 
 
 _WORKTREE = re.compile(r"/.*/\.?worktrees/[^/]+(?=/|\Z)")
@@ -167,12 +211,12 @@ def _documents_for(
     """
     if not written:
         return ()
-    ends = [end for name, ends in _TARGET_FILES.items() if name in script for end in ends]
+    ends = tuple(_target_files_of(script))
     is_relative = bool(start) and not _is_absolute(start)
     return tuple(
         (posixpath.relpath(path, start) if is_relative and not _is_absolute(path) else path, text)
         for path, text in written.items()
-        if posixpath.basename(path) in script or path.lower().endswith(tuple(ends))
+        if posixpath.basename(path) in script or path.endswith(ends)
     )
 
 

@@ -4,6 +4,7 @@ A command is still that command in a container, on another host or in a project'
 `docker exec web git push` is `git push` too.
 """
 
+import base64
 import re
 import shlex
 from collections import deque
@@ -121,7 +122,8 @@ _WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
     **{(name,): Wrapper() for name in ("unbuffer", "caffeinate", "busybox", ".", "source")},
     **{(name,): Wrapper() for name in ("coproc", "cross-env", "entr", "flatpak-spawn")},
     **{(name,): Wrapper() for name in ("corepack", "winpty", "proxychains", "proxychains4")},
-    **{(name,): Wrapper() for name in ("firejail", "dbus-run-session")},
+    **{(name,): Wrapper() for name in ("firejail", "dbus-run-session", "rtk")},
+    ("rtk", "proxy"): Wrapper(),
     ("screen",): Wrapper(("-S", "-t", "-h", "-c", "-T", "-s")),
     ("retry",): Wrapper(("-t", "--times", "-d", "--delay", "-m")),
     ("watchexec",): Wrapper(
@@ -233,6 +235,7 @@ _RUN_INPUT_AS = ("su", "sudo")  # without a command
 _CMDLETS_THAT_RUN = ("invoke-expression", "iex", "start-process")
 # the options of ssh that take a value
 _OF_SSH = tuple(f"-{letter}" for letter in "BbcDEeFIiJLlmOopQRSWw")
+_ENCODED = re.compile("-e(?:c|ncodedcommand)?", re.IGNORECASE)
 _KEYS = ("Enter", "C-m", "C-j")  # with which tmux ends a line
 _REDIRECTION = re.compile(r"[0-9&]*[<>]")
 _VERSION = re.compile(r"(?<=.)@[\w.^~*-]+\Z")
@@ -254,6 +257,8 @@ def script_in(words: Sequence[str], from_input: str | None) -> str | None:
         return words[1] if len(words) > 1 else None
     if program in SHELLS and any(re.fullmatch("-[a-z]*n[a-z]*", word) for word in words[1:2]):
         return None  # only the syntax is checked
+    if program.lower() in POWERSHELLS and (encoded := _encoded_script(words)):
+        return encoded
     if (script := _script_of_option(program, words)) is not None:
         return script
     if program in SHELLS:
@@ -308,6 +313,15 @@ def _script_of_option(program: str, words: Sequence[str]) -> str | None:
             rest.popleft()
         others += not word.startswith(("-", "+"))
     return "\n".join(filter(None, scripts)) or None
+
+
+def _encoded_script(words: Sequence[str]) -> str:
+    """Returns the script that PowerShell takes in Base64; "" without one."""
+    named = (after for word, after in pairwise(words) if _ENCODED.fullmatch(word))
+    try:
+        return base64.b64decode(next(named, "")).decode("utf-16-le")
+    except ValueError:
+        return ""
 
 
 def _operands_of_sudo(words: Sequence[str]) -> tuple[str, ...]:

@@ -244,7 +244,10 @@ def _without_prefix(name: str) -> str:
 _MOVERS = ("rm", "unlink", "mv", "cp", "touch", "truncate", "chmod", "ln", "install")
 _IN_PLACE_EDITORS = ("sed", "gsed", "perl", "ruby", "yq", "awk", "gawk")
 _IN_PLACE = re.compile("-[a-z]*i|--in-?place")
-_LINE_EDITORS = ("ed", "ex", "sponge", "dos2unix", "unix2dos")
+_LINE_EDITORS = ("ed", "sponge", "dos2unix", "unix2dos")
+_VIMS = ("vim", "vi", "nvim", "ex")
+_VALUED_OF_VIM = ("-c", "--cmd", "-S", "-s", "-u", "-U", "-i", "-T")
+_SAVES = re.compile(r"(?:\A|[|\s])(?:silent!? )?(?:w|wq|wqa?|x|xa|wa|up|update)!?\s*(?:\||\Z)")
 # programs that write into the folder that an option names
 _FOLDER_OPTIONS = {
     "tar": ("-C", "--directory"),
@@ -270,9 +273,10 @@ _PATH = ("-path", "-literalpath", "-filepath")
 # commands of PowerShell that change files, and their parameters for these, in lower case
 _CMDLETS = {
     **dict.fromkeys(("set-content", "add-content", "clear-content", "out-file"), _PATH),
-    **dict.fromkeys(("remove-item", "new-item", "rename-item", "ri", "del"), _PATH),
-    **dict.fromkeys(("copy-item",), ("-destination",)),
-    **dict.fromkeys(("move-item",), (*_PATH, "-destination")),
+    **dict.fromkeys(("remove-item", "new-item", "rename-item", "ri", "del", "erase", "rd"), _PATH),
+    **dict.fromkeys(("ni", "rni"), _PATH),
+    **dict.fromkeys(("copy-item", "cpi"), ("-destination",)),
+    **dict.fromkeys(("move-item", "mi"), (*_PATH, "-destination")),
 }
 
 
@@ -495,6 +499,10 @@ def _outputs(
     program = words[0]
     if program in _LINE_EDITORS:
         return operands
+    if program in _VIMS:
+        return _files_of_vim(words)
+    if program == "sd":
+        return operands[2:] if {"-p", "--preview"}.isdisjoint(options) else ()
     if cmdlet := _CMDLETS.get(program.lower()):
         return _paths_of_cmdlet(words, cmdlet)
     if program == "dd":
@@ -544,6 +552,19 @@ def _may_be_folder(path: str, words: Sequence[str]) -> bool:
         return False
     recursive = any(re.match("-[a-zA-Z]*[rR]|--recursive", word) for word in words)
     return recursive or "." not in path.rpartition("/")[2]
+
+
+def _files_of_vim(words: Sequence[str]) -> list[str]:
+    """Returns the files that Vim edits and saves, according to its commands."""
+    commands = [after for word, after in pairwise(words) if word in ("-c", "--cmd")]
+    commands += [word[1:] for word in words if word.startswith("+")]
+    if not any(map(_SAVES.search, commands)):
+        return []
+    return [
+        word
+        for before, word in pairwise(words)
+        if not word.startswith(("-", "+")) and before not in _VALUED_OF_VIM
+    ]
 
 
 def _files_after_script(words: Sequence[str]) -> list[str]:

@@ -42,6 +42,12 @@ _RUNS_BLOCK = re.compile(
     r"|Measure-Command)(?![\w-])[^;|\n]*?)\$(?P<passed>\w+)",
     re.IGNORECASE,
 )
+# what the class File of .NET changes
+_FILE_METHOD = re.compile(
+    r"\[(?:System\.)?IO\.File\]::(?P<method>WriteAll|AppendAll|Delete|Move|Copy)\w*\("
+    r"\s*(?P<first>[^,()]+)(?:,\s*(?P<second>[^,()]+))?[^()]*\)",
+    re.IGNORECASE,
+)
 _CALLED = re.compile(_START + r"&[ \t]+")
 
 
@@ -56,6 +62,7 @@ def bash_of_powershell(script: str) -> str:
     script = _TEXT_OF_POWERSHELL.sub(lambda found: keep(_bash_text(found)), script)
     script = _TABLE.sub("", re.sub(r"`\r?\n", " ", script)).replace("\\", "/")
     script = re.sub(r"\$\{(\w+)\}", r"$\1", script)
+    script = _FILE_METHOD.sub(_cmdlet_of_method, script)
     variables = {found["variable"] for found in _BLOCK.finditer(script)} - {None}
     blocks = {variable.lower(): _name_of_block(variable) for variable in variables}
     script = _BLOCK_WORDS.sub("", _without_blocks(script))
@@ -103,6 +110,19 @@ def _without_blocks(script: str) -> str:
             parts.append(f"\n{condition}\n" if re.match(r"[A-Za-z&]", condition) else "\n")
             ends.append("\n")
     return "".join([*parts, script[position:], *reversed(ends)])
+
+
+def _cmdlet_of_method(found: re.Match[str]) -> str:
+    """Returns the cmdlet that changes the files which a method of the class File changes."""
+    first, second = found["first"].strip(), (found["second"] or "").strip()
+    match found["method"].lower():
+        case "delete":
+            return f"Remove-Item {first}"
+        case "move":
+            return f"Move-Item -Path {first} -Destination {second}"
+        case "copy":
+            return f"Copy-Item {first} -Destination {second}"
+    return f"Set-Content -Path {first}"
 
 
 def _name_of_block(variable: str) -> str:

@@ -42,7 +42,7 @@ def runs_before(turn: AssistantTurn, first: Pattern, then: Pattern) -> Score | N
     """1 if a command that begins with a match of `first` came before every one that begins with a
     match of `then`, and since the previous such one; turns without a `then` command do not count.
     Calls of other tools are matched as the tool's name and its arguments in JSON."""
-    actions = list(actions_of(turn.calls))
+    actions = list(actions_of(turn.calls, turn.earlier))
     if not any(action.matches(then) for action in actions):
         return None
     required = in_words(first) or "the command that has to come first"
@@ -99,7 +99,7 @@ def runs_after(
     cause = ""
     is_due = False  # whether `run` has to follow
     is_hidden = False  # whether a file was changed since `run`, and it is not known which
-    for action in actions_of(turn.calls):
+    for action in actions_of(turn.calls, turn.earlier):
         if action.matches(run):
             is_due = False
             is_hidden = False
@@ -156,7 +156,7 @@ def asks_before(
     """
     asked: list[ToolCall] = []
     is_hidden = False
-    for action in actions_of(turn.calls):
+    for action in actions_of(turn.calls, turn.earlier):
         if event := _event(action, command, changed):
             break
         is_hidden = is_hidden or any(not edit.path for edit in action.edits)
@@ -231,7 +231,7 @@ def prefers(turn: AssistantTurn, use: Pattern, rather_than: Pattern) -> Score | 
     """
     good = 0
     others: list[str] = []
-    for action in actions_of(turn.calls):
+    for action in actions_of(turn.calls, turn.earlier):
         if action.matches(use):
             good += 1
         elif program := action.program_matching(rather_than):

@@ -118,6 +118,9 @@ def assign(node: "Node", shell: ShellState) -> None:
     adds = shell.source[name.end_byte : value.start_byte].strip() == b"+="
     if value.type == "array":
         words = [word for child in value.named_children for word in words_of(child, shell)]
+        for word in words:
+            if item := _NAMED_ITEM.fullmatch(word):
+                shell.variables[f"{key}[{item['name']}]"] = item["value"]
         before = shell.lists.get(key, []) if adds else []
         shell.lists[key] = [*before, *words][:_MAX_LISTED]
         return
@@ -130,6 +133,7 @@ def assign(node: "Node", shell: ShellState) -> None:
 
 
 _MAX_LISTED = 1000  # values of an array
+_NAMED_ITEM = re.compile(r"\[(?P<name>[^\]]+)\]=(?P<value>.*)", re.DOTALL)
 # a word that stands for all values of a list
 _ALL_OF_LIST = re.compile(r'"?\$(?:\{(\w+)\[[@*]\]\}|\{?([@*]|\w+)\}?)"?')
 
@@ -187,6 +191,8 @@ def value_of(node: "Node", shell: ShellState) -> str:
         case "simple_expansion" | "expansion":
             if item := re.fullmatch(r"\$\{(\w+)\[(\d+)\]\}", text):
                 return "".join(shell.lists.get(item[1], [text])[int(item[2]) :][:1])
+            if re.fullmatch(r"\$\{\w+\[[^\]@*]+\]\}", text):
+                return shell.variables.get(re.sub(r"[${}\"']", "", text), text)
             name = re.fullmatch(r"\$\{?(\w+|[@*])(?::?-([^{}]*))?\}?", text)
             if name is None:
                 return text
@@ -453,6 +459,11 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
     Args:
         outer: the redirections that the grammar puts around the node.
     """
+    if chosen := _LOOPED.match(shell.text(node)):
+        commands = shell.lists.get(chosen["name"], [])
+        if any(" " in command for command in commands):
+            rest = shell.text(node)[chosen.end() :]
+            return _read_inside("\n".join(c + rest for c in commands), shell.inside())
     words: list[str] = [":"] if _is_bare(node) else []
     redirects = list(outer)
     if node.type == "test_command":
@@ -500,6 +511,7 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
     return _unwrap(command, words, shell)
 
 
+_LOOPED = re.compile(r'"?\$\{?(?P<name>\w+)\}?"?(?=\s|\Z)')  # each value of a loop in turn
 _CHANGES_FILES = ("sed", "perl", "rm", "ln", "install", "truncate", "dd", "patch", "curl", "wget")
 
 
