@@ -146,13 +146,37 @@ _TARGET_FILES = {
 _MAX_WRITTEN = 200  # files whose texts are kept
 
 
-def _texts_before(script: str, earlier: Sequence[ToolCall]) -> dict[str, str]:
+def _texts_before(script: str, earlier: Sequence[ToolCall]) -> Mapping[str, str]:
     """Returns the texts of files that a script runs, as earlier calls wrote them."""
     files = (found["file"] or found["path"] for found in _RUN_FILE.finditer(script))
     names = {posixpath.basename(file) for file in files} - {""}
     names.update(_target_files_of(script))
+    return _texts_of(frozenset(names), _SameObject(earlier)) if names else {}
+
+
+@dataclass(frozen=True, eq=False)
+class _SameObject:
+    """Calls that are equal to themselves only, so that a cache need not compare them."""
+
+    calls: Sequence[ToolCall]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _SameObject) and self.calls is other.calls
+
+    def __hash__(self) -> int:
+        return id(self.calls)
+
+
+@lru_cache(maxsize=64)  # several rules read the same turns
+def _texts_of(names: frozenset[str], earlier: _SameObject) -> Mapping[str, str]:
+    """Returns the texts of the files with these names, as earlier calls wrote them."""
+    naming = [
+        call
+        for call in earlier.calls
+        if any(name in str(value) for value in call.arguments.values() for name in names)
+    ]
     texts: dict[str, str] = {}
-    for _ in _actions([c for c in earlier if any(mentions(c, name) for name in names)], (), texts):
+    for _ in _actions(naming, (), texts):
         pass
     return texts
 
