@@ -18,10 +18,12 @@ from typing import Annotated
 from holdfast.errors import cut
 from holdfast.measures.agent_tools import COMMITS, is_typed, script_of, working_folder_of
 from holdfast.measures.arguments import takes
+from holdfast.measures.command_edits import edits_by_command, side_effects_of
 from holdfast.measures.command_readings import Command, Reading
-from holdfast.measures.file_edits import FileEdit, edits_by_call, edits_by_command, side_effects_of
+from holdfast.measures.file_edits import FileEdit
 from holdfast.measures.patterns import compile_regex, matches
 from holdfast.measures.shell import read_script
+from holdfast.measures.tool_edits import edits_by_call
 from holdfast.measures.turns import ToolCall
 
 Pattern = Annotated[str, takes("a regular expression", "git push")]
