@@ -5,14 +5,13 @@ that each of these changed.
     -> Action(`cd app`), Action(`git push`, folder="app")
 """
 
-import fnmatch
 import json
 import posixpath
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Annotated
 
 from holdfast.errors import cut
@@ -21,21 +20,15 @@ from holdfast.measures.arguments import takes
 from holdfast.measures.command_edits import edits_by_command, side_effects_of
 from holdfast.measures.command_readings import Command, Reading
 from holdfast.measures.file_edits import FileEdit
+from holdfast.measures.path_globs import DRIVE, is_absolute
 from holdfast.measures.patterns import compile_regex, matches
 from holdfast.measures.shell import read_script
 from holdfast.measures.tool_edits import edits_by_call
 from holdfast.measures.turns import ToolCall
 
 Pattern = Annotated[str, takes("a regular expression", "git push")]
-Glob = Annotated[str, takes("a path with * and ?", "migrations/*", pattern=r"\S")]
-Globs = Annotated[
-    Glob | Sequence[Glob],
-    takes("a path with * and ?, or a list of these", ["*.py", "!tests/*"], min_length=1),
-]
-
 _MAX_LABEL_CHARACTERS = 60
 _GO_TO_FOLDER = ("cd", "pushd", "Set-Location", "Push-Location", "chdir")
-_DRIVE = re.compile(r"[A-Za-z]:[\\/]|\\\\")  # how an absolute path of Windows begins
 
 
 @dataclass(frozen=True)
@@ -112,13 +105,13 @@ def _actions(
             continue
         base = _base_of(call)
         root = posixpath.join(_below(base, call.folder), working_folder_of(call))
-        folders = _WorkingFolders("" if _is_absolute(root) else root)
+        folders = _WorkingFolders("" if is_absolute(root) else root)
         start = posixpath.join(base, root)
         known = {**_texts_before(script, earlier), **written} if earlier else written
         documents = _documents_for(script, known, start)
         for command in _read_script(script, documents, start if start.startswith("/") else ""):
             folder = folders.at(command)
-            around = posixpath.join(root, folder) if _is_absolute(root) else folder
+            around = posixpath.join(root, folder) if is_absolute(root) else folder
             changes = map(_with_slashes, edits_by_command(command))
             edits = tuple(_in_folder(edit, around) for edit in changes)
             _note_texts(edits, written, base)
@@ -238,9 +231,9 @@ def _documents_for(
     if not written:
         return ()
     ends = tuple(_target_files_of(script))
-    is_relative = bool(start) and not _is_absolute(start)
+    is_relative = bool(start) and not is_absolute(start)
     return tuple(
-        (posixpath.relpath(path, start) if is_relative and not _is_absolute(path) else path, text)
+        (posixpath.relpath(path, start) if is_relative and not is_absolute(path) else path, text)
         for path, text in written.items()
         if posixpath.basename(path) in script or path.endswith(ends)
     )
@@ -288,20 +281,16 @@ def _folder_after(folder: str, words: Sequence[str]) -> str:
 
 def _with_slashes(edit: FileEdit) -> FileEdit:
     """Writes a path of Windows with `/`, as suites do."""
-    if "\\" not in edit.path or not (_DRIVE.match(edit.path) or "/" not in edit.path):
+    if "\\" not in edit.path or not (DRIVE.match(edit.path) or "/" not in edit.path):
         return edit
     return replace(edit, path=edit.path.replace("\\", "/"))
 
 
 def _in_folder(edit: FileEdit, folder: str) -> FileEdit:
     """Returns an edit whose path begins with the working folder, if it is not absolute."""
-    if not folder or not edit.path or _is_absolute(edit.path):
+    if not folder or not edit.path or is_absolute(edit.path):
         return edit
     return replace(edit, path=posixpath.normpath(posixpath.join(folder, edit.path)))
-
-
-def _is_absolute(path: str) -> bool:
-    return path.startswith(("/", "~", "$")) or _DRIVE.match(path) is not None
 
 
 _read_script = lru_cache(maxsize=1024)(read_script)  # several rules read the same turns
@@ -337,99 +326,6 @@ def mentions(call: ToolCall, path: str) -> bool:
     """Whether a path occurs in the arguments of a call."""
     texts = map(str, call.arguments.values())
     return any(path in text or path in text.replace("\\", "/") for text in texts)
-
-
-def is_among(path: str, globs: Globs) -> bool:
-    """Whether a glob matches a path or its last parts, and no glob that begins with `!` does.
-
-    A glob with a folder matches the last parts of absolute paths only, whose root is not known.
-    """
-    all_globs = [globs] if isinstance(globs, str) else list(globs)
-    excluded = [glob[1:] for glob in all_globs if glob.startswith("!")]
-    included = [glob for glob in all_globs if not glob.startswith("!")] or ["*"]
-    return _is_like(path, included) and not _is_like(path, excluded)
-
-
-def touches(edit: FileEdit, globs: Globs) -> bool:
-    """Whether an edit changes a file that globs match, or a whole folder that they match."""
-    path = edit.path.rstrip("/")
-    return bool(path) and (
-        is_among(path, globs) or (edit.is_folder and is_among(f"{path}/", globs))
-    )
-
-
-def may_touch(edit: FileEdit, glob: Glob) -> bool:
-    """Whether an edit may change a file that a glob matches, as far as its path is known."""
-    path = _UNKNOWN_PART.sub("*", edit.path.rstrip("/").removeprefix("./")) or "*"
-    if path.startswith(_OUTSIDE):
-        return False
-    may_be_folder = edit.is_folder or not (edit.is_shown or "." in posixpath.basename(path))
-    paths = ["*" if path == "." else path, f"{path}/*"][: 2 if may_be_folder else 1]
-    if not may_be_folder and not {"*", "?"} & {*paths[0]}:
-        return False
-    plain = [*_plain_globs(glob)]
-    plain += [f"*/{name}" for name in plain if not _begins_at_root(name, path)]
-    return any(_overlap(path, other) for path in paths for other in plain)
-
-
-def _begins_at_root(glob: str, path: str) -> bool:
-    """Whether a glob with a folder means the folder in the root, where the path begins too."""
-    return "/" in glob.rstrip("/") and not _is_absolute(path)
-
-
-_OUTSIDE = ("/tmp/", "/var/tmp/", "/dev/")  # folders that hold no repository
-_UNKNOWN_PART = re.compile(r"\$\([^()]*\)|`[^`]*`|\$\{[^{}]*\}|\$\w+|\{\}")
-
-
-@cache
-def _overlap(first: str, second: str) -> bool:
-    """Whether a text exists that both globs match."""
-    places = [(0, 0)]
-    seen = set(places)
-    while places:
-        a, b = places.pop()
-        if a == len(first) and b == len(second):
-            return True
-        one, other = first[a : a + 1], second[b : b + 1]
-        following = []
-        if one == "*":
-            following += [(a + 1, b)] + ([(a, b + 1)] if other else [])
-        if other == "*":
-            following += [(a, b + 1)] + ([(a + 1, b)] if one else [])
-        if one and other and (one == other or "?" in (one, other)):
-            following.append((a + 1, b + 1))
-        new = [place for place in following if place not in seen]
-        seen.update(new)
-        places += new
-    return False
-
-
-def _is_like(path: str, globs: Sequence[str]) -> bool:
-    for glob in globs:
-        for plain in _plain_globs(glob.removeprefix("./")):
-            if fnmatch.fnmatchcase(path.removeprefix("./"), plain):
-                return True
-            if not _begins_at_root(plain, path) and fnmatch.fnmatchcase(path, f"*/{plain}"):
-                return True
-    return False
-
-
-@cache
-def _plain_globs(glob: str) -> list[str]:
-    """Expands {a,b} and **/ in a glob, so that only `*` and `?` are left; these also match `/`.
-
-    >>> _plain_globs("**/*.{js,ts}")
-    ['*.js', '*.ts', '*/*.js', '*/*.ts']
-    """
-    variants = re.search(r"\{(?P<choices>[^{}]*)\}|\*\*/", glob)
-    if variants is None:
-        return [glob.replace("[", "[[]")]
-    choices = variants["choices"]
-    parts = ["", "*/"] if choices is None else choices.split(",")
-    plain: list[str] = []
-    for part in parts:
-        plain += _plain_globs(glob[: variants.start()] + part + glob[variants.end() :])
-    return plain
 
 
 def check_patterns(*patterns: str | None) -> None:

@@ -6,17 +6,11 @@ import re
 from collections.abc import Sequence
 
 from holdfast.errors import UsageError
-from holdfast.measures.actions import (
-    Action,
-    Globs,
-    Pattern,
-    actions_of,
-    check_patterns,
-    touches,
-)
+from holdfast.measures.actions import Action, Pattern, actions_of, check_patterns
 from holdfast.measures.agent_tools import ASKS_USER
 from holdfast.measures.approval import AGREED, agreement_in, is_ordered, may_order, may_refuse
 from holdfast.measures.command_words import in_words
+from holdfast.measures.path_globs import Globs, touches
 from holdfast.measures.patterns import matches
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, Undecided, WhenCut
