@@ -43,6 +43,7 @@ class Action:
         tool_call: the call of another tool; None for a shell command.
         folder: the working folder, relative to the one that the script began in.
         side_effects: changes of files that are no edits: by a formatter, or by what Git brings in.
+        result: what its call returned, if the log shows it.
     """
 
     command: Command
@@ -51,6 +52,7 @@ class Action:
     tool_call: ToolCall | None = None
     folder: str = ""
     side_effects: tuple[FileEdit, ...] = ()
+    result: str = ""
 
     @property
     def is_shell(self) -> bool:
@@ -101,7 +103,7 @@ def _actions(
             command = Command((Reading((call.name, arguments)),))
             edits = tuple(map(_with_slashes, edits_by_call(call)))
             _note_texts(edits, written, call.folder)
-            yield Action(command, edits, position, call)
+            yield Action(command, edits, position, call, result=call.result)
             continue
         base = _base_of(call)
         root = posixpath.join(_below(base, call.folder), working_folder_of(call))
@@ -116,7 +118,7 @@ def _actions(
             edits = tuple(_in_folder(edit, around) for edit in changes)
             _note_texts(edits, written, base)
             effects = tuple(_in_folder(edit, around) for edit in side_effects_of(command))
-            yield Action(command, edits, position, folder=folder, side_effects=effects)
+            yield Action(command, edits, position, None, folder, effects, call.result)
             folders.run(command)
             reader = command.arguments[0]
 
@@ -306,8 +308,21 @@ def edits_of(calls: Sequence[ToolCall]) -> list[FileEdit]:
     return [edit for action in actions_of(calls) for edit in action.edits]
 
 
+# what Git prints after a commit, and if it made none
+_COMMITTED = re.compile(r"\[[^\]\n]+ (?:\(root-commit\) )?[0-9a-f]{7,}\]")
+_NOT_COMMITTED = re.compile(
+    r"nothing (?:added )?to commit|no changes added to commit|Aborting commit"
+    r"|files were modified by this hook|- hook id: |husky - .*(?:failed|exited)|error: gpg failed"
+    r"|pre-commit hook.*(?:failed|exited)|commit-msg.*(?:failed|exited)|✖ .*problems?"
+)
+
+
 def is_commit(action: Action) -> bool:
-    """Whether an action is a commit to Git, by the command or by a tool such as `git_commit`."""
+    """Whether an action is a commit to Git that did not fail, by the command or by a tool such as
+    `git_commit`.
+    """
+    if _NOT_COMMITTED.search(action.result) and not _COMMITTED.search(action.result):
+        return False
     if action.tool_call is not None:
         return COMMITS.search(action.tool_call.name) is not None
     words = action.command.arguments
