@@ -21,10 +21,10 @@ _TEXT_OF_POWERSHELL = re.compile(
 _KEPT = re.compile("\ue000(\\d+)\ue001")  # a text that is kept aside
 _TABLE = re.compile(r"@\{[^{}]*\}")
 _CONDITION = r"\((?P<condition>(?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)\s*"
+_BODY = r"\{(?:\s*param\s*\((?:[^()]|\([^()]*\))*\))?"  # its first part, with the parameters
 _BLOCK = re.compile(
-    r"(?<![\w-])function\s+(?P<name>[\w-]+)\s*(?P<parameters>(?:\([^()]*\)\s*)?\{"
-    r"(?:\s*param\s*\((?:[^()]|\([^()]*\))*\))?)"
-    r"|\$(?P<variable>\w+)\s*=\s*(?:\[scriptblock\]\s*)?\{"
+    rf"(?<![\w-])(?:function|filter)\s+(?P<name>[\w-]+)\s*(?P<parameters>(?:\([^()]*\)\s*)?{_BODY})"
+    rf"|\$(?P<variable>\w+)\s*=\s*(?:\[scriptblock\]\s*)?(?P<of_block>{_BODY})"
     rf"|(?:(?<![\w-])(?:if|elseif|foreach|for|while|switch|until)\s*{_CONDITION})?\{{|\}}",
     re.IGNORECASE,
 )
@@ -97,14 +97,11 @@ def _without_blocks(script: str) -> str:
         position = found.end()
         if found[0] == "}":
             parts.append(ends.pop() if ends else "\n")
-        elif name := found["name"]:
-            parameters = re.findall(r"\$(\w+)", found["parameters"])
+        elif name := found["name"] or _name_of_block(found["variable"]):
+            parameters = re.findall(r"\$(\w+)", found["parameters"] or found["of_block"])
             lines = [f'{parameter}="${n}"' for n, parameter in enumerate(parameters, 1)]
             parts.append("\n".join([f"\n{name}() {{", ":", *lines, ""]))
-            ends.append("\n}\n")
-        elif variable := found["variable"]:
-            parts.append(f"\n{_name_of_block(variable)}() {{\n:\n")
-            ends.append("\n}\n")
+            ends.append("\n}\n:")
         else:
             condition = (found["condition"] or "").strip()
             parts.append(f"\n{condition}\n" if re.match(r"[A-Za-z&]", condition) else "\n")
@@ -125,9 +122,9 @@ def _cmdlet_of_method(found: re.Match[str]) -> str:
     return f"Set-Content -Path {first}"
 
 
-def _name_of_block(variable: str) -> str:
-    """Returns the function of Bash that stands for the block in a variable."""
-    return f"block_{variable.lower()}"
+def _name_of_block(variable: str | None) -> str:
+    """Returns the function of Bash that stands for the block in a variable; "" for no variable."""
+    return f"block_{variable.lower()}" if variable else ""
 
 
 def _with_block(found: re.Match[str], blocks: Mapping[str, str]) -> str:
