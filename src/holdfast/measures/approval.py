@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
+from holdfast.measures.agent_tools import SHOWS_PLAN
 from holdfast.measures.patterns import matches
 from holdfast.measures.scores import Undecided
 from holdfast.measures.turns import ToolCall
@@ -66,6 +67,7 @@ _NO_ANSWER = re.compile(
     r"|n['\u2019]t\b(?! (?:forget|hesitate)\b)",
     re.IGNORECASE,
 )
+_APPROVED = re.compile(r"\bapproved\b", re.IGNORECASE)  # in the result of a call that shows a plan
 _ALTERNATIVE = re.compile(r"\b(?:or|oder|ou)\b", re.IGNORECASE)
 
 
@@ -114,11 +116,14 @@ def may_refuse(act: str, text: str) -> bool:
 
 
 def agreement_in(call: ToolCall, act: str, agreed: str) -> bool | Undecided | None:
-    """Whether the user agreed to an act in the answers to a tool's questions.
+    """Whether the user agreed to an act in the answers to a tool's questions, or by approving a plan.
 
     Returns:
         None if the tool asked for something else.
     """
+    if SHOWS_PLAN.search(call.name):
+        is_planned = _is_asked_for(act, str(call.arguments.get("plan") or ""), (_DEFERRAL,))
+        return True if is_planned and _APPROVED.search(call.result) else None
     questions = list(questions_in(call.arguments))
     texts = [question.text for question in questions]
     questions += [UserQuestion(a.question) for a in call.answers if a.question not in texts]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from holdfast.errors import UsageError
 from holdfast.measures.actions import Action, Pattern, actions_of, check_patterns
-from holdfast.measures.agent_tools import ASKS_USER
+from holdfast.measures.agent_tools import ASKS_USER, SHOWS_PLAN
 from holdfast.measures.approval import AGREED, agreement_in, is_ordered, may_order, may_refuse
 from holdfast.measures.command_words import in_words
 from holdfast.measures.path_globs import Globs, touches
@@ -154,8 +154,9 @@ def asks_before(
         if event := _event(action, command, changed):
             break
         is_hidden = is_hidden or any(not edit.path for edit in action.edits)
-        if action.tool_call is not None and ASKS_USER.search(action.tool_call.name):
-            asked.append(action.tool_call)
+        call = action.tool_call
+        if call is not None and (ASKS_USER.search(call.name) or SHOWS_PLAN.search(call.name)):
+            asked.append(call)
     else:
         return _UNKNOWN_FILES if is_hidden and changed is not None else None
     for call in reversed(asked):
