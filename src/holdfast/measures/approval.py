@@ -116,7 +116,7 @@ def may_refuse(act: str, text: str) -> bool:
 
 
 def agreement_in(call: ToolCall, act: str, agreed: str) -> bool | Undecided | None:
-    """Whether the user agreed to an act in the answers to a tool's questions, or by approving a plan.
+    """Whether the user agreed to an act in the answers to a tool's questions, or to a plan with it.
 
     Returns:
         None if the tool asked for something else.
