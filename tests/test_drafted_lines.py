@@ -180,7 +180,10 @@ OF_REPLIES = [
     ("Use German for your replies", {"name": "language", "code": "de"}),
     ("Write German in all replies", {"name": "language", "code": "de"}),
     ("Keep all replies to me in German", {"name": "language", "code": "de"}),
-    ("Write in at most 3 sentences", {"name": "at_most_sentences", "count": 3}),
+    (
+        "Write in at most 3 sentences",
+        {"name": "at_most_sentences", "count": 3, "prose": True},
+    ),
     ("Keep replies at or under 50 words", {"name": "at_most_words", "count": 50}),
     ("Keep replies at or below 50 words", {"name": "at_most_words", "count": 50}),
     ("Keep replies under 50 words", {"name": "at_most_words", "count": 49}),

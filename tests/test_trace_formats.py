@@ -291,6 +291,12 @@ def packed(name: str, content: bytes) -> bytes:
     return archive.getvalue()
 
 
+def limit_unpacked_bytes(monkeypatch) -> None:
+    """Lets no text have more than 1 MiB when it is unpacked."""
+    for module in ("holdfast.files", "holdfast.transcripts.containers"):
+        monkeypatch.setattr(f"{module}.MAX_UNPACKED_BYTES", 1 << 20)
+
+
 @pytest.mark.parametrize(
     ("content", "refusal"),
     [
@@ -306,9 +312,37 @@ def packed(name: str, content: bytes) -> bytes:
 def test_an_archive_that_is_damaged_or_too_large_is_refused(
     content, refusal, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("holdfast.transcripts.containers._MAX_MEMBER_BYTES", 1 << 20)
+    limit_unpacked_bytes(monkeypatch)
     path = tmp_path / "logs.tar"
     path.write_bytes(content)
     with pytest.raises(UsageError) as refused:
         read_logs(path)
     assert refusal in str(refused.value)
+
+
+def zstandard_of(content: bytes) -> bytes:
+    return pytest.importorskip("zstandard").compress(content)
+
+
+COMPRESSORS = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zst": zstandard_of}
+
+
+@pytest.mark.parametrize("suffix", COMPRESSORS)
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+def test_a_compressed_file_or_line_that_would_fill_the_memory_is_refused(
+    name, suffix, tmp_path, monkeypatch
+):
+    limit_unpacked_bytes(monkeypatch)
+    path = tmp_path / f"{name}.{suffix}"
+    path.write_bytes(COMPRESSORS[suffix](b" " * (2 << 20)))
+    with pytest.raises(UsageError, match="has more than 1 MiB when it is unpacked"):
+        read_logs(path)
+
+
+@pytest.mark.parametrize("suffix", ["gz", "bz2", "xz"])
+def test_a_large_compressed_file_of_small_lines_is_read(suffix, tmp_path, monkeypatch):
+    limit_unpacked_bytes(monkeypatch)
+    path = tmp_path / f"a.jsonl.{suffix}"
+    chat = CHAT.replace("A.", "A. " + "x" * (1 << 17))
+    path.write_bytes(COMPRESSORS[suffix](chat.encode() * 10))
+    assert len(read_logs(path).dialogs) == 10

@@ -5,7 +5,7 @@ import pytest
 from holdfast.errors import UsageError
 from holdfast.measures import build
 from holdfast.measures.actions import commands_of, edits_of
-from holdfast.measures.file_edits import edits_by_command
+from holdfast.measures.command_edits import edits_by_command
 from holdfast.measures.shell import read_script
 from holdfast.measures.turns import AssistantTurn as Turn
 from holdfast.measures.turns import ToolCall, When

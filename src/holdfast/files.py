@@ -33,6 +33,8 @@ FULL = {
 _GZIPPED = b"\x1f\x8b"
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 _OPENERS: dict[str, Callable[[Path], Any]] = {".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
+MAX_UNPACKED_BYTES = 1 << 30  # of a compressed file that is read whole, or of a line in one
+_ZSTANDARD_PIECE = 4096  # bytes that are unpacked at once, which may become 128 MiB
 _MAX_NAMES_COMPARED = 1000  # of a folder, when a similar name is looked for
 _MIN_SIMILARITY = 0.6  # of a stem to the one that was given, as `difflib` measures it
 _CREATE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -70,19 +72,33 @@ def read_text(path: Path | str, *, is_strict: bool = True) -> str:
     path = Path(path)
     with _read_errors(path):
         content = path.read_bytes()
-        if content.startswith(_GZIPPED) or path.suffix == ".gz":
-            content = gzip.decompress(content)
+        if (opener := _opener_of(path, content)) is not None:
+            with opener(path) as file:
+                content = file.read(MAX_UNPACKED_BYTES + 1)
+            check_unpacked_size(path, len(content))
         elif content.startswith(_ZSTANDARD) or path.suffix == ".zst":
             content = unpack_zstandard(path, content)
-        elif (opener := _opener_of(path)) is not None:
-            with opener(path) as file:
-                content = file.read()
         return content.decode("utf-8-sig", "strict" if is_strict else "surrogateescape")
 
 
-def _opener_of(path: Path) -> Callable[[Path], Any] | None:
-    """Returns what opens a file that is compressed by bzip2 or xz; None for other files."""
+def _opener_of(path: Path, first_bytes: bytes) -> Callable[[Path], Any] | None:
+    """Returns what opens a file that is compressed by gzip, bzip2 or xz; None for other files."""
+    if first_bytes.startswith(_GZIPPED) or path.suffix == ".gz":
+        return gzip.GzipFile
     return _OPENERS.get(path.suffix.lower())
+
+
+def check_unpacked_size(path: Path, size: int) -> None:
+    """Refuses a text that would fill the memory when it is unpacked.
+
+    Raises:
+        UsageError: it is too large.
+    """
+    if size > MAX_UNPACKED_BYTES:
+        raise UsageError(
+            f"{path} has more than {MAX_UNPACKED_BYTES >> 20} MiB when it is unpacked; unpack it,"
+            " and give it as .jsonl, with a value per line."
+        )
 
 
 def text_lines(
@@ -102,23 +118,25 @@ def text_lines(
         UsageError: the file cannot be read or unpacked, or its first line is not UTF-8.
     """
     with _read_errors(path), contextlib.ExitStack() as stack:
-        file: IO[bytes] | gzip.GzipFile = stack.enter_context(path.open("rb"))
+        file: IO[bytes] = stack.enter_context(path.open("rb"))
         first_bytes = file.read(len(_ZSTANDARD))
-        if first_bytes.startswith(_GZIPPED) or path.suffix == ".gz":
-            file = stack.enter_context(gzip.GzipFile(path))
+        max_bytes = MAX_UNPACKED_BYTES + 1  # of a line
+        if (opener := _opener_of(path, first_bytes)) is not None:
+            file = stack.enter_context(opener(path))
             end = None
         elif first_bytes == _ZSTANDARD or path.suffix == ".zst":
             # read whole, as only then is it certain that no frame is missing
             file = io.BytesIO(unpack_zstandard(path, path.read_bytes()))
             end = None
-        elif (opener := _opener_of(path)) is not None:
-            file = stack.enter_context(opener(path))
-            end = None
+        else:
+            max_bytes = -1  # any
         file.seek(start)
         position = start
         while end is None or position < end:
-            if not (line := file.readline()):
+            if not (line := file.readline(max_bytes)):
                 return
+            if max_bytes > 0:
+                check_unpacked_size(path, len(line))
             content = line.removesuffix(b"\n")
             try:
                 text = content.decode("utf-8" if position else "utf-8-sig")
@@ -183,7 +201,7 @@ def unpack_zstandard(path: Path, content: bytes) -> bytes:
         path: where the content is from, for the message.
 
     Raises:
-        UsageError: the package `zstandard` is not installed.
+        UsageError: the package `zstandard` is not installed, or the content is too large.
         EOFError: the content is damaged, or ends in the middle of a frame.
     """
     try:
@@ -194,15 +212,22 @@ def unpack_zstandard(path: Path, content: bytes) -> bytes:
             " it with `zstd -d`."
         ) from None
     unpacked: list[bytes] = []
-    while content:
-        frame = zstandard.ZstdDecompressor().decompressobj()
-        try:
-            unpacked.append(frame.decompress(content))
-        except zstandard.ZstdError as error:
-            raise EOFError(str(error)) from error
-        if not frame.eof:
-            raise EOFError("it ends in the middle of a zstandard frame")
-        content = frame.unused_data
+    size = 0
+    frame: Any = None
+    for start in range(0, len(content), _ZSTANDARD_PIECE):
+        piece = content[start : start + _ZSTANDARD_PIECE]
+        while piece:
+            if frame is None or frame.eof:
+                frame = zstandard.ZstdDecompressor().decompressobj()
+            try:
+                unpacked.append(frame.decompress(piece))
+            except zstandard.ZstdError as error:
+                raise EOFError(str(error)) from error
+            size += len(unpacked[-1])
+            check_unpacked_size(path, size)
+            piece = frame.unused_data
+    if frame is not None and not frame.eof:
+        raise EOFError("it ends in the middle of a zstandard frame")
     return b"".join(unpacked)
 
 

@@ -8,7 +8,7 @@ For example:
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from holdfast.chat.reasoning import split_reasoning
 from holdfast.logs.context import Contexts
@@ -117,7 +117,10 @@ class LoggedExchange:
         """Returns the assistant's tool calls that ran, with the user's answers to its questions; or
         those that were refused.
         """
-        calls = calls_with_answers(self.after)
+        results = {e.call_id: e.text for e in self.after if e.kind is EventKind.TOOL_RESULT}
+        results.pop("", None)
+        answered = calls_with_answers(self.after)
+        calls = [replace(call, result=results.get(call.id, "")) for call in answered]
         called = [n for n, reply in zip(self.positions, self.replies, strict=True) if reply.call]
         pairs = zip(called, calls, strict=True)
         return tuple(call for position, call in pairs if (position in self.refused) is refused)

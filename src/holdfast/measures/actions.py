@@ -5,34 +5,29 @@ that each of these changed.
     -> Action(`cd app`), Action(`git push`, folder="app")
 """
 
-import fnmatch
 import json
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Annotated
 
 from holdfast.errors import cut
-from holdfast.measures.agent_tools import COMMITS, script_of, working_folder_of
+from holdfast.measures.agent_tools import COMMITS, is_typed, script_of, working_folder_of
 from holdfast.measures.arguments import takes
+from holdfast.measures.command_edits import edits_by_command, side_effects_of
 from holdfast.measures.command_readings import Reading, ShellCommand
-from holdfast.measures.file_edits import FileEdit, edits_by_call, edits_by_command, side_effects_of
+from holdfast.measures.file_edits import FileEdit
+from holdfast.measures.path_globs import DRIVE, is_absolute
 from holdfast.measures.patterns import compile_regex, matches
 from holdfast.measures.shell import read_script
+from holdfast.measures.tool_edits import edits_by_call
 from holdfast.measures.turns import ToolCall
 
 Pattern = Annotated[str, takes("a regular expression", "git push")]
-Glob = Annotated[str, takes("a path with * and ?", "migrations/*", pattern=r"\S")]
-Globs = Annotated[
-    Glob | Sequence[Glob],
-    takes("a path with * and ?, or a list of these", ["*.py", "!tests/*"], min_length=1),
-]
-
 _MAX_LABEL_CHARACTERS = 60
 _GO_TO_FOLDER = ("cd", "pushd", "Set-Location", "Push-Location", "chdir")
-_DRIVE = re.compile(r"[A-Za-z]:[\\/]|\\\\")  # how an absolute path of Windows begins
 
 
 @dataclass(frozen=True)
@@ -47,6 +42,7 @@ class Action:
         tool_call: the call of another tool; None for a shell command.
         folder: the working folder, relative to the one that the script began in.
         side_effects: changes of files that are no edits: by a formatter, or by what Git brings in.
+        result: what its call returned, if the log shows it.
     """
 
     command: ShellCommand
@@ -55,6 +51,7 @@ class Action:
     tool_call: ToolCall | None = None
     folder: str = ""
     side_effects: tuple[FileEdit, ...] = ()
+    result: str = ""
 
     @property
     def is_shell(self) -> bool:
@@ -79,75 +76,167 @@ class Action:
         return ""
 
 
-def actions_of(calls: Sequence[ToolCall]) -> Iterator[Action]:
+def actions_of(calls: Sequence[ToolCall], earlier: Sequence[ToolCall] = ()) -> Iterator[Action]:
     """Yields every shell command, also those within other commands and in scripts that the agent
     wrote before it ran them, and every other call.
+
+    Args:
+        earlier: the calls before these, which may have written the scripts.
     """
-    written: dict[str, str] = {}
+    return _actions(calls, earlier, {})
+
+
+def _actions(
+    calls: Sequence[ToolCall], earlier: Sequence[ToolCall], written: dict[str, str]
+) -> Iterator[Action]:
+    """Yields the actions, and takes note of the texts that they write."""
+    reader = ""  # the program that read the input of the last script
     for position, call in enumerate(calls):
         script = script_of(call)
+        if is_typed(call):
+            script = "" if reader in _READ_TEXT else script
+        elif script:
+            reader = ""
         if not script:
             arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
             command = ShellCommand((Reading((call.name, arguments)),))
             edits = tuple(map(_with_slashes, edits_by_call(call)))
-            _note_texts(edits, written)
-            yield Action(command, edits, position, call)
+            _note_texts(edits, written, call.folder)
+            yield Action(command, edits, position, call, result=call.result)
             continue
-        root = working_folder_of(call)
-        folders = _WorkingFolders("" if _is_absolute(root) else root)
-        for command in _read_script(script, _documents_for(script, written, root)):
+        base = _base_of(call)
+        root = posixpath.join(_below(base, call.folder), working_folder_of(call))
+        folders = _WorkingFolders("" if is_absolute(root) else root)
+        start = posixpath.join(base, root)
+        known = {**_texts_before(script, earlier), **written} if earlier else written
+        documents = _documents_for(script, known, start)
+        for command in _read_script(script, documents, start if start.startswith("/") else ""):
             folder = folders.at(command)
-            around = posixpath.join(root, folder) if _is_absolute(root) else folder
+            around = posixpath.join(root, folder) if is_absolute(root) else folder
             changes = map(_with_slashes, edits_by_command(command))
             edits = tuple(_in_folder(edit, around) for edit in changes)
-            _note_texts(edits, written)
+            _note_texts(edits, written, base)
             effects = tuple(_in_folder(edit, around) for edit in side_effects_of(command))
-            yield Action(command, edits, position, folder=folder, side_effects=effects)
+            yield Action(command, edits, position, None, folder, effects, call.result)
             folders.run(command)
+            reader = command.arguments[0]
 
 
-# the files in which the targets are that these programs run
+# programs that take what is typed into them as text, not as commands of a shell
+_READ_TEXT = frozenset(
+    "cat tee ed ex vi vim nvim nano emacs less more sort wc jq sed awk psql mysql sqlite3 mongosh"
+    " redis-cli python python3 ipython node irb".split()
+)
+# a file that a command runs
+_RUN_FILE = re.compile(
+    r"(?:^|[\s;&|(\"'])(?:(?:(?:ba|z|da|k|fi)?sh|source|\.|python[\d.]*|node|bun|deno run|ruby|perl"
+    r"|php|pwsh)(?:\s+-\S+)*\s+(?P<file>[\w./~-]+)|(?P<path>(?:\.{1,2}|/tmp)/[\w./-]+))",
+    re.MULTILINE,
+)
+# the files in which the targets are that these programs run, or how their names end
 _TARGET_FILES = {
-    **dict.fromkeys(("make", "just"), ("makefile", "justfile", ".mk")),
+    **dict.fromkeys(("make", "just"), ("Makefile", "makefile", "justfile", "Justfile", ".mk")),
     **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), ("package.json",)),
+    "task": ("Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml"),
 }
 _MAX_WRITTEN = 200  # files whose texts are kept
 
 
-def _note_texts(edits: Sequence[FileEdit], written: dict[str, str]) -> None:
-    """Takes note of the texts of files, as far as they are shown as a whole."""
+def _texts_before(script: str, earlier: Sequence[ToolCall]) -> Mapping[str, str]:
+    """Returns the texts of files that a script runs, as earlier calls wrote them."""
+    files = (found["file"] or found["path"] for found in _RUN_FILE.finditer(script))
+    names = {posixpath.basename(file) for file in files} - {""}
+    names.update(_target_files_of(script))
+    return _texts_of(frozenset(names), _SameObject(earlier)) if names else {}
+
+
+@dataclass(frozen=True, eq=False)
+class _SameObject:
+    """Calls that are equal to themselves only, so that a cache need not compare them."""
+
+    calls: Sequence[ToolCall]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _SameObject) and self.calls is other.calls
+
+    def __hash__(self) -> int:
+        return id(self.calls)
+
+
+@lru_cache(maxsize=64)  # several rules read the same turns
+def _texts_of(names: frozenset[str], earlier: _SameObject) -> Mapping[str, str]:
+    """Returns the texts of the files with these names, as earlier calls wrote them."""
+    naming = [
+        call
+        for call in earlier.calls
+        if any(name in str(value) for value in call.arguments.values() for name in names)
+    ]
+    texts: dict[str, str] = {}
+    for _ in _actions(naming, (), texts):
+        pass
+    return texts
+
+
+def _target_files_of(script: str) -> list[str]:
+    """Returns the files whose targets a script may run, or how their names end."""
+    return [file for name, files in _TARGET_FILES.items() if name in script for file in files]
+
+
+_WORKTREE = re.compile(r"/.*/\.?worktrees/[^/]+(?=/|\Z)")
+
+
+def _base_of(call: ToolCall) -> str:
+    """Returns the folder from which a session gives the paths of files at a call: the one that it
+    began in, or the worktree or the other folder that it went to; "" if that is not known.
+    """
+    folder = call.folder if call.folder.startswith("/") else ""
+    if worktree := _WORKTREE.match(folder):
+        return worktree[0]
+    is_below = f"{folder}/".startswith(f"{call.first_folder.rstrip('/')}/")
+    return call.first_folder if folder and is_below else folder
+
+
+def _below(base: str, folder: str) -> str:
+    """Returns the path of a folder within another; "" if they are the same, or not known."""
+    path = posixpath.relpath(folder, base) if base else ""
+    return "" if path == "." else path
+
+
+def _note_texts(edits: Sequence[FileEdit], written: dict[str, str], folder: str) -> None:
+    """Takes note of the texts of files, as far as they are shown as a whole.
+
+    Args:
+        folder: the one that paths begin from; "" if it is not known.
+    """
     for edit in edits:
-        before = written.pop(edit.path, None)
+        path = _in_folder(edit, folder if folder.startswith("/") else "").path
+        before = written.pop(path, None)
         if edit.is_whole and edit.is_shown and edit.added:
-            written[edit.path] = "\n".join(edit.added)
+            written[path] = "\n".join(edit.added)
         elif before is not None and edit.is_shown and edit.added and not edit.removed:
-            written[edit.path] = "\n".join([before, *edit.added])
+            written[path] = "\n".join([before, *edit.added])
         elif before is not None and len(edit.removed) == len(edit.added) == 1:
-            written[edit.path] = before.replace(edit.removed[0], edit.added[0], 1)
+            written[path] = before.replace(edit.removed[0], edit.added[0], 1)
         if len(written) > _MAX_WRITTEN:
             del written[next(iter(written))]
 
 
 def _documents_for(
-    script: str, written: Mapping[str, str], root: str
+    script: str, written: Mapping[str, str], start: str
 ) -> tuple[tuple[str, str], ...]:
     """Returns the files with their texts that a script names, or whose targets it may run.
 
     Args:
-        root: the folder that the script begins in, from which the paths are given.
+        start: the folder that the script begins in; if it is relative, so are the paths to it.
     """
     if not written:
         return ()
-    ends = [end for name, ends in _TARGET_FILES.items() if name in script for end in ends]
+    ends = tuple(_target_files_of(script))
+    is_relative = bool(start) and not is_absolute(start)
     return tuple(
-        (
-            posixpath.relpath(path, root)
-            if root and _is_absolute(path) == _is_absolute(root)
-            else path,
-            text,
-        )
+        (posixpath.relpath(path, start) if is_relative and not is_absolute(path) else path, text)
         for path, text in written.items()
-        if posixpath.basename(path) in script or path.lower().endswith(tuple(ends))
+        if posixpath.basename(path) in script or path.endswith(ends)
     )
 
 
@@ -193,20 +282,16 @@ def _folder_after(folder: str, words: Sequence[str]) -> str:
 
 def _with_slashes(edit: FileEdit) -> FileEdit:
     """Writes a path of Windows with `/`, as suites do."""
-    if "\\" not in edit.path or not (_DRIVE.match(edit.path) or "/" not in edit.path):
+    if "\\" not in edit.path or not (DRIVE.match(edit.path) or "/" not in edit.path):
         return edit
     return replace(edit, path=edit.path.replace("\\", "/"))
 
 
 def _in_folder(edit: FileEdit, folder: str) -> FileEdit:
     """Returns an edit whose path begins with the working folder, if it is not absolute."""
-    if not folder or not edit.path or _is_absolute(edit.path):
+    if not folder or not edit.path or is_absolute(edit.path):
         return edit
     return replace(edit, path=posixpath.normpath(posixpath.join(folder, edit.path)))
-
-
-def _is_absolute(path: str) -> bool:
-    return path.startswith(("/", "~", "$")) or _DRIVE.match(path) is not None
 
 
 _read_script = lru_cache(maxsize=1024)(read_script)  # several rules read the same turns
@@ -222,8 +307,21 @@ def edits_of(calls: Sequence[ToolCall]) -> list[FileEdit]:
     return [edit for action in actions_of(calls) for edit in action.edits]
 
 
+# what Git prints after a commit, and if it made none
+_COMMITTED = re.compile(r"\[[^\]\n]+ (?:\(root-commit\) )?[0-9a-f]{7,}\]")
+_NOT_COMMITTED = re.compile(
+    r"nothing (?:added )?to commit|no changes added to commit|Aborting commit"
+    r"|files were modified by this hook|- hook id: |husky - .*(?:failed|exited)|error: gpg failed"
+    r"|pre-commit hook.*(?:failed|exited)|commit-msg.*(?:failed|exited)|✖ .*problems?"
+)
+
+
 def is_commit(action: Action) -> bool:
-    """Whether an action is a commit to Git, by the command or by a tool such as `git_commit`."""
+    """Whether an action is a commit to Git that did not fail, by the command or by a tool such as
+    `git_commit`.
+    """
+    if _NOT_COMMITTED.search(action.result) and not _COMMITTED.search(action.result):
+        return False
     if action.tool_call is not None:
         return COMMITS.search(action.tool_call.name) is not None
     words = action.command.arguments
@@ -242,99 +340,6 @@ def mentions(call: ToolCall, path: str) -> bool:
     """Whether a path occurs in the arguments of a call."""
     texts = map(str, call.arguments.values())
     return any(path in text or path in text.replace("\\", "/") for text in texts)
-
-
-def is_among(path: str, globs: Globs) -> bool:
-    """Whether a glob matches a path or its last parts, and no glob that begins with `!` does.
-
-    A glob with a folder matches the last parts of absolute paths only, whose root is not known.
-    """
-    all_globs = [globs] if isinstance(globs, str) else list(globs)
-    excluded = [glob[1:] for glob in all_globs if glob.startswith("!")]
-    included = [glob for glob in all_globs if not glob.startswith("!")] or ["*"]
-    return _is_like(path, included) and not _is_like(path, excluded)
-
-
-def touches(edit: FileEdit, globs: Globs) -> bool:
-    """Whether an edit changes a file that globs match, or a whole folder that they match."""
-    path = edit.path.rstrip("/")
-    return bool(path) and (
-        is_among(path, globs) or (edit.is_folder and is_among(f"{path}/", globs))
-    )
-
-
-def may_touch(edit: FileEdit, glob: Glob) -> bool:
-    """Whether an edit may change a file that a glob matches, as far as its path is known."""
-    path = _UNKNOWN_PART.sub("*", edit.path.rstrip("/").removeprefix("./")) or "*"
-    if path.startswith(_OUTSIDE):
-        return False
-    may_be_folder = edit.is_folder or not (edit.is_shown or "." in posixpath.basename(path))
-    paths = ["*" if path == "." else path, f"{path}/*"][: 2 if may_be_folder else 1]
-    if not may_be_folder and not {"*", "?"} & {*paths[0]}:
-        return False
-    plain = [*_plain_globs(glob)]
-    plain += [f"*/{name}" for name in plain if not _begins_at_root(name, path)]
-    return any(_overlap(path, other) for path in paths for other in plain)
-
-
-def _begins_at_root(glob: str, path: str) -> bool:
-    """Whether a glob with a folder means the folder in the root, where the path begins too."""
-    return "/" in glob.rstrip("/") and not _is_absolute(path)
-
-
-_OUTSIDE = ("/tmp/", "/var/tmp/", "/dev/")  # folders that hold no repository
-_UNKNOWN_PART = re.compile(r"\$\([^()]*\)|`[^`]*`|\$\{[^{}]*\}|\$\w+|\{\}")
-
-
-@cache
-def _overlap(first: str, second: str) -> bool:
-    """Whether a text exists that both globs match."""
-    places = [(0, 0)]
-    seen = set(places)
-    while places:
-        a, b = places.pop()
-        if a == len(first) and b == len(second):
-            return True
-        one, other = first[a : a + 1], second[b : b + 1]
-        following = []
-        if one == "*":
-            following += [(a + 1, b)] + ([(a, b + 1)] if other else [])
-        if other == "*":
-            following += [(a, b + 1)] + ([(a + 1, b)] if one else [])
-        if one and other and (one == other or "?" in (one, other)):
-            following.append((a + 1, b + 1))
-        new = [place for place in following if place not in seen]
-        seen.update(new)
-        places += new
-    return False
-
-
-def _is_like(path: str, globs: Sequence[str]) -> bool:
-    for glob in globs:
-        for plain in _plain_globs(glob.removeprefix("./")):
-            if fnmatch.fnmatchcase(path.removeprefix("./"), plain):
-                return True
-            if not _begins_at_root(plain, path) and fnmatch.fnmatchcase(path, f"*/{plain}"):
-                return True
-    return False
-
-
-@cache
-def _plain_globs(glob: str) -> list[str]:
-    """Expands {a,b} and **/ in a glob, so that only `*` and `?` are left; these also match `/`.
-
-    >>> _plain_globs("**/*.{js,ts}")
-    ['*.js', '*.ts', '*/*.js', '*/*.ts']
-    """
-    variants = re.search(r"\{(?P<choices>[^{}]*)\}|\*\*/", glob)
-    if variants is None:
-        return [glob.replace("[", "[[]")]
-    choices = variants["choices"]
-    parts = ["", "*/"] if choices is None else choices.split(",")
-    plain: list[str] = []
-    for part in parts:
-        plain += _plain_globs(glob[: variants.start()] + part + glob[variants.end() :])
-    return plain
 
 
 def check_patterns(*patterns: str | None) -> None:

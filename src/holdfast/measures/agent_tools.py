@@ -30,6 +30,7 @@ OPENS_PULL_REQUEST = re.compile(
 ASKS_USER = re.compile(
     r"\A(?:ask_?user\w*|ask_followup_question|request_user_input|question)\Z", re.IGNORECASE
 )
+SHOWS_PLAN = re.compile(r"\Aexit_?plan_?mode\Z", re.IGNORECASE)  # for the user to approve it
 # the operations of the tool str_replace_based_edit_tool, in its argument "command"
 EDITOR_COMMANDS = ("view", "create", "str_replace", "insert", "undo_edit")
 
@@ -75,6 +76,11 @@ def first_text(fields: Mapping[str, Any], names: Sequence[str]) -> str | None:
     return next((text for text in texts if isinstance(text, str)), None)
 
 
+def is_typed(call: ToolCall) -> bool:
+    """Whether a call types text into a program that is open."""
+    return _TYPES.search(call.name) is not None
+
+
 def script_of(call: ToolCall) -> str:
     """Returns the shell script that a call runs, as Bash; "" for a tool that runs none."""
     for name in _SCRIPTS:
@@ -84,7 +90,7 @@ def script_of(call: ToolCall) -> str:
         if isinstance(value, str):
             script = "" if value in EDITOR_COMMANDS else value
             return bash_of_powershell(script) if _POWERSHELL.match(call.name) else script
-    typed = first_text(call.arguments, _TYPED_TEXTS) if _TYPES.search(call.name) else None
+    typed = first_text(call.arguments, _TYPED_TEXTS) if is_typed(call) else None
     return _KEY.sub(lambda key: "\n" if key[1].lower() in _ENTER else "", typed or "")
 
 

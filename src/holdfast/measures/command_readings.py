@@ -258,7 +258,27 @@ def readings_of(reading: Reading) -> tuple[Reading, ...]:
 
 def _other_readings(reading: Reading) -> list[Reading]:
     """Returns the other ways to write a command that do the same, or a part of it."""
-    return [*_script_readings(reading), *_target_readings(reading), *_option_readings(reading)]
+    return [
+        *_script_readings(reading),
+        *_target_readings(reading),
+        *_option_readings(reading),
+        *_cmdlet_readings(reading),
+    ]
+
+
+# the cmdlets of PowerShell behind aliases that are no programs of Unix
+_CMDLETS = {
+    **dict.fromkeys(("ri", "del", "erase", "rd"), "Remove-Item"),
+    **{"ni": "New-Item", "mi": "Move-Item", "cpi": "Copy-Item", "rni": "Rename-Item"},
+    **{"iwr": "Invoke-WebRequest", "irm": "Invoke-RestMethod", "saps": "Start-Process"},
+    **{"spps": "Stop-Process", "gci": "Get-ChildItem", "gc": "Get-Content"},
+}
+
+
+def _cmdlet_readings(reading: Reading) -> list[Reading]:
+    """Returns the cmdlet for its alias: `Remove-Item dist` for `ri dist`."""
+    cmdlet = _CMDLETS.get(reading.words[0].lower())
+    return [Reading((cmdlet, *reading.words[1:]), reading.without)] if cmdlet else []
 
 
 def _script_readings(reading: Reading) -> list[Reading]:

@@ -5,36 +5,23 @@ A command is still that command in a container, on another host or in a project'
 """
 
 import re
-import shlex
 from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise, takewhile
 from typing import NamedTuple
 
+from holdfast.measures.command_options import OF_KUBECTL, after_names, split_words
+from holdfast.measures.inner_scripts import (
+    OF_SUDO,
+    SCRIPT_RUNNERS,
+    SHELLS,
+    commands_of_find,
+    file_of_shell,
+    script_of_option,
+)
 from holdfast.measures.program_texts import is_python
 
 _DASHES = ("--",)
-# options of programs that come before a subcommand and take a value
-_COMPOSE = (
-    *("-f", "--file", "-p", "--project-name", "--profile", "--env-file", "--project-directory"),
-    *("--ansi", "--parallel", "--progress", "-H", "--host", "--context", "--log-level"),
-)
-_KUBECTL = (
-    *("-n", "--namespace", "--context", "--cluster", "--kubeconfig", "-s", "--server", "--as"),
-    *("--as-group", "--token", "--user", "--request-timeout", "--pod-running-timeout"),
-)
-_NODE = ("-C", "--dir", "--filter", "-F", "--prefix", "--cwd", "-w", "--workspace")
-_VALUED_BEFORE = {
-    **dict.fromkeys(("docker", "podman", "nerdctl", "docker-compose"), _COMPOSE),
-    **dict.fromkeys(("kubectl", "oc"), _KUBECTL),
-    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), _NODE),
-    "nix": ("--extra-experimental-features", "--experimental-features", "--option"),
-    "uv": ("--directory", "--project", "--config-file"),
-    "poetry": ("-C", "--directory", "-P", "--project"),
-    "mise": ("-C", "--cd", "-E", "--env"),
-    "tmux": ("-L", "-S", "-f", "-c", "-T"),
-}
 
 
 class Wrapper(NamedTuple):
@@ -64,7 +51,7 @@ _RUN = Wrapper(
         *("--remove-orphans", "--quiet-pull", "--quiet-build", "--no-hosts", "--no-hostname"),
     ),
 )
-_IN_POD = Wrapper((*_KUBECTL, "-c", "--container", "-f", "--filename"), 1, _DASHES)
+_IN_POD = Wrapper((*OF_KUBECTL, "-c", "--container", "-f", "--filename"), 1, _DASHES)
 _IN_MACHINE = Wrapper(
     ("--cwd", "--env", "--user", "--group", "--mode", "-d", "--working-directory"), 1, _DASHES
 )
@@ -90,9 +77,7 @@ _AFTER_DASHES = Wrapper(marks=_DASHES, needs_mark=True)
 _IN_NIX = Wrapper(marks=("-c", "--command"), needs_mark=True)
 # by the name of the program and its subcommands
 _WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
-    ("sudo",): Wrapper(
-        ("-u", "-g", "-p", "-h", "-C", "-D", "-R", "-T", "-U", "-r", "-t", "--user")
-    ),
+    ("sudo",): Wrapper(OF_SUDO),
     ("doas",): Wrapper(("-u", "-C")),
     ("env",): Wrapper(("-u", "-C", "--unset", "--chdir")),
     ("timeout",): Wrapper(("-s", "-k", "--signal", "--kill-after"), 1),
@@ -122,6 +107,7 @@ _WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
     **{(name,): Wrapper() for name in ("coproc", "cross-env", "entr", "flatpak-spawn")},
     **{(name,): Wrapper() for name in ("corepack", "winpty", "proxychains", "proxychains4")},
     **{(name,): Wrapper() for name in ("firejail", "dbus-run-session")},
+    **{names: Wrapper() for names in (("rtk", "proxy"), ("rtk",))},
     ("screen",): Wrapper(("-S", "-t", "-h", "-c", "-T", "-s")),
     ("retry",): Wrapper(("-t", "--times", "-d", "--delay", "-m")),
     ("watchexec",): Wrapper(
@@ -179,162 +165,40 @@ _ELSEWHERE = frozenset(
     "docker podman nerdctl docker-compose kubectl oc lxc incus multipass wsl heroku ddev ssh"
     " devcontainer vagrant gcloud fly flyctl ansible chroot".split()
 )
-SHELLS = ("bash", "sh", "zsh", "dash", "ksh", "fish", "ash")
-POWERSHELLS = ("powershell", "powershell.exe", "pwsh")
 _OF_PYTHON = ("-W", "-X")
-_OF_SHELL = ("-o", "-O", "+o", "+O", "--rcfile", "--init-file")  # options that take a value
-
-
-_ANY_NUMBER = 1000  # of arguments
-
-
-class _ScriptOption(NamedTuple):
-    """An option of a program whose value is a script."""
-
-    pattern: str
-    arguments: int = 0  # how many other arguments may come before it
-    valued_options: Sequence[str] = ()
-    takes_rest: bool = False  # whether all words after it are the script
-    is_repeated: bool = False  # whether each of several such options has a script
-
-
-_SCRIPT_OPTIONS: Mapping[str, _ScriptOption] = {
-    **dict.fromkeys(SHELLS, _ScriptOption(r"-[a-zA-Z]*c", 0, _OF_SHELL)),
-    **dict.fromkeys(("su", "runuser"), _ScriptOption(r"-[a-zA-Z]*c|--command", 2)),
-    "nodemon": _ScriptOption("-x|--exec"),
-    **dict.fromkeys(("flock", "script", "sg"), _ScriptOption(r"-[a-zA-Z]*c|--command", 1)),
-    **dict.fromkeys(
-        POWERSHELLS,
-        _ScriptOption("(?i)-c(?:ommand)?", 0, ("-ExecutionPolicy",), takes_rest=True),
-    ),
-    **dict.fromkeys(("cmd", "cmd.exe"), _ScriptOption("(?i)/[ck]", takes_rest=True)),
-    "nix-shell": _ScriptOption("--run|--command", _ANY_NUMBER),
-    "npx": _ScriptOption("-c|--call"),
-    "vagrant": _ScriptOption("-c|--command", 2),
-    "gcloud": _ScriptOption("--command", _ANY_NUMBER),
-    **dict.fromkeys(("fly", "flyctl"), _ScriptOption("-C|--command", 2)),
-    "ansible": _ScriptOption("-a|--args", _ANY_NUMBER),
-}
-_OF_REBASE = _ScriptOption("-x|--exec", _ANY_NUMBER, is_repeated=True)
-# programs whose arguments are a script: their options that take a value
-_OF_TMUX = ("-s", "-n", "-c", "-x", "-y", "-t", "-e", "-F", "-f", "-L", "-S", "-N")
-_SCRIPT_ARGUMENTS: Mapping[tuple[str, ...], Sequence[str]] = {
-    ("watch",): ("-n", "--interval"),
-    ("concurrently",): ("-n", "--names", "-c", "--prefix-colors", "-p", "--prefix"),
-    ("hyperfine",): ("-w", "--warmup", "-r", "--runs", "-m", "-M", "-p", "--prepare"),
-    ("git", "submodule", "foreach"): (),
-    ("parallel",): ("-j", "--jobs", "-a", "--arg-file", "-I", "--joblog", "--delay", "--timeout"),
-    **{("tmux", name): _OF_TMUX for name in ("new-session", "new", "new-window", "neww")},
-    **{("tmux", name): _OF_TMUX for name in ("split-window", "splitw", "send-keys", "send")},
-}
-_RUN_EACH_ARGUMENT = ("concurrently", "hyperfine")
-_RUN_INPUT = ("at", "batch")
-_RUN_INPUT_AS = ("su", "sudo")  # without a command
-_CMDLETS_THAT_RUN = ("invoke-expression", "iex", "start-process")
-# the options of ssh that take a value
-_OF_SSH = tuple(f"-{letter}" for letter in "BbcDEeFIiJLlmOopQRSWw")
-_KEYS = ("Enter", "C-m", "C-j")  # with which tmux ends a line
 _REDIRECTION = re.compile(r"[0-9&]*[<>]")
 _VERSION = re.compile(r"(?<=.)@[\w.^~*-]+\Z")
 
 
-def script_in(words: Sequence[str], from_input: str | None) -> str | None:
-    """Returns the script that a command runs, such as that of `bash -c`; None if it runs none.
+def unwrap(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Removes the outermost wrapper of a command.
 
-    Args:
-        from_input: the text of the command's input, which a shell without arguments runs.
+    Returns:
+        The command in it, and the words that were left out by which patterns can mention it; None
+        for a command without a wrapper.
     """
-    program = words[0].rpartition("/")[2]
-    if program == "eval":
-        return " ".join(words[1:])
+    program = words[0]
     if program == "find":
-        commands = _commands_of_find(words)
-        return "\n".join(map(shlex.join, commands)) if len(commands) > 1 else None
-    if program == "trap":
-        return words[1] if len(words) > 1 else None
-    if program in SHELLS and any(re.fullmatch("-[a-z]*n[a-z]*", word) for word in words[1:2]):
-        return None  # only the syntax is checked
-    if (script := _script_of_option(program, words)) is not None:
-        return script
+        return _unwrap_find(words)
+    if script_of_option(program, words) is not None:
+        return None
     if program in SHELLS:
-        return None if _file_of_shell(words) else from_input
-    if program in _RUN_INPUT or (program in _RUN_INPUT_AS and not _operands_of_sudo(words)):
-        return from_input
-    if program.lower() in _CMDLETS_THAT_RUN:
-        return _script_of_cmdlet(program.lower(), words, from_input)
-    if program == "ssh":
-        remote = _after_options(words[1:], _OF_SSH, 1)
-        if len(remote) == 1 and len(remote[0].split()) == 2:  # 'bash -s'
-            remote = tuple(remote[0].split())
-        runs_input = not remote or (remote[0] in SHELLS and script_in(remote, "") == "")
-        return from_input if runs_input else " ".join(remote)
-    for names, valued in _script_arguments_of(program):
-        if (rest := _after_names(words, names)) is not None:
-            return _script_of_arguments(program, _after_options(rest, valued, 0))
+        return file_of_shell(words), (program,)
+    if is_python(program):
+        module = _module_of_python(words)
+        return (module, (program, "-m")) if module else None
+    if program == "command" and words[1:2] in (("-v",), ("-V",)):
+        return None
+    for names, wrapper in _wrappers_of(program):
+        if (rest := after_names(words, names)) is not None:
+            return _command_in(rest, wrapper), (program,)
     return None
 
 
-@lru_cache(maxsize=1024)
-def _script_arguments_of(program: str) -> list[tuple[tuple[str, ...], Sequence[str]]]:
-    return [entry for entry in _SCRIPT_ARGUMENTS.items() if entry[0][0] == program]
-
-
-@lru_cache(maxsize=1024)
-def _wrappers_of(program: str) -> list[tuple[tuple[str, ...], Wrapper]]:
-    return [entry for entry in _WRAPPERS.items() if entry[0][0] == program]
-
-
-def _script_of_option(program: str, words: Sequence[str]) -> str | None:
-    option = _SCRIPT_OPTIONS.get(program)
-    if program == "git" and "rebase" in words[1:2]:
-        option = _OF_REBASE
-    if option is None:
-        return None
-    rest = deque(words[1:])
-    others = 0
-    scripts: list[str] = []
-    while rest and others <= option.arguments and rest[0] != "--":
-        word = rest.popleft()
-        name, equals, value = word.partition("=")
-        if re.fullmatch(option.pattern, name):
-            script = " ".join(rest) if option.takes_rest else "".join([*rest][:1])
-            scripts.append(value if equals else script)
-            if not option.is_repeated:
-                break
-            if not equals and rest:
-                rest.popleft()
-            continue
-        if word in option.valued_options and rest:
-            rest.popleft()
-        others += not word.startswith(("-", "+"))
-    return "\n".join(filter(None, scripts)) or None
-
-
-def _operands_of_sudo(words: Sequence[str]) -> tuple[str, ...]:
-    """Returns the command of `sudo`; () if it opens a shell, as `su` does."""
-    if words[0] == "su":
-        return ()
-    opens_shell = any(re.fullmatch("-[a-zA-Z]*[si]|--shell|--login", word) for word in words[1:])
-    rest = _after_options(words[1:], _WRAPPERS[("sudo",)].valued_options, 0)
-    rest = () if rest and _REDIRECTION.match(rest[0]) else rest
-    return rest if opens_shell else ("",)
-
-
-def _script_of_cmdlet(program: str, words: Sequence[str], from_input: str | None) -> str | None:
-    """Returns what `Invoke-Expression` or `Start-Process` of PowerShell runs."""
-    if program != "start-process":
-        return " ".join(word for word in words[1:] if word.lower() != "-command") or from_input
-    operands = [word for word in words[1:] if not word.startswith("-")]
-    names = {name.lower(): value for name, value in pairwise(words)}
-    arguments = names.get("-argumentlist") or names.get("-args") or " ".join(operands[1:2])
-    command = names.get("-filepath") or "".join(operands[:1])
-    return f"{command} {arguments.replace(',', ' ')}".strip() or None
-
-
-def _file_of_shell(words: Sequence[str]) -> tuple[str, ...]:
-    """Returns the words from the file that a shell runs on; () if it reads its input."""
-    rest = _after_options(words[1:], _OF_SHELL, 0)
-    return () if not rest or _REDIRECTION.match(rest[0]) else rest
+def _unwrap_find(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Returns the command that `find -exec` runs; None if it runs none, or several."""
+    commands = commands_of_find(words)
+    return (commands[0], ("find", "-exec")) if len(commands) == 1 else None
 
 
 def _module_of_python(words: Sequence[str]) -> tuple[str, ...]:
@@ -351,82 +215,9 @@ def _module_of_python(words: Sequence[str]) -> tuple[str, ...]:
     return ()
 
 
-def _script_of_arguments(program: str, words: Sequence[str]) -> str | None:
-    """Joins the words of a script; of GNU parallel, those before its list of arguments."""
-    if program in _RUN_EACH_ARGUMENT:
-        return "\n".join(words) or None
-    if program == "parallel" and ":::" in words:
-        place = words.index(":::")
-        return " ".join(words[:place]) or "\n".join(words[place + 1 :])
-    if program == "tmux":
-        words = [word for word in words if word not in _KEYS]
-    return " ".join(words) or None
-
-
-def unwrap(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Removes the outermost wrapper of a command.
-
-    Returns:
-        The command in it, and the words that were left out by which patterns can mention it; None
-        for a command without a wrapper.
-    """
-    program = words[0]
-    if program == "find":
-        return _unwrap_find(words)
-    if _script_of_option(program, words) is not None:
-        return None
-    if program in SHELLS:
-        return _file_of_shell(words), (program,)
-    if is_python(program):
-        module = _module_of_python(words)
-        return (module, (program, "-m")) if module else None
-    if program == "command" and words[1:2] in (("-v",), ("-V",)):
-        return None
-    for names, wrapper in _wrappers_of(program):
-        if (rest := _after_names(words, names)) is not None:
-            return _command_in(rest, wrapper), (program,)
-    return None
-
-
-def wrappers_in(text: str) -> list[str]:
-    """Returns the wrappers that a text names by a program and its subcommand, such as `uv run`, and
-    those of one word that code in backticks begins with, such as `npx`.
-    """
-    codes = [code.split() for code in re.findall("`([^`]+)`", text)]
-    programs = {code[0] for code in codes if code}
-    words = [word.strip(",;:.!?()") for word in text.replace("`", " ").split()]
-    found: list[str] = []
-    for names in _WRAPPERS:
-        if len(names) == 1 and names[0] not in _NODE_RUNNERS:
-            is_named = names[0] in programs
-        else:
-            is_named = any(
-                _after_names(words[start:], names) is not None
-                for start, word in enumerate(words)
-                if word == names[0]
-            )
-        found += [" ".join(names)] if is_named else []
-    runners = (*SHELLS, *_SCRIPT_OPTIONS, *(names[0] for names in _SCRIPT_ARGUMENTS), "ssh")
-    found += [name for name in dict.fromkeys(runners) if name in programs and name != "git"]
-    return found
-
-
-def runs_elsewhere(words: Sequence[str]) -> bool:
-    """Whether the program of a command runs others with another file system: in a container, a pod,
-    a machine or on a host.
-    """
-    return bool(words) and words[0].rpartition("/")[2] in _ELSEWHERE
-
-
-def _after_names(words: Sequence[str], names: Sequence[str]) -> Sequence[str] | None:
-    """Returns the words after a program and its subcommands; None if these are others."""
-    rest = words[1:]
-    for name in names[1:]:
-        rest = _after_options(rest, _VALUED_BEFORE.get(names[0], ()), 0)
-        if rest[:1] != (name,):
-            return None
-        rest = rest[1:]
-    return rest
+@lru_cache(maxsize=1024)
+def _wrappers_of(program: str) -> list[tuple[tuple[str, ...], Wrapper]]:
+    return [entry for entry in _WRAPPERS.items() if entry[0][0] == program]
 
 
 def _command_in(words: Sequence[str], wrapper: Wrapper) -> tuple[str, ...]:
@@ -448,7 +239,7 @@ def _after_wrapper(words: Sequence[str], wrapper: Wrapper) -> tuple[str, ...]:
     if wrapper.needs_mark:
         marks = [number for number, word in enumerate(words) if word in wrapper.marks]
         return tuple(words[marks[0] + 1 :]) if marks else ()
-    _, rest = _split(words, wrapper.valued_options, wrapper.arguments, wrapper.flags)
+    _, rest = _split(words, wrapper)
     before = words[: len(words) - len(rest)]
     if wrapper is _OF_UV and not {"-m", "--module"}.isdisjoint(before):
         return ("python", "-m", *rest)
@@ -461,95 +252,48 @@ def _after_wrapper(words: Sequence[str], wrapper: Wrapper) -> tuple[str, ...]:
     return rest
 
 
+def _split(words: Sequence[str], wrapper: Wrapper) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns a wrapper's own arguments, and the words after these and its options."""
+    return split_words(words, wrapper.valued_options, wrapper.arguments, wrapper.flags)
+
+
 def wrapper_without_options(words: Sequence[str]) -> tuple[str, ...] | None:
     """Returns the outermost wrapper of a command with its own arguments, such as `docker exec web`;
     None for a command without a wrapper.
     """
     for names, wrapper in _wrappers_of(words[0]):
-        rest = _after_names(words, names)
+        rest = after_names(words, names)
         if rest is not None and not wrapper.needs_mark:
-            operands, _ = _split(rest, wrapper.valued_options, wrapper.arguments, wrapper.flags)
+            operands, _ = _split(rest, wrapper)
             dashes = _DASHES if wrapper.marks and "--" in rest else ()
             return (*names, *operands, *dashes)
     return None
 
 
-def _after_options(words: Sequence[str], valued: Sequence[str], positional: int) -> tuple[str, ...]:
-    """Returns the words after options, assignments, and `positional` other arguments.
-
-    Args:
-        valued: the options that take a value.
+def wrappers_in(text: str) -> list[str]:
+    """Returns the wrappers that a text names by a program and its subcommand, such as `uv run`, and
+    those of one word that code in backticks begins with, such as `npx`.
     """
-    return _split(words, valued, positional)[1]
-
-
-def _split(
-    words: Sequence[str], valued: Sequence[str], positional: int, flags: Sequence[str] = ()
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Returns the first `positional` arguments, and the words after these and all options.
-
-    Args:
-        valued: the options that take a value.
-        flags: the options that take none, if all others take one.
-    """
-    operands: list[str] = []
-    rest = list(words)
-    while rest:
-        if flags and len(operands) == positional:
-            break  # after an image, options are those of its command
-        if rest[0] == "--":
-            rest.pop(0)
-        elif rest[0].startswith("-"):
-            del rest[: 2 if _takes_next(rest[0], valued, flags) else 1]
-        elif re.match(r"\w+=", rest[0]):
-            rest.pop(0)
-        elif len(operands) < positional:
-            operands.append(rest.pop(0))
+    codes = [code.split() for code in re.findall("`([^`]+)`", text)]
+    programs = {code[0] for code in codes if code}
+    words = [word.strip(",;:.!?()") for word in text.replace("`", " ").split()]
+    found: list[str] = []
+    for names in _WRAPPERS:
+        if len(names) == 1 and names[0] not in _NODE_RUNNERS:
+            is_named = names[0] in programs
         else:
-            break
-    return tuple(operands), tuple(rest)
+            is_named = any(
+                after_names(words[start:], names) is not None
+                for start, word in enumerate(words)
+                if word == names[0]
+            )
+        found += [" ".join(names)] if is_named else []
+    found += [name for name in SCRIPT_RUNNERS if name in programs and name != "git"]
+    return found
 
 
-def _takes_next(option: str, valued: Sequence[str], flags: Sequence[str]) -> bool:
-    """Whether the word after an option is its value. Of joined letters, as in `-itu root`, only
-    the last may take it.
+def runs_elsewhere(words: Sequence[str]) -> bool:
+    """Whether the program of a command runs others with another file system: in a container, a pod,
+    a machine or on a host.
     """
-    if "=" in option or option == "-":
-        return False
-    if option.startswith("--") or len(option) == len("-x"):
-        return option in valued if not flags else option not in flags
-    letters = [f"-{letter}" for letter in option[1:]]
-    takes = [name in valued if not flags else name not in flags for name in letters]
-    return option in valued or (takes[-1] and not any(takes[:-1]))
-
-
-def _unwrap_find(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Returns the command that `find -exec` runs; None if it runs none, or several."""
-    commands = _commands_of_find(words)
-    return (commands[0], ("find", "-exec")) if len(commands) == 1 else None
-
-
-def _commands_of_find(words: Sequence[str]) -> list[tuple[str, ...]]:
-    """Returns the commands that the options `-exec` of `find` run.
-
-    In place of `{}`, they have a glob of the files that are found if `find` begins in one folder.
-    """
-    commands: list[tuple[str, ...]] = []
-    files = files_of_find(words)
-    rest = list(words)
-    while rest:
-        if rest.pop(0) in ("-exec", "-execdir", "-ok", "-okdir"):
-            ends = (number for number, word in enumerate(rest) if word in (";", "+"))
-            end = next(ends, len(rest))
-            places = files if len(files) == 1 else ["{}"]
-            commands.append(tuple(places[0] if word == "{}" else word for word in rest[:end]))
-            del rest[: end + 1]
-    return [command for command in commands if command]
-
-
-def files_of_find(words: Sequence[str]) -> list[str]:
-    """Returns globs of the files that `find` finds, one for each folder that it begins in."""
-    folders = [*takewhile(lambda word: not word.startswith(("-", "(", "!")), words[1:])]
-    names = [name for option, name in pairwise(words) if option in ("-name", "-iname", "-path")]
-    name = names[0] if len(names) == 1 else "*"
-    return [name if folder in (".", "./") else f"{folder.rstrip('/')}/{name}" for folder in folders]
+    return bool(words) and words[0].rpartition("/")[2] in _ELSEWHERE

@@ -3,8 +3,9 @@
 import re
 
 from holdfast.errors import UsageError
-from holdfast.measures.actions import Globs, Pattern, check_patterns, is_among
+from holdfast.measures.actions import Pattern, check_patterns
 from holdfast.measures.agent_commits import CommitFiles, CommitMessage, commits_in
+from holdfast.measures.path_globs import Globs, is_among
 from holdfast.measures.pathspecs import is_pattern, may_be_folder
 from holdfast.measures.patterns import matches
 from holdfast.measures.reasons import explain_mismatch

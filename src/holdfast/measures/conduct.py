@@ -11,16 +11,9 @@ from functools import cache
 from typing import Annotated, Any
 
 from holdfast.errors import UsageError
-from holdfast.measures.actions import (
-    Glob,
-    Pattern,
-    actions_of,
-    commands_of,
-    edits_of,
-    may_touch,
-    touches,
-)
+from holdfast.measures.actions import Pattern, actions_of, commands_of, edits_of
 from holdfast.measures.arguments import takes
+from holdfast.measures.path_globs import Glob, may_touch, touches
 from holdfast.measures.patterns import compile_regex, matches
 from holdfast.measures.reasons import quote
 from holdfast.measures.registry import measure
@@ -129,7 +122,7 @@ def command_not_run(turn: AssistantTurn, command: Pattern) -> Score | None:
 def command_run(turn: AssistantTurn, command: Pattern) -> Score | None:
     """1 if a shell command begins with a match of the regular expression; a turn in which only
     a refused command matches does not count."""
-    for action in actions_of(turn.calls):
+    for action in actions_of(turn.calls, turn.earlier):
         if action.is_shell and action.matches(command):
             return Score(1.0, f"ran {quote(action.command.written)}")
     refused = actions_of(turn.refused)
@@ -142,7 +135,7 @@ def command_run(turn: AssistantTurn, command: Pattern) -> Score | None:
 def file_not_touched(turn: AssistantTurn, path: Glob) -> Score | Undecided | None:
     """0 if a file with this path (* and ? also match /) was written, moved or deleted; restoring it
     after a change of an earlier turn does not count, nor do turns that change no file."""
-    actions = list(actions_of(turn.calls))
+    actions = list(actions_of(turn.calls, turn.earlier))
     edits = [edit for action in actions for edit in (*action.edits, *action.side_effects)]
     if not edits:
         return None

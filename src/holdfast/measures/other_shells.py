@@ -8,6 +8,7 @@ The result is parsed, never run: conditions are left out where Bash has no words
 
 import re
 import shlex
+from collections.abc import Mapping
 
 # --- PowerShell
 
@@ -20,9 +21,10 @@ _TEXT_OF_POWERSHELL = re.compile(
 _KEPT = re.compile("\ue000(\\d+)\ue001")  # a text that is kept aside
 _TABLE = re.compile(r"@\{[^{}]*\}")
 _CONDITION = r"\((?P<condition>(?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)\s*"
+_BODY = r"\{(?:\s*param\s*\((?:[^()]|\([^()]*\))*\))?"  # its first part, with the parameters
 _BLOCK = re.compile(
-    r"(?<![\w-])function\s+(?P<name>[\w-]+)\s*(?P<parameters>(?:\([^()]*\)\s*)?\{"
-    r"(?:\s*param\s*\((?:[^()]|\([^()]*\))*\))?)"
+    rf"(?<![\w-])(?:function|filter)\s+(?P<name>[\w-]+)\s*(?P<parameters>(?:\([^()]*\)\s*)?{_BODY})"
+    rf"|\$(?P<variable>\w+)\s*=\s*(?:\[scriptblock\]\s*)?(?P<of_block>{_BODY})"
     rf"|(?:(?<![\w-])(?:if|elseif|foreach|for|while|switch|until)\s*{_CONDITION})?\{{|\}}",
     re.IGNORECASE,
 )
@@ -32,6 +34,19 @@ _BLOCK_WORDS = re.compile(
 _START = r"(?P<start>^|[;|(\n&])(?P<space>[ \t]*)"
 _ASSIGNED = re.compile(
     _START + r"\$(?:\w+:)?(?P<name>\w+)[ \t]*\+?=[ \t]*(?P<value>@\([^()]*\)|[^;\n|]*)"
+)
+# where a block runs that is the value of a variable
+_RUNS_BLOCK = re.compile(
+    r"(?<![\w$])[&.][ \t]*\$(?P<called>\w+)(?!\.)|\$(?P<invoked>\w+)\.Invoke\w*\("
+    r"|(?P<cmdlet>(?<![\w-])(?:Invoke-Command|icm|Start-Job|Start-ThreadJob|ForEach-Object|%"
+    r"|Measure-Command)(?![\w-])[^;|\n]*?)\$(?P<passed>\w+)",
+    re.IGNORECASE,
+)
+# what the class File of .NET changes
+_FILE_METHOD = re.compile(
+    r"\[(?:System\.)?IO\.File\]::(?P<method>WriteAll|AppendAll|Delete|Move|Copy)\w*\("
+    r"\s*(?P<first>[^,()]+)(?:,\s*(?P<second>[^,()]+))?[^()]*\)",
+    re.IGNORECASE,
 )
 _CALLED = re.compile(_START + r"&[ \t]+")
 
@@ -47,7 +62,11 @@ def bash_of_powershell(script: str) -> str:
     script = _TEXT_OF_POWERSHELL.sub(lambda found: keep(_bash_text(found)), script)
     script = _TABLE.sub("", re.sub(r"`\r?\n", " ", script)).replace("\\", "/")
     script = re.sub(r"\$\{(\w+)\}", r"$\1", script)
+    script = _FILE_METHOD.sub(_cmdlet_of_method, script)
+    variables = {found["variable"] for found in _BLOCK.finditer(script)} - {None}
+    blocks = {variable.lower(): _name_of_block(variable) for variable in variables}
     script = _BLOCK_WORDS.sub("", _without_blocks(script))
+    script = _RUNS_BLOCK.sub(lambda found: _with_block(found, blocks), script)
     script = _ASSIGNED.sub(_bash_assignment, _CALLED.sub(r"\g<start>\g<space>", script))
     script = re.sub(r"(?<!\S)@(\w+)", r'"${\1[@]}"', script)
     return _KEPT.sub(lambda found: texts[int(found[1])], script)
@@ -67,7 +86,9 @@ def _bash_text(found: re.Match[str]) -> str:
 
 
 def _without_blocks(script: str) -> str:
-    """Returns a script with lines in place of blocks, and functions as Bash has them."""
+    """Returns a script with lines in place of blocks; functions, and blocks that are the values of
+    variables, are functions of Bash.
+    """
     parts: list[str] = []
     ends: list[str] = []
     position = 0
@@ -76,16 +97,43 @@ def _without_blocks(script: str) -> str:
         position = found.end()
         if found[0] == "}":
             parts.append(ends.pop() if ends else "\n")
-        elif name := found["name"]:
-            parameters = re.findall(r"\$(\w+)", found["parameters"])
+        elif name := found["name"] or _name_of_block(found["variable"]):
+            parameters = re.findall(r"\$(\w+)", found["parameters"] or found["of_block"])
             lines = [f'{parameter}="${n}"' for n, parameter in enumerate(parameters, 1)]
             parts.append("\n".join([f"\n{name}() {{", ":", *lines, ""]))
-            ends.append("\n}\n")
+            ends.append("\n}\n:")
         else:
             condition = (found["condition"] or "").strip()
             parts.append(f"\n{condition}\n" if re.match(r"[A-Za-z&]", condition) else "\n")
             ends.append("\n")
     return "".join([*parts, script[position:], *reversed(ends)])
+
+
+def _cmdlet_of_method(found: re.Match[str]) -> str:
+    """Returns the cmdlet that changes the files which a method of the class File changes."""
+    first, second = found["first"].strip(), (found["second"] or "").strip()
+    match found["method"].lower():
+        case "delete":
+            return f"Remove-Item {first}"
+        case "move":
+            return f"Move-Item -Path {first} -Destination {second}"
+        case "copy":
+            return f"Copy-Item {first} -Destination {second}"
+    return f"Set-Content -Path {first}"
+
+
+def _name_of_block(variable: str | None) -> str:
+    """Returns the function of Bash that stands for the block in a variable; "" for no variable."""
+    return f"block_{variable.lower()}" if variable else ""
+
+
+def _with_block(found: re.Match[str], blocks: Mapping[str, str]) -> str:
+    """Returns what runs a block as the call of its function, after the cmdlet that runs it."""
+    name = found["called"] or found["invoked"] or found["passed"]
+    function = blocks.get(name.lower())
+    if function is None:
+        return found[0]
+    return f"{found['cmdlet'] or ''}\n{function} " + ("# " if found["invoked"] else "")
 
 
 def _bash_assignment(found: re.Match[str]) -> str:

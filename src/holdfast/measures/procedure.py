@@ -6,17 +6,11 @@ import re
 from collections.abc import Sequence
 
 from holdfast.errors import UsageError
-from holdfast.measures.actions import (
-    Action,
-    Globs,
-    Pattern,
-    actions_of,
-    check_patterns,
-    touches,
-)
-from holdfast.measures.agent_tools import ASKS_USER
+from holdfast.measures.actions import Action, Pattern, actions_of, check_patterns
+from holdfast.measures.agent_tools import ASKS_USER, SHOWS_PLAN
 from holdfast.measures.approval import AGREED, agreement_in, is_ordered, may_order, may_refuse
 from holdfast.measures.command_words import in_words
+from holdfast.measures.path_globs import Globs, touches
 from holdfast.measures.patterns import matches
 from holdfast.measures.registry import measure
 from holdfast.measures.scores import Score, Undecided, WhenCut
@@ -42,7 +36,7 @@ def runs_before(turn: AssistantTurn, first: Pattern, then: Pattern) -> Score | N
     """1 if a command that begins with a match of `first` came before every one that begins with a
     match of `then`, and since the previous such one; turns without a `then` command do not count.
     Calls of other tools are matched as the tool's name and its arguments in JSON."""
-    actions = list(actions_of(turn.calls))
+    actions = list(actions_of(turn.calls, turn.earlier))
     if not any(action.matches(then) for action in actions):
         return None
     ready = _ready_by(turn.earlier, first, then)
@@ -100,7 +94,7 @@ def runs_after(
     done = ""  # the last command that matches `run`
     is_due = False  # whether `run` has to follow
     is_hidden = False  # whether a file was changed since `run`, and it is not known which
-    for action in actions_of(turn.calls):
+    for action in actions_of(turn.calls, turn.earlier):
         if action.matches(run):
             done = action.label
             is_due = False
@@ -158,12 +152,13 @@ def asks_before(
     """
     asked: list[ToolCall] = []
     is_hidden = False
-    for action in actions_of(turn.calls):
+    for action in actions_of(turn.calls, turn.earlier):
         if event := _event(action, command, changed):
             break
         is_hidden = is_hidden or any(not edit.path for edit in action.edits)
-        if action.tool_call is not None and ASKS_USER.search(action.tool_call.name):
-            asked.append(action.tool_call)
+        call = action.tool_call
+        if call is not None and (ASKS_USER.search(call.name) or SHOWS_PLAN.search(call.name)):
+            asked.append(call)
     else:
         return _UNKNOWN_FILES if is_hidden and changed is not None else None
     for call in reversed(asked):
@@ -233,7 +228,7 @@ def prefers(turn: AssistantTurn, use: Pattern, rather_than: Pattern) -> Score | 
     """
     good = 0
     others: list[str] = []
-    for action in actions_of(turn.calls):
+    for action in actions_of(turn.calls, turn.earlier):
         if action.matches(use):
             good += 1
         elif program := action.program_matching(rather_than):

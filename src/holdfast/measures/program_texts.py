@@ -18,6 +18,7 @@ _PYTHON = re.compile(r"(?:python|pypy)(?:\d(?:\.\d+)?)?|py")
 _JAVASCRIPT = ("node", "nodejs", "bun", "deno")
 _MAX_CHARACTERS = 50_000  # of a program that is read
 _CODE_OPTIONS = ("-c", "-e", "--eval", "-p", "--print")
+_EVALUATES = {"deno": "eval"}  # a subcommand whose argument is a program
 
 
 @dataclass
@@ -79,7 +80,7 @@ def _is_code_option(program: str, word: str) -> bool:
         return False
     if program in _BY_PATTERN:
         return re.fullmatch(_BY_PATTERN[program], word) is not None
-    return word in _CODE_OPTIONS
+    return word in _CODE_OPTIONS or word == _EVALUATES.get(program)
 
 
 # --- Languages of which only the commands are found that they run as a literal text
@@ -285,8 +286,12 @@ _WRITES_FILE = re.compile(
 _COPIES_FILE = re.compile(
     r"\b(?:copyFile|rename|cp)(?:Sync)?\([^,]+," + _TEXT,
 )
-_RUNS = re.compile(r"\b(?:exec|execSync|spawn|spawnSync|execFile|execFileSync)\(" + _TEXT)
-_ARGUMENTS = re.compile(r"\s*,\s*\[([^\]]*)\]")
+_RUNS = re.compile(
+    r"\b(?:exec|execSync|spawn|spawnSync|execFile|execFileSync|execa|Deno\.Command)\(" + _TEXT
+)
+_RUNS_TEMPLATE = re.compile(r"(?<![\w$])\$(?:\([^()`]*\))?`([^`]+)`")  # of Bun, zx and execa
+_RUNS_LIST = re.compile(r"\bBun\.spawn(?:Sync)?\(\s*(?:\{\s*cmd:\s*)?\[([^\]]*)\]")
+_ARGUMENTS = re.compile(r"\s*,\s*(?:\{\s*args:\s*)?\[([^\]]*)\]")
 _LITERAL = re.compile(_TEXT)
 
 
@@ -300,3 +305,7 @@ def _scripts_in_javascript(code: str) -> Iterator[str]:
         arguments = _ARGUMENTS.match(code, run.end())
         words = [word[2] for word in _LITERAL.finditer(arguments[1])] if arguments else []
         yield " ".join([run[2], shlex.join(words)]).rstrip()
+    for template in _RUNS_TEMPLATE.finditer(code):
+        yield template[1]
+    for listed in _RUNS_LIST.finditer(code):
+        yield shlex.join(word[2] for word in _LITERAL.finditer(listed[1]))

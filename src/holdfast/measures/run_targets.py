@@ -10,16 +10,28 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from holdfast.validation.json_values import fields_of
+
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _JUSTFILES = ("justfile", "Justfile", ".justfile")
-_FILE_OPTIONS = ("-f", "--file", "--makefile", "--justfile")
+_TASKFILES = ("Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml")
+_FILES = {"just": _JUSTFILES, "task": _TASKFILES, "go-task": _TASKFILES}
+_FILE_OPTIONS = ("-f", "--file", "--makefile", "--justfile", "-t", "--taskfile")
 _VALUED = (*_FILE_OPTIONS, "-C", "--directory", "-d", "-j", "-o", "-W", "-I", "--prefix", "-w")
 _PACKAGE_RUNNERS = ("npm", "pnpm", "yarn", "bun")
 _SCRIPTS = ("test", "start", "stop", "restart")
-_ONLY_SHOWS = (
-    *("-n", "--dry-run", "--just-print", "--recon", "-q", "--question", "-t", "--touch"),
-    *("--list", "-l", "--show", "-s", "--summary", "--evaluate", "--dump"),
+# options with which nothing runs
+_OF_MAKE = frozenset(
+    ("-n", "--dry-run", "--just-print", "--recon", "-q", "--question", "-t", "--touch")
 )
+_OF_JUST = frozenset(
+    ("-n", "--dry-run", "--list", "-l", "--show", "-s", "--summary", "--evaluate", "--dump")
+)
+_OF_TASK = frozenset(("-n", "--dry", "--list", "-l", "--list-all", "-a", "--summary", "--status"))
+_ONLY_SHOWS = {
+    **{"make": _OF_MAKE, "gmake": _OF_MAKE, "just": _OF_JUST},
+    **{"task": _OF_TASK, "go-task": _OF_TASK},
+}
 _FOLDER_OPTIONS = ("-C", "--directory", "--prefix", "--dir", "--cwd", "-d", "--working-directory")
 _FOLDER_EQUALS = ("--directory=", "--prefix=", "--dir=", "--cwd=")
 # what package managers do themselves, so that a script of the name needs `run`
@@ -54,8 +66,8 @@ def script_of_target(
     from_input: str | None,
     folder: str = "",
 ) -> str | None:
-    """Returns the script that `make TARGET`, `npm run SCRIPT` or `just RECIPE` runs; None for other
-    commands, and if the file that defines it is not known.
+    """Returns the script that `make TARGET`, `npm run SCRIPT`, `just RECIPE` or `task TASK` runs;
+    None for other commands, and if the file that defines it is not known.
 
     Args:
         documents: the texts of files, by their paths.
@@ -68,27 +80,31 @@ def script_of_target(
     if program in _PACKAGE_RUNNERS:
         text = _first_named(("package.json",), documents, _folder_named(rest, folder))
         return _package_script(program, rest, text)
-    if program not in ("make", "gmake", "just") or not {*_ONLY_SHOWS}.isdisjoint(rest):
+    if program not in ("make", "gmake", *_FILES) or not _ONLY_SHOWS[program].isdisjoint(rest):
         return None
     file = next((rest[n + 1] for n, w in enumerate(rest[:-1]) if w in _FILE_OPTIONS), "")
-    names = _JUSTFILES if program == "just" else _MAKEFILES
+    names = _FILES.get(program, _MAKEFILES)
     within = _folder_named(rest, folder)
     text = from_input
     if file != "-":
         text = _first_named((file,) if file else names, documents, within)
     if text is None:
         return None
-    if program != "just":
+    default = ""
+    if program in ("make", "gmake"):
         variables = {found["name"]: found["value"] for found in _VARIABLE.finditer(text)}
         given = (word.partition("=") for word in rest if "=" in word)
         variables |= {name: value for name, _, value in given}
         text = _EXPANSION.sub(lambda found: variables.get(found[1], found[0]), text)
-    targets = _targets(text, of_just=program == "just")
+        goal = _DEFAULT_GOAL.search(text)
+        default = goal[1] if goal else ""
+    is_task = program in ("task", "go-task")
+    targets = _tasks(text) if is_task else _targets(text, of_just=program == "just")
     asked = _operands(rest)
     if program == "just":
         asked = asked[:1]  # the others are its arguments
     lines: list[str] = []
-    for target in asked or [next(iter(targets), "")]:
+    for target in asked or [default or ("default" if is_task else next(iter(targets), ""))]:
         lines += _lines_of(target, targets, set())
     return "\n".join(lines) or None
 
@@ -138,6 +154,7 @@ def _package_script(program: str, words: Sequence[str], text: str | None) -> str
 
 _RECIPE = re.compile(r"(?P<names>@?[\w-]+)(?:\s[^:]*)?:(?!=)\s*(?P<needs>[^\n]*)")
 _VARIABLE = re.compile(r"^(?P<name>\w+)[ \t]*[:?+]*=[ \t]*(?P<value>.*)$", re.MULTILINE)
+_DEFAULT_GOAL = re.compile(r"^\.DEFAULT_GOAL[ \t]*:?=[ \t]*(\S+)", re.MULTILINE)
 _TARGET = re.compile(r"(?P<names>[^\s:#=][^:#=\n]*):(?![=:])\s*(?P<needs>[^\n]*)")
 
 
@@ -163,6 +180,28 @@ def _targets(text: str, *, of_just: bool) -> dict[str, tuple[list[str], list[str
         elif line.strip():
             names = []
     return {name: value for name, value in targets.items() if not name.startswith(".")}
+
+
+def _tasks(text: str) -> dict[str, tuple[list[str], list[str]]]:
+    """Returns what each task of a Taskfile needs, and the lines that it runs, by its name."""
+    import yaml
+
+    try:
+        tasks = fields_of(fields_of(yaml.safe_load(text)).get("tasks"))
+    except (yaml.YAMLError, RecursionError):
+        return {}
+    found: dict[str, tuple[list[str], list[str]]] = {}
+    for name, task in tasks.items():
+        fields = fields_of(task)
+        commands = fields.get("cmds", fields.get("cmd", task))
+        commands = commands if isinstance(commands, list) else [commands]
+        dependencies = fields.get("deps")
+        needs = [dependencies] if not isinstance(dependencies, list) else dependencies
+        needs += [command for command in commands if "task" in fields_of(command)]
+        named = [need if isinstance(need, str) else fields_of(need).get("task") for need in needs]
+        lines = [c if isinstance(c, str) else fields_of(c).get("cmd") for c in commands]
+        found[str(name)] = ([str(n) for n in named if n], [str(line) for line in lines if line])
+    return found
 
 
 def _lines_of(

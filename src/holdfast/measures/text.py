@@ -2,11 +2,12 @@
 
 A word is a run of letters or digits, joined by apostrophes or hyphens ("don't" and "well-known" are
 one word each); a number with commas or a decimal point ("15,000", "3.14") is one word. A sentence
-ends at '.', '!' or '?' before a space or the end, but not after an abbreviation or an initial, nor
-in a quotation after which it continues in lower case. The full stops of Chinese and Japanese ('。',
-'！', '？') always end one. Dots ("..." or "…") are a pause: they end a sentence only if the next
-word is capitalised and is not 'I'. A new line also ends a sentence, unless it continues in lower
-case. List markers are not part of any sentence.
+ends at '.', '!' or '?', or their like in other scripts ('।', '؟', '։'), before a space or the end,
+but not after an abbreviation, an initial or an ordinal number ("3. Mai"), nor in a quotation after
+which it continues in lower case. The full stops of Chinese and Japanese ('。', '！', '？') always
+end one, except before a closing bracket. Dots ("..." or "…") are a pause: they end a sentence only
+if the next word is capitalised and is not 'I'. A new line also ends a sentence, unless it continues
+in lower case. List markers are not part of any sentence.
 """
 
 import re
@@ -16,7 +17,8 @@ from collections.abc import Iterator
 WORD = re.compile(r"[^\W_]+(?:['’‐‑-][^\W_]+|(?<=\d)[.,](?=\d)[^\W_]+)*")
 
 _LIST_MARKER = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,3}[.)])[ \t]+")
-_STOP = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]»*_]*+(?=\s|$)|[。！？]+")
+_MARKS = ".!?…؟۔।॥։።။។"
+_STOP = re.compile(rf"(?<![{_MARKS}])[{_MARKS}]++[\"'”’)\]»*_]*+(?=\s|$)|[。！？]+(?![」』）])")
 _DOTS = re.compile(r"[.…]{2,}|…")
 _QUOTED_STOP = re.compile(r"[.!?…]+[\"'”’)\]»]+")
 _PRONOUN_I = re.compile(r"I(?![^\W_])")
@@ -24,8 +26,20 @@ _WORD_BEFORE_DOT = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]+$")
 _OPENING_MARKS = " \t\"'“‘(*_"  # may precede the first word of a sentence
 # Abbreviations without the last dot: more text always follows the first ("Dr. Lee", "e.g. this"),
 # and the second may end a sentence.
-NEVER_LAST = frozenset("mr mrs ms dr prof st vs e.g i.e approx mme sra".split())
+NEVER_LAST = frozenset(
+    "mr mrs ms dr prof st vs e.g i.e approx mme sra sr uds bzw ca evtl ggf inkl nr bijv".split()
+)
 MAY_BE_LAST = frozenset("etc a.m p.m u.s u.k inc jr".split())
+# abbreviations of several words, in German, Dutch and the Romance languages
+_SEVERAL_WORDS = re.compile(
+    r"(?<![\w.])(?:z\. ?[BT]|d\. ?h|u\. ?[aU]|o\. ?ä|i\. ?d\. ?R|[nv]\. ?Chr|b\. ?v|d\. ?w\. ?z"
+    r"|p\. ?ej|p\. ?ex|EE\. ?UU|P\. ?D)\."
+)
+# what follows an ordinal number, as in "3. Mai"
+_AFTER_ORDINAL = re.compile(
+    r"(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
+    r"|Jahrhundert|Klasse|Stock)\b|[a-zß-ÿ]"
+)
 _LOOKBEHIND = 12  # characters before a dot that are searched for a word
 _LOOKAHEAD = 40  # characters after a stop that are searched for a word
 
@@ -95,7 +109,10 @@ def _pieces_of(text: str) -> Iterator[str]:
     """Yields the text up to each end of a sentence, and the rest of each block of lines."""
     for block in _join_lines(text):
         start = 0
+        abbreviations = [found.span() for found in _SEVERAL_WORDS.finditer(block)]
         for stop in _STOP.finditer(block):
+            if any(begin < stop.start() < end for begin, end in abbreviations):
+                continue
             if _is_sentence_end(block, stop):
                 yield block[start : stop.end()].strip()
                 start = stop.end()
@@ -129,7 +146,10 @@ def _is_sentence_end(block: str, stop: re.Match[str]) -> bool:
     after = block[stop.end() : stop.end() + _LOOKAHEAD]
     if mark == ".":
         word = _WORD_BEFORE_DOT.search(block, max(0, stop.start() - _LOOKBEHIND), stop.start())
-        return word is None or _ends_after_word(word.group(), after.lstrip())
+        if word is not None:
+            return _ends_after_word(word.group(), after.lstrip())
+        is_number = block[: stop.start()][-1:].isdecimal()
+        return not (is_number and _AFTER_ORDINAL.match(after.lstrip()))
     next_word = after.lstrip(_OPENING_MARKS)
     if _DOTS.match(mark) and next_word:
         return _ends_after_dots(next_word)
@@ -156,8 +176,8 @@ def closing_mark(sentence: str) -> str:
     Quotation marks and emojis after it are ignored.
     """
     for character in reversed(sentence):
-        if character in ".!?…。！？":
-            return {"。": ".", "！": "!", "？": "?", "…": "."}.get(character, character)
+        if character in f"{_MARKS}。！？":
+            return {"！": "!", "？": "?", "؟": "?", "!": "!", "?": "?"}.get(character, ".")
         if character.isalnum():
             break
     return ""

@@ -27,6 +27,10 @@ class ToolCall:
     id: str = field(default="", compare=False)  # its id in the log, which its result refers to
     # for a tool that asks the user: the answers that the log shows
     answers: tuple[UserAnswer, ...] = field(default=(), compare=False)
+    result: str = field(default="", compare=False)  # the text that it returned, if the log shows it
+    # the session's working folder at the call, and at its first call; "" if the log names none
+    folder: str = field(default="", compare=False)
+    first_folder: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

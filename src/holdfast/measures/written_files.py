@@ -5,19 +5,18 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from holdfast.measures.actions import (
-    Globs,
     Pattern,
     actions_of,
     calls_since_commit,
     check_patterns,
     edits_of,
-    is_among,
     is_commit,
     mentions,
 )
 from holdfast.measures.arguments import Flag, takes
 from holdfast.measures.comments import is_about_comments, without_comments
 from holdfast.measures.file_edits import FileEdit
+from holdfast.measures.path_globs import Globs, is_among
 from holdfast.measures.patterns import count, find
 from holdfast.measures.reasons import quote
 from holdfast.measures.registry import measure

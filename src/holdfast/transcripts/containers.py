@@ -25,7 +25,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from holdfast.errors import UsageError
-from holdfast.files import digest_of, read_text, text_lines, unpack_zstandard
+from holdfast.files import (
+    MAX_UNPACKED_BYTES,
+    check_unpacked_size,
+    digest_of,
+    read_text,
+    text_lines,
+    unpack_zstandard,
+)
 from holdfast.transcripts.databases import read_database
 from holdfast.transcripts.finding import TAR_SUFFIXES, is_json_log
 from holdfast.transcripts.opencode_storage import files_of_session, read_session
@@ -47,7 +54,6 @@ _OPENERS: dict[str, Callable[[BinaryIO], Any]] = {
     ".bz2": bz2.BZ2File,
     ".xz": lzma.LZMAFile,
 }
-_MAX_MEMBER_BYTES = 1 << 30  # of a member of an archive, which is read as a whole
 _DATABASES = (".vscdb", ".db", ".sqlite", ".sqlite3")
 _MARKDOWN = (".md", ".markdown")
 _ZSTANDARD = 93  # the number of this compression method in zip archives
@@ -208,7 +214,7 @@ def _read_zip(path: Path) -> Iterator[Located | Unread]:
         if not members:
             yield Unread(f"{path} holds {_NO_LOGS}")
         for member in members:
-            _check_size(path / member.filename, member.file_size)
+            check_unpacked_size(path / member.filename, member.file_size)
             content = _unpack(path, file, archive, member)
             yield from _parse_member(path / member.filename, content)
 
@@ -220,22 +226,9 @@ def _parse_member(path: Path, content: bytes) -> Iterator[Located | Unread]:
     """Parses a member of an archive, which may be compressed once more."""
     if (opener := _OPENERS.get(path.suffix.lower())) is not None:
         with opener(io.BytesIO(content)) as file:
-            content = file.read(_MAX_MEMBER_BYTES + 1)
-        _check_size(path, len(content))
+            content = file.read(MAX_UNPACKED_BYTES + 1)
+        check_unpacked_size(path, len(content))
     yield from parse(path, content.decode("utf-8-sig", "surrogateescape"))
-
-
-def _check_size(path: Path, size: int) -> None:
-    """Refuses a member of an archive that would fill the memory.
-
-    Raises:
-        UsageError: it is too large.
-    """
-    if size > _MAX_MEMBER_BYTES:
-        raise UsageError(
-            f"{path} has more than {_MAX_MEMBER_BYTES >> 20} MiB when it is unpacked; unpack the"
-            " archive, and give the file as .jsonl."
-        )
 
 
 def _read_tar(path: Path) -> Iterator[Located | Unread]:
@@ -245,7 +238,7 @@ def _read_tar(path: Path) -> Iterator[Located | Unread]:
         for member in archive:
             if member.isfile() and is_json_log(Path(member.name)):
                 is_empty = False
-                _check_size(path / member.name, member.size)
+                check_unpacked_size(path / member.name, member.size)
                 file = archive.extractfile(member)
                 yield from _parse_member(path / member.name, file.read() if file else b"")
     if is_empty:

@@ -116,6 +116,7 @@ def in_windows_1252(text: str) -> str:
 def parse_lines(path: Path, lines: Iterable[str], first: int = 1) -> Iterator[Located | Unread]:
     """Parses the lines of a file; `first` is the number of the first line."""
     for number, line in enumerate(lines, start=first):
+        line = line.strip("\0")  # which a crash leaves in place of a text
         if not line.strip():
             continue
         if not line.isascii() and _NOT_UTF8.search(line):
@@ -126,6 +127,27 @@ def parse_lines(path: Path, lines: Iterable[str], first: int = 1) -> Iterator[Lo
             yield Unread(f"{path}, line {number}: it is not UTF-8, and was read as Windows-1252")
             line = text
         try:
-            yield Located(f"{path}, line {number}", json.loads(line))
+            for value in _values_on(line):
+                yield Located(f"{path}, line {number}", value)
         except (ValueError, RecursionError) as error:
             yield Unread(f"{path}, line {number}: it is not JSON: {reason_of(error)}")
+
+
+def _values_on(line: str) -> list[Any]:
+    """Returns the value on a line, or the several objects that were written at once.
+
+    Raises:
+        ValueError: it is not JSON.
+    """
+    try:
+        return [json.loads(line)]
+    except ValueError:
+        if not line.lstrip().startswith("{"):
+            raise
+        try:
+            values = [*_documents_in(line)]
+        except ValueError:
+            values = []
+        if not all(isinstance(value, dict) for value in values) or len(values) < 2:
+            raise
+        return values

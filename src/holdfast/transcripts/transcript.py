@@ -5,9 +5,10 @@ regenerated, an event has several successors; the path that the user went on wit
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
+from typing import Any
 
 from holdfast.measures.turns import ToolCall
 from holdfast.validation.json_values import fields_of
@@ -136,6 +137,27 @@ def call_events(call: ToolCall, result: str | None = None, is_refusal: bool = Fa
         text = result or ""
         events.append(Event(EventKind.TOOL_RESULT, text, call_id=call.id, is_refusal=is_refusal))
     return events
+
+
+class WorkingFolder:
+    """The working folder of a session, as far as its log names one, while the session is read."""
+
+    def __init__(self) -> None:
+        self._first = ""
+        self._current = ""
+
+    def note(self, folder: Any) -> None:
+        """Takes note of the folder from here on; of nothing that is no path."""
+        if isinstance(folder, str) and folder:
+            self._current = folder
+            self._first = self._first or folder
+
+    def of(self, event: Event) -> Event:
+        """Returns an event whose call, if it has one, has the working folder."""
+        if event.call is None or not self._current:
+            return event
+        call = replace(event.call, folder=self._current, first_folder=self._first)
+        return replace(event, call=call)
 
 
 @dataclass(frozen=True)

@@ -249,8 +249,10 @@ def _at_most(unit: str, count: int) -> MeasureSpec | None:
     """
     if count < 1:
         return None
-    if unit in ("word", "sentence"):
-        return measure(f"at_most_{unit}s", count=count)
+    if unit == "word":
+        return measure("at_most_words", count=count)
+    if unit == "sentence":  # people who limit the sentences of a reply do not mean its code
+        return measure("at_most_sentences", count=count, prose=True)
     if unit == "character":
         return measure("regex", regex=rf"(?s)\A.{{1,{count}}}\Z")
     if unit == "paragraph":

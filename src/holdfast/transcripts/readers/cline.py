@@ -5,6 +5,7 @@ environment, and the user's words, which are in elements such as `<task>`. A mod
 tool calls writes a call into its text, as an element with the name of the tool.
 """
 
+import html
 import json
 import re
 from collections import Counter
@@ -254,6 +255,8 @@ def _calls_in(match: re.Match[str]) -> list[ToolCall]:
     name = match[1]
     body = match[2]
     arguments = dict(_ARGUMENT.findall(body))
+    if "command" in arguments:  # Cline undoes the escapes that some models write
+        arguments["command"] = html.unescape(arguments["command"])
     paths = [] if "path" in arguments else _PATH.findall(body)
     if not paths:
         return [ToolCall(name, arguments)]

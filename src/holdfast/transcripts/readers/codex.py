@@ -44,6 +44,7 @@ from holdfast.transcripts.transcript import (
     Malformed,
     Transcript,
     Tree,
+    WorkingFolder,
     call_events,
 )
 from holdfast.validation.json_values import fields_of
@@ -140,6 +141,7 @@ class _Session:
         shown_records = [fields for _, fields in records if _is_display_event(fields)]
         shown_events = [fields_of(fields.get("payload")) for fields in shown_records]
         self.tree = Tree()
+        self._folder = WorkingFolder()
         self._has_prompt = False
         self._typed_texts = _find_typed_texts(shown_events)
         self._roles_without_items = {"user", "assistant"} - _roles(items, self._typed_texts)
@@ -163,6 +165,8 @@ class _Session:
         kind = fields.get("type")
         payload = fields.get("payload")
         events: list[Event] = []
+        if kind in ("session_meta", "turn_context"):
+            self._folder.note(at(payload, "cwd"))
         if kind == "session_meta" and isinstance(payload, Mapping):
             events = self._read_prompt(payload)
         elif kind == "compacted":
@@ -196,7 +200,7 @@ class _Session:
                 Event(EventKind.REMINDER, event.text) if event.is_by_user else event
                 for event in events
             ]
-        self.tree.add(replace(event, source=source) for event in events)
+        self.tree.add(replace(self._folder.of(event), source=source) for event in events)
 
     def _read_prompt(self, header: Mapping[str, Any]) -> list[Event]:
         """Reads the system prompt; [] for the second header, which a fork has from its origin."""

@@ -30,6 +30,7 @@ from holdfast.transcripts.transcript import (
     Malformed,
     Transcript,
     Tree,
+    WorkingFolder,
     call_events,
     message_events,
 )
@@ -111,7 +112,8 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
             source = name
         if event.kind in _DIALOG:
             try:
-                yield from dialogs.setdefault(event.agent, _Dialog()).add(event)
+                dialog = dialogs.setdefault(event.agent, _Dialog(dialogs[""].folder))
+                yield from dialog.add(event)
             except Malformed as error:
                 yield Unread(f"{event.source}: {error}")
         elif not event.kind.startswith(_BOOKKEEPING):
@@ -127,10 +129,12 @@ class _Dialog:
     """The dialog of the session or of a subagent, under construction.
 
     Args:
+        folder: the working folder of the session.
         tips: for each event of the log, the position of the event before it, by the event's id.
         call_ids: the calls in messages of the assistant, and the user's commands.
     """
 
+    folder: WorkingFolder = field(default_factory=WorkingFolder)
     tree: Tree = field(default_factory=Tree)
     tips: dict[str, int | None] = field(default_factory=dict)
     call_ids: set[str] = field(default_factory=set)
@@ -139,6 +143,7 @@ class _Dialog:
         """Adds an event of the log; yields notes on what is left out or not known."""
         self.tips[logged.id] = self.tree.tip
         if logged.kind == "session.start":
+            self.folder.note(at(logged.data, "context", "cwd"))
             version = logged.data.get("version", _VERSION)
             if version != _VERSION:
                 yield Unread(
@@ -157,7 +162,9 @@ class _Dialog:
         else:
             copy_ids = (logged.id,) if logged.id else ()
             self.tree.add(
-                replace(event, id=logged.id, copy_ids=copy_ids, source=logged.source)
+                replace(
+                    self.folder.of(event), id=logged.id, copy_ids=copy_ids, source=logged.source
+                )
                 for event in self._events(logged.kind, logged.data)
             )
 

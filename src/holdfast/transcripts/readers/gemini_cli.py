@@ -47,6 +47,8 @@ _NOT_SUCCESSFUL = ("cancelled", "error")
 _REFUSED = re.compile(
     r"User did not allow tool call|Tool execution (?:for .{0,80} )?(?:denied by policy|blocked)"
 )
+# in the result of a call that the user stopped while it ran
+_STOPPED = re.compile(r"cancelled tool execution|[Cc]ommand was (?:cancelled|aborted)")
 # a command of the program's own, which the model does not see
 _COMMAND = re.compile(r"[/?](?:[a-z][\w:.-]*)?(?!\S)")
 # the line of a message after which the texts of files follow that the user named
@@ -323,14 +325,18 @@ def _arguments(arguments: Any) -> Any:
 def _results(call: Mapping[str, Any]) -> list[Event]:
     """Returns the results of a call as the model saw them: Gemini's parts, or text."""
     result = call.get("result")
-    is_refusal = call.get("status") in _NOT_SUCCESSFUL and bool(_REFUSED.search(json.dumps(result)))
+    text = json.dumps(result)
+    is_refusal = call.get("status") in _NOT_SUCCESSFUL and bool(_REFUSED.search(text))
+    is_refusal = is_refusal or (call.get("status") == "cancelled" and not _STOPPED.search(text))
     call_id = str(call.get("id") or "")
     if isinstance(result, str):
         return [Event(EventKind.TOOL_RESULT, result, call_id=call_id, is_refusal=is_refusal)]
     if not isinstance(result, list) or not result:
-        return []
+        refusal = Event(EventKind.TOOL_RESULT, call_id=call_id, is_refusal=True)
+        return [refusal] if is_refusal else []
     events = read_messages([{"role": "tool", "parts": result}])
-    results = [event for event in events if event.kind is EventKind.TOOL_RESULT and event.text]
+    results = [event for event in events if event.kind is EventKind.TOOL_RESULT]
+    results = [event for event in results if event.text or is_refusal]
     if is_refusal:  # the ids in the result may be missing
         results = [replace(event, call_id=call_id, is_refusal=True) for event in results]
     return results

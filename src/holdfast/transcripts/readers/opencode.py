@@ -34,6 +34,7 @@ from holdfast.transcripts.transcript import (
     EventKind,
     Malformed,
     Transcript,
+    WorkingFolder,
     branched_transcript,
     call_events,
     message_events,
@@ -131,7 +132,9 @@ def _events(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> list
             raise Malformed(f"it has the role {shortened(role)}; known are user and assistant")
     identity = str(info.get("id") or "")
     copy_ids = _copy_ids(info, parts)
-    events = [replace(event, id=identity, copy_ids=copy_ids) for event in events]
+    folder = WorkingFolder()
+    folder.note(at(info, "path", "cwd"))
+    events = [replace(folder.of(event), id=identity, copy_ids=copy_ids) for event in events]
     return [*_prompt(info), *events]
 
 

@@ -264,8 +264,10 @@ def _read_rounds(
     """
     events: list[Event] = []
     refused = {event.call_id for event in response.calls if event.is_refusal} - {""}
+    shown = {event.call.id: event.call for event in response.calls if event.call is not None}
     for tool_round in rounds:
-        calls = [read_call(call) for call in optional_list(at(tool_round, "toolCalls"))]
+        asked = [read_call(call) for call in optional_list(at(tool_round, "toolCalls"))]
+        calls = [_as_run(call, shown.get(call.id)) for call in asked]
         events += message_events("assistant", "", calls) if calls else []
         for call in calls:
             if call.id in results or call.id in refused:
@@ -274,6 +276,14 @@ def _read_rounds(
                 result = Event(EventKind.TOOL_RESULT, text, call_id=call.id, is_refusal=is_refusal)
                 events.append(result)
     return events
+
+
+def _as_run(call: ToolCall, shown: ToolCall | None) -> ToolCall:
+    """Returns a call with the command that ran, if the user or the tool edited the model's."""
+    command = shown.arguments.get("command") if shown is not None and call.id else None
+    if not isinstance(command, str) or not isinstance(call.arguments.get("command"), str):
+        return call
+    return replace(call, arguments={**call.arguments, "command": command})
 
 
 def _result_text(result: Any) -> str:

@@ -35,7 +35,7 @@ from holdfast.transcripts.readers.claude_code.session_lines import (
     SessionLine,
 )
 from holdfast.transcripts.readers.claude_code.session_tree import SessionTree
-from holdfast.transcripts.transcript import Event, EventKind, Malformed
+from holdfast.transcripts.transcript import Event, EventKind, Malformed, WorkingFolder
 from holdfast.validation.json_values import fields_of
 
 # names of the elements that Claude Code writes into messages of the user
@@ -166,7 +166,9 @@ def _read_path(lines: Sequence[SessionLine]) -> Iterator[tuple[SessionLine, list
     following = {line.id: later for line, later in pairwise(messages)}
     digest = hashlib.sha256()  # of the messages so far
     results = _ResultsInContext()
+    folder = WorkingFolder()
     for line in lines:
+        folder.note(line.fields.get("cwd"))
         if line.is_message:
             digest.update(json.dumps(line.content, sort_keys=True).encode())
         results.add(line)
@@ -180,7 +182,8 @@ def _read_path(lines: Sequence[SessionLine]) -> Iterator[tuple[SessionLine, list
         identity = line.id if line.has_uuid else ""
         copy_ids = _copy_ids(line, digest.hexdigest())
         located = [
-            replace(event, source=line.source, id=identity, copy_ids=copy_ids) for event in events
+            replace(folder.of(event), source=line.source, id=identity, copy_ids=copy_ids)
+            for event in events
         ]
         yield line, located
 

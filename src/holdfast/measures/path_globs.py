@@ -1,0 +1,120 @@
+"""Paths with `*`, `?`, `**/` and `{a,b}`, as rules name files.
+
+src/*.{js,ts}  ->  src/a.js, src/b/c.ts
+"""
+
+import fnmatch
+import posixpath
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Annotated
+
+from holdfast.measures.arguments import takes
+from holdfast.measures.file_edits import FileEdit
+
+Glob = Annotated[str, takes("a path with * and ?", "migrations/*", pattern=r"\S")]
+Globs = Annotated[
+    Glob | Sequence[Glob],
+    takes("a path with * and ?, or a list of these", ["*.py", "!tests/*"], min_length=1),
+]
+
+DRIVE = re.compile(r"[A-Za-z]:[\\/]|\\\\")  # how an absolute path of Windows begins
+
+
+def is_absolute(path: str) -> bool:
+    """Whether a path does not depend on the working folder, as far as it can be told."""
+    return path.startswith(("/", "~", "$")) or DRIVE.match(path) is not None
+
+
+def is_among(path: str, globs: Globs) -> bool:
+    """Whether a glob matches a path or its last parts, and no glob that begins with `!` does.
+
+    A glob with a folder matches the last parts of absolute paths only, whose root is not known.
+    """
+    all_globs = [globs] if isinstance(globs, str) else list(globs)
+    excluded = [glob[1:] for glob in all_globs if glob.startswith("!")]
+    included = [glob for glob in all_globs if not glob.startswith("!")] or ["*"]
+    return _is_like(path, included) and not _is_like(path, excluded)
+
+
+def touches(edit: FileEdit, globs: Globs) -> bool:
+    """Whether an edit changes a file that globs match, or a whole folder that they match."""
+    path = edit.path.rstrip("/")
+    return bool(path) and (
+        is_among(path, globs) or (edit.is_folder and is_among(f"{path}/", globs))
+    )
+
+
+def may_touch(edit: FileEdit, glob: Glob) -> bool:
+    """Whether an edit may change a file that a glob matches, as far as its path is known."""
+    path = _UNKNOWN_PART.sub("*", edit.path.rstrip("/").removeprefix("./")) or "*"
+    if path.startswith(_OUTSIDE):
+        return False
+    may_be_folder = edit.is_folder or not (edit.is_shown or "." in posixpath.basename(path))
+    paths = ["*" if path == "." else path, f"{path}/*"][: 2 if may_be_folder else 1]
+    if not may_be_folder and not {"*", "?"} & {*paths[0]}:
+        return False
+    plain = [*_plain_globs(glob)]
+    plain += [f"*/{name}" for name in plain if not _begins_at_root(name, path)]
+    return any(_overlap(path, other) for path in paths for other in plain)
+
+
+def _begins_at_root(glob: str, path: str) -> bool:
+    """Whether a glob with a folder means the folder in the root, where the path begins too."""
+    return "/" in glob.rstrip("/") and not is_absolute(path)
+
+
+_OUTSIDE = ("/tmp/", "/var/tmp/", "/dev/")  # folders that hold no repository
+_UNKNOWN_PART = re.compile(r"\$\([^()]*\)|`[^`]*`|\$\{[^{}]*\}|\$\w+|\{\}")
+
+
+@cache
+def _overlap(first: str, second: str) -> bool:
+    """Whether a text exists that both globs match."""
+    places = [(0, 0)]
+    seen = set(places)
+    while places:
+        a, b = places.pop()
+        if a == len(first) and b == len(second):
+            return True
+        one, other = first[a : a + 1], second[b : b + 1]
+        following = []
+        if one == "*":
+            following += [(a + 1, b)] + ([(a, b + 1)] if other else [])
+        if other == "*":
+            following += [(a, b + 1)] + ([(a + 1, b)] if one else [])
+        if one and other and (one == other or "?" in (one, other)):
+            following.append((a + 1, b + 1))
+        new = [place for place in following if place not in seen]
+        seen.update(new)
+        places += new
+    return False
+
+
+def _is_like(path: str, globs: Sequence[str]) -> bool:
+    for glob in globs:
+        for plain in _plain_globs(glob.removeprefix("./")):
+            if fnmatch.fnmatchcase(path.removeprefix("./"), plain):
+                return True
+            if not _begins_at_root(plain, path) and fnmatch.fnmatchcase(path, f"*/{plain}"):
+                return True
+    return False
+
+
+@cache
+def _plain_globs(glob: str) -> list[str]:
+    """Expands {a,b} and **/ in a glob, so that only `*` and `?` are left; these also match `/`.
+
+    >>> _plain_globs("**/*.{js,ts}")
+    ['*.js', '*.ts', '*/*.js', '*/*.ts']
+    """
+    variants = re.search(r"\{(?P<choices>[^{}]*)\}|\*\*/", glob)
+    if variants is None:
+        return [glob.replace("[", "[[]")]
+    choices = variants["choices"]
+    parts = ["", "*/"] if choices is None else choices.split(",")
+    plain: list[str] = []
+    for part in parts:
+        plain += _plain_globs(glob[: variants.start()] + part + glob[variants.end() :])
+    return plain
