@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import islice
 from typing import NamedTuple
 
 # --- The lines that begin something
@@ -66,7 +67,8 @@ class Statement:
         text: without list marks, emphasis and links; code keeps its backticks.
         label: the words before the first colon, if they only name the subject: "**Commits:** ...".
         under: the headings and the introductions of lists above it, outermost first.
-        following: the next two sentences of its paragraph, and the items nested below it.
+        following: the next two sentences of its paragraph, and the items nested below it; of a
+            heading, the first two sentences of the paragraph below it.
         opening: the first sentence of its list item; "" if it is that sentence, or in no list.
         block: the lines of the code block that it introduces.
     """
@@ -145,7 +147,9 @@ def read_statements(text: str) -> list[Statement]:
         under = tuple(above.text for above in (*headings, *parents))
         if block.element is Element.HEADING:
             headings.append(_Above(block.level, _without_marks(block.text)))
-        nested = _nested_text(blocks, number)
+            nested = _paragraph_below(blocks, number)
+        else:
+            nested = _nested_text(blocks, number)
         cells = _forbidden_cells(block, columns, under)
         statements += cells or _statements_of_block(block, under, nested)
         if block.element is Element.SENTENCE:
@@ -198,6 +202,15 @@ def _may_introduce_a_list(text: str) -> bool:
     return len(text.split()) <= _MAX_INTRODUCTION_WORDS and not re.search(r"[.!?] ", text)
 
 
+def _paragraph_below(blocks: Sequence[_Block], number: int) -> str:
+    """The first two sentences of the paragraph right below a heading; "" if there is none."""
+    below = blocks[number + 1] if number + 1 < len(blocks) else None
+    if below is None or below.is_item or below.element is not Element.SENTENCE:
+        return ""
+    sentences = islice(_split_sentences(below.text), 2)
+    return " ".join(_without_marks(sentence.text) for sentence in sentences)
+
+
 def _nested_text(blocks: Sequence[_Block], number: int) -> str:
     """The text of the items nested below an item; "" for another block."""
     block = blocks[number]
@@ -211,11 +224,25 @@ def _nested_text(blocks: Sequence[_Block], number: int) -> str:
 
 
 def _statements_of_block(block: _Block, under: tuple[str, ...], nested: str) -> Iterator[Statement]:
-    """The statements of a block: its sentences, or its lines if it is not a text."""
+    """The statements of a block: its sentences, or its lines if it is not a text.
+
+    Args:
+        nested: the text of the items below it, or of the paragraph below a heading.
+    """
     if block.element is not Element.SENTENCE:
         for line in block.lines:
-            code = tuple(block.code) if block.element is Element.HEADING else ()
-            yield Statement(line.number, line.text.strip(), block.element, under=under, block=code)
+            text = line.text.strip()
+            if block.element is not Element.HEADING:
+                yield Statement(line.number, text, block.element, under=under)
+                continue
+            yield Statement(
+                line.number,
+                _without_marks(text),
+                block.element,
+                under=under,
+                following=nested,
+                block=tuple(block.code),
+            )
         return
     text = ""
     starts: list[int] = []

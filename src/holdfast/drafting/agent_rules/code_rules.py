@@ -18,6 +18,7 @@ from holdfast.drafting.agent_rules.code_tokens import (
     TABS,
     CodeToken,
     code_token,
+    marker_token,
     named_token,
     token_of_kind,
 )
@@ -84,9 +85,20 @@ _ALL_CODE = form(
 )
 _IN_TESTS = form("unit test files", r"(?:the |any |all )?(?:unit )?tests?(?: files?| code)?")
 _IN_PATHS = form("`src/` and `lib/`", r"(?:`[^`]+`(?:,? (?:and|or) |, )?)+(?: files?| code)?")
-_TEXT = r"(?:code|output|comments?|docs|documentation|commits?|commit messages|logs)"
+_TEXT = r"(?:{}(?: {})?)".format(
+    one_of(
+        *("code", "output", "comments?", "docs", "documentation", "commits?", "logs?", "issues?"),
+        *("PRs?", "pull requests?", "replies", "responses", "strings", "ui", "filenames", "text"),
+        *("code comments?", "readmes?", "files", "markdown", "changelogs?", "user-facing text"),
+    ),
+    one_of("messages?", "comments?", "descriptions?", "titles?", "output", "text", "files"),
+)
 # places that are not files, and leave no file out
-_IN_TEXTS = form("code, comments or docs", rf"{_TEXT}(?:(?:, |,? or |,? and ){_TEXT})*")
+_IN_TEXTS = form(
+    "code, comments or docs",
+    rf"(?:any |all |the |your )?{_TEXT}(?:(?:, |,? or |,? and |/){_TEXT})*"
+    r"(?:,? or (?:anywhere else|elsewhere|anything else))?",
+)
 _IN_COMMITS = form(  # these places are in no file at all
     "commits and commit messages", r"commits?(?: messages)?(?:(?: or | and )commit messages)?"
 )
@@ -226,9 +238,38 @@ def code_rule(clause: Clause) -> list[Draft]:
     if instruction.rejected_object and set(codes_in(objects)) & set(codes_in(instruction.object)):
         return []  # "`a`, `b` (not `A`, `b`)" is about `A` only
     tokens = _tokens_named(", ".join(pairs) if len(pairs) > 1 else objects, statement)
-    tokens = tokens or _hyphenated_tokens(instruction)
+    tokens = tokens or _hyphenated_tokens(instruction) or _operator_tokens(instruction)
+    if _forbids_in_commits(instruction) and all(token.files == ("*",) for token in tokens):
+        return [*_forbid_in_messages(tokens), *_forbid_in_files(tokens, instruction, statement)]
+    return _forbid_in_files(tokens, instruction, statement)
+
+
+def _forbid_in_files(
+    tokens: Sequence[CodeToken], instruction: Instruction, statement: Statement
+) -> list[Draft]:
+    """Forbids code in the files that an instruction names; [] if it names other places."""
     places = places_of(instruction)
     return [] if places is None else forbid_code(tokens, places, statement)
+
+
+_NAMES_COMMITS = re.compile(r"\bcommits?\b(?! hooks?)", re.I)
+
+
+def _forbids_in_commits(instruction: Instruction) -> bool:
+    """Whether commits are among the texts that an instruction is about: "no emojis in commits"."""
+    return any(
+        _NAMES_COMMITS.search(place) and whole_match(_IN_TEXTS, place)
+        for place in instruction.texts_of(Relation.IN)
+    )
+
+
+def _forbid_in_messages(tokens: Sequence[CodeToken]) -> list[Draft]:
+    """Forbids signs such as emojis in commit messages."""
+    if not tokens:
+        return []
+    signs = any_of(token.pattern for token in tokens)
+    spec = measure("commit_message", pattern=rf"(?s)\A(?!.*{signs})")
+    return [Draft("commit", "prohibition", spec)]
 
 
 def _forbidden_objects(instruction: Instruction, text: str) -> str | None:
@@ -343,6 +384,8 @@ def is_named_word(word: str) -> bool:
 def _tokens_named(objects: str, statement: Statement) -> list[CodeToken]:
     """The pieces of code in a list; [] if something in it may not be code."""
     plain = _known_part(_ADJECTIVES.sub("", objects))
+    if markers := marker_token(plain):
+        return [markers]
     if bracketed := _CODE_IN_BRACKETS.fullmatch(plain):
         plain = bracketed[1]
     else:
@@ -362,6 +405,22 @@ def _tokens_named(objects: str, statement: Statement) -> list[CodeToken]:
         return []
     token = named_token(words)
     return [token] if token and _may_be_of(token, statement) else []
+
+
+_OPERATOR = re.compile(r"(?:[a-z-]+ ){0,4}\(?`(?P<sign>[^\w\s`]{1,4})`\)?(?: operators?)?", re.I)
+
+
+def _operator_tokens(instruction: Instruction) -> list[CodeToken]:
+    """`%>%` in "use `|>`, not `%>%`": of two operators, the one that is rejected; [] for another
+    instruction.
+    """
+    wanted = _OPERATOR.fullmatch(instruction.object)
+    rejected = _OPERATOR.fullmatch(instruction.rejected_object or "")
+    if wanted is None or rejected is None:
+        return []
+    files = SCRIPT if wanted["sign"] in ("===", "!==") else ()
+    sign = literal(rejected["sign"])  # and not a part of another sign
+    return [CodeToken(rf"(?<![^\w\s)\]}}\"']){sign}(?![^\w\s(\[{{\"'])", files)]
 
 
 _HYPHENATED = re.compile(r"`([a-z][a-z0-9]*(?:-[a-z0-9]+)+)`")
@@ -417,12 +476,14 @@ _COUNT = r"(?P<count>\d{2,3})(?:[- ](?:characters?|chars?|columns?))?(?: max(?:i
 _LINE_LENGTHS = forms(
     {
         "Keep lines under 100 characters": (
-            r"(?:keep |limit )?(?:all )?(?:code )?lines? (?:must |should )?(?:be |to |are )?"
-            r"(?:at most|under|below|≤|<=|within|to|max(?:imum)?|no longer than|up to)"
-            rf" {_COUNT}"
+            r"(?:keep |limit |wrap |break )?(?:all )?(?:code |source )?lines?"
+            r"(?: (?:must|should|length))?(?: (?:be|to|are|stay))?"
+            r" (?:at most|under|below|≤|<=|within|to|max(?:imum)?|no longer than|up to|at|(?:must )?"
+            rf"not exceed|should not exceed) {_COUNT}(?: or (?:less|fewer))?"
         ),
         "Max line length: 100": (
-            r"(?:use |keep )?(?:a )?(?:max(?:imum)? )?(?:line (?:length|width)|print width)"
+            r"(?:use |keep |the )?(?:a )?(?:max(?:imum)? )?(?:code )?(?:line (?:length|width)"
+            r"|print width)"
             rf"(?: (?:is|of|limit|limit of|at|to|max))*[: ]+(?:≤ ?)?{_COUNT}"
         ),
         "100 character line width": (
@@ -431,6 +492,9 @@ _LINE_LENGTHS = forms(
         "100-char lines": (
             r"(?P<count>\d{2,3})[- ](?:characters?|chars?|columns?)[- ]"
             r"(?:lines?|wrap|line (?:length|limit|width)|limit per line)"
+        ),
+        "No lines longer than 100 characters": (
+            rf"(?:no|{NEVER} write) lines? (?:longer than|over|above|beyond|exceeding) {_COUNT}"
         ),
         "At most 100 characters per line": (
             r"(?:max(?:imum)?(?: of)?|at most|up to|≤)"

@@ -78,6 +78,18 @@ _NAMED_TOKENS = {
     "ts-ignore comments|@ts-ignore": CodeToken(r"@ts-ignore\b", TYPED),
     "mutable default arguments": CodeToken(r"\bdef [^\n]*=\s*(?:\[\]|\{\})", ("*.py",)),
     "todo comments|todos": CodeToken(r"\bTODO\b", ("*", DOCUMENTS)),
+    "trailing whitespace|trailing spaces|whitespace at the end of lines": CodeToken(
+        r"[^ \t\n][ \t]+$", ("*", DOCUMENTS)
+    ),
+    "empty catch blocks|empty catch|empty catches|empty catch clauses": CodeToken(
+        r"\bcatch\b\s*(?:\([^()\n]*\)\s*)?\{\s*\}"
+    ),
+    "dynamic|dynamic types|dynamic type": CodeToken(
+        r"(?<![\w.])dynamic\b(?=[>,?)\]]|\s+\w)", ("*.{dart,cs}",)
+    ),
+    "promise chains|promises chains|.then chains|then chains|promise chaining": CodeToken(
+        r"\.then\(", SCRIPT
+    ),
     (
         "hex colors|hardcoded hex colors|hex values|hex codes|raw hex values|"
         "hex/rgb values|hex or rgb values|hex color values|hardcoded hex values"
@@ -125,6 +137,27 @@ def named_token(words: str) -> CodeToken | None:
     none with that name.
     """
     return _BY_NAME_IN_LOWER_CASE.get(words.lower())
+
+
+_MARKER = r"`?(?:TODO|FIXME|XXX|HACK)s?`?"
+_MARKERS = re.compile(
+    rf"(?P<markers>{_MARKER}(?:(?:, (?:or |and )?| or | and |/){_MARKER})*)"
+    r"(?:[ /-](?:style )?(?:comments?|markers?|notes?|tags?|placeholders?))?"
+)
+
+
+def marker_token(words: str) -> CodeToken | None:
+    """The comments that "`TODO` or `FIXME` comments" names; None if the words name another thing.
+
+    >>> marker_token("TODO/FIXME comments").pattern
+    '\\\\b(?:TODO|FIXME)\\\\b'
+    """
+    match = _MARKERS.fullmatch(words)
+    if match is None:
+        return None
+    markers = re.findall("TODO|FIXME|XXX|HACK", match["markers"])
+    pattern = markers[0] if len(markers) == 1 else one_of(*markers)
+    return CodeToken(rf"\b{pattern}\b", ("*", DOCUMENTS))
 
 
 # --- Code from a plain word and a noun: "a `using` statement", "the `sleep` function"

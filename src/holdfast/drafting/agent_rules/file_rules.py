@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from holdfast.drafting.drafts import Draft, measure
-from holdfast.drafting.grammar.clauses import Clause, names_in
+from holdfast.drafting.grammar.clauses import Clause, codes_in, names_in
 from holdfast.drafting.grammar.forms import (
     CODE,
     CODES,
@@ -55,6 +55,10 @@ _NAMED_FILES = forms(
         ),
     }
 )
+# files that people name by their kind, and their globs
+_KINDS_OF_FILES = (
+    (form("any changeset files", r"(?:(?:the|any|a|new) )*changesets?(?: files?)?"), ".changeset/*"),
+)
 # verbs that are forbidden beside an edit: "modify or suggest"
 _BESIDE_EDITS = {"write", "suggest", "propose", "commit", "stage", "push"}
 _ANY_FILES = re.compile(rf"(?:(?:{_FILE_WORDS})(?: |$))*", re.I)
@@ -77,6 +81,9 @@ def protected_file_rule(clause: Clause) -> list[Draft]:
     """Reads "do not edit files in `vendor/`"."""
     instruction = instruction_of(clause.text, clause.is_prohibited)
     names = _files_left_alone(instruction) if instruction else ""
+    for kind_of_files, glob in _KINDS_OF_FILES:
+        if whole_match(kind_of_files, names):
+            return _protect([glob])
     match = whole_match(_NAMED_FILES, names) or _match_instead_of_editing(clause)
     if match is None:
         return []
@@ -96,14 +103,15 @@ def _files_left_alone(instruction: Instruction) -> str:
     places = instruction.texts_of(*_PLACES)
     whens = instruction.texts_of(Relation.WHEN)
     is_edit = bool(verbs & EDIT) and verbs <= EDIT | MAKE_FILES | REMOVE_FILES | _BESIDE_EDITS
-    is_write = verbs <= {"write", "make"} and len(places) == 1
+    is_write = verbs <= {"write", "make", "add"} and len(places) == 1
+    is_written = verbs <= {"write", "add", "create"} and "changeset" in instruction.object
     # "create new `.html` files" leaves the old ones to be edited
     is_making = verbs <= MAKE_FILES and not places and "new" not in instruction.object.split()
     if (
         instruction.modality is not Modality.NEVER
         or not instruction.has_only(*_PLACES, Relation.WHEN)
         or not all(map(_CHANGING.fullmatch, whens))
-        or not (is_edit or is_write or is_making)
+        or not (is_edit or is_write or is_written or is_making)
         or len(places) > 1
     ):
         return ""
@@ -147,7 +155,8 @@ def _is_imperative(text: str) -> bool:
 _EDIT = r"(?:hand-?|manually |directly |ever )?" + one_of(*sorted(EDIT))
 _FOLDER = r"(?: files?| folder| directory)?"
 _FILES_FIRST = re.compile(
-    rf"(?:the |all |files in |everything in )?(?P<files>{CODES}){_FOLDER}"
+    r"(?:the |all |(?:(?:all )?(?:files|code)|everything|anything) (?:in|under|inside|within) )?"
+    rf"(?P<files>{CODES}){_FOLDER}"
     r"\s*(?:[—–:(,-]|(?:is|are|was|were)\b)",
     re.I,
 )
@@ -156,7 +165,7 @@ _NOT_EDITED = forms(
     {
         "generated, do not edit it directly": (
             rf"(?:(?:so|and|auto-?generated|generated|please)[,:.]? )*{NEVER} {_EDIT}"
-            rf"(?: (?:it|them|this|these|this file|that file|these files|{REASON}))*"
+            rf"(?: (?:it|them|this|these|this file|that file|these files|any of it|{REASON}))*"
         ),
         "generated and read-only": (
             r"(?:auto-?generated|generated)?(?:,| and)? ?(?:is |are )?(?:strictly )?read-only"
@@ -237,6 +246,7 @@ _COMMITTED_FILES = forms(
     {
         "secrets or `.env` files, or anything alike": (
             rf"{_WORDS_BEFORE_FILES}(?P<files>{CODES}|\.env){_FOLDERS}"
+            r"(?P<others>(?:(?:, |,? or )(?:the )?`[^`]+`(?: files?| director(?:y|ies)| folders?)?)*)"
             r"(?:(?:,? or |, )[\w ,-]+)?"
         ),
         "sensitive data (`.env` files, credentials)": (
@@ -260,7 +270,8 @@ def committed_file_rule(clause: Clause) -> list[Draft]:
     match = _committed_files(clause)
     if match is None:
         return []
-    names = [name for name, _ in names_in(match["files"])]
+    others = codes_in(match.groupdict().get("others") or "")
+    names = [*(name for name, _ in names_in(match["files"])), *others]
     globs = [name if name in _ENVIRONMENT else path_glob(name) for name in names]
     paths = [glob for glob in globs if glob]
     if not paths:

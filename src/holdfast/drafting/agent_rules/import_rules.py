@@ -108,6 +108,7 @@ _LIBRARIES = form(
     r"(?:,? or (?:any )?other [\w -]+)?"
     r"(?: (?:library|libraries|package|packages|module|dependency|imports?))?",
 )
+_CODE_OF_LIBRARY = re.compile(rf"`({_LIBRARY})`", re.I)
 _MODULES = form(
     "`lodash` and `'moment'`", rf"(?:the )?(?P<codes>{CODES})(?: (?:packages?|modules?))?"
 )
@@ -161,7 +162,8 @@ def _forbidden_modules(instruction: Instruction) -> str | None:
 
 def _imports_of(objects: str, instruction: Instruction) -> list[CodeToken]:
     """The imports of the libraries or modules in a list; [] if it may list other things."""
-    if libraries := whole_match(_LIBRARIES, objects):
+    names_of_libraries = _CODE_OF_LIBRARY.sub(r"\1", objects)
+    if libraries := whole_match(_LIBRARIES, names_of_libraries):
         if _is_of_the_network(objects, instruction):
             return []
         names = re.findall(_LIBRARY, libraries["names"], re.I)

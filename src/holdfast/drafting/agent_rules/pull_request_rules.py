@@ -109,10 +109,17 @@ _BASE = forms(
             rf"{ADVERBS}(?:open|create|submit) {_PR} (?:on|from) an? [\w -]*branch"
             rf"(?: \([^()]*\))? targeting {_BRANCH}"
         ),
-        "Target the `develop` branch for PRs": (
-            rf"{ADVERBS}target (?:the )?{_BRANCH} (?:branch )?(?:for|in|with) {_PR}"
+        "Always target the `develop` branch, not `main` when creating PRs": (
+            rf"{ADVERBS}target (?:the )?{_BRANCH}"
+            rf"(?: (?:for|in|with|when (?:creating|opening|submitting|making)) {_PR})"
         ),
     }
+)
+# below "Pull requests"
+_BASE_ALONE = form(
+    "Submit against the `develop` branch",
+    rf"{ADVERBS}(?:target|(?:submit|open|merge|go)(?: (?:to|against|into))?|base branch:?"
+    rf"|against|base:) (?:the )?{_BRANCH}",
 )
 _NO_BRANCH = re.compile(r"a|the|draft", re.I)  # "to the upstream" names no branch
 _USUAL_BRANCHES = ("main", "master", "develop")  # names that need no backticks
@@ -120,7 +127,9 @@ _USUAL_BRANCHES = ("main", "master", "develop")  # names that need no backticks
 
 def pr_base_rule(clause: Clause) -> list[Draft]:
     """Reads "PRs must target `develop`"."""
-    match = whole_match(_BASE, clause.text)
+    statement = clause.statement
+    is_below = any(map(_ABOUT_BODY.search, (statement.label, *statement.under[-1:])))
+    match = whole_match(_BASE + (_BASE_ALONE if is_below else ()), clause.text)
     if match is None or clause.is_prohibited or _NO_BRANCH.match(match["base"]):
         return []
     base = match["base"]

@@ -356,6 +356,17 @@ _BEGINS_STEP = re.compile(
     + r"\b.*|",
     re.I,
 )
+# a label that limits a command to changes of one part: "Backend: `make test`"
+_PART = re.compile(
+    one_of(
+        *("backend", "frontend", "front-end", "back-end", "server", "client", "web", "mobile", "app"),
+        *("ios", "android", "api", "ui", "cli", "docs?", "documentation", "website", "desktop"),
+        *("python", "rust", "go", "typescript", "javascript", "ts", "js", "java", "kotlin", "swift"),
+        *("c\\+\\+", "c#", "ruby", "php", "terraform", "shell", "css", "sql", "helm", "docker"),
+    )
+    + r"(?: (?:code|changes?|files?|side|app|only|package))?",
+    re.I,
+)
 _NO_STEP = re.compile(r"\b(?:no|not|never|if|optional\w*|instead|see|read)\b", re.I)
 
 
@@ -368,6 +379,8 @@ def checklist_rule(clause: Clause) -> list[Draft]:
     if occasion is None:
         return []
     if _OPTIONAL.search(f"{statement.label} {statement.text}"):
+        return []
+    if isinstance(occasion, BeforeEvent) and _PART.fullmatch(statement.label):
         return []
     instruction = instruction_of(clause.text)
     tool = instruction.object if instruction and instruction.does(RUN) else ""

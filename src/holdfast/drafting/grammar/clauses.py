@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from holdfast.drafting.grammar.commands import without_placeholder
 from holdfast.drafting.grammar.forms import CODE, NEVER, one_of
-from holdfast.drafting.grammar.instruction_words import VERBS
+from holdfast.drafting.grammar.instruction_words import AFTER_NAMES, VERBS
 from holdfast.drafting.rules_file import Statement
 
 # enough to tell `npm run lint:js` from `npm run lint:css`, and few enough that brackets further on
@@ -156,7 +156,10 @@ _LIMIT = re.compile(
     re.I,
 )
 _MAX_ACTS = 8  # of one prohibition
-_OR_VERB = re.compile(r",? or (?=([a-z-]+) )|, (?=([a-z-]+) [^,]+(?:,| or ))")
+_NO_NAME = rf"(?![a-z-]+ {one_of(*sorted(AFTER_NAMES))}\b)"
+_OR_VERB = re.compile(
+    rf",? or {_NO_NAME}(?=([a-z-]+) )|, {_NO_NAME}(?=([a-z-]+) [^,]+(?:,| or ))"
+)
 
 
 def coordinated_prohibitions(text: str) -> list[str]:

@@ -118,6 +118,11 @@ ACT_NOUNS = {
 }
 AFTER_ACT_NOUNS = frozenset("to in of on from without unless into under inside".split())
 
+# after a word that may be a verb, nouns that make it part of a name: "commit *messages*"
+AFTER_NAMES = frozenset(
+    "message messages comment comments hook hooks notes output outputs request requests".split()
+)
+
 # --- The beginning of an instruction
 
 LEADS = frozenset(
@@ -201,7 +206,7 @@ _PASSES = _phrases(
     "|has passed|have passed|is run|are run|was run|were run|has been run|have been run|has run"
     "|is passing|are passing|runs clean|finish|come|pass locally|passes locally|exit 0|be run"
 )
-PASSES = frozenset(_PASSES) | _combine(_BOUND, ("", "always"), _PASSES)
+PASSES = frozenset(_PASSES) | _combine(_BOUND, ("", "always", "both", "all", "each"), _PASSES)
 FAILS = frozenset(_phrases("fails|fail|does not pass|do not pass|doesn't pass|don't pass|is red"))
 
 # --- Circumstances

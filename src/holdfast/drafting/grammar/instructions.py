@@ -29,6 +29,7 @@ from holdfast.drafting.grammar.instruction_words import (
     ADVERBS,
     ADVICE_WORDS,
     AFTER_ACT_NOUNS,
+    AFTER_NAMES,
     BE,
     BE_NOT,
     BENEFITS,
@@ -201,6 +202,13 @@ _WE_USE = re.compile(
     re.I,
 )
 _FORCE_PUSH = re.compile(r"\bforce (?=push)", re.I)
+_OMIT = re.compile(r"^(?:always )?(?:omit|leave out) (?:all |any |the )?", re.I)
+# "ensure that `.env` is not committed": an order, where "`.env` is not committed" is a description
+_ENSURES_NOT = re.compile(
+    r"^(?:(?:always|please) )?(?:ensure|make sure|be sure|see to it|verify|check)(?: that)?"
+    r" (?P<subject>[^,;:]{1,80}?) (?:is|are) (?:not|never) (?=(?:being )?[a-z-]+(?:ed|en)\b)",
+    re.I,
+)
 _RELATIONS = phrase_table(RELATIONS)
 
 
@@ -216,12 +224,18 @@ Circumstance(relation=<Relation.ADVICE: 'advice'>, text='use `unknown`')))
     Args:
         is_prohibited: whether the clause is below "Do not:".
     """
-    text = _WE_USE.sub("use ", _FORCE_PUSH.sub("force-", text.strip(" .!,:")))
+    text = _in_usual_words(text.strip(" .!,:"))
     tokens = read_tokens(text)
     clause = _Words(text, tokens, [token.word for token in tokens])
     return _read_fronted_circumstance(clause, is_prohibited) or _read_main_clause(
         clause, 0, is_prohibited
     )
+
+
+def _in_usual_words(text: str) -> str:
+    """A clause in the words that the grammar knows: "omit semicolons" is "no semicolons"."""
+    text = _ENSURES_NOT.sub(r"\g<subject> must not be ", text)
+    return _OMIT.sub("no ", _WE_USE.sub("use ", _FORCE_PUSH.sub("force-", text)))
 
 
 def circumstance_of(text: str) -> Circumstance | None:
@@ -684,7 +698,8 @@ def _advice_or_next_step_at(clause: _Words, position: int, last: Relation | None
         return None
     while clause.word(following) in ("and", "then"):
         following += 1
-    return _Cut(Relation.THEN, position, following) if clause.word(following) in VERBS else None
+    is_verb = clause.word(following) in VERBS and clause.word(following + 1) not in AFTER_NAMES
+    return _Cut(Relation.THEN, position, following) if is_verb else None
 
 
 def _explanation_or_command_at(clause: _Words, position: int, last: Relation | None) -> _Cut | None:

@@ -119,7 +119,7 @@ def files_of_language(text: str) -> list[str]:
 
 _CHANGE_VERBS = frozenset(
     """change modify edit touch update add create make write alter implement rename remove delete
-    complete finish bump regenerate refactor move""".split()
+    complete finish bump generate regenerate refactor move""".split()
 )
 _FORMS_OF_CHANGE = {
     **{verb: verb for verb in _CHANGE_VERBS},
