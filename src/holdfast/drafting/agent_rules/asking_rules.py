@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.acts import acts_in, split_list
-from holdfast.drafting.grammar.clauses import Clause
+from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in
 from holdfast.drafting.grammar.commands import command_pattern, is_command, is_runnable
-from holdfast.drafting.grammar.forms import form, whole_match
+from holdfast.drafting.grammar.forms import CODES, form, literal, whole_match
 from holdfast.drafting.grammar.instruction_words import Relation
 from holdfast.drafting.grammar.instructions import (
     Circumstance,
@@ -22,6 +22,7 @@ from holdfast.drafting.grammar.instructions import (
     instruction_of,
     read_tokens,
 )
+from holdfast.drafting.grammar.named_files import path_glob
 
 # --- Words for approval
 
@@ -160,10 +161,38 @@ def _is_approval(text: str, *, must_ask: bool, may_be_empty: bool = False) -> bo
     return names_it and set(words) <= _WORDS_OF_APPROVAL | _WORDS_AROUND_APPROVAL
 
 
+_FILE_ACT = form(
+    "modify `global.json` or files in `schemas/`",
+    r"(?P<verbs>(?:(?:edit|chang|modify|touch|alter|updat|delet|remov|creat|add)(?:e|ing)?"
+    r"(?:,? (?:or|and) |, |/)?)+) ?(?:(?:the|any|existing|files?|anything|code) )*"
+    rf"(?:(?:in|under|inside|to) )?(?P<files>{CODES})(?: files?| folders?| director(?:y|ies))?",
+)
+
+
+def _require_approval_of_changes(acts: str) -> list[Draft]:
+    """The rules about changing the files that acts name: "modify `global.json`"; [] for acts of
+    another kind.
+    """
+    match = whole_match(_FILE_ACT, acts)
+    codes = codes_in(match["files"]) if match else []
+    globs = all_known([path_glob(code) for code in codes])
+    drafts: list[Draft] = []
+    for code, glob in zip(codes, globs, strict=False):
+        name = code.strip("*/").rpartition("/")[2].strip("*")
+        if not re.search(r"\w{3}", name):
+            return []
+        word = rf"(?i){literal(name)}"
+        spec = measure("asks_before", changed=glob, asking=word, ordered=word)
+        drafts.append(Draft("file", "gate", spec))
+    return drafts
+
+
 def _require_approval_of_acts(acts: str) -> list[Draft]:
     """The rules about running the listed commands, or about acts that have commands; [] if none
     has, or if one of the words is not understood.
     """
+    if drafts_of_files := _require_approval_of_changes(acts):
+        return drafts_of_files
     drafts: list[Draft] = []
     others: list[str] = []
     for part in split_list(acts):

@@ -154,7 +154,9 @@ def forbid_matches(pattern: str) -> list[Draft]:
 
 # what a package manager is for, so that it limits nothing
 _PURPOSE = re.compile(
-    r"(?:all |any )?(?:package|dependency|dependencies|installing|everything|installs)[\w\s]*", re.I
+    r"(?:all |any )?(?:package|dependency|dependencies|installing|everything|installs)[\w\s]*"
+    r"|(?:all |any )?(?:file )?(?:edits|edit(?:ing)? files|searches|searching(?: files| code)?)",
+    re.I,
 )
 _USES = ("use", "run", "call", "edit", "add", "update")
 _DONE_WITH = CHECK | {"install", "manage", "run", "do", "add", "commit"}
@@ -168,6 +170,11 @@ _UNWANTED_COMMANDS = form(
 _ANY_VERB_NOT = form("Stage files by name, not `git add -A`", rf"[^`]+, not (?P<commands>{CODES})")
 
 
+_USES_FIRST = re.compile(
+    r"^(?:uses|(?:the |our )?(?:package|dependency) manager(?: is|:)?) (?=\S)", re.I
+)
+
+
 def replacement_rule(clause: Clause) -> list[Draft]:
     """Reads "use pnpm, not npm or yarn"."""
     if clause.is_prohibited:
@@ -176,7 +183,7 @@ def replacement_rule(clause: Clause) -> list[Draft]:
         commands = commands_in(match["commands"])
         if commands and all(" " in command for command in commands):
             return forbid_commands(commands)
-    text = re.sub(r"^uses ", "use ", clause.text, flags=re.I)
+    text = _USES_FIRST.sub("use ", clause.text)
     text = re.sub(r"(?<=[`\w]) (?:only|exclusively)(?=[, ])", "", text)
     instruction = instruction_of(text)
     return forbid_commands(_replaced_commands(instruction)) if instruction else []
@@ -274,8 +281,26 @@ _ONLY_MANAGER = forms(
         ),
         "Always use uv": rf"(?:always |only )?use {_MANAGER}(?: (?:only|exclusively))?{TAIL}",
         "only yarn": rf"only {_MANAGER}",
+        "This project uses pnpm": (
+            rf"(?:this|the|our) (?:project|repo|repository|monorepo|codebase|workspace) uses {_MANAGER}"
+            rf"(?: (?:as|for) (?:the |your |our |its |all )*{_PACKAGES})?"
+        ),
+        "The package manager is pnpm": (
+            rf"(?:the |our )?(?:package|dependency) (?:manager|management)(?: is|:)? {_MANAGER}"
+            r"(?: (?:only|exclusively))?"
+        ),
+        "Dependencies are installed with npm": (
+            r"(?:all )?(?:dependencies|packages) (?:are |must be )?(?:always )?(?:installed|managed)"
+            rf" (?:with|via|using|by|through) {_MANAGER}"
+        ),
+        "Install dependencies with npm": (
+            rf"{ADVERBS}(?:install|manage) (?:all |the )?(?:dependencies|packages)"
+            rf" (?:with|via|using|through) {_MANAGER}"
+        ),
     }
 )
+_MANAGER_LABEL = form("Package manager", r"(?:the )?(?:package|dependency) manage(?:r|ment)")
+_MANAGER_ALONE = form("pnpm 9 only", rf"{_MANAGER}(?: v?\d[\w.+]*)?(?: (?:only|exclusively))?")
 # a heading about a part of the repository, which may have a package manager of its own
 _PART_OF_REPOSITORY = re.compile(
     r"\b(?:in|for|under|inside) `|^\W*`?[\w.-]+/|\b(?:docs|documentation|examples?|demos?)"
@@ -288,7 +313,9 @@ def package_manager_rule(clause: Clause) -> list[Draft]:
     """Reads "use pnpm as the package manager"."""
     if clause.is_prohibited or any(map(_PART_OF_REPOSITORY.search, clause.statement.under)):
         return []
-    match = whole_match(_ONLY_MANAGER, clause.text)
+    is_labelled = whole_match(_MANAGER_LABEL, clause.statement.label) is not None
+    ways = _ONLY_MANAGER + (_MANAGER_ALONE if is_labelled else ())
+    match = whole_match(ways, re.sub(r" \([^()]*\)$", "", clause.text))
     installs = other_installs(match["name"].lower()) if match else None
     if installs is None:
         return []

@@ -113,6 +113,9 @@ _CONVENTIONAL = forms(
             r" (?:must |should |need to |is |are )*(?:always )?"
             rf"{_THEY_FOLLOW}?(?: an?)? ?{CONVENTIONAL}{TAIL}{_WITH_SCOPES}"
         ),
+        "Commits must be conventional": (
+            rf"{any_words('all', 'your', 'git')}{MESSAGES} (?:must|should) (?:always )?be conventional"
+        ),
         "This repo follows Conventional Commits": (
             rf"{_WE} (?:use|follow|adhere)s?(?: to)? {CONVENTIONAL}(?: for {MESSAGES})?"
             rf"{_WITH_SCOPES}"
@@ -135,6 +138,12 @@ _AND_TITLES = re.compile(
     r"|(?:PR|pull request) titles?|PRs))$",
     re.I,
 )
+# titles before the predicate: "commit messages *and PR titles* must follow"
+_BESIDE_TITLES = re.compile(
+    r"(?P<and>,? (?:and|&|or) )?(?:all )?(?:PR|pull request)s?(?: titles?)?"
+    r"(?(and)|,? (?:and|&|or) (?=(?:all )?commit))(?=.* (?:must|should|follow|use|are)\b)",
+    re.I,
+)
 _ADJECTIVE = re.compile(r"\ba (?:lightweight|simple|loose) (?=conv)", re.I)
 _ANY_TYPE = r"\A[a-z]+(?:\([^)\n]+\))?!?: \S"
 
@@ -142,7 +151,7 @@ _ANY_TYPE = r"\A[a-z]+(?:\([^)\n]+\))?!?: \S"
 def conventional_commit_rule(clause: Clause) -> list[Draft]:
     """Reads "commit messages follow Conventional Commits"."""
     statement = clause.statement
-    if clause.is_prohibited or is_of_something_else(_AND_TITLES.sub("", clause.text)):
+    if clause.is_prohibited or is_of_something_else(_about_commits_only(clause.text)):
         return []
     if _TYPE_SHAPE.match(statement.text) and re.search("commit", statement.label, re.I):
         return commit_rule(_ANY_TYPE, "requirement")  # another line may name the types
@@ -153,16 +162,31 @@ def conventional_commit_rule(clause: Clause) -> list[Draft]:
     return commit_rule(conventional_pattern(statement.text), "requirement")
 
 
+def _about_commits_only(text: str) -> str:
+    """A clause about commits and titles of pull requests, without the titles."""
+    text = _AND_TITLES.sub("", text)
+    return _BESIDE_TITLES.sub("", text, count=1) if re.search("commit", text, re.I) else text
+
+
+# headings of lists of links
+_READING = re.compile(
+    r"\b(?:resources?|references?|links?|reading|see also|related|stack|tools?|tooling)\b", re.I
+)
+
+
 def _names_conventional(clause: Clause) -> bool:
     """Whether a clause asks for Conventional Commits by their name."""
     statement = clause.statement
     if _NAME_WITH_TYPES.match(statement.text):
         return True
-    if is_about_commits(statement) and whole_match(_NAME_ALONE, clause.text):
-        return True
+    if whole_match(_NAME_ALONE, _AND_MORE.sub("", clause.text)):
+        is_below_rules = bool(statement.under) and not _READING.search(statement.under[-1])
+        starts_item = clause.begins_statement and not statement.opening and not statement.label
+        if is_about_commits(statement) or (is_below_rules and starts_item):
+            return True
     if whole_match(_LABEL, statement.label) and _EXAMPLE.match(clause.text):
         return True
-    plain = _ADJECTIVE.sub("", _AND_MORE.sub("", _AND_TITLES.sub("", clause.text)))
+    plain = _ADJECTIVE.sub("", _AND_MORE.sub("", _about_commits_only(clause.text)))
     return whole_match(_CONVENTIONAL, plain) is not None
 
 
@@ -180,7 +204,7 @@ _NAMES_SCOPES = re.compile(r"\bwith (?:these|the following) scopes\b", re.I)
 def conventional_pattern(text: str) -> str:
     """The pattern of Conventional Commits, with the types and scopes that a line lists."""
     codes = [*codes_in(text), *(f"{word}:" for word in _BARE_TYPE.findall(text))]
-    types = [match[1] for match in map(_TYPE.fullmatch, codes) if match]
+    types = [match[1] for match in map(_TYPE.fullmatch, codes) if match and match[1] != "type"]
     scopes = [code for code in codes if _SCOPE.fullmatch(code)]
     scope = any_of(scopes) if _NAMES_SCOPES.search(text) and scopes else _ANY_SCOPE
     return rf"\A{type_prefix(dict.fromkeys((*_USUAL_TYPES, *types)), scope)} \S"
@@ -458,7 +482,7 @@ _SHAPE = re.compile(
 )
 _SHAPE_OF_COMMITS = re.compile(
     r"(?:(?:use|follow|write|format|the|in|this|commits?|messages?|as|format:|:) ?)*"
-    r"`(?P<shape>[^`]+)`(?: format)?",
+    r"`(?P<shape>[^`]+)`(?: format)?(?:,? (?:\+|with|and|plus|followed by) .*)?",
     re.I,
 )
 _SHAPE_LABEL = re.compile(
@@ -533,6 +557,23 @@ def trailer_rule(clause: Clause) -> list[Draft]:
     if trailer is None or not is_added or not _COMMITS.fullmatch(place):
         return []
     spec = measure("commit_includes", trailer=f"(?i)^{trailer['name']}:")
+    return [Draft("commit", "requirement", spec)]
+
+
+_SIGNED_OFF = form(
+    "All commits must be signed off",
+    r"(?:(?:all|every|each|your|git) )*commits?(?: messages?)? (?:must|should|need to|have to)"
+    r" (?:always )?(?:be )?(?:signed[- ]off|sign(?:ed)? off|DCO signed|have a sign-?off)"
+    r"|(?:always )?sign[- ]off (?:on )?(?:(?:all|every|each|your) )*commits?",
+)
+
+
+def sign_off_rule(clause: Clause) -> list[Draft]:
+    """Reads "all commits must be signed off"."""
+    plain = re.sub(r" \(`[^`]*`\)| (?:with|using|via|by) `[^`]*`$", "", clause.text)
+    if clause.is_prohibited or whole_match(_SIGNED_OFF, plain) is None:
+        return []
+    spec = measure("commit_includes", trailer="(?i)^Signed-off-by:")
     return [Draft("commit", "requirement", spec)]
 
 

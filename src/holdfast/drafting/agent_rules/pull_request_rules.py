@@ -8,6 +8,7 @@ For example:
 """
 
 import re
+from collections.abc import Sequence
 
 from holdfast.drafting.agent_rules.commit_rules import (
     CONVENTIONAL,
@@ -147,6 +148,59 @@ _LABEL_INCLUDED = re.compile(
 )
 
 
+_REFERS_TO_ISSUE = form(
+    "The PR body must reference its issue as `#<number>`",
+    rf"(?:{_BODY}|{_PR}) (?:must|should) (?:always )?(?:reference|include|link(?: to)?|mention"
+    r"|contain|close)(?: (?:the|its|an?|related|linked|corresponding|relevant|existing|GitHub))*"
+    r" issues?(?: numbers?| references?| links?)?"
+    r"(?: (?:as|with|using|in the form|like|via) `(?:(?:fixes|closes|resolves):? )?#[^`]+`"
+    r"(?: or `[^`]+`)*)?",
+)
+_ISSUE_CODE = form(
+    "PR descriptions must include a `Fixes #123` line",
+    rf"{_BODY} {_MUST}(?:include|have|contain|begin with|start with) (?:an? |the )?"
+    r"`(?P<word>fixes|closes|resolves):? #\S+`(?: (?:line|reference|keyword))?",
+)
+_NAME_OF_SECTION = r"[`\"“]?(?:#+ )?[A-Z][\w ]{2,25}?[`\"”]?"
+_SECTIONS = re.compile(
+    rf"(?i:{_BODY} {_MUST}(?:include|have|contain|use)s? (?:the |these |following |an? )*"
+    rf"(?:(?:sections?|headings?):? )?)(?P<names>{_NAME_OF_SECTION}"
+    rf"(?:(?:, and |,? and |, ){_NAME_OF_SECTION})*)(?P<noun> (?:sections?|headings?))?"
+)
+_NO_HEADINGS = re.compile(
+    r"no (?:markdown )?(?:headlines|headings|headers|section headings)"
+    rf"(?: in (?:the )?(?:{_BODY}|descriptions?))?",
+    re.I,
+)
+
+
+def _is_of_descriptions(clause: Clause) -> bool:
+    """Whether a clause is about descriptions of pull requests, by itself or by what is above it."""
+    statement = clause.statement
+    about = (clause.text, statement.label, statement.opening, *statement.under[-1:])
+    return any(map(_NAMES_BODY.search, about))
+
+
+def _asked_of_body(clause: Clause) -> list[Draft]:
+    """Reads what a description must have: an issue, some sections, or no headings."""
+    if whole_match(_REFERS_TO_ISSUE, clause.text):
+        return _require(body=r"#\d|/issues/\d")
+    if match := whole_match(_ISSUE_CODE, clause.text):
+        return _require(body=rf"(?i)\b{match['word']}:? (?:\S+/\S+)?(?:#|https?://\S+/)\d")
+    if _NO_HEADINGS.fullmatch(clause.text) and _is_of_descriptions(clause):
+        return _require(body=r"(?m)\A(?!(?:.*\n)*#{1,6} )")
+    match = _SECTIONS.fullmatch(clause.text)
+    if match is None or not (match["noun"] or re.search(r"\bsections?\b", match[0])):
+        return []
+    names = re.split(r", and |,? and |, ", match["names"])
+    return _sections([re.sub(r"^[`\"“#\s]+|[`\"”\s]+$", "", name) for name in names])
+
+
+def _sections(names: Sequence[str]) -> list[Draft]:
+    """The rule that descriptions have sections with these names."""
+    return [Draft("commit", "requirement", measure("pull_request", sections=list(names)))]
+
+
 # what people do not want in descriptions: "test plan", "a \"Testing\" section"
 _SECTION = re.compile(
     r"(?:an? |any )?(?:[\"“`](?P<quoted>[\w ]{4,30})[\"”`](?: sections?)?"
@@ -155,6 +209,7 @@ _SECTION = re.compile(
 )
 _PLACE_OF_SECTION = re.compile(rf"(?:the |any )?(?:{_BODY}|{_PR})", re.I)
 _ABOUT_BODY = re.compile(r"\b(?:PRs?|pull requests?)\b", re.I)
+_NAMES_BODY = re.compile(_BODY, re.I)
 
 
 def _unwanted_section(clause: Clause) -> str:
@@ -180,8 +235,12 @@ def pr_body_rule(clause: Clause) -> list[Draft]:
     """Reads "PR bodies must include a `Notes:` section" and "no test plan in PRs"."""
     if section := _unwanted_section(clause):
         return _require(body=rf"(?sim)\A(?!.*^(?:#+ |\*\*)\W*{literal(section)}\b)")
+    if clause.is_prohibited:
+        return []
+    if rules := _asked_of_body(clause):
+        return rules
     match = _LABEL_INCLUDED.fullmatch(clause.text)
-    if match is None or clause.is_prohibited:
+    if match is None:
         return []
     return _require(body=rf"(?m)^\W*{re.escape(match['label'])}")
 
