@@ -58,6 +58,7 @@ from holdfast.drafting.agent_rules.run_rules import (
     checklist_rule,
     labelled_command_rule,
     run_rule,
+    step_rule,
 )
 from holdfast.drafting.agent_rules.together_rules import together_rule
 from holdfast.drafting.drafts import Draft
@@ -71,6 +72,7 @@ AGENT_READERS: tuple[Reader, ...] = (
     run_rule,
     labelled_command_rule,
     checklist_rule,
+    step_rule,
     replacement_rule,
     preference_rule,
     forbidden_command_rule,
@@ -107,6 +109,6 @@ AGENT_READERS: tuple[Reader, ...] = (
     together_rule,
     header_rule,
 )
-RUN_READERS: tuple[Reader, ...] = (run_rule, labelled_command_rule, checklist_rule)
+RUN_READERS: tuple[Reader, ...] = (run_rule, labelled_command_rule, checklist_rule, step_rule)
 # these readers take a condition, or an exception, as a part of the rule
 CONDITION_READERS: tuple[Reader, ...] = (ask_rule, *RUN_READERS)

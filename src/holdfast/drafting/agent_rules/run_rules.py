@@ -380,12 +380,18 @@ def checklist_rule(clause: Clause) -> list[Draft]:
         return []
     if _OPTIONAL.search(f"{statement.label} {statement.text}"):
         return []
+    return require(_commands_of_item(clause, occasion), occasion)
+
+
+def _commands_of_item(clause: Clause, occasion: Occasion) -> list[str]:
+    """The commands of an item such as "Lint with `make lint`"; [] if it may be no step to run."""
+    statement = clause.statement
     if isinstance(occasion, BeforeEvent) and _PART.fullmatch(statement.label):
         return []
     instruction = instruction_of(clause.text)
     tool = instruction.object if instruction and instruction.does(RUN) else ""
     if is_tool(tool) or tool == "pre-commit":
-        return require([tool], occasion)
+        return [tool]
     item = whole_match(_ITEM, clause.text)
     if item is None or re.match(r"(?:if|when|for)\b", statement.label, re.I):
         return []
@@ -395,7 +401,67 @@ def checklist_rule(clause: Clause) -> list[Draft]:
     is_event = isinstance(occasion, BeforeEvent)
     if is_event and not all(is_command(part) for code in codes for part in parts_of(code)):
         return []
-    return require(codes, occasion)
+    return codes
+
+
+# headings of the usual way to work, and words for work that is only done at times
+_WORKFLOW = re.compile(
+    r"\b(?:workflow|process|development|contribut\w*|making changes|commit\w*|push\w*|PRs?"
+    r"|pull requests?|checklist|procedure|steps|loop|cycle)\b",
+    re.I,
+)
+_OTHER_WORK = re.compile(
+    r"\b(?:add|creat|new|releas|deploy|publish|hotfix|bug|debug|migrat|set-?up|install|upgrad|first"
+    r"|onboard|emergenc|rollback|review|issue|if\b|when|test|edit|writ)\w*",
+    re.I,
+)
+_COMMIT_STEP = re.compile(
+    r"(?:(?:then|finally|and),? )*`?(?P<act>(?:git )?(?:commit|push)\b"
+    r"|(?:open|create|submit|raise|make) (?:an? |the |your )?(?:PR|pull request|merge request)\b)",
+    re.I,
+)
+_IS_CHECK = re.compile(
+    r"test|lint|check|format|fmt|type|tsc|mypy|clippy|vet|verif|valid|build|compile|ruff|black"
+    r"|prettier|eslint|spec\b|ktlint|tox|nox|pre-commit",
+    re.I,
+)
+_CHANGE_STEP = re.compile(
+    r"(?:make|implement|apply|edit|modify|change|write) (?P<what>[^.:;]+)", re.I
+)
+
+
+def step_rule(clause: Clause) -> list[Draft]:
+    """Reads the step "Run `make test`" of a workflow, if a later step commits or an earlier one
+    changes files.
+    """
+    statement = clause.statement
+    heading = statement.under[-1] if statement.under else ""
+    if clause.is_prohibited or statement.opening or not clause.begins_statement:
+        return []
+    if not _WORKFLOW.search(heading) or _OTHER_WORK.search(heading):
+        return []
+    occasion = _occasion_of_steps(statement)
+    if occasion is None or _OPTIONAL.search(f"{statement.label} {statement.text}"):
+        return []
+    commands = _commands_of_item(clause, occasion)
+    are_checks = all(map(_IS_CHECK.search, commands)) and not any(map(_NOT_A_CHECK.search, commands))
+    if not are_checks or offers_another(statement.text):
+        return []
+    return require(commands, occasion)
+
+
+def _occasion_of_steps(statement: Statement) -> Occasion | None:
+    """The occasion of a step: before the first later step that commits, or after an earlier one
+    that changes files; None if there is neither.
+    """
+    for step in statement.later_steps:
+        if commit := _COMMIT_STEP.match(step):
+            return occasion_of(Circumstance(Relation.BEFORE, commit["act"]))
+    for step in statement.earlier_steps:
+        if change := _CHANGE_STEP.match(step):
+            occasion = occasion_of(Circumstance(Relation.AFTER, f"changing {change['what']}"))
+            return occasion or occasion_of(Circumstance(Relation.AFTER, change["what"]))
+    return None
 
 
 def block_below_heading(statement: Statement) -> list[Draft]:
