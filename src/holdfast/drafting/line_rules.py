@@ -21,6 +21,7 @@ from holdfast.drafting.agent_rules.agent_readers import (
 )
 from holdfast.drafting.agent_rules.asking_rules import ask_rule
 from holdfast.drafting.agent_rules.command_rules import permit_wrapped
+from holdfast.drafting.agent_rules.commit_rules import commit_shape_below
 from holdfast.drafting.agent_rules.file_rules import protected_file_rule
 from holdfast.drafting.agent_rules.git_rules import branches_below
 from holdfast.drafting.agent_rules.run_rules import block_below_heading, heads_commands
@@ -71,7 +72,9 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
     """
     if statement.element is Element.HEADING:
         if statement.block and (
-            below := block_below_heading(statement) or branches_below(statement)
+            below := block_below_heading(statement)
+            or branches_below(statement)
+            or commit_shape_below(statement)
         ):
             return below
         statement = as_order(statement)

@@ -11,11 +11,13 @@ from collections.abc import Callable
 from holdfast.drafting.agent_rules.asking_rules import ask_rule
 from holdfast.drafting.agent_rules.code_rules import (
     code_rule,
+    component_rule,
     indentation_rule,
     line_length_rule,
     style_list_rule,
 )
 from holdfast.drafting.agent_rules.command_rules import (
+    agent_tool_rule,
     forbidden_command_rule,
     package_manager_rule,
     preference_rule,
@@ -75,6 +77,7 @@ AGENT_READERS: tuple[Reader, ...] = (
     step_rule,
     replacement_rule,
     preference_rule,
+    agent_tool_rule,
     forbidden_command_rule,
     push_rule,
     forced_push_rule,
@@ -100,6 +103,7 @@ AGENT_READERS: tuple[Reader, ...] = (
     committed_file_rule,
     package_manager_rule,
     style_list_rule,
+    component_rule,
     code_rule,
     import_rule,
     import_place_rule,

@@ -470,6 +470,53 @@ def _token_beside(code: str, text: str) -> CodeToken | None:
     return CodeToken(rf"{token.pattern}\s*\)", token.files) if code.endswith("()") else None
 
 
+# --- Functions as `function` or as `const`: "use `function`, not `const`, for components"
+
+_OF_COMPONENTS = r"(?:React |Vue |UI |functional )?components?"
+_CONST_RATHER = (
+    r"(?:always )?use `?(?:const|arrow functions?)`?,? (?:instead of|rather than|not|over)"
+    r" `?functions?`?(?: declarations?| keyword)?,? for"
+)
+_COMPONENT_FORMS = (
+    (
+        form(
+            "Use `const` instead of `function` for components",
+            rf"{_CONST_RATHER} {_OF_COMPONENTS}",
+        ),
+        r"^\s*(?:export\s+(?:default\s+)?)?function\s+[A-Z]",
+    ),
+    (
+        form(
+            "Use `const` instead of `function` for component methods",
+            rf"{_CONST_RATHER} {_OF_COMPONENTS} methods?",
+        ),
+        r"^[ \t]+(?:async\s+)?function\s+\w",
+    ),
+    (
+        form(
+            "Use `function`, not `const`, for components",
+            r"(?:always )?use (?:the )?`?functions?`?(?: declarations?| keyword)?,?"
+            r" (?:instead of|rather than|not|over) `?(?:const|arrow functions?)`?,?"
+            rf" for {_OF_COMPONENTS}",
+        ),
+        r"^\s*(?:export\s+)?const\s+[A-Z]\w*\s*(?::[^=\n]+)?=\s*(?:async\s*)?"
+        r"(?:\([^()\n]*\)|\w+)\s*(?::[^=\n]+)?=>",
+    ),
+)
+
+
+def component_rule(clause: Clause) -> list[Draft]:
+    """Reads "use `function`, not `const`, for components"."""
+    text = re.sub(r" \([^()]*\)$", "", clause.text)
+    if clause.is_prohibited:
+        return []
+    return [
+        code_draft(pattern, (_COMPONENTS,))
+        for ways, pattern in _COMPONENT_FORMS
+        if whole_match(ways, text)
+    ]
+
+
 # --- The length of lines
 
 _COUNT = r"(?P<count>\d{2,3})(?:[- ](?:characters?|chars?|columns?))?(?: max(?:imum)?)?"

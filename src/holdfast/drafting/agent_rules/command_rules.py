@@ -269,6 +269,43 @@ def _require_rather(use: Sequence[str], rather_than: Sequence[str]) -> list[Draf
     return [Draft("command", "requirement", spec)]
 
 
+# --- A tool of the agent rather than commands: "never use `cat` to read files"
+
+# what files are used for, the names of the tools that do it, and the commands that do it too
+_TOOLS_BY_USE = (
+    (r"(?:read|view)(?:ing)?", r"(?i)(?:read|view)\w*\b",
+     {"cat": r"cat \S", "sed": "sed -n", "head": "head ", "tail": "tail ", "less": "less "}),
+    (r"search(?:ing)?", r"(?i)(?:grep|search)\w*\b",
+     {"grep": "grep ", "rg": "rg ", "find": "find ", "ag": "ag "}),
+    (r"(?:edit|modify)(?:ing)?", r"(?i)(?:multi)?edit\w*\b", {"sed": r"sed(?=.* -\w*i)"}),
+)  # fmt: skip
+_FILES = re.compile(
+    r"(?:(?:the|an?|any|contents?|or|parts?|ranges?|of|through|existing|source) )*files?(?: contents?)?"
+    r"(?: or .*)?|code",
+    re.I,
+)
+
+
+def agent_tool_rule(clause: Clause) -> list[Draft]:
+    """Reads "never use `cat` or `sed` to read files"."""
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    if instruction is None or instruction.modality is not Modality.NEVER:
+        return []
+    if not instruction.does(("use", "run")) or not instruction.has_only(Relation.TO, Relation.FOR):
+        return []
+    purpose = instruction.text_of(Relation.TO, Relation.FOR) or ""
+    act, _, files = purpose.partition(" ")
+    match = whole_match(_FORBIDDEN_COMMANDS, instruction.object)
+    names = [name for name, _ in names_in(match["commands"])] if match else []
+    for use, tool, commands in _TOOLS_BY_USE:
+        if re.fullmatch(use, act, re.I) and _FILES.fullmatch(files):
+            known = all_known([commands.get(name) for name in names])
+            if known:
+                spec = measure("prefers", use=tool, rather_than=any_of(known))
+                return [Draft("command", "requirement", spec)]
+    return []
+
+
 # --- The package manager
 
 _MANAGER = r"`?(?P<name>pnpm|npm|yarn|bun|uv|poetry)`?"

@@ -505,6 +505,26 @@ def commit_shape_rule(clause: Clause) -> list[Draft]:
     return commit_rule(r"\A[^\s:][^\n:]{0,60}: \S", "requirement") if pattern else []
 
 
+_BLOCK_HEADING = re.compile(
+    r"(?:(?:git |conventional )*commits?(?: messages?)?(?: (?:format|style|convention|template))?s?"
+    r"|(?:message )?format|structure|template)\W*",
+    re.I,
+)
+
+
+def commit_shape_below(statement: Statement) -> list[Draft]:
+    """Reads a code block with `type(scope): summary` right below the heading "Commit format"."""
+    headings = (statement.text, *statement.under[-2:])
+    if not _BLOCK_HEADING.fullmatch(statement.text) or len(statement.block) != 1:
+        return []
+    if not any(re.search(r"\bcommits?\b", name, re.I) for name in headings):
+        return []
+    shape = statement.block[0].strip()
+    if any(map(is_of_something_else, headings)) or not re.match(r"[<\[{(\w]+>?\(", shape):
+        return []
+    return commit_rule(_ANY_TYPE, "requirement") if shape_pattern(shape) else []
+
+
 def shape_pattern(shape: str) -> str | None:
     """The pattern of a first line with a shape such as `[scope] Summary` or `type(scope): summary`;
     None for a shape without brackets and colon, which any text would fit.

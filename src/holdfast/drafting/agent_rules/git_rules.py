@@ -135,7 +135,9 @@ def amend_rule(clause: Clause) -> list[Draft]:
 
 _ANYWHERE = re.compile(r"(?:the )?(?:remote|repo|repository|origin|GitHub)?", re.I)
 _PUSHED = re.compile(r"(?:pushing|committing)\b[^`]*", re.I)
-_FORBIDDEN_VERBS = frozenset("rebase merge open create submit commit push rewrite".split())
+_FORBIDDEN_VERBS = frozenset(
+    "rebase merge open create submit commit push rewrite delete recreate re-create".split()
+)
 
 
 def git_act_rule(clause: Clause) -> list[Draft]:

@@ -183,6 +183,12 @@ ACTS = (
     _define("create|push", "tag", _TAGS, r"\btag"),
     _define("tag", "release", _TAGS, r"\btag"),
     _define(
+        "delete|remove|recreate|re-create|move|overwrite",
+        "tag",
+        r"git (?:tag(?=.* -[dfa]*[df]\b)|push(?=.* (?::refs/tags/|(?:--delete|-d) v?\d+\.)))",
+        r"\btag",
+    ),
+    _define(
         "deploy",
         "|anything|resource|change|app|application|code",
         rf"{_DEPLOYS}{_ENDS}",

@@ -203,6 +203,11 @@ _WE_USE = re.compile(
 )
 _FORCE_PUSH = re.compile(r"\bforce (?=push)", re.I)
 _OMIT = re.compile(r"^(?:always )?(?:omit|leave out) (?:all |any |the )?", re.I)
+_ASKING_FOR_REVIEW = re.compile(
+    r"\b(?:asking|submitting|sending|handing)(?: (?:it|them|(?:the |your )?(?:changes|code|work|PR)))?"
+    r" (?:for|to) (?:a )?(?:(?:human|peer|final|code) )*review\b",
+    re.I,
+)
 # "ensure that `.env` is not committed": an order, where "`.env` is not committed" is a description
 _ENSURES_NOT = re.compile(
     r"^(?:(?:always|please) )?(?:ensure|make sure|be sure|see to it|verify|check)(?: that)?"
@@ -235,6 +240,7 @@ Circumstance(relation=<Relation.ADVICE: 'advice'>, text='use `unknown`')))
 def _in_usual_words(text: str) -> str:
     """A clause in the words that the grammar knows: "omit semicolons" is "no semicolons"."""
     text = _ENSURES_NOT.sub(r"\g<subject> must not be ", text)
+    text = _ASKING_FOR_REVIEW.sub("requesting review", text)
     return _OMIT.sub("no ", _WE_USE.sub("use ", _FORCE_PUSH.sub("force-", text)))
 
 
