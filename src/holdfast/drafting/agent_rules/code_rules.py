@@ -105,13 +105,22 @@ _IN_COMMITS = form(  # these places are in no file at all
 _NOT_OF_TESTS = word_pattern("production", "application", "app", "business")
 _IN_COMPONENTS = form("UI components", r"(?:the |any |all |your |UI |Vue |React )*components?")
 _COMPONENTS = "*.{tsx,jsx,vue,svelte}"
+_IN_LAYER = form(
+    "the domain layer",
+    r"(?:the |any |all )?`?(?P<name>[a-z][\w-]*)`? (?:layers?|modules?|packages?|folders?|crates?)",
+)
 _CONFIG = form("config files", r"(?:of )?(?:the )?config(?:uration)?(?: files?)?")
 _CONFIG_FILES = ("config/*", "*config.*")
 _MAX_LANGUAGE_WORDS = 3  # "in TypeScript files" is a language, and a longer place may be more
 
 
-def places_of(instruction: Instruction) -> Places | None:
-    """The places that an instruction names; None if one of them is not a set of files."""
+def places_of(instruction: Instruction, statement: Statement) -> Places | None:
+    """The places that an instruction names; None if one of them is not a set of files.
+
+    Args:
+        statement: the statement of the instruction. "Anywhere else" is outside of the place that
+            the first sentence of its list item names.
+    """
     named: list[Places | None] = []
     for relation, text in instruction.circumstances:
         if relation is Relation.EXCEPT:
@@ -119,7 +128,9 @@ def places_of(instruction: Instruction) -> Places | None:
         if relation is Relation.IN:
             named.append(_inside(text))
         elif relation is Relation.OUTSIDE:
-            named.append(_outside(text))
+            paths = codes_in(statement.opening)
+            is_known = bool(text) or len(paths) == 1
+            named.append(_outside(text or f"`{paths[0]}`") if is_known else None)
     return None if None in named else _join(filter(None, named))
 
 
@@ -140,6 +151,8 @@ def _inside(place: str) -> Places | None:
         return Places(TESTS)
     if whole_match(_IN_COMPONENTS, place):
         return Places((_COMPONENTS,))
+    if layer := whole_match(_IN_LAYER, place):
+        return Places((f"**/{layer['name']}/*",))
     if whole_match(_ALL_CODE, place):
         is_without_tests = _NOT_OF_TESTS.search(place) and "test" not in place.lower()
         return Places(excluded=TESTS) if is_without_tests else Places()
@@ -248,7 +261,7 @@ def _forbid_in_files(
     tokens: Sequence[CodeToken], instruction: Instruction, statement: Statement
 ) -> list[Draft]:
     """Forbids code in the files that an instruction names; [] if it names other places."""
-    places = places_of(instruction)
+    places = places_of(instruction, statement)
     return [] if places is None else forbid_code(tokens, places, statement)
 
 

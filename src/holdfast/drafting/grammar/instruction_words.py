@@ -268,7 +268,7 @@ _PHRASES = {
     Relation.AS: "as",
     Relation.FOR: "for",
     Relation.IN: "in|under|across|throughout|into|inside|within|inside of",
-    Relation.OUTSIDE: "outside|outside of",
+    Relation.OUTSIDE: "outside|outside of|anywhere else|elsewhere|everywhere else",
     Relation.WITH: "with|using|via|through|by running|by using|by calling|by executing",
     Relation.BY: "by",
     Relation.ON: "on|onto",

@@ -733,6 +733,9 @@ def _phrase_at(clause: _Words, position: int) -> _Cut | None:
     phrase = longest_phrase(_RELATIONS, clause.words, position)
     if not phrase or (phrase == "following" and clause.words[position - 1] == "the"):
         return None
+    if phrase.endswith("else") or phrase == "elsewhere":  # "in code or elsewhere" is one place
+        if position and clause.words[position - 1] in ("or", "and"):
+            return None
     following = position + len(phrase.split())
     if RELATIONS[phrase] in COMPARISONS:
         while clause.word(following) in COMPARED:
