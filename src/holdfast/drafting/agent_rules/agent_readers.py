@@ -50,7 +50,7 @@ from holdfast.drafting.agent_rules.git_rules import (
 )
 from holdfast.drafting.agent_rules.header_rules import header_rule
 from holdfast.drafting.agent_rules.import_rules import import_place_rule, import_rule
-from holdfast.drafting.agent_rules.naming_rules import naming_rule
+from holdfast.drafting.agent_rules.naming_rules import file_name_rule, naming_rule
 from holdfast.drafting.agent_rules.pull_request_rules import (
     pr_base_rule,
     pr_body_rule,
@@ -110,6 +110,7 @@ AGENT_READERS: tuple[Reader, ...] = (
     line_length_rule,
     indentation_rule,
     naming_rule,
+    file_name_rule,
     together_rule,
     header_rule,
 )

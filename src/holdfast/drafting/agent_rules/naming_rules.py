@@ -1,7 +1,9 @@
-"""Rules about the case of names in code.
+"""Rules about the case of names in code, and of the names of files.
 
     Classes: PascalCase.           -> code_not_written(pattern=r"\\bclass [a-z]")
     `snake_case` for functions.    -> code_not_written(pattern=r"\\bdef \\w*[A-Z]", files="*.py")
+
+    File names: kebab-case.        -> tool_not_called(tool="*rite*", arguments={"file_path": ...})
 
 A name is known by its declaration, so only the kinds of names that some keyword declares become
 rules: types, functions and constants. The patterns are shortened above.
@@ -10,9 +12,9 @@ rules: types, functions and constants. The patterns are shortened above.
 import re
 
 from holdfast.drafting.agent_rules.code_rules import code_draft
-from holdfast.drafting.drafts import Draft
+from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause
-from holdfast.drafting.grammar.forms import one_of
+from holdfast.drafting.grammar.forms import forms, one_of, whole_match
 from holdfast.drafting.grammar.named_files import DOCUMENTS, PYTHON, SCRIPT, files_of_language
 
 # the words for a kind of type, and the keyword of its declarations
@@ -120,3 +122,54 @@ def _rules_of(kinds: str, case: str, clause: Clause) -> list[Draft]:
         pattern = f"{_LEADS}{one_of(*dict.fromkeys(keywords))}{wrong}{_DECLARED}"
         drafts.insert(0, code_draft(pattern, files))
     return drafts
+
+
+# --- The names of files
+
+# the case of names of files, and what a name has that is not in this case
+_FILE_CASES = {
+    "kebab-case|kebab case|lowercase with (?:dashes|hyphens)|param-case": (
+        "(?:[a-z][A-Z]|[A-Z][a-z]|[A-Za-z0-9]_[A-Za-z0-9])"
+    ),
+    "snake_case|snake case|lowercase with underscores": "(?:[a-z][A-Z]|[A-Z][a-z]|[a-z0-9]-[a-z0-9])",
+}
+_FILE_CASE = rf"`?(?P<case>{'|'.join(_FILE_CASES)})`?(?: \((?:kebab|snake)[- _]?case\))?"
+_FILE_NAMES = r"(?P<of>(?:[\w.#+]+ )??)files?(?:[- ]?names?| naming)?(?: and (?:folder|directory) names)?"
+_FILES_IN_CASE = forms(
+    {
+        "Use kebab-case for all file names": (
+            rf"(?:always )?(?:use )?{_FILE_CASE} (?:for|in) (?:all |every |new )*{_FILE_NAMES}"
+        ),
+        "Files are named in snake_case": (
+            rf"(?:all |new )*{_FILE_NAMES}(?: (?:are|is|must be|should be|must use|use))?"
+            rf"(?: named)?(?: in| with)?:? {_FILE_CASE}"
+        ),
+        "kebab-case file names": rf"(?:always )?(?:use )?{_FILE_CASE} {_FILE_NAMES}",
+    }
+)
+_SCRIPT_ENDINGS = ("ts", "tsx", "js", "jsx", "mjs", "cjs", "vue", "svelte", "css", "scss")
+
+
+def file_name_rule(clause: Clause) -> list[Draft]:
+    """Reads "use kebab-case for file names", which only the tool that writes a file shows."""
+    if clause.is_prohibited:
+        return []
+    label = clause.statement.label
+    match = whole_match(_FILES_IN_CASE, clause.text)
+    match = match or whole_match(_FILES_IN_CASE, f"{label}: {clause.text}")
+    if match is None:
+        return []
+    wrong = next(
+        pattern for cases, pattern in _FILE_CASES.items() if re.fullmatch(cases, match["case"], re.I)
+    )
+    globs = files_of_language(match["of"]) or files_of_language(clause.context)
+    if match["of"].strip() and not files_of_language(match["of"]):
+        return []  # "component files" are some of all
+    endings = re.findall(r"\w+", " ".join(globs)) or (
+        _SCRIPT_ENDINGS if match["case"].lower().startswith(("kebab", "param")) else ()
+    )
+    if not endings:
+        return []
+    path = rf"(?:^|/)[^/]*{wrong}[^/]*\.{one_of(*endings)}$"
+    spec = measure("tool_not_called", tool="*rite*", arguments={"file_path": path})
+    return [Draft("file", "requirement", spec)]
