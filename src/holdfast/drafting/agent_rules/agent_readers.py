@@ -22,8 +22,10 @@ from holdfast.drafting.agent_rules.command_rules import (
     package_manager_rule,
     preference_rule,
     replacement_rule,
+    wrapper_rule,
 )
 from holdfast.drafting.agent_rules.commit_rules import (
+    attribution_rule,
     co_author_rule,
     commit_form_rule,
     commit_shape_rule,
@@ -54,6 +56,7 @@ from holdfast.drafting.agent_rules.naming_rules import file_name_rule, naming_ru
 from holdfast.drafting.agent_rules.pull_request_rules import (
     pr_base_rule,
     pr_body_rule,
+    pr_draft_rule,
     pr_title_rule,
 )
 from holdfast.drafting.agent_rules.run_rules import (
@@ -78,6 +81,7 @@ AGENT_READERS: tuple[Reader, ...] = (
     replacement_rule,
     preference_rule,
     agent_tool_rule,
+    wrapper_rule,
     forbidden_command_rule,
     push_rule,
     forced_push_rule,
@@ -90,11 +94,13 @@ AGENT_READERS: tuple[Reader, ...] = (
     labelled_file_rule,
     pr_title_rule,
     pr_base_rule,
+    pr_draft_rule,
     pr_body_rule,
     conventional_commit_rule,
     commit_type_rule,
     commit_shape_rule,
     co_author_rule,
+    attribution_rule,
     trailer_rule,
     sign_off_rule,
     commit_form_rule,

@@ -70,8 +70,8 @@ _BY_YOURSELF = re.compile(r" (?:yourself|autonomously|automatically|proactively)
 
 _CODE_ACT = form(
     "running `make ship`",
-    r"(?:(?P<runs>run|running|execute|executing|use|using) )?`(?P<code>[^`]+)`"
-    r"(?: anything| commands?)?",
+    r"(?:(?P<runs>run|running|execute|executing|use|using) )?(?:(?P<name>[a-z -]+) \((?=`[^`]+`\)))?"
+    r"`(?P<code>[^`]+)`\)?(?: anything| commands?)?",
 )
 
 
@@ -199,7 +199,7 @@ def _require_approval_of_acts(acts: str) -> list[Draft]:
         code = whole_match(_CODE_ACT, part)
         if code and _is_run(code):
             command = command_pattern(code["code"])
-            drafts.append(_require_approval(command, _word_for(code["code"])))
+            drafts.append(_require_approval(command, _word_for(code["code"], code["name"] or "")))
         else:
             others.append(part)
     named = acts_in(acts if not drafts else ", ".join(others), may_name_others=True)
@@ -221,11 +221,16 @@ def _is_run(match: re.Match[str]) -> bool:
     return is_command(match["code"]) or (names_running and is_runnable(match["code"]))
 
 
-def _word_for(command: str) -> str:
-    """A pattern of the words by which a question refers to a command: "push" for `git push`."""
+def _word_for(command: str, name: str) -> str:
+    """A pattern of the words by which a question refers to a command: "push" for `git push`.
+
+    Args:
+        name: what the act is called beside the command: "migrations".
+    """
     words = [word for word in re.findall(r"[A-Za-z]{3,}", command) if word != "run"]
     words = words or [command.split(" ")[0]]  # `rm -rf`
-    return rf"\b(?:{'|'.join(map(re.escape, (words[1:] or words)[:4]))})"
+    names = [word.removesuffix("s") for word in re.findall(r"[A-Za-z]{4,}", name)]
+    return rf"\b(?:{'|'.join(map(re.escape, (*names, *(words[1:] or words)[:4])))})"
 
 
 def _require_approval(command: str, word: str) -> Draft:

@@ -43,8 +43,10 @@ from holdfast.measures.command_wrappers import wrappers_in
 
 _IN_THIS_PROJECT = re.compile(r"(?:this|the) (?:project|repo|repository)", re.I)
 _VERBS = (RUN | {"introduce", "test", "build"}) - {"pass", "succeed"}
-_COMMANDS_BUT_THESE = re.compile(
-    rf"(?:any )?other [\w -]+ \((?:e\.g\.,? |such as |like )?(?P<commands>{CODES})(?:,? etc\.?)?\)",
+# "any other command (such as `a`)", "destructive commands (`a`, `b`)", "the server (`a`)"
+_COMMANDS_IN_BRACKETS = re.compile(
+    rf"(?:any )?[\w -]+ \((?:e\.g\.,? |such as |like |including )?(?P<commands>{CODES})"
+    r"(?:,? etc\.?)?\)",
     re.I,
 )
 _THINGS_RUN = re.compile("|it|this|them|these|tests|commands?|code|project", re.I)
@@ -95,8 +97,8 @@ def forbidden_command_rule(clause: Clause) -> list[Draft]:
 
 def _forbid_object(instruction: Instruction) -> list[Draft]:
     """The rule that the object of an instruction is not run; [] if it may be no command."""
-    if others := _COMMANDS_BUT_THESE.fullmatch(instruction.object):
-        return forbid_commands(commands_in(others["commands"]))
+    if bracketed := _COMMANDS_IN_BRACKETS.fullmatch(instruction.object):
+        return forbid_commands(commands_in(bracketed["commands"]))
     match = whole_match(_FORBIDDEN_COMMANDS, instruction.object)
     if match is None:
         return []
@@ -357,6 +359,22 @@ def package_manager_rule(clause: Clause) -> list[Draft]:
     if installs is None:
         return []
     return [Draft("command", "requirement", measure("command_not_run", command=installs))]
+
+
+_ALWAYS_WRAPPED = form(
+    "Always use `uv run` to run Python commands",
+    rf"{ADVERBS}use `(?P<wrapper>(?:uv|poetry|pipenv|hatch|pdm) run)`"
+    r" (?:to (?:run|execute)|for (?:running )?)(?: ?(?:all|any|the|every))*"
+    r" ?(?:Python)?(?: (?:commands?|scripts?|code|tools?|programs?|files?))?",
+)
+
+
+def wrapper_rule(clause: Clause) -> list[Draft]:
+    """Reads "always use `uv run` to run Python commands"."""
+    match = whole_match(_ALWAYS_WRAPPED, clause.text)
+    if match is None or clause.is_prohibited:
+        return []
+    return forbid_commands(["python"])  # `permit_wrapped` permits the wrapper
 
 
 # --- Wrappers that permit a command: "use `uv run pytest`, not `pytest`"

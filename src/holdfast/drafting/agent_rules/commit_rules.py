@@ -24,6 +24,7 @@ from holdfast.drafting.grammar.forms import (
     any_words,
     form,
     forms,
+    literal,
     one_of,
     whole_match,
     word_pattern,
@@ -407,6 +408,28 @@ _LOOKS: tuple[tuple[Forms, str], ...] = (
     ),
     (
         form(
+            "Subject only, no body",
+            rf"(?:{MESSAGES} (?:are|is|must be|should be) )?(?:always )?"
+            r"(?:(?:subject|title)(?: line)?[- ]only|single[- ]line(?: only)?|one-?liners?(?: only)?"
+            rf"|one-line(?: {MESSAGES})?(?: only)?|no (?:message |commit )?body(?: text)?)",
+        ),
+        r"\A[^\n]+\n?\Z",
+    ),
+    (
+        form("No trailers", r"(?:with )?no (?:commit )?(?:trailers?|footers?)(?: lines)?"),
+        r"(?smi)\A(?!.*^[\w-]+-by:)",
+    ),
+    (
+        form(
+            "Commit messages must start with the Jira key",
+            rf"(?:all |every )?{MESSAGES} (?:must |should )?(?:start|begin)s? with (?:the |an? )?"
+            r"(?:(?:Jira|ticket|issue) )+(?:number|key|id)?(?:,? (?:such as|e\.g\.,?|like))?"
+            r" ?\(?`[A-Z]{2,}-\w+`\)?",
+        ),
+        r"\A\W?[A-Z][A-Z0-9]+-\d",
+    ),
+    (
+        form(
             "Commit messages must reference an issue number",
             rf"{ADVERBS}(?:(?:all |every )?{MESSAGES} (?:must|should)(?: always)? )?"
             r"(?:reference|include|mention|contain) (?:an? |the |its )*"
@@ -429,7 +452,8 @@ def commit_form_rule(clause: Clause) -> list[Draft]:
     for text in dict.fromkeys((clause.text, *_PART_END.split(clause.text))):
         if not is_of_something_else(_TITLE_WORDS.sub("", text)):
             part = replace(clause, text=text)
-            drafts += _read_length(part) or _read_look(part)
+            rules = _read_length(part) or _read_look(part)
+            drafts += [rule for rule in rules if rule not in drafts]
     return drafts
 
 
@@ -485,6 +509,11 @@ _SHAPE_OF_COMMITS = re.compile(
     r"`(?P<shape>[^`]+)`(?: format)?(?:,? (?:\+|with|and|plus|followed by) .*)?",
     re.I,
 )
+_SHAPE_FOR_COMMITS = re.compile(
+    rf"(?:always )?(?:use|follow|write) (?:the )?(?:format:? )?`(?P<shape>[^`]+)`(?: format)?"
+    rf" (?:for|in) (?:all |your )?{MESSAGES}",
+    re.I,
+)
 _SHAPE_LABEL = re.compile(
     r"commits?(?: (?:messages?|subjects?|titles?|format|style|convention))*", re.I
 )
@@ -494,10 +523,13 @@ def commit_shape_rule(clause: Clause) -> list[Draft]:
     """Reads "commit subjects: `Component: short description`"."""
     statement = clause.statement
     is_about = is_about_commits(statement) or _SHAPE_LABEL.fullmatch(statement.label)
-    if clause.is_prohibited or not is_about or not clause.begins_statement:
+    if clause.is_prohibited or not clause.begins_statement:
         return []
+    if named := _SHAPE_FOR_COMMITS.fullmatch(clause.text):
+        pattern = shape_pattern(named["shape"])
+        return commit_rule(pattern, "requirement") if pattern else []
     match = _SHAPE_OF_COMMITS.fullmatch(clause.text)
-    if match is None or ":" not in match["shape"] or re.match(r"[a-z]+: ", match["shape"]):
+    if not is_about or match is None or ":" not in match["shape"] or re.match(r"[a-z]+: ", match["shape"]):
         return []  # `fix: a typo` is an example
     if re.match(r"[\w<>{}]+\(", match["shape"]):
         return commit_rule(_ANY_TYPE, "requirement")
@@ -584,14 +616,16 @@ _SIGNED_OFF = form(
     "All commits must be signed off",
     r"(?:(?:all|every|each|your|git) )*commits?(?: messages?)? (?:must|should|need to|have to)"
     r" (?:always )?(?:be )?(?:signed[- ]off|sign(?:ed)? off|DCO signed|have a sign-?off)"
-    r"|(?:always )?sign[- ]off (?:on )?(?:(?:all|every|each|your) )*commits?",
+    r"|(?:always )?sign[- ]off (?:on )?(?:(?:all|every|each|your) )*commits?"
+    r"|(?:always )?(?:use|commit with) `(?:git commit )?(?:-s|--signoff)`",
 )
 
 
 def sign_off_rule(clause: Clause) -> list[Draft]:
     """Reads "all commits must be signed off"."""
     plain = re.sub(r" \(`[^`]*`\)| (?:with|using|via|by) `[^`]*`$", "", clause.text)
-    if clause.is_prohibited or whole_match(_SIGNED_OFF, plain) is None:
+    is_signed = whole_match(_SIGNED_OFF, plain) or whole_match(_SIGNED_OFF, clause.text)
+    if clause.is_prohibited or is_signed is None:
         return []
     spec = measure("commit_includes", trailer="(?i)^Signed-off-by:")
     return [Draft("commit", "requirement", spec)]
@@ -616,6 +650,49 @@ _NO_CO_AUTHORS = forms(
         ),
     }
 )
+
+
+# the names of agents, in a message that credits one
+_AGENTS = "claude|anthropic|copilot|openai|chatgpt|codex|gemini|cursor|aider"
+_CREDITS = rf"co-authored-by:[^\n]*(?:{_AGENTS})|generated (?:with|by|using) [^\n]{{0,20}}(?:{_AGENTS}|\bai\b)"
+_NO_CREDIT = forms(
+    {
+        "Never add AI attribution to commits": (
+            rf"(?:{NEVER} (?:{_ADD}|leave|mention) |no )(?:(?:any|an?) )?"
+            r"(?:(?:AI|AI-generated|LLM|Claude|Claude Code|agent|assistant|tool|bot)[- ])+"
+            r"(?:attributions?|signatures?|credits?|co-?authors?|footers?|trailers?|branding)"
+            r"(?: lines?)?(?: (?:to|in|on|from) (?:(?:any|all|the|your|git) )*commits?(?: messages?)?"
+            r"(?: (?:or|and) (?:PRs?|pull requests?)(?: descriptions?)?)?)?"
+        ),
+    }
+)
+_QUOTED_IN_COMMITS = re.compile(
+    rf"(?:{NEVER} (?:{_ADD}|write|mention|say) |no )[\"“`](?P<text>[^\"”`]{{4,60}})[\"”`]"
+    r"(?: (?:lines?|footers?|trailers?|text))?"
+    r" (?:to|in|on) (?:(?:any|all|the|your|git) )*commits?(?: messages?)?"
+    r"(?: (?:or|and) (?:PRs?|pull requests?)(?: (?:descriptions?|bodies))?)?",
+    re.I,
+)
+
+
+_MENTIONED_IN_COMMITS = re.compile(
+    rf"{NEVER} (?:mention|reference|credit|name) (?P<name>Claude|Copilot|Codex|Gemini|Cursor)(?: Code)?"
+    r" in (?:(?:any|all|the|your|git) )*commits?(?: messages?)?",
+    re.I,
+)
+
+
+def attribution_rule(clause: Clause) -> list[Draft]:
+    """Reads "no AI attribution in commits" and "never write \"Generated with X\" in commits"."""
+    text = f"never {clause.text}" if clause.is_prohibited else clause.text
+    if match := _QUOTED_IN_COMMITS.fullmatch(text):
+        return commit_rule(rf"(?si)\A(?!.*{literal(match['text'])})", "prohibition")
+    if match := _MENTIONED_IN_COMMITS.fullmatch(text):
+        return commit_rule(rf"(?si)\A(?!.*\b{literal(match['name'].lower())}\b)", "prohibition")
+    about = (clause.text, clause.statement.label, *clause.statement.under[-1:])
+    if whole_match(_NO_CREDIT, text) and any(re.search("commit", name, re.I) for name in about):
+        return commit_rule(rf"(?si)\A(?!.*(?:{_CREDITS}))", "prohibition")
+    return []
 
 
 def co_author_rule(clause: Clause) -> list[Draft]:

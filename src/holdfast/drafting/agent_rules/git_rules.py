@@ -136,7 +136,7 @@ def amend_rule(clause: Clause) -> list[Draft]:
 _ANYWHERE = re.compile(r"(?:the )?(?:remote|repo|repository|origin|GitHub)?", re.I)
 _PUSHED = re.compile(r"(?:pushing|committing)\b[^`]*", re.I)
 _FORBIDDEN_VERBS = frozenset(
-    "rebase merge open create submit commit push rewrite delete recreate re-create".split()
+    "rebase merge open create make submit commit push rewrite delete recreate re-create".split()
 )
 
 

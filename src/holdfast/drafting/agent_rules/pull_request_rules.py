@@ -138,6 +138,24 @@ def pr_base_rule(clause: Clause) -> list[Draft]:
     return _require(base=rf"\A{re.escape(base)}\Z") if is_branch else []
 
 
+# --- Drafts
+
+_AS_DRAFT = form(
+    "Always open PRs as drafts",
+    rf"{ADVERBS}(?:open|create|submit|make|raise) {_PR} (?:as|in) (?:an? )?drafts?(?: mode)?(?: PRs?)?"
+    r"|(?:always )?(?:open|create|submit|make) (?:an? )?draft (?:PRs?|pull requests?)"
+    rf"|{_PR} {_MUST}(?:be )?(?:opened |created )?(?:as |in )?(?:an? )?drafts?(?: mode)?"
+    r"|(?:always )?(?:use|create PRs with|open PRs with) `(?:gh pr create )?--draft`",
+)
+
+
+def pr_draft_rule(clause: Clause) -> list[Draft]:
+    """Reads "always open PRs as drafts"."""
+    if clause.is_prohibited or whole_match(_AS_DRAFT, clause.text) is None:
+        return []
+    return [Draft("commit", "requirement", measure("pull_request", draft=True))]
+
+
 # --- The body
 
 _BODY = rf"(?:{_PR}(?:['’]s)? (?:body|bodies|descriptions?)|(?:body|description)s? of {_PR})"

@@ -32,7 +32,7 @@ from holdfast.drafting.grammar.instructions import (
     circumstance_of,
     instruction_of,
 )
-from holdfast.drafting.grammar.named_files import glob_argument
+from holdfast.drafting.grammar.named_files import files_of_language, glob_argument
 from holdfast.drafting.grammar.occasions import (
     END_OF_WORK,
     OCCASIONS,
@@ -181,8 +181,19 @@ def run_rule(clause: Clause) -> list[Draft]:
         else:
             rules = []
         if rules:
-            return rules
+            return _of_part(rules, label)
     return []
+
+
+def _of_part(rules: list[Draft], label: str) -> list[Draft]:
+    """Some rules about a part of the repository that their label names: those after any change are
+    for changes in its language; [] if the files of the part are not known.
+    """
+    is_of_any_change = rules[0].measure.arguments.get("changed") == "*"
+    if not is_of_any_change or not _PART.fullmatch(label):
+        return rules
+    files = files_of_language(label)
+    return [_runs_after(rule.measure.arguments["run"], files) for rule in rules if files]
 
 
 def _required_by_order(instruction: Instruction, clause: Clause) -> list[Draft]:
@@ -516,6 +527,8 @@ def _occasion_of_heading(heading: str) -> Occasion | None:
         is_run = instruction.does(RUN | CHECK | {"perform"}) and "`" not in instruction.object
         is_limited = instruction.text_of(Relation.IN, Relation.UNLESS) is not None
         return occasion_of_instruction(instruction) if is_run and not is_limited else None
+    if _CHANGES.fullmatch(plain):  # "Rust changes"
+        return occasion_of(Circumstance(Relation.AFTER, plain))
     parts = (plain, plain.split(",")[0], *re.findall(r"\bbefore [^`]+$", plain, re.I))
     for circumstance in filter(None, map(circumstance_of, parts)):
         if occasion := occasion_of(circumstance):
@@ -523,6 +536,7 @@ def _occasion_of_heading(heading: str) -> Occasion | None:
     return None
 
 
+_CHANGES = re.compile(r"(?:(?:any|all) )?[A-Z][\w#+]* (?:code )?(?:changes|edits)")
 _THESE_PASS = re.compile(
     r"(?:(?:running|you run|you have run) )?(?:all |every one |each )?(?:of )?"
     r"(?:these|the following|following|the below)?(?: \w+){0,2}?"

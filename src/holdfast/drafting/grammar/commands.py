@@ -131,7 +131,9 @@ _OPTIONS_OF_RM = {
     "f": r"(?=.* (?:-\w*f|--force))",
 }
 # programs that run what a project defines, and that no other program runs
-_RUN_PROJECTS = frozenset("npm yarn pnpm bun npx uv poetry hatch make just cargo".split())
+_RUN_PROJECTS = frozenset(
+    "npm yarn pnpm bun npx uv poetry hatch make just cargo git gh go bash sh docker".split()
+)
 _RUNNERS = (
     r"(?:(?:uv|poetry|hatch|pipenv|pdm|rye) run (?:-\S+ )*|(?:npx|bunx|uvx|pnpm|yarn)(?:"
     r" exec| dlx)? )?(?:python3? -m )?"

@@ -203,6 +203,21 @@ _WE_USE = re.compile(
 )
 _FORCE_PUSH = re.compile(r"\bforce (?=push)", re.I)
 _OMIT = re.compile(r"^(?:always )?(?:omit|leave out) (?:all |any |the )?", re.I)
+# "all tests pass (`make test`)" is "`make test` passes"
+_CHECKS_PASS = re.compile(
+    r"\b(?:(?:all|the|your|existing|unit) )*(?:tests?|build|lint(?:er|ing)?|type ?checks?|checks?)"
+    r" (?:pass(?:es)?|succeeds?|(?:is|are) (?:clean|green))(?: locally)? \((`[^`]+`)\)",
+    re.I,
+)
+# "for Rust changes" is "after Rust changes"
+_FOR_CHANGES = re.compile(
+    r"\b[Ff]or (?=(?:(?:any|every|all|each) )?(?:[A-Z][\w#+]* |code )?(?:changes?|edits?|modifications?)"
+    r"(?:$|[,:]| (?:to|in|under|of)\b))"
+)
+_BLOCKED_PUSHES = re.compile(
+    r"^direct pushes to (\S+(?: branch)?) (?:are|is) (?:blocked|rejected|disabled|prevented)\b.*",
+    re.I,
+)
 _ASKING_FOR_REVIEW = re.compile(
     r"\b(?:asking|submitting|sending|handing)(?: (?:it|them|(?:the |your )?(?:changes|code|work|PR)))?"
     r" (?:for|to) (?:a )?(?:(?:human|peer|final|code) )*review\b",
@@ -241,6 +256,9 @@ def _in_usual_words(text: str) -> str:
     """A clause in the words that the grammar knows: "omit semicolons" is "no semicolons"."""
     text = _ENSURES_NOT.sub(r"\g<subject> must not be ", text)
     text = _ASKING_FOR_REVIEW.sub("requesting review", text)
+    text = _CHECKS_PASS.sub(r"\1 passes", text)
+    text = _FOR_CHANGES.sub("after ", text)
+    text = _BLOCKED_PUSHES.sub(r"never push to \1", text)
     return _OMIT.sub("no ", _WE_USE.sub("use ", _FORCE_PUSH.sub("force-", text)))
 
 

@@ -184,7 +184,7 @@ _WORK = frozenset(
     job turn edits code fix""".split()
 )
 _ENDING = frozenset("finish complete end conclude finalize finalise close".split())
-_REPORTING = frozenset("mark consider declare call report claim deem hand".split())
+_REPORTING = frozenset("mark consider declare call report claim deem hand say".split())
 _DONE = frozenset("done complete completed finished ready off completion success".split())
 _END_NOUNS = frozenset("handoff completion hand-off finishing".split())
 _FUNCTION_WORDS = frozenset(
@@ -193,10 +193,20 @@ _FUNCTION_WORDS = frozenset(
 )
 
 
+_PRESENTING = re.compile(
+    r"(?:you )?(?:present|show|deliver|return|hand)(?:ing)?(?: over)?"
+    r"(?: (?:it|them|code|(?:the|your|any) (?:work|code|changes|results?|solution)))?"
+    r"(?: (?:back )?to (?:the user|me|us))?",
+    re.I,
+)
+
+
 def is_end_of_work(text: str) -> bool:
     """Whether words name the end of the work: "you are done with your changes", "handoff", "marking
     a task complete".
     """
+    if _PRESENTING.fullmatch(text):
+        return True
     words = [word for word in re.findall(r"[\w'’-]+", text.lower()) if word not in _FUNCTION_WORDS]
     verbs = [GERUNDS.get(word, word) for word in words]
     if not words or not all(
