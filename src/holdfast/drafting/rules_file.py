@@ -210,7 +210,9 @@ _COMMANDS_COLUMN = re.compile(r"\W*(?:commands?|run|scripts?)\W*", re.I)
 _WHEN_COLUMN = re.compile(
     r"\W*(?:(?:required|run|use|needed) )?when(?: to (?:run|use))?(?: (?:required|it))?\W*", re.I
 )
-_WHEN_CELL = re.compile(r"(?:before|after|when(?:ever)?|on)\b|(?P<change>(?:every|any|each)\b)", re.I)
+_WHEN_CELL = re.compile(
+    r"(?:before|after|when(?:ever)?|on)\b|(?P<change>(?:every|any|each)\b)", re.I
+)
 
 
 def _commands_of_row(
@@ -257,9 +259,7 @@ def _paragraph_below(blocks: Sequence[_Block], number: int) -> str:
 _MAX_STEPS = 12  # on either side of an item
 
 
-def _steps_around(
-    blocks: Sequence[_Block], number: int
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _steps_around(blocks: Sequence[_Block], number: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The items before an item of a numbered list, and those after it."""
     before = _steps(reversed(blocks[max(0, number - _MAX_BLOCKS_AROUND) : number]), blocks[number])
     after = _steps(blocks[number + 1 : number + 1 + _MAX_BLOCKS_AROUND], blocks[number])

@@ -213,8 +213,41 @@ def code_draft(pattern: str, files: Sequence[str], polarity: Polarity = "require
 _NAMED_EXPORTS = form(
     "Use only named exports", r"(?:always )?(?:(?:use |only )*named exports(?: only)?)"
 )
+# phrases that the grammar does not cut right, and the name of the code that each forbids
+_SET_PHRASES = (
+    (_NAMED_EXPORTS, "default exports"),
+    (
+        form(
+            "Use absolute imports only",
+            r"(?:always use|use only|only use) absolute imports|(?:use )?absolute imports only",
+        ),
+        "relative imports",
+    ),
+    (
+        form(
+            "Never use f-strings in logging",
+            rf"(?:{NEVER} use |no )f-strings? (?:in|for|inside) (?:the )?"
+            r"(?:logging|log|logger)(?: (?:calls?|messages?|statements?))?",
+        ),
+        "f-strings in logging",
+    ),
+    (
+        form(
+            "Never catch bare `Exception`",
+            rf"{NEVER} (?:catch|use|write) (?:an? |the )?(?:(?:bare|broad|generic|blanket|base|raw) )*"
+            r"`(?:except |catch )?\(?(?:System\.)?Exception(?: \w+)?\)?:?`(?: clauses?| handlers?)?",
+        ),
+        "catching exception",
+    ),
+)
+_NO_MORE = re.compile(
+    r"`(?P<code>[^`]+)`[^`.]*(?:[—–;,]| - )\s*(?:so |but |please )?"
+    rf"{NEVER} (?:add|introduce|use|write) (?:any )?(?:more|new ones)\b",
+    re.I,
+)
 _AGAINST = (Relation.INSTEAD_OF, Relation.NOT, Relation.OVER)
 _PLACES = (Relation.IN, Relation.OUTSIDE)
+_SILENCE = ("suppress", "silence", "bypass", "swallow", "ignore", "hide")
 _PURPOSE = re.compile(r"\w+ing|images|performance|interactivity|output|logs", re.I)
 _TO_SILENCE = re.compile(
     r"(?:silence|suppress|bypass|work around|get around|hide|satisfy) .*", re.I
@@ -232,9 +265,14 @@ def code_rule(clause: Clause) -> list[Draft]:
     """Reads "never use `any`" and "use `pathlib` instead of `os.path`"."""
     text = clause.text
     statement = clause.statement
-    if whole_match(_NAMED_EXPORTS, text):
-        default = CodeToken(r"^\s*export\s+default\b", SCRIPT)
-        return [] if clause.is_prohibited else forbid_code([default], Places(), statement)
+    for ways, name in _SET_PHRASES:
+        if whole_match(ways, text):
+            token = named_token(name)
+            is_order = token is not None and not clause.is_prohibited
+            return forbid_code([token], Places(), statement) if token and is_order else []
+    if more := _NO_MORE.search(statement.text):  # "there is some `any` left, do not add more"
+        if clause.text in more[0] and (token := code_token(more["code"])):
+            return forbid_code([token], Places(), statement)
     if "`" not in text:
         text = _IDENTIFIERS.sub(lambda names: f"`{names[0].replace('/', '`/`')}`", text)
     instruction = instruction_of(text, clause.is_prohibited)
@@ -289,6 +327,9 @@ def _forbidden_objects(instruction: Instruction, text: str) -> str | None:
     """The words for the code that an instruction forbids; None if it forbids none, or if anything
     but a place limits it.
     """
+    if instruction.modality is Modality.NEVER and instruction.does(_SILENCE):
+        means = instruction.text_of(Relation.WITH)  # "never silence errors with `x`"
+        return means if means and instruction.has_only(Relation.WITH, *_PLACES) else None
     if not instruction.does(WRITE):
         return None
     if instruction.modality is Modality.NEVER:
@@ -313,7 +354,7 @@ def _objects_of_comparison(instruction: Instruction, text: str) -> str | None:
     usual purpose limit the instruction.
     """
     rejected = instruction.rejected_object
-    if not rejected or rejected.startswith("`."):
+    if not rejected or re.match(r"`\.[^(`]*`", rejected):  # an ending such as `.jsx`
         return None
     comparisons = len(instruction.texts_of(*_AGAINST))
     purpose = instruction.text_of(Relation.FOR)
@@ -374,7 +415,9 @@ _NOUNS = one_of(
     *("packages?", "queries", "keywords?", "macros?"),
 )
 _ADJECTIVES = re.compile(
-    r"^(?:bare|raw|plain|direct|global|the|TypeScript(?:'s)?|explicit|native) ", re.I
+    r"^(?:(?:bare|raw|plain|direct|global|the|TypeScript(?:'s)?|explicit|native|any|new|more|further"
+    r"|additional) )+",
+    re.I,
 )
 _CODE_IN_BRACKETS = re.compile(rf"[a-z ]+ \(({CODE}(?:(?:, | or | and ){CODE})*)\)")
 _NAME_OF_LIBRARY = re.compile(r"^[A-Z][\w.]+(?:['’]s)? (?=`)")
@@ -400,12 +443,16 @@ def _tokens_named(objects: str, statement: Statement) -> list[CodeToken]:
     if markers := marker_token(plain):
         return [markers]
     if bracketed := _CODE_IN_BRACKETS.fullmatch(plain):
+        if named := named_token(plain[: bracketed.start(1) - 2]):  # "wildcard imports (`x`)"
+            return [named] if _may_be_of(named, statement) else []
         plain = bracketed[1]
     else:
         plain = _NAME_OF_LIBRARY.sub("", plain)
     if spans := whole_match(_TOKENS, plain):
         kind = spans["nouns"].strip()
         codes = codes_in(spans["codes"])
+        if codes == ["prompt"]:
+            return []  # a dialog of the browser only beside the others
         beside = [_token_beside(code, statement.text) for code in codes]
         pairs = zip(codes, beside, strict=True)
         tokens = [token or token_of_kind(code, kind) for code, token in pairs]
@@ -417,7 +464,13 @@ def _tokens_named(objects: str, statement: Statement) -> list[CodeToken]:
     if " " not in words and not is_named_word(words):
         return []
     token = named_token(words)
+    if token and token.files == PYTHON and _CODE_OF_SCRIPT.search(statement.text):
+        token = named_token("dynamic imports") if "import" in words else None
     return [token] if token and _may_be_of(token, statement) else []
+
+
+# code of JavaScript or TypeScript, beside "inline imports"
+_CODE_OF_SCRIPT = re.compile(r"`[^`]*(?:\bimport\(|\brequire\(|\.[jt]sx?\b)[^`]*`")
 
 
 _OPERATOR = re.compile(r"(?:[a-z-]+ ){0,4}\(?`(?P<sign>[^\w\s`]{1,4})`\)?(?: operators?)?", re.I)
@@ -436,18 +489,19 @@ def _operator_tokens(instruction: Instruction) -> list[CodeToken]:
     return [CodeToken(rf"(?<![^\w\s)\]}}\"']){sign}(?![^\w\s(\[{{\"'])", files)]
 
 
-_HYPHENATED = re.compile(r"`([a-z][a-z0-9]*(?:-[a-z0-9]+)+)`")
+_HYPHENATED = re.compile(r"`([a-z][a-z0-9]*(?:-[a-z0-9]+)*-(?:[a-z0-9]+|\*))`")
 
 
 def _hyphenated_tokens(instruction: Instruction) -> list[CodeToken]:
     """`margin-left` in "use `margin-inline-start`, not `margin-left`": two names of one shape, as
     of properties, classes or packages, are alternatives in code; [] for another instruction.
     """
-    wanted = _HYPHENATED.fullmatch(instruction.object)
+    wanted = _HYPHENATED.search(instruction.object)
     rejected = _HYPHENATED.fullmatch(instruction.rejected_object or "")
     if wanted is None or rejected is None or is_command(rejected[1]):
         return []
-    return [CodeToken(rf"(?<![\w-]){literal(rejected[1])}(?![\w-])")]
+    name = literal(rejected[1].removesuffix("*"))
+    return [CodeToken(rf"(?<![\w-]){name}" + ("" if rejected[1].endswith("*") else r"(?![\w-])"))]
 
 
 def _known_part(objects: str) -> str:

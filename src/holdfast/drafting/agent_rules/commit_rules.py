@@ -529,7 +529,12 @@ def commit_shape_rule(clause: Clause) -> list[Draft]:
         pattern = shape_pattern(named["shape"])
         return commit_rule(pattern, "requirement") if pattern else []
     match = _SHAPE_OF_COMMITS.fullmatch(clause.text)
-    if not is_about or match is None or ":" not in match["shape"] or re.match(r"[a-z]+: ", match["shape"]):
+    if (
+        not is_about
+        or match is None
+        or ":" not in match["shape"]
+        or re.match(r"[a-z]+: ", match["shape"])
+    ):
         return []  # `fix: a typo` is an example
     if re.match(r"[\w<>{}]+\(", match["shape"]):
         return commit_rule(_ANY_TYPE, "requirement")

@@ -57,7 +57,10 @@ _NAMED_FILES = forms(
 )
 # files that people name by their kind, and their globs
 _KINDS_OF_FILES = (
-    (form("any changeset files", r"(?:(?:the|any|a|new) )*changesets?(?: files?)?"), ".changeset/*"),
+    (
+        form("any changeset files", r"(?:(?:the|any|a|new) )*changesets?(?: files?)?"),
+        ".changeset/*",
+    ),
 )
 # verbs that are forbidden beside an edit: "modify or suggest"
 _BESIDE_EDITS = {"write", "suggest", "propose", "commit", "stage", "push"}

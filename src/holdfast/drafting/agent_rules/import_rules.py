@@ -268,7 +268,7 @@ _ON_TOP = form(
     r"(?: of (?:the|each|every|a) (?:file|module)s?| of files| level)?",
 )
 _BELOW_TOP = CodeToken(INLINE_IMPORT, ("*.py",))
-_NOT_PYTHON = re.compile(r"type[ -]?script|java|\bgo\b|rust|react|\bjs\b|swift|kotlin", re.I)
+_NOT_PYTHON = re.compile(r"(?i:type[ -]?script|java|rust|react|\bjs\b|swift|kotlin)|\bGo\b|golang")
 
 
 def import_place_rule(clause: Clause) -> list[Draft]:

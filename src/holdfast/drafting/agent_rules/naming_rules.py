@@ -106,7 +106,9 @@ def _rules_of(kinds: str, case: str, clause: Clause) -> list[Draft]:
     for words in re.split(r",? (?:and|or) |, |/| / | & ", kinds):
         kind = _LANGUAGE.sub("", words.lower().strip()).removesuffix(" names").strip()
         if _IS_TYPE_CASE.match(case):
-            keywords += [word for names, word in _TYPES_BY_NAME.items() if re.fullmatch(names, kind)]
+            keywords += [
+                word for names, word in _TYPES_BY_NAME.items() if re.fullmatch(names, kind)
+            ]
         declarations = _CONSTANTS if re.fullmatch(_CONSTANT_NAMES, kind) else ()
         if re.fullmatch(_FUNCTION_NAMES, kind):
             declarations = _FUNCTIONS.get(case, ())
@@ -134,7 +136,9 @@ _FILE_CASES = {
     "snake_case|snake case|lowercase with underscores": "(?:[a-z][A-Z]|[A-Z][a-z]|[a-z0-9]-[a-z0-9])",
 }
 _FILE_CASE = rf"`?(?P<case>{'|'.join(_FILE_CASES)})`?(?: \((?:kebab|snake)[- _]?case\))?"
-_FILE_NAMES = r"(?P<of>(?:[\w.#+]+ )??)files?(?:[- ]?names?| naming)?(?: and (?:folder|directory) names)?"
+_FILE_NAMES = (
+    r"(?P<of>(?:[\w.#+]+ )??)files?(?:[- ]?names?| naming)?(?: and (?:folder|directory) names)?"
+)
 _FILES_IN_CASE = forms(
     {
         "Use kebab-case for all file names": (
@@ -160,7 +164,9 @@ def file_name_rule(clause: Clause) -> list[Draft]:
     if match is None:
         return []
     wrong = next(
-        pattern for cases, pattern in _FILE_CASES.items() if re.fullmatch(cases, match["case"], re.I)
+        pattern
+        for cases, pattern in _FILE_CASES.items()
+        if re.fullmatch(cases, match["case"], re.I)
     )
     globs = files_of_language(match["of"]) or files_of_language(clause.context)
     if match["of"].strip() and not files_of_language(match["of"]):

@@ -260,7 +260,8 @@ def _occasion_without_words(instruction: Instruction, clause: Clause) -> Occasio
     subjects = instruction.texts_of(Relation.SUBJECT)
     if clause.statement.under and _NAMES_OCCASION.search(clause.statement.under[-1]):
         return None
-    if instruction.verbs == ("pass",) and relations <= {Relation.SUBJECT}:
+    names_git = instruction.object.startswith("`git ")  # "check that `git status` is clean"
+    if instruction.verbs == ("pass",) and relations <= {Relation.SUBJECT} and not names_git:
         return END_OF_WORK if all(map(is_anything, subjects)) else None
     is_order = instruction.verbs == ("run",) and _IS_ORDER.match(clause.text)
     is_command = re.fullmatch(CODES, instruction.object) is not None
@@ -275,6 +276,13 @@ _NAMES_OCCASION = re.compile(
 )
 
 
+# purposes that are only had at times: "*to release*, run `make all`"
+_AT_TIMES = re.compile(
+    r"(?:release|publish|deploy|ship|add|create|install|set up|upgrade|debug|reproduce|migrate)\b",
+    re.I,
+)
+
+
 def _is_unlimited(instruction: Instruction) -> bool:
     """Whether an instruction holds on its occasions without any further limit."""
     goes_on = False  # whether a place belongs to a change or a purpose: "changes to `a` in `b`"
@@ -282,6 +290,8 @@ def _is_unlimited(instruction: Instruction) -> bool:
         goes_on = goes_on or relation in (Relation.TO, Relation.ON, *OCCASIONS)
         is_place = relation in _PLACES and not _MANNER.fullmatch(text)
         if is_place and not goes_on and not _ROOT.fullmatch(text):
+            return False
+        if relation is Relation.TO and _AT_TIMES.match(text):
             return False
         if relation is Relation.EXPLANATION and not _DESCRIPTION.fullmatch(text):
             return False
@@ -370,9 +380,30 @@ _BEGINS_STEP = re.compile(
 # a label that limits a command to changes of one part: "Backend: `make test`"
 _PART = re.compile(
     one_of(
-        *("backend", "frontend", "front-end", "back-end", "server", "client", "web", "mobile", "app"),
+        *(
+            "backend",
+            "frontend",
+            "front-end",
+            "back-end",
+            "server",
+            "client",
+            "web",
+            "mobile",
+            "app",
+        ),
         *("ios", "android", "api", "ui", "cli", "docs?", "documentation", "website", "desktop"),
-        *("python", "rust", "go", "typescript", "javascript", "ts", "js", "java", "kotlin", "swift"),
+        *(
+            "python",
+            "rust",
+            "go",
+            "typescript",
+            "javascript",
+            "ts",
+            "js",
+            "java",
+            "kotlin",
+            "swift",
+        ),
         *("c\\+\\+", "c#", "ruby", "php", "terraform", "shell", "css", "sql", "helm", "docker"),
     )
     + r"(?: (?:code|changes?|files?|side|app|only|package))?",
@@ -455,7 +486,9 @@ def step_rule(clause: Clause) -> list[Draft]:
     if occasion is None or _OPTIONAL.search(f"{statement.label} {statement.text}"):
         return []
     commands = _commands_of_item(clause, occasion)
-    are_checks = all(map(_IS_CHECK.search, commands)) and not any(map(_NOT_A_CHECK.search, commands))
+    are_checks = all(map(_IS_CHECK.search, commands)) and not any(
+        map(_NOT_A_CHECK.search, commands)
+    )
     if not are_checks or offers_another(statement.text):
         return []
     return require(commands, occasion)

@@ -157,9 +157,7 @@ _LIMIT = re.compile(
 )
 _MAX_ACTS = 8  # of one prohibition
 _NO_NAME = rf"(?![a-z-]+ {one_of(*sorted(AFTER_NAMES))}\b)"
-_OR_VERB = re.compile(
-    rf",? or {_NO_NAME}(?=([a-z-]+) )|, {_NO_NAME}(?=([a-z-]+) [^,]+(?:,| or ))"
-)
+_OR_VERB = re.compile(rf",? or {_NO_NAME}(?=([a-z-]+) )|, {_NO_NAME}(?=([a-z-]+) [^,]+(?:,| or ))")
 
 
 def coordinated_prohibitions(text: str) -> list[str]:

@@ -98,6 +98,7 @@ _LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"SQL", ("*.sql",)),
     (r"[Ss]hell|Bash", ("*.{sh,bash}",)),
     (r"Markdown", ("*.{md,mdx}",)),
+    (r"MDX", ("*.mdx",)),
     (r"Dart|Flutter", ("*.dart",)),
     (r"Elixir", ("*.{ex,exs}",)),
     (r"Terraform", ("*.tf",)),
