@@ -20,11 +20,11 @@ from holdfast.drafting.agent_rules.agent_readers import (
     Reader,
 )
 from holdfast.drafting.agent_rules.asking_rules import ask_rule
+from holdfast.drafting.agent_rules.checklist_rules import block_below_heading, heads_commands
 from holdfast.drafting.agent_rules.command_rules import permit_wrapped
-from holdfast.drafting.agent_rules.commit_rules import commit_shape_below
+from holdfast.drafting.agent_rules.commit_form_rules import commit_shape_below
 from holdfast.drafting.agent_rules.file_rules import protected_file_rule
 from holdfast.drafting.agent_rules.git_rules import branches_below
-from holdfast.drafting.agent_rules.run_rules import block_below_heading, heads_commands
 from holdfast.drafting.drafts import (
     A_PREFERENCE,
     AN_EXCEPTION,

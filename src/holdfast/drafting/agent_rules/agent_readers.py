@@ -9,13 +9,12 @@ wider wording.
 from collections.abc import Callable
 
 from holdfast.drafting.agent_rules.asking_rules import ask_rule
-from holdfast.drafting.agent_rules.code_rules import (
-    code_rule,
-    component_rule,
-    indentation_rule,
-    line_length_rule,
-    style_list_rule,
+from holdfast.drafting.agent_rules.checklist_rules import (
+    checklist_rule,
+    labelled_command_rule,
+    step_rule,
 )
+from holdfast.drafting.agent_rules.code_rules import code_rule
 from holdfast.drafting.agent_rules.command_rules import (
     agent_tool_rule,
     forbidden_command_rule,
@@ -24,16 +23,14 @@ from holdfast.drafting.agent_rules.command_rules import (
     replacement_rule,
     wrapper_rule,
 )
-from holdfast.drafting.agent_rules.commit_rules import (
-    attribution_rule,
-    co_author_rule,
+from holdfast.drafting.agent_rules.commit_form_rules import (
     commit_form_rule,
     commit_shape_rule,
+    unwanted_prefix_rule,
+)
+from holdfast.drafting.agent_rules.commit_rules import (
     commit_type_rule,
     conventional_commit_rule,
-    sign_off_rule,
-    trailer_rule,
-    unwanted_prefix_rule,
     unwanted_type_rule,
 )
 from holdfast.drafting.agent_rules.file_rules import (
@@ -59,13 +56,20 @@ from holdfast.drafting.agent_rules.pull_request_rules import (
     pr_draft_rule,
     pr_title_rule,
 )
-from holdfast.drafting.agent_rules.run_rules import (
-    checklist_rule,
-    labelled_command_rule,
-    run_rule,
-    step_rule,
+from holdfast.drafting.agent_rules.run_rules import run_rule
+from holdfast.drafting.agent_rules.style_rules import (
+    component_rule,
+    indentation_rule,
+    line_length_rule,
+    style_list_rule,
 )
 from holdfast.drafting.agent_rules.together_rules import together_rule
+from holdfast.drafting.agent_rules.trailer_rules import (
+    attribution_rule,
+    co_author_rule,
+    sign_off_rule,
+    trailer_rule,
+)
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.grammar.clauses import Clause
 

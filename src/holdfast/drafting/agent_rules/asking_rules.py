@@ -11,17 +11,13 @@ from collections.abc import Sequence
 
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.acts import acts_in, split_list
+from holdfast.drafting.grammar.circumstances import Circumstance
+from holdfast.drafting.grammar.clause_tokens import read_tokens
 from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in
 from holdfast.drafting.grammar.commands import command_pattern, is_command, is_runnable
 from holdfast.drafting.grammar.forms import CODES, form, literal, whole_match
 from holdfast.drafting.grammar.instruction_words import Relation
-from holdfast.drafting.grammar.instructions import (
-    Circumstance,
-    Instruction,
-    Modality,
-    instruction_of,
-    read_tokens,
-)
+from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
 from holdfast.drafting.grammar.named_files import path_glob
 
 # --- Words for approval
@@ -70,7 +66,8 @@ _BY_YOURSELF = re.compile(r" (?:yourself|autonomously|automatically|proactively)
 
 _CODE_ACT = form(
     "running `make ship`",
-    r"(?:(?P<runs>run|running|execute|executing|use|using) )?(?:(?P<name>[a-z -]+) \((?=`[^`]+`\)))?"
+    r"(?:(?P<runs>run|running|execute|executing|use|using) )?"
+    r"(?:(?P<name>[a-z -]+) \((?=`[^`]+`\)))?"
     r"`(?P<code>[^`]+)`\)?(?: anything| commands?)?",
 )
 

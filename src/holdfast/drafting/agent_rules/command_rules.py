@@ -282,8 +282,8 @@ _TOOLS_BY_USE = (
     (r"(?:edit|modify)(?:ing)?", r"(?i)(?:multi)?edit\w*\b", {"sed": r"sed(?=.* -\w*i)"}),
 )  # fmt: skip
 _FILES = re.compile(
-    r"(?:(?:the|an?|any|contents?|or|parts?|ranges?|of|through|existing|source) )*files?(?: contents?)?"
-    r"(?: or .*)?|code",
+    r"(?:(?:the|an?|any|contents?|or|parts?|ranges?|of|through|existing|source) )*files?"
+    r"(?: contents?)?(?: or .*)?|code",
     re.I,
 )
 
@@ -321,7 +321,8 @@ _ONLY_MANAGER = forms(
         "Always use uv": rf"(?:always |only )?use {_MANAGER}(?: (?:only|exclusively))?{TAIL}",
         "only yarn": rf"only {_MANAGER}",
         "This project uses pnpm": (
-            rf"(?:this|the|our) (?:project|repo|repository|monorepo|codebase|workspace) uses {_MANAGER}"
+            r"(?:this|the|our) (?:project|repo|repository|monorepo|codebase|workspace)"
+            rf" uses {_MANAGER}"
             rf"(?: (?:as|for) (?:the |your |our |its |all )*{_PACKAGES})?"
         ),
         "The package manager is pnpm": (
@@ -329,7 +330,8 @@ _ONLY_MANAGER = forms(
             r"(?: (?:only|exclusively))?"
         ),
         "Dependencies are installed with npm": (
-            r"(?:all )?(?:dependencies|packages) (?:are |must be )?(?:always )?(?:installed|managed)"
+            r"(?:all )?(?:dependencies|packages) (?:are |must be )?(?:always )?"
+            r"(?:installed|managed)"
             rf" (?:with|via|using|by|through) {_MANAGER}"
         ),
         "Install dependencies with npm": (

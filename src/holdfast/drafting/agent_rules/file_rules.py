@@ -249,7 +249,7 @@ _COMMITTED_FILES = forms(
     {
         "secrets or `.env` files, or anything alike": (
             rf"{_WORDS_BEFORE_FILES}(?P<files>{CODES}|\.env){_FOLDERS}"
-            r"(?P<others>(?:(?:, |,? or )(?:the )?`[^`]+`(?: files?| director(?:y|ies)| folders?)?)*)"
+            rf"(?P<others>(?:(?:, |,? or )(?:the )?{CODE}{_FOLDERS})*)"
             r"(?:(?:,? or |, )[\w ,-]+)?"
         ),
         "sensitive data (`.env` files, credentials)": (

@@ -55,8 +55,8 @@ _PYTHON_LIBRARIES = {
     "llamaindex": "llama_index",
 }
 _RUST_LIBRARIES = frozenset(
-    "anyhow axum clap crossterm diesel hyper ratatui rayon reqwest rusqlite serde sqlx thiserror tokio"
-    " tonic".split()
+    "anyhow axum clap crossterm diesel hyper ratatui rayon reqwest rusqlite serde sqlx thiserror"
+    " tokio tonic".split()
 )
 _GO_LIBRARIES = {
     "gorm": "gorm.io/gorm",
@@ -166,9 +166,10 @@ _CODE_OF_LIBRARY = re.compile(rf"`({_LIBRARY})`", re.I)
 _MODULES = form(
     "`lodash` and `'moment'`", rf"(?:the )?(?P<codes>{CODES})(?: (?:packages?|modules?))?"
 )
+_LAYER = "`?[a-z][a-z-]{3,}`?"
 _LAYERS = form(
-    "the infrastructure or `ui` layers",
-    r"(?:the |any )?(?P<names>`?[a-z][a-z-]{3,}`?(?:(?:,? or |,? and |, )(?:the )?`?[a-z][a-z-]{3,}`?)*)"
+    "the infrastructure or `adapters` layers",
+    rf"(?:the |any )?(?P<names>{_LAYER}(?:(?:,? or |,? and |, )(?:the )?{_LAYER})*)"
     r" (?:layers?|modules?)",
 )
 _USUAL_NAMES = frozenset("utils core common shared types models other same".split())

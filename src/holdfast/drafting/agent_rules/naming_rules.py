@@ -133,7 +133,9 @@ _FILE_CASES = {
     "kebab-case|kebab case|lowercase with (?:dashes|hyphens)|param-case": (
         "(?:[a-z][A-Z]|[A-Z][a-z]|[A-Za-z0-9]_[A-Za-z0-9])"
     ),
-    "snake_case|snake case|lowercase with underscores": "(?:[a-z][A-Z]|[A-Z][a-z]|[a-z0-9]-[a-z0-9])",
+    "snake_case|snake case|lowercase with underscores": (
+        "(?:[a-z][A-Z]|[A-Z][a-z]|[a-z0-9]-[a-z0-9])"
+    ),
 }
 _FILE_CASE = rf"`?(?P<case>{'|'.join(_FILE_CASES)})`?(?: \((?:kebab|snake)[- _]?case\))?"
 _FILE_NAMES = (

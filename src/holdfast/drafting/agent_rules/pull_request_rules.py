@@ -10,11 +10,8 @@ For example:
 import re
 from collections.abc import Sequence
 
-from holdfast.drafting.agent_rules.commit_rules import (
-    CONVENTIONAL,
-    conventional_pattern,
-    shape_pattern,
-)
+from holdfast.drafting.agent_rules.commit_form_rules import shape_pattern
+from holdfast.drafting.agent_rules.commit_rules import CONVENTIONAL, conventional_pattern
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.forms import (
@@ -142,7 +139,8 @@ def pr_base_rule(clause: Clause) -> list[Draft]:
 
 _AS_DRAFT = form(
     "Always open PRs as drafts",
-    rf"{ADVERBS}(?:open|create|submit|make|raise) {_PR} (?:as|in) (?:an? )?drafts?(?: mode)?(?: PRs?)?"
+    rf"{ADVERBS}(?:open|create|submit|make|raise) {_PR} (?:as|in) (?:an? )?drafts?"
+    r"(?: mode)?(?: PRs?)?"
     r"|(?:always )?(?:open|create|submit|make) (?:an? )?draft (?:PRs?|pull requests?)"
     rf"|{_PR} {_MUST}(?:be )?(?:opened |created )?(?:as |in )?(?:an? )?drafts?(?: mode)?"
     r"|(?:always )?(?:use|create PRs with|open PRs with) `(?:gh pr create )?--draft`",

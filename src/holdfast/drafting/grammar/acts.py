@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from holdfast.drafting.grammar.clause_tokens import read_tokens
 from holdfast.drafting.grammar.forms import one_of
 from holdfast.drafting.grammar.instruction_words import GERUNDS, PARTICIPLES, VERBS, Relation
-from holdfast.drafting.grammar.instructions import Instruction, read_tokens
+from holdfast.drafting.grammar.instructions import Instruction
 
 _ENDS = r"(?!\S)"
 

@@ -48,7 +48,8 @@ _GIT = frozenset(
     " cut request mark consider declare report claim complete finalize finalise conclude".split()
 )
 _OTHERS = frozenset(
-    """skip bypass disable suppress silence swallow ignore hide prefix capitalize capitalise begin limit wrap separate
+    """skip bypass disable suppress silence swallow ignore hide prefix capitalize capitalise begin
+    limit wrap separate
     sign target read mock log print mention credit reply answer respond prefer avoid sync apply
     append say co-author attribute list describe link title name base address assign ask get obtain
     paste share suggest propose emit seek wait treat do perform enable bring replace install

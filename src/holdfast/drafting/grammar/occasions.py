@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.drafting.grammar.acts import acts_in, gate_of
+from holdfast.drafting.grammar.circumstances import Circumstance
 from holdfast.drafting.grammar.instruction_words import GERUNDS, Relation
-from holdfast.drafting.grammar.instructions import Circumstance, Instruction
+from holdfast.drafting.grammar.instructions import Instruction
 from holdfast.drafting.grammar.named_files import files_changed_in
 
 
