@@ -29,6 +29,7 @@ from holdfast.drafting.grammar.commands import is_command, is_tool, parts_of
 from holdfast.drafting.grammar.forms import CODES, form, one_of, whole_match
 from holdfast.drafting.grammar.instruction_words import CHECK, RUN, Relation
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
+from holdfast.drafting.grammar.named_files import files_of_language
 from holdfast.drafting.grammar.occasions import (
     END_OF_WORK,
     AfterChange,
@@ -233,7 +234,7 @@ def _occasion_of_heading(heading: str) -> Occasion | None:
         is_run = instruction.does(RUN | CHECK | {"perform"}) and "`" not in instruction.object
         is_limited = instruction.text_of(Relation.IN, Relation.UNLESS) is not None
         return occasion_of_instruction(instruction) if is_run and not is_limited else None
-    if _CHANGES.fullmatch(plain):  # "Rust changes"
+    if _CHANGES.fullmatch(plain) and files_of_language(plain):  # "Rust changes"
         return occasion_of(Circumstance(Relation.AFTER, plain))
     parts = (plain, plain.split(",")[0], *re.findall(r"\bbefore [^`]+$", plain, re.I))
     for circumstance in filter(None, map(circumstance_of, parts)):

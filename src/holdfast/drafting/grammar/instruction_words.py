@@ -1,7 +1,7 @@
 """The words of instructions: verbs in groups of synonyms, and the phrases that lead to an act,
 forbid it, or begin a circumstance.
 
-The grammar that reads them is in `instructions.py`. A new synonym is a word in one of these tables.
+The grammar that reads them is in `instructions`. A new synonym is a word in one of these tables.
 """
 
 from collections.abc import Iterable, Sequence
