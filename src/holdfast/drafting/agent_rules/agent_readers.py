@@ -42,6 +42,7 @@ from holdfast.drafting.agent_rules.file_rules import (
 from holdfast.drafting.agent_rules.git_rules import (
     amend_rule,
     branch_name_rule,
+    comment_rule,
     forced_push_rule,
     git_act_rule,
     hook_rule,
@@ -92,6 +93,7 @@ AGENT_READERS: tuple[Reader, ...] = (
     hook_rule,
     amend_rule,
     git_act_rule,
+    comment_rule,
     branch_name_rule,
     protected_file_rule,
     generated_file_rule,

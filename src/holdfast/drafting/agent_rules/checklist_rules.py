@@ -183,12 +183,12 @@ def _occasion_of_steps(statement: Statement) -> Occasion | None:
 
 
 def block_below_heading(statement: Statement) -> list[Draft]:
-    """Reads a code block right below the heading "Before committing"."""
+    """Reads a code block right below the heading "Before committing" or "After each change"."""
     alone = circumstance_of(re.sub(r"^[#\s*]+|[\s:*]+$", "", statement.text))
-    if alone is None or alone.relation is not Relation.BEFORE:
+    occasion = occasion_of(alone) if alone else None
+    if occasion is None or any(map(NOT_A_CHECK.search, statement.block)):
         return []
-    occasion = occasion_of(alone)
-    return require_block(statement.block, occasion) if isinstance(occasion, BeforeEvent) else []
+    return require_block(statement.block, occasion)
 
 
 _CHECKLIST = re.compile(

@@ -260,6 +260,13 @@ _BARE_CALL = re.compile(rf"{NEVER} `", re.I)
 _PAIRS = re.compile(rf"{CODE} (?:instead of|rather than|over|not) ({CODE})")
 
 
+_QUOTED_COMMENTS = re.compile(
+    rf"{NEVER} (?:emit|write|add|use|include|generate|leave|put) (?P<words>[\"“'`]\w+[\"”'`]"
+    r"(?:(?:, (?:or |and )?| or | and )[\"“'`]\w+[\"”'`])*) comments?(?: in .*)?",
+    re.I,
+)
+
+
 def _token_of_phrase(clause: Clause) -> CodeToken | None:
     """The code that a clause forbids in a set phrase; None if it has none of these."""
     if clause.is_prohibited:
@@ -267,6 +274,9 @@ def _token_of_phrase(clause: Clause) -> CodeToken | None:
     for ways, name in _SET_PHRASES:
         if whole_match(ways, clause.text):
             return named_token(name)
+    if comments := _QUOTED_COMMENTS.fullmatch(clause.text):
+        words = re.findall(r"\w{3,}", comments["words"])
+        return CodeToken(rf"(?://|#|--)\s*{one_of(*words)}\b") if words else None
     more = _NO_MORE.search(clause.statement.text)  # "there is some `any` left, do not add more"
     return code_token(more["code"]) if more and clause.text in more[0] else None
 

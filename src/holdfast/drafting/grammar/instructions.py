@@ -414,10 +414,18 @@ def _read_verbs(clause: ClauseWords, start: int, is_prohibited: bool) -> Instruc
         if longest_phrase(PHRASES, words, end):
             modality = Modality.ONLY
     head, circumstances = split_at_circumstances(clause, end)
+    is_gerund = words[start] in GERUNDS and words[start] not in VERBS
+    if is_gerund and modality is Modality.MUST and _compares(circumstances):
+        return None  # "using `a` instead of `b` breaks it" is no order
     if re.search(r"(?:^| )only$", head) and modality is Modality.MUST:  # "push only when asked"
         modality = Modality.ONLY
         head = head.removesuffix("only").strip()
     return Instruction(modality, verbs, head, circumstances)
+
+
+def _compares(circumstances: Iterable[Circumstance]) -> bool:
+    """Whether something is named in whose place another thing is used."""
+    return any(circumstance.relation in COMPARISONS for circumstance in circumstances)
 
 
 def _read_preference(clause: ClauseWords, start: int) -> Instruction:
