@@ -166,7 +166,9 @@ def _about_commits_only(text: str) -> str:
 
 # headings of lists of links
 _READING = re.compile(
-    r"\b(?:resources?|references?|links?|reading|see also|related|stack|tools?|tooling)\b", re.I
+    r"\b(?:resources?|references?|links?|reading|see also|related|stack|tools?|tooling|features?"
+    r"|overview|included|tech)\b",
+    re.I,
 )
 
 

@@ -116,8 +116,8 @@ _BASE = forms(
 # below "Pull requests"
 _BASE_ALONE = form(
     "Submit against the `develop` branch",
-    rf"{ADVERBS}(?:target|(?:submit|open|merge|go)(?: (?:to|against|into))?|base branch:?"
-    rf"|against|base:) (?:the )?{_BRANCH}",
+    rf"{ADVERBS}(?:target|(?:submit|open|merge|go) (?:to|against|into)|base branch:?|against|base:)"
+    rf" (?:the )?{_BRANCH}",
 )
 _NO_BRANCH = re.compile(r"a|the|draft", re.I)  # "to the upstream" names no branch
 _USUAL_BRANCHES = ("main", "master", "develop")  # names that need no backticks
