@@ -54,6 +54,7 @@ def together(changed: str, also: str) -> dict:
     [
         # headings that are orders
         ("### Never run `make bench`\nIt takes hours.", [forbidden(r"make bench(?!\S)")]),
+        ("# Never run `git push`", [forbidden(PUSH)]),
         ("## 3. Always run `make test` before pushing", [before(PUSH)]),
         ("## Never run `make bench`\nUnless you are asked to.", []),
         ("## Never\n\nSome text.", []),
@@ -242,6 +243,8 @@ def test_signs_are_forbidden_in_commits_where_a_line_names_them():
     assert (message["name"], code["name"]) == ("commit_message", "code_not_written")
     turn = AssistantTurn("", (ToolCall("Bash", {"command": "git commit -m '🎉 new'"}),))
     assert build(message).judge_turn(turn).value == 0
+    for line in ("No emojis in commit messages.", "No emojis in commits or commit messages."):
+        assert measures_of(line) == [message]
 
 
 @pytest.mark.parametrize(

@@ -279,7 +279,6 @@ _TOOLS_BY_USE = (
      {"cat": r"cat \S", "sed": "sed -n", "head": "head ", "tail": "tail ", "less": "less "}),
     (r"search(?:ing)?", r"(?i)(?:grep|search)\w*\b",
      {"grep": "grep ", "rg": "rg ", "find": "find ", "ag": "ag "}),
-    (r"(?:edit|modify)(?:ing)?", r"(?i)(?:multi)?edit\w*\b", {"sed": r"sed(?=.* -\w*i)"}),
 )  # fmt: skip
 _FILES = re.compile(
     r"(?:(?:the|an?|any|contents?|or|parts?|ranges?|of|through|existing|source) )*files?"
