@@ -210,16 +210,24 @@ _COMMANDS_COLUMN = re.compile(r"\W*(?:commands?|run|scripts?)\W*", re.I)
 _WHEN_COLUMN = re.compile(
     r"\W*(?:(?:required|run|use|needed) )?when(?: to (?:run|use))?(?: (?:required|it))?\W*", re.I
 )
+_CHANGED_COLUMN = re.compile(
+    r"\W*(?:(?:if|when|after) )?(?:you )?(?:chang|modif|touch|edit)\w*(?: (?:files?|paths?|in))?\W*"
+    r"|\W*(?:files?|paths?) (?:changed|modified|touched|edited)\W*",
+    re.I,
+)
 _WHEN_CELL = re.compile(
     r"(?:before|after|when(?:ever)?|on)\b|(?P<change>(?:every|any|each)\b)", re.I
 )
 
 
+_CODES = re.compile(r"`[^`]+`(?:(?:,? and |, )`[^`]+`)*")
+
+
 def _commands_of_row(
     block: _Block, columns: Sequence[str], under: tuple[str, ...]
 ) -> list[Statement]:
-    """The order of a row such as "`make test` | before every commit", in a table whose headers say
-    that it has commands and when they are run.
+    """The order of a row such as "`make test` | before every commit" or "`src/` | `make test`", in
+    a table whose headers say that it has commands and when they are run.
     """
     cells = [_without_marks(cell) for cell in _cells(block)] if columns else []
     if len(cells) != len(columns) or cells == columns:
@@ -227,14 +235,18 @@ def _commands_of_row(
     cells_by_header = list(zip(columns, cells, strict=True))
     commands = [cell for header, cell in cells_by_header if _COMMANDS_COLUMN.fullmatch(header)]
     whens = [cell for header, cell in cells_by_header if _WHEN_COLUMN.fullmatch(header)]
-    if len(commands) != 1 or len(whens) != 1 or not re.fullmatch(r"`[^`]+`", commands[0]):
+    changed = [cell for header, cell in cells_by_header if _CHANGED_COLUMN.fullmatch(header)]
+    if len(commands) != 1 or len(whens) + len(changed) != 1 or not _CODES.fullmatch(commands[0]):
         return []
-    when = _WHEN_CELL.match(whens[0])
-    if when is None:
-        return []
-    occasion = f"After {whens[0][0].lower()}{whens[0][1:]}" if when["change"] else whens[0]
+    if changed:
+        occasion = f"After changing {changed[0]}" if _CODES.fullmatch(changed[0]) else ""
+    else:
+        when = _WHEN_CELL.match(whens[0])
+        is_change = when is not None and when["change"]
+        occasion = whens[0] if when else ""
+        occasion = f"After {occasion[0].lower()}{occasion[1:]}" if is_change else occasion
     text = f"{occasion}, run {commands[0]}"
-    return [Statement(block.lines[0].number, text, under=under)]
+    return [Statement(block.lines[0].number, text, under=under)] if occasion else []
 
 
 def _is_inside(block: _Block, indent: int) -> bool:

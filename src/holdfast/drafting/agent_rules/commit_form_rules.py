@@ -241,7 +241,9 @@ _SHAPE_OF_COMMITS = re.compile(
 )
 _SHAPE_FOR_COMMITS = re.compile(
     rf"(?:always )?(?:use|follow|write) (?:the )?(?:format:? )?`(?P<shape>[^`]+)`(?: format)?"
-    rf" (?:for|in) (?:all |your )?{MESSAGES}",
+    rf" (?:for|in) (?:all |your )?{MESSAGES}"
+    rf"|(?:all |your )?{MESSAGES} (?:must |should )?(?:always )?(?:follow|use|have|are in|be in)"
+    r" (?:the |this )?(?:pattern|format|form|shape|style)?:? ?`(?P<shape_after>[^`]+)`",
     re.I,
 )
 _SHAPE_LABEL = re.compile(
@@ -256,7 +258,10 @@ def commit_shape_rule(clause: Clause) -> list[Draft]:
     if clause.is_prohibited or not clause.begins_statement:
         return []
     if named := _SHAPE_FOR_COMMITS.fullmatch(clause.text):
-        pattern = shape_pattern(named["shape"])
+        shape = named["shape"] or named["shape_after"]
+        if re.match(r"[a-z]+(?:\([a-z-]+\))?: [a-z]", shape) and not re.match("type|scope", shape):
+            return []  # an example
+        pattern = ANY_TYPE if re.match("<?type", shape) else shape_pattern(shape)
         return commit_rule(pattern, "requirement") if pattern else []
     match = _SHAPE_OF_COMMITS.fullmatch(clause.text)
     if (

@@ -239,6 +239,14 @@ _LIST_HEADING = re.compile(rf"\bcommit\b.*\b{_KIND_OF_LIST}\b|\bcommit-konventio
 _FIRST_ITEM = form("`feat:` - New feature", r"`?feat(?:\([\w-]+\))?:`?(?: .{0,60})?")
 
 
+# "feat, fix or docs", after the label "Types"
+_BARE_TYPES = re.compile(
+    r"(?:one of:? )?(?P<types>[a-z]{2,11}(?:(?:,? (?:or|and) |, ?|/|\|| \| )[a-z]{2,11})+)"
+)
+_USUAL = frozenset(_USUAL_TYPES)
+_MIN_USUAL_TYPES = 2  # in a list of words that are types
+
+
 def commit_type_rule(clause: Clause) -> list[Draft]:
     """Reads "commit messages: use the prefixes `feat:`, `fix:` and `docs:`"."""
     statement = clause.statement
@@ -248,6 +256,11 @@ def commit_type_rule(clause: Clause) -> list[Draft]:
     about = is_about_commits(statement) or re.search(r"\bcommits?\b", clause.text, re.I)
     if clause.is_prohibited or not about or is_of_something_else(clause.text):
         return []
+    if bare := _BARE_TYPES.fullmatch(clause.text):
+        types = re.findall("[a-z]+", bare["types"])
+        names_types = re.search("type|prefix|use one of", statement.label, re.I)
+        is_list = names_types and len(_USUAL & set(types)) >= _MIN_USUAL_TYPES
+        return commit_rule(rf"\A{type_prefix(types)}", "requirement") if is_list else []
     text = _types_in_backticks(clause.text)
     match = whole_match(_LISTED_TYPES, text)
     if match is None:
@@ -265,11 +278,14 @@ def commit_type_rule(clause: Clause) -> list[Draft]:
 
 _QUOTED_TYPE = re.compile(r"[\"“']([a-z]+(?:\([\w-]+\))?!?:)[\"”']")
 _UNQUOTED_TYPE = re.compile(r"(?<![\w`])([a-z]{2,10}:)(?=[, ]|$)")
+_LAST_TYPE = re.compile(rf"(?<=[ ,])({'|'.join(_USUAL_TYPES)})$")
 _MEANING = re.compile(r"(?<=`) for [\w /-]+(?=,|$)")  # "`fix:` for bug fixes"
 
 
 def _types_in_backticks(text: str) -> str:
     """A clause such as "feat: or 'fix:' for bugs" as "`feat:` or `fix:`"."""
+    if _UNQUOTED_TYPE.search(text):
+        text = _LAST_TYPE.sub(r"\1:", text)  # clauses have no colon at their end
     text = _UNQUOTED_TYPE.sub(r"`\1`", _QUOTED_TYPE.sub(r"`\1`", text))
     return _MEANING.sub("", text)
 

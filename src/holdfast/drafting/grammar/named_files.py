@@ -223,7 +223,10 @@ _WORDS_BEFORE_FILES = re.compile(
 _THING_IN_FILE = re.compile(  # "*settings in* `settings.py`"
     r"^(?:[\w-]+ ){1,3}(?:in|of|to) (?:the )?(?=`[^`]*\.\w+`$)"
 )
-_BARE_PATH = re.compile(r"(?:[\w.@-]+/)+\*{0,2}|[\w-]+\.(?:json|toml|ya?ml|proto|prisma|md)")
+_BARE_PATH = re.compile(
+    r"(?:[\w.@-]+/)+\*{0,2}"
+    r"|[\w-]+\.(?:json|toml|ya?ml|proto|prisma|md|mod|sum|lock|rb|py|ts|rs|sql|gradle|xml|graphql)"
+)
 _ONE_LANGUAGE = re.compile(
     r"\S+(?: (?:code|files?|changes?|sources?|source files?|code changes?))?"
 )
