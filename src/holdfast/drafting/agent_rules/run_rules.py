@@ -203,6 +203,8 @@ def run_rule(clause: Clause) -> list[Draft]:
         instruction = instruction_of(text)
         if instruction and instruction.modality is Modality.NEVER:
             rules = _required_by_prohibition(instruction)
+        elif instruction and instruction.modality is Modality.ONLY and _allowed_after(instruction):
+            rules = _allowed_after(instruction)
         elif instruction and instruction.binds:
             rules = _required_by_order(instruction, clause)
         else:
@@ -256,6 +258,20 @@ def _required_by_prohibition(instruction: Instruction) -> list[Draft]:
         return require(commands, END_OF_WORK)
     acts = acts_of(instruction, *CONDITIONS)
     return require(commands, BeforeEvent(gate_of(acts))) if acts else []
+
+
+_ALLOWED_WHEN = (Relation.AFTER, Relation.IF, Relation.ONCE, Relation.WHEN)
+
+
+def _allowed_after(instruction: Instruction) -> list[Draft]:
+    """Reads "commit only after `make test` passes" and "only push once `make test` is green"."""
+    if len(instruction.circumstances) != 1:
+        return []
+    match = _WITHOUT.fullmatch(instruction.circumstances[0].text)
+    acts = acts_of(instruction, *_ALLOWED_WHEN)
+    if match is None or not acts:
+        return []
+    return require(listed_commands(match["codes"]), BeforeEvent(gate_of(acts)))
 
 
 def _occasion_of_next_step(instruction: Instruction) -> Occasion | None:

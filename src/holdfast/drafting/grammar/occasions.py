@@ -61,7 +61,7 @@ def occasion_of(circumstance: Circumstance) -> Occasion | None:
     if relation in (Relation.AFTER, Relation.ONCE, Relation.WHEN, Relation.IF):
         return _after_change_or_work(relation, text)
     if relation is Relation.ON and re.match("every|each|any", text):  # "on every change to `a`"
-        return _after_change_or_work(Relation.AFTER, text)
+        return _after_change_or_work(Relation.AFTER, text) or _before_events(text)
     if relation is Relation.SUBJECT:  # "changes to `a.proto` require", "committing requires"
         return _before_events(text) or _after_change_or_work(Relation.AFTER, text)
     return None
@@ -158,10 +158,17 @@ def _continued_texts(circumstances: Sequence[Circumstance]) -> Iterator[str]:
         yield f"{relation.value} {text}"
 
 
+_EVENT_CODE = re.compile(
+    r"(?:running |you run |every )?`(?P<event>git (?:commit|push)|gh pr create)`"
+)
+
+
 def _before_events(text: str) -> Occasion | None:
     """The occasion before an event such as "committing or pushing"."""
     if re.search(r"\bpush\w* .*\bto `?(?:main|master|develop)\b", text, re.I):
         return None  # other pushes need not wait
+    if code := _EVENT_CODE.fullmatch(text):
+        text = code["event"].removeprefix("gh ").replace("pr create", "opening a PR")
     acts = acts_in(text)
     return BeforeEvent(gate_of(acts)) if acts else None
 
