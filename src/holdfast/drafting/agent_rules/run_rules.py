@@ -203,10 +203,8 @@ def run_rule(clause: Clause) -> list[Draft]:
         instruction = instruction_of(text)
         if instruction and instruction.modality is Modality.NEVER:
             rules = _required_by_prohibition(instruction)
-        elif instruction and instruction.modality is Modality.ONLY and _allowed_after(instruction):
-            rules = _allowed_after(instruction)
         elif instruction and instruction.binds:
-            rules = _required_by_order(instruction, clause)
+            rules = _allowed_after(instruction) or _required_by_order(instruction, clause)
         else:
             rules = []
         if rules:
@@ -265,7 +263,7 @@ _ALLOWED_WHEN = (Relation.AFTER, Relation.IF, Relation.ONCE, Relation.WHEN)
 
 def _allowed_after(instruction: Instruction) -> list[Draft]:
     """Reads "commit only after `make test` passes" and "only push once `make test` is green"."""
-    if len(instruction.circumstances) != 1:
+    if instruction.modality is not Modality.ONLY or len(instruction.circumstances) != 1:
         return []
     match = _WITHOUT.fullmatch(instruction.circumstances[0].text)
     acts = acts_of(instruction, *_ALLOWED_WHEN)
