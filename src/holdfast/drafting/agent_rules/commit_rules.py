@@ -257,7 +257,7 @@ def commit_type_rule(clause: Clause) -> list[Draft]:
     if clause.is_prohibited or not about or is_of_something_else(clause.text):
         return []
     if bare := _BARE_TYPES.fullmatch(clause.text):
-        types = re.findall("[a-z]+", bare["types"])
+        types = re.findall(r"\b(?!(?:or|and)\b)[a-z]+", bare["types"])
         names_types = re.search("type|prefix|use one of", statement.label, re.I)
         is_list = names_types and len(_USUAL & set(types)) >= _MIN_USUAL_TYPES
         return commit_rule(rf"\A{type_prefix(types)}", "requirement") if is_list else []
