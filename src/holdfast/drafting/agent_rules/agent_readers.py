@@ -37,6 +37,7 @@ from holdfast.drafting.agent_rules.file_rules import (
     committed_file_rule,
     generated_file_rule,
     labelled_file_rule,
+    only_files_rule,
     protected_file_rule,
 )
 from holdfast.drafting.agent_rules.git_rules import (
@@ -98,6 +99,7 @@ AGENT_READERS: tuple[Reader, ...] = (
     protected_file_rule,
     generated_file_rule,
     labelled_file_rule,
+    only_files_rule,
     pr_title_rule,
     pr_base_rule,
     pr_draft_rule,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from holdfast.drafting.drafts import Draft, measure
-from holdfast.drafting.grammar.clauses import Clause, codes_in, names_in
+from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in, names_in
 from holdfast.drafting.grammar.forms import (
     CODE,
     CODES,
@@ -80,6 +80,14 @@ _NEGATED_OR_PERMITTED = re.compile(
 )
 
 
+_LEFT_ALONE = form(
+    "Leave `vendor/` untouched",
+    rf"(?:always |please )?leave (?:the |all )?(?:files in )?(?P<files>{CODES})"
+    r"(?: files?| folders?| director(?:y|ies))?"
+    r" (?:alone|untouched|unchanged|as (?:it|they) (?:is|are)|as is)",
+)
+
+
 def protected_file_rule(clause: Clause) -> list[Draft]:
     """Reads "do not edit files in `vendor/`"."""
     instruction = instruction_of(clause.text, clause.is_prohibited)
@@ -88,6 +96,8 @@ def protected_file_rule(clause: Clause) -> list[Draft]:
         if whole_match(kind_of_files, names):
             return _protect([glob])
     match = whole_match(_NAMED_FILES, names) or _match_instead_of_editing(clause)
+    if match is None and not clause.is_prohibited:
+        match = whole_match(_LEFT_ALONE, clause.text)
     if match is None:
         return []
     globs = _globs_in(match["files"].replace(" any ", " "))
@@ -151,6 +161,38 @@ def _is_imperative(text: str) -> bool:
     )
     begins_with_verb = first is not None and first[1].lower() in VERBS
     return begins_with_verb and not _NEGATED_OR_PERMITTED.search(text)
+
+
+# --- The only files that are edited: "never edit files outside `src/`"
+
+_FILES_ONLY = form("files", r"(?:(?:any|the|other|new|code|files?|anything|code in) ?)*")
+_ONLY_IN = form("files in `src/`", rf"(?:(?:files?|code) (?:in|under|inside) )?(?P<files>{CODES})")
+
+
+def only_files_rule(clause: Clause) -> list[Draft]:
+    """Reads "do not edit files outside `src/`" and "only edit files in `src/`"."""
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    if instruction is None or not set(instruction.verbs) <= EDIT | MAKE_FILES:
+        return []
+    if instruction.modality is Modality.NEVER and instruction.has_only(Relation.OUTSIDE):
+        place = instruction.text_of(Relation.OUTSIDE) or ""
+        is_any = whole_match(_FILES_ONLY, instruction.object) is not None
+        return _allow_only(place) if is_any else []
+    is_edit = instruction.does(EDIT)
+    if instruction.modality is Modality.ONLY and is_edit and instruction.has_only(Relation.IN):
+        places = instruction.texts_of(Relation.IN)
+        return _allow_only(" in ".join(filter(None, (instruction.object, *places))))
+    return []
+
+
+def _allow_only(files: str) -> list[Draft]:
+    """The rule that nothing is written into other files than these; [] if they are not paths."""
+    match = whole_match(_ONLY_IN, files)
+    globs = all_known([path_glob(code) for code in codes_in(match["files"])]) if match else []
+    if not globs:
+        return []
+    spec = measure("code_not_written", pattern=r"\A", files=["*", *(f"!{glob}" for glob in globs)])
+    return [Draft("file", "prohibition", spec)]
 
 
 # --- Files that are named first: "`src/gen/` is generated - do not edit"
@@ -309,9 +351,9 @@ def _committed_files(clause: Clause) -> re.Match[str] | None:
 def _forbids_committing(instruction: Instruction) -> bool:
     """Whether an instruction forbids to commit something, always."""
     place = instruction.text_of(Relation.TO) or "git"
-    return (
+    return bool(
         instruction.modality is Modality.NEVER
-        and "commit" in instruction.verbs
+        and {"commit", "stage"} & set(instruction.verbs)
         and instruction.does(("commit", "stage", "print", "push", "paste", "log", "share"))
         and instruction.has_only(Relation.TO, Relation.IN)
         and _REPOSITORY.fullmatch(place) is not None

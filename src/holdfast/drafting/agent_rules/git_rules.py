@@ -127,6 +127,7 @@ def hook_rule(clause: Clause) -> list[Draft]:
 _ANY_OBJECT = re.compile(
     r"(?:(?:any|an?|the|new|existing|previous|published|shared|GitHub|git|code) ?)*(?:PRs?"
     r"|pull requests?|issues?|branch(?:es)?|commits?|changes|code|anything|releases?|tags?"
+    r"|packages?"
     r"|history)?",
     re.I,
 )
@@ -161,7 +162,8 @@ _BY_PEOPLE = re.compile(r"\b(?:users?|humans?|maintainers?|developers?)\b", re.I
 _ANYWHERE = re.compile(r"(?:the )?(?:remote|repo|repository|origin|GitHub)?", re.I)
 _PUSHED = re.compile(r"(?:pushing|committing)\b[^`]*", re.I)
 _FORBIDDEN_VERBS = frozenset(
-    "rebase merge open create make submit commit push rewrite delete recreate re-create".split()
+    "rebase merge open create make submit commit push rewrite delete recreate re-create close"
+    " publish deploy".split()
 )
 
 

@@ -46,6 +46,12 @@ _REFLECTED = form(
     rf"{_FILE_WORDS}(?P<changed>{CODE})(?: files?)? (?:must|should|need to|needs to|has to)"
     r" (?:also )?be (?:reflected|mirrored|documented|applied|repeated|duplicated|made)"
     rf" (?:in|to) {_FILE_WORDS}(?P<also>{CODE})(?: (?:too|as well))?",
+) + form(
+    "All changes to `api/` require an update of `openapi.yaml`",
+    rf"(?:any|every|all|each) changes? (?:to|in|of) {_FILE_WORDS}(?P<changed>{CODE})(?: files?)?"
+    r" (?:must (?:have|include|come with)|requires?|needs?) (?:an? )?"
+    r"(?:(?:matching|corresponding) )?(?:updates?|changes?|edits?|entry|entries)"
+    rf" (?:of|to|in) {_FILE_WORDS}(?P<also>{CODE})",
 )
 _MAX_FILES_IN_SYNC = 4
 # "new strings need translations in both `en.json` and `de.json`"
@@ -59,6 +65,7 @@ _LOCALE_FILE = re.compile(
     r"(?:.*/)?[\w-]*\b[a-z]{2}(?:[-_][A-Za-z]{2})?\.(?:json5?|ya?ml|ts|js|po|arb|properties|toml)"
 )
 _BOTH = re.compile(r"\bboth (?:the )?`", re.I)
+_FOR_EVERY = re.compile(r"\b(?:for|with) (?:every|each|any|all) [\w-]*? ?changes?\b(?! to)", re.I)
 _MAYBE = word_pattern(*"may might could can perhaps sometimes usually".split())
 _PLACES = (Relation.IN, Relation.TO)
 
@@ -83,6 +90,8 @@ def together_rule(clause: Clause) -> list[Draft]:
     if not names:
         return []
     occasion = occasion_of_instruction(instruction)
+    if _FOR_EVERY.search(clause.text):
+        return []  # a turn may be a part of a change
     if isinstance(occasion, AfterChange) and _holds_then(instruction):
         return _together_globs(occasion.files, all_known([path_glob(name) for name in names]))
     if occasion is None and len(names) == 2 and _BOTH.search(clause.text):

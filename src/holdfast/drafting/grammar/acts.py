@@ -140,6 +140,8 @@ ACTS = (
         nouns="submission",
     ),
     _define("open|create|file|submit|raise", "issue", rf"gh issue create{_ENDS}", r"\bissue"),
+    _define("close", "issue", rf"gh issue close{_ENDS}", r"\bclos"),
+    _define("close", _REQUESTS, rf"gh pr close{_ENDS}", r"\bclos"),
     _define(
         "comment",
         "",
@@ -147,6 +149,7 @@ ACTS = (
         r"\bcomment",
         places="|issue|pr|pull request",
     ),
+    _define("merge", _REQUESTS, rf"(?:gh pr merge|glab mr merge){_ENDS}", r"\bmerg"),
     _define(
         "merge",
         _MERGED,

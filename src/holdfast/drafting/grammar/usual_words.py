@@ -15,6 +15,7 @@ _WE_USE = re.compile(
 )
 _FORCE_PUSH = re.compile(r"\bforce (?=push)", re.I)
 _OMIT = re.compile(r"^(?:always )?(?:omit|leave out) (?:all |any |the )?", re.I)
+_CHECK_IN = re.compile(r"(?<=n[o'’]t )check in (?=`)|(?<=never )check in (?=`)", re.I)
 _STRESSED_NO = re.compile(r"^(?:absolutely|strictly|definitely) no ", re.I)
 # "all tests pass (`make test`)" is "`make test` passes"
 _CHECKS_PASS = re.compile(
@@ -52,5 +53,6 @@ def in_usual_words(text: str) -> str:
     text = _CHECKS_PASS.sub(r"\1 passes", text)
     text = _FOR_CHANGES.sub("after ", text)
     text = _BLOCKED_PUSHES.sub(r"never push to \1", text)
+    text = _CHECK_IN.sub("commit ", text)
     text = _STRESSED_NO.sub("no ", text)
     return _OMIT.sub("no ", _WE_USE.sub("use ", _FORCE_PUSH.sub("force-", text)))
