@@ -233,6 +233,13 @@ def wrote(path: str, content: str) -> AssistantTurn:
          "export function App() {"),
         ("Use function, not const, for components.", "a.tsx", "function App() {",
          "const App = () => {"),
+        ("No type assertions (`as X`).", "a.ts", "import a as B from 'b'", "let a = b as B"),
+        ("No `todo!()`.", "a.rs", "done!()", 'todo!("x")'),
+        ("No class components.", "a.tsx", "function A() {", "class A extends Component {"),
+        ("Never use `it.only`.", "a.ts", "it('a')", "it.only('a')"),
+        ("Use file-scoped namespaces.", "a.cs", "namespace A.B;", "namespace A.B {"),
+        ("Never use `interface{}`.", "a.go", "type A interface { B() }", "var a interface{}"),
+        ("Async state: Zustand (no Redux).", "a.ts", "import a from 'b'", "import a from 'redux'"),
         ("No f-strings in logging.", "a.py", 'log.info("%s", a)', 'logger.info(f"{a}")'),
         ("`src/core/` must not import from `src/ui/`.", "src/core/a.ts", "import b from './b'",
          "import b from '../ui/b'"),
@@ -259,6 +266,14 @@ def test_a_file_with_a_name_in_another_case():
     (spec,) = measures_of("Use kebab-case for file names.")
     for path, value in (("src/myFile.ts", 0), ("src/my_file.ts", 0), ("src/[slug].tsx", 1)):
         assert build(spec).judge_turn(wrote(path, "1")).value == value, path
+
+
+def test_no_new_dependency_may_be_added():
+    for line in ("No new dependencies.", "Do not install any packages."):
+        (spec,) = measures_of(line)
+        for command, value in (("npm install left-pad", 0), ("npm install", 1)):
+            turn = AssistantTurn("", (ToolCall("Bash", {"command": command}),))
+            assert build(spec).judge_turn(turn).value == value, command
 
 
 def test_signs_are_forbidden_in_commits_where_a_line_names_them():
@@ -310,6 +325,9 @@ def test_signs_are_forbidden_in_commits_where_a_line_names_them():
         "Check that `git status` is clean.",
         "All tests pass (`npm test`) on CI.",
         "Never use `prompt`.",
+        "Never ignore errors with `_`.",
+        "Use `let`, not `var` (Swift).",
+        "No new dependencies unless they are small.",
         "- Using `a.x()` instead of `b.y()` (breaks the build)",
         "`main` is the last release - never merge directly",
         "PR descriptions must include Risks.",

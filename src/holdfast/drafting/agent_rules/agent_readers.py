@@ -17,6 +17,7 @@ from holdfast.drafting.agent_rules.checklist_rules import (
 from holdfast.drafting.agent_rules.code_rules import code_rule
 from holdfast.drafting.agent_rules.command_rules import (
     agent_tool_rule,
+    dependency_rule,
     forbidden_command_rule,
     package_manager_rule,
     preference_rule,
@@ -88,6 +89,7 @@ AGENT_READERS: tuple[Reader, ...] = (
     preference_rule,
     agent_tool_rule,
     wrapper_rule,
+    dependency_rule,
     forbidden_command_rule,
     push_rule,
     forced_push_rule,

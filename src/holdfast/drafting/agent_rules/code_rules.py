@@ -222,6 +222,13 @@ _SET_PHRASES = (
     ),
     (
         form(
+            "Use file-scoped namespaces",
+            r"(?:always )?use file-scoped namespaces?(?: declarations?)?",
+        ),
+        "block-scoped namespaces",
+    ),
+    (
+        form(
             "Never use f-strings in logging",
             rf"(?:{NEVER} use |no )f-strings? (?:in|for|inside) (?:the )?"
             r"(?:logging|log|logger)(?: (?:calls?|messages?|statements?))?",
@@ -246,6 +253,7 @@ _NO_MORE = re.compile(
 )
 _AGAINST = (Relation.INSTEAD_OF, Relation.NOT, Relation.OVER)
 _PLACES = (Relation.IN, Relation.OUTSIDE)
+_WORD = re.compile(r"[A-Za-z]{3}")  # in code that can be told apart, and not `_`
 _SILENCE = ("suppress", "silence", "bypass", "swallow", "ignore", "hide")
 _PURPOSE = re.compile(r"\w+ing|images|performance|interactivity|output|logs", re.I)
 _TO_SILENCE = re.compile(
@@ -343,7 +351,8 @@ def _forbidden_objects(instruction: Instruction, text: str) -> str | None:
     """
     if instruction.modality is Modality.NEVER and instruction.does(_SILENCE):
         means = instruction.text_of(Relation.WITH)  # "never silence errors with `x`"
-        return means if means and instruction.has_only(Relation.WITH, *_PLACES) else None
+        is_code = means is not None and all(map(_WORD.search, codes_in(means)))
+        return means if is_code and instruction.has_only(Relation.WITH, *_PLACES) else None
     if not instruction.does(WRITE):
         return None
     if instruction.modality is Modality.NEVER:
@@ -470,7 +479,8 @@ def _tokens_named(objects: str, statement: Statement) -> list[CodeToken]:
         beside = [_token_beside(code, statement.text) for code in codes]
         pairs = zip(codes, beside, strict=True)
         tokens = [token or token_of_kind(code, kind) for code, token in pairs]
-        return [token for token in tokens if token]  # the others are left to the reader
+        # the others are left to the reader
+        return [token for token in tokens if token and _is_of_language(token, statement)]
     first, *others = re.split(r",? or |,? nor |, ", plain)
     if others and "`" not in plain:  # "TODOs, placeholders or gaps"
         plain = first
@@ -533,7 +543,21 @@ def _may_be_of(token: CodeToken, statement: Statement) -> bool:
     and a statement that names no language may be about any.
     """
     about = files_of_language(statement.context)
-    return token.files != PYTHON or not about or set(PYTHON) <= set(about)
+    if token.files == PYTHON and about and not set(PYTHON) <= set(about):
+        return False
+    return _is_of_language(token, statement)
+
+
+def _is_of_language(token: CodeToken, statement: Statement) -> bool:
+    """Whether the language that a statement names, if it names one, may have a piece of code."""
+    here = _endings(files_of_language(f"{statement.label} {statement.text}"))
+    is_of_any = not token.files or "*" in token.files
+    return not here or is_of_any or bool(here & _endings(token.files))
+
+
+def _endings(globs: Iterable[str]) -> set[str]:
+    """The endings of the files that globs such as "*.{ts,tsx}" match."""
+    return set(re.findall(r"\w+", " ".join(globs)))
 
 
 def _token_beside(code: str, text: str) -> CodeToken | None:

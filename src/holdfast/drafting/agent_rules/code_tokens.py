@@ -65,9 +65,21 @@ _NAMED_TOKENS = {
     "except|except:|bare except|bare except clauses|bare excepts": CodeToken(
         r"^\s*except\s*:", ("*.py",)
     ),
-    "wildcard imports|star imports|wildcard import": CodeToken(
-        r"^\s*from\s+\S+\s+import\s+\*", ("*.py",)
+    "css modules|css module": CodeToken(r"\.module\.(?:css|scss|sass|less)[\"']"),
+    "class components|react class components": CodeToken(
+        r"\bclass\s+\w+\s+extends\s+(?:React\.)?(?:Pure)?Component\b", SCRIPT
     ),
+    "it.only|describe.only|test.only|.only": CodeToken(r"\b(?:it|test|describe)\.only\(", SCRIPT),
+    "it.skip|describe.skip|test.skip|.skip": CodeToken(r"\b(?:it|test|describe)\.skip\(", SCRIPT),
+    "sleep": CodeToken(r"\bsleep\(|^\s*sleep \d"),
+    "as X|as T|as Type|as SomeType|as Foo": CodeToken(
+        r"^(?!\s*(?:import|export)\b).*[\w)\]}]\s+as\s+(?!const\b)[A-Z{]\w*", TYPED
+    ),
+    "block-scoped namespaces": CodeToken(r"^\s*namespace\s+[\w.]+\s*(?:\{|$)", ("*.cs",)),
+    (
+        "wildcard imports|star imports|wildcard import|import *|from x import *"
+        "|from module import *|from foo import *"
+    ): CodeToken(r"^\s*from\s+\S+\s+import\s+\*", ("*.py",)),
     "any casts": CodeToken(r"\bas\s+any\b", TYPED),
     "console logs|console.log|console.log statements|console.logs": CodeToken(
         r"(?<![\w$])console\.log\b", SCRIPT
@@ -263,7 +275,7 @@ _CODE_OF_LANGUAGES = (
     (r"(?:bg|text|space-[xy]|h|w|p|m)-[\w\[\]-]+", ("*.{tsx,jsx,vue,svelte,html,ts,js}",)),
 )
 _MAX_CHARACTERS = 48  # a longer code span is an example
-_CALL = re.compile(r"(?P<name>.*\w)\((?P<arguments>[^()]*)\)")
+_CALL = re.compile(r"(?P<name>.*\w!?)\((?P<arguments>[^()]*)\)")
 _CONSTANT = re.compile(r"null|None|nil|true|false|True|False|undefined|-?\d+")
 _QUOTED_WORD = re.compile(r"[\"'`]([a-z]{4,})[\"'`]")
 # a name that stands for any name: `X`, `Foo`, `MyComponent`
@@ -304,13 +316,15 @@ def code_token(text: str) -> CodeToken | None:
 def _looks_like_code(text: str, *, has_language: bool) -> bool:
     """Whether a code span is code rather than a command, a path or a setting."""
     is_code = has_language or re.search(
-        r"[a-z][A-Z]|[.(\[<!@#:=_]|^(?:as|new|async) \w|\w ?\{", text
+        r"[a-z][A-Z]|[.(\[<!@#:=_]|^(?:as|new|async|using) \w|\w ?\{", text
     )
     if len(text) > _MAX_CHARACTERS or not is_code or is_command(text) or _NO_CODE.search(text):
         return False
     if not has_language and re.fullmatch(r"\w+\.\w+\.[\w.]+", text):
         return False  # a name such as `com.example.app`
     is_path = path_glob(text) is not None and re.search(r"/|\.[a-z]{2,4}$", text)
+    if has_language and re.fullmatch(r"\w+\.\w+\.\w+", text):
+        return True  # `pytest.mark.skip`
     return not is_path or re.match(r"(?:os|console|process|fmt|err|log)\.", text) is not None
 
 
@@ -322,7 +336,7 @@ def _pattern_of(text: str) -> str | None:
         return None  # `items[0]`
     if element := re.fullmatch(r"<(\w+)(?: ?/)?>", text):
         return rf"<{element[1]}\b"
-    if block := re.fullmatch(r"(.*\w) ?\{ ?(?:\.\.\.|…)? ?\}", text):  # `async { }`
+    if block := re.fullmatch(r"(.*\w) ?\{(?: |\.\.\.|…| (?:\.\.\.|…) )\}", text):  # `async { }`
         return _literal(block[1], r"\s*\{")
     if attribute := re.fullmatch(r"#\[(\w+)\]", text):
         return rf"#!?\[{attribute[1]}\b"

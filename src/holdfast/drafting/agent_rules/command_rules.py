@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from holdfast.drafting.drafts import Draft, measure
+from holdfast.drafting.grammar.acts import acts_in
 from holdfast.drafting.grammar.clauses import Clause, all_known, names_in
 from holdfast.drafting.grammar.commands import (
     any_of,
@@ -150,6 +151,27 @@ def forbid_commands(commands: Sequence[str]) -> list[Draft]:
 def forbid_matches(pattern: str) -> list[Draft]:
     """Forbids the commands that a pattern matches."""
     return [Draft("command", "prohibition", measure("command_not_run", command=pattern))]
+
+
+# --- Packages that are never added
+
+_NEW_PACKAGES = form(
+    "any new dependencies",
+    r"(?:(?:any|new|third-party|external|additional|further|more|extra|other|runtime|npm) )+"
+    r"(?:dependenc(?:y|ies)|packages?|librar(?:y|ies))",
+)
+
+
+def dependency_rule(clause: Clause) -> list[Draft]:
+    """Reads "no new dependencies" and "do not install any packages"."""
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    if instruction is None or instruction.modality is not Modality.NEVER:
+        return []
+    if not instruction.does(("add", "install", "introduce", "use", "bring")):
+        return []
+    if not whole_match(_NEW_PACKAGES, instruction.object) or not instruction.has_only():
+        return []
+    return forbid_matches(any_of(act.command for act in acts_in("add a dependency")))
 
 
 # --- One command instead of another: "use pnpm, not npm"

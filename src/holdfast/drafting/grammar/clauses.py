@@ -100,6 +100,7 @@ _CUTS_AND_COMMAS = re.compile(
 )
 _CODE_OR_BRACKETS = re.compile(rf"(`[^`]*`)|\s*{_BRACKETS}")
 _PROHIBITION = re.compile(rf"{NEVER} ", re.I)
+_FORBIDS = re.compile(rf"{NEVER} |no (?:[A-Z]|`)", re.I)
 _MARKS = " .!,:"
 _MAX_CUTS = 50  # per statement, so that a long one takes time in proportion to its length
 # "Never amend commits" and "No jQuery", as labels that are rules by themselves
@@ -145,7 +146,7 @@ def _cut(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
         yield whole, asides
     for index, piece in enumerate(pieces):
         yield piece, [*pieces[:index], *pieces[index + 1 :], *asides]
-    for aside in filter(_PROHIBITION.match, asides):  # "Yarn (do not use npm)"
+    for aside in filter(_FORBIDS.match, asides):  # "Yarn (do not use npm)"
         yield aside.strip(_MARKS), [other for other in [*pieces, *asides] if other != aside]
 
 
