@@ -157,7 +157,7 @@ def forbid_matches(pattern: str) -> list[Draft]:
 
 _NEW_PACKAGES = form(
     "any new dependencies",
-    r"(?:(?:any|new|third-party|external|additional|further|more|extra|other|runtime|npm) )+"
+    r"(?:(?:any|new|third-party|external|additional|further|more|extra|other|runtime|npm) )*"
     r"(?:dependenc(?:y|ies)|packages?|librar(?:y|ies))",
 )
 
@@ -171,6 +171,8 @@ def dependency_rule(clause: Clause) -> list[Draft]:
         return []
     if not whole_match(_NEW_PACKAGES, instruction.object) or not instruction.has_only():
         return []
+    if instruction.does(["use"]) and " " not in instruction.object:
+        return []  # "no dependencies" describes a library
     return forbid_matches(any_of(act.command for act in acts_in("add a dependency")))
 
 
