@@ -58,6 +58,10 @@ _LENGTHS = forms(
             r" (?:(?:must|should|do|can) (?:not )?(?:be |stay )?)?"
             rf"{_AT_MOST}(?: of)? {_COUNT}"
         ),
+        "Commit subjects must be 72 characters or less": (
+            rf"{_SUBJECT} (?:must|should|can) (?:be|have) (?P<how>)(?P<count>\d+) {_CHARACTERS}"
+            r" (?:or (?:less|fewer)|max(?:imum)?|at most)"
+        ),
         "Max 70 characters for header": (
             rf"(?P<how>max(?:imum)?|at most|up to) (?P<count>\d+) {_CHARACTERS}"
             r" (?:for|in) (?:the )?(?:subject|title|header|summary|first line)(?: line)?"
@@ -100,6 +104,14 @@ _LOOKS: tuple[tuple[Forms, str], ...] = (
             r"(?: of the subject(?: line)?)?|(?:commit )?subject(?: lines?)?)",
         ),
         rf"\A{_TYPE_PREFIX}[^a-z]",
+    ),
+    (
+        form(
+            "Use lowercase commit messages",
+            rf"(?:use |keep )?(?:the )?lower-?case (?:{MESSAGES}|{_LINE})"
+            rf"|(?:{MESSAGES}|(?:the )?{_LINE}) (?:must be |should be |is |are |in )lower-?case",
+        ),
+        rf"\A{_TYPE_PREFIX}+[^A-Z]",
     ),
     (
         form(
@@ -163,7 +175,10 @@ _LOOKS: tuple[tuple[Forms, str], ...] = (
             "Commit messages must reference an issue number",
             rf"{ADVERBS}(?:(?:all |every )?{MESSAGES} (?:must|should)(?: always)? )?"
             r"(?:reference|include|mention|contain) (?:an? |the |its )*"
-            r"(?:github |jira )?(?:issues?|tickets?)(?: (?:numbers?|ids?|references?))?",
+            r"(?:github |jira )?(?:issues?|tickets?)(?: (?:numbers?|ids?|references?))?"
+            rf"|(?:every|each) commits? references an (?:issue|ticket)"
+            rf"|{ADVERBS}reference (?:the|an) (?:issue|ticket)(?: numbers?)? in"
+            rf" (?:the|every|each|all) {MESSAGES}",
         ),
         r"(?s)\A.*(?:#\d|\b[A-Z]{2,}-\d)",
     ),
@@ -176,7 +191,7 @@ def commit_form_rule(clause: Clause) -> list[Draft]:
     """Reads "commit messages: imperative, at most 72 characters, no full stop"."""
     statement = clause.statement
     about = " ".join([clause.text, statement.label, *statement.under[-3:]]).lower()
-    if clause.is_prohibited or "commit" not in about:
+    if clause.is_prohibited or not ("commit" in about or is_about_commits(statement)):
         return []
     drafts: list[Draft] = []
     for text in dict.fromkeys((clause.text, *_PART_END.split(clause.text))):

@@ -218,8 +218,11 @@ _NAMING_RULES = forms(
     {
         "Branch names must start with `feature/`": (
             r"(?:all |new |git |feature )*branch(?:es| names)?"
-            r" (?:must |should )?(?:always )?(?:be )?(?:named|follow|use|start with|begin with"
+            r" (?:must |should |are )?(?:always )?(?:be )?(?:named|follow|use|start with|begin with"
             rf"|prefixed with)(?: the)?(?: pattern| format| prefix)?:? (?P<names>{CODES})"
+        ),
+        "Use `feat/` or `fix/` branch prefixes": (
+            rf"{ADVERBS}use (?:the )?(?P<names>{CODES}) (?:as )?branch(?: name)? prefix(?:es)?"
         ),
         "Create branches with the prefix `claude/`": (
             rf"{ADVERBS}(?:create|name|prefix|start)(?: all| new| your| every)*"

@@ -55,6 +55,11 @@ _LOWER_CASE_TITLE = form(
     "PR titles must start with a lowercase letter",
     rf"(?:{_TITLE}|titles?) {_MUST}(?:start|begin)s? with (?:an? )?lower-?case(?: letter)?",
 )
+_TITLE_LENGTH = form(
+    "Keep PR titles under 70 characters",
+    rf"(?:keep )?{_TITLE} {_MUST}(?:be )?(?P<how>under|below|at most|within|up to|less than)"
+    r" (?P<count>\d{2,3}) (?:characters|chars)",
+)
 # after a label such as "PR title"
 _SHAPE_ALONE = re.compile(r"`(?P<shape>[^`]+)`(?: format)?")
 
@@ -70,6 +75,9 @@ def pr_title_rule(clause: Clause) -> list[Draft]:
         return _require(title=conventional_pattern(clause.statement.text))
     if is_about_titles and whole_match(_LOWER_CASE_TITLE, text):
         return _require(title=r"\A(?:[a-z]+(?:\([^)\n]*\))?!?: )?+[^A-Z]")
+    if length := whole_match(_TITLE_LENGTH, text):
+        limit = int(length["count"]) - (length["how"].lower() in ("under", "below", "less than"))
+        return _require(title=rf"\A.{{1,{limit}}}\Z")
     match = _SHAPE_ALONE.fullmatch(text) if is_labelled else None
     pattern = shape_pattern(match["shape"]) if match else None
     return _require(title=pattern) if pattern else []
@@ -107,6 +115,10 @@ _BASE = forms(
             rf"{ADVERBS}(?:open|create|submit) {_PR} (?:on|from) an? [\w -]*branch"
             rf"(?: \([^()]*\))? targeting {_BRANCH}"
         ),
+        "Use `gh pr create --base develop`": (
+            r"(?:always )?(?:use|run|open PRs with)"
+            r" `gh pr create [^`]*--base (?P<base>[\w./-]+)[^`]*`"
+        ),
         "Always target the `develop` branch, not `main` when creating PRs": (
             rf"{ADVERBS}target (?:the )?{_BRANCH}"
             rf"(?: (?:for|in|with|when (?:creating|opening|submitting|making)) {_PR})"
@@ -131,7 +143,7 @@ def pr_base_rule(clause: Clause) -> list[Draft]:
     if match is None or clause.is_prohibited or _NO_BRANCH.match(match["base"]):
         return []
     base = match["base"]
-    is_branch = f"`{base}`" in clause.text or base in _USUAL_BRANCHES
+    is_branch = f"`{base}`" in clause.text or base in _USUAL_BRANCHES or "--base" in clause.text
     return _require(base=rf"\A{re.escape(base)}\Z") if is_branch else []
 
 

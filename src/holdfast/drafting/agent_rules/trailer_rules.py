@@ -8,7 +8,7 @@ For example:
 
 import re
 
-from holdfast.drafting.agent_rules.commit_rules import commit_rule
+from holdfast.drafting.agent_rules.commit_rules import commit_rule, is_about_commits
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.forms import NEVER, TAIL, form, forms, literal, one_of, whole_match
@@ -88,6 +88,11 @@ _NO_CO_AUTHORS = forms(
             rf"(?:{NEVER} {_ADD}|no) {_CO_AUTHOR}(?:,? or (?:[\w-]+ ){{0,3}}{_CREDIT})?"
             rf"(?:{_IN_COMMITS})?{TAIL}"
         ),
+        "Never add yourself as a co-author": (
+            rf"{NEVER} (?:add|list|include|credit|mention) (?:Claude(?: Code)?|yourself|AI|the AI"
+            r"|any AI|the agent|an agent|Copilot|Codex) as (?:an? |the )?co-?author"
+            rf"(?:{_IN_COMMITS})?"
+        ),
         "Commits carry no co-author trailer": (
             rf"(?:git )?commits? (?:carry|have|include|contain)s? no {_CO_AUTHOR}"
         ),
@@ -130,6 +135,13 @@ _MENTIONED_IN_COMMITS = re.compile(
 )
 
 
+_CREDIT_ALONE = re.compile(  # below "Commits"
+    rf"(?:{NEVER} (?:{_ADD}|write) |no )[\"“`](?P<text>(?:generated|co-authored|created|written)\b"
+    r"[^\"”`]{4,50})[\"”`](?: (?:lines?|footers?|trailers?|text))?",
+    re.I,
+)
+
+
 def attribution_rule(clause: Clause) -> list[Draft]:
     """Reads "no AI attribution in commits" and "never write \"Generated with X\" in commits"."""
     text = f"never {clause.text}" if clause.is_prohibited else clause.text
@@ -137,6 +149,8 @@ def attribution_rule(clause: Clause) -> list[Draft]:
         return commit_rule(rf"(?si)\A(?!.*{literal(match['text'])})", "prohibition")
     if match := _MENTIONED_IN_COMMITS.fullmatch(text):
         return commit_rule(rf"(?si)\A(?!.*\b{literal(match['name'].lower())}\b)", "prohibition")
+    if (quoted := _CREDIT_ALONE.fullmatch(text)) and is_about_commits(clause.statement):
+        return commit_rule(rf"(?si)\A(?!.*{literal(quoted['text'])})", "prohibition")
     about = (clause.text, clause.statement.label, *clause.statement.under[-1:])
     if whole_match(_NO_CREDIT, text) and any(re.search("commit", name, re.I) for name in about):
         return commit_rule(rf"(?si)\A(?!.*(?:{_CREDITS}))", "prohibition")
