@@ -81,6 +81,8 @@ def together(changed: str, also: str) -> dict:
         ),
         ("## Adding a page\n\n1. Make changes\n2. `make test`\n3. Commit", []),
         ("## Workflow\n\n1. Make changes\n2. Look at it with `make serve`", []),
+        ("## CI workflow (`ci.yml`)\n\n1. Lint with `make lint`\n2. Push the image", []),
+        ("Follow these steps for all changes:\n\n```\ngit add .\ngit commit -m 'x'\n```", []),
         (
             "| Command | When |\n| --- | --- |\n| `make test` | Every code change |",
             [after(CODE)],
@@ -338,6 +340,7 @@ def test_signs_are_forbidden_in_commits_where_a_line_names_them():
         "Never use `prompt`.",
         "Never ignore errors with `_`.",
         "Use `let`, not `var` (Swift).",
+        "Do not add runtime dependencies.",
         "No new dependencies unless they are small.",
         "- Using `a.x()` instead of `b.y()` (breaks the build)",
         "`main` is the last release - never merge directly",
@@ -355,4 +358,4 @@ def test_many_lines_alike_take_time_in_proportion_to_their_number(tmp_path):
     start = time.process_time()
     text = suite_text([drafted])
     assert time.process_time() - start < 2  # and not 4000 * 4000 names
-    assert text.count("id: be-kind") == 4000 or "be-kind-4000" in text
+    assert "id: kind-4000" in text

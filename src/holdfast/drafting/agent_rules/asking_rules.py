@@ -24,7 +24,7 @@ from holdfast.drafting.grammar.named_files import path_glob
 
 _WORDS_OF_APPROVAL = frozenset(
     """ask asks asked asking request requests requested requesting instruct instructs instructed
-    instruction instructions told tells say says permission approval approve approves approved
+    instruction instructions tell told tells say says permission approval approve approves approved
     consent direction confirm confirms confirmed confirmation authorization authorized authorizes
     authorize permitted go-ahead sign-off ok okay""".split()
 )

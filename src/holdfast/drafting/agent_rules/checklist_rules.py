@@ -133,6 +133,9 @@ _OTHER_WORK = re.compile(
     r"|onboard|emergenc|rollback|review|issue|if\b|when|test|edit|writ)\w*",
     re.I,
 )
+_OF_MACHINES = re.compile(
+    r"\bCI\b|\b(?:GitHub Actions?|pipelines?|runs on|automat\w*)\b|\.ya?ml\b", re.I
+)
 _COMMIT_STEP = re.compile(
     r"(?:(?:then|finally|and),? )*`?(?P<act>(?:git )?(?:commit|push)\b"
     r"|(?:open|create|submit|raise|make) (?:an? |the |your )?(?:PR|pull request|merge request)\b)",
@@ -157,6 +160,8 @@ def step_rule(clause: Clause) -> list[Draft]:
     if clause.is_prohibited or statement.opening or not clause.begins_statement:
         return []
     if not _WORKFLOW.search(heading) or _OTHER_WORK.search(heading):
+        return []
+    if any(map(_OF_MACHINES.search, statement.under)):
         return []
     occasion = _occasion_of_steps(statement)
     if occasion is None or _OPTIONAL.search(f"{statement.label} {statement.text}"):

@@ -157,7 +157,7 @@ def forbid_matches(pattern: str) -> list[Draft]:
 
 _NEW_PACKAGES = form(
     "any new dependencies",
-    r"(?:(?:any|new|third-party|external|additional|further|more|extra|other|runtime|npm) )*"
+    r"(?:(?:any|new|third-party|external|additional|further|more|extra|other|npm) )*"
     r"(?:dependenc(?:y|ies)|packages?|librar(?:y|ies))",
 )
 

@@ -86,7 +86,7 @@ def require_block(block: Sequence[str], occasion: Occasion) -> list[Draft]:
     """A rule for each command of a code block, up to the commit or push that it is for."""
     commands: list[str] = []
     for line in _joined_lines(block):
-        if isinstance(occasion, BeforeEvent) and _COMMITS.match(line):
+        if _COMMITS.match(line):
             break
         commands += parts_of(line)
     return require(commands, occasion) if len(commands) <= _MAX_COMMANDS else []
