@@ -5,13 +5,9 @@ import time
 import pytest
 
 from holdfast.drafting.drafts import Undrafted
+from holdfast.drafting.grammar.circumstances import Circumstance
 from holdfast.drafting.grammar.instruction_words import Relation
-from holdfast.drafting.grammar.instructions import (
-    Circumstance,
-    Instruction,
-    Modality,
-    instruction_of,
-)
+from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
 from holdfast.drafting.line_rules import draft
 from holdfast.drafting.rules_file import read_statements
 

@@ -20,10 +20,11 @@ from holdfast.drafting.agent_rules.agent_readers import (
     ClauseReader,
 )
 from holdfast.drafting.agent_rules.asking_rules import ask_rule
+from holdfast.drafting.agent_rules.checklist_rules import block_below_heading, heads_commands
 from holdfast.drafting.agent_rules.command_rules import permit_wrapped
+from holdfast.drafting.agent_rules.commit_form_rules import commit_shape_below
 from holdfast.drafting.agent_rules.file_rules import protected_file_rule
 from holdfast.drafting.agent_rules.git_rules import branches_below
-from holdfast.drafting.agent_rules.run_rules import block_below_heading, heads_commands
 from holdfast.drafting.drafts import (
     A_PREFERENCE,
     AN_EXCEPTION,
@@ -38,10 +39,12 @@ from holdfast.drafting.grammar.clauses import Clause, clauses_of, coordinated_pr
 from holdfast.drafting.prohibited_statements import (
     NEVER_FIRST,
     add_never,
+    as_order,
     is_prohibited,
     may_be_advice,
     prohibits,
     turn_into_prohibition,
+    without_introduction,
 )
 from holdfast.drafting.reply_rules.reply_readers import agent_reply_rule, bot_rules
 from holdfast.drafting.rules_file import Element, Statement
@@ -67,15 +70,21 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
     Args:
         of_bot: whether it stands in the prompt of a chat bot, whose rules are about replies.
     """
-    if statement.element is Element.HEADING and statement.block:
-        below = block_below_heading(statement) or branches_below(statement)
-        return below or Undrafted(statement.element.value)
+    if statement.element is Element.HEADING:
+        if statement.block and (
+            below := block_below_heading(statement)
+            or branches_below(statement)
+            or commit_shape_below(statement)
+        ):
+            return below
+        statement = as_order(statement)
     if statement.element is not Element.SENTENCE:
         return Undrafted(statement.element.value)
     if is_example(statement):
         return Undrafted("an example")
     if is_marked_as_preference(statement):
         return A_PREFERENCE
+    statement = without_introduction(statement)
     if any(map(prohibits, statement.under[:-1])) and not NEVER_FIRST.match(statement.text):
         return NEEDS_A_JUDGE
     if may_be_advice(statement):
@@ -136,6 +145,7 @@ def _reads_conditions(reader: ClauseReader, statement: Statement) -> bool:
         conditions = [n for n in conditions if n not in nearest or not heads_commands(n)]
     if reader is protected_file_rule:
         conditions = [name for name in conditions if not says_when_editing(name)]
-    if is_of_some_changes(statement):
+    names_change = reader in RUN_READERS and heads_commands(statement.label)
+    if is_of_some_changes(statement) and not names_change:
         return False
     return not conditions or (reader in CONDITION_READERS and conditions == [statement.label])

@@ -12,7 +12,7 @@ from dataclasses import replace
 from holdfast.drafting.grammar.commands import is_command
 from holdfast.drafting.grammar.forms import NEVER, form, forms, whole_match
 from holdfast.drafting.grammar.named_files import path_glob
-from holdfast.drafting.rules_file import Statement
+from holdfast.drafting.rules_file import Element, Statement
 
 # headings and introductions of lists that forbid their items
 _PROHIBITS = forms(
@@ -23,8 +23,8 @@ _PROHIBITS = forms(
         "Do not:": r"(?:do not|don['’]?ts?|must not)[\s:!.—-]*",
         "Never do:": r"never(?: do(?: this)?)?[\s:!.—-]*",
         "Strictly forbidden actions:": (
-            r"(?:(?:absolutely|strictly) )?(?:forbidden|prohibited|banned|not allowed)(?: \w+)?"
-            r"[\s:!.—-]*"
+            r"(?:(?:absolutely|strictly) )?(?:forbidden|prohibited|banned|not allowed)"
+            r"(?: (?!unless|except|without|if|when|in|for)\w+){0,3}[\s:!.—-]*"
         ),
         "You must never:": r"you (?:must|should) (?:not|never)[\s:!.—-]*",
         "Never emit either of the following, in any commit message:": (
@@ -48,11 +48,44 @@ def prohibits(heading: str) -> bool:
 NEVER_FIRST = re.compile(rf"{NEVER}\b", re.I)
 
 
+# below "Forbidden commands", words that introduce the list of them: "These destroy others' work:"
+_INTRODUCES = re.compile(
+    r"(?:(?:all|each|any) (?:of )?)?(?:these|the following|such)\b"
+    r"(?!.*\b(?:instead|allowed|permitted|fine|ok|okay|safe|exceptions?|unless|except|only)\b).*",
+    re.I,
+)
+
+
+def without_introduction(statement: Statement) -> Statement:
+    """A statement without the words between it and a heading that forbids it, if these only
+    introduce the list: "These commands destroy the work of others:".
+    """
+    if len(statement.under) < 2 or not prohibits(statement.under[-2]):
+        return statement
+    if prohibits(statement.under[-1]) or not _INTRODUCES.fullmatch(statement.under[-1]):
+        return statement
+    return replace(statement, under=statement.under[:-1])
+
+
 def is_prohibited(statement: Statement) -> bool:
     """Whether a statement is forbidden by its label or the heading above it: "Do not:"."""
     if NEVER_FIRST.match(statement.text) or may_be_advice(statement):
         return False
     return any(map(prohibits, (statement.label, *statement.under[-1:])))
+
+
+_NUMBER = re.compile(r"^[^\w`]*(?:\d+[.):]*\s+)?")
+_ORDER = re.compile(rf"(?:{NEVER}|always)\b(?: [^ ]+){{2,}}", re.I)
+
+
+def as_order(heading: Statement) -> Statement:
+    """A heading as the sentence that it is, if it is an order such as "Never run `make all`"; other
+    headings are returned as they are.
+    """
+    text = _NUMBER.sub("", heading.text)
+    if text.endswith(":") or prohibits(text) or not _ORDER.fullmatch(text):
+        return heading
+    return replace(heading, text=text, element=Element.SENTENCE)
 
 
 _INSTEAD = re.compile(r"\binstead\b(?! of\b)", re.I)
@@ -80,6 +113,8 @@ def state_in_full(statement: Statement) -> Statement:
     """A statement with the "never" or "avoid" that its label or the heading above it implies, as a
     reader of the statement alone has to see it.
     """
+    if statement.under and whole_match(_NEVER_DONE, statement.under[-1]):
+        return turn_into_prohibition(statement)
     prohibition = add_never(statement)
     if prohibition == statement:
         return statement
@@ -108,8 +143,14 @@ def add_never(statement: Statement) -> Statement:
     return replace(statement, label="", text=f"Never {text}")
 
 
-# headings of lists of things, whose items have no verb
-_NOT_USED = form("NEVER USE", rf"{NEVER} use(?: (?:these|the following|any of these))?[\s:!.—-]*")
+# labels, and headings of lists of things, whose items have no verb
+_NEVER_DONE = form(
+    "NEVER RUN these commands:",
+    rf"{NEVER} (?P<verb>use|run|execute|call|edit|modify|touch|change|commit)"
+    r"(?: (?:any of )?(?:these|the following)"
+    r"(?: (?:commands?|files?|folders?|directories|paths?|functions?|apis?|libraries|packages?))?"
+    r"| commands?| files?)?[\s:!.—-]*",
+)
 _OFF_LIMITS = re.compile(
     r"(?P<thing>[^`]*`(?P<code>[^`]+)`(?: (?:folder|directory|files?))?) (?:is|are)"
     r"(?: (?:strictly|completely|absolutely))? off[- ]limits\b",
@@ -122,8 +163,10 @@ def turn_into_prohibition(statement: Statement) -> Statement:
     off limits", or an item below "Never use".
     """
     text = statement.text
-    if statement.under and whole_match(_NOT_USED, statement.under[-1]):
-        order = text if NEVER_FIRST.match(text) else f"Never use {text}"
+    if match := whole_match(_NEVER_DONE, statement.label):
+        return replace(statement, text=f"Never {match['verb'].lower()} {text}", label="")
+    if statement.under and (match := whole_match(_NEVER_DONE, statement.under[-1])):
+        order = text if NEVER_FIRST.match(text) else f"Never {match['verb'].lower()} {text}"
         return replace(statement, text=order, under=statement.under[:-1])
     if match := _OFF_LIMITS.match(text):
         thing = match["thing"][0].lower() + match["thing"][1:]

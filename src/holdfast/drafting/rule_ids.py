@@ -8,7 +8,7 @@ For example:
 
 import re
 from dataclasses import replace
-from itertools import chain, count, groupby
+from itertools import groupby
 
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.rules_file import Statement
@@ -67,10 +67,26 @@ def id_by_words(statement: Statement, ids: set[str]) -> str:
 
 def _new_id(name: str, ids: set[str]) -> str:
     """The name, with a number appended if it is taken; it is added to the ids."""
-    candidates = chain((name,), (f"{name}-{number}" for number in count(2)))
-    new_id = next(candidate for candidate in candidates if candidate not in ids)
+    new_id = name if name not in ids else f"{name}-{_free_number(name, ids)}"
     ids.add(new_id)
     return new_id
+
+
+def _free_number(name: str, ids: set[str]) -> int:
+    """A number from 2 on that no id with this name has: the lowest, unless others were left out.
+
+    The numbers up to a free one are halved, since a file may repeat a line thousands of times.
+    """
+    taken, free = 1, 2
+    while f"{name}-{free}" in ids:
+        taken, free = free, 2 * free
+    while free - taken > 1:
+        middle = (taken + free) // 2
+        if f"{name}-{middle}" in ids:
+            taken = middle
+        else:
+            free = middle
+    return free
 
 
 def _name_by_measure(rule: Draft) -> str:

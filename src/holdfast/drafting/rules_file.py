@@ -11,14 +11,15 @@ marks.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import islice
 from typing import NamedTuple
 
 # --- The lines that begin something
 
-_ITEM = re.compile(r"^(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(.*)$")
+_ITEM = re.compile(r"^(\s*)(?:[-*+•]|(\d{1,3}[.)]))\s+(?:\[[ xX]\]\s+)?(.*)$")
 _FENCE = re.compile(r"^\s*(?:[-*+]\s+)?(`{3,}|~{3,})")
 _HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
 _BOLD_LINE = re.compile(r"^\s*(?:\*\*|__)([^*_]+)(?:\*\*|__):?\s*$")
@@ -66,9 +67,12 @@ class Statement:
         text: without list marks, emphasis and links; code keeps its backticks.
         label: the words before the first colon, if they only name the subject: "**Commits:** ...".
         under: the headings and the introductions of lists above it, outermost first.
-        following: the next two sentences of its paragraph, and the items nested below it.
+        following: the next two sentences of its paragraph, and the items nested below it; of a
+            heading, the first two sentences of the paragraph below it.
         opening: the first sentence of its list item; "" if it is that sentence, or in no list.
         block: the lines of the code block that it introduces.
+        earlier_steps: the items before it in its numbered list; () in another list, or in none.
+        later_steps: the items after it.
     """
 
     line: int
@@ -79,6 +83,8 @@ class Statement:
     following: str = ""
     opening: str = ""
     block: tuple[str, ...] = ()
+    earlier_steps: tuple[str, ...] = ()
+    later_steps: tuple[str, ...] = ()
 
     @property
     def context(self) -> str:
@@ -98,6 +104,7 @@ class _Block:
     """A heading, a paragraph, an item of a list, or a line of something else.
 
     Args:
+        is_step: whether it is an item with a number.
         level: of a heading.
         code: the lines of the code block right below it.
     """
@@ -106,6 +113,7 @@ class _Block:
     element: Element = Element.SENTENCE
     indent: int = 0
     is_item: bool = False
+    is_step: bool = False
     level: int = 0
     code: list[str] = field(default_factory=list)
 
@@ -145,9 +153,18 @@ def read_statements(text: str) -> list[Statement]:
         under = tuple(above.text for above in (*headings, *parents))
         if block.element is Element.HEADING:
             headings.append(_Above(block.level, _without_marks(block.text)))
-        nested = _nested_text(blocks, number)
-        cells = _forbidden_cells(block, columns, under)
-        statements += cells or _statements_of_block(block, under, nested)
+            nested = _paragraph_below(blocks, number)
+        else:
+            nested = _nested_text(blocks, number)
+        cells = _forbidden_cells(block, columns, under) or _commands_of_row(block, columns, under)
+        if block.is_step:
+            earlier, later = _steps_around(blocks, number)
+            statements += (
+                replace(statement, earlier_steps=earlier, later_steps=later)
+                for statement in _statements_of_block(block, under, nested)
+            )
+        else:
+            statements += cells or _statements_of_block(block, under, nested)
         if block.element is Element.SENTENCE:
             plain = _without_marks(block.text)
             if block.is_item or plain.endswith(":") or _may_introduce_a_list(plain):
@@ -188,6 +205,50 @@ def _forbidden_cells(
     ]
 
 
+# the headers of a column with commands, and of one that says when they are run
+_COMMANDS_COLUMN = re.compile(r"\W*(?:commands?|run|scripts?)\W*", re.I)
+_WHEN_COLUMN = re.compile(
+    r"\W*(?:(?:required|run|use|needed) )?when(?: to (?:run|use))?(?: (?:required|it))?\W*", re.I
+)
+_CHANGED_COLUMN = re.compile(
+    r"\W*(?:(?:if|when|after) )?(?:you )?(?:chang|modif|touch|edit)\w*(?: (?:files?|paths?|in))?\W*"
+    r"|\W*(?:files?|paths?) (?:changed|modified|touched|edited)\W*",
+    re.I,
+)
+_WHEN_CELL = re.compile(
+    r"(?:before|after|when(?:ever)?|on)\b|(?P<change>(?:every|any|each)\b)", re.I
+)
+
+
+_CODES = re.compile(r"`[^`]+`(?:(?:,? and |, )`[^`]+`)*")
+
+
+def _commands_of_row(
+    block: _Block, columns: Sequence[str], under: tuple[str, ...]
+) -> list[Statement]:
+    """The order of a row such as "`make test` | before every commit" or "`src/` | `make test`", in
+    a table whose headers say that it has commands and when they are run.
+    """
+    cells = [_without_marks(cell) for cell in _cells(block)] if columns else []
+    if len(cells) != len(columns) or cells == columns:
+        return []
+    cells_by_header = list(zip(columns, cells, strict=True))
+    commands = [cell for header, cell in cells_by_header if _COMMANDS_COLUMN.fullmatch(header)]
+    whens = [cell for header, cell in cells_by_header if _WHEN_COLUMN.fullmatch(header)]
+    changed = [cell for header, cell in cells_by_header if _CHANGED_COLUMN.fullmatch(header)]
+    if len(commands) != 1 or len(whens) + len(changed) != 1 or not _CODES.fullmatch(commands[0]):
+        return []
+    if changed:
+        occasion = f"After changing {changed[0]}" if _CODES.fullmatch(changed[0]) else ""
+    else:
+        when = _WHEN_CELL.match(whens[0])
+        is_change = when is not None and when["change"]
+        occasion = whens[0] if when else ""
+        occasion = f"After {occasion[0].lower()}{occasion[1:]}" if is_change else occasion
+    text = f"{occasion}, run {commands[0]}"
+    return [Statement(block.lines[0].number, text, under=under)] if occasion else []
+
+
 def _is_inside(block: _Block, indent: int) -> bool:
     """Whether a block belongs to an item or an introduction with this indent."""
     return block.indent > indent and (block.is_item or block.indent > 1)
@@ -196,6 +257,42 @@ def _is_inside(block: _Block, indent: int) -> bool:
 def _may_introduce_a_list(text: str) -> bool:
     """Whether a paragraph is one short sentence, such as "Never edit these files."."""
     return len(text.split()) <= _MAX_INTRODUCTION_WORDS and not re.search(r"[.!?] ", text)
+
+
+def _paragraph_below(blocks: Sequence[_Block], number: int) -> str:
+    """The first two sentences of the paragraph right below a heading; "" if there is none."""
+    below = blocks[number + 1] if number + 1 < len(blocks) else None
+    if below is None or below.is_item or below.element is not Element.SENTENCE:
+        return ""
+    sentences = islice(_split_sentences(below.text), 2)
+    return " ".join(_without_marks(sentence.text) for sentence in sentences)
+
+
+_MAX_STEPS = 12  # on either side of an item
+
+
+def _steps_around(blocks: Sequence[_Block], number: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The items before an item of a numbered list, and those after it."""
+    before = _steps(reversed(blocks[max(0, number - _MAX_BLOCKS_AROUND) : number]), blocks[number])
+    after = _steps(blocks[number + 1 : number + 1 + _MAX_BLOCKS_AROUND], blocks[number])
+    return tuple(reversed(before)), tuple(after)
+
+
+_MAX_BLOCKS_AROUND = 40  # that are searched for the other items of a list
+
+
+def _steps(blocks: Iterable[_Block], item: _Block) -> list[str]:
+    """The items of the list of an item among the blocks that come next; items nested below them,
+    and code blocks, are skipped.
+    """
+    steps: list[str] = []
+    for block in blocks:
+        is_nested = block.indent > item.indent or block.element is Element.CODE
+        if block.is_step and block.indent == item.indent:
+            steps.append(_without_marks(block.text))
+        elif not is_nested or len(steps) >= _MAX_STEPS:
+            break
+    return steps[:_MAX_STEPS]
 
 
 def _nested_text(blocks: Sequence[_Block], number: int) -> str:
@@ -211,11 +308,25 @@ def _nested_text(blocks: Sequence[_Block], number: int) -> str:
 
 
 def _statements_of_block(block: _Block, under: tuple[str, ...], nested: str) -> Iterator[Statement]:
-    """The statements of a block: its sentences, or its lines if it is not a text."""
+    """The statements of a block: its sentences, or its lines if it is not a text.
+
+    Args:
+        nested: the text of the items below it, or of the paragraph below a heading.
+    """
     if block.element is not Element.SENTENCE:
         for line in block.lines:
-            code = tuple(block.code) if block.element is Element.HEADING else ()
-            yield Statement(line.number, line.text.strip(), block.element, under=under, block=code)
+            text = line.text.strip()
+            if block.element is not Element.HEADING:
+                yield Statement(line.number, text, block.element, under=under)
+                continue
+            yield Statement(
+                line.number,
+                _without_marks(text),
+                block.element,
+                under=under,
+                following=nested,
+                block=tuple(block.code),
+            )
         return
     text = ""
     starts: list[int] = []
@@ -372,8 +483,10 @@ class _BlockReader:
         elif self.open is None and not indent and (bold := _bold_heading(line)):
             self._add_heading(number, bold, _BOLD_HEADING_LEVEL)
         elif item := _ITEM.match(line):
-            for text in _items_in(line.strip(), item[2]):
-                self._begin(_Block([_Line(number, text)], indent=indent, is_item=True))
+            for text in _items_in(line.strip(), item[3]):
+                block = _Block([_Line(number, text)], indent=indent, is_item=True)
+                block.is_step = bool(item[2])
+                self._begin(block)
         elif self.open is not None and _continues(self.open, line):
             self.open.lines.append(_Line(number, line))
         elif indent >= 4 and self.open is None and not self._is_in_list():

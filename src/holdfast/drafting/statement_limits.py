@@ -69,6 +69,10 @@ _CONDITION = word_pattern(
     *("in case", "for (?:new|existing|complex|large)(?!-)"),
 )
 
+_WORKING = (
+    r"(?:work|creat|open|contribut|submitt?|mak|writ|generat|edit|cod|develop|committ?|modify"
+    r"|chang)ing(?: to)?"
+)
 # a heading that says when its items are done; it is not a condition
 _UNCONDITIONAL = re.compile(
     one_of(
@@ -77,6 +81,13 @@ _UNCONDITIONAL = re.compile(
         r"when(?:ever)? (?:you )?(?:commit|push)(?:ting|ing)?\b",
         r"(?:when|once|after) (?:the|a|your|you are|you['’]re) ?[\w ]*"
         r"\b(?:finished|done|completed?|ready)\b",
+        # "Follow these rules when creating or contributing to pull requests:"
+        r"(?:[^`]*\b(?:rules|guidelines|instructions|conventions|standards|following|these|this)\b"
+        r"[^`]*)?\bwhen(?:ever)? (?:you(?:['’]re| are)? )?"
+        rf"{_WORKING}(?:,? (?:or|and) {_WORKING})*(?: (?:to|on|in|with))?"
+        r"(?: (?:this|the|our|any|all|an?|new|your|these))*"
+        r" (?:code|changes|repo|repository|codebase|project|pull requests?|PRs?|commits?|files)"
+        r"[\s:.*]*$",
     ),
     re.I,
 )
@@ -117,7 +128,8 @@ _EXCEPTION = word_pattern(
     *("unless", "except", "exempt", "other than"),
     # "catch specific exceptions" is about code
     r"(?<!catch )(?<!raise )(?<!throw )(?<!specific )exceptions?(?! (?:types?|class|handl|messag))",
-    *("apart from", "aside from", "however", "but", "allowed", "permitted", "until", "without"),
+    *("apart from", "aside from", "however", "but", "until", "without"),
+    *(r"(?<!not )(?<!never )allowed", r"(?<!not )(?<!never )permitted"),
     *("only (?:if|when|for|in|on|with|as)", "fine", "okay", "ok", "may", "might", "rarely"),
     *("sparingly", "directly in"),
 )

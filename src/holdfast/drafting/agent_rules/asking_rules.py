@@ -11,23 +11,20 @@ from collections.abc import Sequence
 
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.acts import acts_in, split_list
-from holdfast.drafting.grammar.clauses import Clause
+from holdfast.drafting.grammar.circumstances import Circumstance
+from holdfast.drafting.grammar.clause_tokens import read_tokens
+from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in
 from holdfast.drafting.grammar.commands import command_pattern, is_command, is_runnable
-from holdfast.drafting.grammar.forms import form, whole_match
+from holdfast.drafting.grammar.forms import CODES, form, literal, whole_match
 from holdfast.drafting.grammar.instruction_words import Relation
-from holdfast.drafting.grammar.instructions import (
-    Circumstance,
-    Instruction,
-    Modality,
-    instruction_of,
-    read_tokens,
-)
+from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
+from holdfast.drafting.grammar.named_files import path_glob
 
 # --- Words for approval
 
 _WORDS_OF_APPROVAL = frozenset(
     """ask asks asked asking request requests requested requesting instruct instructs instructed
-    instruction instructions told tells say says permission approval approve approves approved
+    instruction instructions tell told tells say says permission approval approve approves approved
     consent direction confirm confirms confirmed confirmation authorization authorized authorizes
     authorize permitted go-ahead sign-off ok okay""".split()
 )
@@ -69,8 +66,9 @@ _BY_YOURSELF = re.compile(r" (?:yourself|autonomously|automatically|proactively)
 
 _CODE_ACT = form(
     "running `make ship`",
-    r"(?:(?P<runs>run|running|execute|executing|use|using) )?`(?P<code>[^`]+)`"
-    r"(?: anything| commands?)?",
+    r"(?:(?P<runs>run|running|execute|executing|use|using) )?"
+    r"(?:(?P<name>[a-z -]+) \((?=`[^`]+`\)))?"
+    r"`(?P<code>[^`]+)`\)?(?: anything| commands?)?",
 )
 
 
@@ -160,17 +158,45 @@ def _is_approval(text: str, *, must_ask: bool, may_be_empty: bool = False) -> bo
     return names_it and set(words) <= _WORDS_OF_APPROVAL | _WORDS_AROUND_APPROVAL
 
 
+_FILE_ACT = form(
+    "modify `global.json` or files in `schemas/`",
+    r"(?P<verbs>(?:(?:edit|chang|modify|touch|alter|updat|delet|remov|creat|add)(?:e|ing)?"
+    r"(?:,? (?:or|and) |, |/)?)+) ?(?:(?:the|any|existing|files?|anything|code) )*"
+    rf"(?:(?:in|under|inside|to) )?(?P<files>{CODES})(?: files?| folders?| director(?:y|ies))?",
+)
+
+
+def _require_approval_of_changes(acts: str) -> list[Draft]:
+    """The rules about changing the files that acts name: "modify `global.json`"; [] for acts of
+    another kind.
+    """
+    match = whole_match(_FILE_ACT, acts)
+    codes = codes_in(match["files"]) if match else []
+    globs = all_known([path_glob(code) for code in codes])
+    drafts: list[Draft] = []
+    for code, glob in zip(codes, globs, strict=False):
+        name = code.strip("*/").rpartition("/")[2].strip("*")
+        if not re.search(r"\w{3}", name):
+            return []
+        word = rf"(?i){literal(name)}"
+        spec = measure("asks_before", changed=glob, asking=word, ordered=word)
+        drafts.append(Draft("file", "gate", spec))
+    return drafts
+
+
 def _require_approval_of_acts(acts: str) -> list[Draft]:
     """The rules about running the listed commands, or about acts that have commands; [] if none
     has, or if one of the words is not understood.
     """
+    if drafts_of_files := _require_approval_of_changes(acts):
+        return drafts_of_files
     drafts: list[Draft] = []
     others: list[str] = []
     for part in split_list(acts):
         code = whole_match(_CODE_ACT, part)
         if code and _is_run(code):
             command = command_pattern(code["code"])
-            drafts.append(_require_approval(command, _word_for(code["code"])))
+            drafts.append(_require_approval(command, _word_for(code["code"], code["name"] or "")))
         else:
             others.append(part)
     named = acts_in(acts if not drafts else ", ".join(others), may_name_others=True)
@@ -192,11 +218,16 @@ def _is_run(match: re.Match[str]) -> bool:
     return is_command(match["code"]) or (names_running and is_runnable(match["code"]))
 
 
-def _word_for(command: str) -> str:
-    """A pattern of the words by which a question refers to a command: "push" for `git push`."""
+def _word_for(command: str, name: str) -> str:
+    """A pattern of the words by which a question refers to a command: "push" for `git push`.
+
+    Args:
+        name: what the act is called beside the command: "migrations".
+    """
     words = [word for word in re.findall(r"[A-Za-z]{3,}", command) if word != "run"]
     words = words or [command.split(" ")[0]]  # `rm -rf`
-    return rf"\b(?:{'|'.join(map(re.escape, (words[1:] or words)[:4]))})"
+    names = [word.removesuffix("s") for word in re.findall(r"[A-Za-z]{4,}", name)]
+    return rf"\b(?:{'|'.join(map(re.escape, (*names, *(words[1:] or words)[:4])))})"
 
 
 def _require_approval(command: str, word: str) -> Draft:

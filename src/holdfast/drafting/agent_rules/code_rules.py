@@ -10,14 +10,13 @@ patterns are shortened here); this module finds out what is forbidden, and in wh
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 
 from holdfast.drafting.agent_rules.code_tokens import (
-    SPACES,
-    TABS,
     CodeToken,
     code_token,
+    marker_token,
     named_token,
     token_of_kind,
 )
@@ -29,7 +28,6 @@ from holdfast.drafting.grammar.forms import (
     NEVER,
     any_words,
     form,
-    forms,
     literal,
     one_of,
     whole_match,
@@ -84,22 +82,42 @@ _ALL_CODE = form(
 )
 _IN_TESTS = form("unit test files", r"(?:the |any |all )?(?:unit )?tests?(?: files?| code)?")
 _IN_PATHS = form("`src/` and `lib/`", r"(?:`[^`]+`(?:,? (?:and|or) |, )?)+(?: files?| code)?")
-_TEXT = r"(?:code|output|comments?|docs|documentation|commits?|commit messages|logs)"
+_TEXT = r"(?:{}(?: {})?)".format(
+    one_of(
+        *("code", "output", "comments?", "docs", "documentation", "commits?", "logs?", "issues?"),
+        *("PRs?", "pull requests?", "replies", "responses", "strings", "ui", "filenames", "text"),
+        *("code comments?", "readmes?", "files", "markdown", "changelogs?", "user-facing text"),
+    ),
+    one_of("messages?", "comments?", "descriptions?", "titles?", "output", "text", "files"),
+)
 # places that are not files, and leave no file out
-_IN_TEXTS = form("code, comments or docs", rf"{_TEXT}(?:(?:, |,? or |,? and ){_TEXT})*")
+_IN_TEXTS = form(
+    "code, comments or docs",
+    rf"(?:any |all |the |your )?{_TEXT}(?:(?:, |,? or |,? and |/){_TEXT})*"
+    r"(?:,? or (?:anywhere else|elsewhere|anything else))?",
+)
 _IN_COMMITS = form(  # these places are in no file at all
     "commits and commit messages", r"commits?(?: messages)?(?:(?: or | and )commit messages)?"
 )
 _NOT_OF_TESTS = word_pattern("production", "application", "app", "business")
 _IN_COMPONENTS = form("UI components", r"(?:the |any |all |your |UI |Vue |React )*components?")
-_COMPONENTS = "*.{tsx,jsx,vue,svelte}"
+COMPONENTS = "*.{tsx,jsx,vue,svelte}"
+_IN_LAYER = form(
+    "the domain layer",
+    r"(?:the |any |all )?`?(?P<name>[a-z][\w-]*)`? (?:layers?|modules?|packages?|folders?|crates?)",
+)
 _CONFIG = form("config files", r"(?:of )?(?:the )?config(?:uration)?(?: files?)?")
 _CONFIG_FILES = ("config/*", "*config.*")
 _MAX_LANGUAGE_WORDS = 3  # "in TypeScript files" is a language, and a longer place may be more
 
 
-def places_of(instruction: Instruction) -> Places | None:
-    """The places that an instruction names; None if one of them is not a set of files."""
+def places_of(instruction: Instruction, statement: Statement) -> Places | None:
+    """The places that an instruction names; None if one of them is not a set of files.
+
+    Args:
+        statement: the statement of the instruction. "Anywhere else" is outside of the place that
+            the first sentence of its list item names.
+    """
     named: list[Places | None] = []
     for relation, text in instruction.circumstances:
         if relation is Relation.EXCEPT:
@@ -107,7 +125,9 @@ def places_of(instruction: Instruction) -> Places | None:
         if relation is Relation.IN:
             named.append(_inside(text))
         elif relation is Relation.OUTSIDE:
-            named.append(_outside(text))
+            paths = codes_in(statement.opening)
+            is_known = bool(text) or len(paths) == 1
+            named.append(_outside(text or f"`{paths[0]}`") if is_known else None)
     return None if None in named else _join(filter(None, named))
 
 
@@ -127,7 +147,9 @@ def _inside(place: str) -> Places | None:
     if whole_match(_IN_TESTS, place):
         return Places(TESTS)
     if whole_match(_IN_COMPONENTS, place):
-        return Places((_COMPONENTS,))
+        return Places((COMPONENTS,))
+    if layer := whole_match(_IN_LAYER, place):
+        return Places((f"**/{layer['name']}/*",))
     if whole_match(_ALL_CODE, place):
         is_without_tests = _NOT_OF_TESTS.search(place) and "test" not in place.lower()
         return Places(excluded=TESTS) if is_without_tests else Places()
@@ -188,8 +210,51 @@ def code_draft(pattern: str, files: Sequence[str], polarity: Polarity = "require
 _NAMED_EXPORTS = form(
     "Use only named exports", r"(?:always )?(?:(?:use |only )*named exports(?: only)?)"
 )
+# phrases that the grammar does not cut right, and the name of the code that each forbids
+_SET_PHRASES = (
+    (_NAMED_EXPORTS, "default exports"),
+    (
+        form(
+            "Use absolute imports only",
+            r"(?:always use|use only|only use) absolute imports|(?:use )?absolute imports only",
+        ),
+        "relative imports",
+    ),
+    (
+        form(
+            "Use file-scoped namespaces",
+            r"(?:always )?use file-scoped namespaces?(?: declarations?)?",
+        ),
+        "block-scoped namespaces",
+    ),
+    (
+        form(
+            "Never use f-strings in logging",
+            rf"(?:{NEVER} use |no )f-strings? (?:in|for|inside) (?:the )?"
+            r"(?:logging|log|logger)(?: (?:calls?|messages?|statements?))?",
+        ),
+        "f-strings in logging",
+    ),
+    (
+        form(
+            "Never catch bare `Exception`",
+            rf"{NEVER} (?:catch|use|write) (?:an? |the )?"
+            r"(?:(?:bare|broad|generic|blanket|base|raw) )*"
+            r"`(?:except |catch )?\(?(?:System\.)?Exception(?: \w+)?\)?:?`"
+            r"(?: clauses?| handlers?)?",
+        ),
+        "catching exception",
+    ),
+)
+_NO_MORE = re.compile(
+    r"`(?P<code>[^`]+)`[^`.]*(?:[—–;,]| - )\s*(?:so |but |please )?"
+    rf"{NEVER} (?:add|introduce|use|write) (?:any )?(?:more|new ones)\b",
+    re.I,
+)
 _AGAINST = (Relation.INSTEAD_OF, Relation.NOT, Relation.OVER)
 _PLACES = (Relation.IN, Relation.OUTSIDE)
+_WORD = re.compile(r"[A-Za-z]{3}")  # in code that can be told apart, and not `_`
+_SILENCE = ("suppress", "silence", "bypass", "swallow", "ignore", "hide")
 _PURPOSE = re.compile(r"\w+ing|images|performance|interactivity|output|logs", re.I)
 _TO_SILENCE = re.compile(
     r"(?:silence|suppress|bypass|work around|get around|hide|satisfy) .*", re.I
@@ -203,13 +268,33 @@ _BARE_CALL = re.compile(rf"{NEVER} `", re.I)
 _PAIRS = re.compile(rf"{CODE} (?:instead of|rather than|over|not) ({CODE})")
 
 
+_QUOTED_COMMENTS = re.compile(
+    rf"{NEVER} (?:emit|write|add|use|include|generate|leave|put) (?P<words>[\"“'`]\w+[\"”'`]"
+    r"(?:(?:, (?:or |and )?| or | and )[\"“'`]\w+[\"”'`])*) comments?(?: in .*)?",
+    re.I,
+)
+
+
+def _token_of_phrase(clause: Clause) -> CodeToken | None:
+    """The code that a clause forbids in a set phrase; None if it has none of these."""
+    if clause.is_prohibited:
+        return None
+    for ways, name in _SET_PHRASES:
+        if whole_match(ways, clause.text):
+            return named_token(name)
+    if comments := _QUOTED_COMMENTS.fullmatch(clause.text):
+        words = re.findall(r"\w{3,}", comments["words"])
+        return CodeToken(rf"(?://|#|--)\s*{one_of(*words)}\b") if words else None
+    more = _NO_MORE.search(clause.statement.text)  # "there is some `any` left, do not add more"
+    return code_token(more["code"]) if more and clause.text in more[0] else None
+
+
 def code_rule(clause: Clause) -> list[Draft]:
     """Reads "never use `any`" and "use `pathlib` instead of `os.path`"."""
     text = clause.text
     statement = clause.statement
-    if whole_match(_NAMED_EXPORTS, text):
-        default = CodeToken(r"^\s*export\s+default\b", SCRIPT)
-        return [] if clause.is_prohibited else forbid_code([default], Places(), statement)
+    if token := _token_of_phrase(clause):
+        return forbid_code([token], Places(), statement)
     if "`" not in text:
         text = _IDENTIFIERS.sub(lambda names: f"`{names[0].replace('/', '`/`')}`", text)
     instruction = instruction_of(text, clause.is_prohibited)
@@ -226,15 +311,48 @@ def code_rule(clause: Clause) -> list[Draft]:
     if instruction.rejected_object and set(codes_in(objects)) & set(codes_in(instruction.object)):
         return []  # "`a`, `b` (not `A`, `b`)" is about `A` only
     tokens = _tokens_named(", ".join(pairs) if len(pairs) > 1 else objects, statement)
-    tokens = tokens or _hyphenated_tokens(instruction)
-    places = places_of(instruction)
+    tokens = tokens or _hyphenated_tokens(instruction) or _operator_tokens(instruction)
+    if _forbids_in_commits(instruction) and all(token.files == ("*",) for token in tokens):
+        return [*_forbid_in_messages(tokens), *_forbid_in_files(tokens, instruction, statement)]
+    return _forbid_in_files(tokens, instruction, statement)
+
+
+def _forbid_in_files(
+    tokens: Sequence[CodeToken], instruction: Instruction, statement: Statement
+) -> list[Draft]:
+    """Forbids code in the files that an instruction names; [] if it names other places."""
+    places = places_of(instruction, statement)
     return [] if places is None else forbid_code(tokens, places, statement)
+
+
+_NAMES_COMMITS = re.compile(r"\bcommits?\b(?! hooks?)", re.I)
+
+
+def _forbids_in_commits(instruction: Instruction) -> bool:
+    """Whether commits are among the texts that an instruction is about: "no emojis in commits"."""
+    return any(
+        _NAMES_COMMITS.search(place) and whole_match(_IN_TEXTS, place)
+        for place in instruction.texts_of(Relation.IN)
+    )
+
+
+def _forbid_in_messages(tokens: Sequence[CodeToken]) -> list[Draft]:
+    """Forbids signs such as emojis in commit messages."""
+    if not tokens:
+        return []
+    signs = any_of(token.pattern for token in tokens)
+    spec = measure("commit_message", pattern=rf"(?s)\A(?!.*{signs})")
+    return [Draft("commit", "prohibition", spec)]
 
 
 def _forbidden_objects(instruction: Instruction, text: str) -> str | None:
     """The words for the code that an instruction forbids; None if it forbids none, or if anything
     but a place limits it.
     """
+    if instruction.modality is Modality.NEVER and instruction.does(_SILENCE):
+        means = instruction.text_of(Relation.WITH)  # "never silence errors with `x`"
+        is_code = means is not None and all(map(_WORD.search, codes_in(means)))
+        return means if is_code and instruction.has_only(Relation.WITH, *_PLACES) else None
     if not instruction.does(WRITE):
         return None
     if instruction.modality is Modality.NEVER:
@@ -259,7 +377,7 @@ def _objects_of_comparison(instruction: Instruction, text: str) -> str | None:
     usual purpose limit the instruction.
     """
     rejected = instruction.rejected_object
-    if not rejected or rejected.startswith("`."):
+    if not rejected or re.match(r"`\.[^(`]*`", rejected):  # an ending such as `.jsx`
         return None
     comparisons = len(instruction.texts_of(*_AGAINST))
     purpose = instruction.text_of(Relation.FOR)
@@ -320,7 +438,9 @@ _NOUNS = one_of(
     *("packages?", "queries", "keywords?", "macros?"),
 )
 _ADJECTIVES = re.compile(
-    r"^(?:bare|raw|plain|direct|global|the|TypeScript(?:'s)?|explicit|native) ", re.I
+    r"^(?:(?:bare|raw|plain|direct|global|the|TypeScript(?:'s)?|explicit|native|any|new|more|further"
+    r"|additional) )+",
+    re.I,
 )
 _CODE_IN_BRACKETS = re.compile(rf"[a-z ]+ \(({CODE}(?:(?:, | or | and ){CODE})*)\)")
 _NAME_OF_LIBRARY = re.compile(r"^[A-Z][\w.]+(?:['’]s)? (?=`)")
@@ -343,17 +463,24 @@ def is_named_word(word: str) -> bool:
 def _tokens_named(objects: str, statement: Statement) -> list[CodeToken]:
     """The pieces of code in a list; [] if something in it may not be code."""
     plain = _known_part(_ADJECTIVES.sub("", objects))
+    if markers := marker_token(plain):
+        return [markers]
     if bracketed := _CODE_IN_BRACKETS.fullmatch(plain):
+        if named := named_token(plain[: bracketed.start(1) - 2]):  # "wildcard imports (`x`)"
+            return [named] if _may_be_of(named, statement) else []
         plain = bracketed[1]
     else:
         plain = _NAME_OF_LIBRARY.sub("", plain)
     if spans := whole_match(_TOKENS, plain):
         kind = spans["nouns"].strip()
         codes = codes_in(spans["codes"])
+        if codes == ["prompt"]:
+            return []  # a dialog of the browser only beside the others
         beside = [_token_beside(code, statement.text) for code in codes]
         pairs = zip(codes, beside, strict=True)
         tokens = [token or token_of_kind(code, kind) for code, token in pairs]
-        return [token for token in tokens if token]  # the others are left to the reader
+        # the others are left to the reader
+        return [token for token in tokens if token and _is_of_language(token, statement)]
     first, *others = re.split(r",? or |,? nor |, ", plain)
     if others and "`" not in plain:  # "TODOs, placeholders or gaps"
         plain = first
@@ -361,21 +488,44 @@ def _tokens_named(objects: str, statement: Statement) -> list[CodeToken]:
     if " " not in words and not is_named_word(words):
         return []
     token = named_token(words)
+    if token and token.files == PYTHON and _CODE_OF_SCRIPT.search(statement.text):
+        token = named_token("dynamic imports") if "import" in words else None
     return [token] if token and _may_be_of(token, statement) else []
 
 
-_HYPHENATED = re.compile(r"`([a-z][a-z0-9]*(?:-[a-z0-9]+)+)`")
+# code of JavaScript or TypeScript, beside "inline imports"
+_CODE_OF_SCRIPT = re.compile(r"`[^`]*(?:\bimport\(|\brequire\(|\.[jt]sx?\b)[^`]*`")
+
+
+_OPERATOR = re.compile(r"(?:[a-z-]+ ){0,4}\(?`(?P<sign>[^\w\s`]{1,4})`\)?(?: operators?)?", re.I)
+
+
+def _operator_tokens(instruction: Instruction) -> list[CodeToken]:
+    """`%>%` in "use `|>`, not `%>%`": of two operators, the one that is rejected; [] for another
+    instruction.
+    """
+    wanted = _OPERATOR.fullmatch(instruction.object)
+    rejected = _OPERATOR.fullmatch(instruction.rejected_object or "")
+    if wanted is None or rejected is None:
+        return []
+    files = SCRIPT if wanted["sign"] in ("===", "!==") else ()
+    sign = literal(rejected["sign"])  # and not a part of another sign
+    return [CodeToken(rf"(?<![^\w\s)\]}}\"']){sign}(?![^\w\s(\[{{\"'])", files)]
+
+
+_HYPHENATED = re.compile(r"`([a-z][a-z0-9]*(?:-[a-z0-9]+)*-(?:[a-z0-9]+|\*))`")
 
 
 def _hyphenated_tokens(instruction: Instruction) -> list[CodeToken]:
     """`margin-left` in "use `margin-inline-start`, not `margin-left`": two names of one shape, as
     of properties, classes or packages, are alternatives in code; [] for another instruction.
     """
-    wanted = _HYPHENATED.fullmatch(instruction.object)
+    wanted = _HYPHENATED.search(instruction.object)
     rejected = _HYPHENATED.fullmatch(instruction.rejected_object or "")
     if wanted is None or rejected is None or is_command(rejected[1]):
         return []
-    return [CodeToken(rf"(?<![\w-]){literal(rejected[1])}(?![\w-])")]
+    name = literal(rejected[1].removesuffix("*"))
+    return [CodeToken(rf"(?<![\w-]){name}" + ("" if rejected[1].endswith("*") else r"(?![\w-])"))]
 
 
 def _known_part(objects: str) -> str:
@@ -393,7 +543,21 @@ def _may_be_of(token: CodeToken, statement: Statement) -> bool:
     and a statement that names no language may be about any.
     """
     about = files_of_language(statement.context)
-    return token.files != PYTHON or not about or set(PYTHON) <= set(about)
+    if token.files == PYTHON and about and not set(PYTHON) <= set(about):
+        return False
+    return _is_of_language(token, statement)
+
+
+def _is_of_language(token: CodeToken, statement: Statement) -> bool:
+    """Whether the language that a statement names, if it names one, may have a piece of code."""
+    here = _endings(files_of_language(f"{statement.label} {statement.text}"))
+    is_of_any = not token.files or "*" in token.files
+    return not here or is_of_any or bool(here & _endings(token.files))
+
+
+def _endings(globs: Iterable[str]) -> set[str]:
+    """The endings of the files that globs such as "*.{ts,tsx}" match."""
+    return set(re.findall(r"\w+", " ".join(globs)))
 
 
 def _token_beside(code: str, text: str) -> CodeToken | None:
@@ -409,119 +573,3 @@ def _token_beside(code: str, text: str) -> CodeToken | None:
     if len(set(re.findall(rf"`{re.escape(name)}(\([^)`]*)", text))) < 2:
         return token
     return CodeToken(rf"{token.pattern}\s*\)", token.files) if code.endswith("()") else None
-
-
-# --- The length of lines
-
-_COUNT = r"(?P<count>\d{2,3})(?:[- ](?:characters?|chars?|columns?))?(?: max(?:imum)?)?"
-_LINE_LENGTHS = forms(
-    {
-        "Keep lines under 100 characters": (
-            r"(?:keep |limit )?(?:all )?(?:code )?lines? (?:must |should )?(?:be |to |are )?"
-            r"(?:at most|under|below|≤|<=|within|to|max(?:imum)?|no longer than|up to)"
-            rf" {_COUNT}"
-        ),
-        "Max line length: 100": (
-            r"(?:use |keep )?(?:a )?(?:max(?:imum)? )?(?:line (?:length|width)|print width)"
-            rf"(?: (?:is|of|limit|limit of|at|to|max))*[: ]+(?:≤ ?)?{_COUNT}"
-        ),
-        "100 character line width": (
-            rf"{_COUNT} (?:max(?:imum)? )?line (?:length|limit|width)(?: limit)?"
-        ),
-        "100-char lines": (
-            r"(?P<count>\d{2,3})[- ](?:characters?|chars?|columns?)[- ]"
-            r"(?:lines?|wrap|line (?:length|limit|width)|limit per line)"
-        ),
-        "At most 100 characters per line": (
-            r"(?:max(?:imum)?(?: of)?|at most|up to|≤)"
-            r" (?P<count>\d{2,3}) (?:characters?|chars?|columns?) per line"
-        ),
-    }
-)
-_LENGTH_LABEL = form("Line length", r"(?:max(?:imum)? )?line (?:length|width)")
-_LENGTH_ALONE = form("max 100", rf"(?:max(?:imum)? |≤ ?|under |up to )?{_COUNT}")
-_OTHER_TEXTS = re.compile(r"commit|subject|body|docstring|comment", re.I)
-
-
-def line_length_rule(clause: Clause) -> list[Draft]:
-    """Reads "keep lines under 100 characters" and "max line length: 100"."""
-    text = re.sub(r"[`*]", "", clause.text)
-    match = whole_match(_LINE_LENGTHS, text)
-    if match is None and whole_match(_LENGTH_LABEL, clause.statement.label):
-        match = whole_match(_LENGTH_ALONE, text)
-    if match is None or clause.is_prohibited or _OTHER_TEXTS.search(clause.context):
-        return []
-    pattern = rf"^.{{{int(match['count']) + 1},}}$"
-    files = files_of_language(clause.context) or ["*", DOCUMENTS]
-    return [code_draft(pattern, files)]
-
-
-# --- Indentation
-
-_WIDTH = r"(?:\d|two|four)[- ]"
-_USE = "(?:(?:use|always use|maintain|keep) )?"
-_INDENT_WITH_TABS = forms(
-    {
-        "Use tabs for indentation, not spaces": (
-            r"(?:use |always use )?tabs for indentation(?:,? not spaces)?"
-        ),
-        "Indent with tabs instead of spaces": (
-            r"(?:use |indent (?:with|using) )tabs"
-            r"(?:,? (?:not|never|instead of|rather than) spaces)(?: for indentation)?"
-        ),
-        "Indent with tabs": r"indent (?:with|using) tabs",
-        "Indentation: tabs": r"indentation: tabs",
-    }
-)
-_INDENT_WITH_SPACES = forms(
-    {
-        "Use 2 spaces for indentation, no tabs": (
-            rf"{_USE}(?:{_WIDTH})?spaces for indentation(?:,? (?:not|no) tabs)?"
-        ),
-        "Indent with spaces, not tabs": (
-            rf"(?:use |indent (?:with|using) )(?:{_WIDTH})?spaces"
-            r"(?:,? (?:not|no|never|instead of|rather than) tabs)(?: for indentation)?"
-        ),
-        "Indent: 4 spaces": (
-            rf"indent(?:ation)?: (?:use )?(?:{_WIDTH})?spaces(?:,? (?:not|no) tabs)?"
-        ),
-        "Indent with four spaces": rf"indent (?:with|using) (?:{_WIDTH})?spaces",
-        "4-space indentation": (
-            rf"{_USE}{_WIDTH}spaces? (?:indent|indentation|indents)(?:,? no tabs)?"
-        ),
-    }
-)
-
-
-def indentation_rule(clause: Clause) -> list[Draft]:
-    """Reads "indent with tabs" and "2-space indentation"; the number of spaces is not checked."""
-    texts = (clause.text, f"{clause.statement.label}: {clause.text}")
-    uses_tabs = any(whole_match(_INDENT_WITH_TABS, text) for text in texts)
-    uses_spaces = any(whole_match(_INDENT_WITH_SPACES, text) for text in texts)
-    if clause.is_prohibited or not (uses_tabs or uses_spaces):
-        return []
-    token = SPACES if uses_tabs else TABS
-    files = files_of_language(clause.context) or token.files
-    return [code_draft(token.pattern, files)]
-
-
-# --- Lists of styles: "no semicolons, 2-space indent"
-
-_MAX_STYLE_WORDS = 5  # a longer part of a list is not the name of a style
-
-
-def style_list_rule(clause: Clause) -> list[Draft]:
-    """Reads "no semicolons, single quotes, 2-space indent, print width 80"."""
-    parts = re.split(r"[,;] (?:and )?", re.sub(r"\s*[—–].*$", "", clause.text))
-    if clause.is_prohibited or len(parts) == 1 or len(parts[0].split()) > _MAX_STYLE_WORDS:
-        return []
-    if is_about_commit_style(clause.statement):
-        return []
-    return [rule for part in parts for rule in _style_rules(replace(clause, text=part))]
-
-
-def _style_rules(part: Clause) -> list[Draft]:
-    """The rules of one part of a list of styles; [] if the part is about something else."""
-    if re.fullmatch(r"no \w+", part.text, re.I) and is_named_word(part.text[3:]):
-        return code_rule(part)
-    return indentation_rule(part) or line_length_rule(part)

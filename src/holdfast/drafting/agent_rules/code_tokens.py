@@ -65,19 +65,74 @@ _NAMED_TOKENS = {
     "except|except:|bare except|bare except clauses|bare excepts": CodeToken(
         r"^\s*except\s*:", ("*.py",)
     ),
-    "wildcard imports|star imports|wildcard import": CodeToken(
-        r"^\s*from\s+\S+\s+import\s+\*", ("*.py",)
+    "css modules|css module": CodeToken(r"\.module\.(?:css|scss|sass|less)[\"']"),
+    "class components|react class components": CodeToken(
+        r"\bclass\s+\w+\s+extends\s+(?:React\.)?(?:Pure)?Component\b", SCRIPT
     ),
+    "it.only|describe.only|test.only|.only": CodeToken(r"\b(?:it|test|describe)\.only\(", SCRIPT),
+    "it.skip|describe.skip|test.skip|.skip": CodeToken(r"\b(?:it|test|describe)\.skip\(", SCRIPT),
+    "sleep": CodeToken(r"\bsleep\(|^\s*sleep \d"),
+    "as X|as T|as Type|as SomeType|as Foo": CodeToken(
+        r"^(?!\s*(?:import|export)\b).*[\w)\]}]\s+as\s+(?!const\b)[A-Z{]\w*", TYPED
+    ),
+    "block-scoped namespaces": CodeToken(r"^\s*namespace\s+[\w.]+\s*(?:\{|$)", ("*.cs",)),
+    (
+        "wildcard imports|star imports|wildcard import|import *|from x import *"
+        "|from module import *|from foo import *"
+    ): CodeToken(r"^\s*from\s+\S+\s+import\s+\*", ("*.py",)),
     "any casts": CodeToken(r"\bas\s+any\b", TYPED),
     "console logs|console.log|console.log statements|console.logs": CodeToken(
         r"(?<![\w$])console\.log\b", SCRIPT
     ),
     "console statements": CodeToken(r"(?<![\w$])console\.\w", SCRIPT),
     "trailing commas": CodeToken(r",[ \t]*\n\s*[\])}]", SCRIPT),
-    "eslint-disable comments": CodeToken(r"eslint-disable", SCRIPT),
+    "eslint-disable comments|eslint-disable directives": CodeToken(r"eslint-disable", SCRIPT),
     "ts-ignore comments|@ts-ignore": CodeToken(r"@ts-ignore\b", TYPED),
     "mutable default arguments": CodeToken(r"\bdef [^\n]*=\s*(?:\[\]|\{\})", ("*.py",)),
     "todo comments|todos": CodeToken(r"\bTODO\b", ("*", DOCUMENTS)),
+    "trailing whitespace|trailing spaces|whitespace at the end of lines": CodeToken(
+        r"[^ \t\n][ \t]+$", ("*", DOCUMENTS)
+    ),
+    "empty catch blocks|empty catch|empty catches|empty catch clauses": CodeToken(
+        r"\bcatch\b\s*(?:\([^()\n]*\)\s*)?\{\s*\}"
+    ),
+    "dynamic|dynamic types|dynamic type": CodeToken(
+        r"(?<![\w.])dynamic\b(?=[>,?)\]]|\s+\w)", ("*.{dart,cs}",)
+    ),
+    "dynamic imports|dynamic import": CodeToken(r"(?<![\w.])import\(", SCRIPT),
+    "alert|browser alerts": CodeToken(r"(?<![\w.$])(?:window\.)?alert\(", SCRIPT),
+    "confirm": CodeToken(r"(?<![\w.$])(?:window\.)?confirm\(", SCRIPT),
+    "fetch": CodeToken(r"(?<![\w.$])fetch\(", SCRIPT),
+    "prompt": CodeToken(r"(?<![\w.$])(?:window\.)?prompt\(", SCRIPT),
+    "f-strings in logging": CodeToken(r"\b_?log(?:ger|ging)?\.\w+\(\s*f[\"']", PYTHON),
+    "catching exception": CodeToken(
+        r"^\s*except\s+\(?(?:Base)?Exception\b|\bcatch\s*\(\s*(?:System\.)?Exception\b"
+    ),
+    "barrel files|barrel exports|barrel imports|barrels": CodeToken(
+        r"^\s*export\s+(?:type\s+)?(?:\*|\{[^}]*\})\s*from\b", ("index.{ts,tsx,js,jsx,mts,mjs}",)
+    ),
+    (
+        "ansi codes|ansi color codes|ansi escape codes|ansi escapes|raw ansi codes"
+        "|hardcoded ansi codes|hardcoded ansi color codes|hardcoded ansi escape codes"
+    ): CodeToken(r"(?:\\x1[bB]|\\033|\\u001[bB]|\\e|\x1b)\["),
+    "eslint-disable|// eslint-disable|/* eslint-disable */": CodeToken(r"eslint-disable", SCRIPT),
+    "// @ts-ignore": CodeToken(r"@ts-ignore\b", TYPED),
+    "// @ts-expect-error": CodeToken(r"@ts-expect-error\b", TYPED),
+    "# noqa|noqa": CodeToken(r"#\s*noqa\b", PYTHON),
+    "# type: ignore|type: ignore": CodeToken(r"#\s*type:\s*ignore\b", PYTHON),
+    "# pylint: disable": CodeToken(r"#\s*pylint:\s*disable", PYTHON),
+    "# pragma: no cover": CodeToken(r"#\s*pragma:\s*no cover", PYTHON),
+    "//nolint|// nolint": CodeToken(r"//\s*nolint\b", ("*.go",)),
+    "except: pass|except Exception: pass|silent except": CodeToken(
+        r"^\s*except\b[^\n:]*:\s*(?:\n\s*)?pass\b", PYTHON
+    ),
+    "pipe tables|markdown tables|markdown pipe tables": CodeToken(
+        r"^\s*\|.*\|\s*$", ("*.{md,mdx}",)
+    ),
+    "double hyphens|double dashes": CodeToken(r"[a-z0-9,.;)`\"] -- [A-Za-z`\"(]", ("*.{md,mdx}",)),
+    "promise chains|promises chains|.then chains|then chains|promise chaining": CodeToken(
+        r"\.then\(", SCRIPT
+    ),
     (
         "hex colors|hardcoded hex colors|hex values|hex codes|raw hex values|"
         "hex/rgb values|hex or rgb values|hex color values|hardcoded hex values"
@@ -94,7 +149,7 @@ _NAMED_TOKENS = {
     "panic": CodeToken(r"(?<![\w.])panic\(", ("*.go",)),
     "!!": CodeToken(r"!!(?![\w(!])", ("*.{kt,kts}",)),
     "!important": CodeToken(r"!important\b"),
-    "relative imports|relative import paths": CodeToken(
+    "relative imports|relative import paths|relative paths|relative ones": CodeToken(
         r"""(?:\bfrom|\bimport|\b(?:require|import)\()\s*["']\.\.?/|^\s*from\s+\.""",
         (*SCRIPT, *PYTHON),
     ),
@@ -125,6 +180,27 @@ def named_token(words: str) -> CodeToken | None:
     none with that name.
     """
     return _BY_NAME_IN_LOWER_CASE.get(words.lower())
+
+
+_MARKER = r"`?(?:TODO|FIXME|XXX|HACK)s?`?"
+_MARKERS = re.compile(
+    rf"(?P<markers>{_MARKER}(?:(?:, (?:or |and )?| or | and |/){_MARKER})*)"
+    r"(?:[ /-](?:style )?(?:comments?|markers?|notes?|tags?|placeholders?))?"
+)
+
+
+def marker_token(words: str) -> CodeToken | None:
+    """The comments that "`TODO` or `FIXME` comments" names; None if the words name another thing.
+
+    >>> marker_token("TODO/FIXME comments").pattern
+    '\\\\b(?:TODO|FIXME)\\\\b'
+    """
+    match = _MARKERS.fullmatch(words)
+    if match is None:
+        return None
+    markers = re.findall("TODO|FIXME|XXX|HACK", match["markers"])
+    pattern = markers[0] if len(markers) == 1 else one_of(*markers)
+    return CodeToken(rf"\b{pattern}\b", ("*", DOCUMENTS))
 
 
 # --- Code from a plain word and a noun: "a `using` statement", "the `sleep` function"
@@ -199,7 +275,7 @@ _CODE_OF_LANGUAGES = (
     (r"(?:bg|text|space-[xy]|h|w|p|m)-[\w\[\]-]+", ("*.{tsx,jsx,vue,svelte,html,ts,js}",)),
 )
 _MAX_CHARACTERS = 48  # a longer code span is an example
-_CALL = re.compile(r"(?P<name>.*\w)\((?P<arguments>[^()]*)\)")
+_CALL = re.compile(r"(?P<name>.*\w!?)\((?P<arguments>[^()]*)\)")
 _CONSTANT = re.compile(r"null|None|nil|true|false|True|False|undefined|-?\d+")
 _QUOTED_WORD = re.compile(r"[\"'`]([a-z]{4,})[\"'`]")
 # a name that stands for any name: `X`, `Foo`, `MyComponent`
@@ -210,7 +286,7 @@ _NO_CODE = re.compile(
       \s --?\w | ^-                 # options of a command
     | ^[A-Z][A-Z0-9_]*$             # constants and environment variables
     | ^[\w-]+:$ | ^\w+:[ ]?\w+$     # keys of settings, and settings
-    | ^\w+\.\w+\.[\w.]+$ | -name$
+    | -name$
     | [$%]                          # placeholders
     | ^\W+$                         # signs alone
     | ["']/["']                     # several values in one span
@@ -239,10 +315,16 @@ def code_token(text: str) -> CodeToken | None:
 
 def _looks_like_code(text: str, *, has_language: bool) -> bool:
     """Whether a code span is code rather than a command, a path or a setting."""
-    is_code = has_language or re.search(r"[a-z][A-Z]|[.(\[<!@#:=_]|^(?:as|new) \w", text)
+    is_code = has_language or re.search(
+        r"[a-z][A-Z]|[.(\[<!@#:=_]|^(?:as|new|async|using) \w|\w ?\{", text
+    )
     if len(text) > _MAX_CHARACTERS or not is_code or is_command(text) or _NO_CODE.search(text):
         return False
+    if not has_language and re.fullmatch(r"\w+\.\w+\.[\w.]+", text):
+        return False  # a name such as `com.example.app`
     is_path = path_glob(text) is not None and re.search(r"/|\.[a-z]{2,4}$", text)
+    if has_language and re.fullmatch(r"\w+\.\w+\.\w+", text):
+        return True  # `pytest.mark.skip`
     return not is_path or re.match(r"(?:os|console|process|fmt|err|log)\.", text) is not None
 
 
@@ -254,6 +336,8 @@ def _pattern_of(text: str) -> str | None:
         return None  # `items[0]`
     if element := re.fullmatch(r"<(\w+)(?: ?/)?>", text):
         return rf"<{element[1]}\b"
+    if block := re.fullmatch(r"(.*\w) ?\{(?: |\.\.\.|…| (?:\.\.\.|…) )\}", text):  # `async { }`
+        return _literal(block[1], r"\s*\{")
     if attribute := re.fullmatch(r"#\[(\w+)\]", text):
         return rf"#!?\[{attribute[1]}\b"
     if member := re.fullmatch(r"(.+)\.\*", text):

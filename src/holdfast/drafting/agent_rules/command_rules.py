@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from holdfast.drafting.drafts import Draft, measure
+from holdfast.drafting.grammar.acts import acts_in
 from holdfast.drafting.grammar.clauses import Clause, all_known, names_in
 from holdfast.drafting.grammar.commands import (
     any_of,
@@ -43,8 +44,10 @@ from holdfast.measures.command_wrappers import wrappers_in
 
 _IN_THIS_PROJECT = re.compile(r"(?:this|the) (?:project|repo|repository)", re.I)
 _VERBS = (RUN | {"introduce", "test", "build"}) - {"pass", "succeed"}
-_COMMANDS_BUT_THESE = re.compile(
-    rf"(?:any )?other [\w -]+ \((?:e\.g\.,? |such as |like )?(?P<commands>{CODES})(?:,? etc\.?)?\)",
+# "any other command (such as `a`)", "destructive commands (`a`, `b`)", "the server (`a`)"
+_COMMANDS_IN_BRACKETS = re.compile(
+    rf"(?:any )?[\w -]+ \((?:e\.g\.,? |such as |like |including )?(?P<commands>{CODES})"
+    r"(?:,? etc\.?)?\)",
     re.I,
 )
 _THINGS_RUN = re.compile("|it|this|them|these|tests|commands?|code|project", re.I)
@@ -95,8 +98,8 @@ def forbidden_command_rule(clause: Clause) -> list[Draft]:
 
 def _forbid_object(instruction: Instruction) -> list[Draft]:
     """The rule that the object of an instruction is not run; [] if it may be no command."""
-    if others := _COMMANDS_BUT_THESE.fullmatch(instruction.object):
-        return forbid_commands(commands_in(others["commands"]))
+    if bracketed := _COMMANDS_IN_BRACKETS.fullmatch(instruction.object):
+        return forbid_commands(commands_in(bracketed["commands"]))
     match = whole_match(_FORBIDDEN_COMMANDS, instruction.object)
     if match is None:
         return []
@@ -150,11 +153,36 @@ def forbid_matches(pattern: str) -> list[Draft]:
     return [Draft("command", "prohibition", measure("command_not_run", command=pattern))]
 
 
+# --- Packages that are never added
+
+_NEW_PACKAGES = form(
+    "any new dependencies",
+    r"(?:(?:any|new|third-party|external|additional|further|more|extra|other|npm) )*"
+    r"(?:dependenc(?:y|ies)|packages?|librar(?:y|ies))",
+)
+
+
+def dependency_rule(clause: Clause) -> list[Draft]:
+    """Reads "no new dependencies" and "do not install any packages"."""
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    if instruction is None or instruction.modality is not Modality.NEVER:
+        return []
+    if not instruction.does(("add", "install", "introduce", "use", "bring")):
+        return []
+    if not whole_match(_NEW_PACKAGES, instruction.object) or not instruction.has_only():
+        return []
+    if instruction.does(["use"]) and " " not in instruction.object:
+        return []  # "no dependencies" describes a library
+    return forbid_matches(any_of(act.command for act in acts_in("add a dependency")))
+
+
 # --- One command instead of another: "use pnpm, not npm"
 
 # what a package manager is for, so that it limits nothing
 _PURPOSE = re.compile(
-    r"(?:all |any )?(?:package|dependency|dependencies|installing|everything|installs)[\w\s]*", re.I
+    r"(?:all |any )?(?:package|dependency|dependencies|installing|everything|installs)[\w\s]*"
+    r"|(?:all |any )?(?:file )?(?:edits|edit(?:ing)? files|searches|searching(?: files| code)?)",
+    re.I,
 )
 _USES = ("use", "run", "call", "edit", "add", "update")
 _DONE_WITH = CHECK | {"install", "manage", "run", "do", "add", "commit"}
@@ -168,6 +196,11 @@ _UNWANTED_COMMANDS = form(
 _ANY_VERB_NOT = form("Stage files by name, not `git add -A`", rf"[^`]+, not (?P<commands>{CODES})")
 
 
+_USES_FIRST = re.compile(
+    r"^(?:uses|(?:the |our )?(?:package|dependency) manager(?: is|:)?) (?=\S)", re.I
+)
+
+
 def replacement_rule(clause: Clause) -> list[Draft]:
     """Reads "use pnpm, not npm or yarn"."""
     if clause.is_prohibited:
@@ -176,7 +209,7 @@ def replacement_rule(clause: Clause) -> list[Draft]:
         commands = commands_in(match["commands"])
         if commands and all(" " in command for command in commands):
             return forbid_commands(commands)
-    text = re.sub(r"^uses ", "use ", clause.text, flags=re.I)
+    text = _USES_FIRST.sub("use ", clause.text)
     text = re.sub(r"(?<=[`\w]) (?:only|exclusively)(?=[, ])", "", text)
     instruction = instruction_of(text)
     return forbid_commands(_replaced_commands(instruction)) if instruction else []
@@ -262,6 +295,42 @@ def _require_rather(use: Sequence[str], rather_than: Sequence[str]) -> list[Draf
     return [Draft("command", "requirement", spec)]
 
 
+# --- A tool of the agent rather than commands: "never use `cat` to read files"
+
+# what files are used for, the names of the tools that do it, and the commands that do it too
+_TOOLS_BY_USE = (
+    (r"(?:read|view)(?:ing)?", r"(?i)(?:read|view)\w*\b",
+     {"cat": r"cat \S", "sed": "sed -n", "head": "head ", "tail": "tail ", "less": "less "}),
+    (r"search(?:ing)?", r"(?i)(?:grep|search)\w*\b",
+     {"grep": "grep ", "rg": "rg ", "find": "find ", "ag": "ag "}),
+)  # fmt: skip
+_FILES = re.compile(
+    r"(?:(?:the|an?|any|contents?|or|parts?|ranges?|of|through|existing|source) )*files?"
+    r"(?: contents?)?(?: or .*)?|code",
+    re.I,
+)
+
+
+def agent_tool_rule(clause: Clause) -> list[Draft]:
+    """Reads "never use `cat` or `sed` to read files"."""
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    if instruction is None or instruction.modality is not Modality.NEVER:
+        return []
+    if not instruction.does(("use", "run")) or not instruction.has_only(Relation.TO, Relation.FOR):
+        return []
+    purpose = instruction.text_of(Relation.TO, Relation.FOR) or ""
+    act, _, files = purpose.partition(" ")
+    match = whole_match(_FORBIDDEN_COMMANDS, instruction.object)
+    names = [name for name, _ in names_in(match["commands"])] if match else []
+    for use, tool, commands in _TOOLS_BY_USE:
+        if re.fullmatch(use, act, re.I) and _FILES.fullmatch(files):
+            known = all_known([commands.get(name) for name in names])
+            if known:
+                spec = measure("prefers", use=tool, rather_than=any_of(known))
+                return [Draft("command", "requirement", spec)]
+    return []
+
+
 # --- The package manager
 
 _MANAGER = r"`?(?P<name>pnpm|npm|yarn|bun|uv|poetry)`?"
@@ -274,8 +343,28 @@ _ONLY_MANAGER = forms(
         ),
         "Always use uv": rf"(?:always |only )?use {_MANAGER}(?: (?:only|exclusively))?{TAIL}",
         "only yarn": rf"only {_MANAGER}",
+        "This project uses pnpm": (
+            r"(?:this|the|our) (?:project|repo|repository|monorepo|codebase|workspace)"
+            rf" uses {_MANAGER}"
+            rf"(?: (?:as|for) (?:the |your |our |its |all )*{_PACKAGES})?"
+        ),
+        "The package manager is pnpm": (
+            rf"(?:the |our )?(?:package|dependency) (?:manager|management)(?: is|:)? {_MANAGER}"
+            r"(?: (?:only|exclusively))?"
+        ),
+        "Dependencies are installed with npm": (
+            r"(?:all )?(?:dependencies|packages) (?:are |must be )?(?:always )?"
+            r"(?:installed|managed)"
+            rf" (?:with|via|using|by|through) {_MANAGER}"
+        ),
+        "Install dependencies with npm": (
+            rf"{ADVERBS}(?:install|manage) (?:all |the )?(?:dependencies|packages)"
+            rf" (?:with|via|using|through) {_MANAGER}"
+        ),
     }
 )
+_MANAGER_LABEL = form("Package manager", r"(?:the )?(?:package|dependency) manage(?:r|ment)")
+_MANAGER_ALONE = form("pnpm 9 only", rf"{_MANAGER}(?: v?\d[\w.+]*)?(?: (?:only|exclusively))?")
 # a heading about a part of the repository, which may have a package manager of its own
 _PART_OF_REPOSITORY = re.compile(
     r"\b(?:in|for|under|inside) `|^\W*`?[\w.-]+/|\b(?:docs|documentation|examples?|demos?)"
@@ -288,11 +377,29 @@ def package_manager_rule(clause: Clause) -> list[Draft]:
     """Reads "use pnpm as the package manager"."""
     if clause.is_prohibited or any(map(_PART_OF_REPOSITORY.search, clause.statement.under)):
         return []
-    match = whole_match(_ONLY_MANAGER, clause.text)
+    is_labelled = whole_match(_MANAGER_LABEL, clause.statement.label) is not None
+    ways = _ONLY_MANAGER + (_MANAGER_ALONE if is_labelled else ())
+    match = whole_match(ways, re.sub(r" \([^()]*\)$", "", clause.text))
     installs = other_installs(match["name"].lower()) if match else None
     if installs is None:
         return []
     return [Draft("command", "requirement", measure("command_not_run", command=installs))]
+
+
+_ALWAYS_WRAPPED = form(
+    "Always use `uv run` to run Python commands",
+    rf"{ADVERBS}use `(?P<wrapper>(?:uv|poetry|pipenv|hatch|pdm) run)`"
+    r" (?:to (?:run|execute)|for (?:running )?)(?: ?(?:all|any|the|every))*"
+    r" ?(?:Python)?(?: (?:commands?|scripts?|code|tools?|programs?|files?))?",
+)
+
+
+def wrapper_rule(clause: Clause) -> list[Draft]:
+    """Reads "always use `uv run` to run Python commands"."""
+    match = whole_match(_ALWAYS_WRAPPED, clause.text)
+    if match is None or clause.is_prohibited:
+        return []
+    return forbid_commands(["python"])  # `permit_wrapped` permits the wrapper
 
 
 # --- Wrappers that permit a command: "use `uv run pytest`, not `pytest`"

@@ -1,17 +1,15 @@
-"""Rules about commit messages: their type, length, look and trailers.
+"""Rules about Conventional Commits and the types of commit messages.
 
     Commit messages must follow Conventional Commits. -> "^(feat|fix|...): "
-    Keep the subject line under 72 characters.        -> "^.{1,71}$"
-    Never add `Co-Authored-By:` lines to commits.     -> "^(?!.*co-authored-by:)"
+    Do not use prefixes such as `feat:`.              -> "^(?!(feat|fix|...): )"
 
 Each becomes `commit_message`, with a pattern that a message matches if it keeps the rule (shortened
-above). "Under 72 characters" says nothing of commits by itself, so the heading, the label or the
+above). "Conventional format" says nothing of commits by itself, so the heading, the label or the
 clause has to name them (`is_about_commits`).
 """
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause, codes_in
@@ -20,7 +18,6 @@ from holdfast.drafting.grammar.forms import (
     ADVERBS,
     NEVER,
     TAIL,
-    Forms,
     any_words,
     form,
     forms,
@@ -28,8 +25,6 @@ from holdfast.drafting.grammar.forms import (
     whole_match,
     word_pattern,
 )
-from holdfast.drafting.grammar.instruction_words import Relation
-from holdfast.drafting.grammar.instructions import Modality, instruction_of
 from holdfast.drafting.rules_file import Statement
 from holdfast.measures.rule_kinds import Polarity
 
@@ -113,6 +108,10 @@ _CONVENTIONAL = forms(
             r" (?:must |should |need to |is |are )*(?:always )?"
             rf"{_THEY_FOLLOW}?(?: an?)? ?{CONVENTIONAL}{TAIL}{_WITH_SCOPES}"
         ),
+        "Commits must be conventional": (
+            rf"{any_words('all', 'your', 'git')}{MESSAGES} (?:must|should) (?:always )?"
+            r"be conventional"
+        ),
         "This repo follows Conventional Commits": (
             rf"{_WE} (?:use|follow|adhere)s?(?: to)? {CONVENTIONAL}(?: for {MESSAGES})?"
             rf"{_WITH_SCOPES}"
@@ -135,22 +134,42 @@ _AND_TITLES = re.compile(
     r"|(?:PR|pull request) titles?|PRs))$",
     re.I,
 )
+# titles before the predicate: "commit messages *and PR titles* must follow"
+_BESIDE_TITLES = re.compile(
+    r"(?P<and>,? (?:and|&|or) )?(?:all )?(?:PR|pull request)s?(?: titles?)?"
+    r"(?(and)|,? (?:and|&|or) (?=(?:all )?commit))(?=.* (?:must|should|follow|use|are)\b)",
+    re.I,
+)
 _ADJECTIVE = re.compile(r"\ba (?:lightweight|simple|loose) (?=conv)", re.I)
-_ANY_TYPE = r"\A[a-z]+(?:\([^)\n]+\))?!?: \S"
+ANY_TYPE = r"\A[a-z]+(?:\([^)\n]+\))?!?: \S"
 
 
 def conventional_commit_rule(clause: Clause) -> list[Draft]:
     """Reads "commit messages follow Conventional Commits"."""
     statement = clause.statement
-    if clause.is_prohibited or is_of_something_else(_AND_TITLES.sub("", clause.text)):
+    if clause.is_prohibited or is_of_something_else(_about_commits_only(clause.text)):
         return []
     if _TYPE_SHAPE.match(statement.text) and re.search("commit", statement.label, re.I):
-        return commit_rule(_ANY_TYPE, "requirement")  # another line may name the types
+        return commit_rule(ANY_TYPE, "requirement")  # another line may name the types
     if not _names_conventional(clause):
         return []
     if statement.text.endswith(":"):  # the list below names the types
-        return commit_rule(_ANY_TYPE, "requirement")
+        return commit_rule(ANY_TYPE, "requirement")
     return commit_rule(conventional_pattern(statement.text), "requirement")
+
+
+def _about_commits_only(text: str) -> str:
+    """A clause about commits and titles of pull requests, without the titles."""
+    text = _AND_TITLES.sub("", text)
+    return _BESIDE_TITLES.sub("", text, count=1) if re.search("commit", text, re.I) else text
+
+
+# headings of lists of links
+_READING = re.compile(
+    r"\b(?:resources?|references?|links?|reading|see also|related|stack|tools?|tooling|features?"
+    r"|overview|included|tech)\b",
+    re.I,
+)
 
 
 def _names_conventional(clause: Clause) -> bool:
@@ -158,11 +177,14 @@ def _names_conventional(clause: Clause) -> bool:
     statement = clause.statement
     if _NAME_WITH_TYPES.match(statement.text):
         return True
-    if is_about_commits(statement) and whole_match(_NAME_ALONE, clause.text):
-        return True
+    if whole_match(_NAME_ALONE, _AND_MORE.sub("", clause.text)):
+        is_below_rules = bool(statement.under) and not _READING.search(statement.under[-1])
+        starts_item = clause.begins_statement and not statement.opening and not statement.label
+        if is_about_commits(statement) or (is_below_rules and starts_item):
+            return True
     if whole_match(_LABEL, statement.label) and _EXAMPLE.match(clause.text):
         return True
-    plain = _ADJECTIVE.sub("", _AND_MORE.sub("", _AND_TITLES.sub("", clause.text)))
+    plain = _ADJECTIVE.sub("", _AND_MORE.sub("", _about_commits_only(clause.text)))
     return whole_match(_CONVENTIONAL, plain) is not None
 
 
@@ -180,7 +202,7 @@ _NAMES_SCOPES = re.compile(r"\bwith (?:these|the following) scopes\b", re.I)
 def conventional_pattern(text: str) -> str:
     """The pattern of Conventional Commits, with the types and scopes that a line lists."""
     codes = [*codes_in(text), *(f"{word}:" for word in _BARE_TYPE.findall(text))]
-    types = [match[1] for match in map(_TYPE.fullmatch, codes) if match]
+    types = [match[1] for match in map(_TYPE.fullmatch, codes) if match and match[1] != "type"]
     scopes = [code for code in codes if _SCOPE.fullmatch(code)]
     scope = any_of(scopes) if _NAMES_SCOPES.search(text) and scopes else _ANY_SCOPE
     return rf"\A{type_prefix(dict.fromkeys((*_USUAL_TYPES, *types)), scope)} \S"
@@ -217,6 +239,14 @@ _LIST_HEADING = re.compile(rf"\bcommit\b.*\b{_KIND_OF_LIST}\b|\bcommit-konventio
 _FIRST_ITEM = form("`feat:` - New feature", r"`?feat(?:\([\w-]+\))?:`?(?: .{0,60})?")
 
 
+# "feat, fix or docs", after the label "Types"
+_BARE_TYPES = re.compile(
+    r"(?:one of:? )?(?P<types>[a-z]{2,11}(?:(?:,? (?:or|and) |, ?|/|\|| \| )[a-z]{2,11})+)"
+)
+_USUAL = frozenset(_USUAL_TYPES)
+_MIN_USUAL_TYPES = 2  # in a list of words that are types
+
+
 def commit_type_rule(clause: Clause) -> list[Draft]:
     """Reads "commit messages: use the prefixes `feat:`, `fix:` and `docs:`"."""
     statement = clause.statement
@@ -226,6 +256,11 @@ def commit_type_rule(clause: Clause) -> list[Draft]:
     about = is_about_commits(statement) or re.search(r"\bcommits?\b", clause.text, re.I)
     if clause.is_prohibited or not about or is_of_something_else(clause.text):
         return []
+    if bare := _BARE_TYPES.fullmatch(clause.text):
+        types = re.findall(r"\b(?!(?:or|and)\b)[a-z]+", bare["types"])
+        names_types = re.search("type|prefix|use one of", statement.label, re.I)
+        is_list = names_types and len(_USUAL & set(types)) >= _MIN_USUAL_TYPES
+        return commit_rule(rf"\A{type_prefix(types)}", "requirement") if is_list else []
     text = _types_in_backticks(clause.text)
     match = whole_match(_LISTED_TYPES, text)
     if match is None:
@@ -243,11 +278,14 @@ def commit_type_rule(clause: Clause) -> list[Draft]:
 
 _QUOTED_TYPE = re.compile(r"[\"“']([a-z]+(?:\([\w-]+\))?!?:)[\"”']")
 _UNQUOTED_TYPE = re.compile(r"(?<![\w`])([a-z]{2,10}:)(?=[, ]|$)")
+_LAST_TYPE = re.compile(rf"(?<=[ ,])({'|'.join(_USUAL_TYPES)})$")
 _MEANING = re.compile(r"(?<=`) for [\w /-]+(?=,|$)")  # "`fix:` for bug fixes"
 
 
 def _types_in_backticks(text: str) -> str:
     """A clause such as "feat: or 'fix:' for bugs" as "`feat:` or `fix:`"."""
+    if _UNQUOTED_TYPE.search(text):
+        text = _LAST_TYPE.sub(r"\1:", text)  # clauses have no colon at their end
     text = _UNQUOTED_TYPE.sub(r"`\1`", _QUOTED_TYPE.sub(r"`\1`", text))
     return _MEANING.sub("", text)
 
@@ -274,293 +312,3 @@ def unwanted_type_rule(clause: Clause) -> list[Draft]:
     if clause.is_prohibited or whole_match(_UNWANTED_TYPES, clause.text) is None:
         return []
     return commit_rule(rf"\A(?!{type_prefix()})", "prohibition")
-
-
-# --- The length of the subject
-
-_LIMIT = one_of(
-    *("under", "below", "to", "at most", "within", "up to", "≤", "<=?", "exceed"),
-    *("max(?:imum)?(?: of)?", "less than", "fewer than", "no more than"),
-    *("no longer than", "not exceed", "around", "about"),
-)
-_BELOW = ("under", "below", "less than", "fewer than", "<")
-_ROUGHLY = ("around", "about")
-_AT_MOST = f"(?P<how>{_LIMIT})"
-_WHOLE_MESSAGE = r"(?:the )?(?:entire|whole|full) (?:commit )?message"
-# "the concise commit message subject line of commit messages"
-_SUBJECT_LINE = (
-    any_words("the", "a", "your", "all", "keep", "limit", "concise", "short")
-    + r"(?:git )?(?:commit )?(?:message )?"
-    r"(?:subject|title|first|summary|header|headline)(?: lines?)?s?"
-    r"(?: of (?:the )?commit messages?)?"
-)
-_SUBJECT = one_of(_WHOLE_MESSAGE, _SUBJECT_LINE, r"(?:the )?commit (?:messages?|titles?|subjects?)")
-_COUNT = r"(?P<count>\d+)(?: |-)?(?:characters|chars)(?: or less| or fewer| max(?:imum)?)?"
-_CHARACTERS = r"(?:characters?|chars?)"
-_LENGTHS = forms(
-    {
-        "Keep the subject line under 72 characters": (
-            rf"{ADVERBS}(?:(?:keep|limit) )?{_SUBJECT}"
-            r" (?:(?:must|should|do|can) (?:not )?(?:be |stay )?)?"
-            rf"{_AT_MOST}(?: of)? {_COUNT}"
-        ),
-        "Max 70 characters for header": (
-            rf"(?P<how>max(?:imum)?|at most|up to) (?P<count>\d+) {_CHARACTERS}"
-            r" (?:for|in) (?:the )?(?:subject|title|header|summary|first line)(?: line)?"
-        ),
-        "72 character limit for the subject line": (
-            rf"(?P<count>\d+)(?: |-){_CHARACTERS}(?: max(?:imum)?| limit)?(?: for the)?"
-            r" (?:subject|title|summary|first) ?(?:line)?(?P<how>)"
-        ),
-    }
-)
-_SUBJECT_LABEL = forms(
-    {
-        "Subject line": r"(?:subject|title|summary|header)(?: lines?)?",
-        "First line": r"first line",
-        "Length": r"length",
-    }
-)
-_LENGTH_ALONE = form(  # after such a label, or below "Commit messages"
-    "at most 72 characters",
-    rf"(?:keep it |limit to |line )?{_AT_MOST} ?{_COUNT}(?: for the subject)?",
-)
-_MIN_LIMIT = 10  # a smaller number of characters is not a limit of a subject
-
-# --- The look of the subject and the body
-
-# "feat(api): ", which has its own case of letters
-_TYPE_PREFIX = r"(?:[a-z]+(?:\([^)\n]+\))?!?: )?"
-_LINE = r"(?:subject|title|summary)(?: line)?"
-_NO_LAST_MARK = one_of(
-    rf"{NEVER} (?:end|finish)(?: the)?(?: commit)?(?: subject| summary| title| first)?(?: lines?)?"
-    " with a",
-    *("no(?: trailing)?", "omit (?:the )?trailing", "without(?: a)? trailing"),
-)
-# the wordings that ask for a look, and the pattern of the messages that have it
-_LOOKS: tuple[tuple[Forms, str], ...] = (
-    (
-        form(
-            "Capitalise the first word of the subject",
-            rf"{ADVERBS}capitali[sz]e (?:the )?(?:first (?:word|letter)"
-            r"(?: of the subject(?: line)?)?|(?:commit )?subject(?: lines?)?)",
-        ),
-        rf"\A{_TYPE_PREFIX}[^a-z]",
-    ),
-    (
-        form(
-            "Commit messages start with a meaningful emoji",
-            rf"(?:all |every |each )?{MESSAGES} (?:must |should )?(?:start|begin)s?"
-            r" with an? (?:\w+ )?emoji",
-        ),
-        r"\A\p{Extended_Pictographic}",
-    ),
-    (
-        form(
-            "Do not end the subject line with a period",
-            rf"{_NO_LAST_MARK} (?:periods?|full stops?|dots?|punctuation)(?: at the end)?"
-            rf"(?: (?:in|on|at the end of|for) (?:the )?{_LINE})?",
-        ),
-        r"\A[^\n]*[^.\n](?:\n|\Z)",
-    ),
-    (
-        form(
-            "Separate the subject from the body with a blank line",
-            rf"(?:separate (?:the )?{_LINE} from (?:the )?body (?:with|by)"
-            r"|(?:use |leave |add )?(?:a )?)(?: ?a)? ?blank line"
-            rf"(?: between (?:the )?{_LINE} and (?:the )?body)?",
-        ),
-        r"\A[^\n]+(?:\n\n|\n?\Z)",
-    ),
-    (
-        form(
-            "Every commit message must be a short one-liner",
-            rf"(?:every |each |all )?{MESSAGES} (?:must|should) (?:always )?be (?:an? )?"
-            r"(?:(?:simple|short|single|concise) )*"
-            r"(?:one-?liners?|(?:one|single)[- ]lines?)(?: only)?",
-        ),
-        r"\A[^\n]+\n?\Z",
-    ),
-    (
-        form(
-            "Commit messages must reference an issue number",
-            rf"{ADVERBS}(?:(?:all |every )?{MESSAGES} (?:must|should)(?: always)? )?"
-            r"(?:reference|include|mention|contain) (?:an? |the |its )*"
-            r"(?:github |jira )?(?:issues?|tickets?)(?: (?:numbers?|ids?|references?))?",
-        ),
-        r"(?s)\A.*(?:#\d|\b[A-Z]{2,}-\d)",
-    ),
-)
-_PART_END = re.compile(r", (?:and |with )?")
-_TITLE_WORDS = re.compile(r"\btitles?\b")
-
-
-def commit_form_rule(clause: Clause) -> list[Draft]:
-    """Reads "commit messages: imperative, at most 72 characters, no full stop"."""
-    statement = clause.statement
-    about = " ".join([clause.text, statement.label, *statement.under[-3:]]).lower()
-    if clause.is_prohibited or "commit" not in about:
-        return []
-    drafts: list[Draft] = []
-    for text in dict.fromkeys((clause.text, *_PART_END.split(clause.text))):
-        if not is_of_something_else(_TITLE_WORDS.sub("", text)):
-            part = replace(clause, text=text)
-            drafts += _read_length(part) or _read_look(part)
-    return drafts
-
-
-def _read_length(clause: Clause) -> list[Draft]:
-    """Reads "keep the subject line under 72 characters"."""
-    statement = clause.statement
-    is_named = whole_match(_SUBJECT_LABEL, statement.label) or is_about_commits(statement)
-    match = whole_match(_LENGTHS + (_LENGTH_ALONE if is_named else ()), clause.text)
-    if match is None or match["how"].lower() in _ROUGHLY:
-        return []
-    limit = int(match["count"])
-    if match["how"].lower() in _BELOW:
-        limit -= 1
-    if limit < _MIN_LIMIT:
-        return []
-    return commit_rule(rf"\A.{{1,{limit}}}(?:\n|\Z)", "requirement")
-
-
-def _read_look(clause: Clause) -> list[Draft]:
-    """Reads "capitalise the subject line" and "separate it from the body with a blank line"."""
-    for ways, pattern in _LOOKS:
-        if whole_match(ways, clause.text):
-            return commit_rule(pattern, "requirement")
-    return []
-
-
-# --- A prefix that the subject must not have
-
-_UNWANTED_PREFIX = form(
-    "Do not prefix PR titles or commit subjects with `[codex]`",
-    rf"{NEVER} prefix (?:PR titles (?:or|and) )?{MESSAGES}(?: titles?| subjects?)*"
-    r"(?: or PR titles)? with [`\"“](?P<prefix>[^`\"”“]+)[`\"”]",
-)
-
-
-def unwanted_prefix_rule(clause: Clause) -> list[Draft]:
-    """Reads "do not prefix commit subjects with `[codex]`"."""
-    match = whole_match(_UNWANTED_PREFIX, clause.text)
-    if match is None or clause.is_prohibited:
-        return []
-    return commit_rule(rf"\A(?!{re.escape(match['prefix'])})", "prohibition")
-
-
-# --- The shape of the first line: `[scope] Summary`, `type(scope): summary`
-
-# the parts of "[scope]", "type(scope):" or "area:", and the summary after them
-_SHAPE = re.compile(
-    r"(?P<first>\[[\w -]+\]|\w+)?(?P<scope>\([\w ./|-]+\))?(?:!?\??)(?P<colon>:)?"
-    r" ?[A-Za-z][\w .'-]*(?:\.\.\.|…)?"
-)
-_SHAPE_OF_COMMITS = re.compile(
-    r"(?:(?:use|follow|write|format|the|in|this|commits?|messages?|as|format:|:) ?)*"
-    r"`(?P<shape>[^`]+)`(?: format)?",
-    re.I,
-)
-_SHAPE_LABEL = re.compile(
-    r"commits?(?: (?:messages?|subjects?|titles?|format|style|convention))*", re.I
-)
-
-
-def commit_shape_rule(clause: Clause) -> list[Draft]:
-    """Reads "commit subjects: `Component: short description`"."""
-    statement = clause.statement
-    is_about = is_about_commits(statement) or _SHAPE_LABEL.fullmatch(statement.label)
-    if clause.is_prohibited or not is_about or not clause.begins_statement:
-        return []
-    match = _SHAPE_OF_COMMITS.fullmatch(clause.text)
-    if match is None or ":" not in match["shape"] or re.match(r"[a-z]+: ", match["shape"]):
-        return []  # `fix: a typo` is an example
-    if re.match(r"[\w<>{}]+\(", match["shape"]):
-        return commit_rule(_ANY_TYPE, "requirement")
-    pattern = shape_pattern(match["shape"])
-    return commit_rule(r"\A[^\s:][^\n:]{0,60}: \S", "requirement") if pattern else []
-
-
-def shape_pattern(shape: str) -> str | None:
-    """The pattern of a first line with a shape such as `[scope] Summary` or `type(scope): summary`;
-    None for a shape without brackets and colon, which any text would fit.
-    """
-    parts = _SHAPE.fullmatch(re.sub(r"[<>{}]", "", shape))
-    if parts is None:
-        return None
-    is_bracketed = (parts["first"] or "").startswith("[")
-    if not (parts["colon"] or is_bracketed):
-        return None
-    first = r"\[[^\]\n]+\]" if is_bracketed else r"[\w-]+"
-    scope = r"(?:\([^)\n]+\))?!?" if parts["scope"] or parts["colon"] else ""
-    return rf"\A{first}{scope}{parts['colon'] or ''} \S"
-
-
-# --- Trailers
-
-_TRAILER_WORDS = r"(?: (?:lines?|trailers?|footers?|tags?))*"
-_TRAILER = re.compile(
-    r"[`\"“]?(?P<name>Signed-off-by|Co-authored-by|Assisted-by|Change-Id|Generated-by):?"
-    rf"[^`\"”]{{0,90}}?[`\"”]?{_TRAILER_WORDS}",
-    re.I,
-)
-_COMMITS = re.compile(
-    r"(?:(?:the|all|any|every|each|your|git|AI|agent-authored|AI-assisted|AI-generated) )*"
-    r"commits?(?: messages?| trailers?)?",
-    re.I,
-)
-_ADDS = ("add", "include", "append", "use", "put", "insert", "contain", "have", "carry")
-_ADD = one_of(*_ADDS[:6])
-
-
-def trailer_rule(clause: Clause) -> list[Draft]:
-    """Reads "include an `Assisted-by:` trailer in every commit"."""
-    instruction = instruction_of(clause.text, clause.is_prohibited)
-    if instruction is None or instruction.modality is not Modality.MUST:
-        return []
-    if not instruction.object and len(clause.statement.block) == 1:  # "commits must include:"
-        place = instruction.text_of(Relation.IN) or ""
-        name = re.match(r"([A-Z]\w*(?:-\w+)+): ", clause.statement.block[0])
-        if name is None or not instruction.does([*_ADDS]) or not _COMMITS.fullmatch(place):
-            return []
-        spec = measure("commit_includes", trailer=f"(?i)^{name[1]}:")
-        return [Draft("commit", "requirement", spec)]
-    trailer = _TRAILER.fullmatch(instruction.object)
-    place = instruction.text_of(Relation.TO, Relation.IN, Relation.ON) or ""
-    is_added = re.fullmatch(_ADD, instruction.verbs[0]) and instruction.has_only(
-        Relation.TO, Relation.IN, Relation.ON
-    )
-    if trailer is None or not is_added or not _COMMITS.fullmatch(place):
-        return []
-    spec = measure("commit_includes", trailer=f"(?i)^{trailer['name']}:")
-    return [Draft("commit", "requirement", spec)]
-
-
-_IN_COMMITS = r" (?:to|in|on)(?: (?:the|all|any|every|each|your|git))* commits?(?: messages?)?"
-# what else is said to name the agent: "or any agent attribution"
-_CREDIT = one_of("attributions?", "signatures?", "credits?", "trailers?", "footers?", "lines?")
-_CO_AUTHOR = (
-    r"(?:(?:an?|any|Claude|AI|agent) )*[`\"“]?"
-    + one_of(r"co-?authored-by:?(?: [\w<>@. -]+)?", "co-?authors?")
-    + rf"[`\"”]?{_TRAILER_WORDS}"
-)
-_NO_CO_AUTHORS = forms(
-    {
-        "Never add `Co-Authored-By:` lines or any agent attribution to commits": (
-            rf"(?:{NEVER} {_ADD}|no) {_CO_AUTHOR}(?:,? or (?:[\w-]+ ){{0,3}}{_CREDIT})?"
-            rf"(?:{_IN_COMMITS})?{TAIL}"
-        ),
-        "Commits carry no co-author trailer": (
-            rf"(?:git )?commits? (?:carry|have|include|contain)s? no {_CO_AUTHOR}"
-        ),
-    }
-)
-
-
-def co_author_rule(clause: Clause) -> list[Draft]:
-    """Reads "never add `Co-Authored-By:` lines to commits" and "commits carry no co-author"."""
-    text = f"never {clause.text}" if clause.is_prohibited else clause.text
-    if whole_match(_NO_CO_AUTHORS, text) is None:
-        return []
-    name = r"[^\n]*(?:claude|anthropic)" if re.search("claude", text, re.I) else ""
-    return commit_rule(rf"(?si)\A(?!.*co-authored-by:{name})", "prohibition")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from holdfast.drafting.drafts import Draft, measure
-from holdfast.drafting.grammar.clauses import Clause, names_in
+from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in, names_in
 from holdfast.drafting.grammar.forms import (
     CODE,
     CODES,
@@ -55,6 +55,13 @@ _NAMED_FILES = forms(
         ),
     }
 )
+# files that people name by their kind, and their globs
+_KINDS_OF_FILES = (
+    (
+        form("any changeset files", r"(?:(?:the|any|a|new) )*changesets?(?: files?)?"),
+        ".changeset/*",
+    ),
+)
 # verbs that are forbidden beside an edit: "modify or suggest"
 _BESIDE_EDITS = {"write", "suggest", "propose", "commit", "stage", "push"}
 _ANY_FILES = re.compile(rf"(?:(?:{_FILE_WORDS})(?: |$))*", re.I)
@@ -73,11 +80,24 @@ _NEGATED_OR_PERMITTED = re.compile(
 )
 
 
+_LEFT_ALONE = form(
+    "Leave `vendor/` untouched",
+    rf"(?:always |please )?leave (?:the |all )?(?:files in )?(?P<files>{CODES})"
+    r"(?: files?| folders?| director(?:y|ies))?"
+    r" (?:alone|untouched|unchanged|as (?:it|they) (?:is|are)|as is)",
+)
+
+
 def protected_file_rule(clause: Clause) -> list[Draft]:
     """Reads "do not edit files in `vendor/`"."""
     instruction = instruction_of(clause.text, clause.is_prohibited)
     names = _files_left_alone(instruction) if instruction else ""
+    for kind_of_files, glob in _KINDS_OF_FILES:
+        if whole_match(kind_of_files, names):
+            return _protect([glob])
     match = whole_match(_NAMED_FILES, names) or _match_instead_of_editing(clause)
+    if match is None and not clause.is_prohibited:
+        match = whole_match(_LEFT_ALONE, clause.text)
     if match is None:
         return []
     globs = _globs_in(match["files"].replace(" any ", " "))
@@ -96,14 +116,15 @@ def _files_left_alone(instruction: Instruction) -> str:
     places = instruction.texts_of(*_PLACES)
     whens = instruction.texts_of(Relation.WHEN)
     is_edit = bool(verbs & EDIT) and verbs <= EDIT | MAKE_FILES | REMOVE_FILES | _BESIDE_EDITS
-    is_write = verbs <= {"write", "make"} and len(places) == 1
+    is_write = verbs <= {"write", "make", "add"} and len(places) == 1
+    is_written = verbs <= {"write", "add", "create"} and "changeset" in instruction.object
     # "create new `.html` files" leaves the old ones to be edited
     is_making = verbs <= MAKE_FILES and not places and "new" not in instruction.object.split()
     if (
         instruction.modality is not Modality.NEVER
         or not instruction.has_only(*_PLACES, Relation.WHEN)
         or not all(map(_CHANGING.fullmatch, whens))
-        or not (is_edit or is_write or is_making)
+        or not (is_edit or is_write or is_written or is_making)
         or len(places) > 1
     ):
         return ""
@@ -142,12 +163,45 @@ def _is_imperative(text: str) -> bool:
     return begins_with_verb and not _NEGATED_OR_PERMITTED.search(text)
 
 
+# --- The only files that are edited: "never edit files outside `src/`"
+
+_FILES_ONLY = form("files", r"(?:(?:any|the|other|new|code|files?|anything|code in) ?)*")
+_ONLY_IN = form("files in `src/`", rf"(?:(?:files?|code) (?:in|under|inside) )?(?P<files>{CODES})")
+
+
+def only_files_rule(clause: Clause) -> list[Draft]:
+    """Reads "do not edit files outside `src/`" and "only edit files in `src/`"."""
+    instruction = instruction_of(clause.text, clause.is_prohibited)
+    if instruction is None or not set(instruction.verbs) <= EDIT | MAKE_FILES:
+        return []
+    if instruction.modality is Modality.NEVER and instruction.has_only(Relation.OUTSIDE):
+        place = instruction.text_of(Relation.OUTSIDE) or ""
+        is_any = whole_match(_FILES_ONLY, instruction.object) is not None
+        return _allow_only(place) if is_any else []
+    is_edit = instruction.does(EDIT)
+    if instruction.modality is Modality.ONLY and is_edit and instruction.has_only(Relation.IN):
+        places = instruction.texts_of(Relation.IN)
+        return _allow_only(" in ".join(filter(None, (instruction.object, *places))))
+    return []
+
+
+def _allow_only(files: str) -> list[Draft]:
+    """The rule that nothing is written into other files than these; [] if they are not paths."""
+    match = whole_match(_ONLY_IN, files)
+    globs = all_known([path_glob(code) for code in codes_in(match["files"])]) if match else []
+    if not globs:
+        return []
+    spec = measure("code_not_written", pattern=r"\A", files=["*", *(f"!{glob}" for glob in globs)])
+    return [Draft("file", "prohibition", spec)]
+
+
 # --- Files that are named first: "`src/gen/` is generated - do not edit"
 
 _EDIT = r"(?:hand-?|manually |directly |ever )?" + one_of(*sorted(EDIT))
 _FOLDER = r"(?: files?| folder| directory)?"
 _FILES_FIRST = re.compile(
-    rf"(?:the |all |files in |everything in )?(?P<files>{CODES}){_FOLDER}"
+    r"(?:the |all |(?:(?:all )?(?:files|code)|everything|anything) (?:in|under|inside|within) )?"
+    rf"(?P<files>{CODES}){_FOLDER}"
     r"\s*(?:[—–:(,-]|(?:is|are|was|were)\b)",
     re.I,
 )
@@ -156,7 +210,7 @@ _NOT_EDITED = forms(
     {
         "generated, do not edit it directly": (
             rf"(?:(?:so|and|auto-?generated|generated|please)[,:.]? )*{NEVER} {_EDIT}"
-            rf"(?: (?:it|them|this|these|this file|that file|these files|{REASON}))*"
+            rf"(?: (?:it|them|this|these|this file|that file|these files|any of it|{REASON}))*"
         ),
         "generated and read-only": (
             r"(?:auto-?generated|generated)?(?:,| and)? ?(?:is |are )?(?:strictly )?read-only"
@@ -237,6 +291,7 @@ _COMMITTED_FILES = forms(
     {
         "secrets or `.env` files, or anything alike": (
             rf"{_WORDS_BEFORE_FILES}(?P<files>{CODES}|\.env){_FOLDERS}"
+            rf"(?P<others>(?:(?:, |,? or )(?:the )?{CODE}{_FOLDERS})*)"
             r"(?:(?:,? or |, )[\w ,-]+)?"
         ),
         "sensitive data (`.env` files, credentials)": (
@@ -260,7 +315,8 @@ def committed_file_rule(clause: Clause) -> list[Draft]:
     match = _committed_files(clause)
     if match is None:
         return []
-    names = [name for name, _ in names_in(match["files"])]
+    others = codes_in(match.groupdict().get("others") or "")
+    names = [*(name for name, _ in names_in(match["files"])), *others]
     globs = [name if name in _ENVIRONMENT else path_glob(name) for name in names]
     paths = [glob for glob in globs if glob]
     if not paths:
@@ -295,9 +351,9 @@ def _committed_files(clause: Clause) -> re.Match[str] | None:
 def _forbids_committing(instruction: Instruction) -> bool:
     """Whether an instruction forbids to commit something, always."""
     place = instruction.text_of(Relation.TO) or "git"
-    return (
+    return bool(
         instruction.modality is Modality.NEVER
-        and "commit" in instruction.verbs
+        and {"commit", "stage"} & set(instruction.verbs)
         and instruction.does(("commit", "stage", "print", "push", "paste", "log", "share"))
         and instruction.has_only(Relation.TO, Relation.IN)
         and _REPOSITORY.fullmatch(place) is not None

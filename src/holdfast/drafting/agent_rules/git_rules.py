@@ -15,7 +15,15 @@ from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.acts import acts_of
 from holdfast.drafting.grammar.clauses import Clause, codes_in
 from holdfast.drafting.grammar.commands import any_of, command_pattern
-from holdfast.drafting.grammar.forms import ADVERBS, CODES, form, forms, literal, whole_match
+from holdfast.drafting.grammar.forms import (
+    ADVERBS,
+    CODES,
+    NEVER,
+    form,
+    forms,
+    literal,
+    whole_match,
+)
 from holdfast.drafting.grammar.instruction_words import COMPARISONS, Relation
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
 from holdfast.drafting.rules_file import Statement
@@ -59,7 +67,8 @@ def _branch_list(instruction: Instruction) -> list[str]:
     match = _BRANCHES.fullmatch(places[0]) if len(places) == 1 else None
     if match is None:
         return []
-    return re.split(r" or | and |, |/(?=main|master)", match["branches"].replace("`", ""))
+    names = re.split(r" or | and |, |/(?=main|master)", match["branches"].replace("`", ""))
+    return [name for name in names if name not in ("origin", "upstream")]
 
 
 def _pushed_to(branch: str) -> str:
@@ -118,6 +127,7 @@ def hook_rule(clause: Clause) -> list[Draft]:
 _ANY_OBJECT = re.compile(
     r"(?:(?:any|an?|the|new|existing|previous|published|shared|GitHub|git|code) ?)*(?:PRs?"
     r"|pull requests?|issues?|branch(?:es)?|commits?|changes|code|anything|releases?|tags?"
+    r"|packages?"
     r"|history)?",
     re.I,
 )
@@ -133,9 +143,28 @@ def amend_rule(clause: Clause) -> list[Draft]:
     return forbid_commands(["git commit --amend"]) if amends or uses_option else []
 
 
+_COMMENTING = form(
+    "Never comment on GitHub issues or pull requests",
+    rf"{NEVER} (?:comment|reply|post(?: comments?| replies)?|leave comments?) (?:on|to|in)"
+    r" (?:(?:any|the|GitHub|open|existing) )*(?:issues?|PRs?|pull requests?|discussions?)"
+    r"(?:(?:,? (?:or|and) |, |/)(?:issues?|PRs?|pull requests?|discussions?))*",
+)
+
+
+def comment_rule(clause: Clause) -> list[Draft]:
+    """Reads "never comment on issues or pull requests"."""
+    if clause.is_prohibited or whole_match(_COMMENTING, clause.text) is None:
+        return []
+    return forbid_matches(r"gh (?:issue|pr) (?:comment|review)(?!\S)")
+
+
+_BY_PEOPLE = re.compile(r"\b(?:users?|humans?|maintainers?|developers?)\b", re.I)
 _ANYWHERE = re.compile(r"(?:the )?(?:remote|repo|repository|origin|GitHub)?", re.I)
 _PUSHED = re.compile(r"(?:pushing|committing)\b[^`]*", re.I)
-_FORBIDDEN_VERBS = frozenset("rebase merge open create submit commit push rewrite".split())
+_FORBIDDEN_VERBS = frozenset(
+    "rebase merge open create make submit commit push rewrite delete recreate re-create close"
+    " publish deploy".split()
+)
 
 
 def git_act_rule(clause: Clause) -> list[Draft]:
@@ -148,7 +177,8 @@ def git_act_rule(clause: Clause) -> list[Draft]:
         return []
     if not _ANY_OBJECT.fullmatch(instruction.object):
         return []
-    if "push" in instruction.verbs and re.search(r"\bdirectly\b", clause.text):
+    is_direct = re.search(r"\bdirectly\b", clause.text) is not None
+    if is_direct and not _BY_PEOPLE.search(clause.statement.text):
         return []  # about a branch that another sentence names
     if not _ANYWHERE.fullmatch(instruction.text_of(*_PLACES) or ""):
         return []  # "never commit to `main`" allows other commits
@@ -188,8 +218,11 @@ _NAMING_RULES = forms(
     {
         "Branch names must start with `feature/`": (
             r"(?:all |new |git |feature )*branch(?:es| names)?"
-            r" (?:must |should )?(?:always )?(?:be )?(?:named|follow|use|start with|begin with"
+            r" (?:must |should |are )?(?:always )?(?:be )?(?:named|follow|use|start with|begin with"
             rf"|prefixed with)(?: the)?(?: pattern| format| prefix)?:? (?P<names>{CODES})"
+        ),
+        "Use `feat/` or `fix/` branch prefixes": (
+            rf"{ADVERBS}use (?:the )?(?P<names>{CODES}) (?:as )?branch(?: name)? prefix(?:es)?"
         ),
         "Create branches with the prefix `claude/`": (
             rf"{ADVERBS}(?:create|name|prefix|start)(?: all| new| your| every)*"

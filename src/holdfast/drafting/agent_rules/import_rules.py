@@ -54,7 +54,17 @@ _PYTHON_LIBRARIES = {
     "beautifulsoup": "bs4",
     "llamaindex": "llama_index",
 }
+_RUST_LIBRARIES = frozenset(
+    "anyhow axum clap crossterm diesel hyper ratatui rayon reqwest rusqlite serde sqlx thiserror"
+    " tokio tonic".split()
+)
+_GO_LIBRARIES = {
+    "gorm": "gorm.io/gorm",
+    "logrus": "sirupsen/logrus",
+    "testify": "stretchr/testify",
+}
 _QUOTES = "[\"']"
+_IMPORTS = r"(?:\bfrom|\bimport|\b(?:require|import)\()"  # in JavaScript and TypeScript
 
 
 def library_token(name: str) -> CodeToken | None:
@@ -68,6 +78,12 @@ def library_token(name: str) -> CodeToken | None:
     if module := _PYTHON_LIBRARIES.get(plain):
         patterns.append(rf"^\s*(?:import|from)\s+{module}\b")
         files.append("*.py")
+    if plain in _RUST_LIBRARIES:
+        patterns.append(rf"^\s*(?:pub\s+)?use\s+{plain}(?:_\w+)?\b")
+        files.append("*.rs")
+    if module := _GO_LIBRARIES.get(plain):
+        patterns.append(rf'"[^"\n]*{literal(module)}["/]')
+        files.append("*.go")
     return CodeToken("|".join(patterns), tuple(files)) if patterns else None
 
 
@@ -80,6 +96,8 @@ _ANY_CODE = ("*", "!*.{md,mdx,txt,rst,json}")
 
 def module_token(code: str) -> CodeToken | None:
     """The imports of the module that a code span names; None if it may name something else."""
+    if folder := _FOLDER.fullmatch(code):
+        return _folder_token(folder["path"] or folder["rooted"])
     module = _MODULE.fullmatch(code)
     if module is None or _FILE.search(code):
         return None
@@ -92,25 +110,69 @@ def module_token(code: str) -> CodeToken | None:
     return CodeToken(f"{_script_import(module['name'])}|{by_name}", _ANY_CODE)
 
 
+_ROOTS = ("src", "lib", "app")
+_FOLDER = re.compile(  # `src/ui/`, `ui/**`, `src/ui`
+    r"(?:\./)?(?P<path>[\w-]+(?:/[\w-]+)*)/\*{0,2}|(?P<rooted>(?:src|lib|app)/[\w-]+(?:/[\w-]+)*)"
+)
+
+
+def _folder_token(path: str) -> CodeToken:
+    """The imports of what is in a folder of the repository, by its path from the root or from a
+    folder beside it.
+    """
+    parts = path.split("/")
+    inner = parts[1:] if parts[0] in _ROOTS and len(parts) > 1 else parts
+    script = (
+        rf"{_IMPORTS}\s*{_QUOTES}"
+        rf"(?:(?:[\w.@~-]+/)*{literal(path)}|(?:\.\.?/)+{literal('/'.join(inner))})[\"'/]"
+    )
+    root = one_of(r"\.+", rf"(?:crate|{'|'.join(_ROOTS)})(?:\.|::)")
+    names = r"(?:\.|::)".join(map(literal, inner))
+    return CodeToken(rf"{script}|^\s*(?:from|import|use)\s+{root}?{names}\b", _ANY_CODE)
+
+
+def _layer_token(name: str) -> CodeToken:
+    """The imports of a layer such as "infrastructure", which is a folder somewhere."""
+    name = literal(name)
+    by_path = rf"{_IMPORTS}\s*{_QUOTES}(?:[\w.@~-]+/)*{name}[\"'/]"
+    return CodeToken(
+        rf"{by_path}|^\s*(?:from|import|use)\s+\.*(?:\w+(?:\.|::))*{name}\b", _ANY_CODE
+    )
+
+
 def _script_import(module: str) -> str:
     """The pattern of an import of a module, or of a part of it, in JavaScript and TypeScript."""
-    return rf"(?:\bfrom|\bimport|\b(?:require|import)\()\s*{_QUOTES}{literal(module)}[\"'/]"
+    return rf"{_IMPORTS}\s*{_QUOTES}{literal(module)}[\"'/]"
 
 
 # --- Instructions about imports
 
 _PACKAGE = re.compile(r"@[\w-]+/[\w.-]+|(?!src/|lib/|app/|test)[\w.-]+/[\w-]+")  # `a/go-sqlite3`
 
-_LIBRARY = one_of(*(re.escape(name) for name in (*_SCRIPT_LIBRARIES, *_PYTHON_LIBRARIES)))
+_LIBRARY = one_of(
+    *(
+        re.escape(name)
+        for names in (_SCRIPT_LIBRARIES, _PYTHON_LIBRARIES, sorted(_RUST_LIBRARIES), _GO_LIBRARIES)
+        for name in names
+    )
+)
 _LIBRARIES = form(
     "jQuery, lodash or other libraries",
     rf"(?P<names>{_LIBRARY}(?:(?:, | or |, or |/| and ){_LIBRARY})*)"
     r"(?:,? or (?:any )?other [\w -]+)?"
     r"(?: (?:library|libraries|package|packages|module|dependency|imports?))?",
 )
+_CODE_OF_LIBRARY = re.compile(rf"`({_LIBRARY})`", re.I)
 _MODULES = form(
     "`lodash` and `'moment'`", rf"(?:the )?(?P<codes>{CODES})(?: (?:packages?|modules?))?"
 )
+_LAYER = "`?[a-z][a-z-]{3,}`?"
+_LAYERS = form(
+    "the infrastructure or `adapters` layers",
+    rf"(?:the |any )?(?P<names>{_LAYER}(?:(?:,? or |,? and |, )(?:the )?{_LAYER})*)"
+    r" (?:layers?|modules?)",
+)
+_USUAL_NAMES = frozenset("utils core common shared types models other same".split())
 _VERBS = ("use", "import", "add", "introduce", "install", "include")
 _PLACES = (Relation.IN, Relation.OUTSIDE)
 _AGAINST = (
@@ -125,7 +187,7 @@ def import_rule(clause: Clause) -> list[Draft]:
     if instruction is None or not _is_about_imports(instruction):
         return []
     objects = _forbidden_modules(instruction)
-    places = places_of(instruction)
+    places = places_of(instruction, clause.statement)
     if objects is None or places is None:
         return []
     tokens = _imports_of(objects, instruction)
@@ -161,11 +223,16 @@ def _forbidden_modules(instruction: Instruction) -> str | None:
 
 def _imports_of(objects: str, instruction: Instruction) -> list[CodeToken]:
     """The imports of the libraries or modules in a list; [] if it may list other things."""
-    if libraries := whole_match(_LIBRARIES, objects):
+    names_of_libraries = _CODE_OF_LIBRARY.sub(r"\1", objects)
+    if libraries := whole_match(_LIBRARIES, names_of_libraries):
         if _is_of_the_network(objects, instruction):
             return []
         names = re.findall(_LIBRARY, libraries["names"], re.I)
         return all_known([library_token(name) for name in names])
+    layers = whole_match(_LAYERS, objects)
+    if layers and "import" in instruction.verbs:
+        names = re.findall(r"[a-z-]{4,}", re.sub(r"\b(?:the|and)\b", "", layers["names"]))
+        return [] if _USUAL_NAMES & set(names) else [_layer_token(name) for name in names]
     modules = whole_match(_MODULES, objects)
     codes = codes_in(modules["codes"]) if modules else []
     names_package = _is_part_of(codes, instruction.object)
@@ -202,7 +269,7 @@ _ON_TOP = form(
     r"(?: of (?:the|each|every|a) (?:file|module)s?| of files| level)?",
 )
 _BELOW_TOP = CodeToken(INLINE_IMPORT, ("*.py",))
-_NOT_PYTHON = re.compile(r"type[ -]?script|java|\bgo\b|rust|react|\bjs\b|swift|kotlin", re.I)
+_NOT_PYTHON = re.compile(r"(?i:type[ -]?script|java|rust|react|\bjs\b|swift|kotlin)|\bGo\b|golang")
 
 
 def import_place_rule(clause: Clause) -> list[Draft]:

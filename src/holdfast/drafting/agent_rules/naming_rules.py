@@ -1,31 +1,35 @@
-"""Rules about the case of names in code.
+"""Rules about the case of names in code, and of the names of files.
 
-    Components: PascalCase.        -> code_not_written(pattern=r"\\bclass [a-z]")
+    Classes: PascalCase.           -> code_not_written(pattern=r"\\bclass [a-z]")
     `snake_case` for functions.    -> code_not_written(pattern=r"\\bdef \\w*[A-Z]", files="*.py")
 
+    File names: kebab-case.        -> tool_not_called(tool="*rite*", arguments={"file_path": ...})
+
 A name is known by its declaration, so only the kinds of names that some keyword declares become
-rules: classes, interfaces, enums and functions. The patterns are shortened above.
+rules: types, functions and constants. The patterns are shortened above.
 """
 
 import re
 
 from holdfast.drafting.agent_rules.code_rules import code_draft
-from holdfast.drafting.drafts import Draft
+from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause
-from holdfast.drafting.grammar.forms import one_of
+from holdfast.drafting.grammar.forms import forms, one_of, whole_match
 from holdfast.drafting.grammar.named_files import DOCUMENTS, PYTHON, SCRIPT, files_of_language
 
-# the words for a kind of name, and the keyword of its declarations
-_TYPES = r"(?:abstract\s+|final\s+|data\s+|sealed\s+)*(?:{})\s+"
-_KINDS = {
-    r"class(?:es)?": _TYPES.format("class"),
-    r"interfaces?": _TYPES.format("interface"),
-    r"types?|type aliases|custom types": _TYPES.format("class|interface|type|enum|struct|trait"),
-    r"enums?": _TYPES.format("enum"),
-    r"structs?": _TYPES.format("struct"),
-    r"traits?": _TYPES.format("trait"),
-    r"functions?|methods?|function names?": "",
+# the words for a kind of type, and the keyword of its declarations
+_TYPE = r"(?:abstract\s+|final\s+|data\s+|sealed\s+)*(?:{})\s+"
+_TYPES_BY_NAME = {
+    r"class(?:es)?": _TYPE.format("class"),
+    r"interfaces?": _TYPE.format("interface"),
+    r"types?|type aliases|custom types": _TYPE.format("class|interface|type|enum|struct|trait"),
+    r"enums?": _TYPE.format("enum"),
+    r"structs?": _TYPE.format("struct"),
+    r"traits?": _TYPE.format("trait"),
 }
+_FUNCTION_NAMES = r"functions?|methods?|function names?"
+_CONSTANT_NAMES = r"constants?|consts?|statics?|static variables?"
+_LANGUAGE = re.compile(r"^(?:all )?(?:python|rust|typescript|javascript|java|kotlin|php|go) ")
 # what follows a name in its declaration, and not a word of a text: "class of the object"
 _DECLARED = r"\w*\s*(?:[:({<=;]|$|(?:extends|implements|struct|interface)\b)"
 _LEADS = r"^\s*(?:(?:export|default|public|private|protected|internal|pub|static)\s+)*"
@@ -34,15 +38,18 @@ _CASES = {
     "pascalcase|upper camel case": "[a-z_]",
     "camelcase|lower camel case": "[a-z0-9]+_[a-z]",  # components are functions in PascalCase
     "snake_case": r"[a-z_0-9]*[A-Z]",
+    "upper_snake_case|screaming_snake_case|upper_case|screaming snake case": "[a-z]",
 }
 _CASE = rf"`?(?P<case>{one_of(*(case for cases in _CASES for case in cases.split('|')))})`?"
-_KIND = one_of(*_KINDS)
+_KIND = one_of(*_TYPES_BY_NAME, _FUNCTION_NAMES, _CONSTANT_NAMES)
 _LISTED = rf"(?P<kinds>{_KIND}(?:(?:,? (?:and|or) |, |/| / | & )(?:[\w-]+(?=[,/ ]|$)))*)"
 _NAMED = (
-    re.compile(rf"(?:use )?{_CASE} (?:for|in) (?:all )?{_LISTED}(?: names?)?", re.I),
+    re.compile(
+        rf"(?:always )?(?:use )?{_CASE} (?:for|in) (?:all )?(?P<kinds>[\w ,/&-]{{3,80}})", re.I
+    ),
     re.compile(rf"{_LISTED}(?: names?)?(?: (?:must |should )?(?:be|use|are|in))*:? {_CASE}", re.I),
 )
-# the keyword of functions, which is that of one language
+# the keyword of functions by their case, and of constants, which is that of one language
 _FUNCTIONS = {
     "snake_case": (
         (r"(?:async\s+)?def\s+(?!setUp|tearDown|do_|visit_|assert)", PYTHON),
@@ -50,6 +57,13 @@ _FUNCTIONS = {
     ),
     "camelcase": ((r"(?:async\s+)?function\s+", SCRIPT), (r"(?:suspend\s+)?fun\s+", ("*.kt",))),
 }
+_IS_TYPE_CASE = re.compile("pascal|upper camel")
+_IS_CONSTANT_CASE = re.compile("(?:upper|screaming)[_ ](?!camel)")
+_CONSTANTS = (
+    (r"(?:const|static(?:\s+mut)?)\s+(?!fn\b)(?=\w+\s*:)", ("*.rs",)),
+    (r"const\s+val\s+", ("*.{kt,kts}",)),
+    (r"(?:final\s+)?const\s+(?=\w+\s*=)", ("*.php",)),
+)
 
 
 _MAX_CHARACTERS = 300  # a longer list of cases is prose
@@ -67,12 +81,19 @@ def naming_rule(clause: Clause) -> list[Draft]:
             if match:
                 drafts += _rules_of(match["kinds"], match["case"].lower(), clause)
                 break
-    return drafts
+    return [rule for number, rule in enumerate(drafts) if rule not in drafts[:number]]
+
+
+_NEXT_CASE = re.compile(
+    r"(?:[,;] (?:and )?| and )"
+    r"(?=`?[\w-]+(?:_|-| )?case`?\b|\w+:? (?:(?:are|is|in|use) )?`?[\w-]+case`?(?:,|$))",
+    re.I,
+)
 
 
 def _parts_of(text: str) -> list[str]:
     """The parts of "PascalCase for types, camelCase for functions", each with one case."""
-    ends = re.split(r"[,;] (?:and )?(?=`?[\w-]+(?:_|-| )?case`?\b)", text, flags=re.I)
+    ends = _NEXT_CASE.split(text)
     return [re.sub(r" \([^()]*\)$| in \w+$", "", part).strip(" .,;") for part in ends]
 
 
@@ -82,20 +103,81 @@ def _rules_of(kinds: str, case: str, clause: Clause) -> list[Draft]:
     about = files_of_language(clause.context)
     keywords: list[str] = []
     drafts: list[Draft] = []
-    for word in re.split(r",? (?:and|or) |, |/| / | & ", kinds.lower()):
-        for names, keyword in _KINDS.items():
-            if not re.fullmatch(names, word.removesuffix(" names").strip()):
-                continue
-            if keyword and case.startswith(("pascal", "upper")):
-                keywords.append(keyword)
-            elif not keyword:
-                drafts += [
-                    code_draft(f"{_LEADS}{function}{wrong}", files)
-                    for function, files in _FUNCTIONS.get(case, ())
-                    if set(files) <= set(about)
-                ]
+    for words in re.split(r",? (?:and|or) |, |/| / | & ", kinds):
+        kind = _LANGUAGE.sub("", words.lower().strip()).removesuffix(" names").strip()
+        if _IS_TYPE_CASE.match(case):
+            keywords += [
+                word for names, word in _TYPES_BY_NAME.items() if re.fullmatch(names, kind)
+            ]
+        declarations = _CONSTANTS if re.fullmatch(_CONSTANT_NAMES, kind) else ()
+        if re.fullmatch(_FUNCTION_NAMES, kind):
+            declarations = _FUNCTIONS.get(case, ())
+        elif not _IS_CONSTANT_CASE.match(case):
+            declarations = ()
+        drafts += [
+            code_draft(f"{_LEADS}{declaration}{wrong}", files)
+            for declaration, files in declarations
+            if set(files) <= set(about)
+        ]
     if keywords:
         files = about or ["*", DOCUMENTS]
         pattern = f"{_LEADS}{one_of(*dict.fromkeys(keywords))}{wrong}{_DECLARED}"
         drafts.insert(0, code_draft(pattern, files))
     return drafts
+
+
+# --- The names of files
+
+# the case of names of files, and what a name has that is not in this case
+_FILE_CASES = {
+    "kebab-case|kebab case|lowercase with (?:dashes|hyphens)|param-case": (
+        "(?:[a-z][A-Z]|[A-Z][a-z]|[A-Za-z0-9]_[A-Za-z0-9])"
+    ),
+    "snake_case|snake case|lowercase with underscores": (
+        "(?:[a-z][A-Z]|[A-Z][a-z]|[a-z0-9]-[a-z0-9])"
+    ),
+}
+_FILE_CASE = rf"`?(?P<case>{'|'.join(_FILE_CASES)})`?(?: \((?:kebab|snake)[- _]?case\))?"
+_FILE_NAMES = (
+    r"(?P<of>(?:[\w.#+]+ )??)files?(?:[- ]?names?| naming)?(?: and (?:folder|directory) names)?"
+)
+_FILES_IN_CASE = forms(
+    {
+        "Use kebab-case for all file names": (
+            rf"(?:always )?(?:use )?{_FILE_CASE} (?:for|in) (?:all |every |new )*{_FILE_NAMES}"
+        ),
+        "Files are named in snake_case": (
+            rf"(?:all |new )*{_FILE_NAMES}(?: (?:are|is|must be|should be|must use|use))?"
+            rf"(?: named)?(?: in| with)?:? {_FILE_CASE}"
+        ),
+        "kebab-case file names": rf"(?:always )?(?:use )?{_FILE_CASE} {_FILE_NAMES}",
+    }
+)
+_SCRIPT_ENDINGS = ("ts", "tsx", "js", "jsx", "mjs", "cjs", "vue", "svelte", "css", "scss")
+
+
+def file_name_rule(clause: Clause) -> list[Draft]:
+    """Reads "use kebab-case for file names", which only the tool that writes a file shows."""
+    if clause.is_prohibited:
+        return []
+    label = clause.statement.label
+    match = whole_match(_FILES_IN_CASE, clause.text)
+    match = match or whole_match(_FILES_IN_CASE, f"{label}: {clause.text}")
+    if match is None:
+        return []
+    wrong = next(
+        pattern
+        for cases, pattern in _FILE_CASES.items()
+        if re.fullmatch(cases, match["case"], re.I)
+    )
+    globs = files_of_language(match["of"]) or files_of_language(clause.context)
+    if match["of"].strip() and not files_of_language(match["of"]):
+        return []  # "component files" are some of all
+    endings = re.findall(r"\w+", " ".join(globs)) or (
+        _SCRIPT_ENDINGS if match["case"].lower().startswith(("kebab", "param")) else ()
+    )
+    if not endings:
+        return []
+    path = rf"(?:^|/)[^/]*{wrong}[^/]*\.{one_of(*endings)}$"
+    spec = measure("tool_not_called", tool="*rite*", arguments={"file_path": path})
+    return [Draft("file", "requirement", spec)]

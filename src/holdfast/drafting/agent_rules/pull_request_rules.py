@@ -8,12 +8,10 @@ For example:
 """
 
 import re
+from collections.abc import Sequence
 
-from holdfast.drafting.agent_rules.commit_rules import (
-    CONVENTIONAL,
-    conventional_pattern,
-    shape_pattern,
-)
+from holdfast.drafting.agent_rules.commit_form_rules import shape_pattern
+from holdfast.drafting.agent_rules.commit_rules import CONVENTIONAL, conventional_pattern
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.clauses import Clause
 from holdfast.drafting.grammar.forms import (
@@ -57,6 +55,11 @@ _LOWER_CASE_TITLE = form(
     "PR titles must start with a lowercase letter",
     rf"(?:{_TITLE}|titles?) {_MUST}(?:start|begin)s? with (?:an? )?lower-?case(?: letter)?",
 )
+_TITLE_LENGTH = form(
+    "Keep PR titles under 70 characters",
+    rf"(?:keep )?{_TITLE} {_MUST}(?:be )?(?P<how>under|below|at most|within|up to|less than)"
+    r" (?P<count>\d{2,3}) (?:characters|chars)",
+)
 # after a label such as "PR title"
 _SHAPE_ALONE = re.compile(r"`(?P<shape>[^`]+)`(?: format)?")
 
@@ -72,6 +75,9 @@ def pr_title_rule(clause: Clause) -> list[Draft]:
         return _require(title=conventional_pattern(clause.statement.text))
     if is_about_titles and whole_match(_LOWER_CASE_TITLE, text):
         return _require(title=r"\A(?:[a-z]+(?:\([^)\n]*\))?!?: )?+[^A-Z]")
+    if length := whole_match(_TITLE_LENGTH, text):
+        limit = int(length["count"]) - (length["how"].lower() in ("under", "below", "less than"))
+        return _require(title=rf"\A.{{1,{limit}}}\Z")
     match = _SHAPE_ALONE.fullmatch(text) if is_labelled else None
     pattern = shape_pattern(match["shape"]) if match else None
     return _require(title=pattern) if pattern else []
@@ -109,10 +115,21 @@ _BASE = forms(
             rf"{ADVERBS}(?:open|create|submit) {_PR} (?:on|from) an? [\w -]*branch"
             rf"(?: \([^()]*\))? targeting {_BRANCH}"
         ),
-        "Target the `develop` branch for PRs": (
-            rf"{ADVERBS}target (?:the )?{_BRANCH} (?:branch )?(?:for|in|with) {_PR}"
+        "Use `gh pr create --base develop`": (
+            r"(?:always )?(?:use|run|open PRs with)"
+            r" `gh pr create [^`]*--base (?P<base>[\w./-]+)[^`]*`"
+        ),
+        "Always target the `develop` branch, not `main` when creating PRs": (
+            rf"{ADVERBS}target (?:the )?{_BRANCH}"
+            rf"(?: (?:for|in|with|when (?:creating|opening|submitting|making)) {_PR})"
         ),
     }
+)
+# below "Pull requests"
+_BASE_ALONE = form(
+    "Submit against the `develop` branch",
+    rf"{ADVERBS}(?:target|(?:submit|open|merge|go) (?:to|against|into)|base branch:?|against|base:)"
+    rf" (?:the )?{_BRANCH}",
 )
 _NO_BRANCH = re.compile(r"a|the|draft", re.I)  # "to the upstream" names no branch
 _USUAL_BRANCHES = ("main", "master", "develop")  # names that need no backticks
@@ -120,12 +137,33 @@ _USUAL_BRANCHES = ("main", "master", "develop")  # names that need no backticks
 
 def pr_base_rule(clause: Clause) -> list[Draft]:
     """Reads "PRs must target `develop`"."""
-    match = whole_match(_BASE, clause.text)
+    statement = clause.statement
+    is_below = any(map(_ABOUT_BODY.search, (statement.label, *statement.under[-1:])))
+    match = whole_match(_BASE + (_BASE_ALONE if is_below else ()), clause.text)
     if match is None or clause.is_prohibited or _NO_BRANCH.match(match["base"]):
         return []
     base = match["base"]
-    is_branch = f"`{base}`" in clause.text or base in _USUAL_BRANCHES
+    is_branch = f"`{base}`" in clause.text or base in _USUAL_BRANCHES or "--base" in clause.text
     return _require(base=rf"\A{re.escape(base)}\Z") if is_branch else []
+
+
+# --- Drafts
+
+_AS_DRAFT = form(
+    "Always open PRs as drafts",
+    rf"{ADVERBS}(?:open|create|submit|make|raise) {_PR} (?:as|in) (?:an? )?drafts?"
+    r"(?: mode)?(?: PRs?)?"
+    r"|(?:always )?(?:open|create|submit|make) (?:an? )?draft (?:PRs?|pull requests?)"
+    rf"|{_PR} {_MUST}(?:be )?(?:opened |created )?(?:as |in )?(?:an? )?drafts?(?: mode)?"
+    r"|(?:always )?(?:use|create PRs with|open PRs with) `(?:gh pr create )?--draft`",
+)
+
+
+def pr_draft_rule(clause: Clause) -> list[Draft]:
+    """Reads "always open PRs as drafts"."""
+    if clause.is_prohibited or whole_match(_AS_DRAFT, clause.text) is None:
+        return []
+    return [Draft("commit", "requirement", measure("pull_request", draft=True))]
 
 
 # --- The body
@@ -138,6 +176,59 @@ _LABEL_INCLUDED = re.compile(
 )
 
 
+_REFERS_TO_ISSUE = form(
+    "The PR body must reference its issue as `#<number>`",
+    rf"(?:{_BODY}|{_PR}) (?:must|should) (?:always )?(?:reference|include|link(?: to)?|mention"
+    r"|contain|close)(?: (?:the|its|an?|related|linked|corresponding|relevant|existing|GitHub))*"
+    r" issues?(?: numbers?| references?| links?)?"
+    r"(?: (?:as|with|using|in the form|like|via) `(?:(?:fixes|closes|resolves):? )?#[^`]+`"
+    r"(?: or `[^`]+`)*)?",
+)
+_ISSUE_CODE = form(
+    "PR descriptions must include a `Fixes #123` line",
+    rf"{_BODY} {_MUST}(?:include|have|contain|begin with|start with) (?:an? |the )?"
+    r"`(?P<word>fixes|closes|resolves):? #\S+`(?: (?:line|reference|keyword))?",
+)
+_NAME_OF_SECTION = r"[`\"“]?(?:#+ )?[A-Z][\w ]{2,25}?[`\"”]?"
+_SECTIONS = re.compile(
+    rf"(?i:{_BODY} {_MUST}(?:include|have|contain|use)s? (?:the |these |following |an? )*"
+    rf"(?:(?:sections?|headings?):? )?)(?P<names>{_NAME_OF_SECTION}"
+    rf"(?:(?:, and |,? and |, ){_NAME_OF_SECTION})*)(?P<noun> (?:sections?|headings?))?"
+)
+_NO_HEADINGS = re.compile(
+    r"no (?:markdown )?(?:headlines|headings|headers|section headings)"
+    rf"(?: in (?:the )?(?:{_BODY}|descriptions?))?",
+    re.I,
+)
+
+
+def _is_of_descriptions(clause: Clause) -> bool:
+    """Whether a clause is about descriptions of pull requests, by itself or by what is above it."""
+    statement = clause.statement
+    about = (clause.text, statement.label, statement.opening, *statement.under[-1:])
+    return any(map(_NAMES_BODY.search, about))
+
+
+def _asked_of_body(clause: Clause) -> list[Draft]:
+    """Reads what a description must have: an issue, some sections, or no headings."""
+    if whole_match(_REFERS_TO_ISSUE, clause.text):
+        return _require(body=r"#\d|/issues/\d")
+    if match := whole_match(_ISSUE_CODE, clause.text):
+        return _require(body=rf"(?i)\b{match['word']}:? (?:\S+/\S+)?(?:#|https?://\S+/)\d")
+    if _NO_HEADINGS.fullmatch(clause.text) and _is_of_descriptions(clause):
+        return _require(body=r"(?m)\A(?!(?:.*\n)*#{1,6} )")
+    match = _SECTIONS.fullmatch(clause.text)
+    if match is None or not (match["noun"] or re.search(r"\bsections?\b", match[0])):
+        return []
+    names = re.split(r", and |,? and |, ", match["names"])
+    return _sections([re.sub(r"^[`\"“#\s]+|[`\"”\s]+$", "", name) for name in names])
+
+
+def _sections(names: Sequence[str]) -> list[Draft]:
+    """The rule that descriptions have sections with these names."""
+    return [Draft("commit", "requirement", measure("pull_request", sections=list(names)))]
+
+
 # what people do not want in descriptions: "test plan", "a \"Testing\" section"
 _SECTION = re.compile(
     r"(?:an? |any )?(?:[\"“`](?P<quoted>[\w ]{4,30})[\"”`](?: sections?)?"
@@ -146,6 +237,7 @@ _SECTION = re.compile(
 )
 _PLACE_OF_SECTION = re.compile(rf"(?:the |any )?(?:{_BODY}|{_PR})", re.I)
 _ABOUT_BODY = re.compile(r"\b(?:PRs?|pull requests?)\b", re.I)
+_NAMES_BODY = re.compile(_BODY, re.I)
 
 
 def _unwanted_section(clause: Clause) -> str:
@@ -171,8 +263,12 @@ def pr_body_rule(clause: Clause) -> list[Draft]:
     """Reads "PR bodies must include a `Notes:` section" and "no test plan in PRs"."""
     if section := _unwanted_section(clause):
         return _require(body=rf"(?sim)\A(?!.*^(?:#+ |\*\*)\W*{literal(section)}\b)")
+    if clause.is_prohibited:
+        return []
+    if rules := _asked_of_body(clause):
+        return rules
     match = _LABEL_INCLUDED.fullmatch(clause.text)
-    if match is None or clause.is_prohibited:
+    if match is None:
         return []
     return _require(body=rf"(?m)^\W*{re.escape(match['label'])}")
 

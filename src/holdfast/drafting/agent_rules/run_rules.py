@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.acts import acts_of, gate_of
+from holdfast.drafting.grammar.circumstances import Circumstance
 from holdfast.drafting.grammar.clauses import Clause, codes_in
 from holdfast.drafting.grammar.commands import (
     is_command,
@@ -23,20 +24,13 @@ from holdfast.drafting.grammar.commands import (
     without_arguments,
     without_placeholder,
 )
-from holdfast.drafting.grammar.forms import CODES, form, one_of, whole_match
+from holdfast.drafting.grammar.forms import CODES, one_of
 from holdfast.drafting.grammar.instruction_words import CHECK, FAILS, PASSES, RUN, Relation
-from holdfast.drafting.grammar.instructions import (
-    Circumstance,
-    Instruction,
-    Modality,
-    circumstance_of,
-    instruction_of,
-)
-from holdfast.drafting.grammar.named_files import glob_argument
+from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
+from holdfast.drafting.grammar.named_files import files_of_language, glob_argument
 from holdfast.drafting.grammar.occasions import (
     END_OF_WORK,
     OCCASIONS,
-    AfterChange,
     BeforeEvent,
     Occasion,
     is_anything,
@@ -44,7 +38,6 @@ from holdfast.drafting.grammar.occasions import (
     occasion_of,
     occasion_of_instruction,
 )
-from holdfast.drafting.rules_file import Statement
 
 # --- The rules for some commands on an occasion
 
@@ -93,7 +86,7 @@ def require_block(block: Sequence[str], occasion: Occasion) -> list[Draft]:
     """A rule for each command of a code block, up to the commit or push that it is for."""
     commands: list[str] = []
     for line in _joined_lines(block):
-        if isinstance(occasion, BeforeEvent) and _COMMITS.match(line):
+        if _COMMITS.match(line):
             break
         commands += parts_of(line)
     return require(commands, occasion) if len(commands) <= _MAX_COMMANDS else []
@@ -130,18 +123,18 @@ def _runs_after(command: str, files: Sequence[str]) -> Draft:
 
 _RUN_VERBS = frozenset("run execute rerun".split())
 # verbs of "never mark a task done until ..." and "never finish until ..."
-_REPORTS_OR_ENDS = frozenset("mark consider call declare report claim finish complete end".split())
-_STATES = one_of(*sorted(PASSES | FAILS, key=len, reverse=True))
+REPORTS_OR_ENDS = frozenset("mark consider call declare report claim finish complete end".split())
+STATES = one_of(*sorted(PASSES | FAILS, key=len, reverse=True))
 _WITHOUT = re.compile(
     r"(?:(?:first|running|having|run|a|passing|successful|clean|re-?running|the|run of) )*"
-    rf"(?P<codes>{CODES})(?: first| {_STATES})*",
+    rf"(?P<codes>{CODES})(?: first| {STATES})*",
     re.I,
 )
 _FAILS = re.compile(
     rf"(?:running |you (?:run|have run) )?(?P<codes>{CODES}) {one_of(*FAILS)}", re.I
 )
 # the relations of "never commit *without* running `make test`"
-_CONDITIONS = (*(Relation.WITHOUT, Relation.UNTIL, Relation.UNLESS, Relation.BEFORE, Relation.IF),)
+CONDITIONS = (*(Relation.WITHOUT, Relation.UNTIL, Relation.UNLESS, Relation.BEFORE, Relation.IF),)
 _PLACES = (Relation.IN, Relation.FROM, Relation.AT)
 _FURTHER = (
     *(Relation.WITH, Relation.THEN, Relation.TO, Relation.ON, Relation.AS),
@@ -167,6 +160,40 @@ _BESIDE = ("", "first", "command", "commands")  # words beside a command that is
 _NEXT_STEP = re.compile(r"(?:and |then |only )*(?P<act>(?:git )?(?:commit|push|merge)\b.*)", re.I)
 
 
+# a label that limits a command to changes of one part: "Backend: `make test`"
+PART = re.compile(
+    one_of(
+        *(
+            "backend",
+            "frontend",
+            "front-end",
+            "back-end",
+            "server",
+            "client",
+            "web",
+            "mobile",
+            "app",
+        ),
+        *("ios", "android", "api", "ui", "cli", "docs?", "documentation", "website", "desktop"),
+        *(
+            "python",
+            "rust",
+            "go",
+            "typescript",
+            "javascript",
+            "ts",
+            "js",
+            "java",
+            "kotlin",
+            "swift",
+        ),
+        *("c\\+\\+", "c#", "ruby", "php", "terraform", "shell", "css", "sql", "helm", "docker"),
+    )
+    + r"(?: (?:code|changes?|files?|side|app|only|package))?",
+    re.I,
+)
+
+
 def run_rule(clause: Clause) -> list[Draft]:
     """Reads "run `make test` before committing" and "after editing `a.proto`, run `make gen`"."""
     if clause.is_prohibited or offers_another(clause.statement.text):
@@ -177,12 +204,23 @@ def run_rule(clause: Clause) -> list[Draft]:
         if instruction and instruction.modality is Modality.NEVER:
             rules = _required_by_prohibition(instruction)
         elif instruction and instruction.binds:
-            rules = _required_by_order(instruction, clause)
+            rules = _allowed_after(instruction) or _required_by_order(instruction, clause)
         else:
             rules = []
         if rules:
-            return rules
+            return _of_part(rules, label)
     return []
+
+
+def _of_part(rules: list[Draft], label: str) -> list[Draft]:
+    """Some rules about a part of the repository that their label names: those after any change are
+    for changes in its language; [] if the files of the part are not known.
+    """
+    is_of_any_change = rules[0].measure.arguments.get("changed") == "*"
+    if not is_of_any_change or not PART.fullmatch(label):
+        return rules
+    files = files_of_language(label)
+    return [_runs_after(rule.measure.arguments["run"], files) for rule in rules if files]
 
 
 def _required_by_order(instruction: Instruction, clause: Clause) -> list[Draft]:
@@ -206,7 +244,7 @@ def _required_by_prohibition(instruction: Instruction) -> list[Draft]:
     """Reads "never commit without running `make test`" and "never push if `make test` fails"."""
     commands: list[str] = []
     for relation, text in instruction.circumstances:
-        if relation not in _CONDITIONS:
+        if relation not in CONDITIONS:
             continue
         fails = _FAILS.fullmatch(text)
         match = fails if relation is Relation.IF else _WITHOUT.fullmatch(text)
@@ -214,10 +252,24 @@ def _required_by_prohibition(instruction: Instruction) -> list[Draft]:
             return []  # a condition that is about something else than commands
         commands += listed_commands(match["codes"])
     work = " ".join([instruction.verbs[-1], instruction.object, *instruction.texts_of(Relation.AS)])
-    if instruction.does(_REPORTS_OR_ENDS) and is_end_of_work(work):
+    if instruction.does(REPORTS_OR_ENDS) and is_end_of_work(work):
         return require(commands, END_OF_WORK)
-    acts = acts_of(instruction, *_CONDITIONS)
+    acts = acts_of(instruction, *CONDITIONS)
     return require(commands, BeforeEvent(gate_of(acts))) if acts else []
+
+
+_ALLOWED_WHEN = (Relation.AFTER, Relation.IF, Relation.ONCE, Relation.WHEN)
+
+
+def _allowed_after(instruction: Instruction) -> list[Draft]:
+    """Reads "commit only after `make test` passes" and "only push once `make test` is green"."""
+    if instruction.modality is not Modality.ONLY or len(instruction.circumstances) != 1:
+        return []
+    match = _WITHOUT.fullmatch(instruction.circumstances[0].text)
+    acts = acts_of(instruction, *_ALLOWED_WHEN)
+    if match is None or not acts:
+        return []
+    return require(listed_commands(match["codes"]), BeforeEvent(gate_of(acts)))
 
 
 def _occasion_of_next_step(instruction: Instruction) -> Occasion | None:
@@ -234,7 +286,7 @@ _IS_ORDER = re.compile(r"(?:always|(?:you|we|agents) must|must)\b", re.I)
 
 
 # commands that are run once, or that do not end
-_NOT_A_CHECK = re.compile(
+NOT_A_CHECK = re.compile(
     r"\b(?:install|setup|set-up|bootstrap|init|login|ci|sync|up|start|dev|serve|watch|activate)"
     r"(?:\.\w+)?\b(?!:)",
     re.I,
@@ -249,17 +301,25 @@ def _occasion_without_words(instruction: Instruction, clause: Clause) -> Occasio
     subjects = instruction.texts_of(Relation.SUBJECT)
     if clause.statement.under and _NAMES_OCCASION.search(clause.statement.under[-1]):
         return None
-    if instruction.verbs == ("pass",) and relations <= {Relation.SUBJECT}:
+    names_git = instruction.object.startswith("`git ")  # "check that `git status` is clean"
+    if instruction.verbs == ("pass",) and relations <= {Relation.SUBJECT} and not names_git:
         return END_OF_WORK if all(map(is_anything, subjects)) else None
     is_order = instruction.verbs == ("run",) and _IS_ORDER.match(clause.text)
     is_command = re.fullmatch(CODES, instruction.object) is not None
-    is_command = is_command and not _NOT_A_CHECK.search(instruction.object)
+    is_command = is_command and not NOT_A_CHECK.search(instruction.object)
     return END_OF_WORK if is_order and is_command and not relations else None
 
 
 _NAMES_OCCASION = re.compile(
     r"\b(?:if|when|before|after|for|on|in|during|adding|creating|releas\w*|deploy\w*|install\w*"
     r"|pre-?\w+|commit\w*|push\w*|merg\w*|pull requests?|PRs?)\b",
+    re.I,
+)
+
+
+# purposes that are only had at times: "*to release*, run `make all`"
+_AT_TIMES = re.compile(
+    r"(?:release|publish|deploy|ship|add|create|install|set up|upgrade|debug|reproduce|migrate)\b",
     re.I,
 )
 
@@ -271,6 +331,8 @@ def _is_unlimited(instruction: Instruction) -> bool:
         goes_on = goes_on or relation in (Relation.TO, Relation.ON, *OCCASIONS)
         is_place = relation in _PLACES and not _MANNER.fullmatch(text)
         if is_place and not goes_on and not _ROOT.fullmatch(text):
+            return False
+        if relation is Relation.TO and _AT_TIMES.match(text):
             return False
         if relation is Relation.EXPLANATION and not _DESCRIPTION.fullmatch(text):
             return False
@@ -310,157 +372,3 @@ def _runs_block(instruction: Instruction) -> bool:
     if not instruction.does(RUN | CHECK) or "`" in instruction.object:
         return False
     return not instruction.does(RUN) or _THESE.fullmatch(instruction.object) is not None
-
-
-# --- A list or a code block below "Before committing:"
-
-
-def labelled_command_rule(clause: Clause) -> list[Draft]:
-    """Reads "before committing: `make test`", perhaps with the label as a sentence before it."""
-    statement = clause.statement
-    if clause.is_prohibited or offers_another(statement.text):
-        return []
-    label = statement.label or statement.opening.strip(" .:")
-    text = clause.text
-    if ": `" in text and not label:
-        label, _, text = text.partition(": ")
-    occasion = _occasion_of_heading(label)
-    instruction = instruction_of(text)
-    if occasion is None or instruction is None:
-        return []
-    if not instruction.binds or instruction.circumstances or not instruction.does(RUN):
-        return []
-    if not re.fullmatch(CODES, instruction.object):
-        return []
-    return require(listed_commands(instruction.object), occasion)
-
-
-_OPTIONAL = re.compile(
-    r"\b(?:optional(?:ly)?|(?:if|when|as) (?:needed|necessary|required))\b", re.I
-)
-_ITEM = form(
-    "Lint the code with `make lint` to find mistakes",
-    r"(?P<head>[\w\s'/:-]{0,50}?)"
-    rf"\(?(?P<codes>{CODES})\)?(?: "
-    + one_of(*"to for and passes pass must should succeeds is are in from on with".split())
-    + r"\b(?:(?! (?:if|when|unless|or|only)\b).)*)?",
-)
-_BEGINS_STEP = re.compile(
-    r"(?:(?:always|please|must|ensure(?: that)?|make sure(?: that)?|then) )*(?:re-?)?"
-    + one_of(
-        *"run execute use format lint check test build validate verify regenerate update".split(),
-        *"review inspect confirm".split(),
-        *("rebuild", "type-?check", "formatting", "linting", "tests", "type checks?", "compile"),
-        *("fix", "generate", r"\w+ing", ""),
-    )
-    + r"\b.*|",
-    re.I,
-)
-_NO_STEP = re.compile(r"\b(?:no|not|never|if|optional\w*|instead|see|read)\b", re.I)
-
-
-def checklist_rule(clause: Clause) -> list[Draft]:
-    """Reads an item such as "`make test`" below "Before committing:"."""
-    statement = clause.statement
-    if clause.is_prohibited or offers_another(statement.text) or not clause.begins_statement:
-        return []
-    occasion = _occasion_above(statement)
-    if occasion is None:
-        return []
-    if _OPTIONAL.search(f"{statement.label} {statement.text}"):
-        return []
-    instruction = instruction_of(clause.text)
-    tool = instruction.object if instruction and instruction.does(RUN) else ""
-    if is_tool(tool) or tool == "pre-commit":
-        return require([tool], occasion)
-    item = whole_match(_ITEM, clause.text)
-    if item is None or re.match(r"(?:if|when|for)\b", statement.label, re.I):
-        return []
-    if _NO_STEP.search(item["head"]) or not _BEGINS_STEP.fullmatch(item["head"].strip()):
-        return []
-    codes = listed_commands(item["codes"])
-    is_event = isinstance(occasion, BeforeEvent)
-    if is_event and not all(is_command(part) for code in codes for part in parts_of(code)):
-        return []
-    return require(codes, occasion)
-
-
-def block_below_heading(statement: Statement) -> list[Draft]:
-    """Reads a code block right below the heading "Before committing"."""
-    alone = circumstance_of(re.sub(r"^[#\s*]+|[\s:*]+$", "", statement.text))
-    if alone is None or alone.relation is not Relation.BEFORE:
-        return []
-    occasion = occasion_of(alone)
-    return require_block(statement.block, occasion) if isinstance(occasion, BeforeEvent) else []
-
-
-_CHECKLIST = re.compile(
-    r"[\W\d]*(?:required |mandatory )?(?:pre-?(?P<event>commit|push|PR|pull request|submission)s?"
-    r"|(?P<request>PR|pull request)s?)(?: "
-    + one_of(
-        *("checklist", "checks?", "requirements?", "steps", "validation", "verification"),
-        *("commands", "quality checks", "gates?"),
-    )
-    + r")+(?: \((?:required|mandatory|must pass)\))?[\s:*.]*",
-    re.I,
-)
-_MARKS = re.compile(r"^[\W\d]*(?:(?:required|mandatory):? )?|\s*\([^()]*\)|[\s:*.]+$", re.I)
-_RUN_THESE = re.compile(
-    r"(?:always |please )?(?:run|execute) (?:all )?(?:of )?(?:these|the following)(?: \w+)?[\s:.]*",
-    re.I,
-)
-
-
-def heads_commands(heading: str) -> bool:
-    """Whether a heading names a change after which the commands below it have to be run."""
-    return isinstance(_occasion_of_heading(heading), AfterChange)
-
-
-def _occasion_above(statement: Statement) -> Occasion | None:
-    """The occasion of the heading above a statement, or of the one above "Run these commands:"."""
-    *others, nearest = ("", *statement.under)
-    occasion = _occasion_of_heading(nearest)
-    if occasion is None and others and _RUN_THESE.fullmatch(nearest):
-        return _occasion_of_heading(others[-1])
-    return occasion
-
-
-def _occasion_of_heading(heading: str) -> Occasion | None:
-    """The occasion that a heading or an introduction names for the commands below it."""
-    if checklist := _CHECKLIST.fullmatch(heading):
-        event = checklist["event"] or checklist["request"]
-        return occasion_of(Circumstance(Relation.BEFORE, event))
-    plain = _MARKS.sub("", heading)
-    if instruction := instruction_of(plain):
-        if instruction.modality is Modality.NEVER:
-            return _occasion_until(instruction)
-        is_run = instruction.does(RUN | CHECK | {"perform"}) and "`" not in instruction.object
-        is_limited = instruction.text_of(Relation.IN, Relation.UNLESS) is not None
-        return occasion_of_instruction(instruction) if is_run and not is_limited else None
-    parts = (plain, plain.split(",")[0], *re.findall(r"\bbefore [^`]+$", plain, re.I))
-    for circumstance in filter(None, map(circumstance_of, parts)):
-        if occasion := occasion_of(circumstance):
-            return occasion
-    return None
-
-
-_THESE_PASS = re.compile(
-    r"(?:(?:running|you run|you have run) )?(?:all |every one |each )?(?:of )?"
-    r"(?:these|the following|following|the below)?(?: \w+){0,2}?"
-    rf"(?: {_STATES})?",
-    re.I,
-)
-
-
-def _occasion_until(instruction: Instruction) -> Occasion | None:
-    """The occasion of "a task is not done until all of these pass" and "never push without"."""
-    conditions = [n for n in instruction.circumstances if n.relation in _CONDITIONS]
-    if len(conditions) != 1 or not _THESE_PASS.fullmatch(conditions[0].text):
-        return None
-    work = " ".join([instruction.verbs[-1], instruction.object, *instruction.texts_of(Relation.AS)])
-    if instruction.verbs == ("finish",) or (
-        instruction.does(_REPORTS_OR_ENDS) and is_end_of_work(work)
-    ):
-        return END_OF_WORK
-    acts = acts_of(instruction, *_CONDITIONS)
-    return BeforeEvent(gate_of(acts)) if acts else None

@@ -33,7 +33,39 @@ _IN_SYNC = form(
     rf"(?:always |please )?(?:keep )?{_FILE_WORDS}(?P<also>{CODE})(?: must (?:be kept|stay))?"
     rf" (?:in sync|synchroni[sz]ed|up to date|aligned) with {_FILE_WORDS}(?P<changed>{CODE})",
 )
+_ALL_IN_SYNC = form(
+    "Keep `a.json` and `b.json` in sync",
+    rf"(?:always |please )?(?:(?:keep )?{_FILE_WORDS}(?P<files>{CODE}(?:(?:,? and |, ){CODE})+)"
+    r"(?: files?)?(?: (?:must|should|need to) (?:always )?(?:be kept|stay|remain|be|change))?"
+    r" (?:in sync(?: with each other)?|synchroni[sz]ed|aligned|(?:updated|changed|edited) together"
+    r"|together))",
+)
+_REFLECTED = form(
+    "Any change to `a.py` must be reflected in `b.md`",
+    r"(?:any|every|all|each) changes? (?:to|in|of) "
+    rf"{_FILE_WORDS}(?P<changed>{CODE})(?: files?)? (?:must|should|need to|needs to|has to)"
+    r" (?:also )?be (?:reflected|mirrored|documented|applied|repeated|duplicated|made)"
+    rf" (?:in|to) {_FILE_WORDS}(?P<also>{CODE})(?: (?:too|as well))?",
+) + form(
+    "All changes to `api/` require an update of `openapi.yaml`",
+    rf"(?:any|every|all|each) changes? (?:to|in|of) {_FILE_WORDS}(?P<changed>{CODE})(?: files?)?"
+    r" (?:must (?:have|include|come with)|requires?|needs?) (?:an? )?"
+    r"(?:(?:matching|corresponding) )?(?:updates?|changes?|edits?|entry|entries)"
+    rf" (?:of|to|in) {_FILE_WORDS}(?P<also>{CODE})",
+)
+_MAX_FILES_IN_SYNC = 4
+# "new strings need translations in both `en.json` and `de.json`"
+_IN_LOCALES = re.compile(
+    r"(?=.*\b(?:translat|strings?\b|keys?\b|texts?\b|messages?\b|i18n|locales?\b))"
+    r"(?=.*\b(?:both|must|requires?|needs?|always|add)\b)"
+    rf"[^`]* {_FILE_WORDS}(?P<files>{CODE}(?:(?:,? and |, ){CODE})+)(?: files?)?",
+    re.I,
+)
+_LOCALE_FILE = re.compile(
+    r"(?:.*/)?[\w-]*\b[a-z]{2}(?:[-_][A-Za-z]{2})?\.(?:json5?|ya?ml|ts|js|po|arb|properties|toml)"
+)
 _BOTH = re.compile(r"\bboth (?:the )?`", re.I)
+_FOR_EVERY = re.compile(r"\b(?:for|with) (?:every|each|any|all) [\w-]*? ?changes?\b(?! to)", re.I)
 _MAYBE = word_pattern(*"may might could can perhaps sometimes usually".split())
 _PLACES = (Relation.IN, Relation.TO)
 
@@ -44,8 +76,13 @@ def together_rule(clause: Clause) -> list[Draft]:
     """
     if clause.is_prohibited or _MAYBE.search(clause.text):
         return []
-    if match := whole_match(_IN_SYNC, clause.text):
+    if match := whole_match(_IN_SYNC + _REFLECTED, clause.text):
         return _together(codes_in(match["changed"]), codes_in(match["also"]))
+    if match := whole_match(_ALL_IN_SYNC, clause.text):
+        return _all_together(codes_in(match["files"]))
+    if match := _IN_LOCALES.fullmatch(clause.text):
+        names = codes_in(match["files"])
+        return _all_together(names) if all(map(_LOCALE_FILE.fullmatch, names)) else []
     instruction = instruction_of(clause.text)
     if instruction is None or not instruction.binds or not instruction.does(_CHANGES):
         return []
@@ -53,6 +90,8 @@ def together_rule(clause: Clause) -> list[Draft]:
     if not names:
         return []
     occasion = occasion_of_instruction(instruction)
+    if _FOR_EVERY.search(clause.text):
+        return []  # a turn may be a part of a change
     if isinstance(occasion, AfterChange) and _holds_then(instruction):
         return _together_globs(occasion.files, all_known([path_glob(name) for name in names]))
     if occasion is None and len(names) == 2 and _BOTH.search(clause.text):
@@ -85,6 +124,18 @@ def _holds_then(instruction: Instruction) -> bool:
     if _NEW_OR_GONE.search(occasions) and not _CHANGING.search(occasions):
         return False
     return instruction.has_only(*OCCASIONS, *_PLACES, Relation.WITH)
+
+
+def _all_together(names: Sequence[str]) -> list[Draft]:
+    """The rules that a change of each of some files comes with a change of the next one; [] if the
+    files are too many, or one of the names may be none of a file.
+    """
+    globs = all_known([path_glob(name) for name in names])
+    if not 2 <= len(globs) <= _MAX_FILES_IN_SYNC:
+        return []
+    following = [*globs[1:], globs[0]]
+    pairs = zip(globs, following, strict=True)
+    return [rule for changed, also in pairs for rule in _together_globs([changed], [also])]
 
 
 def _together(changed: Sequence[str], also: Sequence[str]) -> list[Draft]:

@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from holdfast.drafting.grammar.clause_tokens import read_tokens
 from holdfast.drafting.grammar.forms import one_of
 from holdfast.drafting.grammar.instruction_words import GERUNDS, PARTICIPLES, VERBS, Relation
-from holdfast.drafting.grammar.instructions import Instruction, read_tokens
+from holdfast.drafting.grammar.instructions import Instruction
 
 _ENDS = r"(?!\S)"
 
@@ -139,6 +140,8 @@ ACTS = (
         nouns="submission",
     ),
     _define("open|create|file|submit|raise", "issue", rf"gh issue create{_ENDS}", r"\bissue"),
+    _define("close", "issue", rf"gh issue close{_ENDS}", r"\bclos"),
+    _define("close", _REQUESTS, rf"gh pr close{_ENDS}", r"\bclos"),
     _define(
         "comment",
         "",
@@ -146,6 +149,7 @@ ACTS = (
         r"\bcomment",
         places="|issue|pr|pull request",
     ),
+    _define("merge", _REQUESTS, rf"(?:gh pr merge|glab mr merge){_ENDS}", r"\bmerg"),
     _define(
         "merge",
         _MERGED,
@@ -182,6 +186,12 @@ ACTS = (
     _define("revert", "|commit|change", rf"git revert{_ENDS}", r"\brevert"),
     _define("create|push", "tag", _TAGS, r"\btag"),
     _define("tag", "release", _TAGS, r"\btag"),
+    _define(
+        "delete|remove|recreate|re-create|move|overwrite",
+        "tag",
+        r"git (?:tag(?=.* -[dfa]*[df]\b)|push(?=.* (?::refs/tags/|(?:--delete|-d) v?\d+\.)))",
+        r"\btag",
+    ),
     _define(
         "deploy",
         "|anything|resource|change|app|application|code",

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from holdfast.drafting.grammar.commands import without_placeholder
 from holdfast.drafting.grammar.forms import CODE, NEVER, one_of
-from holdfast.drafting.grammar.instruction_words import VERBS
+from holdfast.drafting.grammar.instruction_words import AFTER_NAMES, VERBS
 from holdfast.drafting.rules_file import Statement
 
 # enough to tell `npm run lint:js` from `npm run lint:css`, and few enough that brackets further on
@@ -100,6 +100,7 @@ _CUTS_AND_COMMAS = re.compile(
 )
 _CODE_OR_BRACKETS = re.compile(rf"(`[^`]*`)|\s*{_BRACKETS}")
 _PROHIBITION = re.compile(rf"{NEVER} ", re.I)
+_FORBIDS = re.compile(rf"{NEVER} |no (?:[A-Z]|`)", re.I)
 _MARKS = " .!,:"
 _MAX_CUTS = 50  # per statement, so that a long one takes time in proportion to its length
 # "Never amend commits" and "No jQuery", as labels that are rules by themselves
@@ -145,7 +146,7 @@ def _cut(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
         yield whole, asides
     for index, piece in enumerate(pieces):
         yield piece, [*pieces[:index], *pieces[index + 1 :], *asides]
-    for aside in filter(_PROHIBITION.match, asides):  # "Yarn (do not use npm)"
+    for aside in filter(_FORBIDS.match, asides):  # "Yarn (do not use npm)"
         yield aside.strip(_MARKS), [other for other in [*pieces, *asides] if other != aside]
 
 
@@ -156,7 +157,8 @@ _LIMIT = re.compile(
     re.I,
 )
 _MAX_ACTS = 8  # of one prohibition
-_OR_VERB = re.compile(r",? or (?=([a-z-]+) )|, (?=([a-z-]+) [^,]+(?:,| or ))")
+_NO_NAME = rf"(?![a-z-]+ {one_of(*sorted(AFTER_NAMES))}\b)"
+_OR_VERB = re.compile(rf",? or {_NO_NAME}(?=([a-z-]+) )|, {_NO_NAME}(?=([a-z-]+) [^,]+(?:,| or ))")
 
 
 def coordinated_prohibitions(text: str) -> list[str]:

@@ -44,7 +44,8 @@ TOOLS = frozenset(
     hatch pdm python python3 jest vitest mocha pytest tox nox make just cargo rustc go gradle mvn
     maven ant bazel docker docker-compose podman kubectl helm terraform git gh hub svn hg eslint
     prettier biome black ruff isort flake8 mypy pyright pylint tsc tsx ts-node webpack vite rspec
-    rake bundle gem rails composer php dotnet swift xcodebuild grep rg find sed awk cat curl wget
+    rake bundle gem rails composer php dotnet swift xcodebuild grep rg fd ack ag find sed awk cat
+    curl wget
     sudo rm ssh scp rsync apt apt-get brew nx turbo lerna sbt mix cmake ctest ninja""".split()
 )
 
@@ -131,7 +132,9 @@ _OPTIONS_OF_RM = {
     "f": r"(?=.* (?:-\w*f|--force))",
 }
 # programs that run what a project defines, and that no other program runs
-_RUN_PROJECTS = frozenset("npm yarn pnpm bun npx uv poetry hatch make just cargo".split())
+_RUN_PROJECTS = frozenset(
+    "npm yarn pnpm bun npx uv poetry hatch make just cargo git gh go bash sh docker".split()
+)
 _RUNNERS = (
     r"(?:(?:uv|poetry|hatch|pipenv|pdm|rye) run (?:-\S+ )*|(?:npx|bunx|uvx|pnpm|yarn)(?:"
     r" exec| dlx)? )?(?:python3? -m )?"

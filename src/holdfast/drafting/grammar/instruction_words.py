@@ -1,7 +1,7 @@
 """The words of instructions: verbs in groups of synonyms, and the phrases that lead to an act,
 forbid it, or begin a circumstance.
 
-The grammar that reads them is in `instructions.py`. A new synonym is a word in one of these tables.
+The grammar that reads them is in `instructions`. A new synonym is a word in one of these tables.
 """
 
 from collections.abc import Iterable, Sequence
@@ -48,7 +48,8 @@ _GIT = frozenset(
     " cut request mark consider declare report claim complete finalize finalise conclude".split()
 )
 _OTHERS = frozenset(
-    """skip bypass disable suppress silence prefix capitalize capitalise begin limit wrap separate
+    """skip bypass disable suppress silence swallow ignore hide prefix capitalize capitalise begin
+    limit wrap separate
     sign target read mock log print mention credit reply answer respond prefer avoid sync apply
     append say co-author attribute list describe link title name base address assign ask get obtain
     paste share suggest propose emit seek wait treat do perform enable bring replace install
@@ -117,6 +118,11 @@ ACT_NOUNS = {
     **dict.fromkeys(("release", "releases"), "release"),
 }
 AFTER_ACT_NOUNS = frozenset("to in of on from without unless into under inside".split())
+
+# after a word that may be a verb, nouns that make it part of a name: "commit *messages*"
+AFTER_NAMES = frozenset(
+    "message messages comment comments hook hooks notes output outputs request requests".split()
+)
 
 # --- The beginning of an instruction
 
@@ -201,7 +207,7 @@ _PASSES = _phrases(
     "|has passed|have passed|is run|are run|was run|were run|has been run|have been run|has run"
     "|is passing|are passing|runs clean|finish|come|pass locally|passes locally|exit 0|be run"
 )
-PASSES = frozenset(_PASSES) | _combine(_BOUND, ("", "always"), _PASSES)
+PASSES = frozenset(_PASSES) | _combine(_BOUND, ("", "always", "both", "all", "each"), _PASSES)
 FAILS = frozenset(_phrases("fails|fail|does not pass|do not pass|doesn't pass|don't pass|is red"))
 
 # --- Circumstances
@@ -263,7 +269,7 @@ _PHRASES = {
     Relation.AS: "as",
     Relation.FOR: "for",
     Relation.IN: "in|under|across|throughout|into|inside|within|inside of",
-    Relation.OUTSIDE: "outside|outside of",
+    Relation.OUTSIDE: "outside|outside of|anywhere else|elsewhere|everywhere else",
     Relation.WITH: "with|using|via|through|by running|by using|by calling|by executing",
     Relation.BY: "by",
     Relation.ON: "on|onto",

@@ -5,16 +5,16 @@
 (in, tests). The readers of rules match these parts, so that each modality combines with each act
 and each circumstance.
 
-A clause is read from left to right, in these steps:
+A clause is rewritten in usual words (`usual_words`) and cut into tokens (`clause_tokens`), which
+are read from left to right:
 
-1. `read_tokens`: words, code spans, brackets and marks;
-2. circumstances before the main clause: "In tests, ..." (`_read_fronted_circumstance`);
-3. words that only lead to the instruction: "always", "make sure to" (`_skip_leads`);
-4. either a subject and what must or must not happen to it (`_read_subject`), or a negation or
+1. circumstances before the main clause: "In tests, ..." (`_read_fronted_circumstance`);
+2. words that only lead to the instruction: "always", "make sure to" (`_skip_leads`);
+3. either a subject and what must or must not happen to it (`_read_subject`), or a negation or
    "only", verbs, and their object (`_read_verbs`);
-5. the object up to the first circumstance, and the circumstances (`_split_at_circumstances`).
+4. the object up to the first circumstance, and the circumstances (`circumstances`).
 
-The words are in `instruction_words.py`.
+The words are in `instruction_words`.
 """
 
 import re
@@ -22,17 +22,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
-from typing import NamedTuple
 
+from holdfast.drafting.grammar.circumstances import (
+    ARTICLES,
+    PHRASES,
+    Circumstance,
+    split_at_circumstances,
+)
+from holdfast.drafting.grammar.clause_tokens import ClauseWords, clause_words
 from holdfast.drafting.grammar.instruction_words import (
     ACT_NOUNS,
     ADVERBS,
-    ADVICE_WORDS,
     AFTER_ACT_NOUNS,
     BE,
     BE_NOT,
-    BENEFITS,
-    COMPARED,
     COMPARISONS,
     FAILS,
     FORBIDDEN,
@@ -59,6 +62,7 @@ from holdfast.drafting.grammar.instruction_words import (
     longest_phrase,
     phrase_table,
 )
+from holdfast.drafting.grammar.usual_words import in_usual_words
 
 
 class Modality(Enum):
@@ -68,13 +72,6 @@ class Modality(Enum):
     NEVER = "never"
     ONLY = "only"  # allowed under the circumstances, and forbidden otherwise
     PREFER = "prefer"
-
-
-class Circumstance(NamedTuple):
-    """A circumstance of an instruction: (IN, "tests") of "in tests"."""
-
-    relation: Relation
-    text: str
 
 
 @dataclass(frozen=True)
@@ -126,82 +123,7 @@ class Instruction:
         return all(verb in verbs for verb in self.verbs)
 
 
-# --- Step 1: tokens
-
-_TOKEN = re.compile(
-    r"`[^`]*`|\((?:[^()`]|`[^`]*`)*\)"  # a code span, brackets
-    r"|(?<=\s)[-–—]{1,2}(?=\s)|[,;:](?=[\s`]|$)"  # marks
-    r"|(?:[^\s`(),;:]|[,;:](?![\s`]|$))+|[`()]"  # a word, or a mark without its pair
-)
-
-
-class InstructionToken(NamedTuple):
-    """A word, a code span, a pair of brackets or a mark of a text.
-
-    Args:
-        text: as it is written.
-        word: in lower case, without marks around it; "" for code and brackets.
-        start: where it begins in the text.
-        end: where it ends.
-    """
-
-    text: str
-    word: str
-    start: int
-    end: int
-
-    @property
-    def is_code(self) -> bool:
-        return self.text.startswith("`") and len(self.text) > 1
-
-
-def read_tokens(text: str) -> list[InstructionToken]:
-    """The tokens of a text.
-
-    >>> [token.text for token in read_tokens("Use `a, b` (not c), please")]
-    ['Use', '`a, b`', '(not c)', ',', 'please']
-    """
-    tokens: list[InstructionToken] = []
-    for match in _TOKEN.finditer(text):
-        word = ""
-        if match[0][0] not in "`(":
-            word = match[0].lower().replace("’", "'").strip('"“”').rstrip(".!?")
-        tokens.append(InstructionToken(match[0], word, match.start(), match.end()))
-    return tokens
-
-
-class _Words(NamedTuple):
-    """A text with its tokens and their words."""
-
-    text: str
-    tokens: list[InstructionToken]
-    words: list[str]
-
-    def word(self, position: int) -> str:
-        """The word of a token; "" for code and brackets, and after the last token."""
-        return self.words[position] if position < len(self.words) else ""
-
-    def text_between(self, start: int, end: int) -> str:
-        """The text from one token up to another."""
-        if start >= end:
-            return ""
-        begin = self.tokens[start].start
-        return self.text[begin : self.tokens[end - 1].end].strip(" ,").rstrip(".")
-
-    def slice(self, start: int, end: int) -> "_Words":
-        """The tokens from one up to another."""
-        return self._replace(tokens=self.tokens[start:end], words=self.words[start:end])
-
-
 # --- A clause
-
-_WE_USE = re.compile(
-    r"^(?:we|(?:this|the|our) (?:project|repo|repository|codebase|workspace|monorepo))"
-    r" uses? (?=\S)",
-    re.I,
-)
-_FORCE_PUSH = re.compile(r"\bforce (?=push)", re.I)
-_RELATIONS = phrase_table(RELATIONS)
 
 
 @lru_cache(maxsize=4096)
@@ -216,29 +138,13 @@ Circumstance(relation=<Relation.ADVICE: 'advice'>, text='use `unknown`')))
     Args:
         is_prohibited: whether the clause is below "Do not:".
     """
-    text = _WE_USE.sub("use ", _FORCE_PUSH.sub("force-", text.strip(" .!,:")))
-    tokens = read_tokens(text)
-    clause = _Words(text, tokens, [token.word for token in tokens])
+    clause = clause_words(in_usual_words(text.strip(" .!,:")))
     return _read_fronted_circumstance(clause, is_prohibited) or _read_main_clause(
         clause, 0, is_prohibited
     )
 
 
-def circumstance_of(text: str) -> Circumstance | None:
-    """A text that is a circumstance alone, such as the heading "Before committing"; None if it
-    begins with no word of a circumstance.
-    """
-    tokens = read_tokens(text.strip(" .!,:"))
-    words = [token.word for token in tokens]
-    phrase = longest_phrase(_RELATIONS, words, 0)
-    if not phrase:
-        return None
-    start = len(phrase.split())
-    rest = text[tokens[start].start :] if start < len(tokens) else ""
-    return Circumstance(RELATIONS[phrase], rest.strip(" .!,:"))
-
-
-# --- Steps 2 and 3: circumstances before the main clause, and words that lead to it
+# --- Steps 1 and 2: circumstances before the main clause, and words that lead to it
 
 _LEADS = phrase_table(LEADS)
 _NEGATIONS = phrase_table(NEGATIONS)
@@ -250,10 +156,10 @@ _ORDERS = frozenset("run execute always please ensure".split())
 _FIRST_WORDS = frozenset(("no", "only", "prefer"))
 
 
-def _read_fronted_circumstance(clause: _Words, is_prohibited: bool) -> Instruction | None:
+def _read_fronted_circumstance(clause: ClauseWords, is_prohibited: bool) -> Instruction | None:
     """A clause that begins with a circumstance: "in tests, never use `sleep`"."""
     start = _skip_leads(clause, 0)
-    phrase = longest_phrase(_RELATIONS, clause.words, start)
+    phrase = longest_phrase(PHRASES, clause.words, start)
     if not phrase or RELATIONS[phrase] not in IN_FRONT or _negation_at(clause, start):
         return None
     begin = start + len(phrase.split())
@@ -266,7 +172,7 @@ def _read_fronted_circumstance(clause: _Words, is_prohibited: bool) -> Instructi
     return None
 
 
-def _main_starts(clause: _Words, begin: int) -> list[tuple[int, int]]:
+def _main_starts(clause: ClauseWords, begin: int) -> list[tuple[int, int]]:
     """Where a circumstance before the main clause may end, and where that may begin: at a comma
     before a verb or a negation, at such a verb without a comma, or else at any comma.
     """
@@ -286,7 +192,7 @@ def _main_starts(clause: _Words, begin: int) -> list[tuple[int, int]]:
     return sorted(starts) + others
 
 
-def _begins_main_clause(clause: _Words, start: int) -> bool:
+def _begins_main_clause(clause: ClauseWords, start: int) -> bool:
     """Whether a main clause clearly begins at a token."""
     word = clause.word(start)
     is_lead = longest_phrase(_LEADS, clause.words, start)
@@ -299,11 +205,11 @@ def _lists_verbs(words: Sequence[str], comma: int) -> bool:
     return before in VERBS and comma + 1 < len(words) and words[comma + 1] in VERBS
 
 
-def _skip_leads(clause: _Words, start: int) -> int:
+def _skip_leads(clause: ClauseWords, start: int) -> int:
     """The first token after words that only lead to the instruction."""
     while start < len(clause.words) and not _negation_at(clause, start):
         lead = longest_phrase(_LEADS, clause.words, start)
-        if longest_phrase(_RELATIONS, clause.words, start) == "instead of":
+        if longest_phrase(PHRASES, clause.words, start) == "instead of":
             break
         if not lead and not (start and clause.words[start] in (",", ":", "!")):
             break
@@ -311,15 +217,15 @@ def _skip_leads(clause: _Words, start: int) -> int:
     return start
 
 
-def _negation_at(clause: _Words, start: int) -> str:
+def _negation_at(clause: ClauseWords, start: int) -> str:
     """The words that forbid at a token; "" if none do."""
     return longest_phrase(_NEGATIONS, clause.words, start)
 
 
-# --- Step 4: the main clause
+# --- Step 3: the main clause
 
 
-def _read_main_clause(clause: _Words, start: int, is_prohibited: bool) -> Instruction | None:
+def _read_main_clause(clause: ClauseWords, start: int, is_prohibited: bool) -> Instruction | None:
     """The main clause from a token on."""
     start = _skip_leads(clause, start)
     if start >= len(clause.words):
@@ -337,7 +243,7 @@ _PASSES = phrase_table(PASSES | FAILS)
 _JOINTS = (",", "and", "+", "&&")  # between code spans
 
 
-def _read_passing_command(clause: _Words, start: int) -> Instruction | None:
+def _read_passing_command(clause: ClauseWords, start: int) -> Instruction | None:
     """Reads "`make test` passes" and "`make test` must be run", perhaps after "verify"."""
     words = clause.words
     while start < len(words) and words[start] in ("verify", "check", "confirm", "all", "both"):
@@ -348,13 +254,13 @@ def _read_passing_command(clause: _Words, start: int) -> Instruction | None:
     predicate = longest_phrase(_PASSES, words, end)
     if end == start or not predicate or predicate in FAILS:
         return None
-    head, circumstances = _split_at_circumstances(clause, end + len(predicate.split()))
+    head, circumstances = split_at_circumstances(clause, end + len(predicate.split()))
     if head:
         return None
     return Instruction(Modality.MUST, ("pass",), clause.text_between(start, end), circumstances)
 
 
-# --- Step 4, with a subject: "`any` is forbidden"
+# --- Step 3, with a subject: "`any` is forbidden"
 
 _STATES = FORBIDDEN | REQUIRED | NEEDS | NOT_DONE | ONLY_DONE | ONLY_ALLOWED
 _PREDICATES = phrase_table(_STATES | BE_NOT | BE | MAY_BE | MUST | MUST_NOT | MUST_PASS)
@@ -363,7 +269,7 @@ _MAX_NOUN_TOKENS = 5
 _SUBORDINATE = frozenset("if when that which who because whether unless until so".split())
 
 
-def _read_subject(clause: _Words, start: int) -> Instruction | None:
+def _read_subject(clause: ClauseWords, start: int) -> Instruction | None:
     """Reads a subject and its predicate: "`any` is forbidden", "`vendor/` must not be edited"."""
     words = clause.words
     if words[start] in VERBS and not _is_noun(clause, start):
@@ -376,7 +282,7 @@ def _read_subject(clause: _Words, start: int) -> Instruction | None:
     return None
 
 
-def _is_noun(clause: _Words, start: int) -> bool:
+def _is_noun(clause: ClauseWords, start: int) -> bool:
     """Whether a word that is a verb or a noun begins a subject: "use of `any` is forbidden", "type
     assertions are forbidden".
     """
@@ -390,28 +296,28 @@ def _is_noun(clause: _Words, start: int) -> bool:
 
 
 def _read_predicate(
-    clause: _Words, start: int, position: int, predicate: str
+    clause: ClauseWords, start: int, position: int, predicate: str
 ) -> Instruction | None:
     """The instruction of a subject, from a token up to a position, and the predicate there."""
     after = position + len(predicate.split())
     subject = clause.text_between(start, position)
     if predicate in NOT_DONE | ONLY_DONE:  # "a task is not done until `make check` passes"
-        _, circumstances = _split_at_circumstances(clause, after)
+        _, circumstances = split_at_circumstances(clause, after)
         modality = Modality.NEVER if predicate in NOT_DONE else Modality.ONLY
         return Instruction(modality, ("finish",), subject, circumstances)
     if predicate in FORBIDDEN | ONLY_ALLOWED:
         act = _read_act(clause.slice(start, position))
-        head, circumstances = _split_at_circumstances(clause, after)
+        head, circumstances = split_at_circumstances(clause, after)
         if head or act is None:
             return None
         modality = Modality.NEVER if predicate in FORBIDDEN else Modality.ONLY
         circumstances = (*act.circumstances, *circumstances)
         return replace(act, modality=modality, circumstances=circumstances)
     if predicate in REQUIRED:
-        head, circumstances = _split_at_circumstances(clause, after)
+        head, circumstances = split_at_circumstances(clause, after)
         return None if head else Instruction(Modality.MUST, ("require",), subject, circumstances)
     if predicate in NEEDS | MUST_PASS:
-        head, circumstances = _split_at_circumstances(clause, after)
+        head, circumstances = split_at_circumstances(clause, after)
         verb = "require" if predicate in NEEDS else "pass"
         occasion = Circumstance(Relation.SUBJECT, subject)
         return Instruction(Modality.MUST, (verb,), head, (occasion, *circumstances))
@@ -420,15 +326,14 @@ def _read_predicate(
     return _read_passive(clause, clause.slice(start, position), predicate, after)
 
 
-_ARTICLES = frozenset("the any a an these those all your".split())
 _ADJECTIVES_OF_ACTS = ("manual", "direct", "further", "following")
 
 
-def _read_act(clause: _Words) -> Instruction | None:
+def _read_act(clause: ClauseWords) -> Instruction | None:
     """Forbids an act that is named as a thing: "edits to `vendor/`", "running `make`", "`any`"."""
     words = clause.words
     start = 0
-    while start < len(words) and words[start] in (*_ARTICLES, *_ADJECTIVES_OF_ACTS):
+    while start < len(words) and words[start] in (*ARTICLES, *_ADJECTIVES_OF_ACTS):
         start += 1
     if start >= len(words):
         return None
@@ -437,14 +342,14 @@ def _read_act(clause: _Words) -> Instruction | None:
     if words[start] in ACT_NOUNS and clause.word(start + 1) in AFTER_ACT_NOUNS | {""}:
         verb = ACT_NOUNS[words[start]]
         begin = start + 1 + (clause.word(start + 1) == "of")
-        head, circumstances = _split_at_circumstances(clause, begin)
+        head, circumstances = split_at_circumstances(clause, begin)
         return Instruction(Modality.NEVER, (verb,), head, circumstances)
-    head, circumstances = _split_at_circumstances(clause, start)
+    head, circumstances = split_at_circumstances(clause, start)
     return Instruction(Modality.NEVER, ("use",), head, circumstances)
 
 
 def _read_actor(
-    clause: _Words, subject: str, after: int, *, is_prohibited: bool
+    clause: ClauseWords, subject: str, after: int, *, is_prohibited: bool
 ) -> Instruction | None:
     """Reads "tests must not use `sleep`", where the subject is the place."""
     instruction = _read_verbs(clause, after, is_prohibited)
@@ -457,7 +362,7 @@ def _read_actor(
 
 
 def _read_passive(
-    clause: _Words, subject: _Words, predicate: str, after: int
+    clause: ClauseWords, subject: ClauseWords, predicate: str, after: int
 ) -> Instruction | None:
     """Reads "`vendor/` must not be edited"."""
     words = clause.words
@@ -474,24 +379,24 @@ def _read_passive(
         modality = Modality.NEVER
     if predicate.split()[-1] == "only" or " only " in predicate:
         modality = Modality.ONLY
-    head, circumstances = _split_at_circumstances(clause, end)
+    head, circumstances = split_at_circumstances(clause, end)
     if head:
         return None
     first = int(is_of_nothing)
     verb = next((n for n, word in enumerate(subject.words) if word in ("is", "are")), None)
     if verb is not None:  # "`dist/` is built by CI and must not be committed"
         subject = subject.slice(0, verb)
-    thing, places = _split_at_circumstances(subject, first)
+    thing, places = split_at_circumstances(subject, first)
     return Instruction(modality, verbs, thing, (*places, *circumstances))
 
 
-# --- Step 4, with verbs: "never push to `main`"
+# --- Step 3, with verbs: "never push to `main`"
 
 _PREFERENCES = phrase_table(PREFERENCES)
 _INFINITIVES = {**{verb: verb for verb in VERBS}, **GERUNDS}
 
 
-def _read_verbs(clause: _Words, start: int, is_prohibited: bool) -> Instruction | None:
+def _read_verbs(clause: ClauseWords, start: int, is_prohibited: bool) -> Instruction | None:
     """Reads a modality, verbs and their object: "never push to `main`", "no `any`"."""
     words = clause.words
     if clause.word(start) == "no":
@@ -506,22 +411,30 @@ def _read_verbs(clause: _Words, start: int, is_prohibited: bool) -> Instruction 
         return _read_thing(clause, start, modality)
     if clause.word(end) == "only" and modality is Modality.MUST:  # not of "use *only pnpm*"
         end += 1
-        if longest_phrase(_RELATIONS, words, end):
+        if longest_phrase(PHRASES, words, end):
             modality = Modality.ONLY
-    head, circumstances = _split_at_circumstances(clause, end)
+    head, circumstances = split_at_circumstances(clause, end)
+    is_gerund = words[start] in GERUNDS and words[start] not in VERBS
+    if is_gerund and modality is Modality.MUST and _compares(circumstances):
+        return None  # "using `a` instead of `b` breaks it" is no order
     if re.search(r"(?:^| )only$", head) and modality is Modality.MUST:  # "push only when asked"
         modality = Modality.ONLY
         head = head.removesuffix("only").strip()
     return Instruction(modality, verbs, head, circumstances)
 
 
-def _read_preference(clause: _Words, start: int) -> Instruction:
+def _compares(circumstances: Iterable[Circumstance]) -> bool:
+    """Whether something is named in whose place another thing is used."""
+    return any(circumstance.relation in COMPARISONS for circumstance in circumstances)
+
+
+def _read_preference(clause: ClauseWords, start: int) -> Instruction:
     """Reads "`rg` over `grep`", after "prefer"."""
-    head, circumstances = _split_at_circumstances(clause, start)
+    head, circumstances = split_at_circumstances(clause, start)
     return Instruction(Modality.PREFER, ("use",), head, circumstances)
 
 
-def _read_modality(clause: _Words, start: int, is_prohibited: bool) -> tuple[Modality, int]:
+def _read_modality(clause: ClauseWords, start: int, is_prohibited: bool) -> tuple[Modality, int]:
     """The modality of the verb at a token, and the token after the words for it."""
     if negation := _negation_at(clause, start):
         return Modality.NEVER, start + len(negation.split())
@@ -530,10 +443,10 @@ def _read_modality(clause: _Words, start: int, is_prohibited: bool) -> tuple[Mod
     return Modality.NEVER if is_prohibited else Modality.MUST, start
 
 
-def _skip_adverbs(clause: _Words, start: int) -> int:
+def _skip_adverbs(clause: ClauseWords, start: int) -> int:
     """The first token after adverbs that limit nothing: "directly", "under any circumstances"."""
     while start < len(clause.words):
-        phrase = longest_phrase(_RELATIONS, clause.words, start)
+        phrase = longest_phrase(PHRASES, clause.words, start)
         if RELATIONS.get(phrase) is Relation.AT_ALL:
             start += len(phrase.split())
         elif clause.words[start] in (*ADVERBS, ","):
@@ -549,7 +462,7 @@ _ADJECTIVES_OF_CODE = frozenset(
 )  # "never raw `fetch`"
 
 
-def _read_thing(clause: _Words, start: int, modality: Modality) -> Instruction | None:
+def _read_thing(clause: ClauseWords, start: int, modality: Modality) -> Instruction | None:
     """Reads a thing without a verb: "never bare `python`", "`make lint` before committing", "pnpm,
     not npm".
     """
@@ -558,9 +471,9 @@ def _read_thing(clause: _Words, start: int, modality: Modality) -> Instruction |
         return None
     first = start + (clause.words[start] in _ADJECTIVES_OF_CODE)
     if first < len(tokens) and tokens[first].is_code:
-        head, circumstances = _split_at_circumstances(clause, start)
+        head, circumstances = split_at_circumstances(clause, start)
         return Instruction(modality, ("use",), head, circumstances)
-    head, circumstances = _split_at_circumstances(clause, start)
+    head, circumstances = split_at_circumstances(clause, start)
     is_name = 1 <= len(head.split()) <= 2 and clause.words[start] not in _SUBORDINATE
     if is_name and circumstances and circumstances[0].relation in COMPARISONS:
         return Instruction(modality, ("use",), head, circumstances)
@@ -594,126 +507,3 @@ def _verb_list(
     if len(verbs) > 1 and not is_list and "/" not in words[start]:  # "push, ask first"
         return tuple(verbs[:1]), first_end
     return tuple(verbs), end
-
-
-# --- Step 5: the object and the circumstances
-
-_MAX_CIRCUMSTANCES = 40  # so that a long clause takes time in proportion to its length
-# after these, a code span after a mark or in brackets is a command: "before pushing (`make`)"
-_OCCASIONS = (Relation.BEFORE, Relation.AFTER, Relation.WHEN, Relation.ONCE, Relation.IF)
-# "so that it is kept *on save*": a reason goes on with these, and not with an occasion
-_REASONS = (Relation.SO, Relation.BECAUSE)
-_OF_REASONS = (
-    *(Relation.IN, Relation.ON, Relation.FOR, Relation.WITH, Relation.AT, Relation.FROM),
-    *(Relation.TO, Relation.AS, Relation.BY),
-)
-_CODES_IN_BRACKETS = re.compile(r"\(`[^`]*`(?:(?:, | and | or |/)`[^`]*`)*[^`]*\)")
-
-
-class _Cut(NamedTuple):
-    """Where a circumstance begins.
-
-    Args:
-        relation: as in `Circumstance`.
-        start: the first token of the circumstance.
-        text_start: the first token of its text.
-    """
-
-    relation: Relation
-    start: int
-    text_start: int
-
-
-def _split_at_circumstances(clause: _Words, start: int) -> tuple[str, tuple[Circumstance, ...]]:
-    """The words up to the first circumstance, and the circumstances, from a token on."""
-    cuts = _cuts_from(clause, start)
-    bounds = [*(cut.start for cut in cuts), len(clause.tokens)]
-    head = clause.text_between(start, bounds[0])
-    circumstances: list[Circumstance] = []
-    for (relation, _, text_start), end in zip(cuts, bounds[1:], strict=True):
-        text = clause.text_between(text_start, end)
-        if relation is Relation.AT_ALL and text:  # "edit directly the files" is "edit the files"
-            if circumstances:
-                text = f"{circumstances[-1].text} {text}".strip()
-                circumstances[-1] = circumstances[-1]._replace(text=text)
-            else:
-                head = f"{head} {text}".strip()
-        elif circumstances and circumstances[-1].relation in _REASONS and relation in _OF_REASONS:
-            reason = f"{circumstances[-1].text} {relation.value} {text}"
-            circumstances[-1] = circumstances[-1]._replace(text=reason)
-        elif relation is Relation.FOR and text.split(" ")[-1].lower() in BENEFITS:
-            circumstances.append(Circumstance(Relation.BECAUSE, text))
-        else:
-            circumstances.append(Circumstance(relation, text))
-    while (first := head.split(" ", 1))[0].lower() in _ARTICLES and len(first) > 1:
-        head = first[1]
-    return head, tuple(circumstances)
-
-
-def _cuts_from(clause: _Words, start: int) -> list[_Cut]:
-    """Where the circumstances begin, from a token on; advice goes on to the end of the clause."""
-    cuts: list[_Cut] = []
-    position = start
-    while position < len(clause.tokens) and len(cuts) < _MAX_CIRCUMSTANCES:
-        last = cuts[-1].relation if cuts else None
-        cut = (
-            _advice_or_next_step_at(clause, position, last)
-            or _explanation_or_command_at(clause, position, last)
-            or _phrase_at(clause, position)
-        )
-        cuts += [cut] if cut else []
-        if cut and cut.relation is Relation.ADVICE:
-            break
-        position = max(position + 1, cut.text_start if cut else 0)
-    return cuts
-
-
-def _advice_or_next_step_at(clause: _Words, position: int, last: Relation | None) -> _Cut | None:
-    """Finds ", use `b`", which is advice, and ", then push", which is the next step.
-
-    Args:
-        last: the relation of the circumstance before it; None if it is the first.
-    """
-    word = clause.words[position]
-    following = position + 1
-    is_in_list = last is Relation.THEN and clause.word(following) in VERBS
-    is_advice = clause.word(following) in ADVICE_WORDS and following + 1 < len(clause.words)
-    if word == "," and is_advice and not is_in_list:
-        return _Cut(Relation.ADVICE, position, following)
-    if word not in (",", "and", "then"):
-        return None
-    while clause.word(following) in ("and", "then"):
-        following += 1
-    return _Cut(Relation.THEN, position, following) if clause.word(following) in VERBS else None
-
-
-def _explanation_or_command_at(clause: _Words, position: int, last: Relation | None) -> _Cut | None:
-    """Finds what a mark begins: an explanation, or a command such as `make` in "before pushing:
-    `make`" and "before pushing (`make`)".
-
-    Args:
-        last: the relation of the circumstance before it; None if it is the first.
-    """
-    word = clause.words[position]
-    following = position + 1
-    is_before_code = following < len(clause.tokens) and clause.tokens[following].is_code
-    if word in (":", "-", "–", "—", ";"):
-        relation = Relation.WITH if is_before_code else Relation.EXPLANATION
-        return _Cut(relation, position, following)
-    if last in _OCCASIONS and word == "," and is_before_code:
-        return _Cut(Relation.WITH, position, following)
-    if last in _OCCASIONS and _CODES_IN_BRACKETS.fullmatch(clause.tokens[position].text):
-        return _Cut(Relation.WITH, position, position)
-    return None
-
-
-def _phrase_at(clause: _Words, position: int) -> _Cut | None:
-    """Finds a phrase such as "before" or "instead of using"."""
-    phrase = longest_phrase(_RELATIONS, clause.words, position)
-    if not phrase or (phrase == "following" and clause.words[position - 1] == "the"):
-        return None
-    following = position + len(phrase.split())
-    if RELATIONS[phrase] in COMPARISONS:
-        while clause.word(following) in COMPARED:
-            following += 1
-    return _Cut(RELATIONS[phrase], position, following)

@@ -98,6 +98,7 @@ _LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"SQL", ("*.sql",)),
     (r"[Ss]hell|Bash", ("*.{sh,bash}",)),
     (r"Markdown", ("*.{md,mdx}",)),
+    (r"MDX", ("*.mdx",)),
     (r"Dart|Flutter", ("*.dart",)),
     (r"Elixir", ("*.{ex,exs}",)),
     (r"Terraform", ("*.tf",)),
@@ -119,7 +120,7 @@ def files_of_language(text: str) -> list[str]:
 
 _CHANGE_VERBS = frozenset(
     """change modify edit touch update add create make write alter implement rename remove delete
-    complete finish bump regenerate refactor move""".split()
+    complete finish bump generate regenerate refactor move""".split()
 )
 _FORMS_OF_CHANGE = {
     **{verb: verb for verb in _CHANGE_VERBS},
@@ -222,7 +223,10 @@ _WORDS_BEFORE_FILES = re.compile(
 _THING_IN_FILE = re.compile(  # "*settings in* `settings.py`"
     r"^(?:[\w-]+ ){1,3}(?:in|of|to) (?:the )?(?=`[^`]*\.\w+`$)"
 )
-_BARE_PATH = re.compile(r"(?:[\w.@-]+/)+\*{0,2}|[\w-]+\.(?:json|toml|ya?ml|proto|prisma|md)")
+_BARE_PATH = re.compile(
+    r"(?:[\w.@-]+/)+\*{0,2}"
+    r"|[\w-]+\.(?:json|toml|ya?ml|proto|prisma|md|mod|sum|lock|rb|py|ts|rs|sql|gradle|xml|graphql)"
+)
 _ONE_LANGUAGE = re.compile(
     r"\S+(?: (?:code|files?|changes?|sources?|source files?|code changes?))?"
 )

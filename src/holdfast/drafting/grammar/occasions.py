@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.drafting.grammar.acts import acts_in, gate_of
+from holdfast.drafting.grammar.circumstances import Circumstance
 from holdfast.drafting.grammar.instruction_words import GERUNDS, Relation
-from holdfast.drafting.grammar.instructions import Circumstance, Instruction
+from holdfast.drafting.grammar.instructions import Instruction
 from holdfast.drafting.grammar.named_files import files_changed_in
 
 
@@ -60,7 +61,7 @@ def occasion_of(circumstance: Circumstance) -> Occasion | None:
     if relation in (Relation.AFTER, Relation.ONCE, Relation.WHEN, Relation.IF):
         return _after_change_or_work(relation, text)
     if relation is Relation.ON and re.match("every|each|any", text):  # "on every change to `a`"
-        return _after_change_or_work(Relation.AFTER, text)
+        return _after_change_or_work(Relation.AFTER, text) or _before_events(text)
     if relation is Relation.SUBJECT:  # "changes to `a.proto` require", "committing requires"
         return _before_events(text) or _after_change_or_work(Relation.AFTER, text)
     return None
@@ -157,10 +158,17 @@ def _continued_texts(circumstances: Sequence[Circumstance]) -> Iterator[str]:
         yield f"{relation.value} {text}"
 
 
+_EVENT_CODE = re.compile(
+    r"(?:running |you run |every )?`(?P<event>git (?:commit|push)|gh pr create)`"
+)
+
+
 def _before_events(text: str) -> Occasion | None:
     """The occasion before an event such as "committing or pushing"."""
     if re.search(r"\bpush\w* .*\bto `?(?:main|master|develop)\b", text, re.I):
         return None  # other pushes need not wait
+    if code := _EVENT_CODE.fullmatch(text):
+        text = code["event"].removeprefix("gh ").replace("pr create", "opening a PR")
     acts = acts_in(text)
     return BeforeEvent(gate_of(acts)) if acts else None
 
@@ -184,7 +192,7 @@ _WORK = frozenset(
     job turn edits code fix""".split()
 )
 _ENDING = frozenset("finish complete end conclude finalize finalise close".split())
-_REPORTING = frozenset("mark consider declare call report claim deem hand".split())
+_REPORTING = frozenset("mark consider declare call report claim deem hand say".split())
 _DONE = frozenset("done complete completed finished ready off completion success".split())
 _END_NOUNS = frozenset("handoff completion hand-off finishing".split())
 _FUNCTION_WORDS = frozenset(
@@ -193,10 +201,20 @@ _FUNCTION_WORDS = frozenset(
 )
 
 
+_PRESENTING = re.compile(
+    r"(?:you )?(?:present|show|deliver|return|hand)(?:ing)?(?: over)?"
+    r"(?: (?:it|them|code|(?:the|your|any) (?:work|code|changes|results?|solution)))?"
+    r"(?: (?:back )?to (?:the user|me|us))?",
+    re.I,
+)
+
+
 def is_end_of_work(text: str) -> bool:
     """Whether words name the end of the work: "you are done with your changes", "handoff", "marking
     a task complete".
     """
+    if _PRESENTING.fullmatch(text):
+        return True
     words = [word for word in re.findall(r"[\w'’-]+", text.lower()) if word not in _FUNCTION_WORDS]
     verbs = [GERUNDS.get(word, word) for word in words]
     if not words or not all(

@@ -1,0 +1,58 @@
+"""Rewrites a clause in the words that the grammar knows.
+
+For example:
+
+    "Omit semicolons"                      -> "no semicolons"
+    "Ensure that `.env` is not committed"  -> "`.env` must not be committed"
+"""
+
+import re
+
+_WE_USE = re.compile(
+    r"^(?:we|(?:this|the|our) (?:project|repo|repository|codebase|workspace|monorepo))"
+    r" uses? (?=\S)",
+    re.I,
+)
+_FORCE_PUSH = re.compile(r"\bforce (?=push)", re.I)
+_OMIT = re.compile(r"^(?:always )?(?:omit|leave out) (?:all |any |the )?", re.I)
+_CHECK_IN = re.compile(r"(?<=n[o'’]t )check in (?=`)|(?<=never )check in (?=`)", re.I)
+_STRESSED_NO = re.compile(r"^(?:absolutely|strictly|definitely) no ", re.I)
+# "all tests pass (`make test`)" is "`make test` passes"
+_CHECKS_PASS = re.compile(
+    r"\b(?:(?:all|the|your|existing|unit) )*(?:tests?|build|lint(?:er|ing)?|type ?checks?|checks?)"
+    r" (?:pass(?:es)?|succeeds?|(?:is|are) (?:clean|green))(?: locally)? \((`[^`]+`)\)",
+    re.I,
+)
+# "for Rust changes" is "after Rust changes"
+_FOR_CHANGES = re.compile(
+    r"\b[Ff]or (?=(?:(?:any|every|all|each) )?(?:[A-Z][\w#+]* |code )?"
+    r"(?:changes?|edits?|modifications?)(?:$|[,:]| (?:to|in|under|of)\b))"
+)
+_BLOCKED_PUSHES = re.compile(
+    r"^direct pushes to (\S+(?: branch)?) (?:are|is) (?:blocked|rejected|disabled|prevented)\b.*",
+    re.I,
+)
+_ASKING_FOR_REVIEW = re.compile(
+    r"\b(?:asking|submitting|sending|handing)"
+    r"(?: (?:it|them|(?:the |your )?(?:changes|code|work|PR)))?"
+    r" (?:for|to) (?:a )?(?:(?:human|peer|final|code) )*review\b",
+    re.I,
+)
+# "ensure that `.env` is not committed": an order, where "`.env` is not committed" is a description
+_ENSURES_NOT = re.compile(
+    r"^(?:(?:always|please) )?(?:ensure|make sure|be sure|see to it|verify|check)(?: that)?"
+    r" (?P<subject>[^,;:]{1,80}?) (?:is|are) (?:not|never) (?=(?:being )?[a-z-]+(?:ed|en)\b)",
+    re.I,
+)
+
+
+def in_usual_words(text: str) -> str:
+    """A clause in the words that the grammar knows: "omit semicolons" is "no semicolons"."""
+    text = _ENSURES_NOT.sub(r"\g<subject> must not be ", text)
+    text = _ASKING_FOR_REVIEW.sub("requesting review", text)
+    text = _CHECKS_PASS.sub(r"\1 passes", text)
+    text = _FOR_CHANGES.sub("after ", text)
+    text = _BLOCKED_PUSHES.sub(r"never push to \1", text)
+    text = _CHECK_IN.sub("commit ", text)
+    text = _STRESSED_NO.sub("no ", text)
+    return _OMIT.sub("no ", _WE_USE.sub("use ", _FORCE_PUSH.sub("force-", text)))
