@@ -119,8 +119,8 @@ def streamed(text):
     chunks = []
     for number, piece in enumerate(pieces):
         delta = {**message, "content": piece} if number == 0 else {"content": piece}
-        told = {"holdfast": {"tokens": tokens[number : number + 1]}} if tokens else {}
-        chunks.append(({"index": 0, "delta": delta, "finish_reason": None, **told}, more))
+        steering = {"holdfast": {"tokens": tokens[number : number + 1]}} if tokens else {}
+        chunks.append(({"index": 0, "delta": delta, "finish_reason": None, **steering}, more))
         more = {}
     chunks.append(({"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}, {}))
     head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "tiny"}

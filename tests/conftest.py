@@ -64,8 +64,8 @@ def serve(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with contextlib.ExitStack() as servers:
 
-        def start(answer, *told, **options):
-            server = servers.enter_context(Server(answer, *told))
+        def start(answer, *server_arguments, **options):
+            server = servers.enter_context(Server(answer, *server_arguments))
             options = {"max_retries": 0, "timeout": 10, **options}
             return holdfast.connect(server.url, "tiny", **options), server
 

@@ -60,11 +60,11 @@ def opening_of(series, baseline=None):
     return opening(series, findings_of(series[0], baseline), baseline)
 
 
-def prompts_run(folder, prompts, each):
+def prompts_run(folder, prompts, conversations):
     """A run in which every other prompt is lost; each prompt has `each` conversations."""
     records = [
         record(number, [1.0, float(number % prompts % 2)], agent=f"p{number % prompts}")
-        for number in range(prompts * each)
+        for number in range(prompts * conversations)
     ]
     return read_series(run_of(folder, records))
 
@@ -215,7 +215,7 @@ def next_steps(folder: Path) -> dict[str, str]:
             _undecided, first=0.5, conversations=24, typed=None
         ),
     }
-    return {name: next_step(found) for name, found in runs.items()}
+    return {name: next_step(drift_results) for name, drift_results in runs.items()}
 
 
 def openings(folder: Path) -> dict[str, list[str]]:

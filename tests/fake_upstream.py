@@ -104,9 +104,9 @@ class FakeUpstream:
 
             def handle(self):
                 with contextlib.suppress(ConnectionError):
-                    while (seen := _read(self.rfile)) is not None:
-                        upstream.seen.append(seen)
-                        if upstream.answer(seen, Writer(self)) is False:
+                    while (request := _read(self.rfile)) is not None:
+                        upstream.seen.append(request)
+                        if upstream.answer(request, Writer(self)) is False:
                             return
 
         self._server = _Server(("127.0.0.1", 0), Handler)
@@ -134,15 +134,15 @@ def _read(file) -> Seen | None:
     while header := file.readline().decode("latin-1").strip():
         name, _, value = header.partition(":")
         headers.append((name, value.strip()))
-    seen = Seen(line, headers, b"")
-    if seen.header("transfer-encoding") == "chunked":
+    request = Seen(line, headers, b"")
+    if request.header("transfer-encoding") == "chunked":
         while size := int(file.readline(), 16):
-            seen.body += file.read(size)
+            request.body += file.read(size)
             file.readline()
         file.readline()
     else:
-        seen.body = file.read(int(seen.header("content-length") or 0))
-    return seen
+        request.body = file.read(int(request.header("content-length") or 0))
+    return request
 
 
 @dataclass
@@ -245,13 +245,13 @@ def response(text="Fine. Tony", status="completed", **more) -> dict:
 
 def reply_json(body: bytes) -> Answer:
     """Answers every request with this JSON."""
-    return lambda seen, writer: writer.whole("200 OK", body, "Content-Type: application/json")
+    return lambda request, writer: writer.whole("200 OK", body, "Content-Type: application/json")
 
 
 def reply_events(*events: bytes) -> Answer:
     """Answers every request with these events."""
 
-    def answer(seen, writer):
+    def answer(request, writer):
         writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
         for event in events:
             writer.chunk(event)
@@ -262,8 +262,8 @@ def reply_events(*events: bytes) -> Answer:
 
 def in_turn(*answers: Answer) -> Answer:
     """Answers each request by the next of these."""
-    left = iter(answers)
-    return lambda seen, writer: next(left)(seen, writer)
+    remaining = iter(answers)
+    return lambda request, writer: next(remaining)(request, writer)
 
 
 def client(proxy, **options) -> openai.OpenAI:

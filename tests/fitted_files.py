@@ -40,8 +40,8 @@ def write_random(
         tensors["percentiles"] = normal(count, 101).sort(-1).values
     elif method == "vector":
         tensors = {"difference": normal(count, hidden)}
-    given = {"method": method, "on": on, "layers": layers, "chosen": chosen}
-    return write_fitted(path, tensors, **given, made_from={"recipe": "random"})
+    fields = {"method": method, "on": on, "layers": layers, "chosen": chosen}
+    return write_fitted(path, tensors, **fields, made_from={"recipe": "random"})
 
 
 def write_for(model, path: Path, method: str, seed: int = 0, **more) -> Fitted:

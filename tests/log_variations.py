@@ -63,14 +63,14 @@ def check(variation: Variation, folder: Path) -> None:
         assert variation.refused in str(refusal.value)
         return
     logs = read_logs(paths)
-    said = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
-    assert said == variation.said
+    texts = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
+    assert texts == variation.said
     events = [event for dialog in logs.dialogs for event in dialog.transcript.path]
     if variation.calls is not None:
-        made = [call for d in logs.dialogs for turn in d.turns for call in turn.done.calls]
-        assert [" ".join(map(str, call.arguments.values())) for call in made] == variation.calls
+        calls = [call for d in logs.dialogs for turn in d.turns for call in turn.done.calls]
+        assert [" ".join(map(str, call.arguments.values())) for call in calls] == variation.calls
     if variation.system is not None:
-        assert [dialog.system for dialog in logs.dialogs] == [variation.system] * len(said)
+        assert [dialog.system for dialog in logs.dialogs] == [variation.system] * len(texts)
     if variation.seen is not None:
         assert [e.text for e in events if e.kind is EventKind.REMINDER] == variation.seen
     if variation.results is not None:

@@ -61,31 +61,31 @@ def text(words):
 
 @pytest.mark.parametrize("goes_on_from", ["a2", "s1"], ids=["the last kept", "the summary"])
 def test_messages_that_a_compaction_kept_follow_its_summary(goes_on_from, tmp_path):
-    kept = {"headUuid": "u2", "anchorUuid": "s1", "tailUuid": "a2"}
+    segment = {"headUuid": "u2", "anchorUuid": "s1", "tailUuid": "a2"}
     path = written(
         tmp_path,
         user("u1", None, "x" * 4000),
         reply("a1", "u1", "Done."),
         user("u2", "a1", "y" * 400),
         reply("a2", "u2", "Yes."),
-        {**boundary("b1", "a2"), "compactMetadata": {"preservedSegment": kept}},
+        {**boundary("b1", "a2"), "compactMetadata": {"preservedSegment": segment}},
         summary("s1", "b1", "z" * 800),
         user("u3", goes_on_from, "Bye."),
         reply("a3", "u3", "Bye!"),
     )
     turns, problems, dialog = turns_of(path)
-    assert [said for _, said in turns] == ["Done.", "Yes.", "Bye!"] and not problems
+    assert [answer_text for _, answer_text in turns] == ["Done.", "Yes.", "Bye!"] and not problems
     tokens = [turn.tokens for turn in dialog.turns]
     assert tokens[1] == 1101 and abs(tokens[2] - (400 + 800) // 4) < 5
 
 
 def test_a_compaction_without_a_terminal_begins_the_context_again(tmp_path):
     fields = {"session_id": "s1", "parent_tool_use_id": None}
-    said = {"message": {"role": "assistant", "content": [text("x" * 4000)]}}
+    assistant_message = {"message": {"role": "assistant", "content": [text("x" * 4000)]}}
     path = written(
         tmp_path,
         {"type": "user", **fields, "message": {"role": "user", "content": "Hi."}},
-        {"type": "assistant", **fields, **said},
+        {"type": "assistant", **fields, **assistant_message},
         {"type": "stream_event", **fields, "event": {"type": "ping"}, "uuid": "p1"},
         {"type": "system", "subtype": "compact_boundary", "session_id": "s1", "uuid": "b1"},
         {"type": "user", **fields, "message": {"role": "user", "content": "Bye."}},
@@ -104,8 +104,8 @@ def test_subagents_in_files_of_their_own_are_dialogs_of_their_own(tmp_path):
     written(tmp_path, *inner, name="s1/subagents/agent-a1.jsonl")
     document(tmp_path, {"agentType": "Explore"}, "s1/subagents/agent-a1.meta.json")
     logs = read_logs([tmp_path])
-    said = {dialog.turns[0].user: dialog.turns[0].done.text for dialog in logs.dialogs}
-    assert said == {"Rename it.": "Done.", "Count.": "1"} and not logs.problems
+    replies = {dialog.turns[0].user: dialog.turns[0].done.text for dialog in logs.dialogs}
+    assert replies == {"Rename it.": "Done.", "Count.": "1"} and not logs.problems
 
 
 # Cline and Roo Code
@@ -212,9 +212,9 @@ def test_several_files_of_a_call_of_roo_code_are_a_call_each(tmp_path):
 
 
 def test_what_cline_shows_is_not_read_beside_its_task_and_named_alone(tmp_path):
-    shown = [{"ts": 1, "type": "say", "say": "text", "text": "List it."}]
+    display = [{"ts": 1, "type": "say", "say": "text", "text": "List it."}]
     document(tmp_path / "tasks/1", [TASK, says("One.")], "api_conversation_history.json")
-    document(tmp_path / "tasks/1", shown, "ui_messages.json")
+    document(tmp_path / "tasks/1", display, "ui_messages.json")
     document(tmp_path / "tasks/1", {"files_in_context": []}, "task_metadata.json")
     assert not read_logs([tmp_path / "tasks"]).problems
     with pytest.raises(UsageError, match="api_conversation_history"):
@@ -257,10 +257,10 @@ def test_an_exported_chat_is_read(tmp_path):
 
 
 def test_a_command_that_vs_code_only_shows_is_a_call(tmp_path):
-    shown = {"kind": "toolInvocationSerialized", "toolId": "run_in_terminal", "isComplete": True}
-    old = {**shown, "toolSpecificData": {"kind": "terminal", "command": "ls a"}}
+    call = {"kind": "toolInvocationSerialized", "toolId": "run_in_terminal", "isComplete": True}
+    old = {**call, "toolSpecificData": {"kind": "terminal", "command": "ls a"}}
     edited = {"original": "ls b", "userEdited": "ls c"}
-    new = {**shown, "toolSpecificData": {"kind": "terminal", "commandLine": edited}}
+    new = {**call, "toolSpecificData": {"kind": "terminal", "commandLine": edited}}
     (dialog,) = read_logs([document(tmp_path, chat(request("Look.", old, new)))]).dialogs
     words = [command.words for command in commands_of(dialog.turns[0].done.calls)]
     assert words == [("ls", "a"), ("ls", "c")] and dialog.turns[0].role == "tool"
@@ -309,9 +309,9 @@ def test_a_log_of_changes_is_replayed(tmp_path):
 
 
 def test_a_change_that_fits_no_state_and_a_torn_line_are_named(tmp_path):
-    lost = {"kind": 2, "k": ["requests", 5, "response"], "v": [{"value": "?"}]}
+    change = {"kind": 2, "k": ["requests", 5, "response"], "v": [{"value": "?"}]}
     path = written(
-        tmp_path, {"kind": 0, "v": chat(request("Hi.", {"value": "Yes."}))}, lost, '{"kin'
+        tmp_path, {"kind": 0, "v": chat(request("Hi.", {"value": "Yes."}))}, change, '{"kin'
     )
     turns, problems, _ = turns_of(path)
     assert turns == [("Hi.", "Yes.")]
@@ -377,8 +377,8 @@ def test_copilot_cli_takes_back_events_and_compacts(tmp_path):
 
 
 def test_files_that_copilot_and_opencode_edit_are_changed(tmp_path):
-    made = {"id": "c1", "name": "create_file", "arguments": '{"filePath": "/a.py"}'}
-    result = {"metadata": {"toolCallRounds": [{"toolCalls": [made]}], "toolCallResults": {}}}
+    call = {"id": "c1", "name": "create_file", "arguments": '{"filePath": "/a.py"}'}
+    result = {"metadata": {"toolCallRounds": [{"toolCalls": [call]}], "toolCallResults": {}}}
     state = {"status": "completed", "input": {"filePath": "/b.py"}, "output": ""}
     part = {"type": "tool", "callID": "c1", "tool": "edit", "state": state}
     chats = [chat(request("Go.", result=result)), session(*ASKED, message(3, "assistant", part))]
@@ -544,10 +544,10 @@ def test_the_markdown_that_cursor_exports(tmp_path):
 
 def test_the_transcript_of_cursors_agent(tmp_path):
     call = {"type": "tool_use", "name": "Shell", "input": {"command": "ls"}}
-    asked = "<timestamp>t</timestamp>\n<user_query>\nHi.\n</user_query>"
+    prompt = "<timestamp>t</timestamp>\n<user_query>\nHi.\n</user_query>"
     path = written(
         tmp_path,
-        {"role": "user", "message": {"content": [text(asked)]}},
+        {"role": "user", "message": {"content": [text(prompt)]}},
         {"role": "assistant", "message": {"content": [text("Hello."), call]}},
         {"type": "turn_ended", "status": "success"},
     )
@@ -586,8 +586,8 @@ def test_the_database_of_cursor(tmp_path):
         },
     )
     logs = read_logs([tmp_path])
-    said = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
-    assert said == [[("Old?", "Old.")], [("Look.", "One file.")]]
+    texts = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
+    assert texts == [[("Old?", "Old.")], [("Look.", "One file.")]]
     assert commands_of(logs.dialogs[1].turns[0].done.calls)[0].words == ("ls",)
     assert len(logs.problems) == 3 and all(path.name in problem for problem in logs.problems)
     assert any("composer c2" in problem for problem in logs.problems)
@@ -597,11 +597,11 @@ def test_the_database_of_cursor(tmp_path):
 
 
 def sample(number, epoch=1, **fields):
-    said = [
+    assistant_messages = [
         {"role": "user", "content": "Hi."},
         {"role": "assistant", "content": f"Hello {number}."},
     ]
-    return {"id": number, "epoch": epoch, "input": "Hi.", "messages": said, **fields}
+    return {"id": number, "epoch": epoch, "input": "Hi.", "messages": assistant_messages, **fields}
 
 
 HEADER = {"version": 2, "status": "success", "eval": {"task": "shop"}}
@@ -749,10 +749,10 @@ def test_markdown_and_databases_are_logs_in_a_folder_only_by_their_names(tmp_pat
 @pytest.mark.parametrize("name", ["cline", "copilot", "copilot_cli", "opencode", "sillytavern"])
 def test_a_torn_line_is_named(name, lines, tmp_path):
     whole = (DATA / f"{name}.jsonl").read_text().splitlines()
-    kept = whole[:lines]
-    kept[-1] = kept[-1][: len(kept[-1]) // 2]
-    (file,) = read_transcripts(written(tmp_path, *kept))
-    assert any(f"line {len(kept)}" in sentence for sentence in file.unread)
+    torn = whole[:lines]
+    torn[-1] = torn[-1][: len(torn[-1]) // 2]
+    (file,) = read_transcripts(written(tmp_path, *torn))
+    assert any(f"line {len(torn)}" in sentence for sentence in file.unread)
 
 
 VARIANTS = {

@@ -502,7 +502,7 @@ def test_a_turn_is_judged_by_what_the_agent_did(spec, turn, value):
 
 
 @pytest.mark.parametrize(
-    ("spec", "named"),
+    ("spec", "message"),
     [
         ({"name": "code_written", "pattern": "("}, "'('"),
         ({"name": "code_not_written", "pattern": "a", "files": []}, "files"),
@@ -517,10 +517,10 @@ def test_a_turn_is_judged_by_what_the_agent_did(spec, turn, value):
         ({"name": "commit_excludes", "paths": "a", "trailer": "b"}, "commit_excludes"),
     ],
 )
-def test_a_malformed_argument_is_named(spec, named):
+def test_a_malformed_argument_is_named(spec, message):
     with pytest.raises(UsageError) as caught:
         build(spec)
-    assert named in str(caught.value)
+    assert message in str(caught.value)
 
 
 LABELLED = """
@@ -562,7 +562,7 @@ def test_labelled_turns_of_a_suite_test_its_measures():
 
 
 @pytest.mark.parametrize(
-    ("text", "changed", "named"),
+    ("text", "changed", "message"),
     [
         ("'a: any'", "'a: number'", "'code_not_written'"),  # on the wrong side
         ("file_path: a.ts, content", "file_path: a.md, content", "'code_not_written'"),  # no case
@@ -573,28 +573,28 @@ def test_labelled_turns_of_a_suite_test_its_measures():
         ("{reply: Yes.}", "{reply: Yes. No.}", "'one_sentence'"),
     ],
 )
-def test_a_labelled_turn_on_the_wrong_side_is_refused(text, changed, named):
+def test_a_labelled_turn_on_the_wrong_side_is_refused(text, changed, message):
     assert text in LABELLED
     with pytest.raises(UsageError) as caught:
         parse_suite(LABELLED.replace(text, changed), "rules.yaml", "rules", probed=False)
-    assert named in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_turns_that_do_not_show_what_decides_are_counted_and_not_scored(tmp_path, capsys):
     def dialog(command: str) -> dict:
         function = {"name": "Bash", "arguments": json.dumps({"command": command})}
         calls = [{"id": "1", "type": "function", "function": function}]
-        asked = {"role": "user", "content": "Go."}
-        return {"messages": [asked, {"role": "assistant", "content": "", "tool_calls": calls}]}
+        prompt = {"role": "user", "content": "Go."}
+        return {"messages": [prompt, {"role": "assistant", "content": "", "tool_calls": calls}]}
 
     scripts = ["sed -i s/a/b/ a.ts", "echo 'a: any' > a.ts", "ls"]
     logs, rules = tmp_path / "logs.jsonl", tmp_path / "rules.yaml"
     logs.write_text("".join(json.dumps(dialog(script)) + "\n" for script in scripts))
     rules.write_text(LABELLED)
     assert main(["logs", str(logs), "--suite", str(rules), "--out", str(tmp_path / "run")]) == 0
-    hidden, broken, other = read_run(tmp_path / "run").records
+    hidden, visible, other = read_run(tmp_path / "run").records
     assert [(probe.rule, probe.why) for probe in hidden.unscored] == [("typed", "not shown")]
-    assert ("typed", 0.0) in [(probe.rule, probe.score) for probe in broken.probes]
+    assert ("typed", 0.0) in [(probe.rule, probe.score) for probe in visible.probes]
     assert "typed" not in [probe.rule for probe in (*hidden.probes, *other.answered)]
     printed = capsys.readouterr().out
     assert "Not judged: 1 score, as the logs do not show" in printed and "cut at" not in printed

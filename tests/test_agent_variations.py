@@ -1254,8 +1254,8 @@ def cs(kind: str, words: str, **fields: Any) -> dict:
 
 
 def ctool(subtype: str, call: str = "t1", **result: Any) -> dict:
-    named = {"shellToolCall": {"args": {"command": "ls"}, **result}}
-    return {"type": "tool_call", "subtype": subtype, "call_id": call, "tool_call": named, **CS}
+    tool_call = {"shellToolCall": {"args": {"command": "ls"}, **result}}
+    return {"type": "tool_call", "subtype": subtype, "call_id": call, "tool_call": tool_call, **CS}
 
 
 CEND = {"type": "result", "subtype": "success", "result": "A.", **CS}
@@ -1762,8 +1762,8 @@ def test_why_a_rule_was_broken_that_a_file_said(between, cause, why, tmp_path):
     (tmp_path / "suite.yaml").write_text(RULE)
     suite = load_suite(str(tmp_path / "suite.yaml"), probed=False)
     run = score_logs(read_logs([tmp_path / "s.jsonl"]), suite, tmp_path / "run")
-    (broken,) = [probe.cause for d in run.dialogs for probe in d.probes if probe.cause is not None]
-    assert broken.cause == cause and why in broken.why
+    (breach,) = [probe.cause for d in run.dialogs for probe in d.probes if probe.cause is not None]
+    assert breach.cause == cause and why in breach.why
 
 
 def test_a_patch_that_a_script_of_codex_applied_is_an_edit(tmp_path):

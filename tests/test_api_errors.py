@@ -80,9 +80,9 @@ class Thawed:
 FORMS = ("boost:factor=2", ["boost:factor=2"], Boost(2), [Boost(2)], (Boost(2), "none"))
 
 
-@pytest.mark.parametrize("given", (*FORMS, iter([Boost(2)])))
-def test_methods_are_accepted_in_every_form(given):
-    assert Request(TALK, given).methods == (Boost(2),)
+@pytest.mark.parametrize("form", (*FORMS, iter([Boost(2)])))
+def test_methods_are_accepted_in_every_form(form):
+    assert Request(TALK, form).methods == (Boost(2),)
 
 
 def test_spellings_are_accepted_wherever_methods_are(tmp_path):
@@ -91,13 +91,13 @@ def test_spellings_are_accepted_wherever_methods_are(tmp_path):
     assert tiny.generate(TALK, "split-softmax:exponent=0.2", SHORT).token_ids == expected.token_ids
     scored = tiny.score(TALK, ["bread"], "boost:factor=3")
     assert scored == tiny.score(TALK, ["bread"], [Boost(3)])
-    given = ["none", "boost:factor=2", SplitSoftmax(0.5), [Boost(3)]]
-    run = drift.run(tiny, "starter", tmp_path / "drift", SETTINGS, given)
+    specs = ["none", "boost:factor=2", SplitSoftmax(0.5), [Boost(3)]]
+    run = drift.run(tiny, "starter", tmp_path / "drift", SETTINGS, specs)
     spelled = ["none", "boost:factor=2", "split-softmax:exponent=0.5", "boost:factor=3"]
     assert [record.method for record in run.records] == spelled
-    wanted = tasks.Settings(("json",), 2)
-    data = tasks.load_data(["synthetic"], wanted)
-    run = tasks.run(tiny, data, tmp_path / "tasks", wanted, ["boost:factor=2"])
+    settings = tasks.Settings(("json",), 2)
+    data = tasks.load_data(["synthetic"], settings)
+    run = tasks.run(tiny, data, tmp_path / "tasks", settings, ["boost:factor=2"])
     assert any("boost:factor=2" in record.variant for record in run.records)
     assert ProfilingPlan("boost:factor=2").method == Boost(2)
 
@@ -139,7 +139,7 @@ def test_a_plain_class_works_as_a_method_everywhere(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"),
+    ("wrong", "message"),
     (
         (NoHeads(), "lacks heads; a method of its kind has name, heads, span_includes_generated"),
         (
@@ -156,7 +156,7 @@ def test_a_plain_class_works_as_a_method_everywhere(tmp_path):
         ({"boost": 2}, "{'boost': 2} is no method"),
     ),
 )
-def test_anything_but_a_method_is_refused_in_one_sentence_everywhere(wrong, says, tmp_path):
+def test_anything_but_a_method_is_refused_in_one_sentence_everywhere(wrong, message, tmp_path):
     tiny = model()
     calls = (
         lambda: tiny.generate(TALK, [wrong], SHORT),
@@ -169,13 +169,13 @@ def test_anything_but_a_method_is_refused_in_one_sentence_everywhere(wrong, says
     for call in calls:
         with pytest.raises(UsageError) as caught:
             call()
-        assert says in str(caught.value) and "\n" not in str(caught.value)
+        assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_block_refuses_methods_that_cannot_act_in_it_by_their_specs():
     tiny = model()
     chats = holdfast.encode_chats([TALK], tiny.tokenizer)
-    for method, says in (
+    for method, message in (
         ("reminder:every=1", "reminder:every=1 does not act inside a forward pass"),
         ("check-and-retry", "`holdfast proxy --suite FILE --method check-and-retry`"),
         (
@@ -186,7 +186,7 @@ def test_a_block_refuses_methods_that_cannot_act_in_it_by_their_specs():
         block = holdfast.steering(tiny.hf_model, chats.span_mask, method)
         with pytest.raises(UsageError) as refused, block:
             pass
-        assert says in str(refused.value) and "\n" not in str(refused.value)
+        assert message in str(refused.value) and "\n" not in str(refused.value)
 
 
 def test_a_string_is_no_list_of_replies_and_unknown_arguments_are_named():

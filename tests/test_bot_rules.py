@@ -46,13 +46,13 @@ def decides(rule, draft: Draft) -> bool:
 
 def matched(case) -> tuple[list, list[Draft]]:
     """The rules of a case that are drafted, and the drafts that are none of its rules."""
-    left, kept = list(drafted(case.system_prompt)), []
+    unmatched, drafted_rules = list(drafted(case.system_prompt)), []
     for rule in case.rules:
-        same = next((draft for draft in left if decides(rule, draft)), None)
-        if same is not None:
-            left.remove(same)
-            kept.append(rule)
-    return kept, left
+        match = next((draft for draft in unmatched if decides(rule, draft)), None)
+        if match is not None:
+            unmatched.remove(match)
+            drafted_rules.append(rule)
+    return drafted_rules, unmatched
 
 
 def is_for_every_reply(rule) -> bool:
@@ -60,10 +60,10 @@ def is_for_every_reply(rule) -> bool:
 
 
 def test_most_rules_for_every_reply_of_the_suite_are_drafted():
-    wanted = [rule for case in BOTS for rule in case.rules if is_for_every_reply(rule)]
-    kept = [rule for case in BOTS for rule in matched(case)[0]]
-    assert len(wanted) == 166
-    assert len(kept) / len(wanted) >= 0.84  # 141 of them
+    rules = [rule for case in BOTS for rule in case.rules if is_for_every_reply(rule)]
+    drafted_rules = [rule for case in BOTS for rule in matched(case)[0]]
+    assert len(rules) == 166
+    assert len(drafted_rules) / len(rules) >= 0.84  # 141 of them
 
 
 def test_nothing_else_is_drafted_but_names_and_what_is_said_twice():
@@ -340,26 +340,26 @@ def scores_low(rule: Draft, reply: str) -> bool:
 
 
 def test_each_of_two_forbidden_formats_is_a_rule():
-    broken = [
+    failures = [
         [
             build(rule.measure.entry).score(reply).value < 0.5
             for reply in ("Yes.", "{}", "```\na\n```")
         ]
         for rule in drafted("Never reply in JSON or code.")
     ]
-    assert broken == [[False, True, False], [False, False, True]]
+    assert failures == [[False, True, False], [False, False, True]]
     assert not drafted("Never reply in JSON, code or something else.")
 
 
 def test_hashtags_and_emojis_are_both_forbidden():
-    broken = [
+    failures = [
         [
             build(rule.measure.entry).score(reply).value < 0.5
             for reply in ("Yes.", "Yes #a", "Yes 🎉")
         ]
         for rule in drafted("Never use hashtags or emojis.")
     ]
-    assert sorted(broken) == [[False, False, True], [False, True, False]]
+    assert sorted(failures) == [[False, False, True], [False, True, False]]
 
 
 def test_a_name_is_given_without_what_kind_of_program_it_is():

@@ -396,9 +396,9 @@ def recalled_rules(case, text):
 
 
 def without_lines(text, beginnings):
-    kept = [line for line in text.split("\n") if not line.startswith(tuple(beginnings))]
-    assert len(kept) == text.count("\n") + 1 - len(beginnings)
-    return "\n".join(kept)
+    lines = [line for line in text.split("\n") if not line.startswith(tuple(beginnings))]
+    assert len(lines) == text.count("\n") + 1 - len(beginnings)
+    return "\n".join(lines)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)

@@ -71,10 +71,10 @@ class Empty(Louder):
     kind: ClassVar[MethodKind] = MethodKind.LOGITS
 
 
-@pytest.mark.parametrize("made", (*MIXED, Pasta(0.1), Spotlight(0.3), Hold()), ids=str)
-def test_every_method_declares_its_kind_and_its_requirements(made):
-    assert isinstance(type(made).kind, MethodKind) and made.kind is kind_of(made)
-    assert compile_methods([made]).requires == TRAITS[made.kind].requires
+@pytest.mark.parametrize("method", (*MIXED, Pasta(0.1), Spotlight(0.3), Hold()), ids=str)
+def test_every_method_declares_its_kind_and_its_requirements(method):
+    assert isinstance(type(method).kind, MethodKind) and method.kind is kind_of(method)
+    assert compile_methods([method]).requires == TRAITS[method.kind].requires
 
 
 def test_compiled_methods_are_sorted_by_what_they_change():
@@ -173,8 +173,8 @@ def test_a_kind_that_does_not_match_the_class_is_refused(wrong, value, allowed):
 def test_a_refusal_names_what_is_needed_and_what_is_offered():
     offered = frozenset({Ability.MESSAGES, Ability.SECOND_STREAM, Ability.REPLY_SCORES})
     check_requirements((Repetition(1), Guidance(2.0)), offered, "the model", "use another")
-    says = r"boost:factor=3 needs attention, and the model supports only .*; use another\."
-    with pytest.raises(Unsteerable, match=says):
+    message = r"boost:factor=3 needs attention, and the model supports only .*; use another\."
+    with pytest.raises(Unsteerable, match=message):
         check_requirements((Guidance(2.0), Boost(3)), offered, "the model", "use another")
     with pytest.raises(Unsteerable, match=r"^hold needs"):
         check_requirements((Hold(),), frozenset({Ability.MESSAGES}), "the model", "use another")
@@ -202,7 +202,7 @@ def test_a_custom_method_on_one_head_acts_as_a_built_in_one_there():
 
     both = OnOneHead(math.log(4)), Boost(4, {(0, 1)})
     greedy = Sampling(temperature=0, max_new_tokens=3)
-    custom, boosted = (model().generate(TALK, [made], greedy, trace=True) for made in both)
+    custom, boosted = (model().generate(TALK, [method], greedy, trace=True) for method in both)
     assert torch.allclose(custom.trace.mass, boosted.trace.mass, atol=1e-5)
     everywhere = model().generate(TALK, [Louder(math.log(4))], greedy, trace=True)
     assert not torch.allclose(custom.trace.mass, everywhere.trace.mass, atol=1e-3)

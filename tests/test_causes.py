@@ -62,8 +62,8 @@ def agreements(dialogs, file, folder):
 
 @pytest.mark.parametrize("dialog", FILE["dialogs"], ids=lambda dialog: dialog["id"])
 def test_every_breach_of_the_labelled_transcripts_has_a_label(dialog, tmp_path):
-    broken = [*causes_of(scored(tmp_path, dialog))]
-    assert sorted(broken) == sorted(
+    causes = [*causes_of(scored(tmp_path, dialog))]
+    assert sorted(causes) == sorted(
         (label.record, label.turn, label.rule) for label in labelled.labels(dialog)
     )
 
@@ -371,8 +371,8 @@ FRESH = labelled.load_fresh()
 def test_every_breach_of_the_fourth_set_has_a_label(dialog, tmp_path):
     if any("drop" in event for event in dialog["events"]):
         pytest.skip("what a cut request repeats is not labelled again")
-    broken = [*causes_of(scored(tmp_path, dialog, FRESH))]
-    assert sorted(broken) == sorted(
+    causes = [*causes_of(scored(tmp_path, dialog, FRESH))]
+    assert sorted(causes) == sorted(
         (label.record, label.turn, label.rule) for label in labelled.labels(dialog)
     )
 
@@ -394,9 +394,9 @@ def causes_in(run, turn):
 def test_a_cause_has_its_evidence(tmp_path):
     run = scored(tmp_path, of("web-compacted-summary-drops-some"))
     causes = causes_in(run, 2)
-    said, left = causes["tests"].evidence
-    assert (said.what, said.turn, said.quote) == ("said", 1, "Run `make test` before every commit.")
-    assert (left.what, left.turn, left.source) == ("left", 2, f"{tmp_path}/{FILE_OF}, line 5")
+    rule, loss = causes["tests"].evidence
+    assert (rule.what, rule.turn, rule.quote) == ("said", 1, "Run `make test` before every commit.")
+    assert (loss.what, loss.turn, loss.source) == ("left", 2, f"{tmp_path}/{FILE_OF}, line 5")
     (summary,) = causes["push"].evidence
     assert "main branch must never be pushed to" in summary.quote
 
@@ -406,16 +406,16 @@ FILE_OF = "web-compacted-summary-drops-some.jsonl"
 
 def test_an_order_is_evidence_beside_the_rule(tmp_path):
     causes = causes_in(scored(tmp_path, of("shop-user-overrides-some")), 1)
-    said, ordered = causes["metric"].evidence
-    assert (said.what, ordered.what) == ("said", "ordered")
-    assert "forget about centimetres" in ordered.quote
+    statement, order = causes["metric"].evidence
+    assert (statement.what, order.what) == ("said", "ordered")
+    assert "forget about centimetres" in order.quote
 
 
 def test_what_a_compaction_kept_is_recorded_rule_by_rule(tmp_path):
     run = scored(tmp_path, of("data-codex-compacted"))
     (compaction,) = run.dialogs[0].compactions
-    kept = {item.rule: (item.in_summary, item.in_context) for item in compaction.rules}
-    assert kept == {
+    rules = {item.rule: (item.in_summary, item.in_context) for item in compaction.rules}
+    assert rules == {
         "uv": (True, True),
         "force": (False, True),  # in the AGENTS.md, which stays
         "ruff": (False, True),
@@ -496,10 +496,10 @@ def test_a_folder_of_an_earlier_version_has_no_causes(web, tmp_path):
             probe.pop("cause", None)
         old.append(to_line(LogDialog.model_validate(record).to_json()))
     (tmp_path / "run" / "records.jsonl").write_bytes(b"".join(old))
-    read = read_run(run.folder)
-    assert len(read.dialogs) == len(run.dialogs)
-    assert count_causes(read) == {} and why_table(read) == ""
-    assert context_effects(read).by_calls == ()
+    reread = read_run(run.folder)
+    assert len(reread.dialogs) == len(run.dialogs)
+    assert count_causes(reread) == {} and why_table(reread) == ""
+    assert context_effects(reread).by_calls == ()
 
 
 def test_codex_repeats_what_the_user_said_after_a_compaction_that_logs_only_a_summary(tmp_path):

@@ -89,20 +89,20 @@ def test_a_request_that_cannot_be_answered_is_refused(wrong, option, value):
 
 def test_developer_is_read_as_system():
     chat = [{"role": "developer", "content": "Be kind."}, *HELLO]
-    read = Request(chat, "boost:factor=2")
-    assert [message["role"] for message in read.messages] == ["system", "user"]
+    request = Request(chat, "boost:factor=2")
+    assert [message["role"] for message in request.messages] == ["system", "user"]
     assert chat[0]["role"] == "developer"
-    read.check_span()
+    request.check_span()
 
 
 def test_a_reply_continues_the_assistants_message_as_if_the_model_had_begun_it():
     tiny, greedy = model(), Sampling(0, 1.0, 8)
     chat = ({"role": "system", "content": "be brief about music"}, *HELLO)
-    begun = (*chat, {"role": "assistant", "content": "bread and"})
+    messages = (*chat, {"role": "assistant", "content": "bread and"})
     text = render_one(Request(chat), tiny.tokenizer).prompts[0].text + "bread and"
-    request = Request(begun, "boost:factor=2", greedy, continue_final_message=True)
+    request = Request(messages, "boost:factor=2", greedy, continue_final_message=True)
     assert render_one(request, tiny.tokenizer).prompts[0].text == text
-    continued = tiny.generate(begun, sampling=greedy, continue_final_message=True)
+    continued = tiny.generate(messages, sampling=greedy, continue_final_message=True)
     assert continued.prompt_ids == tuple(tiny.tokenizer(text, add_special_tokens=False).input_ids)
     raw = Request([{"role": "user", "content": text}], (), greedy, plain=True)
     (same,) = tiny.generate_batch([raw])

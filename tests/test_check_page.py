@@ -50,10 +50,10 @@ def test_the_page_begins_with_the_verdicts_and_calls_nothing_an_example(checked)
     assert f"8 decided after {late.decided_after}" in text, "in the table"
     assert "example and not a measurement" not in text
     assert "at most 0.017" in text
-    told = [(row.prompt, row.verdict, row.why) for row in section_of(run).rows]
-    assert [verdict for _, verdict, _ in told] == [PASS, FAIL, UNDECIDED]
-    assert told[1][2] == f"below 0.8 in round 3: {numbers_text(late.first_failure)}"
-    for line, (_, _, why) in zip(lines_of(checks, TERMS), told, strict=False):
+    rows = [(row.prompt, row.verdict, row.why) for row in section_of(run).rows]
+    assert [verdict for _, verdict, _ in rows] == [PASS, FAIL, UNDECIDED]
+    assert rows[1][2] == f"below 0.8 in round 3: {numbers_text(late.first_failure)}"
+    for line, (_, _, why) in zip(lines_of(checks, TERMS), rows, strict=False):
         assert f"  {why} (" in line, "terminal and page say the same"
 
 
@@ -73,8 +73,8 @@ def test_page_junit_and_summary_derive_the_verdicts_again(checked, tmp_path):
     _, run, checks, _ = checked
     again = read_check(run)
     assert (again.method, again.terms) == ("none", TERMS)
-    derived = [(one.verdict, one.cells, one.first_failure) for one in again.prompts]
-    assert derived == [(one.verdict, one.cells, one.first_failure) for one in checks]
+    derived = [(item.verdict, item.cells, item.first_failure) for item in again.prompts]
+    assert derived == [(item.verdict, item.cells, item.first_failure) for item in checks]
     summary = summarise(run).check
     junit = write_junit(again, "three", tmp_path / "junit.xml", 1.0)
     kinds = [test[0].tag for test in ElementTree.parse(junit).getroot()[0]]
@@ -141,13 +141,13 @@ def test_ends_of_intervals_are_rounded_outwards(checked):
 def test_the_verdict_on_a_single_prompt_is_in_the_headline():
     terms = Terms(0.9)
     (bot,) = check_prompts(records_of(np.zeros((8, 2, 1))), ["bot"], 2, terms)
-    told = Check.of("none", terms, (bot,))
-    line = check_headline(told)
+    check_result = Check.of("none", terms, (bot,))
+    line = check_headline(check_result)
     assert line.startswith(
         f"bot fails: below 0.9 in round 1: {numbers_text(bot.first_failure)} (decided"
     )
     assert line.endswith("at most 5%.")
-    assert check_lines(told) == []
+    assert check_lines(check_result) == []
     (bot,) = check_prompts(records_of(np.ones((4, 2, 1))), ["bot"], 2, terms)
     line = check_headline(Check.of("none", terms, (bot,)))
     lowest = f"lowest in round 1: {numbers_text(bot.lowest)} (4 conversations)."
@@ -162,8 +162,8 @@ def test_prompts_that_are_not_named_are_counted(count, words):
     terms = Terms(0.9)
     names = [f"bot{number}" for number in range(count)]
     records = [talk for name in names for talk in records_of(np.zeros((8, 2, 1)), prompt=name)]
-    told = Check.of("none", terms, tuple(check_prompts(records, names, 2, terms)))
-    assert check_lines(told)[-1] == words
+    check_result = Check.of("none", terms, tuple(check_prompts(records, names, 2, terms)))
+    assert check_lines(check_result)[-1] == words
 
 
 def test_a_fall_is_on_the_page_without_the_earlier_run(checked, tmp_path):
@@ -173,30 +173,30 @@ def test_a_fall_is_on_the_page_without_the_earlier_run(checked, tmp_path):
     settings = drift.Settings(rounds=ROUNDS)
     options = CheckOptions(before=earlier)
     run, checks = check(Scripted(lower), SUITE, tmp_path, settings, low_bar, options)
-    falls = [(one.verdict, one.comparison) for one in checks]
-    assert [(one.verdict, one.comparison) for one in read_check(run).prompts] == falls
+    falls = [(item.verdict, item.comparison) for item in checks]
+    assert [(item.verdict, item.comparison) for item in read_check(run).prompts] == falls
     text = text_of(run)
     assert "most in round 4" in text and "from 1.00 to 0." in text
     assert "no mean is lower" in text
 
 
 def test_the_page_without_a_bar_names_the_rule_that_fell(tmp_path):
-    kept, lost = np.ones((30, 3, 2)), np.ones((30, 3, 2))
-    lost[:, 1:, 1] = 0
-    kept[:, :, 0] = 0  # never kept, before and now
-    lost[:, :, 0] = 0
+    kept_scores, lost_scores = np.ones((30, 3, 2)), np.ones((30, 3, 2))
+    lost_scores[:, 1:, 1] = 0
+    kept_scores[:, :, 0] = 0  # never kept, before and now
+    lost_scores[:, :, 0] = 0
     names = ("brief", "signs")
-    terms, before = Terms(None, budget=30), {"bot": records_of(kept, names)}
-    checks = check_prompts(records_of(lost, names), ["bot"], 3, terms, before)
+    terms, before = Terms(None, budget=30), {"bot": records_of(kept_scores, names)}
+    checks = check_prompts(records_of(lost_scores, names), ["bot"], 3, terms, before)
     verdicts = [(rule.rule, rule.verdict) for rule in checks[0].rules]
     assert verdicts == [("brief", PASS), ("signs", FAIL)]
     write_check(tmp_path, "none", terms, checks, 3)
-    run = Run(tmp_path, Manifest(), tuple(records_of(lost, names)))
+    run = Run(tmp_path, Manifest(), tuple(records_of(lost_scores, names)))
     again = read_check(run)
     assert again.terms == terms and again.prompts[0].comparison == checks[0].comparison
-    told = check_headline(again)
-    assert told.startswith("bot fails: fell against the earlier run: rule signs, most in round")
-    assert told.endswith("The chance that this verdict is wrong is at most 5%.")
+    headline = check_headline(again)
+    assert headline.startswith("bot fails: fell against the earlier run: rule signs, most in round")
+    assert headline.endswith("The chance that this verdict is wrong is at most 5%.")
     (rule, *_) = again.prompts[0].comparison.rules
     assert (rule.rule, rule.fell, rule.round, rule.before, rule.now) == ("signs", True, 2, 1, 0)
 
@@ -207,7 +207,7 @@ def test_a_damaged_file_is_refused(checked, tmp_path, damage):
     moved = Run(tmp_path, run.manifest, run.records)
     write_check(tmp_path, "none", TERMS, checks, ROUNDS)
     assert json.loads((tmp_path / FILE).read_text())["prompts"] == ["good", "late", "edge"]
-    assert [one.verdict for one in read_check(moved).prompts] == [PASS, FAIL, UNDECIDED]
+    assert [item.verdict for item in read_check(moved).prompts] == [PASS, FAIL, UNDECIDED]
     (tmp_path / FILE).write_text(damage)
     with pytest.raises(RecordsError, match=r"check\.json"):
         read_check(moved)

@@ -394,19 +394,19 @@ def test_an_impossible_place_elsewhere_is_refused_at_once(
 def test_every_command_that_loads_a_model_is_among_those_tried():
     commands = _parsers(*ENTRIES).commands.items()
     assert LOADING.keys() == {
-        name for name, made in commands if "--dtype" in made._option_string_actions
+        name for name, parser in commands if "--dtype" in parser._option_string_actions
     }
 
 
 def test_no_option_with_one_value_can_be_given_twice():
     commands = _parsers(*ENTRIES).commands
-    for made in commands.values():
-        for action in made._actions:
+    for parser in commands.values():
+        for action in parser._actions:
             if not action.option_strings or action.nargs == 0 or collects(action):
                 continue
             option, value = action.option_strings[0], str((action.choices or ["1"])[0])
             with pytest.raises(UsageError, match=f"^{option} .*twice, with {value};"):
-                made.parse_args([option, value, option, value])
+                parser.parse_args([option, value, option, value])
 
 
 def test_folders_without_usable_weights_are_refused(folder, suite, tmp_path, capsys):
@@ -427,9 +427,9 @@ def heed_interrupts() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("measure", ["drift", "check", "check --smoke"])
-@pytest.mark.parametrize(("sent", "code", "expected"), STOPS)
+@pytest.mark.parametrize(("signal_sent", "code", "expected"), STOPS)
 def test_ctrl_c_and_sigterm_leave_a_run_that_can_be_resumed(
-    folder, suite, tmp_path, sent, code, expected, measure
+    folder, suite, tmp_path, signal_sent, code, expected, measure
 ):
     if measure == "drift":
         words = ["drift", "--suite", str(suite), "--conversations", "400"]
@@ -444,7 +444,7 @@ def test_ctrl_c_and_sigterm_leave_a_run_that_can_be_resumed(
     lines, deadline = tmp_path / "run" / "records.jsonl", time.monotonic() + 120
     while time.monotonic() < deadline and not (lines.exists() and lines.stat().st_size):
         time.sleep(0.05)
-    child.send_signal(sent)
+    child.send_signal(signal_sent)
     _, printed = child.communicate(timeout=60)
     assert child.returncode == code
     assert f"holdfast: {expected}; " in printed and f" {tmp_path / 'run'}, " in printed

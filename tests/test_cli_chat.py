@@ -84,8 +84,8 @@ def test_lines_are_answered_as_the_model_answers_the_dialog(say):
     for number, text in enumerate(("the old town", "and the river"), 1):
         messages += ({"role": "user", "content": text},)
         seed = seed_of("chat", 0, number, 0)
-        asked = Request(messages, (), SHORT, seed, thread="a", keep=True)
-        replies += [session.generate_batch([asked])[0].text]
+        request = Request(messages, (), SHORT, seed, thread="a", keep=True)
+        replies += [session.generate_batch([request])[0].text]
         messages += ({"role": "assistant", "content": replies[-1]},)
     assert (code, out) == (0, printable("".join(f"{reply}\n" for reply in replies)))
 
@@ -94,11 +94,11 @@ def test_no_token_is_forwarded_twice(say, replied):
     say("the old town", "and the river", "and rain", "/method boost:factor=4", "and bread", "and")
     replies = [reply for _, reply in replied]
     views = ["none"] * 3 + ["boost"] * 2
-    read = [
+    prompts = [
         (view, reply.prompt_ids + reply.token_ids[: -1 if reply.stop_reason == "length" else None])
         for view, reply in zip(views, replies, strict=True)
     ]
-    assert sum(reply.forwarded for reply in replies) == least_tokens(read)
+    assert sum(reply.forwarded for reply in replies) == least_tokens(prompts)
 
 
 def test_a_method_steers_all_later_replies(say):
@@ -132,14 +132,14 @@ def test_a_retry_replaces_the_reply(say, replied):
 def test_the_prompt_and_the_emphasis_can_change_during_a_chat(say, replied):
     lines = ("the old town", "/emphasis old town", "/emphasis river", "and the river")
     _, _, err = say(*lines, "/system be brief", "and rain", "/system", "and bread")
-    requests = [each.request for each, _ in replied]
+    requests = [pending.request for pending, _ in replied]
     assert [request.emphasis for request in requests] == [(), ((1, 4, 12), (3, 8, 13)), (), ()]
     assert "emphasised: old town" in err and "next message: river" in err
     assert "system prompt: be brief\n" in err and "nothing is emphasised any longer" in err
     systems = [[m["content"] for m in r.messages if m["role"] == "system"] for r in requests]
     assert systems == [[SYSTEM], [SYSTEM], ["be brief"], []]
     say("/emphasis rain", "/compare none boost:factor=8", "and rain", "and bread")  # not in bread
-    assert [each.request.emphasis for each, _ in replied[4:]] == [((1, 4, 8),)] * 2
+    assert [pending.request.emphasis for pending, _ in replied[4:]] == [((1, 4, 8),)] * 2
 
 
 def test_a_dialog_is_saved_loaded_and_read_by_generate(say, folder, tmp_path, capsys, replied):
@@ -154,17 +154,17 @@ def test_a_dialog_is_saved_loaded_and_read_by_generate(say, folder, tmp_path, ca
     again = replied[0][0].request
     assert again.emphasis == ((1, 4, 7),) and again.methods == parse("boost:factor=8")
     assert again.messages == chat(SYSTEM, "the old town", first, "and rain")
-    asked = ["generate", "--model", str(folder), "--messages", file]
-    assert main(asked) == 2  # it ends with the assistant's message
+    arguments = ["generate", "--model", str(folder), "--messages", file]
+    assert main(arguments) == 2  # it ends with the assistant's message
     assert "--continue-final-message." in refusal_in(capsys)
-    assert main([*asked, "--max-new-tokens", "2", "--continue-final-message"]) == 0
+    assert main([*arguments, "--max-new-tokens", "2", "--continue-final-message"]) == 0
     assert capsys.readouterr().err == f"holdfast: loading {folder} ...\n"
 
 
 def test_the_mass_is_drawn_by_round(say, replied):
     _, out, _ = say("the old town", "/method boost:factor=8", "and the river", "/mass")
     masses = [reply.token_masses for _, reply in replied]
-    means = [sum(each) / len(each) for each in masses]
+    means = [sum(round_masses) / len(round_masses) for round_masses in masses]
     rows = re.findall(r"^ +(\d)  (\S+) +(0\.\d{3})  (█+)$", out, re.MULTILINE)
     means = [f"{mean:.3f}" for mean in means]
     assert [row[:3] for row in rows] == [("1", "none", means[0]), ("2", "boost:factor=8", means[1])]
@@ -238,9 +238,9 @@ def test_ctrl_c_stops_the_reply_and_not_the_chat(say, monkeypatch, replied):
     monkeypatch.setattr(SteppedModel, "cancel", noting)
     code, out, err = say("the old town", "and the river")
     assert code == 0 and "(stopped)" in err and cancelled == [True] and len(replied) == 1
-    sent = replied[0][0].request.messages
-    part = sent[2]["content"]
-    assert sent == chat(SYSTEM, "the old town", part, "and the river")
+    messages = replied[0][0].request.messages
+    part = messages[2]["content"]
+    assert messages == chat(SYSTEM, "the old town", part, "and the river")
     assert tokenizer().decode(counted[:5]).startswith(part) and part
     assert out.startswith(printable(part) + "\n")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -334,8 +334,8 @@ class Terminal:
             assert time.monotonic() < end, f"no {pattern!r} in {self.screen!r}"
             if select.select([self._fd], [], [], 0.2)[0]:
                 self.screen += os.read(self._fd, 65536).decode(errors="replace")
-        read, self.screen = self.screen[: match.end()], self.screen[match.end() :]
-        return read
+        output, self.screen = self.screen[: match.end()], self.screen[match.end() :]
+        return output
 
 
 @pytest.mark.slow

@@ -67,8 +67,8 @@ def test_device_map_dtype_and_batch_size_reach_the_model(folder, capsys, monkeyp
     options = ["--device-map", "auto", "--dtype", "bfloat16", "--batch-size", "3"]
     assert main(generate(folder, "--user", "hello", *options)) == 0
     assert capsys.readouterr().out
-    (chosen,) = loaded
-    assert (str(chosen.hf_model.dtype), chosen.batch_size) == ("torch.bfloat16", 3)
+    (model,) = loaded
+    assert (str(model.hf_model.dtype), model.batch_size) == ("torch.bfloat16", 3)
 
     assert main(generate(folder, "--user", "hello", "--device-map", "atuo")) == 2
     assert "'atuo'; did you mean" in capsys.readouterr().err
@@ -116,9 +116,9 @@ def test_a_folder_without_a_model_is_refused_before_torch_is_imported(tmp_path):
         (tmp_path / "no", "There is no folder"),
     ):
         words = [sys.executable, "-c", code, "drift", "--model", str(folder), "--out", "x"]
-        ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
-        assert ran.returncode == 0 and message in ran.stderr, ran.stderr
-        assert "loading" not in ran.stderr
+        result = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+        assert result.returncode == 0 and message in result.stderr, result.stderr
+        assert "loading" not in result.stderr
 
 
 def test_a_folder_of_another_run_is_refused_before_torch_is_imported(tmp_path):
@@ -138,10 +138,10 @@ def test_a_folder_of_another_run_is_refused_before_torch_is_imported(tmp_path):
         f"drift --out {tmp_path / 'notes'}",
     ]
     words = [sys.executable, "-c", code, *commands]
-    ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
-    message = ran.stderr.splitlines()
-    assert len(message) == 5 and "loading" not in ran.stderr
+    result = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    message = result.stderr.splitlines()
+    assert len(message) == 5 and "loading" not in result.stderr
     assert "rounds is 2" in message[0] and "samples is" in message[3]
     assert "`holdfast drift`" in message[2] and "`holdfast tasks`" in message[2]
     assert "'mine.txt'" in message[4]
@@ -170,8 +170,8 @@ def test_a_method_that_needs_a_suite_is_refused_before_the_model_loads(
 ):
     monkeypatch.setattr(model_loading, "_load_checked", None)
     assert main([*command.split(), "--method", method]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "`holdfast proxy --suite FILE --method" in said
+    stderr = capsys.readouterr().err
+    assert stderr.count("\n") == 1 and "`holdfast proxy --suite FILE --method" in stderr
 
 
 def test_a_limit_above_the_context_is_reported(folder, capsys):

@@ -81,10 +81,10 @@ def test_a_reader_agrees_on_which_turns_have_broken_down():
         for turn in model_turns(record := recorded(chat)):
             is_broken = turn.round in chat["broken"]
             agreed += turn.repetition.broken == is_broken
-            (spoken,) = (
-                each for each in record.turns if (each.round, each.speaker) == (turn.round, "agent")
+            (turn_read,) = (
+                item for item in record.turns if (item.round, item.speaker) == (turn.round, "agent")
             )
-            wrong_before += spoken.repeats.broken != is_broken
+            wrong_before += turn_read.repeats.broken != is_broken
     assert sum(len(chat["turns"]) for chat in OBEYING) == 114
     assert agreed == 114
     assert wrong_before == 39  # what repeats in any way is another question
@@ -156,7 +156,7 @@ def test_loops_are_found_in_any_script(text, share):
 
 
 def test_a_second_yes_repeats_nothing():
-    assert not any(each.broken for each in repetitions([("user", "Yes."), ("agent", "Yes.")] * 3))
+    assert not any(item.broken for item in repetitions([("user", "Yes."), ("agent", "Yes.")] * 3))
 
 
 class Parrot(ScriptedModel):
@@ -195,7 +195,7 @@ def test_a_broken_run_says_so_with_the_cures(parrot, capsys):
 
 
 def test_old_records_are_measured_on_their_texts(parrot):
-    kept = [count_turns(item.records) for item in read_series(parrot)]
+    counts = [count_turns(item.records) for item in read_series(parrot)]
     file = parrot.folder / "records.jsonl"
     old = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     for record in old:
@@ -203,7 +203,7 @@ def test_old_records_are_measured_on_their_texts(parrot):
         for turn in record["turns"]:
             del turn["repeats"]
     file.write_bytes(b"".join(map(to_line, old)))
-    assert [count_turns(item.records) for item in read_series(read_run(parrot.folder))] == kept
+    assert [count_turns(item.records) for item in read_series(read_run(parrot.folder))] == counts
 
 
 def test_only_the_replies_of_a_replayed_dialog_count(tmp_path):
@@ -246,11 +246,11 @@ def test_a_conversation_has_collapsed_when_half_of_what_follows_is_broken(patter
     assert broken(pattern) == first
 
 
-def with_repeats(run, own):
+def with_repeats(run, own_share):
     """The run with other shares of repetition from the speaker's own turns, by record."""
     records = []
     for record in run.conversations:
-        shares = Repeated(own=own(record), other=0.0, loops=0.0)
+        shares = Repeated(own=own_share(record), other=0.0, loops=0.0)
         update = {"repeats": shares, "repeats_unprompted": shares}
         turns = tuple(turn.model_copy(update=update) for turn in record.turns)
         records.append(record.model_copy(update={"turns": turns}))
@@ -261,18 +261,18 @@ def test_the_second_reading_leaves_collapsed_conversations_out(tmp_path):
     run = read_run(write_run(tmp_path / "run", conversations=6, methods=("none",)))
     run = with_repeats(run, lambda record: float(record.conversation in (1, 4)))
     (item,) = read_series(run)
-    each = count_turns(item.records)
-    assert each.collapsed_from_round == {1: 1, 4: 1}
-    assert list(without_collapsed(item, each).conversations) == [0, 2, 3, 5]
+    counts = count_turns(item.records)
+    assert counts.collapsed_from_round == {1: 1, 4: 1}
+    assert list(without_collapsed(item, counts).conversations) == [0, 2, 3, 5]
     readings = collapse_section([item]).readings
     assert readings.rows[2][:2] == ("none, without the collapsed", "4, with 2 left out")
-    (told,) = summarise(run).to_json()["results"]
-    assert told["collapse"]["collapsed_from_round"] == {1: 1, 4: 1}
-    assert told["collapse"]["without_collapsed"]["conversations"] == 4
+    (summary,) = summarise(run).to_json()["results"]
+    assert summary["collapse"]["collapsed_from_round"] == {1: 1, 4: 1}
+    assert summary["collapse"]["without_collapsed"]["conversations"] == 4
 
 
 @pytest.mark.parametrize(
-    ("cut_at", "says"),
+    ("cut_at", "message"),
     [
         ([None, None], "are cut at 400 tokens"),
         ([23, 2], "are cut by the server or at the end of the context"),
@@ -282,14 +282,14 @@ def test_the_second_reading_leaves_collapsed_conversations_out(tmp_path):
         ),
     ],
 )
-def test_cut_turns_name_the_limit_that_cut_them(tmp_path, cut_at, says):
+def test_cut_turns_name_the_limit_that_cut_them(tmp_path, cut_at, message):
     run = read_run(write_run(tmp_path / "run", conversations=2, methods=("none",)))
     records = []
     for item, after in zip(run.conversations, cut_at, strict=True):
         update = {"stop_reason": "length", "cut_at": after}
         turns = tuple(turn.model_copy(update=update) for turn in item.turns)
         records.append(item.model_copy(update={"turns": turns}))
-    assert f"100% {says}" in collapse_lines(results_of(replace(run, records=tuple(records))))[0]
+    assert f"100% {message}" in collapse_lines(results_of(replace(run, records=tuple(records))))[0]
 
 
 def test_a_healthy_run_has_numbers_but_no_warning(tmp_path):
@@ -297,8 +297,8 @@ def test_a_healthy_run_has_numbers_but_no_warning(tmp_path):
     run = with_repeats(run, lambda record: 0.2)
     series = read_series(run)
     assert collapse_lines(results_of(run)) == [] and collapse_section(series) is None
-    (told,) = summarise(run).to_json()["results"]
-    assert told["collapse"]["broken"] == 0 and told["collapse"]["without_collapsed"] is None
+    (summary,) = summarise(run).to_json()["results"]
+    assert summary["collapse"]["broken"] == 0 and summary["collapse"]["without_collapsed"] is None
 
 
 def test_a_run_warns_once_if_most_of_its_first_replies_are_cut():

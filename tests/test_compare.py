@@ -45,12 +45,12 @@ def write(
     prompt="Be brief.",
     settings=None,
     method="none",
-    wanted=None,
+    planned=None,
     versions=None,
     dtype=None,
 ):
     """A run in which each rule is kept with a given chance; pairs begin with the same words."""
-    protocol = {"rounds": rounds, "conversations": wanted or conversations, "seed": seed}
+    protocol = {"rounds": rounds, "conversations": planned or conversations, "seed": seed}
     protocol |= {"probe_at": "in-place"} | (settings or {})
     identity = {"model": model, "suite": "mine", "methods": [method], "settings": protocol}
     about = {"command": "drift", "created": "2026-11-21T03:10:00+00:00"}
@@ -187,8 +187,8 @@ def test_rules_are_aligned_by_id_kind_and_judge(tmp_path):
     new = write(tmp_path / "new", chances, kinds={**kinds, "brief": "format"})
     compared = compare_folders([old, new])
     assert [row.group for row in compared.methods[0].rows] == ["", "closing"]
-    said = " ".join(compared.limits)
-    assert "bot, brief" in said and "Only old has a score of bot, polite" in said
+    limits = " ".join(compared.limits)
+    assert "bot, brief" in limits and "Only old has a score of bot, polite" in limits
     judged = write(tmp_path / "judged", half(), judge="large")
     with pytest.raises(RecordsError):
         compare_folders([write(tmp_path / "plain", half()), judged])
@@ -229,7 +229,7 @@ def test_versions_of_later_runs_alone_are_listed_last(tmp_path):
 
 def test_an_unfinished_run_is_compared_and_said(tmp_path):
     old = write(tmp_path / "old", half())
-    new = write(tmp_path / "new", half(), conversations=30, wanted=40)
+    new = write(tmp_path / "new", half(), conversations=30, planned=40)
     compared = compare_folders([old, new])
     assert compared.methods[0].pairs == 30
     assert any(line.startswith("new is not finished: it has 30 of 40") for line in compared.limits)
@@ -262,7 +262,7 @@ def test_folders_that_cannot_be_compared_are_refused(tmp_path):
     with pytest.raises(RecordsError) as refused:
         compare_folders([run, late])
     assert refused.value.option == "probe_at"
-    empty = write(tmp_path / "empty", half(), conversations=0, wanted=4)
+    empty = write(tmp_path / "empty", half(), conversations=0, planned=4)
     with pytest.raises(HoldfastError):
         compare_folders([run, empty])
 
@@ -273,15 +273,15 @@ def test_the_command_prints_tables_json_and_markdown(tmp_path, capsys, monkeypat
     new = write(tmp_path / "new", {"signs": 0.9, "brief": 0.3}, model="a|b <img src=x> @team")
     words = ["compare", str(old), str(new)]
     assert main(words) == 0
-    told = capsys.readouterr().out
-    assert "bot, brief" in told and "lower" in told and "compare.html" in told
+    output = capsys.readouterr().out
+    assert "bot, brief" in output and "lower" in output and "compare.html" in output
     assert main([*words, "--json"]) == 0
-    read = json.loads(capsys.readouterr().out)
+    summary = json.loads(capsys.readouterr().out)
     compared = compare_folders([old, new])
-    read_again = ComparisonSummary.model_validate(read)
+    read_again = ComparisonSummary.model_validate(summary)
     assert read_again.model_dump() == comparison_summary(compared).model_dump()
-    assert read["schema"] == 1 and read["runs"] == ["old", "new"]
-    assert [row["over_rounds"]["verdict"] for row in read["methods"][0]["rows"]] == [
+    assert summary["schema"] == 1 and summary["runs"] == ["old", "new"]
+    assert [row["over_rounds"]["verdict"] for row in summary["methods"][0]["rows"]] == [
         "lower",
         "cannot tell",
         "lower",
@@ -348,15 +348,15 @@ def test_the_same_run_twice_shows_no_difference(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("alone", "says"),
+    ("alone", "message"),
     [
         (["repair"], "Only b has repair, which is not compared."),
         (["repair", "hold"], "Only b has repair and hold, which are not compared."),
     ],
 )
-def test_methods_that_one_run_has_alone_are_named(alone, says):
+def test_methods_that_one_run_has_alone_are_named(alone, message):
     first, run = (
         SimpleNamespace(label=label, methods=("none", *more))
         for label, more in (("a", ()), ("b", alone))
     )
-    assert methods_alone(first, run) == [says]
+    assert methods_alone(first, run) == [message]

@@ -96,14 +96,14 @@ def test_penalties_act_on_every_draw_of_a_reply():
     reply = model().generate(PIRATE, temperature=0, max_new_tokens=24, penalties=penalties)
     plain = model().generate(PIRATE, temperature=0, max_new_tokens=24)
     assert reply.text != plain.text
-    ids, drawn = list(reply.prompt_ids), []
+    ids, tokens = list(reply.prompt_ids), []
     for token in reply.token_ids:
         with torch.inference_mode():
             logits = model().hf_model(torch.tensor([ids])).logits[0, -1]
-        least = oracles.penalised(logits.tolist(), drawn, -1.5, -0.5)
+        least = oracles.penalised(logits.tolist(), tokens, -1.5, -0.5)
         assert least.index(max(least)) == token
         ids.append(token)
-        drawn.append(token)
+        tokens.append(token)
 
 
 def test_a_row_counts_its_tokens_as_they_are_drawn():
@@ -153,8 +153,8 @@ def test_replies_under_a_schema_always_parse_and_validate():
 def test_other_rows_of_a_batch_get_the_same_tokens_and_no_pass_is_added():
     grammar = read_response_format(format_of(PERSON))
     free = [Request(PIRATE, "boost:factor=2", seed=seed, trace=True) for seed in range(4)]
-    held = [Request(PIRATE, seed=seed, grammar=grammar) for seed in range(4)]
-    mixed = [request for pair in zip(free, held, strict=True) for request in pair]
+    constrained = [Request(PIRATE, seed=seed, grammar=grammar) for seed in range(4)]
+    mixed = [request for pair in zip(free, constrained, strict=True) for request in pair]
     replies = model().generate_batch(mixed)
     alone = [model().generate_batch([request])[0] for request in mixed]
     for together, single in zip(replies, alone, strict=True):
@@ -216,7 +216,7 @@ def test_a_grammar_that_cannot_go_on_ends_its_own_row_alone():
 
 
 @pytest.mark.parametrize(
-    ("schema", "named"),
+    ("schema", "message"),
     [
         ({"not": {"type": "string"}}, '"not"'),
         ({"type": "array", "uniqueItems": True}, "uniqueItems"),
@@ -225,15 +225,15 @@ def test_a_grammar_that_cannot_go_on_ends_its_own_row_alone():
         ({"$ref": "https://example.org/x"}, "https://example.org/x"),
     ],
 )
-def test_a_schema_that_cannot_be_enforced_is_refused_with_the_reason(schema, named):
+def test_a_schema_that_cannot_be_enforced_is_refused_with_the_reason(schema, message):
     with pytest.raises(UsageError) as refused:
         model().generate(PIRATE, response_format=format_of(schema, "odd"))
-    assert refused.value.option == "response_format" and named in str(refused.value)
+    assert refused.value.option == "response_format" and message in str(refused.value)
     assert "'odd'" in str(refused.value) and str(refused.value).count("\n") == 0
 
 
 @pytest.mark.parametrize(
-    "given",
+    "response_format",
     [
         "json",
         {"type": "xml"},
@@ -241,9 +241,9 @@ def test_a_schema_that_cannot_be_enforced_is_refused_with_the_reason(schema, nam
         {"type": "json_schema", "json_schema": {"name": "a"}},
     ],
 )
-def test_an_unknown_response_format_is_refused(given):
+def test_an_unknown_response_format_is_refused(response_format):
     with pytest.raises(UsageError) as refused:
-        read_response_format(given)
+        read_response_format(response_format)
     assert refused.value.option == "response_format"
 
 
@@ -259,10 +259,10 @@ def test_a_missing_library_is_named(monkeypatch):
 
 
 def test_a_reply_that_is_continued_has_no_grammar_of_its_own():
-    begun = [*PIRATE, {"role": "assistant", "content": '{"a":'}]
+    messages = [*PIRATE, {"role": "assistant", "content": '{"a":'}]
     with pytest.raises(UsageError, match="continue_final_message"):
         model().generate(
-            begun, continue_final_message=True, response_format={"type": "json_object"}
+            messages, continue_final_message=True, response_format={"type": "json_object"}
         )
 
 

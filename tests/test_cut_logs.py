@@ -78,9 +78,9 @@ def test_a_cut_turn_is_judged_only_by_rules_that_its_end_cannot_mend(tmp_path, c
     assert [(probe.rule, probe.score) for probe in record.probes] == [("brief", 0.0)]
     assert [(probe.rule, probe.why) for probe in record.unscored] == [("bye", "cut")]
     printed = capsys.readouterr().out
-    said = "Not judged: 1 score of turns that were cut"
-    assert said in printed and "no turn" not in printed
-    assert said in (tmp_path / "run" / "report.html").read_text()
+    sentence = "Not judged: 1 score of turns that were cut"
+    assert sentence in printed and "no turn" not in printed
+    assert sentence in (tmp_path / "run" / "report.html").read_text()
 
 
 CUT = {"messages": [QUESTION, {"role": "assistant", "content": "Well,", "finish_reason": "length"}]}

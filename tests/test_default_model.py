@@ -92,4 +92,4 @@ def test_the_suite_bot_is_followed_at_first_and_its_measures_discriminate(defaul
         for probe in record.probes:
             scores.setdefault(probe.rule, []).append(probe.score)
     assert scores.keys() == {rule.id for rule in case.rules}
-    assert min(sum(kept) / len(kept) for kept in scores.values()) >= 0.7
+    assert min(sum(values) / len(values) for values in scores.values()) >= 0.7

@@ -59,13 +59,13 @@ def test_systemd_accepts_the_unit(tmp_path):
     text = text.replace("/opt/holdfast/bin/holdfast", "/bin/true")
     (tmp_path / "holdfast.service").write_text(text.replace("/usr/bin/curl", "/bin/true"))
     words = ["systemd-analyze", "verify", str(tmp_path / "holdfast.service")]
-    ran = subprocess.run(words, capture_output=True, text=True, timeout=60)
-    assert (ran.returncode, ran.stderr) == (0, "")
+    result = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_alerts_watch_metrics_that_the_server_has(url):  # noqa: F811
-    asked = {"messages": FRENCH, "trace": True, "max_tokens": 4}
-    httpx2.post(f"{url}/v1/chat/completions", json=asked, timeout=60).raise_for_status()
+    body = {"messages": FRENCH, "trace": True, "max_tokens": 4}
+    httpx2.post(f"{url}/v1/chat/completions", json=body, timeout=60).raise_for_status()
     # a request is counted once its answer has been sent
     wait_until(lambda: "holdfast_requests_total{" in httpx2.get(f"{url}/metrics").text)
     families = text_string_to_metric_families(httpx2.get(f"{url}/metrics").text)
@@ -101,9 +101,9 @@ def test_nginx_passes_tokens_on_one_by_one(url, tmp_path):  # noqa: F811
     try:
         near = f"http://127.0.0.1:{port}"
         _until_it_answers(f"{near}/health")
-        asked = {"messages": FRENCH, "stream": True, "max_tokens": 200, "seed": 1}
+        body = {"messages": FRENCH, "stream": True, "max_tokens": 200, "seed": 1}
         arrived, text = [], b""
-        with httpx2.stream("POST", f"{near}/v1/chat/completions", json=asked, timeout=60) as reply:
+        with httpx2.stream("POST", f"{near}/v1/chat/completions", json=body, timeout=60) as reply:
             for part in reply.iter_raw():
                 arrived.append(time.monotonic())
                 text += part

@@ -98,13 +98,13 @@ def test_messages_with_parts_are_read(tmp_path):
 
 def as_openai(messages):
     """As in logs: the arguments of calls are text, and a call may have no content."""
-    said = [dict(message) for message in messages]
-    for message in said:
+    openai_messages = [dict(message) for message in messages]
+    for message in openai_messages:
         for call in message.get("tool_calls", ()):
             function = call["function"]
             arguments = json.dumps(function["arguments"])
             message["tool_calls"] = [{**call, "function": {**function, "arguments": arguments}}]
-    return {"messages": said, "tools": [LOOK]}
+    return {"messages": openai_messages, "tools": [LOOK]}
 
 
 FUNCTION = {"name": "look", "arguments": {"at": "the price", "many": 2}}
@@ -166,8 +166,8 @@ def test_results_are_matched_to_their_calls_and_a_turn_cut_off_is_left_out(tmp_p
     assert spoken(dialog) == [("u1", ""), ("u2", "a2")]
     called, *results = dialog.rounds[0].messages
     ours = {call["function"]["name"]: call["id"] for call in called["tool_calls"]}
-    told = [(m["tool_call_id"], m["content"]) for m in results]
-    assert told == [(ours["b"], "B"), (ours["a"], "A")]
+    replies = [(m["tool_call_id"], m["content"]) for m in results]
+    assert replies == [(ours["b"], "B"), (ours["a"], "A")]
 
 
 def test_results_without_ids_answer_the_calls_in_order(tmp_path):
@@ -215,16 +215,16 @@ def test_dialogs_whose_tools_the_template_omits_are_skipped_and_named(tmp_path, 
                          " leave them out.")  # fmt: skip
     assert "the declared tool" in report.write([run.folder], tmp_path / "page.html").read_text()
     with pytest.warns(UserWarning, match="are left out"):
-        asked = drift.ask_baseline(plain, SUITE, tmp_path / "run", REPLAY, cast=cast)
-    assert len(asked.records) == 1
+        baseline_run = drift.ask_baseline(plain, SUITE, tmp_path / "run", REPLAY, cast=cast)
+    assert len(baseline_run.records) == 1
     alone = write(tmp_path / "alone.jsonl", as_openai(looked_up(BREAD)))
     with pytest.raises(UsageError, match="1 of 1 dialogs"):
         drift.run(plain, SUITE, tmp_path / "none", REPLAY, cast=drift.Cast(dialogs=alone))
     command = ["drift", "--dialogs", str(logs), "--suite", "starter", "--max-new-tokens", "8"]
     assert main([*command, "--out", str(tmp_path / "command")]) == 0
-    told = capsys.readouterr().err
-    assert told.count("1 of 2 dialogs in logs.jsonl") == 1
-    assert "1 dialog replayed" in told
+    stderr = capsys.readouterr().err
+    assert stderr.count("1 of 2 dialogs in logs.jsonl") == 1
+    assert "1 dialog replayed" in stderr
 
 
 def test_a_dialog_is_replayed_unchanged_and_probed_in_every_round(logs, tmp_path):
@@ -236,9 +236,9 @@ def test_a_dialog_is_replayed_unchanged_and_probed_in_every_round(logs, tmp_path
     assert {turn["stop_reason"] for turn in first["turns"]} == {"recorded"}
     assert [probe["round"] for probe in first["probes"]] == [1, 2, 3], "behind the last answer too"
     question = first["probes"][0]["question"]
-    mine = [request for request in scripted.requests if request.thread == ("agent", 0)]
-    chats = [[message["content"] for message in request.messages] for request in mine]
-    assert [request.keep for request in mine] == [True, False, False], "the longest chat is first"
+    calls = [request for request in scripted.requests if request.thread == ("agent", 0)]
+    chats = [[message["content"] for message in request.messages] for request in calls]
+    assert [request.keep for request in calls] == [True, False, False], "the longest chat is first"
     assert sorted(chats, key=len) == [
         [BREAD, question],
         [BREAD, "u1", "a1", question],
@@ -254,8 +254,8 @@ def test_a_dialog_keeps_a_system_prompt_of_the_suite_or_is_given_one(logs, tmp_p
     expected = [{"line": n, "system_prompt": kind} for n, kind in enumerate(kinds, 1)]
     assert [record["replayed"] for record in records] == expected
     assert records[0]["agent"]["system_prompt"] == BREAD
-    known = {case.system_prompt for case in SUITE.cases}
-    assert all(record["agent"]["system_prompt"] in known for record in records)
+    prompts = {case.system_prompt for case in SUITE.cases}
+    assert all(record["agent"]["system_prompt"] in prompts for record in records)
     alone = replayed(tmp_path / "alone", logs, suite=replace(SUITE, cases=SUITE.cases[2:]))
     assert {record["agent"]["id"] for record in alone} == {"case-music"}
     in_turn = replayed(tmp_path / "balanced", logs, replace(REPLAY, pairs="balanced"))
@@ -306,12 +306,12 @@ def test_the_summary_request_of_a_replay_includes_its_tool_calls(tmp_path):
     logs = write(tmp_path / "logs.jsonl", as_openai([*looked_up(BREAD), *said("u", "a")]))
     scripted = Scripted(context=6)
     replayed(tmp_path / "run", logs, replace(REPLAY, context="summarise"), scripted=scripted)
-    (asked,) = [request for request in scripted.requests if request.thread[0] != "agent"] or [
+    (summary,) = [request for request in scripted.requests if request.thread[0] != "agent"] or [
         request for request in scripted.requests if "Summarise" in request.messages[0]["content"]
     ]
     for part in ("Assistant: I will look.", '"at": "the price"', "Tool: nine"):
-        assert part in asked.messages[0]["content"]
-    assert asked.tools == ()
+        assert part in summary.messages[0]["content"]
+    assert summary.tools == ()
 
 
 @pytest.mark.parametrize("context", ("stop", "cut"))
@@ -342,8 +342,8 @@ def test_the_headline_covers_rounds_that_half_of_the_dialogs_reach(tmp_path):
 def test_the_baseline_of_a_replay_asks_its_probes(logs, tmp_path):
     records = replayed(tmp_path / "run", logs)
     cast = drift.Cast(dialogs=read_dialogs(logs))
-    asked = drift.ask_baseline(Scripted(), SUITE, tmp_path / "run", REPLAY, cast=cast)
-    questions = [[probe["question"] for probe in record["probes"]] for record in as_json(asked)]
+    run = drift.ask_baseline(Scripted(), SUITE, tmp_path / "run", REPLAY, cast=cast)
+    questions = [[probe["question"] for probe in record["probes"]] for record in as_json(run)]
     assert questions == [[record["probes"][0]["question"]] for record in records]
 
 
@@ -378,9 +378,9 @@ def test_a_line_that_is_not_a_dialog_is_refused_with_its_number(tmp_path, line, 
 def test_a_file_without_readable_dialogs_is_refused(tmp_path):
     (tmp_path / "empty.jsonl").write_text("\n\n")
     (tmp_path / "latin.jsonl").write_bytes(b'["caf\xe9"]')
-    told = {"missing": "cannot be read", "empty": "holds no dialog", "latin": "not UTF-8 text"}
-    for name, says in told.items():
-        with pytest.raises(UsageError, match=says):
+    messages = {"missing": "cannot be read", "empty": "holds no dialog", "latin": "not UTF-8 text"}
+    for name, message in messages.items():
+        with pytest.raises(UsageError, match=message):
             read_dialogs(tmp_path / f"{name}.jsonl")
 
 
@@ -405,9 +405,9 @@ def test_the_command_replays_and_says_what_it_leaves_out(logs, tmp_path, capsys)
     command = ["drift", "--dialogs", str(logs), "--suite", "starter", "--max-new-tokens", "8"]
     command += ["--rounds", "2", "--conversations", "2", "--baseline"]
     assert main([*command, "--out", str(tmp_path / "run")]) == 0, capsys.readouterr().err
-    told = capsys.readouterr()
-    assert "--conversations 3" in told.err and "3 rounds" in told.err
-    assert "2 of 2 dialogs" in told.err and "'starter'" in told.err
-    assert "2 dialogs replayed" in told.err and "4 replies" in told.err
-    assert "Dialogs replayed: 2 (2 " in told.out
+    captured = capsys.readouterr()
+    assert "--conversations 3" in captured.err and "3 rounds" in captured.err
+    assert "2 of 2 dialogs" in captured.err and "'starter'" in captured.err
+    assert "2 dialogs replayed" in captured.err and "4 replies" in captured.err
+    assert "Dialogs replayed: 2 (2 " in captured.out
     assert len(read_run(tmp_path / "run").records) == 2

@@ -28,9 +28,9 @@ from holdfast.report.how_measured import about_runs
 SHORT = ["--rounds", "2", "--max-new-tokens", "8", "--conversations", "10"]
 
 
-def asked(**given):
+def asked(**changes):
     plain = {"model": "default", "price_in": None, "price_out": None, "concurrency": 8}
-    return argparse.Namespace(**{**plain, "requests_per_minute": None, **given})
+    return argparse.Namespace(**{**plain, "requests_per_minute": None, **changes})
 
 
 def records(count=4, **tokens):
@@ -38,10 +38,10 @@ def records(count=4, **tokens):
     return [conversation_of(tokens=tokens or {"read": 2000, "written": 100})] * count
 
 
-def measured(made):
+def measured(pilot):
     """Whole conversations, of which four took 20 seconds."""
-    count = len(made)
-    return Measured([record.tokens for record in made], count, 10 * count, 10 * count, 5.0 * count)
+    count = len(pilot)
+    return Measured([record.tokens for record in pilot], count, 10 * count, 10 * count, 5.0 * count)
 
 
 PARTS = [WorkItem("conversations", 100, 100, 1000), WorkItem("questions", 48, 48, 48)]
@@ -131,12 +131,12 @@ def test_a_dry_run_records_its_piece_and_the_run_continues_from_there(tmp_path, 
     words = ["drift", *SHORT]
     out = tmp_path / "run"
     assert main([*words, "--out", str(out), "--dry-run", "--baseline"]) == 0
-    told, progress = capsys.readouterr()
+    output, progress = capsys.readouterr()
     assert "--dry-run: 3 of 10" in progress
     assert read_run(out).manifest.identity.to_json()["settings"]["conversations"] == 10
-    assert told.splitlines()[1].split()[-3:] == ["10", "7", "70"]  # 10 x (3 turns + 4 probes)
-    assert "conversations asked without a prompt" in told and "Time left: about" in told
-    assert "Measured on 3" in told and f"recorded in {out}." in told
+    assert output.splitlines()[1].split()[-3:] == ["10", "7", "70"]  # 10 x (3 turns + 4 probes)
+    assert "conversations asked without a prompt" in output and "Time left: about" in output
+    assert "Measured on 3" in output and f"recorded in {out}." in output
     piece = (out / "records.jsonl").read_bytes()
     assert piece.count(b"\n") == 3 and not (out / "report.html").exists()
     assert main([*words, "--out", str(out)]) == 0
@@ -152,8 +152,8 @@ def test_a_dry_run_says_where_conversations_outgrow_the_context(tmp_path, capsys
     settings = drift.Settings(rounds=5, conversations=8)
     plan = DriftRun(Scripted(context=4), SUITE, tmp_path / "run", settings, [()], drift.Cast())
     estimate_run(asked(), plan)
-    said = "2 of 2 conversations filled the model's context, the first in round 3 of 5; give fewer"
-    assert said in capsys.readouterr().err
+    text = "2 of 2 conversations filled the model's context, the first in round 3 of 5; give fewer"
+    assert text in capsys.readouterr().err
 
 
 def test_a_page_says_how_many_of_the_allowed_conversations_were_run(tmp_path):
@@ -176,13 +176,13 @@ def test_a_dry_run_of_a_check_on_an_endpoint(tmp_path, capsys):
         words += ["--rounds", "2", "--budget", "50", "--out", str(tmp_path / "run")]
         words += ["--user-turns", "none"]
         assert main([*words, "--dry-run", "--price-in", "1", "--price-out", "2"]) == 0
-    told = capsys.readouterr().out
-    assert told.splitlines()[1].split()[-3:] == ["100", "98", "500"]
-    assert "Measured on 2" in told
+    output = capsys.readouterr().out
+    assert output.splitlines()[1].split()[-3:] == ["100", "98", "500"]
+    assert "Measured on 2" in output
     # a conversation of 2 rounds has 3 turns and 2 probes; 98 of them are left
-    assert "8 conversations at a time" in told
-    assert "15,000 read" in told and "2,400 written" in told and "490 requests" in told
-    assert "about 0.0196" in told and "1 a million" in told
+    assert "8 conversations at a time" in output
+    assert "15,000 read" in output and "2,400 written" in output and "490 requests" in output
+    assert "about 0.0196" in output and "1 a million" in output
     assert {record.agent.id for record in read_run(tmp_path / "run").records} == {"a", "b"}
 
 
@@ -214,15 +214,15 @@ def test_a_dry_run_ends_in_time_and_estimates_from_the_rounds_that_ended(
     settings = drift.Settings(rounds=8, conversations=40)
     plan = DriftRun(model, SUITE, tmp_path / "run", settings, [()], drift.Cast())
     estimate_run(asked(), plan)
-    told, notes = capsys.readouterr()
+    output, notes = capsys.readouterr()
     stopped = re.search(r"--dry-run stops after 1 second, with (\d+) of 248 replies done", notes)
     assert stopped, notes
     assert 100 <= int(stopped[1]) <= 116  # no reply is asked for once there is one after a second
-    assert re.search(r"Measured on \d+ of the 248 replies in 8 conversations;", told), told
-    assert "Tokens left: unknown" in told
+    assert re.search(r"Measured on \d+ of the 248 replies in 8 conversations;", output), output
+    assert "Tokens left: unknown" in output
     # 40 conversations of 31 replies take 12.4 seconds and more, as the model has no batches
-    left = int(re.search(r"Time left: about (\d+) seconds", told)[1])
-    assert 12 <= left <= 16
+    seconds_left = int(re.search(r"Time left: about (\d+) seconds", output)[1])
+    assert 12 <= seconds_left <= 16
     # the folder is that of the run, which starts from the beginning
     assert len(drift.run(Scripted(), SUITE, tmp_path / "run", settings).records) == 40
 

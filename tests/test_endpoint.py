@@ -46,8 +46,8 @@ def test_a_request_carries_the_chat_and_the_sampling(serve):
     reply = model.generate(CHAT, sampling=Sampling(0.5, 0.8, 7), seed=11)
     assert reply == Reply("Arr.", None, "stop")
     assert server.paths == ["/v1/chat/completions"] and server.keys == [f"Bearer {KEY}"]
-    drawn = {"temperature": 0.5, "top_p": 0.8, "max_tokens": 7, "seed": 11}
-    assert server.bodies == [{"model": "tiny", "messages": list(CHAT), **drawn}]
+    sampling = {"temperature": 0.5, "top_p": 0.8, "max_tokens": 7, "seed": 11}
+    assert server.bodies == [{"model": "tiny", "messages": list(CHAT), **sampling}]
 
 
 def test_tools_and_their_calls_are_sent_in_openais_format(serve):
@@ -58,8 +58,8 @@ def test_tools_and_their_calls_are_sent_in_openais_format(serve):
     (body,) = server.bodies
     assert (reply.text, body["tools"], body["tool_choice"]) == ("Arr.", [LOOK], "none")
     function = {"name": "look", "arguments": '{"at": "the price", "many": 2}'}
-    sent = {"id": "call00001", "type": "function", "function": function}
-    alone = {"role": "assistant", "content": None, "tool_calls": [sent]}
+    call = {"id": "call00001", "type": "function", "function": function}
+    alone = {"role": "assistant", "content": None, "tool_calls": [call]}
     assert body["messages"] == [system, user, alone, result]
     assert messages[2]["tool_calls"][0]["function"]["arguments"]["many"] == 2
 
@@ -108,16 +108,16 @@ def test_lone_surrogates_are_received_as_they_are_and_sent_as_replacements(serve
     assert model.generate(CHAT).text == "\ud83d and \ude00"
     reply, more = "\ud83d and \ude00", {"role": "user", "content": "😀"}
     model.generate((*CHAT, {"role": "assistant", "content": reply}, more))
-    sent = [message["content"] for message in server.bodies[-1]["messages"]]
-    assert sent[2:] == ["\ufffd and \ufffd", "😀"]
+    contents = [message["content"] for message in server.bodies[-1]["messages"]]
+    assert contents[2:] == ["\ufffd and \ufffd", "😀"]
 
 
 def test_repetition_draws_by_the_conversation_and_not_by_the_turn(serve):
     model, server = serve(lambda body, number: completion(), concurrency=1)
     spread = methods.parse("repetition:probability=0.5")
     chat = (*CHAT, *({"role": "user", "content": f"{number}"} for number in range(20)))
-    asked = [Request(chat, spread, seed=turn, conversation_seed=5) for turn in range(4)]
-    model.generate_batch(asked)
+    requests = [Request(chat, spread, seed=turn, conversation_seed=5) for turn in range(4)]
+    model.generate_batch(requests)
     edited = list(methods.compile_methods(spread).edit(chat, 5))
     assert all(body["messages"] == edited for body in server.bodies)
 
@@ -138,9 +138,9 @@ def test_methods_that_need_attention_are_refused_before_anything_is_sent(serve):
 
 def test_a_batch_keeps_its_order(serve):
     def answer(body, number):
-        asked = int(body["messages"][0]["content"])
-        time.sleep(0.02 * (5 - asked))
-        return completion(f"answer {asked}")
+        question = int(body["messages"][0]["content"])
+        time.sleep(0.02 * (5 - question))
+        return completion(f"answer {question}")
 
     model, server = serve(answer)
     assert model.generate_batch([]) == [] and server.bodies == []
@@ -194,11 +194,11 @@ def test_an_interrupt_does_not_wait_for_pending_answers():
         try:
             assert arrived.wait(60)
             program.send_signal(signal.SIGINT)
-            _, said = program.communicate(timeout=20)  # far less than the 60 s that answers take
+            _, stderr = program.communicate(timeout=20)  # far less than the 60 s that answers take
         finally:
             program.kill()
             released.set()
-    assert said.rstrip().endswith("KeyboardInterrupt")
+    assert stderr.rstrip().endswith("KeyboardInterrupt")
     assert len(server.bodies) <= 8
 
 
@@ -234,27 +234,27 @@ EXTRA = '{"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs are not perm
 
 
 @pytest.mark.parametrize(
-    "said",
+    "response",
     [
         refusal(400, NO_SEED, "unsupported_parameter"),
         refusal(400, "Unrecognized request argument supplied: seed"),
         (422, {}, EXTRA),
     ],
 )
-def test_a_refused_seed_is_left_out_for_good_with_one_warning(serve, said):
-    model, server = serve(lambda body, number: said if "seed" in body else completion())
+def test_a_refused_seed_is_left_out_for_good_with_one_warning(serve, response):
+    model, server = serve(lambda body, number: response if "seed" in body else completion())
     with pytest.warns(UserWarning) as warned:
         assert model.generate(CHAT, seed=3).text == "Arr."
         assert model.generate(CHAT, seed=4).text == "Arr."
     assert [body.get("seed") for body in server.bodies] == [3, None, None]
-    (warning,) = (str(one.message) for one in warned)
+    (warning,) = (str(entry.message) for entry in warned)
     assert server.url in warning and "'seed'" in warning
 
 
-@pytest.mark.parametrize("said", ["seed must be at most 1000", "max_tokens must be at most 256"])
-def test_another_complaint_about_a_field_is_passed_on(serve, said):
-    model, server = serve(lambda body, number: refusal(400, said))
-    assert f"400: {said}" in failure_of(model)
+@pytest.mark.parametrize("reason", ["seed must be at most 1000", "max_tokens must be at most 256"])
+def test_another_complaint_about_a_field_is_passed_on(serve, reason):
+    model, server = serve(lambda body, number: refusal(400, reason))
+    assert f"400: {reason}" in failure_of(model)
     assert len(server.bodies) == 1
 
 
@@ -282,8 +282,8 @@ def test_neutral_sampling_is_left_out_if_it_is_refused(serve):
     with pytest.warns(UserWarning, match="'seed'"):
         for _ in range(2):
             assert model.generate(CHAT, sampling=Sampling(temperature=1, top_p=1)).text == "Arr."
-    sent = [set(body) - {"model", "messages"} for body in server.bodies[-2:]]
-    assert sent == [{"temperature", "max_completion_tokens"}] * 2
+    fields = [set(body) - {"model", "messages"} for body in server.bodies[-2:]]
+    assert fields == [{"temperature", "max_completion_tokens"}] * 2
     assert len(server.bodies) == 5
     # a parameter that was left out as neutral is not dropped once it is set
     with pytest.raises(ModelError, match="set top_p=1"):
@@ -293,8 +293,8 @@ def test_neutral_sampling_is_left_out_if_it_is_refused(serve):
 def test_of_two_mutually_exclusive_parameters_the_neutral_one_is_left_out(serve):
     def answer(body, number):
         both = "temperature" in body and "top_p" in body
-        refused = refusal(400, "`temperature` and `top_p` cannot both be specified for this model.")
-        return refused if both else completion()
+        error = refusal(400, "`temperature` and `top_p` cannot both be specified for this model.")
+        return error if both else completion()
 
     model, server = serve(answer)
     model.generate(CHAT, sampling=Sampling(temperature=1, top_p=0.9))
@@ -418,11 +418,11 @@ def test_an_unreachable_server_fails_quickly():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-    began = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(ModelError, match=f"Cannot reach {url} .*is running"):
         holdfast.connect(url)
     assert url in failure_of(holdfast.connect(url, "tiny"))
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - start < 6
 
 
 def models(*names):
@@ -573,12 +573,12 @@ def test_an_invalid_address_is_named(url):
 
 def test_forbidden_parts_of_an_address_are_refused_without_being_shown():
     too_long = "http://localhost:8000/v1/chat/completions"
-    for url, says, value in (
+    for url, message, value in (
         (too_long, "ends in /chat/completions", too_long),
         ("https://me:secret@host/v1", "environment variable", None),
         ("https://host/v1?key=secret", "environment variable", None),
     ):
-        with pytest.raises(UsageError, match=says) as caught:
+        with pytest.raises(UsageError, match=message) as caught:
             holdfast.connect(url, "tiny")
         assert (caught.value.option, caught.value.value) == ("base_url", value)
         assert "secret" not in str(caught.value)

@@ -86,8 +86,8 @@ def test_a_bad_answer_ends_only_its_dialog(serve, tmp_path, answer, why, words):
 
 def test_a_probe_that_is_withheld_is_left_out_and_its_dialog_continues(serve, tmp_path):
     def answer(body, number):
-        asked = body["messages"][-1]["content"] == "What?"
-        withheld = asked and "rain" in str(body["messages"][0])
+        is_probe = body["messages"][-1]["content"] == "What?"
+        withheld = is_probe and "rain" in str(body["messages"][0])
         return completion(None, "content_filter") if withheld else completion()
 
     model, _ = serve(answer)
@@ -98,32 +98,32 @@ def test_a_probe_that_is_withheld_is_left_out_and_its_dialog_continues(serve, tm
         assert len(record["probes"]) == (0 if withheld else 2 * ROUNDS)
         assert len(record.get("unanswered", ())) == (2 * ROUNDS if withheld else 0)
     unanswered = next(record["unanswered"] for record in as_json(run) if "unanswered" in record)
-    told = {(item["round"], item["kind"], item["why"]) for item in unanswered}
-    assert told == set(itertools.product(range(1, 5), ("stability", "adoption"), ("filter",)))
+    failures = {(item["round"], item["kind"], item["why"]) for item in unanswered}
+    assert failures == set(itertools.product(range(1, 5), ("stability", "adoption"), ("filter",)))
 
 
 def test_a_filter_that_always_refuses_one_prompt_lets_the_run_finish(serve, tmp_path):
     def answer(body, number):
-        refused = is_turn(body, 1) and "rain" in body["messages"][0]["content"]
-        return completion(None, "content_filter") if refused else completion()
+        is_refused = is_turn(body, 1) and "rain" in body["messages"][0]["content"]
+        return completion(None, "content_filter") if is_refused else completion()
 
     model, server = serve(answer)
     run = measure(model, tmp_path / "run")
     assert [r["ended"]["round"] for r in as_json(run) if r["agent"]["id"] == "case-rain"] != []
     assert all(("ended" in r) == (r["agent"]["id"] == "case-rain") for r in as_json(run))
-    asked = len(server.bodies)
+    request_count = len(server.bodies)
     assert as_json(measure(model, tmp_path / "run")) == as_json(run)
-    assert len(server.bodies) == asked  # nothing is asked again
+    assert len(server.bodies) == request_count  # nothing is asked again
 
 
 def test_malformed_answers_are_retried(serve, tmp_path, monkeypatch):
     monkeypatch.setattr("holdfast.models.endpoint_server._MAX_WAIT", 0.01)
-    seen, broken = set(), (200, {}, completion()[2][:40])
+    bodies, malformed = set(), (200, {}, completion()[2][:40])
 
     def answer(body, number):  # the second attempt at each request succeeds
-        first = str(body) not in seen
-        seen.add(str(body))
-        return broken if first else completion()
+        first = str(body) not in bodies
+        bodies.add(str(body))
+        return malformed if first else completion()
 
     model, server = serve(answer, max_retries=1)
     run = measure(model, tmp_path / "run", conversations=2)
@@ -141,21 +141,21 @@ def test_malformed_answers_are_retried_a_bounded_number_of_times(serve, monkeypa
 
 @pytest.mark.slow
 def test_failures_in_a_row_stop_the_run_which_can_be_resumed(serve, tmp_path):
-    gone = threading.Event()
+    shutdown = threading.Event()
 
     def answer(body, number):
         if number > 0.5 * 14 * REQUESTS:
-            gone.set()
-        return refusal(500, "shutting down") if gone.is_set() else completion()
+            shutdown.set()
+        return refusal(500, "shutting down") if shutdown.is_set() else completion()
 
     model, server = serve(answer, concurrency=4)
-    says = r"5 conversations in a row failed.*repeat the command.*500: shutting down"
-    with pytest.raises(ModelError, match=says):
+    message = r"5 conversations in a row failed.*repeat the command.*500: shutting down"
+    with pytest.raises(ModelError, match=message):
         measure(model, tmp_path / "run", conversations=14)
-    kept = as_json(read_run(tmp_path / "run"))
+    records = as_json(read_run(tmp_path / "run"))
     # begun conversations are completed before others begin, so only those in progress are lost
-    assert len(kept) >= 5
-    assert sum("ended" in record for record in kept) < 4  # requests in progress may be answered
+    assert len(records) >= 5
+    assert sum("ended" in record for record in records) < 4  # requests in progress may be answered
     server._answer = lambda body, number: completion()
     assert len(measure(model, tmp_path / "run", conversations=14).records) == 14
 
@@ -175,11 +175,11 @@ def test_a_server_that_goes_down_during_the_last_conversation_leaves_it_open(ser
         return refusal(500, "gone") if number > int(5.5 * REQUESTS) else completion()
 
     model, server = serve(answer, concurrency=1)
-    says = r"Stopped, because requests of a conversation failed.*500: gone"
-    with pytest.raises(ModelError, match=says):
+    message = r"Stopped, because requests of a conversation failed.*500: gone"
+    with pytest.raises(ModelError, match=message):
         measure(model, tmp_path / "run")
-    kept = as_json(read_run(tmp_path / "run"))
-    assert len(kept) == 5 and not any("ended" in record for record in kept)
+    records = as_json(read_run(tmp_path / "run"))
+    assert len(records) == 5 and not any("ended" in record for record in records)
     server._answer = lambda body, number: completion()
     assert not any("ended" in record for record in as_json(measure(model, tmp_path / "run")))
 

@@ -51,8 +51,8 @@ def missing(monkeypatch):
     monkeypatch.setattr("holdfast.models.engine_plugins.entry_points", lambda **_: [])
 
 
-def chosen(file, engine="auto", wanted=None, machine=LARGE):
-    return choose_engine("tiny", read_gguf(str(file)), engine, wanted or EngineNeeds(), machine)
+def chosen(file, engine="auto", needs=None, machine=LARGE):
+    return choose_engine("tiny", read_gguf(str(file)), engine, needs or EngineNeeds(), machine)
 
 
 @pytest.mark.parametrize(
@@ -68,29 +68,29 @@ def chosen(file, engine="auto", wanted=None, machine=LARGE):
     ],
 )
 def test_the_work_and_the_memory_choose(installed, file, work, machine, engine, why):
-    choice = chosen(file, wanted=EngineNeeds(work), machine=machine)
+    choice = chosen(file, needs=EngineNeeds(work), machine=machine)
     assert choice.engine == engine and why in choice.sentence
     assert choice.sentence.count("\n") == 0 and "--engine" in choice.sentence
 
 
 @pytest.mark.parametrize(
-    ("wanted", "names"),
+    ("needs", "names"),
     [
         (EngineNeeds("chat", options={"--dtype": "float32"}), "--dtype float32"),
         (EngineNeeds("chat", abilities=frozenset({Ability.LAYERS})), Ability.LAYERS.value),
         (EngineNeeds("chat", [parse("boost:factor=2"), parse("guidance:scale=1.5")]), "guidance"),
     ],
 )
-def test_what_llama_cpp_cannot_do_is_done_by_ours_or_refused(installed, file, wanted, names):
-    choice = chosen(file, wanted=wanted, machine=SMALL)
+def test_what_llama_cpp_cannot_do_is_done_by_ours_or_refused(installed, file, needs, names):
+    choice = chosen(file, needs=needs, machine=SMALL)
     assert choice.engine == "torch" and names in choice.sentence
     with pytest.raises(UsageError, match="--engine llama") as caught:
-        chosen(file, "llama", wanted)
+        chosen(file, "llama", needs)
     assert names in str(caught.value)
 
 
 def test_attention_methods_are_left_to_llama_cpp(installed, file):
-    assert chosen(file, wanted=EngineNeeds("chat", [parse("boost:factor=2")])).engine == "llama"
+    assert chosen(file, needs=EngineNeeds("chat", [parse("boost:factor=2")])).engine == "llama"
 
 
 def test_the_engine_chosen_by_hand_is_taken_without_a_sentence(installed, file):
@@ -128,9 +128,9 @@ CHAT = ["--user", "Hello!", "--max-new-tokens", "2"]
 def test_a_command_says_what_it_chose_and_loads_that(installed, file, capsys, monkeypatch):
     monkeypatch.setattr(Machine, "current", lambda: LARGE)
     assert main(["generate", "--model", str(file), *CHAT, "--engine", "context=64"]) == 2
-    said = capsys.readouterr().err
-    assert f"{file} runs in llama.cpp" in said
-    assert said.index("runs in llama.cpp") < said.index("loading")
+    stderr = capsys.readouterr().err
+    assert f"{file} runs in llama.cpp" in stderr
+    assert stderr.index("runs in llama.cpp") < stderr.index("loading")
     assert [(str(file), 2, {"trust_remote_code": False, "context": 64})] == LOADED
     assert main(["generate", "--model", str(file), *CHAT, "--engine", "torch"]) == 0
     assert "llama.cpp" not in capsys.readouterr().err and len(LOADED) == 1
@@ -157,9 +157,9 @@ def test_a_server_is_chosen_for_like_a_command(installed, file, capsys, monkeypa
     ],
 )
 def test_choices_that_cannot_be_are_refused(installed, file, wrong, capsys):
-    given = [word.replace("FILE", str(file)) for word in wrong]
-    assert main(["generate", *given, *CHAT]) == 2
-    assert given[-1] in capsys.readouterr().err and not LOADED
+    arguments = [word.replace("FILE", str(file)) for word in wrong]
+    assert main(["generate", *arguments, *CHAT]) == 2
+    assert arguments[-1] in capsys.readouterr().err and not LOADED
 
 
 def user_model_of(*words):
@@ -182,8 +182,8 @@ def test_the_engine_chosen_by_hand_runs_the_user_model_too(installed, file, monk
 def test_an_engine_is_chosen_for_a_user_model_only_if_there_is_a_choice(installed, file):
     assert user_model_of("default", "--engine", "llama").name == "default"
     with pytest.raises(UsageError, match="stand-in"):
-        named = f"llama:{file}"
-        user_model_of(named, "--engine", "torch", "--engine", "context=64")
+        llama_model = f"llama:{file}"
+        user_model_of(llama_model, "--engine", "torch", "--engine", "context=64")
     assert LOADED[-1][2]["context"] == 64
 
 
@@ -197,7 +197,7 @@ def test_the_agents_methods_do_not_choose_the_engine_of_the_user_model(
 
 
 def test_replicas_of_a_model_in_an_engine_are_refused(installed, capsys):
-    given = ["--model", "llama:tiny.gguf", "--replicas", "2"]
-    assert main(["drift", *given]) == 2
-    told = capsys.readouterr().err
-    assert "--replicas 2 is for models that Holdfast places" in told and not LOADED
+    arguments = ["--model", "llama:tiny.gguf", "--replicas", "2"]
+    assert main(["drift", *arguments]) == 2
+    stderr = capsys.readouterr().err
+    assert "--replicas 2 is for models that Holdfast places" in stderr and not LOADED

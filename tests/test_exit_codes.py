@@ -46,8 +46,8 @@ def test_a_model_that_is_not_there(command, model, capsys):
 
 
 def test_a_folder_without_a_model(tmp_path, capsys):
-    said = said_with_code_2(["drift", "--suite", "starter", "--model", str(tmp_path)], capsys)
-    assert "config.json" in said
+    message = said_with_code_2(["drift", "--suite", "starter", "--model", str(tmp_path)], capsys)
+    assert "config.json" in message
 
 
 @pytest.mark.parametrize("run", ["nowhere", str(RECORDED / "tasks")])
@@ -66,25 +66,25 @@ def test_a_run_that_is_damaged_is_another_failure(tmp_path, capsys):
 
 @pytest.mark.parametrize("command", ["drift --suite", "check", "calibrate --suite", "suite test"])
 def test_a_suite_that_is_not_there(command, capsys):
-    said = said_with_code_2([*command.split(), "nowhere.yaml"], capsys)
-    assert "nowhere.yaml" in said
+    message = said_with_code_2([*command.split(), "nowhere.yaml"], capsys)
+    assert "nowhere.yaml" in message
 
 
 def test_a_folder_in_place_of_a_suite_is_called_a_folder(tmp_path, capsys):
     (tmp_path / "mine").mkdir()
-    said = said_with_code_2(["drift", "--suite", "mine"], capsys)
-    assert said == "holdfast: The suite 'mine' is a folder; give a YAML file."
+    message = said_with_code_2(["drift", "--suite", "mine"], capsys)
+    assert message == "holdfast: The suite 'mine' is a folder; give a YAML file."
     (tmp_path / "mine" / "bot.yaml").touch()
-    said = said_with_code_2(["check", "mine"], capsys)
-    assert said.endswith("is a folder; give one of its files, such as mine/bot.yaml.")
+    message = said_with_code_2(["check", "mine"], capsys)
+    assert message.endswith("is a folder; give one of its files, such as mine/bot.yaml.")
 
 
 @pytest.mark.parametrize(
-    ("words", "meant"),
+    ("words", "suggestion"),
     [("check starter --conversations 5", "--budget"), ("drift --budget 5", "--conversations")],
 )
-def test_an_option_that_another_command_has_names_this_commands(words, meant, capsys):
-    assert said_with_code_2(words.split(), capsys).endswith(f"did you mean {meant}?")
+def test_an_option_that_another_command_has_names_this_commands(words, suggestion, capsys):
+    assert said_with_code_2(words.split(), capsys).endswith(f"did you mean {suggestion}?")
 
 
 ASK_A_SERVER = (
@@ -95,11 +95,11 @@ ASK_A_SERVER = (
 
 @pytest.mark.parametrize("command", [f"{command} --model" for command in ASK_A_SERVER])
 def test_a_server_that_is_not_available_is_5_for_every_command(command, capsys):
-    named = ["--endpoint-model", "tiny"]  # asking for its name is retried
+    model_name = ["--endpoint-model", "tiny"]  # asking for its name is retried
     url = "http://127.0.0.1:9/v1"  # the port for discarding, where nothing listens
-    assert main([*command.split(), url, *named]) == 5
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert said == (
+    assert main([*command.split(), url, *model_name]) == 5
+    last_line = capsys.readouterr().err.splitlines()[-1]
+    assert last_line == (
         f"holdfast: Cannot reach {url} (Connection refused); check the address and that the server"
         " is running."
     )

@@ -44,13 +44,13 @@ def drawn(monkeypatch):
     monkeypatch.setattr("holdfast.report.figures.write_whole", noted)
     print_svg = FigureCanvasSVG.print_svg
 
-    def keep(canvas, *arguments, **named):
-        print_svg(canvas, *arguments, **named)
-        kept.append(canvas.figure)
+    def keep(canvas, *arguments, **options):
+        print_svg(canvas, *arguments, **options)
+        saved.append(canvas.figure)
 
-    kept = []
+    saved = []
     monkeypatch.setattr(FigureCanvasSVG, "print_svg", keep)
-    return lambda: dict(zip(figures, kept, strict=True))
+    return lambda: dict(zip(figures, saved, strict=True))
 
 
 def texts_of(figure):
@@ -63,16 +63,16 @@ def texts_of(figure):
         patch.setattr(Text, "draw", lambda text, *_, **__: texts.setdefault(id(text), text))
         patch.setattr(Annotation, "draw", Text.draw)
         figure.draw(renderer)
-    shown = [text for text in texts.values() if text.get_visible() and text.get_text().strip()]
-    return [(text.get_text(), text.get_window_extent(renderer)) for text in shown]
+    visible = [text for text in texts.values() if text.get_visible() and text.get_text().strip()]
+    return [(text.get_text(), text.get_window_extent(renderer)) for text in visible]
 
 
 def overlapping(figure):
     """Pairs of texts whose boxes overlap by more than a touch."""
     pairs = itertools.combinations(texts_of(figure), 2)
     return [
-        (one, other)
-        for (one, a), (other, b) in pairs
+        (text, other_text)
+        for (text, a), (other_text, b) in pairs
         if min(a.x1, b.x1) - max(a.x0, b.x0) > TOUCH and min(a.y1, b.y1) - max(a.y0, b.y0) > TOUCH
     ]
 
@@ -80,8 +80,8 @@ def overlapping(figure):
 def outside(figure):
     """Texts that stick out of the figure."""
     e, boxes = figure.bbox, texts_of(figure)
-    left = [text for text, box in boxes if box.x0 < -TOUCH or box.x1 > e.x1 + TOUCH]
-    return left + [text for text, box in boxes if box.y0 < -TOUCH or box.y1 > e.y1 + TOUCH]
+    overflowing = [text for text, box in boxes if box.x0 < -TOUCH or box.x1 > e.x1 + TOUCH]
+    return overflowing + [text for text, box in boxes if box.y0 < -TOUCH or box.y1 > e.y1 + TOUCH]
 
 
 def assert_apart(figures):
@@ -102,9 +102,9 @@ def calibration(sweeps, values=3, conversations=20, seed=0, name="split-softmax"
         for value in range(values):
             moved = 0.01 * rng.normal() + 0.002 * rng.normal(size=conversations)
             points = capability - 0.3 * rng.normal() + 0.1 * rng.normal(size=conversations)
-            method, told = f"{name}-{sweep}:exponent=0.{value}", f"0.{value}25"
+            method, value_text = f"{name}-{sweep}:exponent=0.{value}", f"0.{value}25"
             candidates.append(
-                Candidate(method, sweep, told, by_round, stability + moved, points, 0)
+                Candidate(method, sweep, value_text, by_round, stability + moved, points, 0)
             )
     halves, about = np.arange(conversations) % 2 == 1, CalibrationIdentity(capability="knowledge")
     return Calibration(tuple(candidates), tuple(names), halves, about)
@@ -141,7 +141,7 @@ def test_labels_of_a_trace_do_not_overlap(drawn, tmp_path, rounds, early, late):
     change = Change(real=some, uniform=some, difference=some)
     fall = Decay(mass=[some] * rounds, within_turns=change, between_turns=change, slope=change)
     r = Correlation(n=20, r=0.1, low=-0.2, high=0.3)
-    found = Trace(
+    trace = Trace(
         model="a model with a rather long name-Instruct-v0.3",
         method="none",
         dialogs=20,
@@ -156,15 +156,15 @@ def test_labels_of_a_trace_do_not_overlap(drawn, tmp_path, rounds, early, late):
             all=r, within_rounds=r, within_dialogs=r, between_dialogs=r, probes=probes
         ),
     )
-    write_trace_figures(found, tmp_path, [found])
+    write_trace_figures(trace, tmp_path, [trace])
     figures = drawn()
     assert_apart(figures)
-    written = [text for text, _ in texts_of(figures["mass_and_behaviour"])]
-    assert early in written and late in written
+    texts = [text for text, _ in texts_of(figures["mass_and_behaviour"])]
+    assert early in texts and late in texts
 
 
-@pytest.mark.parametrize("asked", only_fast([False, True], True))
-def test_whiskers_are_drawn_only_if_requested(drawn, tmp_path, asked):
+@pytest.mark.parametrize("whiskers", only_fast([False, True], True))
+def test_whiskers_are_drawn_only_if_requested(drawn, tmp_path, whiskers):
     series = read_series(read_run(write_run(tmp_path / "run", conversations=4, rounds=2)))
-    write_figures(series, tmp_path, whiskers=asked)
-    assert len(drawn()["drift"].axes[0].containers) == (2 if asked else 0)
+    write_figures(series, tmp_path, whiskers=whiskers)
+    assert len(drawn()["drift"].axes[0].containers) == (2 if whiskers else 0)

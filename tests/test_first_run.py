@@ -81,10 +81,10 @@ def test_a_clock_that_measured_no_time_plans_all_conversations():
 
 
 def test_a_bot_of_more_rules_gets_fewer_conversations():
-    one, five = (pilot_of(1.0, per_round=1 + rules) for rules in (1, 5))
-    assert five.seconds_of(8, 400) == pytest.approx(3 * one.seconds_of(8, 400))
+    one_rule, five_rules = (pilot_of(1.0, per_round=1 + rules) for rules in (1, 5))
+    assert five_rules.seconds_of(8, 400) == pytest.approx(3 * one_rule.seconds_of(8, 400))
     plan = RunPlan(8, 400, 8)
-    assert five.first_group(plan, 120, 40) < one.first_group(plan, 120, 40)
+    assert five_rules.first_group(plan, 120, 40) < one_rule.first_group(plan, 120, 40)
 
 
 def test_groups_end_with_the_conversations():
@@ -278,9 +278,9 @@ def test_the_pilot_ends_in_time_and_knows_how_fast_the_model_is(
     per_token, limit, waits_are_skipped
 ):
     suite, settings = load_suite("starter"), Settings(rounds=4, conversations=4)
-    model, began = Timed(0.3, 0.1, per_token), time.monotonic()
+    model, start = Timed(0.3, 0.1, per_token), time.monotonic()
     pilot = time_replies(model, suite, settings, None, seconds=1.5)
-    assert time.monotonic() - began <= 0.4 + per_token + 1.5 + 0.001
+    assert time.monotonic() - start <= 0.4 + per_token + 1.5 + 0.001
     assert (pilot.replies, pilot.limit, pilot.cut) == (4, limit, 1.0)
     assert pilot.start + 64 * pilot.per_token == pytest.approx(0.1 + 64 * per_token, abs=0.01)
 
@@ -411,9 +411,9 @@ def test_a_model_whose_pace_is_not_known_gets_twice_the_time_at_most(bot, capsys
     monkeypatch.setattr(first_run, "load_model", lambda *_: Stuck())
     first_token_only = Pilot(4, start=0, per_token=3600, limit=1)
     monkeypatch.setattr(first_run, "time_replies", lambda *_: first_token_only)
-    began = time.monotonic()
+    start = time.monotonic()
     assert main(changed(bot, "--minutes", "0.02")) == 1
-    assert time.monotonic() - began < 30  # the estimate is days
+    assert time.monotonic() - start < 30  # the estimate is days
     printed = capsys.readouterr().err
     assert "no more than its first token" in printed and "--minutes 1." in printed
     assert "an hour" not in printed

@@ -39,32 +39,34 @@ def measured(answer, folder, methods=("none",)):
 )
 def test_functions_are_measured_whether_async_or_not(answer, scores, tmp_path):
     for record in measured(answer, tmp_path).conversations:
-        found = {probe.round: probe.score for probe in record.probes if probe.kind == "stability"}
-        assert found == scores
+        by_round = {
+            probe.round: probe.score for probe in record.probes if probe.kind == "stability"
+        }
+        assert by_round == scores
 
 
 def test_methods_that_edit_messages_reach_the_function(tmp_path):
-    seen = []
+    contents = []
 
     def answer(messages):
-        seen.append(messages[-1]["content"])
+        contents.append(messages[-1]["content"])
         return "Sure."
 
     model = holdfast.from_function(answer, "my bot")
     assert model.generate(CHAT, "repetition:probability=1").text == "Sure."
-    assert "Begin with Sure." in seen[-1] and seen[-1].endswith("Hello")
+    assert "Begin with Sure." in contents[-1] and contents[-1].endswith("Hello")
     with pytest.raises(Unsteerable, match="my bot supports only messages"):
         model.generate(CHAT, "boost:factor=2")
 
 
 def test_what_a_function_raises_ends_the_run_and_is_not_recorded(tmp_path):
-    def broken(messages):
+    def failing(messages):
         if len(messages) > 3:
             raise KeyError("price")
         return "Sure."
 
     with pytest.raises(KeyError, match="price") as raised:
-        measured(broken, tmp_path)
+        measured(failing, tmp_path)
     assert any(frame.name == "broken" for frame in raised.traceback), "the line is shown"
     assert not read_run(tmp_path).conversations
     assert len(measured(steady, tmp_path).conversations) == 2  # mended, the run continues
@@ -73,11 +75,11 @@ def test_what_a_function_raises_ends_the_run_and_is_not_recorded(tmp_path):
 
 
 def test_a_function_may_fail_one_conversation(tmp_path):
-    asked = []
+    calls = []
 
     def flaky(messages):
-        asked.append(messages)
-        if len(asked) == 3:
+        calls.append(messages)
+        if len(calls) == 3:
             raise RequestFailed("filtered", "filter")
         return "Sure."
 

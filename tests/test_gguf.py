@@ -35,8 +35,8 @@ NAMES = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_he
 
 def write(path: Path, *, kind="F32", template: str | None = TEMPLATE, factors=None, **header):
     """The tiny Llama as a GGUF file; `header` overrides keys of its metadata."""
-    made = model(**SHAPE).hf_model
-    config = made.config
+    hf_model = model(**SHAPE).hf_model
+    config = hf_model.config
     writer = gguf_package.GGUFWriter(path, "llama")
     for name, value in (
         ("block_count", config.num_hidden_layers),
@@ -55,7 +55,7 @@ def write(path: Path, *, kind="F32", template: str | None = TEMPLATE, factors=No
     for name, value in header.items():
         add = writer.add_string if isinstance(value, str) else writer.add_uint32
         add(name.replace("__", "."), value)
-    for name, weights in made.state_dict().items():
+    for name, weights in hf_model.state_dict().items():
         name, weights = gguf_tensor(name, weights.detach(), config)
         quantised = kind if weights.ndim > 1 else "F32"
         type_ = gguf_package.GGMLQuantizationType[quantised]
@@ -158,7 +158,7 @@ def test_a_file_answers_like_the_model_it_was_made_from(whole, method):
     assert reply == original.generate(CHAT, method, sampling=GREEDY)
     ids = torch.tensor([reply.prompt_ids])
     with torch.inference_mode():
-        logits = [each.hf_model(ids).logits for each in (loaded, original)]
+        logits = [chat_model.hf_model(ids).logits for chat_model in (loaded, original)]
     assert torch.equal(*logits)  # the same bits
 
 
@@ -179,8 +179,8 @@ def test_quantised_weights_match_those_that_transformers_loads(tmp_path):
 KINDS = (("F32", "float32", 4), ("Q8_0", "bfloat16", 2))
 
 
-@pytest.mark.parametrize(("kind", "dtype", "each"), KINDS)
-def test_the_size_in_memory_is_reported_before_loading(tmp_path, monkeypatch, kind, dtype, each):
+@pytest.mark.parametrize(("kind", "dtype", "width"), KINDS)
+def test_the_size_in_memory_is_reported_before_loading(tmp_path, monkeypatch, kind, dtype, width):
     path = write(tmp_path / "tiny.gguf", kind=kind)
     elements = sum(p.numel() for p in model(**SHAPE).hf_model.parameters())
 
@@ -188,10 +188,10 @@ def test_the_size_in_memory_is_reported_before_loading(tmp_path, monkeypatch, ki
         raise AssertionError("the weights are read")
 
     monkeypatch.setattr("holdfast.models.loading.load_whole", unread)
-    on_disk, size = (f"{n / 1e6:.3g} MB" for n in (path.stat().st_size, elements * each))
+    on_disk, size = (f"{n / 1e6:.3g} MB" for n in (path.stat().st_size, elements * width))
     message = f"tiny.gguf: {on_disk}, {size} once dequantised to {dtype}."
-    told = pytest.warns(UserWarning, match=message.replace(".", r"\."))
-    with told, pytest.raises(ModelError, match="weights"):
+    warning = pytest.warns(UserWarning, match=message.replace(".", r"\."))
+    with warning, pytest.raises(ModelError, match="weights"):
         holdfast.load(path, dtype=dtype)
 
 
@@ -455,7 +455,7 @@ def test_a_name_of_the_hub_is_no_endpoint(name):
     assert guess_endpoint(name) is None
 
 
-@pytest.mark.parametrize(("name", "meant"), [("smolm2", "smollm2"), ("defualt", "default")])
-def test_a_misspelt_name_suggests_the_nearest(name, meant):
-    with pytest.raises(ModelError, match=f"no model '{name}'; did you mean '{meant}'"):
+@pytest.mark.parametrize(("name", "suggestion"), [("smolm2", "smollm2"), ("defualt", "default")])
+def test_a_misspelt_name_suggests_the_nearest(name, suggestion):
+    with pytest.raises(ModelError, match=f"no model '{name}'; did you mean '{suggestion}'"):
         find_source(name)

@@ -47,8 +47,8 @@ def double():
 
 def second_turn(session, first, second, sampling=GREEDY):
     """The request for the second reply, under `second`, after a first one under `first`."""
-    asked = Request(TALK, first, sampling, seed=4, thread="t", keep=True)
-    reply = session.generate_batch([asked])[0]
+    request = Request(TALK, first, sampling, seed=4, thread="t", keep=True)
+    reply = session.generate_batch([request])[0]
     assert len(reply.token_ids) > 3
     talk = (*TALK, *chat("", "", reply.text, "and bread?")[1:])
     return Request(talk, second, sampling, seed=5, thread="t")
@@ -68,8 +68,8 @@ def test_a_second_turn_under_any_steering_scores_as_without_reuse(pair):
     session = tiny.session()
     request = second_turn(session, METHODS[first], METHODS[second])
     scored = session.score_batch([request], [REPLIES])[0]
-    (given,) = run_sync(session.score_inputs([request], [REPLIES]))
-    stream, options = given.stream, given.replies
+    (score_input,) = run_sync(session.score_inputs([request], [REPLIES]))
+    stream, options = score_input.stream, score_input.replies
     row = session.render(request).row
     fresh = tuple(replace(stream, prefix=None) for stream in row.streams)
     runner = Runner(tiny.hf_model, batched=False)
@@ -86,10 +86,10 @@ def test_tokens_before_the_span_are_reused_under_another_method():
     first = {"role": "user", "content": "the river runs slowly past " * 3}
     talk = (first, {"role": "system", "content": "talk about bread"})
     session.generate_batch([Request(talk, (Boost(4),), GREEDY, thread="t", keep=True)])
-    (given,) = run_sync(
+    (score_input,) = run_sync(
         session.score_inputs([Request(talk, (Pasta(0.1),), thread="t")], [["bread"]])
     )
-    assert given.stream.cached == given.stream.span.index(True) > 10
+    assert score_input.stream.cached == score_input.stream.span.index(True) > 10
 
 
 @torch.inference_mode()
@@ -106,9 +106,9 @@ def by_oracle(tiny, prompt_ids, span, reply_ids, method):
                 scores = (key[0, head, : place + 1] @ query[0, head, place] * scaling).tolist()
                 weights = oracles.softmax(scores)
                 if any(span[: place + 1]):
-                    held = [*span, *[False] * len(reply_ids)][: place + 1]
-                    said = [column >= len(prompt_ids) for column in range(place + 1)]
-                    weights = formula(method, weights, held, said)
+                    in_span = [*span, *[False] * len(reply_ids)][: place + 1]
+                    is_generated = [column >= len(prompt_ids) for column in range(place + 1)]
+                    weights = formula(method, weights, in_span, is_generated)
                 weights = torch.tensor(weights, dtype=query.dtype, device=DEVICE)
                 output[0, head, place] = weights @ value[0, head, : place + 1]
         return output.transpose(1, 2), None
@@ -117,8 +117,8 @@ def by_oracle(tiny, prompt_ids, span, reply_ids, method):
     AttentionMaskInterface.register("oracle_pasta", eager_mask)
     literal = copy.deepcopy(tiny.hf_model)
     literal.set_attn_implementation("oracle_pasta")
-    read = torch.tensor([[*prompt_ids, *reply_ids]], device=DEVICE)
-    logits = literal(read, use_cache=False).logits[0].cpu()
+    input_ids = torch.tensor([[*prompt_ids, *reply_ids]], device=DEVICE)
+    logits = literal(input_ids, use_cache=False).logits[0].cpu()
     chances = logits[len(prompt_ids) - 1 : -1].log_softmax(-1)
     return float(chances.gather(-1, torch.tensor(reply_ids)[:, None]).sum())
 
@@ -131,9 +131,9 @@ def test_pasta_treats_an_earlier_reply_as_prompt_reused_or_encoded_again(generat
     session = tiny.session()
     request = second_turn(session, methods, methods)
     scored = session.score_batch([request], [REPLIES])[0]
-    (given,) = run_sync(session.score_inputs([request], [REPLIES]))
-    stream, options = given.stream, given.replies
-    expected = [by_oracle(tiny, stream.token_ids, stream.span, one, *methods) for one in options]
+    (score_input,) = run_sync(session.score_inputs([request], [REPLIES]))
+    stream, options = score_input.stream, score_input.replies
+    expected = [by_oracle(tiny, stream.token_ids, stream.span, ids, *methods) for ids in options]
     assert scored.log_probabilities == pytest.approx(expected, abs=ROUNDING)
 
 
@@ -144,12 +144,12 @@ def test_attenuate_lowers_the_weights_on_earlier_replies_only(reuses):
     session = tiny.session()
     request = second_turn(session, methods, methods)
     scored = session.score_batch([request], [REPLIES])[0]
-    (given,) = run_sync(session.score_inputs([request], [REPLIES]))
-    stream, options = given.stream, given.replies
+    (score_input,) = run_sync(session.score_inputs([request], [REPLIES]))
+    stream, options = score_input.stream, score_input.replies
     pairs = zip(stream.token_ids, stream.span, strict=True)
     outside = [token for token, inside in pairs if not inside]
     assert tiny.tokenizer.decode(outside) == request.messages[2]["content"]
-    expected = [by_oracle(tiny, stream.token_ids, stream.span, one, *methods) for one in options]
+    expected = [by_oracle(tiny, stream.token_ids, stream.span, ids, *methods) for ids in options]
     assert scored.log_probabilities == pytest.approx(expected, abs=ROUNDING)
     unsteered = tiny.score(request.messages, REPLIES).log_probabilities
     assert abs(unsteered[0] - scored.log_probabilities[0]) > 1e-2

@@ -151,9 +151,9 @@ def assert_light(modules, heavy, tmp_path):
     script = f"import sys, {', '.join(modules)}; print(*sorted(set(sys.modules) & {names!r}))"
     command, env = [sys.executable, "-c", script], {"PYTHONPATH": str(SOURCE), "PATH": ""}
     captured = {"capture_output": True, "text": True, "timeout": 60}
-    ran = subprocess.run(command, env=env, cwd=tmp_path, **captured)
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.split() == [], f"importing {modules} pulls in {ran.stdout}"
+    result = subprocess.run(command, env=env, cwd=tmp_path, **captured)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == [], f"importing {modules} pulls in {result.stdout}"
     assert list(tmp_path.iterdir()) == [], "importing wrote files"
 
 
@@ -193,10 +193,10 @@ def command_modules_after(call, tmp_path):
         "print(*sorted(name for name in sys.modules if name.startswith('holdfast.cli.')))"
     )
     env = {"PYTHONPATH": str(SOURCE), "PATH": ""}
-    ran = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script], env=env, cwd=tmp_path, capture_output=True, text=True
     )
-    printed = ran.stdout.splitlines()[-1]
+    printed = result.stdout.splitlines()[-1]
     return {name.removeprefix("holdfast.cli.") for name in printed.split()}
 
 

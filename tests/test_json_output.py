@@ -83,7 +83,7 @@ def test_a_mistake_is_json_with_the_same_exit_code(name, working_folder, capsys)
 
 
 @pytest.mark.parametrize(
-    ("words", "named"),
+    ("words", "message"),
     [
         ("--json", "holdfast try --json"),
         ("--help --json", "leave out --json"),
@@ -91,9 +91,9 @@ def test_a_mistake_is_json_with_the_same_exit_code(name, working_folder, capsys)
         ("drift --help --json", "leave out --json"),
     ],
 )
-def test_without_results_the_document_says_so(words, named, capsys):
+def test_without_results_the_document_says_so(words, message, capsys):
     assert main(words.split()) == 2
-    assert named in json.loads(capsys.readouterr().out)["error"]
+    assert message in json.loads(capsys.readouterr().out)["error"]
 
 
 def test_an_exit_with_an_error_is_not_taken_for_the_help(monkeypatch):
@@ -181,10 +181,10 @@ def test_the_completion_script_needs_no_torch():
         "print({'torch', 'transformers'} & {*sys.modules}, file=sys.stderr)"
     )
     environment = {"PYTHONPATH": str(approved.DATA.parents[1] / "src")}
-    ran = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
-    assert ran.stderr.strip() == "set()" and "_holdfast" in ran.stdout
+    assert result.stderr.strip() == "set()" and "_holdfast" in result.stdout
 
 
 def test_completion_leaves_the_help_as_it_is(capsys):

@@ -176,9 +176,9 @@ def test_scanning_in_parts_gives_what_reading_at_once_gives(
 ):
     suite = _short(tmp_path)
     whole = score_logs(read_logs([folder_of_logs]), suite, tmp_path / "whole")
-    seen = []
+    updates = []
     scanned = scan_logs(
-        [folder_of_logs], suite, tmp_path / "run", workers=workers, watch=seen.append
+        [folder_of_logs], suite, tmp_path / "run", workers=workers, watch=updates.append
     )
     for name, count in (("chats.jsonl", 5), ("requests.jsonl", 2)):
         assert len(file_parts.parts_of(FoundLog(folder_of_logs / name, False), None)) > count
@@ -186,8 +186,8 @@ def test_scanning_in_parts_gives_what_reading_at_once_gives(
     assert records[0] == records[1] and len(scanned.dialogs) > 40
     assert _facts(scanned) == _facts(whole)
     assert any("too, and counted there" in problem for problem in scanned.manifest.problems)
-    assert seen[-1].files == seen[-1].all_files == 10
-    assert seen[-1].problems == len(scanned.manifest.problems) - 1  # copies are found at the end
+    assert updates[-1].files == updates[-1].all_files == 10
+    assert updates[-1].problems == len(scanned.manifest.problems) - 1  # copies are found at the end
     assert not [*scanned.folder.glob(".scanning*")]
 
 
@@ -228,13 +228,13 @@ def test_an_interrupted_scan_goes_on_where_it_stopped(tmp_path, folder_of_logs, 
     suite = _short(tmp_path)
     whole = scan_logs([folder_of_logs], suite, tmp_path / "whole")
     monkeypatch.setattr(scored_logs, "_BATCH", 5)
-    append, written = OpenRun.append_lines, []
+    append, batch_sizes = OpenRun.append_lines, []
 
     def interrupted(run, lines):
-        if len(written) == 3:
+        if len(batch_sizes) == 3:
             raise KeyboardInterrupt
         append(run, lines)
-        written.append(len(lines))
+        batch_sizes.append(len(lines))
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(OpenRun, "append_lines", interrupted)
@@ -278,33 +278,33 @@ def test_a_scan_that_fails_leaves_no_folder(tmp_path):
 
 
 def test_spans_share_the_messages_that_they_repeat():
-    asked = {"role": "user", "parts": [{"type": "text", "content": "Hi, what is it?"}]}
-    said = {"role": "assistant", "parts": [{"type": "text", "content": "It is blue."}]}
+    question = {"role": "user", "parts": [{"type": "text", "content": "Hi, what is it?"}]}
+    reply = {"role": "assistant", "parts": [{"type": "text", "content": "It is blue."}]}
 
     def span(number, messages):
         attributes = {
             "gen_ai.operation.name": "chat",
             "gen_ai.conversation.id": f"c{number % 2}",
             "gen_ai.input.messages": json.dumps(messages),
-            "gen_ai.output.messages": json.dumps([said]),
+            "gen_ai.output.messages": json.dumps([reply]),
         }
         return Located("a.jsonl, line 1", {"start_time": str(number), "attributes": attributes})
 
-    spans = (span(n, [asked, said] * (n // 2) + [asked]) for n in range(6))
+    spans = (span(n, [question, reply] * (n // 2) + [question]) for n in range(6))
     first, second = FORMATS["otel"].read(spans)
     assert [event.text for event in first.path] == ["Hi, what is it?", "It is blue."] * 3
-    assert all(one is other for one, other in zip(first.path, second.path, strict=True))
+    assert all(a is b for a, b in zip(first.path, second.path, strict=True))
 
 
 @pytest.mark.slow
 def test_the_page_of_2000_dialogs_has_a_bounded_size(tmp_path):
     sizes = []
     for count in (200, 2000):
-        broken = [
+        breaking = [
             {"messages": asked_and_answered(f"Question {n}?", f"Yes {n}. And more. And more.")}
             for n in range(count)
         ]
-        (tmp_path / f"{count}.jsonl").write_text(lines_of(broken) + "{\n" * count)
+        (tmp_path / f"{count}.jsonl").write_text(lines_of(breaking) + "{\n" * count)
         suite = _short(tmp_path)
         run = scan_logs([tmp_path / f"{count}.jsonl"], suite, tmp_path / str(count))
         rows = adherence(run)

@@ -38,8 +38,10 @@ def source_of(entries: list[dict]) -> str:
     """A file in the published form: lists of (prompt, probe, lambda)."""
     lines = ["import nltk", r"x = '\s'", "nltk.download('punkt')"]
     for category, name in LIST_OF.items():
-        own = [e for e in entries if e["category"] == category]
-        rows = [f"    ({e['system_prompt']!r}, {e['probe']!r}, lambda x: x.upper())," for e in own]
+        group = [e for e in entries if e["category"] == category]
+        rows = [
+            f"    ({e['system_prompt']!r}, {e['probe']!r}, lambda x: x.upper())," for e in group
+        ]
         lines += [f"{name} = [", *rows, "]"]
     return "\n".join([*lines, "system_prompts = " + " + ".join(LIST_OF.values())]) + "\n"
 
@@ -131,8 +133,8 @@ def test_missing_entries_are_named(write):
     entries = published()
     changed = [*entries[:7], {**entries[7], "probe": "And you?"}, *entries[8:], entries[3]]
     del changed[50]
-    said = r"lacks 2 of the 100 published entries \(li2024-07, li2024-50\); give the published"
-    with pytest.raises(UsageError, match=said):
+    message = r"lacks 2 of the 100 published entries \(li2024-07, li2024-50\); give the published"
+    with pytest.raises(UsageError, match=message):
         load_suite(write(source_of(changed)))
 
 
@@ -184,16 +186,16 @@ def test_hub_is_asked_for_the_dataset_file(monkeypatch, tmp_path):
 
     path = tmp_path / "from_hub.py"
     path.write_text(source_of(published()), encoding="utf-8")
-    asked = []
+    downloads = []
 
-    def download(*named, **options):
-        asked.append((named, options))
+    def download(*arguments, **options):
+        downloads.append((arguments, options))
         return str(path)
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     assert len(load_suite("li2024:hub").cases) == 100
-    named = ("Naomibas/llm-system-prompts-benchmark", "hundred_system_prompts.py")
-    assert asked == [(named, {"repo_type": "dataset"})]
+    arguments = ("Naomibas/llm-system-prompts-benchmark", "hundred_system_prompts.py")
+    assert downloads == [(arguments, {"repo_type": "dataset"})]
 
 
 def test_unreachable_hub_is_named(monkeypatch):
@@ -203,7 +205,7 @@ def test_unreachable_hub_is_named(monkeypatch):
         raise OSError("no network")
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", fail)
-    says = r"could not be fetched from the hub dataset Naomibas.*pass li2024:PATH"
-    with pytest.raises(HoldfastError, match=says) as caught:
+    message = r"could not be fetched from the hub dataset Naomibas.*pass li2024:PATH"
+    with pytest.raises(HoldfastError, match=message) as caught:
         load_suite("li2024:hub")
     assert not isinstance(caught.value, UsageError), "no usage error"

@@ -52,9 +52,9 @@ def logs(tmp_path):
     call = {"id": "c1", "type": "function"}
     call["function"] = {"name": "weather", "arguments": '{"city": "Rome"}'}
     user, answer = asked_and_answered("Which city?", LONG)
-    asked = {"role": "assistant", "content": None, "tool_calls": [call]}
+    call_message = {"role": "assistant", "content": None, "tool_calls": [call]}
     result = {"role": "tool", "tool_call_id": "c1", "content": "Rain."}
-    long = {"messages": [user, asked, result, answer]}
+    long = {"messages": [user, call_message, result, answer]}
     path = tmp_path / "a.jsonl"
     path.write_text(lines_of([*cities(60), *chats(2, lambda n: 3), long]))
     return path
@@ -81,11 +81,11 @@ def test_half_of_the_sampled_turns_of_each_rule_are_broken(run):
     scores = run.log_scores
     columns = (scores.dialog, scores.turn, scores.rule, scores.score)
     rules = list(map(label_of, scores.rules))
-    kept = {(d, t, rules[r]): s >= 0.5 for d, t, r, s in zip(*columns, strict=True)}
-    of_city = [kept[place] for place in places if place.rule == "luna/city"]
+    is_kept = {(d, t, rules[r]): s >= 0.5 for d, t, r, s in zip(*columns, strict=True)}
+    of_city = [is_kept[place] for place in places if place.rule == "luna/city"]
     assert len(of_city) == MAX_TURNS and sum(of_city) == MAX_TURNS // 2
     assert np.diff(of_city).any() and sorted(of_city) != of_city  # neither comes first
-    of_job = [kept[place] for place in places if place.rule == "luna/job"]
+    of_job = [is_kept[place] for place in places if place.rule == "luna/job"]
     assert len(of_job) == MAX_TURNS and not any(of_job)  # there is none that is kept
 
 
@@ -219,12 +219,12 @@ def test_agreement_counts_turns_by_how_they_are_scored(run, suite, logs):
         + json.dumps({**line_of(city[0], "follows"), "source": "gone.jsonl, line 1, turn 1"})
         + "\n"
     )
-    (found,) = agreements(run, LabelFile(run.folder))
-    assert found.rule == "luna/city" and found.unknown == 1
-    assert found.agreement.n == MAX_TURNS
-    assert found.agreement.mean == pytest.approx(1 - wrong / MAX_TURNS)
-    assert found.agreement.low < found.agreement.mean and found.kept.mean == 1
-    assert found.broken.n == found.kept.n == MAX_TURNS // 2
+    (row,) = agreements(run, LabelFile(run.folder))
+    assert row.rule == "luna/city" and row.unknown == 1
+    assert row.agreement.n == MAX_TURNS
+    assert row.agreement.mean == pytest.approx(1 - wrong / MAX_TURNS)
+    assert row.agreement.low < row.agreement.mean and row.kept.mean == 1
+    assert row.broken.n == row.kept.n == MAX_TURNS // 2
 
 
 def test_logs_that_changed_are_not_taken_for_those_that_were_scored(run, suite, logs):
@@ -240,15 +240,15 @@ def test_logs_that_changed_are_not_taken_for_those_that_were_scored(run, suite, 
 
 def test_dialogs_of_one_session_are_told_apart(tmp_path, suite):
     def span(start, question, answer):
-        asked, said = (
+        user_message, reply = (
             {"role": role, "parts": [{"type": "text", "content": text}]}
             for role, text in (("user", question), ("assistant", answer))
         )
         attributes = {
             "gen_ai.operation.name": "chat",
             "gen_ai.conversation.id": "c",
-            "gen_ai.input.messages": json.dumps([asked]),
-            "gen_ai.output.messages": json.dumps([said]),
+            "gen_ai.input.messages": json.dumps([user_message]),
+            "gen_ai.output.messages": json.dumps([reply]),
         }
         return {"start_time": start, "attributes": attributes}
 
@@ -259,8 +259,8 @@ def test_dialogs_of_one_session_are_told_apart(tmp_path, suite):
     run = scan_logs([path], suite, tmp_path / "run")
     assert len({record.source for record in run.dialogs}) == 1 < len(run.dialogs)
     tasks = label_tasks(run, sample_turns(run, 0), suite, LogSource([path]))
-    said = {(task.turn.user, task.turn.done.text) for task in tasks if task.rule == "luna/city"}
-    assert said == {("Which city?", "Rome."), ("What city?", "No idea.")}
+    turns = {(task.turn.user, task.turn.done.text) for task in tasks if task.rule == "luna/city"}
+    assert turns == {("Which city?", "Rome."), ("What city?", "No idea.")}
     labels = LabelFile(run.folder)
     label_turns([task for task in tasks if task.rule == "luna/city"], labels, _keys("yy"))
     assert len(_lines(labels)) == len([*labels.items()]) == 2

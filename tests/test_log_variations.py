@@ -141,10 +141,10 @@ def test_a_saved_chat_of_gemini_cli_begins_with_what_the_program_said(wrap, tmp_
     assert dialog.transcript.format == "gemini-cli"
 
 
-@pytest.mark.parametrize("shown", [{}, {"displayContent": [{"text": "See @a"}]}])
-def test_the_text_of_a_file_that_was_named_in_gemini_cli_was_not_said(shown, tmp_path):
+@pytest.mark.parametrize("display", [{}, {"displayContent": [{"text": "See @a"}]}])
+def test_the_text_of_a_file_that_was_named_in_gemini_cli_was_not_said(display, tmp_path):
     parts = [{"text": "See @a"}, {"text": "\n--- Content from referenced files ---\nprice"}]
-    message = {"id": "1", "timestamp": "t", "type": "user", "content": parts, **shown}
+    message = {"id": "1", "timestamp": "t", "type": "user", "content": parts, **display}
     answer = {"id": "2", "timestamp": "t", "type": "gemini", "content": "A."}
     session = {"sessionId": "s", "projectHash": "h", "messages": [message, answer]}
     assert said(read(tmp_path, "session-1.json", session)) == [("See @a", "A.")]
@@ -178,12 +178,12 @@ def turn(role: str, *parts: Any, kind: str = "text", **fields) -> dict:
 
 
 def test_what_was_spoken_to_chatgpt_was_said(tmp_path):
-    heard = {"content_type": "audio_transcription", "text": "What does it cost?"}
-    spoken = {"content_type": "audio_transcription", "text": "Ten."}
+    user_speech = {"content_type": "audio_transcription", "text": "What does it cost?"}
+    assistant_speech = {"content_type": "audio_transcription", "text": "Ten."}
     sound = {"content_type": "audio_asset_pointer"}
     log = chatgpt(
-        turn("user", heard, sound, kind="multimodal_text"),
-        turn("assistant", spoken, sound, kind="multimodal_text"),
+        turn("user", user_speech, sound, kind="multimodal_text"),
+        turn("assistant", assistant_speech, sound, kind="multimodal_text"),
     )
     assert said(read(tmp_path, "conversations.json", log)) == [("What does it cost?", "Ten.")]
 
@@ -407,8 +407,8 @@ def test_payloads_of_litellm_with_a_prompt_among_the_parameters_or_as_text_are_r
 
 
 def span_of(events=(), **attributes) -> dict:
-    named = {f"gen_ai.{name}": value for name, value in attributes.items()}
-    return {"name": "chat", "traceId": "t", "spanId": "s", "attributes": named, "events": [*events]}
+    attrs = {f"gen_ai.{name}": value for name, value in attributes.items()}
+    return {"name": "chat", "traceId": "t", "spanId": "s", "attributes": attrs, "events": [*events]}
 
 
 def event(name: str, **attributes) -> dict:

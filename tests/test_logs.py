@@ -85,21 +85,21 @@ def test_the_conversations_of_a_run_are_dialogs():
     folder = DATA.parent / "recorded" / "schema-3" / "drift"
     logs, records = read_logs([folder]), as_json(read_run(folder))
     assert logs.formats == {"run": len(records)} and not logs.problems
-    said = [turn["text"] for turn in records[0]["turns"] if turn["speaker"] == "agent"]
-    assert [turn.done.text for turn in logs.dialogs[0].turns] == said
+    texts = [turn["text"] for turn in records[0]["turns"] if turn["speaker"] == "agent"]
+    assert [turn.done.text for turn in logs.dialogs[0].turns] == texts
 
 
-@pytest.mark.parametrize("given", [True, False], ids=["named", "found out"])
+@pytest.mark.parametrize("names_format", [True, False], ids=["named", "found out"])
 @pytest.mark.parametrize("form", FILES)
-def test_every_format_gives_the_same_dialog(form, given):
-    logs = read_logs([DATA / FILES[form]], form if given else None)
+def test_every_format_gives_the_same_dialog(form, names_format):
+    logs = read_logs([DATA / FILES[form]], form if names_format else None)
     assert logs.formats == {form: 1} and not logs.problems
     (dialog,) = logs.dialogs  # Codex's continues with a patch
     system = "" if form in WITHOUT_PROMPT else "Answer in one sentence."
     assert dialog.system.startswith(system) and bool(dialog.system) == bool(system)
     first, second = dialog.turns[:2]
-    asked = ["What is in the repository?", "Thanks! What does it cost to run?"]
-    assert [first.user, second.user] == (["", ""] if form in WITHOUT_USER else asked)
+    questions = ["What is in the repository?", "Thanks! What does it cost to run?"]
+    assert [first.user, second.user] == (["", ""] if form in WITHOUT_USER else questions)
     assert first.role == ("user" if form in WITHOUT_TOOLS else "tool")
     assert second.role == ("" if form in WITHOUT_USER else "user")
     assert first.done.text == "I will look.\n\nThere is one file, cart.py."
@@ -221,10 +221,10 @@ def test_hand_written_transcripts_score_as_their_labels_say(form, tmp_path, suit
     for transcript, record in zip(AGENT, as_json(run), strict=True):
         for number, turn in enumerate(transcript["turns"], start=1):
             probes = [probe for probe in record["probes"] if probe["round"] == number]
-            kept = {probe["rule"] for probe in probes if probe["score"] == 1}
-            broken = {probe["rule"] for probe in probes if probe["score"] < 1}
-            if kept != set(turn.get("keeps") or ()) or broken != set(turn.get("breaks") or ()):
-                wrong.append((transcript["id"], number, sorted(kept), sorted(broken)))
+            passes = {probe["rule"] for probe in probes if probe["score"] == 1}
+            failures = {probe["rule"] for probe in probes if probe["score"] < 1}
+            if passes != set(turn.get("keeps") or ()) or failures != set(turn.get("breaks") or ()):
+                wrong.append((transcript["id"], number, sorted(passes), sorted(failures)))
     assert not wrong
 
 
@@ -474,8 +474,8 @@ def test_bad_input_is_refused_with_a_reason(words, message, tmp_path, short, cap
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / "manifest.json").write_text("{}")
     folders = {"EMPTY": tmp_path / "empty", "BEGUN": tmp_path / "begun"}
-    named = {"SHORT": short, "DATA": DATA / "openai.jsonl", **folders}
-    assert main([str(named.get(word, word)) for word in words]) == 2
+    files = {"SHORT": short, "DATA": DATA / "openai.jsonl", **folders}
+    assert main([str(files.get(word, word)) for word in words]) == 2
     assert message in capsys.readouterr().err
 
 

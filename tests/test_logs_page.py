@@ -151,11 +151,11 @@ def test_a_strip_has_a_cell_per_turn_and_a_figure_of_one_bin_is_left_out(logs):
 
 
 def test_a_loaded_file_makes_causes_known_and_stays_through_a_compaction(logs):
-    unknown, known = scored(logs), scored(logs, "loaded", ["CLAUDE.md"])
-    assert known.manifest.loaded == (str(logs / "CLAUDE.md"),)
+    before, after = scored(logs), scored(logs, "loaded", ["CLAUDE.md"])
+    assert after.manifest.loaded == (str(logs / "CLAUDE.md"),)
     causes = {
         (probe.rule, probe.round): probe.cause
-        for probe in known.dialogs[0].probes
+        for probe in after.dialogs[0].probes
         if probe.cause is not None
     }
     assert {place: cause.cause for place, cause in causes.items()} == {
@@ -163,14 +163,14 @@ def test_a_loaded_file_makes_causes_known_and_stays_through_a_compaction(logs):
         ("gate", 3): "outweighed",
         ("force", 4): "unknown",  # the file does not say it
     }
-    (said,) = causes["gate", 2].evidence
-    assert (said.source, said.quote) == (
+    (statement,) = causes["gate", 2].evidence
+    assert (statement.source, statement.quote) == (
         str(logs / "CLAUDE.md"),
         "Run `make test` before every commit.",
     )
     assert "neither the loaded files" in causes["force", 4].why
     scores = [
-        [(p.rule, p.round, p.score) for p in run.dialogs[0].probes] for run in (unknown, known)
+        [(p.rule, p.round, p.score) for p in run.dialogs[0].probes] for run in (before, after)
     ]
     assert scores[0] == scores[1]
 
@@ -180,8 +180,8 @@ def test_most_causes_not_shown_name_the_option_that_shows_them(logs):
     assert "--loaded CLAUDE.md" in why_table(run) and "2 of 3 breaches" in why_table(run)
     assert "--loaded" in causes_section(run).hint
     assert "--loaded" in text_of(logs_page(run, adherence(run), adherence(run), None))
-    known = scored(logs, "loaded", ["CLAUDE.md"])
-    assert "--loaded" not in why_table(known)
+    run_with_file = scored(logs, "loaded", ["CLAUDE.md"])
+    assert "--loaded" not in why_table(run_with_file)
 
 
 @pytest.mark.parametrize(

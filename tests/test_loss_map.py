@@ -75,10 +75,10 @@ def test_each_kind_has_its_verdict(run):
 
 def test_a_rule_that_was_not_scored_is_still_among_those_of_its_prompt(run):
     conversations = list(run.conversations)
-    place = next(n for n, each in enumerate(conversations) if each.agent.id == "three")
+    place = next(n for n, candidate in enumerate(conversations) if candidate.agent.id == "three")
     conversation = conversations[place]
-    kept = tuple(probe for probe in conversation.probes if probe.rule == "sign")
-    conversations[place] = conversation.model_copy(update={"probes": kept})
+    probes = tuple(probe for probe in conversation.probes if probe.rule == "sign")
+    conversations[place] = conversation.model_copy(update={"probes": probes})
     (run.folder / "records.jsonl").write_bytes(b"".join(map(to_line, conversations)))
     rows = [row for row in loss_map(read_run(run.folder)) if row.grouping is Grouping.SIZE]
     assert [(row.group, row.rules) for row in rows] == [("2 or 3 rules", 5)]
@@ -174,7 +174,7 @@ def test_pooled_runs_are_one_map(run, tmp_path, capsys):
     folders = [str(run.folder), str(again.folder)]
     assert main(["map", "--pool", *folders, "--out", str(out)]) == 0
     (model,) = LossMap.model_validate_json((out / "loss_map.json").read_text()).models
-    assert [each.conversations for each in model.runs] == [40, 20]
+    assert [part.conversations for part in model.runs] == [40, 20]
     (closing,) = [group for group in model.rows if group.group == "closing"]
     assert (closing.verdict, closing.change.mean) == ("falls", -1)
     table = capsys.readouterr().out.split("Figure:")[0]

@@ -44,11 +44,11 @@ def test_follows_scores_high_and_breaks_scores_low(spec, follows, breaks):
     measure = build(spec)
     assert len(follows) == len(breaks) == 2
     for reply in follows:
-        found = measure.score(reply)
-        assert found.value >= SCALED.get(measure.name, HIGH), (reply, found)
+        result = measure.score(reply)
+        assert result.value >= SCALED.get(measure.name, HIGH), (reply, result)
     for reply in breaks:
-        found = measure.score(reply)
-        assert found.value <= LOWEST.get(measure.name, LOW), (reply, found)
+        result = measure.score(reply)
+        assert result.value <= LOWEST.get(measure.name, LOW), (reply, result)
 
 
 def measured_here() -> set[str]:
@@ -138,22 +138,24 @@ def test_reasons_say_why(spec, text, reason):
 
 @pytest.mark.parametrize(("text", "letter"), CHOICES)
 def test_choice_reads_an_answer_and_not_any_capital(text, letter):
-    asked = {"name": "choice", "among": "ABCDEI"}
-    picked = [option for option in "ABCDEI" if score({**asked, "letter": option}, text) == 1]
+    measure = {"name": "choice", "among": "ABCDEI"}
+    picked = [option for option in "ABCDEI" if score({**measure, "letter": option}, text) == 1]
     assert picked == ([letter] if letter else [])
 
 
 @pytest.mark.parametrize(("language", "sentence"), SENTENCES)
 def test_language_of_short_sentences(language, sentence):
-    found = [code for code in "en fr es de it pt nl".split() if is_in(sentence, code)]
-    assert found == ([language] if language != "other" else [])
+    codes = [code for code in "en fr es de it pt nl".split() if is_in(sentence, code)]
+    assert codes == ([language] if language != "other" else [])
 
 
 @pytest.mark.slow
 def test_language_is_weighted_by_words_and_the_same_in_another_process():
     text = "Je ne sais pas. I do not know it at all. Mon nom est Paul. No!"
-    found = build({"name": "language", "code": "fr"}).score(text)
-    assert found.value == pytest.approx(8 / 16, abs=0.05) and "French: 0.50 over 4" in found.reason
+    result = build({"name": "language", "code": "fr"}).score(text)
+    assert (
+        result.value == pytest.approx(8 / 16, abs=0.05) and "French: 0.50 over 4" in result.reason
+    )
     program = (
         "from holdfast.measures import build; print(repr(build({'name': 'language', 'code':"
         f" 'fr'}}).score({text!r}).value))"
@@ -163,7 +165,7 @@ def test_language_is_weighted_by_words_and_the_same_in_another_process():
         command = [sys.executable, "-c", program]
         seeded = {**environment, "PYTHONHASHSEED": seed}
         out = subprocess.run(command, capture_output=True, text=True, check=True, env=seeded)
-        assert out.stdout.strip() == repr(found.value)
+        assert out.stdout.strip() == repr(result.value)
 
 
 def test_words_and_sentences():
@@ -214,8 +216,8 @@ def test_errors_about_bad_specs_name_the_value_and_the_fix(spec, message):
 def test_a_regular_expression_that_hangs_is_stopped_with_an_error(monkeypatch):
     monkeypatch.setattr("holdfast.measures.patterns._MAX_SEARCH_SECONDS", 0.2)
     measure = build({"regex": r"(a|aa)+$"})
-    says = r"'\(a\|aa\)\+\$' took more than 0.2 s on a text of 5001 characters; write it"
-    with pytest.raises(UsageError, match=says):
+    message = r"'\(a\|aa\)\+\$' took more than 0.2 s on a text of 5001 characters; write it"
+    with pytest.raises(UsageError, match=message):
         measure.score("a" * 5000 + "b")
     assert measure.score("aaa").value == 1
 
@@ -296,25 +298,25 @@ def test_awkward_strings(text):
 def test_very_long_replies_take_no_quadratic_time(run):
     text = run * (LONG // len(run))
     for measure in MEASURES:
-        began = time.process_time()
+        start = time.process_time()
         measure.score(text)
-        assert time.process_time() - began < 30, measure  # a quadratic one took 100 s and more
+        assert time.process_time() - start < 30, measure  # a quadratic one took 100 s and more
 
 
 @pytest.mark.slow
 def test_a_reply_of_a_megabyte_takes_seconds():
     text = "".join(run * (HOSTILE // len(HOSTILE_RUNS) // len(run)) for run in HOSTILE_RUNS)
     for measure in MEASURES:
-        began = time.process_time()
+        start = time.process_time()
         measure.score(text)
-        assert time.process_time() - began < 15, measure
+        assert time.process_time() - start < 15, measure
 
 
 def test_importing_the_measures_loads_no_lexicon():
     command = [sys.executable, "-c", "import sys, holdfast.measures; print(*sorted(sys.modules))"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
     lexicons = {"vaderSentiment", "wordfreq", "lemminflect", "py3langid", "regex", "numpy", "torch"}
-    assert not lexicons & set(ran.stdout.split())
+    assert not lexicons & set(result.stdout.split())
 
 
 def test_catalogue_has_one_line_per_measure():

@@ -114,8 +114,8 @@ def test_a_mapped_store_takes_memory_only_for_the_tokens_of_its_rows():
     assert 4 * 286 <= pages_with_memory(stores) <= 4 * (286 + 3)
     slots.close(0)  # the last row takes its place
     assert 4 * 30 <= pages_with_memory(stores) <= 4 * (30 + 4)
-    kept = slots.copy_kv(0).layers[1]
-    assert torch.equal(kept[0], head[:, :320] * 3) and torch.equal(kept[1], head[:, :320] * -3)
+    copy = slots.copy_kv(0).layers[1]
+    assert torch.equal(copy[0], head[:, :320] * 3) and torch.equal(copy[1], head[:, :320] * -3)
     slots.close(1)
     slots.close(0)
     assert pages_with_memory(stores) <= 4 * 2
@@ -195,25 +195,25 @@ def test_tokens_of_an_unfinished_pass_survive_growth():
 
 
 def test_threads_of_conversations_that_are_over_are_freed(monkeypatch, tmp_path):
-    kept, forget = [], LocalSession.forget
+    sizes, forget = [], LocalSession.forget
 
     def watched(self, thread):
         forget(self, thread)
-        kept.append(len(self.threads))
+        sizes.append(len(self.threads))
 
     monkeypatch.setattr(LocalSession, "forget", watched)
     settings = drift.Settings(rounds=2, conversations=3, sampling=SHORT)
     drift.run(model(), drift.load_suite("starter"), tmp_path, settings)
-    assert len(kept) == 6 and kept[-1] == 0 and kept == sorted(kept, reverse=True)
+    assert len(sizes) == 6 and sizes[-1] == 0 and sizes == sorted(sizes, reverse=True)
 
 
 def test_a_forgotten_thread_begins_anew():
     session, talk = model().session(), chat("be nice", "hello")
-    asked = Request(talk, sampling=SHORT, thread="t", keep=True)
-    first = session.generate_batch([asked])[0]
+    request = Request(talk, sampling=SHORT, thread="t", keep=True)
+    first = session.generate_batch([request])[0]
     session.forget("t")
     session.forget("never heard of")
-    again = session.generate_batch([asked])[0]
+    again = session.generate_batch([request])[0]
     assert again.token_ids == first.token_ids and again.forwarded == first.forwarded
 
 
@@ -263,28 +263,28 @@ def scarce(monkeypatch):
 
 @pytest.mark.parametrize("error", only_fast(ERRORS, ERRORS[0]), ids=("cpu", "python", "cuda"))
 def test_running_out_of_memory_halves_the_batch_and_changes_no_reply(scarce, error, caplog):
-    tiny, found = model(), {}
+    tiny, replies = model(), {}
 
-    def asked(n, depth):
-        given = {"seed": 10 * n + depth, "keep": depth == 0, "thread": (n, depth)}
+    def request_of(n, depth):
+        options = {"seed": 10 * n + depth, "keep": depth == 0, "thread": (n, depth)}
         methods, sampling = (Guidance(2.0),) * (n == 3), Sampling(max_new_tokens=4 + 3 * n)
-        return Request(chat("be nice", "hello " * (n + depth + 1)), methods, sampling, **given)
+        return Request(chat("be nice", "hello " * (n + depth + 1)), methods, sampling, **options)
 
     async def dialog(engine, n):
         for depth in range(3):
-            found[n, depth] = await engine.generate(asked(n, depth))
+            replies[n, depth] = await engine.generate(request_of(n, depth))
 
     async def all_dialogs():
         async with tiny.session() as engine:
             await asyncio.gather(*(dialog(engine, n) for n in range(6)))
 
     places = itertools.product(range(6), range(3))
-    alone = {place: tiny.generate_batch([asked(*place)])[0] for place in places}
+    alone = {place: tiny.generate_batch([request_of(*place)])[0] for place in places}
     tries = scarce(3, error)
     with caplog.at_level(logging.WARNING, "holdfast"):
         asyncio.run(all_dialogs())
-    assert found.keys() == alone.keys()
-    for place, reply in found.items():
+    assert replies.keys() == alone.keys()
+    for place, reply in replies.items():
         assert reply.token_ids == alone[place].token_ids
         assert reply.forwarded == alone[place].forwarded
     assert max(tries) > 3 and "6 chats of tiny" in caplog.text
@@ -301,17 +301,17 @@ def test_a_run_whose_memory_ran_out_says_so_on_its_page(scarce, tmp_path):
     run = drift.run(model(), drift.load_suite("starter"), tmp_path / "scarce", settings)
     assert [record.rows_at_most for record in run.records] == [2] * 4
     assert not any(record.rows_at_most for record in plain.records)
-    for data, said in ((run, True), (plain, False)):
+    for data, is_reported in ((run, True), (plain, False)):
         report.write([data.folder], tmp_path / "page.html")
         text = (tmp_path / "page.html").read_text()
-        assert ("memory ran out" in text) is said
-        assert (re.search("4 conversations .*2 rows", text) is not None) is said
+        assert ("memory ran out" in text) is is_reported
+        assert (re.search("4 conversations .*2 rows", text) is not None) is is_reported
 
 
 def test_running_out_with_a_single_chat_is_explained_in_one_sentence(scarce):
     scarce(0, RuntimeError(CPU_MESSAGE))
-    says = r"single chat of tiny llama.*batch_size below 192.*shorter chat"
-    with pytest.raises(ModelError, match=says):
+    message = r"single chat of tiny llama.*batch_size below 192.*shorter chat"
+    with pytest.raises(ModelError, match=message):
         model().generate(chat("be nice", "hello"), sampling=SHORT)
 
 
@@ -332,8 +332,8 @@ def test_scoring_continues_with_half_of_the_batch(monkeypatch):
 
     monkeypatch.setattr(reply_scoring, "_groups", scarce_groups)
     scores = tiny.session().score_batch(requests, [["bread", "rain"]] * 6)
-    for scored, wanted in zip(scores, expected, strict=True):
-        assert scored.log_probabilities == pytest.approx(wanted, abs=1e-4)
+    for scored, values in zip(scores, expected, strict=True):
+        assert scored.log_probabilities == pytest.approx(values, abs=1e-4)
     assert sizes[0] > 3 and sizes[-1] <= 3
     monkeypatch.setattr(reply_scoring, "_groups", lambda *_: (_ for _ in ()).throw(MemoryError()))
     with pytest.raises(ModelError, match="single chat"):
@@ -398,20 +398,20 @@ def test_the_youngest_rows_wait_and_the_limit_grows_back(monkeypatch):
         plain.step()
     fail_once(monkeypatch, at=(10,))
     scheduler, handles = serving(tiny, regrow_steps=8)
-    told, limits, again = [0] * 6, [], []
+    token_counts, limits, again = [0] * 6, [], []
     while len(scheduler):
         scheduler.step()
         limits.append(scheduler.limit)
         if scheduler.halvings:
             again.append([handle.row.seed for handle in scheduler._running])
         for n, handle in enumerate(handles):
-            assert len(handle.token_ids) >= told[n]
-            told[n] = len(handle.token_ids)
+            assert len(handle.token_ids) >= token_counts[n]
+            token_counts[n] = len(handle.token_ids)
     assert scheduler.halvings == [3] and again[:2] == [[], [0, 1]]
     assert min(limits) == 3 and limits[-1] == 8
     for handle, alone in zip(handles, expected, strict=True):
         assert handle.result().token_ids == alone.result().token_ids == tuple(handle.token_ids)
-    assert handles[0].token_ids and min(told) == 60
+    assert handles[0].token_ids and min(token_counts) == 60
 
 
 @pytest.mark.parametrize(("owner", "name"), [(decoder, "draw_or_fail"), (RowState, "finish")])
@@ -444,8 +444,8 @@ def test_what_a_failed_step_has_added_to_a_row_is_taken_back(monkeypatch, owner,
     for row, alone in zip(rows, expected, strict=True):
         assert row.result().token_ids == alone.result().token_ids and len(row.token_ids) == 8
         assert torch.allclose(row.result().trace.mass, alone.result().trace.mass, atol=1e-6)
-        drawn = [value.drawn for value in row.log_probabilities]
-        assert drawn == pytest.approx([value.drawn for value in alone.log_probabilities])
+        values = [value.drawn for value in row.log_probabilities]
+        assert values == pytest.approx([value.drawn for value in alone.log_probabilities])
 
 
 def test_shared_prefixes_are_dropped_before_rows_are(monkeypatch):
@@ -485,23 +485,23 @@ def test_a_server_keeps_nothing_of_requests_that_have_ended():
     def some(first):
         """Runs 48 requests, eight at a time; counts what is left afterwards."""
         for begin in range(first, first + 48, 8):
-            asked = []
+            batch = []
             for n in range(begin, begin + 8):
                 methods, sampling = (SplitSoftmax(0.1 + n % 10 / 100),), Sampling(max_new_tokens=6)
                 talk = chat("be nice", f"{n} " * 9)
-                asked.append(Request(talk, methods, sampling, seed=n, trace=n % 2 == 0))
+                batch.append(Request(talk, methods, sampling, seed=n, trace=n % 2 == 0))
             rows = [
-                session.stepped.submit(session.render(request, top_logprobs=2)) for request in asked
+                session.stepped.submit(session.render(request, top_logprobs=2)) for request in batch
             ]
             session.stepped.cancel(rows[3])
             while not all(row.done for row in rows):
                 session.stepped.step()
         gc.collect()
-        kinds = Counter(type(each).__name__ for each in gc.get_objects())
+        kinds = Counter(type(item).__name__ for item in gc.get_objects())
         return kinds["Tensor"], sum(kinds[name] for name in ("RowState", "Rendered"))
 
     gc.collect()  # other tests may have left rows
-    names = [type(each).__name__ for each in gc.get_objects()]
+    names = [type(item).__name__ for item in gc.get_objects()]
     before = sum(name in ("RowState", "Rendered") for name in names)
     some(0)
     counts = [some(50 * n) for n in range(1, 6)]

@@ -66,11 +66,11 @@ def measures(sentence):
 
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_the_opposite_of_a_rule_is_not_drafted(request_):
-    asked = measures(f"{request_[0].upper()}{request_[1:]}.")
-    assert asked
+    drafts = measures(f"{request_[0].upper()}{request_[1:]}.")
+    assert drafts
     for negation in NEGATIONS:
         sentence = negation.format(request_)
-        assert not [measure for measure in measures(sentence) if measure in asked], sentence
+        assert not [measure for measure in measures(sentence) if measure in drafts], sentence
 
 
 @pytest.mark.parametrize(
@@ -167,8 +167,8 @@ def test_what_forbids_nothing_of_a_reply_is_no_prohibition(sentence):
 def test_what_to_do_instead_is_not_forbidden():
     french = {"name": "never", "measure": {"name": "language", "code": "fr"}}
     assert measures("Do not:\n\n- Reply in French. Reply in German.") == [french]
-    asked = measures("Avoid:\n\n- Exclamation marks. End with a question instead.")
-    assert asked == measures("No exclamation marks.")
+    drafts = measures("Avoid:\n\n- Exclamation marks. End with a question instead.")
+    assert drafts == measures("No exclamation marks.")
 
 
 def test_the_text_of_a_rule_below_do_not_says_so(tmp_path):
@@ -184,8 +184,8 @@ def test_the_text_of_a_rule_below_do_not_says_so(tmp_path):
     ]
     text = suite_text([file])
     assert "# line 5: Reply in French\n" in text and "# line 6: Be rude (" in text
-    for said in ("Never be rude", "Avoid long answers", "Avoid gossiping"):
-        assert f"text: {said}\n" in text
+    for order in ("Never be rude", "Avoid long answers", "Avoid gossiping"):
+        assert f"text: {order}\n" in text
 
 
 @pytest.mark.parametrize(

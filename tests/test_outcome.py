@@ -62,16 +62,16 @@ def test_the_first_outcome_that_applies_writes_the_title(
     tmp_path, last, n, verdict, outcome, words
 ):
     baseline = baseline_with(verdict, "signs") if verdict else None
-    found = outcome_of(tmp_path, lambda i: 1.0, last, n, baseline)
-    assert found.outcome is outcome
-    assert words in title(found) and len(title(found).split()) <= MAX_WORDS
+    findings = outcome_of(tmp_path, lambda i: 1.0, last, n, baseline)
+    assert findings.outcome is outcome
+    assert words in title(findings) and len(title(findings).split()) <= MAX_WORDS
 
 
 def test_several_rules_that_the_prompt_makes_worse_are_named(tmp_path):
     baseline = baseline_with(MADE_WORSE, "signs", "price", by_rule=True)
-    found = outcome_of(tmp_path, lambda i: 0.2, lambda i: 0.2, baseline=baseline)
-    assert found.outcome is Outcome.MADE_WORSE
-    assert all(name in title(found) for name in ("2 rules", "“signs”", "“price”"))
+    findings = outcome_of(tmp_path, lambda i: 0.2, lambda i: 0.2, baseline=baseline)
+    assert findings.outcome is Outcome.MADE_WORSE
+    assert all(name in title(findings) for name in ("2 rules", "“signs”", "“price”"))
 
 
 def test_terminal_page_and_summary_state_the_outcome_of_the_same_results(tmp_path):
@@ -82,12 +82,12 @@ def test_terminal_page_and_summary_state_the_outcome_of_the_same_results(tmp_pat
         (Outcome.DRIFTS, "The agent drifts on this prompt", "no fix is known to help"),
         (Outcome.HOLDS, "No drift of 10 points or more on this prompt", "try a longer"),
     ]:
-        one = with_outcome(results, outcome)
-        page = render_page([one])
-        assert results_text(one).startswith(words)
+        changed = with_outcome(results, outcome)
+        page = render_page([changed])
+        assert results_text(changed).startswith(words)
         assert f"<h1>{words}" in page
-        assert step in next_step(one) and step in page
-        write(tmp_path, summary_of(one))
+        assert step in next_step(changed) and step in page
+        write(tmp_path, summary_of(changed))
         assert read_run(tmp_path).summary.outcome == outcome
 
 
@@ -95,8 +95,8 @@ def test_a_run_made_in_python_gets_no_command_to_repeat(tmp_path):
     drifting = [record(number, [1.0, 0.2]) for number in range(40)]
     for argv, step in (("holdfast drift", "\nholdfast calibrate"), ("", "repeat drift.run")):
         results = results_of(run_of(tmp_path / (argv or "python"), drifting, argv))
-        told = next_step(with_outcome(results, Outcome.DRIFTS))
-        assert step in told and ("holdfast" in told) == bool(argv)
+        step_text = next_step(with_outcome(results, Outcome.DRIFTS))
+        assert step in step_text and ("holdfast" in step_text) == bool(argv)
 
 
 def test_drift_of_conversations_that_broke_down_is_not_called_drift(tmp_path):
@@ -105,10 +105,10 @@ def test_drift_of_conversations_that_broke_down_is_not_called_drift(tmp_path):
     for item in same[:40]:
         for turn in item["turns"]:
             turn["text"] = "I can help with that, my friend, and I will say it again and again."
-    broken = read_series(run_of(tmp_path / "broken", same[:40]))
-    assert findings_of(broken[0]).outcome is Outcome.BROKEN_DOWN
-    assert opening_of(broken)[0].startswith("40 of 40 conversations")
-    assert "drifts" not in " ".join(opening_of(broken))
+    collapsed = read_series(run_of(tmp_path / "broken", same[:40]))
+    assert findings_of(collapsed[0]).outcome is Outcome.BROKEN_DOWN
+    assert opening_of(collapsed)[0].startswith("40 of 40 conversations")
+    assert "drifts" not in " ".join(opening_of(collapsed))
     few = run_of(tmp_path / "few", same[:4])  # which show nothing, whether or not they broke down
     assert findings_of(read_series(few)[0]).outcome is Outcome.TOO_FEW
     assert collapse_lines(results_of(few))[-1].startswith("Scores of broken-down conversations")

@@ -26,7 +26,7 @@ def requirements() -> list[Requirement]:
     extras = [text for group in EXTRAS.values() for text in group]
     required = [Requirement(text) for text in PROJECT["dependencies"] + extras]
     ours = PROJECT["name"], "holdfast-llama"  # its own extras, and the plug-in of this repository
-    return [each for each in required if each.name not in ours]
+    return [requirement for requirement in required if requirement.name not in ours]
 
 
 def elsewhere() -> dict[str, str]:
@@ -84,7 +84,7 @@ def test_the_wheel_holds_the_model_the_suites_and_the_page(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     names = zipfile.ZipFile(next(tmp_path.glob("holdfast_llm-*.whl"))).namelist()
-    for wanted in (
+    for path in (
         "assets/model/model.safetensors",
         "assets/model/tokenizer.json",
         "assets/model/MODEL_CARD.md",
@@ -94,7 +94,7 @@ def test_the_wheel_holds_the_model_the_suites_and_the_page(tmp_path):
         "report/templates/skeleton.html.j2",
         "report/page.js",
     ):
-        assert f"holdfast/{wanted}" in names
+        assert f"holdfast/{path}" in names
     for page in cited_pages():
         assert f"holdfast/assets/docs/{page}.md" in names
     assert not [name for name in names if name.startswith(("tests", "training", "docs", "src"))]

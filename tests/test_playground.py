@@ -96,16 +96,16 @@ def fill(browser, selector, value):
     browser.execute_script(f"{script} node.dispatchEvent({event})", selector, value)
 
 
-def press(browser, key, held):
+def press(browser, key, modifier):
     """Presses a key while another is held down."""
     from selenium.webdriver import ActionChains
 
-    ActionChains(browser).key_down(held).send_keys(key).key_up(held).perform()
+    ActionChains(browser).key_down(modifier).send_keys(key).key_up(modifier).perform()
 
 
 def emphasise(browser):
     """Presses Ctrl E, which emphasises the selection."""
-    press(browser, "e", held="\ue009")
+    press(browser, "e", modifier="\ue009")
 
 
 def offline(messages, steering, seed, emphasis=()):
@@ -136,10 +136,10 @@ def test_the_page_consists_of_its_own_files_and_nothing_inline():
         foreign = re.findall(r"(?:https?:)?//[\w.]+\.\w+", text)
         assert set(foreign) <= {"http://www.w3.org"}, path
         assert not re.search(r"innerHTML|insertAdjacentHTML|\beval\(|new Function", text), path
-    named = re.findall(r'(?:src|href)="(page/[^"]+)"', page)
+    references = re.findall(r'(?:src|href)="(page/[^"]+)"', page)
     inner = (re.findall(r'from "\./([^"]+)"', text) for text in texts.values())
-    named += [f"page/{name}" for names in inner for name in names]
-    assert named and {f"/{name}" for name in named} <= files.keys()
+    references += [f"page/{name}" for names in inner for name in names]
+    assert references and {f"/{name}" for name in references} <= files.keys()
 
 
 def test_no_other_file_is_served(served):
@@ -154,29 +154,29 @@ def test_no_other_file_is_served(served):
 def test_two_columns_answer_the_same_messages_side_by_side(browser, served):
     visit(browser, served)
     write(browser, "system", NUMBER)
-    said = {"none": [], "boost:factor=4": []}
+    histories = {"none": [], "boost:factor=4": []}
     first = []
     for turn, text in enumerate(("Please talk about the sea.", ASK)):
         say(browser, text)
-        for steering, history in said.items():
+        for steering, history in histories.items():
             chat = [PROMPT, *history, {"role": "user", "content": text}]
             reply = offline(chat, steering, turn)
             first += [] if turn else [reply]
             history += [chat[-1], {"role": "assistant", "content": reply.text}]
             assert reply.text in replies(browser)
             assert mass_of(reply) in masses(browser)
-    last = [history[-1]["content"] for history in said.values()]
+    last = [history[-1]["content"] for history in histories.values()]
     assert replies(browser)[2:] == last
     # the chart compares replies over as many tokens as the shortest has
     length = min(len(reply.token_ids) for reply in first)
     assert length < max(len(reply.token_ids) for reply in first)
     click(browser, "#chart summary")
-    shown = js(
+    displayed = js(
         browser,
         "[...document.querySelectorAll('#chart tbody tr:first-child td')].map((td) => td.textContent)",
     )
     means = [sum(reply.token_masses[:length]) / length for reply in first]
-    assert [float(mass) for mass in shown[:2]] == pytest.approx(means, abs=1e-3)
+    assert [float(mass) for mass in displayed[:2]] == pytest.approx(means, abs=1e-3)
     browser.refresh()  # which keeps the dialog
     wait(browser, READY)
     assert replies(browser)[2:] == last
@@ -221,7 +221,7 @@ def test_heads_of_a_large_model_are_fetched_on_request(browser, quick, monkeypat
     assert [body["trace"] for body in quick.bodies] == [True, True]
     write(browser, "system", "Another one.")
     fill(browser, "[data-column='1'] [type=number]", "2")
-    shown = (replies(browser), replies(browser, ".mass"))
+    displayed = (replies(browser), replies(browser, ".mass"))
     click(browser, ".s1 .reply .link")
     wait(browser, f"document.querySelectorAll('.s1 .heads td').length === 1600 && {READY}")
     (steered,) = [body for body in quick.bodies[:2] if body["steering"] != "none"]
@@ -230,7 +230,7 @@ def test_heads_of_a_large_model_are_fetched_on_request(browser, quick, monkeypat
     click(browser, ".s0 .reply .link")
     wait(browser, f"document.querySelectorAll('.s0 .heads td').length === 1600 && {READY}")
     assert ["second sampling" in title for title in replies(browser, "caption")] == [True, False]
-    assert (replies(browser), replies(browser, ".mass")) == shown
+    assert (replies(browser), replies(browser, ".mass")) == displayed
     assert js(browser, "document.documentElement.scrollWidth <= innerWidth")
 
 
@@ -239,12 +239,12 @@ def test_attenuate_is_not_traced_and_needs_no_system_prompt(browser, quick):
     visit(browser, quick.url)
     fill(browser, "[data-column='1'] select", "attenuate")
     say(browser, "hello")
-    sent = {body["steering"]: body.get("trace") for body in quick.bodies}
-    assert sent == {"none": None, "attenuate:factor=0.1": None}
+    traces = {body["steering"]: body.get("trace") for body in quick.bodies}
+    assert traces == {"none": None, "attenuate:factor=0.1": None}
     write(browser, "system", NUMBER)
     say(browser, "hello")
-    sent = {body["steering"]: body.get("trace") for body in quick.bodies[2:]}
-    assert sent == {"none": "heads", "attenuate:factor=0.1": None}
+    traces = {body["steering"]: body.get("trace") for body in quick.bodies[2:]}
+    assert traces == {"none": "heads", "attenuate:factor=0.1": None}
 
 
 @needs_browser
@@ -280,9 +280,9 @@ def test_selected_words_are_emphasised_and_released(browser, served):
     emphasise(browser)
     assert len(browser.execute_script(chips)) == 3
     assert js(browser, "CSS.highlights.get('emphasis').size") == 2  # in sent messages
-    for left in (2, 1, 0):
+    for remaining in (2, 1, 0):
         click(browser, "#emphasised .chip")
-        assert len(browser.execute_script(chips)) == left
+        assert len(browser.execute_script(chips)) == remaining
     assert js(browser, "document.querySelector('#no-emphasis').checkVisibility()")
     assert browser.get_log("browser") == []
 
@@ -322,8 +322,8 @@ def test_stopping_a_reply_stops_the_server_too(browser, quick):
     assert quick.left.wait(10)
     assert replies(browser, ".problem.soft p") == ["Stopped.", "Stopped."]
     say(browser, "and now?")
-    sent = [body["messages"][-2]["content"] for body in quick.bodies[2:]]
-    assert sorted(sent) == sorted(replies(browser)[:2])
+    partial_replies = [body["messages"][-2]["content"] for body in quick.bodies[2:]]
+    assert sorted(partial_replies) == sorted(replies(browser)[:2])
 
 
 @needs_browser
@@ -334,13 +334,13 @@ def test_an_error_is_shown_where_it_happened_and_can_be_retried(browser, quick):
     assert len(problems) == 2 and all(text.endswith(", not 0.5.") for text in problems)
     wait(browser, "/^A failed: .* B failed: /.test(document.querySelector('#alert').innerText)")
     browser.get_log("browser")  # the browser logs every 400 response
-    asked = len(quick.bodies)
+    request_count = len(quick.bodies)
     say(browser, "and now?")
     cells = text_of(browser, ".turn:last-child .replies")
     assert re.fullmatch("A.* turn 1 .*boost.*B.*again", cells)
     click(browser, ".problem .link")
     wait(browser, READY)
-    assert len(quick.bodies) == asked + 1
+    assert len(quick.bodies) == request_count + 1
     visit(browser, quick.url)
     say(browser, "please break")
     assert replies(browser, ".problem p") == [OUT_OF_MEMORY] * 2
@@ -398,10 +398,10 @@ def test_every_control_has_an_accessible_name(browser, quick):
     open_details(browser)
     used = "button link slider combobox textbox spinbutton radio image switch".split()
     nodes = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-    shown = [node for node in nodes if not node.get("ignored")]
-    seen = [node for node in shown if node.get("role", {}).get("value") in used]
-    names = [node.get("name", {}).get("value", "").strip() for node in seen]
-    assert len(seen) > 25 and all(names)
+    visible = [node for node in nodes if not node.get("ignored")]
+    controls = [node for node in visible if node.get("role", {}).get("value") in used]
+    names = [node.get("name", {}).get("value", "").strip() for node in controls]
+    assert len(controls) > 25 and all(names)
 
 
 @needs_browser
@@ -414,7 +414,7 @@ def test_the_page_can_be_used_by_keyboard(browser, quick):
     keys(browser, Keys.ENTER)
     assert js(browser, "document.activeElement.id") == "draft"
     keys(browser, "hello")
-    press(browser, Keys.ENTER, held=Keys.SHIFT)
+    press(browser, Keys.ENTER, modifier=Keys.SHIFT)
     keys(browser, "there", Keys.ENTER)
     wait(browser, f"document.querySelectorAll('.reply').length === 2 && {READY}")
     assert quick.bodies[0]["messages"][-1]["content"] == "hello\nthere"
@@ -432,13 +432,13 @@ def test_the_page_begins_with_the_servers_default_method_and_prompts(browser, tm
     prompts = playground_prompts(str(file))
     with served(model(), RequestLimits(), default=default, prompts=prompts) as running:
         visit(browser, f"{running.url}/")
-        for shown, values in (
+        for selector, values in (
             ("'[data-role=method]')].map((s) => s.value)", ["none", "split-softmax"]),
             ("'option[value=seka]')].map((o) => o.value)", []),  # it needs a fitted file
             ("'.spec')].map((s) => s.textContent)", ["none", "split-softmax:exponent=0.4"]),
             ("'#examples button')].map((b) => b.textContent)", ["french", "pirate"]),
         ):
-            assert js(browser, f"[...document.querySelectorAll({shown}") == values
+            assert js(browser, f"[...document.querySelectorAll({selector}") == values
         click(browser, "#examples button")
         assert js(browser, "document.querySelector('#system').value") == "Reply in French."
         assert js(browser, "document.querySelector('#draft').value") == "How are you?"

@@ -52,8 +52,8 @@ class Imitator(Obedient):
     """Does what it did last; only its first reply follows the system prompt."""
 
     def follows(self, request: Request) -> bool:
-        said = [message for message in request.messages if message["role"] == "assistant"]
-        return said[-1]["content"].endswith("Tony") if said else super().follows(request)
+        replies = [message for message in request.messages if message["role"] == "assistant"]
+        return replies[-1]["content"].endswith("Tony") if replies else super().follows(request)
 
 
 def measured(model, folder, **options):
@@ -76,8 +76,8 @@ def test_an_obedient_model_follows_the_prompt_whatever_its_history(tmp_path):
 
 def test_an_imitator_follows_its_history_whatever_the_prompt(tmp_path):
     _, (result,) = measured(Imitator(), tmp_path)
-    for (history, seen, prompted), score in scores(result).items():
-        assert score == (history == "kept" if seen else prompted)
+    for (history, with_history, prompted), score in scores(result).items():
+        assert score == (history == "kept" if with_history else prompted)
     first, *later = result.depths
     assert first.precedent.mean == 0 and first.prompt_after_kept.mean == 1
     for depth in later:
@@ -118,9 +118,9 @@ def test_a_rule_that_no_history_breaks_counts_for_nothing(tmp_path):
 def test_few_conversations_are_called_an_example(tmp_path, conversations):
     settings = replace(SETTINGS, conversations=conversations)
     run = precedent.run(Obedient(), suite_of(), tmp_path, settings)
-    said = "\n".join(precedent_lines(precedent_of(run.precedents)))
-    assert "The system prompt is worth +1.00" in said
-    assert ("is an example and not a measurement" in said) is (conversations < 20)
+    text = "\n".join(precedent_lines(precedent_of(run.precedents)))
+    assert "The system prompt is worth +1.00" in text
+    assert ("is an example and not a measurement" in text) is (conversations < 20)
 
 
 def test_lines_that_coincide_are_told_apart_in_the_figure(tmp_path):
@@ -192,14 +192,14 @@ def test_every_reply_is_reported_and_its_tokens_are_counted(tmp_path):
     run, _ = measured(
         model, tmp_path, methods=["none", "repetition:probability=1"], running=running
     )
-    each = [
+    sizes = [
         precedent.count_replies(SETTINGS),
         precedent.count_replies(SETTINGS, "repetition:probability=1"),
     ]
-    assert each == [2 * 3 * 2 + 12, 6]
-    assert sum(reported) == model.asked == 24 * sum(each)
+    assert sizes == [2 * 3 * 2 + 12, 6]
+    assert sum(reported) == model.asked == 24 * sum(sizes)
     tokens = [chat.tokens for chat in run.precedents if chat.method == "none"]
-    assert {(count.read, count.written) for count in tokens} == {(30 * each[0], 5 * each[0])}
+    assert {(count.read, count.written) for count in tokens} == {(30 * sizes[0], 5 * sizes[0])}
 
 
 def test_a_dry_run_records_a_few_pairs_and_estimates_the_rest(tmp_path, capsys):

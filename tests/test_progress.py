@@ -38,8 +38,8 @@ def test_without_a_terminal_plain_lines_say_what_is_done_and_left(capsys, monkey
     assert "200 conversations" in lines[0]
     assert len(lines) >= 3
     for line in lines[1:]:
-        left = r"\(25%\), [\d,]+ replies a second, about \d+ seconds? left"
-        assert re.fullmatch(rf"holdfast: 400 of 1,600 replies {left}", line), line
+        pattern = r"\(25%\), [\d,]+ replies a second, about \d+ seconds? left"
+        assert re.fullmatch(rf"holdfast: 400 of 1,600 replies {pattern}", line), line
 
 
 def test_no_line_comes_after_the_end(capsys, monkeypatch):
@@ -62,8 +62,8 @@ def test_what_an_earlier_call_recorded_does_not_count_towards_the_speed():
     assert "nothing new finished" in bar.line()
     bar.started -= 10
     bar(10, 1000)
-    left = re.search(r"about (.+) left", bar.line())[1]
-    assert left == "40 seconds"
+    time_left = re.search(r"about (.+) left", bar.line())[1]
+    assert time_left == "40 seconds"
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_nothing_is_estimated_from_a_few_units(recorded, total, done, is_early):
     bar.started -= 11
     for _ in range(done):
         bar(1, 50)
-    said = re.search(r" replies (an?) \w+, about .+ left$", bar.line())
-    assert (said is None) is is_early, bar.line()
+    estimate = re.search(r" replies (an?) \w+, about .+ left$", bar.line())
+    assert (estimate is None) is is_early, bar.line()
     assert ("too early to say" in bar.line()) is is_early
 
 
@@ -103,10 +103,10 @@ def test_durations_as_a_person_would_say_them(seconds, expected):
 
 
 def test_a_pace_is_a_number_that_a_person_would_say():
-    said = [pace(per_second, "reply") for per_second in (12.3, 1.5, 0.2, 0.001, 0.0)]
-    assert said[:2] == ["12 replies a second", "1.5 replies a second"]
-    assert said[2:4] == ["12 replies a minute", "3.6 replies an hour"]
-    assert said[4] == "0.0 replies an hour"
+    paces = [pace(per_second, "reply") for per_second in (12.3, 1.5, 0.2, 0.001, 0.0)]
+    assert paces[:2] == ["12 replies a second", "1.5 replies a second"]
+    assert paces[2:4] == ["12 replies a minute", "3.6 replies an hour"]
+    assert paces[4] == "0.0 replies an hour"
 
 
 @pytest.mark.parametrize(
@@ -147,9 +147,9 @@ def test_the_time_left_is_within_a_factor_of_two_after_the_first_tenth(name):
     for percent in range(10, 93):
         now = run["seconds"] * percent / 100
         events = [(second, done) for second, done in run["events"] if second <= now]
-        left = seconds_left(events, run["rounds"], now, growth=GROWTH, waves=run["waves"])
-        assert left is not None
-        assert 0.5 <= left / (run["seconds"] - now) <= 2, (percent, left)
+        estimate = seconds_left(events, run["rounds"], now, growth=GROWTH, waves=run["waves"])
+        assert estimate is not None
+        assert 0.5 <= estimate / (run["seconds"] - now) <= 2, (percent, estimate)
 
 
 @pytest.mark.parametrize("growth", [0.0, 0.95, 3.0])
@@ -166,12 +166,12 @@ def test_simulated_runs_are_estimated_within_a_factor_of_two(growth, waves, toge
             events.append((end, done))
     for percent in range(10, 93):
         now = end * percent / 100
-        seen = [event for event in events if event[0] <= now]
-        left = seconds_left(seen, total, now, growth=GROWTH, waves=waves)
-        if left is None:  # the first round of all conversations has not ended
+        past_events = [event for event in events if event[0] <= now]
+        estimate = seconds_left(past_events, total, now, growth=GROWTH, waves=waves)
+        if estimate is None:  # the first round of all conversations has not ended
             assert together and waves == 1 and percent < 13
             continue
-        assert 0.5 <= left / (end - now) <= 2, (percent, left)
+        assert 0.5 <= estimate / (end - now) <= 2, (percent, estimate)
 
 
 def test_nothing_is_estimated_before_anything_is_done():

@@ -82,10 +82,10 @@ def test_a_proposal_that_tells_its_examples_apart_becomes_a_rule(prompt, tmp_pat
 
 
 def test_only_lines_that_no_form_decides_are_asked_about(prompt):
-    asked = [statement.line for statement in undecided_lines(draft_lines(prompt))]
+    lines = [statement.line for statement in undecided_lines(draft_lines(prompt))]
     model = Proposer({})
     assert propose(draft_lines(prompt), model, constrained=True).rules == draft_lines(prompt).rules
-    assert asked == [2, 3, 4] and len(model.requests) == 3
+    assert lines == [2, 3, 4] and len(model.requests) == 3
     assert all(request.grammar == grammar_of_proposals() for request in model.requests)
 
 

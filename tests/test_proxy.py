@@ -33,13 +33,13 @@ def test_no_text_and_no_key_is_logged(suite, caplog, capfd):
         with proxied(upstream.url, suite, EVERY) as proxy:
             client(proxy).chat.completions.create(model="m", messages=user("A secret."))
             proxy.settle()
-            shown = httpx2.get(f"{proxy.url}/metrics").text
-            shown += httpx2.get(f"{proxy.url}/holdfast/live.json").text
-        upstream.answer = lambda seen, writer: False
+            responses = httpx2.get(f"{proxy.url}/metrics").text
+            responses += httpx2.get(f"{proxy.url}/holdfast/live.json").text
+        upstream.answer = lambda request, writer: False
         with proxied(upstream.url, suite, EVERY) as proxy, pytest.raises(openai.APIError):
             client(proxy).chat.completions.create(model="m", messages=user("A secret."))
     printed = capfd.readouterr()
-    for text in (shown, caplog.text, printed.out, printed.err):
+    for text in (responses, caplog.text, printed.out, printed.err):
         assert KEY not in text and "secret" not in text
 
 
@@ -156,17 +156,17 @@ def test_headers_that_connection_names_stay_on_their_connection(suite):
     with through(reply_json(completion()), suite) as (upstream, proxy):
         url = f"{proxy.url}/v1/chat/completions"
         httpx2.post(url, json={"messages": user("Hi.")}, headers=headers)
-    (seen,) = upstream.seen
-    assert seen.header("x-hop") is None and seen.header("x-kept") == "2"
+    (request,) = upstream.seen
+    assert request.header("x-hop") is None and request.header("x-kept") == "2"
 
 
 def test_draining_waits_for_a_request_that_began_after_another_ended(suite):
     may_end = threading.Event()
 
-    def answer(seen, writer):
-        if b"slow" in seen.body:
+    def answer(request, writer):
+        if b"slow" in request.body:
             may_end.wait(20)
-        reply_json(completion())(seen, writer)
+        reply_json(completion())(request, writer)
 
     with through(answer, suite) as (_, proxy):
         url = f"{proxy.url}/v1/chat/completions"

@@ -49,9 +49,9 @@ def test_the_process_finishes_streams_when_it_is_stopped(tmp_path):
     (tmp_path / "bot.yaml").write_text(SUITE)
     go_on = threading.Event()
 
-    def answer(seen, writer):
-        if seen.line.startswith("GET"):
-            return reply_json(b"{}")(seen, writer)
+    def answer(request, writer):
+        if request.line.startswith("GET"):
+            return reply_json(b"{}")(request, writer)
         writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
         first, *rest = chunks("Fine, ", "Tony")
         writer.chunk(first)
@@ -112,7 +112,7 @@ def test_an_upstream_that_cannot_be_reached():
 
 
 def test_an_upstream_that_answers_with_an_error_can_be_reached():
-    with FakeUpstream(lambda seen, writer: writer.whole("401 Unauthorized", b"{}")) as upstream:
+    with FakeUpstream(lambda request, writer: writer.whole("401 Unauthorized", b"{}")) as upstream:
         Upstream(upstream.url, 1).check()
 
 
@@ -185,8 +185,8 @@ def test_rules_without_texts_are_said_by_their_prompt(tmp_path):
     ],
 )
 def test_the_case_of_a_chat(system, case):
-    found = SuiteMiddleware(suite_of(SEVERAL)).case_of(system)
-    assert (found.case.id if found else None) == case
+    case_rules = SuiteMiddleware(suite_of(SEVERAL)).case_of(system)
+    assert (case_rules.case.id if case_rules else None) == case
 
 
 def test_the_only_case_is_that_of_every_chat():
@@ -205,6 +205,6 @@ def test_the_only_case_is_that_of_every_chat():
 )
 def test_bad_options(option, value, capsys):
     options = {"upstream": "http://127.0.0.1:9/v1", "port": "0", "suite": "luna", option: value}
-    assert main(["proxy", *(f"--{name}={given}" for name, given in options.items())]) == 2
+    assert main(["proxy", *(f"--{name}={text}" for name, text in options.items())]) == 2
     printed = capsys.readouterr().err
     assert printed.count("\n") == 1 and value.partition(":")[0] in printed

@@ -29,7 +29,7 @@ def test_a_stream_arrives_as_it_comes(suite):
     go_on = threading.Event()
     first, *rest = chunks("Fine, ", "Tony")
 
-    def answer(seen, writer):
+    def answer(request, writer):
         writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
         writer.chunk(first)
         assert go_on.wait(10)
@@ -49,19 +49,19 @@ def test_a_stream_arrives_as_it_comes(suite):
 
 def test_a_client_may_leave_at_the_last_event(suite):
     """As OpenAI's does, before the end of the body."""
-    gone = []
+    client_states = []
 
-    def answer(seen, writer):
+    def answer(request, writer):
         writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
         for event in chunks("Fine, ", "Tony"):
             writer.chunk(event)
-        gone.append(writer.client_is_gone())
+        client_states.append(writer.client_is_gone())
         return False
 
     with through(answer, suite) as (_, proxy):
         list(client(proxy).chat.completions.create(model="m", messages=user("Hi."), stream=True))
-        wait_until(lambda: bool(gone))
-        assert gone == [True] and kept(proxy)["signs", 1] == (1, 1)
+        wait_until(lambda: bool(client_states))
+        assert client_states == [True] and kept(proxy)["signs", 1] == (1, 1)
 
 
 def test_the_bytes_of_a_stream_are_those_of_the_upstream(suite):
@@ -95,7 +95,7 @@ def test_every_form_of_a_stream_is_read(suite, change, media_type):
     """Line ends, a byte order mark, comments, several lines of data, another Content-Type."""
     body = change(b"".join(chunks("Fine. ", "All’s well. ", "Tony")))
 
-    def answer(seen, writer):
+    def answer(request, writer):
         writer.head("200 OK", f"Content-Type: {media_type}", "Transfer-Encoding: chunked")
         for start in range(0, len(body), 11):  # which splits characters
             writer.chunk(body[start : start + 11])
@@ -205,7 +205,7 @@ def test_a_streamed_response_is_scored(suite):
 def test_a_compressed_reply_passes_through_and_is_scored(suite):
     packed = gzip.compress(completion("Fine, Tony"))
 
-    def answer(seen, writer):
+    def answer(request, writer):
         writer.whole("200 OK", packed, "Content-Type: application/json", "Content-Encoding: gzip")
 
     with through(answer, suite) as (upstream, proxy):
@@ -231,7 +231,7 @@ def test_a_turn_is_scored_when_it_ends(suite):
         {"role": "tool", "tool_call_id": "1", "content": "9"},
     ]
     replies = [completion(None, "tool_calls", tool_calls=[call]), completion("Nine, Tony")]
-    answer = lambda seen, writer: reply_json(replies[len(upstream.seen) - 1])(seen, writer)  # noqa: E731
+    answer = lambda request, writer: reply_json(replies[len(upstream.seen) - 1])(request, writer)  # noqa: E731
     with through(answer, suite) as (upstream, proxy):
         create = client(proxy).chat.completions.create
         reply = create(model="m", messages=[{"role": "system", "content": SYSTEM}, dialog[0]])

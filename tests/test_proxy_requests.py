@@ -32,10 +32,10 @@ def test_a_chat_is_edited_and_its_reply_scored(suite):
         reply = client(proxy).chat.completions.create(model="m", messages=user("Hello."))
         assert reply.choices[0].message.content == "Fine. Tony"
         assert kept(proxy) == {("signs", 1): (1, 1), ("short", 1): (0, 1)}
-    (seen,) = upstream.seen
-    assert seen.line == "POST /v1/chat/completions HTTP/1.1"
-    assert seen.header("authorization") == f"Bearer {KEY}"
-    assert seen.json["messages"] == user("[Reminder: Be brief.]\n\nHello.")
+    (request,) = upstream.seen
+    assert request.line == "POST /v1/chat/completions HTTP/1.1"
+    assert request.header("authorization") == f"Bearer {KEY}"
+    assert request.json["messages"] == user("[Reminder: Be brief.]\n\nHello.")
     assert proxy.counts.reminders == 1 and proxy.counts.added_tokens == 6
     assert proxy.counts.requests == {EditOutcome.EDITED: 1}
 
@@ -101,7 +101,7 @@ def test_a_message_whose_content_is_null_is_an_empty_text(suite):
             ("signs", 2): (1, 1),
             ("short", 2): (0, 1),
         }
-    first, second = (seen.json["messages"] for seen in upstream.seen)
+    first, second = (request.json["messages"] for request in upstream.seen)
     assert first == user("[Reminder: Be brief.]")
     assert second[-1]["content"] == "[Reminder: Be brief.]\n\nHi."
 
@@ -124,7 +124,7 @@ def test_an_exchange_that_broke_a_rule_is_left_out(suite):
     call = (
         b'{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}]}'
     )
-    broken = (
+    breaking_exchange = (
         b'{"role": "user", "content": "Hi."}, '
         + call
         + b""" ,
@@ -134,7 +134,7 @@ def test_an_exchange_that_broke_a_rule_is_left_out(suite):
     good = b'{"role":"user","content":"And?"},{"role":"assistant","content":"Yes, Tony"} , '
     body = b'{"messages": [ %s%s{"role":"user","content":"More."}], "temperature":1.50E0}'
     with through(reply_json(completion()), suite, "repair") as (upstream, proxy):
-        httpx2.post(f"{proxy.url}/v1/chat/completions", content=body % (broken, good))
+        httpx2.post(f"{proxy.url}/v1/chat/completions", content=body % (breaking_exchange, good))
         assert proxy.counts.left_out == 4 and proxy.counts.reminders == 0
         assert kept(proxy)["signs", 3] == (1, 1)  # turns are those of the dialog as it was
     assert upstream.seen[0].body == body % (b"", good)
@@ -185,8 +185,8 @@ def test_the_responses_api(suite, name, form):
         reply = client(proxy).responses.create(model="m", **fields)
         assert reply.output_text == "Fine. Tony"
         assert kept(proxy)["signs", 1] == (1, 1)
-    sent = upstream.seen[0].json["input"]
-    assert (sent if form == "text" else sent[-1]["content"]) == "[Reminder: Be brief.]\n\nHello."
+    items = upstream.seen[0].json["input"]
+    assert (items if form == "text" else items[-1]["content"]) == "[Reminder: Be brief.]\n\nHello."
     assert "Reminder" not in str(upstream.seen[0].json.get("instructions"))
 
 
@@ -211,8 +211,8 @@ def test_items_of_the_responses_api_survive(suite):
         client(proxy).responses.create(model="m", instructions=SYSTEM, input=items)
         assert kept(proxy)["signs", 1] == (1, 1)
         assert proxy.counts.reminders == 0  # it was sent with the user's message
-    sent = upstream.seen[0].json["input"]
-    assert sent[1:] == items[1:] and sent[0]["content"][0]["text"].endswith("\n\nSum?")
+    forwarded = upstream.seen[0].json["input"]
+    assert forwarded[1:] == items[1:] and forwarded[0]["content"][0]["text"].endswith("\n\nSum?")
 
 
 def test_a_stored_dialog_passes_through_and_is_counted(suite):
@@ -244,9 +244,9 @@ def test_what_is_not_known_passes_through(suite, method, path, body, headers):
     with through(answer, suite, EVERY) as (upstream, proxy):
         reply = httpx2.request(method, proxy.url + path, content=body or None, headers=headers)
         assert reply.json() == {"ok": True}
-    (seen,) = upstream.seen
-    assert seen.line == f"{method} {path} HTTP/1.1" and seen.body == body
-    assert headers.items() <= dict(seen.headers).items()
+    (request,) = upstream.seen
+    assert request.line == f"{method} {path} HTTP/1.1" and request.body == body
+    assert headers.items() <= dict(request.headers).items()
 
 
 def test_an_upload_in_chunks_passes_through(suite):
@@ -304,14 +304,14 @@ def test_a_server_on_this_machine_is_reached_past_an_http_proxy(suite, monkeypat
 
 
 def test_headers_pass_in_both_directions(suite):
-    def answer(seen, writer):
+    def answer(request, writer):
         headers = ["X-Request-Id: 7", "x-ratelimit-remaining: 3", "Set-Cookie: a=1"]
         headers += ["Set-Cookie: b=2", "Date: Thu, 01 Jan 2026 00:00:00 GMT", "Server: mine"]
         writer.whole("200 OK", b"{}", "Keep-Alive: timeout=5", *headers)
 
     with through(answer, suite) as (upstream, proxy):
-        sent = {"OpenAI-Organization": "o", "Cookie": "c=3", "Connection": "keep-alive, x-hop"}
-        reply = httpx2.get(f"{proxy.url}/v1/models", headers=sent)
+        outgoing = {"OpenAI-Organization": "o", "Cookie": "c=3", "Connection": "keep-alive, x-hop"}
+        reply = httpx2.get(f"{proxy.url}/v1/models", headers=outgoing)
         again = httpx2.get(f"{proxy.url}/v1/models")
     assert reply.headers.get_list("set-cookie") == ["a=1", "b=2"]
     assert reply.headers.get_list("date") == ["Thu, 01 Jan 2026 00:00:00 GMT"]

@@ -35,11 +35,11 @@ BROKEN, KEPT = reply_json(completion("Fine, sir")), reply_json(completion("Fine,
 WORSE = reply_json(completion("Fine. Yes, sir"))  # breaks both rules
 
 
-def refuse(seen, writer):
+def refuse(request, writer):
     writer.whole("500 Oops", b'{"error": {"message": "no"}}', "Content-Type: application/json")
 
 
-def close(seen, writer):
+def close(request, writer):
     return False
 
 
@@ -78,7 +78,7 @@ def test_messages_are_edited_in_a_retry_too(suite):
     spec = 'reminder:every=1,text="Be brief."+check-and-retry:n=1'
     with through(in_turn(BROKEN, KEPT), suite, spec) as (upstream, proxy):
         ask(proxy.url)
-    first, second = (seen.json["messages"][-1]["content"] for seen in upstream.seen)
+    first, second = (request.json["messages"][-1]["content"] for request in upstream.seen)
     assert first == "[Reminder: Be brief.]\n\nHi."
     assert second == "[Reminder: Be brief.]\n\n[Reminder: Sign as Tony.]\n\nHi."
 
@@ -173,7 +173,7 @@ def test_several_choices_are_not_held_back(suite):
     stream = chunks("Fine, sir")
     release = threading.Event()
 
-    def answer(seen, writer):
+    def answer(request, writer):
         writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
         writer.chunk(stream[0])
         assert release.wait(20)
@@ -208,9 +208,9 @@ def test_a_pattern_that_runs_for_ages_costs_only_its_rule(tmp_path, caplog):
         assert time.process_time() - started < 3  # a reply that stands there again is remembered
         proxy.settle()
         assert [row.cell.rule for row in proxy.counts.rules] == ["slow", "signs", "short"]
-    sent = [seen.json["messages"][-1]["content"] for seen in upstream.seen]
+    contents = [request.json["messages"][-1]["content"] for request in upstream.seen]
     reminder = "[Reminder: Sign as Tony.]\n\n"
-    assert sent == [f"{reminder}Hi.", f"{reminder * 2}Hi."]
+    assert contents == [f"{reminder}Hi.", f"{reminder * 2}Hi."]
     assert "brief/slow" in caplog.text and "aaa" not in caplog.text
 
 
@@ -237,7 +237,7 @@ def test_a_hook_of_the_client_that_raises_on_a_retry_costs_no_reply(kind):
 
 
 def test_an_answer_that_breaks_off_does_so_here(suite):
-    def answer(seen, writer):
+    def answer(request, writer):
         writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
         writer.chunk(chunks("Fine, ")[0])
         return False
@@ -285,19 +285,19 @@ def test_a_wrapped_client_passes_on_what_is_too_long_to_hold(suite, monkeypatch,
 
 
 def test_a_client_that_leaves_while_its_reply_is_held_cancels_it(suite):
-    gone = []
+    client_states = []
 
-    def answer(seen, writer):
+    def answer(request, writer):
         writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
         writer.chunk(chunks("Fine")[0])
-        gone.append(writer.client_is_gone())
+        client_states.append(writer.client_is_gone())
         return False
 
     with through(answer, suite, "check-and-retry") as (upstream, proxy):
         with pytest.raises(httpx2.ReadTimeout):
             httpx2.post(f"{proxy.url}/v1/chat/completions", json={"messages": CHAT}, timeout=0.3)
-        wait_until(lambda: bool(gone))
-    assert gone == [True] and len(upstream.seen) == 1
+        wait_until(lambda: bool(client_states))
+    assert client_states == [True] and len(upstream.seen) == 1
 
 
 def test_a_wrapped_client(suite):
@@ -309,7 +309,7 @@ def test_a_wrapped_client(suite):
         )
         reply = wrapped.chat.completions.create(model="m", messages=CHAT)
     assert reply.choices[0].message.content == "Fine, sir"
-    assert [seen.json["messages"][-1]["content"] for seen in upstream.seen] == [
+    assert [request.json["messages"][-1]["content"] for request in upstream.seen] == [
         "Hi.",
         "[Reminder: Sign as Tony. Reply in one sentence.]\n\nHi.",
         REMINDED[1]["content"],

@@ -13,9 +13,9 @@ def test_the_readme_is_short():
 
 
 def test_the_targets_of_make_exist():
-    named = re.findall(r"`make ([\w-]+)`", TEXT)
+    targets_named = re.findall(r"`make ([\w-]+)`", TEXT)
     targets = (ROOT / "Makefile").read_text()
-    assert named and all(f"\n{target}:" in targets for target in named)
+    assert targets_named and all(f"\n{target}:" in targets for target in targets_named)
     assert "make test" in (ROOT / ".ci" / "run").read_text()
 
 

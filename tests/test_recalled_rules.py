@@ -71,8 +71,8 @@ def test_broken_rules_that_are_still_stated_are_counted(tmp_path, capsys):
     assert length.stated_of_broken.n == 0
     assert main(["map", str(run.folder), "--out", str(tmp_path / "map")]) == 0
     lines = capsys.readouterr().out.splitlines()
-    known = lines[next(n for n, line in enumerate(lines) if "broken there" in line) :]
-    (line,) = [line for line in known if line.split()[:2] == ["closing", "1.00"]]
+    lines_below = lines[next(n for n, line in enumerate(lines) if "broken there" in line) :]
+    (line,) = [line for line in lines_below if line.split()[:2] == ["closing", "1.00"]]
     assert re.split(r" {2,}", line.strip())[3] == "2"
 
 
@@ -104,8 +104,8 @@ def test_a_reminder_of_the_rules_says_those_of_the_agents_prompt(tmp_path):
 
     class Seen(Remembers):
         def text(self, request):
-            shown = request.compiled.edit(request.messages, request.editing_seed)
-            reminders.extend(m["content"] for m in shown if "[Reminder" in m["content"])
+            edited = request.compiled.edit(request.messages, request.editing_seed)
+            reminders.extend(m["content"] for m in edited if "[Reminder" in m["content"])
             return super().text(request)
 
     short = dataclasses.replace(SHORT, text="Write at most nine words.")
@@ -113,8 +113,8 @@ def test_a_reminder_of_the_rules_says_those_of_the_agents_prompt(tmp_path):
     suite = drift.Suite("bots", (Case("tony", "rules", "Rules.", rules=(sign, short)),), ("Hi!",))
     settings = drift.Settings(rounds=3, conversations=1, user_prompt="empty")
     drift.run(Seen(), suite, tmp_path / "run", settings, ["reminder:every=2,text=rules"])
-    said = {text.partition("]")[0] for text in reminders}
-    assert said == {"[Reminder: Sign with Tony. Write at most nine words."}
+    openings = {text.partition("]")[0] for text in reminders}
+    assert openings == {"[Reminder: Sign with Tony. Write at most nine words."}
     reminders.clear()
     drift.run(Seen(), SUITE, tmp_path / "plain", settings, ["reminder:every=2,text=rules"])
     assert {text.partition("]")[0] for text in reminders} == {"[Reminder: Rules."}

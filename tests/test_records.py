@@ -74,10 +74,10 @@ def test_what_is_appended_is_read_back(tmp_path):
 
 def test_a_number_json_cannot_hold_is_not_written(tmp_path):
     (probe,) = record(0).probes
-    broken = probe.model_copy(update={"score": float("nan")})
+    unwritable = probe.model_copy(update={"score": float("nan")})
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
         with pytest.raises(ValueError, match="nan"):
-            run.append(record(0).model_copy(update={"probes": (broken,)}))
+            run.append(record(0).model_copy(update={"probes": (unwritable,)}))
         run.append(record(0))
     assert len(read_run(tmp_path).records) == 1
 
@@ -138,8 +138,8 @@ def older(folder: Path, *lines: bytes | dict, **manifest: object) -> None:
     folder.mkdir(exist_ok=True)
     manifest = {**ABOUT, "identity": IDENTITY, **manifest}
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
-    written = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
-    (folder / "records.jsonl").write_bytes(b"".join(line + b"\n" for line in written))
+    encoded = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
+    (folder / "records.jsonl").write_bytes(b"".join(line + b"\n" for line in encoded))
 
 
 def test_a_run_without_checksums_is_read_and_resumed_with_them(tmp_path):
@@ -194,9 +194,9 @@ def test_a_line_that_does_not_belong_is_refused(tmp_path, line, why):
     older(tmp_path, as_written(0), wrong, identity=identity)
     with pytest.raises(RecordsError) as caught:
         read_run(tmp_path)
-    told = str(caught.value)
-    assert told.startswith(f"Line 2 of {tmp_path / 'records.jsonl'} ") and why in told
-    assert caught.value.value == 2 and len(told) < 400
+    message = str(caught.value)
+    assert message.startswith(f"Line 2 of {tmp_path / 'records.jsonl'} ") and why in message
+    assert caught.value.value == 2 and len(message) < 400
 
 
 @pytest.mark.parametrize(
@@ -216,8 +216,8 @@ def test_a_sample_that_does_not_belong_is_refused(tmp_path, command, identity, l
     settings = {"samples": 5, "tasks": ["json"]}
     identity = {"variants": ["zero-shot"], "settings": settings, **identity}
     older(tmp_path, sample, command=command, identity=identity)
-    (read,) = read_run(tmp_path).records
-    assert read == type(read).model_validate(sample)
+    (stored,) = read_run(tmp_path).records
+    assert stored == type(stored).model_validate(sample)
     older(tmp_path, {**sample, **line}, command=command, identity=identity)
     with pytest.raises(RecordsError, match=re.escape(why)):
         read_run(tmp_path)
@@ -349,10 +349,10 @@ def test_two_writers_are_kept_apart(tmp_path):
         f" RecordsError\ntry: open_run({str(tmp_path)!r}, {IDENTITY!r}, {{}})\nexcept RecordsError"
         " as error: print(error.value)\n"
     )
-    shown = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, check=True
     )
-    assert shown.stdout.strip() == str(os.getpid())
+    assert result.stdout.strip() == str(os.getpid())
     run.close()
     run.close()
     open_run(tmp_path, IDENTITY, ABOUT).close()
@@ -433,17 +433,17 @@ def test_an_older_manifest_is_read_with_defaults_for_what_it_lacks(tmp_path):
 
 def test_a_run_is_extended_if_its_identity_may_grow(tmp_path):
     begun(tmp_path)
-    joins = {"methods": union, "seed": lambda there, here: None}
+    joins = {"methods": union, "seed": lambda old, new: None}
     grows = Compatibility(joins=joins, reasons={"rounds": "dialogs are over"})
     open_run(tmp_path, {**IDENTITY, "methods": ["none", "boost"]}, ABOUT, grows).close()
     assert read_run(tmp_path).manifest.identity.to_json()["methods"] == [*METHODS, "boost"]
-    for changed, told in (
+    for changed, message in (
         ({"rounds": 9}, "rounds is 8 there and 9 here (dialogs are over); choose"),
         ({"seed": 1}, "seed is 0 there"),
     ):
-        with pytest.raises(RecordsError, match=re.escape(told)):
+        with pytest.raises(RecordsError, match=re.escape(message)):
             open_run(tmp_path, {**IDENTITY, **changed}, ABOUT, grows)
-        with pytest.raises(RecordsError, match=re.escape(told)):
+        with pytest.raises(RecordsError, match=re.escape(message)):
             refuse_early(tmp_path, changed, {}, grows)
     refuse_early(tmp_path, {"methods": ["boost"], "rounds": 8}, {}, grows)
     defaults = {"settings": {"pairs": "random", "batch": 48}, "plan": {"draws": 5}}
@@ -498,10 +498,10 @@ def test_a_file_that_may_not_grow(tmp_path):
         "except RecordsError as error: print(error)\n"
     )
     command = [sys.executable, "-c", code, json.dumps(as_written(0))]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True)
-    kept = as_json(read_run(tmp_path))
-    assert 1 <= len(kept) < 100
-    assert f"the {len(kept)} conversations" in shown.stdout
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    records = as_json(read_run(tmp_path))
+    assert 1 <= len(records) < 100
+    assert f"the {len(records)} conversations" in result.stdout
     assert (tmp_path / "records.jsonl").read_bytes().endswith(b"\n")
 
 
@@ -534,10 +534,10 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path):
         with start(tmp_path / folder) as writer:
             assert writer.wait() == 0
     assert killed
-    left, right = (
+    resumed, uninterrupted = (
         (tmp_path / folder / "records.jsonl").read_bytes() for folder in ("killed", "whole")
     )
-    assert left == right and left.count(b"\n") == total
+    assert resumed == uninterrupted and resumed.count(b"\n") == total
 
 
 def test_probes_as_a_table(tmp_path):

@@ -100,10 +100,10 @@ class Session:
         if answer is None:
             return []
         assert answer.keys() == {"hookSpecificOutput"}
-        said = answer["hookSpecificOutput"]
-        assert said.keys() == {"hookEventName", "additionalContext"}
-        assert said["hookEventName"] == event
-        lines = [line for line in said["additionalContext"].splitlines() if line.startswith("- ")]
+        output = answer["hookSpecificOutput"]
+        assert output.keys() == {"hookEventName", "additionalContext"}
+        assert output["hookEventName"] == event
+        lines = [line for line in output["additionalContext"].splitlines() if line.startswith("- ")]
         return [re.sub(r" \(.*\)$", "", line[2:]) for line in lines]
 
 
@@ -117,8 +117,8 @@ def session(rules, capsys, monkeypatch):
 
 def claude_turn(number, text, *blocks):
     before = f"a{number - 1}" if number > 1 else None
-    asked = user(f"u{number}", before, f"Question {number}?")
-    return asked, reply(f"a{number}", f"u{number}", text, *blocks)
+    question = user(f"u{number}", before, f"Question {number}?")
+    return question, reply(f"a{number}", f"u{number}", text, *blocks)
 
 
 def codex_turn(number, text, *commands):
@@ -136,12 +136,12 @@ def codex_turn(number, text, *commands):
 
 
 def gemini_turn(number, text, *commands):
-    asked = gemini(2 * number, "user", f"Question {number}?")
+    question = gemini(2 * number, "user", f"Question {number}?")
     calls = [
         {"id": f"g{number}{place}", "name": "run_shell_command", "args": {"command": command}}
         for place, command in enumerate(commands)
     ]
-    return asked, {**gemini(2 * number + 1, "gemini", text), "toolCalls": calls}
+    return question, {**gemini(2 * number + 1, "gemini", text), "toolCalls": calls}
 
 
 AGENTS = {
@@ -165,11 +165,11 @@ AGENTS = {
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_rules_that_the_last_turn_broke_are_said_once(agent, session):
-    event, kept, broken = AGENTS[agent]
-    for values in kept:
+    event, keeping, breaking = AGENTS[agent]
+    for values in keeping:
         session.append(*values)
     assert session.hook(event, prompt="go on") == []
-    for values in broken:
+    for values in breaking:
         session.append(*values)
     assert session.hook(event, prompt="go on") == ALL[1:]
     assert session.hook(event, prompt="go on") == []
@@ -178,8 +178,8 @@ def test_rules_that_the_last_turn_broke_are_said_once(agent, session):
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_turn_is_judged_where_the_hook_is_called_for_the_first_time(agent, session):
-    event, kept, broken = AGENTS[agent]
-    for values in (*kept, *broken):
+    event, keeping, breaking = AGENTS[agent]
+    for values in (*keeping, *breaking):
         session.append(*values)
     assert session.hook(event) == ALL[1:]
 
@@ -356,8 +356,8 @@ def test_a_long_list_of_rules_is_cut(rules, session):
         {"hook_event_name": "UserPromptSubmit", "transcript_path": str(session.log)}
     )
     text = answer["hookSpecificOutput"]["additionalContext"]
-    shown = sum(line.startswith("- ") for line in text.splitlines())
-    assert len(text) < 10_000 and f"{200 - shown} more" in text.splitlines()[-1]
+    shown_count = sum(line.startswith("- ") for line in text.splitlines())
+    assert len(text) < 10_000 and f"{200 - shown_count} more" in text.splitlines()[-1]
 
 
 # The state of a session
@@ -481,8 +481,8 @@ def test_a_part_of_a_session_has_the_events_from_there_on(tmp_path):
 def test_the_dialog_of_a_subagent_is_not_that_of_the_session(session):
     session.append(*claude_turn(1, "Done."))
     aside = {"isSidechain": True}
-    asked = claude("user", "x1", None, "Look.", **aside)
-    session.append(asked, claude("assistant", "x2", "x1", LONG, **aside))
+    question = claude("user", "x1", None, "Look.", **aside)
+    session.append(question, claude("assistant", "x2", "x1", LONG, **aside))
     assert session.hook("UserPromptSubmit") == []
 
 
@@ -706,8 +706,8 @@ for name, entry in REGISTRY.items():
         os._exit(0)
     os.waitpid(child, 0)
 """
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert ran.stdout == ""
+    job = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert job.stdout == ""
     assert sum(entry.loads for entry in REGISTRY.values()) > 10
 
 
@@ -721,8 +721,8 @@ def test_a_hook_imports_nothing_that_takes_long(rules, session):
     words = ["-c", script, "remind", "--suite", str(rules)]
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")}
     piped = {"input": json.dumps(payload), "capture_output": True, "text": True, "env": env}
-    ran = subprocess.run([sys.executable, *words], **piped)
-    answer, imported = ran.stdout.splitlines()
+    job = subprocess.run([sys.executable, *words], **piped)
+    answer, imported = job.stdout.splitlines()
     assert ALL[1] in answer and ALL[2] in answer
     imported = set(imported.split())
     assert {"holdfast.coding_agents.reminding", "holdfast.measures", "regex"} <= imported
@@ -806,12 +806,12 @@ def test_the_lines_for_all_agents_are_shown_and_not_written(rules, project, caps
 @pytest.mark.parametrize("agent", FILES)
 def test_the_hooks_of_an_agent_are_written_once(agent, rules, project, capsys):
     install(rules, "--agent", agent)
-    shown = capsys.readouterr().out
+    output = capsys.readouterr().out
     install(rules, "--agent", agent, "--yes")
     written_text = FILES[agent].read_text()
     settings = json.loads(written_text)
     assert settings.keys() == {"hooks"} and settings["hooks"].keys() == EVENTS[agent]
-    assert json.dumps(settings, indent=2) in shown
+    assert json.dumps(settings, indent=2) in output
     for groups in settings["hooks"].values():
         ((hook,),) = [group["hooks"] for group in groups]
         assert hook["type"] == "command" and str(rules) in hook["command"]
@@ -828,8 +828,8 @@ def test_the_written_command_answers_the_hook(rules, project, session):
     source = str(Path(__file__).parents[1] / "src")
     env = {**os.environ, "PYTHONPATH": source}
     piped = {"input": json.dumps(payload), "capture_output": True, "text": True}
-    ran = subprocess.run(command, shell=True, env=env, **piped)
-    assert ran.returncode == 0 and ALL[1] in ran.stdout
+    job = subprocess.run(command, shell=True, env=env, **piped)
+    assert job.returncode == 0 and ALL[1] in job.stdout
 
 
 BEFORE = """{

@@ -61,8 +61,8 @@ def plainly(folder):
 
 
 def test_every_version_is_kept_and_has_a_reader():
-    kept = {version_of(json.loads((folder / "manifest.json").read_text())) for folder in FOLDERS}
-    assert kept == set(range(1, CURRENT + 1)), (
+    numbers = {version_of(json.loads((folder / "manifest.json").read_text())) for folder in FOLDERS}
+    assert numbers == set(range(1, CURRENT + 1)), (
         "write folders of the new version into tests/data/recorded, as those there were written"
     )
 
@@ -132,8 +132,8 @@ def test_a_run_of_every_version_can_be_continued(version, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(RUNS / version / "drift", folder)
     identity = json.loads((folder / "manifest.json").read_text())["identity"]
-    own = {**identity["settings"], "conversations": 4}
-    identity["settings"] = {**dataclasses.asdict(Settings()), **own}
+    settings = {**identity["settings"], "conversations": 4}
+    identity["settings"] = {**dataclasses.asdict(Settings()), **settings}
     about = {"command": "drift", "argv": "holdfast drift --conversations 4"}
     before = plainly(folder)
     with open_run(folder, identity, about, COMPATIBILITY) as run:
@@ -231,8 +231,8 @@ DOCUMENTED = [
 def test_the_page_on_records_names_every_field_of_the_models(model):
     page = (Path(__file__).parents[1] / "docs" / "records.md").read_text(encoding="utf-8")
     cells = {line.split("|")[1] for line in page.splitlines() if line.startswith("|")}
-    named = set(re.findall(r"`(\w+)`", " ".join(cells)))
-    assert not set(model.model_fields) - named
+    documented = set(re.findall(r"`(\w+)`", " ".join(cells)))
+    assert not set(model.model_fields) - documented
     assert set(model.model_json_schema()["properties"]) == set(model.model_fields)
 
 
@@ -274,8 +274,8 @@ SUMMARISED = [
 def test_the_page_on_records_names_every_field_of_a_summary(model):
     page = (Path(__file__).parents[1] / "docs" / "records.md").read_text(encoding="utf-8")
     fields = model.model_fields.items()
-    written = {field.serialization_alias or name for name, field in fields if not field.exclude}
-    assert not written - set(re.findall(r"`(\w+)`", page))
+    names = {field.serialization_alias or name for name, field in fields if not field.exclude}
+    assert not names - set(re.findall(r"`(\w+)`", page))
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
@@ -301,6 +301,6 @@ def test_a_row_has_all_digits_until_it_is_written():
         against=None,
     )
     assert row.stability_by_round[0].mean == row.change.mean == 1 / 3
-    written = json.dumps(row.to_json())
-    assert "0.333333," in written and "-0.0" not in written
-    assert run_summary.RuleSummary.model_validate(json.loads(written)).change.mean == 0.333333
+    row_json = json.dumps(row.to_json())
+    assert "0.333333," in row_json and "-0.0" not in row_json
+    assert run_summary.RuleSummary.model_validate(json.loads(row_json)).change.mean == 0.333333

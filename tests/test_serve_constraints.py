@@ -61,25 +61,25 @@ def ask(client, messages=PIRATE, **more):
 
 def test_penalties_give_the_replies_of_python(client):
     penalties = {"frequency_penalty": -1.5, "presence_penalty": -0.5}
-    given = {"temperature": 0, "max_tokens": 40}
-    text = ask(client, **given, **penalties).choices[0].message.content
+    fields = {"temperature": 0, "max_tokens": 40}
+    text = ask(client, **fields, **penalties).choices[0].message.content
     sampling = holdfast.Sampling(temperature=0, top_p=1, max_new_tokens=40)
     offline = model().generate(PIRATE, sampling=sampling, penalties=holdfast.Penalties(-1.5, -0.5))
     assert text == offline.text
-    assert text != ask(client, **given).choices[0].message.content
+    assert text != ask(client, **fields).choices[0].message.content
     prompt = model().tokenizer.apply_chat_template(
         PIRATE, tokenize=False, add_generation_prompt=True
     )
-    completed = client.completions.create(model="default", prompt=prompt, **given, **penalties)
+    completed = client.completions.create(model="default", prompt=prompt, **fields, **penalties)
     assert completed.choices[0].text == offline.text
 
 
 def test_log_probabilities_are_of_the_model_before_penalties_and_grammars(client):
-    given = {"temperature": 0, "max_tokens": 1, "logprobs": True, "top_logprobs": 3}
-    free = ask(client, **given).choices[0].logprobs.content[0]
-    held = ask(client, **given, response_format=FORMAT).choices[0].logprobs.content[0]
-    assert held.token.startswith("{") and held.logprob < free.logprob
-    assert [entry.logprob for entry in held.top_logprobs] == pytest.approx(
+    fields = {"temperature": 0, "max_tokens": 1, "logprobs": True, "top_logprobs": 3}
+    free = ask(client, **fields).choices[0].logprobs.content[0]
+    constrained = ask(client, **fields, response_format=FORMAT).choices[0].logprobs.content[0]
+    assert constrained.token.startswith("{") and constrained.logprob < free.logprob
+    assert [entry.logprob for entry in constrained.top_logprobs] == pytest.approx(
         [entry.logprob for entry in free.top_logprobs], abs=1e-4
     )
 
@@ -123,7 +123,7 @@ def test_free_requests_in_the_same_batch_get_the_same_replies(client):
 
 
 @pytest.mark.parametrize(
-    ("given", "param", "named"),
+    ("fields", "param", "message"),
     [
         ({"response_format": {"type": "json_schema"}}, "response_format", "json_schema is missing"),
         ({"response_format": {"type": "xml"}}, "response_format.type", "'xml'"),
@@ -148,10 +148,10 @@ def test_free_requests_in_the_same_batch_get_the_same_replies(client):
         ({"tool_choice": "any"}, "tool_choice", "'any'"),
     ],
 )
-def test_what_cannot_be_done_is_refused(client, given, param, named):
+def test_what_cannot_be_done_is_refused(client, fields, param, message):
     with pytest.raises(openai.BadRequestError) as refused:
-        ask(client, **given)
-    assert refused.value.param == param and named in refused.value.body["message"]
+        ask(client, **fields)
+    assert refused.value.param == param and message in refused.value.body["message"]
 
 
 def test_a_missing_library_is_refused_with_its_name(client, monkeypatch):
@@ -209,10 +209,10 @@ def calling() -> Iterator[RunningServer]:
 def test_a_forced_call_is_made_whatever_the_model_would_write(
     calling, choice, names, seeds, stream
 ):
-    seen = set()
+    called_names = set()
     for seed in range(seeds):
-        given = {"tools": TOOLS, "tool_choice": choice, "seed": seed, "stream": stream}
-        answer = ask(client_of(calling), ASKED, **given, parallel_tool_calls=False)
+        fields = {"tools": TOOLS, "tool_choice": choice, "seed": seed, "stream": stream}
+        answer = ask(client_of(calling), ASKED, **fields, parallel_tool_calls=False)
         if stream:
             *_, last = answer
             (call,), reason = last.choices[0].delta.tool_calls, last.choices[0].finish_reason
@@ -221,8 +221,8 @@ def test_a_forced_call_is_made_whatever_the_model_would_write(
             reason = answer.choices[0].finish_reason
         assert reason == "tool_calls"
         jsonschema.validate(json.loads(call.function.arguments), NUMBERED)
-        seen.add(call.function.name)
-    assert seen == names
+        called_names.add(call.function.name)
+    assert called_names == names
 
 
 def test_strict_tools_are_called_in_their_form_or_not_at_all(calling):
@@ -268,9 +268,9 @@ def test_strict_calls_are_what_a_matcher_allows(added):
 
 
 def test_a_tool_that_is_not_declared_is_refused_by_name(calling):
-    given = {"tool_choice": {"type": "function", "function": {"name": "fly"}}, "tools": TOOLS}
+    fields = {"tool_choice": {"type": "function", "function": {"name": "fly"}}, "tools": TOOLS}
     with pytest.raises(openai.BadRequestError) as refused:
-        ask(client_of(calling), ASKED, **given)
+        ask(client_of(calling), ASKED, **fields)
     assert refused.value.param == "tool_choice"
     assert (
         "'fly'" in refused.value.body["message"] and "add, look_up" in refused.value.body["message"]
@@ -278,11 +278,11 @@ def test_a_tool_that_is_not_declared_is_refused_by_name(calling):
 
 
 def test_a_format_beside_tools_is_refused_unless_none_is_called(calling):
-    given = {"tools": TOOLS, "response_format": FORMAT}
+    fields = {"tools": TOOLS, "response_format": FORMAT}
     with pytest.raises(openai.BadRequestError) as refused:
-        ask(client_of(calling), ASKED, **given)
+        ask(client_of(calling), ASKED, **fields)
     assert refused.value.param == "response_format"
-    answer = ask(client_of(calling), ASKED, **given, tool_choice="none").choices[0]
+    answer = ask(client_of(calling), ASKED, **fields, tool_choice="none").choices[0]
     jsonschema.validate(json.loads(answer.message.content), POINT)
 
 
@@ -294,11 +294,11 @@ def test_a_call_that_cannot_be_parsed_is_said_to_be_unparsed(calling):
         ("I look.\n<tool_call>\n[3]\n</tool_call>", True),
     ):
         assert parser.parse(text, "", TOOLS) == [] and parser.is_unparsed(text) is unparsed
-    given = {"tools": TOOLS, "tool_choice": "required", "max_tokens": 16}
-    cut = ask(client_of(calling), ASKED, **given).choices[0]
+    fields = {"tools": TOOLS, "tool_choice": "required", "max_tokens": 16}
+    cut = ask(client_of(calling), ASKED, **fields).choices[0]
     assert cut.finish_reason == "length" and cut.message.tool_calls is None
     assert cut.model_extra["holdfast"] == {"unparsed_call": True}
-    *_, last = ask(client_of(calling), ASKED, **given, stream=True)
+    *_, last = ask(client_of(calling), ASKED, **fields, stream=True)
     assert last.choices[0].model_extra["holdfast"] == {"unparsed_call": True}
 
 

@@ -63,8 +63,8 @@ def test_a_signal_lets_running_requests_finish_and_refuses_new_ones(process):
         wait_until(lambda: "holdfast_running 4.0" in client.get(f"{url}/metrics").text)
         process.send_signal(signal.SIGTERM)
         wait_until(lambda: client.get(f"{url}/ready").status_code == 503)
-        refused = client.post(f"{url}/v1/chat/completions", json=CHAT)
-    assert refused.status_code == 503 and refused.json()["error"]["code"] == "shutting_down"
+        refusal = client.post(f"{url}/v1/chat/completions", json=CHAT)
+    assert refusal.status_code == 503 and refusal.json()["error"]["code"] == "shutting_down"
     asking.join(60)
     status, text = replies[0]
     assert status == 200 and text.endswith("data: [DONE]\n\n")

@@ -86,8 +86,8 @@ def test_mixed_requests_get_the_replies_that_each_gets_alone():
 
     async def work():
         async with running(tiny) as engine:
-            asked = (ask(engine, each, n % 3 or None) for n, each in enumerate(requests))
-            answers = await asyncio.gather(*asked)
+            replies = (ask(engine, request, n % 3 or None) for n, request in enumerate(requests))
+            answers = await asyncio.gather(*replies)
             assert engine.open == 0 and engine.ready
         return answers
 
@@ -126,7 +126,7 @@ def test_the_span_is_reported_as_token_ranges():
 def test_an_invalid_request_is_refused_at_once_and_others_continue():
     tiny, good = model(), make_requests(1)[0]
     long = Request(chat("talk about cheese", "hello " * 600), sampling=LONG)
-    lost = Request(chat("be nice", "hello"), (SplitSoftmax(0.5, heads=[(9, 9)]),), LONG)
+    invalid = Request(chat("be nice", "hello"), (SplitSoftmax(0.5, heads=[(9, 9)]),), LONG)
 
     async def work():
         async with running(tiny) as engine:
@@ -134,7 +134,7 @@ def test_an_invalid_request_is_refused_at_once_and_others_continue():
             with pytest.raises(PromptError, match="leaves no room"):
                 await ask(engine, long)
             with pytest.raises(UsageError, match="head 9 in layer 9"):
-                await ask(engine, lost)
+                await ask(engine, invalid)
             with pytest.raises(ValueError, match="bug in"):
                 await ask(engine, replace(good, methods=(Broken(),)))
             _, _, done = await reply
@@ -221,11 +221,11 @@ def test_a_long_prompt_is_rendered_while_other_rows_run(slow, monkeypatch):
     tiny, (request, other) = endless(2)
     render, rendering, go_on = LocalSession.render, threading.Event(), threading.Event()
 
-    def slowly(self, given, top_logprobs=None):
-        if given is other:
+    def slowly(self, request, top_logprobs=None):
+        if request is other:
             rendering.set()
             assert go_on.wait(30)
-        return render(self, given, top_logprobs)
+        return render(self, request, top_logprobs)
 
     monkeypatch.setattr(LocalSession, "render", slowly)
 
@@ -268,11 +268,11 @@ def test_a_full_queue_is_busy_and_draining_finishes_open_requests(slow):
 
 
 def test_a_failed_step_ends_all_open_requests_and_the_engine_continues(slow, monkeypatch, caplog):
-    step, broken = Decoder.step, [True]
+    step, pending_failure = Decoder.step, [True]
 
     def fails(self):
-        if broken and len(self) == 2:
-            broken.pop()
+        if pending_failure and len(self) == 2:
+            pending_failure.pop()
             raise RuntimeError("device lost")
         return step(self)
 
@@ -295,15 +295,15 @@ def test_a_failed_step_ends_all_open_requests_and_the_engine_continues(slow, mon
 
 def failing_steps(monkeypatch, failures):
     """Lets as many steps fail, with a list that holds the numbers of failures left."""
-    step, left = Decoder.step, list(failures)
+    step, remaining = Decoder.step, list(failures)
 
     def fails(self):
-        if left and left.pop(0):
+        if remaining and remaining.pop(0):
             raise RuntimeError("device lost")
         return step(self)
 
     monkeypatch.setattr(Decoder, "step", fails)
-    return left
+    return remaining
 
 
 def test_an_engine_whose_steps_always_fail_stops_with_its_error(monkeypatch):
@@ -325,7 +325,7 @@ def test_an_engine_whose_steps_always_fail_stops_with_its_error(monkeypatch):
 
 
 def test_only_failures_in_a_row_stop_the_engine(monkeypatch):
-    left = failing_steps(monkeypatch, [True, True])
+    remaining = failing_steps(monkeypatch, [True, True])
     request = make_requests(1)[0]
 
     async def work():
@@ -335,7 +335,7 @@ def test_only_failures_in_a_row_stop_the_engine(monkeypatch):
                     with pytest.raises(ModelError, match="device lost"):
                         await ask(engine, request)
                 await ask(engine, request)
-                left[:] = [True, True]
+                remaining[:] = [True, True]
             assert engine.ready
 
     within(work())
@@ -348,11 +348,11 @@ def test_a_request_that_is_rendered_while_the_engine_ends_is_refused(monkeypatch
     rendering, go_on = threading.Event(), threading.Event()
     late = replace(request, seed=99)
 
-    def slowly(self, given, top_logprobs=None):
-        if given is late:
+    def slowly(self, request, top_logprobs=None):
+        if request is late:
             rendering.set()
             assert go_on.wait(30)
-        return render(self, given, top_logprobs)
+        return render(self, request, top_logprobs)
 
     monkeypatch.setattr(LocalSession, "render", slowly)
 

@@ -60,22 +60,22 @@ def test_rows_of_different_lengths_get_the_same_logits_as_each_alone(kind):
 
     for _ in rows:
         slots.open(None)
-    made = [forward(slots, [StreamState(stream) for stream in streams])]
-    kept = [slots.copy_kv(slot) for slot in range(3)]
+    step_logits = [forward(slots, [StreamState(stream) for stream in streams])]
+    caches = [slots.copy_kv(slot) for slot in range(3)]
     for step in range(1, STEPS + 1):
         states = [
             StreamState(stream, row[len(stream.token_ids) : length + step])
             for stream, row, length in zip(streams, rows, LENGTHS, strict=True)
         ]
-        made.append(forward(slots, states))
+        step_logits.append(forward(slots, states))
     whole = [model(input_ids=torch.tensor([row]), use_cache=False).logits[0] for row in rows]
     expected = torch.stack([logits[-STEPS - 1 :] for logits in whole], 1)
     size = expected.abs().max()
-    assert (torch.stack(made) - expected).abs().max() / size < TOLERANCE
+    assert (torch.stack(step_logits) - expected).abs().max() / size < TOLERANCE
     if runner.supports_chunked_prefill:
         forks = runner.slots()
         for slot in (2, 0):  # other rows in other slots
-            forks.open(kept[slot])
+            forks.open(caches[slot])
         whole_rows = [Stream(tuple(rows[slot]), (False,) * len(rows[slot])) for slot in (2, 0)]
         states = [StreamState(stream) for stream in whole_rows]
         apart = forward(forks, states) - expected[-1, [2, 0]]
@@ -109,10 +109,10 @@ def test_rows_whose_cache_is_of_an_unknown_kind_run_one_by_one(kind):
             scheduler.step()
         for handle, ids in zip(handles, rows, strict=True):
             with steering(model, span[:, : ids.shape[1]], [Boost(3 if methods else 1)]):
-                made = model.generate(
+                expected = model.generate(
                     ids, max_new_tokens=6, do_sample=False, eos_token_id=None, pad_token_id=0
                 )
-            assert list(handle.result().token_ids) == made[0, ids.shape[1] :].tolist()
+            assert list(handle.result().token_ids) == expected[0, ids.shape[1] :].tolist()
 
 
 @torch.inference_mode()
@@ -125,6 +125,8 @@ def test_a_class_that_cannot_continue_after_its_cache_reads_the_whole_text_at_ev
     handle = scheduler.submit(Row((stream,), sampling=Sampling(0, 1, 4)))
     while len(scheduler):
         scheduler.step()
-    made = model.generate(ids, max_new_tokens=4, do_sample=False, eos_token_id=None, pad_token_id=0)
-    assert list(handle.result().token_ids) == made[0, 9:].tolist()
+    expected = model.generate(
+        ids, max_new_tokens=4, do_sample=False, eos_token_id=None, pad_token_id=0
+    )
+    assert list(handle.result().token_ids) == expected[0, 9:].tolist()
     assert handle.result().forwarded == 9 + 10 + 11 + 12

@@ -110,14 +110,14 @@ def test_bots_have_families_of_two_wordings_with_the_same_rules():
     for case in BOTS.cases:
         wordings.setdefault(family_of(case.id), []).append(case)
     assert len(wordings) >= 24
-    for one, other in wordings.values():
-        assert one.rules == other.rules and one.system_prompt != other.system_prompt
-        assert 2 <= len(one.rules) <= 8 and len(one.rules_asked_together) <= 3
-        probes = [probe for group in one.rules_asked_together for probe in group[0].probes]
-        assert len(probes) == len(set(probes)) == 6 * len(one.rules_asked_together)
-        for case in (one, other):
+    for case_a, case_b in wordings.values():
+        assert case_a.rules == case_b.rules and case_a.system_prompt != case_b.system_prompt
+        assert 2 <= len(case_a.rules) <= 8 and len(case_a.rules_asked_together) <= 3
+        probes = [probe for group in case_a.rules_asked_together for probe in group[0].probes]
+        assert len(probes) == len(set(probes)) == 6 * len(case_a.rules_asked_together)
+        for case in (case_a, case_b):
             assert 20 <= len(case.system_prompt.split()) <= 250, case.id
-    sizes = Counter(len(one.rules) for one, _ in wordings.values())
+    sizes = Counter(len(case_a.rules) for case_a, _ in wordings.values())
     assert set(sizes) == set(range(2, 9)) and max(sizes.values()) <= 4
 
 
@@ -169,8 +169,8 @@ def test_the_halves_of_a_suite_share_no_family():
 
 def test_screening_asks_only_the_first_half_of_the_probes():
     for case, screened in zip(EVERYDAY.cases, screen.screening(EVERYDAY).cases, strict=True):
-        for rule, asked in zip(case.rules, screened.rules, strict=True):
-            assert asked.probes == rule.probes[:3]
+        for rule, screened_rule in zip(case.rules, screened.rules, strict=True):
+            assert screened_rule.probes == rule.probes[:3]
     with pytest.raises(SystemExit, match="'one' has one probe"):
         screen.screening(replace(EVERYDAY, cases=(Case("one", "a", "Be.", ("Hi?",), "one_word"),)))
 
@@ -179,8 +179,8 @@ class Obeys(ScriptedModel):
     """A model that signs as it is told to, and never says sorry."""
 
     def text(self, request):
-        told = any("Sign with Tony" in message["content"] for message in request.messages)
-        return "Ciao. Tony" if told else "Ciao."
+        has_rule = any("Sign with Tony" in message["content"] for message in request.messages)
+        return "Ciao. Tony" if has_rule else "Ciao."
 
 
 def test_the_screen_has_a_row_for_each_rule(tmp_path):
@@ -195,8 +195,8 @@ def test_the_screen_has_a_row_for_each_rule(tmp_path):
     run = drift.run(Obeys(), suite, tmp_path, settings)
     drift.ask_baseline(Obeys(), suite, tmp_path, settings)
     first, second = rows = screen.prompt_rows(suite, run)
-    kept = {rule["id"]: (rule["kept"], rule["passes"]) for rule in first["rules"]}
-    assert kept == {"signs": (True, True), "proud": (True, False), "long": (False, False)}
+    results = {rule["id"]: (rule["kept"], rule["passes"]) for rule in first["rules"]}
+    assert results == {"signs": (True, True), "proud": (True, False), "long": (False, False)}
     assert (first["passes"], first["prompted"], first["unprompted"]) == (False, 0.1, 1)
     assert second["passes"] and "rules" not in second
     assert screen.kinds_of(rows) == {

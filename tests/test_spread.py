@@ -30,7 +30,7 @@ def serve(monkeypatch):
     """serve(answer, ..., told=steering) -> servers, one for each answer."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with contextlib.ExitStack() as servers:
-        yield lambda *answers, told=(): [servers.enter_context(Server(a, *told)) for a in answers]
+        yield lambda *answers, info=(): [servers.enter_context(Server(a, *info)) for a in answers]
 
 
 def replies(body, number):
@@ -56,19 +56,19 @@ def test_conversations_are_spread_and_each_stays_with_its_server(serve, tmp_path
     assert sum(len(server.bodies) for server in servers) == 8 * REQUESTS
     assert all(server.most_under_way <= 2 for server in servers)
     stays_with = [servers_of(record, servers) for record in run.records]
-    assert [len(asked) for asked in stays_with] == [1] * 8
+    assert [len(numbers) for numbers in stays_with] == [1] * 8
     assert {server.url for (server,) in stays_with} == set(run.manifest.servers)
     assert list(run.manifest.servers) == [server.url for server in servers]
     assert texts(run) == texts(measure(connected(servers[:1]), tmp_path / "alone", 8))
 
 
 def test_requests_without_a_dialog_go_to_any_free_server(serve):
-    here, there = serve(replies, replies)
+    first, second = serve(replies, replies)
     chats = [[{"role": "user", "content": f"question {n}"}] for n in range(12)]
-    model = connected([here, there], concurrency=1)
-    told = model.generate_batch([holdfast.Request(chat, seed=n) for n, chat in enumerate(chats)])
-    assert [reply.text for reply in told] == [f"1 {n}" for n in range(12)]
-    assert len(here.bodies) + len(there.bodies) == 12 and here.bodies and there.bodies
+    model = connected([first, second], concurrency=1)
+    replied = model.generate_batch([holdfast.Request(chat, seed=n) for n, chat in enumerate(chats)])
+    assert [reply.text for reply in replied] == [f"1 {n}" for n in range(12)]
+    assert len(first.bodies) + len(second.bodies) == 12 and first.bodies and second.bodies
 
 
 def switch_off(server, after):
@@ -114,14 +114,14 @@ def test_when_all_are_gone_the_run_stops_and_is_resumed(serve, tmp_path):
 
 
 def steering(fingerprint, methods=("boost",)):
-    known = [{"name": name, "needs": ["log-odds"]} for name in methods]
-    told = {"methods": known, "default": "none", "fingerprint": fingerprint}
-    return lambda number: (200, {}, json.dumps(told))
+    offered = [{"name": name, "needs": ["log-odds"]} for name in methods]
+    info = {"methods": offered, "default": "none", "fingerprint": fingerprint}
+    return lambda number: (200, {}, json.dumps(info))
 
 
 def test_servers_that_report_their_weights_need_no_address(serve):
     """A run continues with any number of them, at any address."""
-    servers = serve(replies, replies, replies, told=[steering("abc")])
+    servers = serve(replies, replies, replies, info=[steering("abc")])
     prints = {connected(some).fingerprint for some in (servers, servers[:1], servers[1:])}
     assert prints == {"tiny Holdfast abc"}
 
@@ -143,7 +143,7 @@ DIFFERENT = (
 
 @pytest.mark.parametrize(("others", "difference"), DIFFERENT)
 def test_servers_of_different_models_are_refused(serve, others, difference):
-    servers = serve(replies, told=[steering("abc")]) + serve(replies, told=[others][: bool(others)])
+    servers = serve(replies, info=[steering("abc")]) + serve(replies, info=[others][: bool(others)])
     with pytest.raises(ModelError) as refused:
         connected(servers)
     error = refused.value
@@ -166,9 +166,9 @@ def test_servers_of_models_with_different_names_are_refused(serve):
 
 
 def test_the_first_address_names_a_run_of_ordinary_servers(serve):
-    here, there = serve(replies, replies)
-    assert connected([here, there]).fingerprint == connected([here]).fingerprint
-    assert connected([there, here]).fingerprint != connected([here]).fingerprint
+    first, second = serve(replies, replies)
+    assert connected([first, second]).fingerprint == connected([first]).fingerprint
+    assert connected([second, first]).fingerprint != connected([first]).fingerprint
 
 
 def test_duplicate_addresses_are_refused(serve):
@@ -207,10 +207,10 @@ def test_an_address_that_accepts_no_connection_fails_soon(monkeypatch):
             client.setblocking(False)
             client.connect_ex(address)
         url = f"http://127.0.0.1:{address[1]}/v1"
-        began = time.monotonic()
+        start = time.monotonic()
         with pytest.raises(Unreachable, match=rf"Cannot reach {url} \(timed out\)"):
             holdfast.connect_all([url], "tiny")
-        assert time.monotonic() - began < 15  # about 6 on an idle machine
+        assert time.monotonic() - start < 15  # about 6 on an idle machine
 
 
 def test_an_error_of_one_server_ends_the_run_and_the_model_stays_usable(serve, tmp_path):
@@ -240,11 +240,11 @@ def processes(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     command = [sys.executable, "-m", "holdfast", "serve", "--port", "0"]
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    urls = [re.search(r"http://\S+", each.stdout.readline())[0] + "/v1" for each in started]
+    urls = [re.search(r"http://\S+", process.stdout.readline())[0] + "/v1" for process in started]
     yield started, urls
-    for each in started:
-        each.kill()
-        each.wait()
+    for process in started:
+        process.kill()
+        process.wait()
 
 
 @pytest.mark.slow
@@ -265,8 +265,8 @@ def test_a_run_continues_when_one_of_two_real_servers_is_killed(processes, tmp_p
     thread.start()
     assert main(["drift", "--model", ",".join(urls), *options]) == 0
     thread.join()
-    told = capsys.readouterr().err
-    assert f"Cannot reach {urls[0]}" in told
+    stderr = capsys.readouterr().err
+    assert f"Cannot reach {urls[0]}" in stderr
     run = read_run(tmp_path / "run")
     local = drift.run(holdfast.load(), "starter", tmp_path / "local", ONE, ["boost:factor=4"])
     assert texts(run) == texts(local) and len(run.records) == 6

@@ -161,44 +161,44 @@ def run(local, stream: Stream, reply=(), methods=()) -> torch.Tensor:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_pass_equals_one_edited_by_plain_hooks(kind, method, tmp_path):
     local = made(kind)
-    chosen = steerer(local, tmp_path, method)
-    local.check([chosen])
+    steering_method = steerer(local, tmp_path, method)
+    local.check([steering_method])
     for talk in TALKS:
         stream = rendered(local, talk)
-        wanted = eager_logits(local, stream, chosen)
+        expected = eager_logits(local, stream, steering_method)
         plain = run(local, stream)
-        assert apart_by(wanted, plain) > 100 * ROUNDING, f"{method} does nothing to {kind}"
-        assert apart_by(run(local, stream, methods=[chosen]), wanted) < ROUNDING
+        assert apart_by(expected, plain) > 100 * ROUNDING, f"{method} does nothing to {kind}"
+        assert apart_by(run(local, stream, methods=[steering_method]), expected) < ROUNDING
     assert torch.equal(run(local, stream), plain)
 
 
 @pytest.mark.parametrize("kind", ("llama", "gemma3_text", "lfm2"))
 def test_replies_in_a_mixed_batch_match_each_request_alone(kind, tmp_path):
     local = made(kind)
-    each = [steerer(local, tmp_path, name) for name in METHODS]
+    steerers = [steerer(local, tmp_path, name) for name in METHODS]
     other = steerer(local, tmp_path, "seka", seed=1)
-    by_name = dict(zip(METHODS, each, strict=True))
+    by_name = dict(zip(METHODS, steerers, strict=True))
     vector = by_name["vector"]
     reply_only = Vector(vector.file, 2.0, "reply")
     mixed = (by_name["seka"], Boost(3), vector)
-    listed = [(), *((m,) for m in each), (other,), mixed, (reply_only,)]
-    requests = [Request(TALKS[n % 2], mine, GREEDY, n) for n, mine in enumerate(listed)]
+    listed = [(), *((m,) for m in steerers), (other,), mixed, (reply_only,)]
+    requests = [Request(TALKS[n % 2], own_set, GREEDY, n) for n, own_set in enumerate(listed)]
     together = local.generate_batch(requests)
     for request, reply in zip(requests, together, strict=True):
         stream = rendered(local, request.messages)
-        tokens, mine = list(reply.token_ids), request.methods
-        if len(mine) > 1:
+        tokens, own_set = list(reply.token_ids), request.methods
+        if len(own_set) > 1:
             continue
         # teacher-forced with plain hooks: each token is the likeliest at its position
-        if not mine:
+        if not own_set:
             logits = run(local, stream, tokens)
         else:
-            logits = eager_logits(local, stream, mine[0], tokens)
+            logits = eager_logits(local, stream, own_set[0], tokens)
         start = len(stream.token_ids) - 1
-        drawn = logits[start : start + len(tokens)]
-        best = drawn.amax(-1)
-        chosen = drawn.gather(-1, torch.tensor(tokens, device=DEVICE)[:, None])[:, 0]
-        assert float((best - chosen).max()) <= 1e-3 * float(best.abs().max()), mine
+        outputs = logits[start : start + len(tokens)]
+        best = outputs.amax(-1)
+        values = outputs.gather(-1, torch.tensor(tokens, device=DEVICE)[:, None])[:, 0]
+        assert float((best - values).max()) <= 1e-3 * float(best.abs().max()), own_set
     assert len({reply.token_ids for reply in together}) > 3
 
 
@@ -206,11 +206,11 @@ def test_replies_in_a_mixed_batch_match_each_request_alone(kind, tmp_path):
 def test_neutral_parameters_change_no_bit(method, tmp_path):
     local = made("llama")
     parameter = {"capping": "strength", "vector": "factor"}.get(method, "gain")
-    chosen = methods.all_methods.BY_NAME[method](
+    neutral_method = methods.all_methods.BY_NAME[method](
         written(local, tmp_path, method), **{parameter: 0.0}
     )
     stream = rendered(local, TALKS[0])
-    assert torch.equal(run(local, stream, methods=[chosen]), run(local, stream))
+    assert torch.equal(run(local, stream, methods=[neutral_method]), run(local, stream))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -218,31 +218,31 @@ def test_keys_cached_under_one_steering_never_serve_another(method, tmp_path):
     local = made("llama")
     first, second = steerer(local, tmp_path, method), steerer(local, tmp_path, method, seed=7)
     talk, longer = TALKS[0], (*TALKS[0], {"role": "assistant", "content": "rain"}, TALKS[0][1])
-    for kept, asked in ((first, second), (first, first), ((), first), (first, ())):
-        kept, asked = (each if each == () else (each,) for each in (kept, asked))
+    for before, after in ((first, second), (first, first), ((), first), (first, ())):
+        before, after = (m if m == () else (m,) for m in (before, after))
         session = local.session()
-        opening = session.generate_batch([Request(talk, kept, GREEDY, thread="t", keep=True)])[0]
+        opening = session.generate_batch([Request(talk, before, GREEDY, thread="t", keep=True)])[0]
         grown = (*talk, {"role": "assistant", "content": opening.text}, longer[-1])
-        behind = session.generate_batch([Request(grown, asked, GREEDY, thread="t")])[0]
+        behind = session.generate_batch([Request(grown, after, GREEDY, thread="t")])[0]
         anew = local.session()
-        anew.generate_batch([Request(talk, asked, Sampling(0, 1, 1), thread="t", keep=True)])
-        alone = local.generate_batch([Request(grown, asked, GREEDY)])[0]
+        anew.generate_batch([Request(talk, after, Sampling(0, 1, 1), thread="t", keep=True)])
+        alone = local.generate_batch([Request(grown, after, GREEDY)])[0]
         if behind.prompt_ids == alone.prompt_ids:
-            assert behind.token_ids == alone.token_ids, (kept, asked)
-        if kept != asked and asked and compile_methods(asked).affects_pre_span:
+            assert behind.token_ids == alone.token_ids, (before, after)
+        if before != after and after and compile_methods(after).affects_pre_span:
             assert behind.forwarded >= len(behind.prompt_ids)
 
 
 def test_scores_are_those_of_the_edited_pass(tmp_path):
     local = made("llama")
     for name in METHODS:
-        chosen = steerer(local, tmp_path, name)
-        scored = local.score(TALKS[0], ["music bread"], [chosen])
-        (given,) = run_sync(local.session().score_inputs([Request(TALKS[0])], [["music bread"]]))
-        stream, (wanted,) = given.stream, given.replies
-        logits = eager_logits(local, stream, chosen, wanted).double().log_softmax(-1)
+        steering_method = steerer(local, tmp_path, name)
+        scored = local.score(TALKS[0], ["music bread"], [steering_method])
+        (inputs,) = run_sync(local.session().score_inputs([Request(TALKS[0])], [["music bread"]]))
+        stream, (reply_ids,) = inputs.stream, inputs.replies
+        logits = eager_logits(local, stream, steering_method, reply_ids).double().log_softmax(-1)
         start = len(stream.token_ids) - 1
-        total = sum(float(logits[start + n, token]) for n, token in enumerate(wanted))
+        total = sum(float(logits[start + n, token]) for n, token in enumerate(reply_ids))
         assert scored.log_probabilities[0] == pytest.approx(total, abs=1e-3)
 
 
@@ -250,7 +250,7 @@ def test_scores_are_those_of_the_edited_pass(tmp_path):
 @pytest.mark.parametrize("side", ("left", "right"))
 def test_a_block_edits_a_plain_model(method, side, tmp_path):
     local = made("qwen3")
-    chosen = steerer(local, tmp_path, method)
+    steering_method = steerer(local, tmp_path, method)
     streams = [rendered(local, talk) for talk in TALKS]
     width = max(len(stream.token_ids) for stream in streams)
     ids, mask, span = torch.zeros(3, 2, width, dtype=torch.long, device=DEVICE)
@@ -261,34 +261,34 @@ def test_a_block_edits_a_plain_model(method, side, tmp_path):
         mask[row, place] = 1
         span[row, place] = torch.tensor(stream.span).long()
     positions = (mask.cumsum(1) - 1).clamp(min=0)
-    with holdfast.steering(local, span.bool(), [[chosen], []]), torch.inference_mode():
+    with holdfast.steering(local, span.bool(), [[steering_method], []]), torch.inference_mode():
         logits = local.hf_model(input_ids=ids, attention_mask=mask, position_ids=positions).logits
-    both = eager_logits(local, streams[0], chosen), run(local, streams[1])
-    for row, (stream, wanted) in enumerate(zip(streams, both, strict=True)):
+    both = eager_logits(local, streams[0], steering_method), run(local, streams[1])
+    for row, (stream, expected) in enumerate(zip(streams, both, strict=True)):
         count = len(stream.token_ids)
-        seen = logits[row, -count:] if side == "left" else logits[row, :count]
-        assert apart_by(seen, wanted) < ROUNDING
+        row_logits = logits[row, -count:] if side == "left" else logits[row, :count]
+        assert apart_by(row_logits, expected) < ROUNDING
     assert not any(module._forward_hooks for module in local.hf_model.modules())
 
 
 def test_a_block_edits_generate_and_beams_and_leaves_no_hooks(tmp_path):
     local = made("llama")
     stream = rendered(local, TALKS[0])
-    ids, span = (torch.tensor([each], device=DEVICE) for each in (stream.token_ids, stream.span))
+    ids, span = (torch.tensor([row], device=DEVICE) for row in (stream.token_ids, stream.span))
     for name in METHODS:
-        chosen = steerer(local, tmp_path, name)
-        with holdfast.steering(local.hf_model, span, chosen):
-            given = {"attention_mask": torch.ones_like(ids), "do_sample": False}
-            output = local.hf_model.generate(ids, max_new_tokens=5, **given)
-            given |= {"num_beams": 2, "num_return_sequences": 2}
-            beams = local.hf_model.generate(ids, max_new_tokens=3, **given)
+        method = steerer(local, tmp_path, name)
+        with holdfast.steering(local.hf_model, span, method):
+            options = {"attention_mask": torch.ones_like(ids), "do_sample": False}
+            output = local.hf_model.generate(ids, max_new_tokens=5, **options)
+            options |= {"num_beams": 2, "num_return_sequences": 2}
+            beams = local.hf_model.generate(ids, max_new_tokens=3, **options)
         replied = output[0, ids.shape[1] :].tolist()
-        wanted = list(local.generate(TALKS[0], [chosen], Sampling(0.0, 1.0, 5)).token_ids)
-        assert [token for token in replied if token not in local.stop_ids] == wanted, name
+        expected = list(local.generate(TALKS[0], [method], Sampling(0.0, 1.0, 5)).token_ids)
+        assert [token for token in replied if token not in local.stop_ids] == expected, name
         assert beams.shape[0] == 2
     with (
         pytest.raises(RuntimeError, match="broken"),
-        holdfast.steering(local.hf_model, span, chosen),
+        holdfast.steering(local.hf_model, span, method),
     ):
         local.hf_model.model.layers[2].register_forward_pre_hook(_broken)
         local.hf_model(input_ids=ids)
@@ -296,7 +296,7 @@ def test_a_block_edits_generate_and_beams_and_leaves_no_hooks(tmp_path):
     assert not any(module._forward_hooks for module in local.hf_model.modules())
 
 
-def _broken(module, given):
+def _broken(module, inputs):
     raise RuntimeError("broken")
 
 
@@ -315,13 +315,13 @@ def test_models_offer_their_abilities_and_refuse_other_methods_by_name(tmp_path)
 def test_a_file_of_another_model_is_refused(tmp_path):
     local, other, wider = made("llama"), model("llama", seed=1), made("gemma3_text")
     for name in METHODS:
-        chosen = steerer(local, tmp_path, name)
+        steering_method = steerer(local, tmp_path, name)
         with pytest.raises(ModelError, match=f"{name} .*fingerprint"):
-            other.check([chosen])
+            other.check([steering_method])
         with pytest.raises(ModelError, match=f"{name} .*3 layers.*4 of"):
-            wider.check([chosen])
+            wider.check([steering_method])
         with pytest.raises(ModelError, match=f"holdfast fit {name}"):
-            wider.generate(TALKS[0], [chosen])
+            wider.generate(TALKS[0], [steering_method])
 
 
 def test_nonexistent_heads_and_layers_are_refused(tmp_path):
@@ -372,8 +372,8 @@ def test_residual_methods_work_without_a_system_prompt_and_others_are_refused(tm
     with pytest.raises(UsageError, match=r"^seka"):
         local.generate_batch([Request(bare, [seka, SplitSoftmax(0.5)], GREEDY)])
     stream = rendered(local, bare)
-    wanted = eager_logits(local, stream, vector)[-1].argmax()
-    assert local.generate(bare, [vector], GREEDY).token_ids[:1] == (int(wanted),)
+    expected = eager_logits(local, stream, vector)[-1].argmax()
+    assert local.generate(bare, [vector], GREEDY).token_ids[:1] == (int(expected),)
 
 
 def _pass(local, *token_ids):

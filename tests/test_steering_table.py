@@ -40,10 +40,10 @@ def by_the_methods(methods, log_odds):
     return moved[0, 0]
 
 
-def apart(one, other):
-    finite = one.isfinite()
-    assert torch.equal(one[~finite], other[~finite])
-    return ((one - other)[finite].abs() / (1 + other[finite].abs())).max()
+def apart(values, expected):
+    finite = values.isfinite()
+    assert torch.equal(values[~finite], expected[~finite])
+    return ((values - expected)[finite].abs() / (1 + expected[finite].abs())).max()
 
 
 def composed(methods):
@@ -55,8 +55,8 @@ def composed(methods):
 
 @pytest.mark.parametrize("method", SINGLE, ids=repr)
 def test_three_numbers_define_a_method(method):
-    wanted = by_the_methods([method], LOG_ODDS)
-    assert apart(by_the_entry(method.table_entry, LOG_ODDS), wanted) < DOUBLE
+    expected = by_the_methods([method], LOG_ODDS)
+    assert apart(by_the_entry(method.table_entry, LOG_ODDS), expected) < DOUBLE
 
 
 @pytest.mark.slow
@@ -68,8 +68,8 @@ def test_a_composed_entry_does_what_its_methods_do_one_after_another():
             if entry is None:
                 outside.add(methods)
                 continue
-            wanted = by_the_methods(methods, LOG_ODDS)
-            assert apart(by_the_entry(entry, LOG_ODDS), wanted) < DOUBLE, methods
+            expected = by_the_methods(methods, LOG_ODDS)
+            assert apart(by_the_entry(entry, LOG_ODDS), expected) < DOUBLE, methods
     pairs = {methods for methods in outside if len(methods) == 2}
     assert pairs == {
         (first, second)
@@ -82,8 +82,8 @@ def test_a_mass_of_one_stays_one():
     """With an exponent of 0, `shift` stops at log-odds of 100, which is a mass of 1 in float64."""
     entry = composed([Boost(4), SplitSoftmax(0), SplitSoftmax(0.5), Spotlight(0.3)])
     assert entry.exponent == 0
-    wanted = by_the_methods([Boost(4), SplitSoftmax(0), SplitSoftmax(0.5)], LOG_ODDS).sigmoid()
-    assert torch.equal(by_the_entry(entry, LOG_ODDS).sigmoid(), wanted)
+    expected = by_the_methods([Boost(4), SplitSoftmax(0), SplitSoftmax(0.5)], LOG_ODDS).sigmoid()
+    assert torch.equal(by_the_entry(entry, LOG_ODDS).sigmoid(), expected)
     assert composed([SplitSoftmax(0), Boost(4)]) is None
 
 
@@ -106,11 +106,11 @@ def test_the_mass_and_the_rest_follow_from_the_shifted_log_odds(numbers, dtype):
     log_odds = LOG_ODDS.to(dtype).expand(1, 2, -1)
     moved = table.shift(log_odds)
     finite = log_odds.isfinite()
-    left = torch.nn.functional.logsigmoid(-moved)
+    log_rest = torch.nn.functional.logsigmoid(-moved)
     rounding = 1e-6 if dtype == torch.float32 else 1e-13
     assert torch.allclose(table.mass(log_odds), moved.sigmoid(), atol=rounding, rtol=0)
     near = finite & (moved < 80)  # beyond that, the rest is too small for float32
-    assert torch.allclose(table.log_rest(log_odds)[near], left[near], atol=1e-5, rtol=1e-5)
+    assert torch.allclose(table.log_rest(log_odds)[near], log_rest[near], atol=1e-5, rtol=1e-5)
 
 
 def test_a_layer_table_has_the_numbers_of_every_row_and_head():

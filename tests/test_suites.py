@@ -65,9 +65,9 @@ def suite_file(tmp_path):
 def test_user_file_is_read(suite_file):
     suite = load_suite(suite_file(GOOD))
     assert (suite.name, suite.starters) == ("mine", ("Hello there.",))
-    one, two = suite.cases
+    case, two = suite.cases
     sentence = build("one_sentence")
-    assert one == Case("one", "shop", "Answer in one sentence.", ("How are you?",), sentence)
+    assert case == Case("one", "shop", "Answer in one sentence.", ("How are you?",), sentence)
     (rule,) = two.rules
     assert (rule.probes, rule.follows, rule.breaks) == (
         ("What now?", "Where to?"),
@@ -125,8 +125,8 @@ def test_invalid_rules_are_named(suite_file, text, message):
 
 def test_the_kind_and_the_polarity_of_a_rule_are_read(suite_file):
     text = GOOD.replace("measure: one_sentence", "measure: one_sentence\n    kind: length", 1)
-    (one,), (two,) = (case.rules for case in load_suite(suite_file(text)).cases)
-    assert (one.kind, one.polarity, two.kind) == ("length", None, None)
+    (first,), (second,) = (case.rules for case in load_suite(suite_file(text)).cases)
+    assert (first.kind, first.polarity, second.kind) == ("length", None, None)
     text = BOT.replace("- id: signs", "- id: signs\n        kind: closing\n        polarity: gate")
     signs, proud = load_suite(suite_file(text)).cases[0].rules
     assert (signs.kind, signs.polarity, proud.kind) == ("closing", "gate", None)
@@ -157,8 +157,8 @@ def test_functions_and_specs_are_measures_in_python():
     (rule,) = case.rules
     assert rule.measure.score("AHA").value == 1 and rule.measure.score("aha").value == 0
     assert rule.measure.spec == {"name": "python", "python": f"{__name__}.shout"}
-    made = Case("loud", "mine", "SHOUT.", ["What now?"], "upper_case")
-    assert made == Case("loud", "mine", "SHOUT.", ("What now?",), build("upper_case"))
+    suite_case = Case("loud", "mine", "SHOUT.", ["What now?"], "upper_case")
+    assert suite_case == Case("loud", "mine", "SHOUT.", ("What now?",), build("upper_case"))
     with pytest.raises(UsageError, match="not 3"):
         Case("loud", "mine", "SHOUT.", ("What now?",), 3)
     with pytest.raises(UsageError, match=r"not <class 'int'>"):
@@ -184,8 +184,8 @@ def test_cases_that_make_no_sense_are_refused():
 def test_rules_and_personas_are_in_the_fingerprint_and_single_measures_keep_theirs(suite_file):
     suite = load_suite(suite_file(BOT))
     signs, proud = suite.cases[0].rules
-    named, measured = replace(signs, id="x"), replace(signs, measure="one_sentence")
-    changed = (proud, signs), (named, proud), (measured, proud)
+    renamed, measured = replace(signs, id="x"), replace(signs, measure="one_sentence")
+    changed = (proud, signs), (renamed, proud), (measured, proud)
     other = [suite, replace(suite, personas=()), *(swap(suite, rules=rules) for rules in changed)]
     assert len({changed.fingerprint for changed in other}) == 5
     assert load_suite(suite_file(GOOD)).fingerprint == GOOD_FINGERPRINT
@@ -325,8 +325,8 @@ def test_python_measure_is_found_beside_its_suite_and_not_confused_with_anothers
 def test_a_function_that_cannot_be_imported_is_named(suite_file, tmp_path, module, why):
     if module:
         (tmp_path / "own_measure_of_test.py").write_text(module)
-    named = r"case 'two': The measure 'own_measure_of_test.half' cannot be imported \("
-    with pytest.raises(UsageError, match=named + why):
+    message = r"case 'two': The measure 'own_measure_of_test.half' cannot be imported \("
+    with pytest.raises(UsageError, match=message + why):
         load_suite(suite_file(OWN_CODE), allow_code=True)
 
 

@@ -90,8 +90,8 @@ def test_json_is_found_if_and_only_if_a_substring_parses():
     rng = random.Random(0)
     pieces = ('{"a": ', '"b": ', ": ", ", ", " ", "null", "\\", *'{}"1[]x', "{}")
     replies = ["".join(rng.choices(pieces, k=rng.randint(1, 9))) for _ in range(600)]
-    found = [catalogue.first_object(reply) is not None for reply in replies]
-    assert found == [json_by_substrings(reply) for reply in replies] and 20 < sum(found) < 580
+    has_json = [catalogue.first_object(reply) is not None for reply in replies]
+    assert has_json == [json_by_substrings(reply) for reply in replies] and 20 < sum(has_json) < 580
     assert catalogue.first_object('{"a":' * 100_000) is None
 
 

@@ -100,8 +100,8 @@ test_messages_of_pydantic_ai = variations(
 def event(author: str, *parts: dict, **fields: Any) -> dict:
     role = "user" if author == "user" else "model"
     content = {"parts": parts, "role": role}
-    named = {"invocationId": "e1", "author": author, "content": content, "id": "x"}
-    return {**named, "actions": {"stateDelta": {}}, "timestamp": 1.0, **fields}
+    fields_of_event = {"invocationId": "e1", "author": author, "content": content, "id": "x"}
+    return {**fields_of_event, "actions": {"stateDelta": {}}, "timestamp": 1.0, **fields}
 
 
 def session(*events: dict) -> dict:

@@ -222,10 +222,10 @@ def test_a_turn_that_a_resumed_session_copied_counts_once(tmp_path):
 
 
 def test_the_turns_before_a_fork_count_once(tmp_path):
-    here = (user("u2", "a1", "Thanks."), reply("a2", "u2", "Welcome."))
-    there = (user("u3", "a1", "And?"), reply("a3", "u3", "No more."))
-    written(tmp_path, *FIRST, *here, name="logs/one.jsonl")
-    written(tmp_path, *copied((*FIRST, *there), "s2"), name="logs/two.jsonl")
+    branch = (user("u2", "a1", "Thanks."), reply("a2", "u2", "Welcome."))
+    other_branch = (user("u3", "a1", "And?"), reply("a3", "u3", "No more."))
+    written(tmp_path, *FIRST, *branch, name="logs/one.jsonl")
+    written(tmp_path, *copied((*FIRST, *other_branch), "s2"), name="logs/two.jsonl")
     logs = read_logs([tmp_path / "logs"])
     assert [[turn.number for turn in dialog.turns] for dialog in logs.dialogs] == [[1, 2], [2]]
     assert "1 of its 2 turns" in logs.problems[0]
@@ -293,10 +293,10 @@ def test_a_slash_command_without_a_text_is_asked_by_its_name(tmp_path):
 
 def test_the_arguments_of_a_slash_command_are_asked_too(tmp_path):
     command = f"{COMMAND}\n<command-args>the cart</command-args>"
-    for text, asked in (("Review the cart.", "Review the cart."), ("Review.", "Review. the cart")):
+    for text, prompt in (("Review the cart.", "Review the cart."), ("Review.", "Review. the cart")):
         meta = user("u2", "u1", text, isMeta=True)
         turns, _, _ = read(tmp_path, user("u1", None, command), meta, reply("a1", "u2", "Good."))
-        assert turns == [(asked, "Good.")]
+        assert turns == [(prompt, "Good.")]
 
 
 @pytest.mark.parametrize(
@@ -363,16 +363,16 @@ def test_events_in_one_list_are_read_as_in_lines(tmp_path):
 
 def test_the_output_of_a_session_without_a_terminal_is_read(tmp_path):
     """`claude -p --output-format stream-json`: the subagents' messages name the call."""
-    asked = {"type": "user", "session_id": "s1", "parent_tool_use_id": None}
-    said = {**asked, "type": "assistant"}
+    user_fields = {"type": "user", "session_id": "s1", "parent_tool_use_id": None}
+    assistant_fields = {**user_fields, "type": "assistant"}
     inner = {"role": "assistant", "content": [{"type": "text", "text": "One."}]}
     outer = {"role": "assistant", "content": [{"type": "text", "text": "Done."}]}
     path = written(
         tmp_path,
         {"type": "system", "subtype": "init", "session_id": "s1"},
-        {**asked, "message": {"role": "user", "content": "Rename it."}},
-        {**said, "parent_tool_use_id": "t1", "message": inner},
-        {**said, "message": outer},
+        {**user_fields, "message": {"role": "user", "content": "Rename it."}},
+        {**assistant_fields, "parent_tool_use_id": "t1", "message": inner},
+        {**assistant_fields, "message": outer},
         {"type": "result", "subtype": "success", "session_id": "s1"},
     )
     logs = read_logs([path])
@@ -422,8 +422,8 @@ def test_what_codex_wrote_was_not_said_by_the_user(text, tmp_path):
 
 def test_an_element_that_the_user_typed_was_said(tmp_path):
     text = "<my_page>\nprice\n</my_page>"
-    shown = codex("event_msg", type="user_message", message=text)
-    more = (codex_says("user", text), shown, codex_says("assistant", "I see."))
+    event = codex("event_msg", type="user_message", message=text)
+    more = (codex_says("user", text), event, codex_says("assistant", "I see."))
     assert read(tmp_path, *CODEX, *more)[0][1] == (text, "I see.")
 
 
@@ -467,20 +467,20 @@ def gemini(number, kind, text):
 
 
 def test_gemini_cli_takes_back_messages(tmp_path):
-    begun = (GEMINI, gemini(1, "user", "Hi."), gemini(2, "gemini", "Hello."))
+    opening = (GEMINI, gemini(1, "user", "Hi."), gemini(2, "gemini", "Hello."))
     price = (gemini(3, "user", "The price?"), gemini(4, "gemini", "Ten."), {"$rewindTo": "3"})
     end = (gemini(5, "user", "Bye."), gemini(6, "gemini", "Bye!"))
-    turns, (problem,), _ = read(tmp_path, *begun, *price, *end)
+    turns, (problem,), _ = read(tmp_path, *opening, *price, *end)
     assert turns == [("Hi.", "Hello."), ("Bye.", "Bye!")]
     assert "line 6" in problem and "Gemini CLI" in problem and "$rewindTo" in problem
 
 
 def test_gemini_cli_compresses_the_dialog(tmp_path):
-    begun = (GEMINI, gemini(1, "user", "Hi."), gemini(2, "gemini", "x" * 4000))
+    opening = (GEMINI, gemini(1, "user", "Hi."), gemini(2, "gemini", "x" * 4000))
     replaced = {"$set": {"messages": [gemini(9, "user", "Summary.")]}}
     end = (gemini(5, "user", "Bye."), gemini(6, "gemini", "Bye!"))
-    turns, problems, dialog = read(tmp_path, *begun, replaced, *end)
-    assert [said for said, _ in turns] == ["Hi.", "Bye."] and not problems
+    turns, problems, dialog = read(tmp_path, *opening, replaced, *end)
+    assert [user_text for user_text, _ in turns] == ["Hi.", "Bye."] and not problems
     assert dialog.turns[1].tokens < 10
 
 
@@ -517,11 +517,11 @@ HI, HELLO = {"role": "user", "content": "Hi."}, {"role": "assistant", "content":
 
 def test_the_answer_beside_the_messages_is_a_turn(tmp_path):
     response = {"choices": [{"message": {"role": "assistant", "content": "Ten."}}]}
-    asked = [HI, HELLO, {"role": "user", "content": "The price?"}]
+    messages = [HI, HELLO, {"role": "user", "content": "The price?"}]
     for fields in ({"response": response}, {"response": json.dumps(response)}, response):
-        turns, problems, _ = read(tmp_path, {"messages": asked, **fields})
+        turns, problems, _ = read(tmp_path, {"messages": messages, **fields})
         assert turns == [("Hi.", "Hello."), ("The price?", "Ten.")] and not problems
-    turns, _, _ = read(tmp_path, {"request": {"messages": asked}, "response": response})
+    turns, _, _ = read(tmp_path, {"request": {"messages": messages}, "response": response})
     assert turns[1] == ("The price?", "Ten.")
 
 
@@ -538,7 +538,7 @@ def test_a_failed_call_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("value", "named"),
+    ("value", "message"),
     [
         ({"run_type": "chain", "id": "1", "inputs": {}, "outputs": {}}, "LangSmith"),
         ({"type": "SPAN", "traceId": "t"}, "GENERATION"),
@@ -548,8 +548,8 @@ def test_a_failed_call_is_named(tmp_path):
         ({"resourceSpans": [{"scopeSpans": [{"spans": []}]}]}, "OTLP"),
     ],
 )
-def test_a_trace_without_a_call_of_a_model_says_so(value, named, tmp_path):
-    with pytest.raises(UsageError, match=named):
+def test_a_trace_without_a_call_of_a_model_says_so(value, message, tmp_path):
+    with pytest.raises(UsageError, match=message):
         read_logs([written(tmp_path, value)])
 
 
@@ -561,11 +561,11 @@ def test_one_value_that_is_no_call_is_named_in_the_singular(tmp_path):
 
 
 def test_spans_of_two_instrumentations_in_one_file_are_read(tmp_path):
-    said = [{"role": "user", "parts": [{"type": "text", "content": "Hi."}]}]
+    messages = [{"role": "user", "parts": [{"type": "text", "content": "Hi."}]}]
     answer = [{"role": "assistant", "parts": [{"type": "text", "content": "Hello."}]}]
     gen_ai = {
         "gen_ai.operation.name": "chat",
-        "gen_ai.input.messages": json.dumps(said),
+        "gen_ai.input.messages": json.dumps(messages),
         "gen_ai.output.messages": json.dumps(answer),
     }
     older = {
@@ -591,7 +591,7 @@ def test_spans_of_two_instrumentations_in_one_file_are_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("asked", "answered"),
+    ("question", "answer"),
     [
         ({"role": "human"}, {"role": "ai"}),
         ({"role": "HumanMessage"}, {"role": "AIMessageChunk"}),
@@ -599,8 +599,8 @@ def test_spans_of_two_instrumentations_in_one_file_are_read(tmp_path):
         ({"role": "User"}, {"role": "CHATBOT"}),
     ],
 )
-def test_the_roles_of_other_libraries_are_known(asked, answered, tmp_path):
-    messages = [{**asked, "content": "Hi."}, {**answered, "content": "Hello."}]
+def test_the_roles_of_other_libraries_are_known(question, answer, tmp_path):
+    messages = [{**question, "content": "Hi."}, {**answer, "content": "Hello."}]
     for value in ({"messages": messages}, messages):
         assert read(tmp_path, value)[0] == [("Hi.", "Hello.")]
 
@@ -612,8 +612,8 @@ def test_messages_of_a_developer_are_the_system_prompt(tmp_path):
 
 @pytest.mark.parametrize("content", [None, "", [{"type": "refusal", "refusal": "I cannot help."}]])
 def test_a_refusal_is_the_text_of_a_message_without_one(content):
-    refused = {"role": "assistant", "content": content, "refusal": "I cannot help."}
-    assert read_messages([refused]) == [Event(EventKind.MESSAGE, "I cannot help.", "assistant")]
+    message = {"role": "assistant", "content": content, "refusal": "I cannot help."}
+    assert read_messages([message]) == [Event(EventKind.MESSAGE, "I cannot help.", "assistant")]
 
 
 def test_a_refusal_does_not_replace_a_text():
@@ -698,8 +698,8 @@ def test_what_is_no_file_is_named_unless_it_is_a_folder_of_logs(tmp_path):
     (tmp_path / "logs" / "broken.jsonl").symlink_to(tmp_path / "nowhere")
     logs = read_logs([tmp_path / "logs"])
     assert len(logs.dialogs) == 2
-    pipe, broken = logs.problems
-    assert "pipe.jsonl" in pipe and "broken.jsonl" in broken
+    pipe, dead_link = logs.problems
+    assert "pipe.jsonl" in pipe and "broken.jsonl" in dead_link
 
 
 def test_files_and_folders_that_may_not_be_opened_are_named(tmp_path, monkeypatch):
@@ -972,17 +972,17 @@ def test_a_result_of_an_atif_step_belongs_to_the_call_that_it_names(tmp_path):
     log.write_text(json.dumps({"schema_version": "ATIF-v1.4", "steps": steps}))
     (file,) = read_transcripts(log)
     (transcript,) = file.transcripts
-    found = [(event.call_id, event.text) for event in transcript.path if event.call_id]
-    assert found == [("b", "of b"), ("a", "of a")]
+    call_results = [(event.call_id, event.text) for event in transcript.path if event.call_id]
+    assert call_results == [("b", "of b"), ("a", "of a")]
 
 
 def test_subagents_of_an_atif_trajectory_are_dialogs_of_their_own(tmp_path):
     helper = {"schema_version": "ATIF-v1.7", "steps": [{"source": "agent", "message": "Found."}]}
     steps = [{"source": "user", "message": "Look."}, {"source": "agent", "message": "I look."}]
-    broken = {"schema_version": "ATIF-v1.7", "steps": [{"source": "cat"}]}
+    malformed = {"schema_version": "ATIF-v1.7", "steps": [{"source": "cat"}]}
     log = tmp_path / "log.json"
     log.write_text(
-        json.dumps({**helper, "steps": steps, "subagent_trajectories": [helper, broken]})
+        json.dumps({**helper, "steps": steps, "subagent_trajectories": [helper, malformed]})
     )
     (file,) = read_transcripts(log)
     assert [texts(transcript.path) for transcript in file.transcripts] == [

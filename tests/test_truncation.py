@@ -38,7 +38,7 @@ LIMIT = 57  # the server's context in tokens, which are words here
 
 def truncating(*, keeps_prompt=False, limit=LIMIT, counts_cached=True, forgets_after=10**9):
     """A server that reads and counts only the end of a chat that does not fit, as Ollama does."""
-    seen = set()
+    seen_words = set()
 
     def answer(body, number):
         if body is None:
@@ -49,12 +49,12 @@ def truncating(*, keeps_prompt=False, limit=LIMIT, counts_cached=True, forgets_a
         if count > limit:
             words = (system if keeps_prompt else []) + words[-limit // 2 :]
             count = len(words)
-        fresh = frozenset(all_words) - seen
-        seen.update(fresh)
-        known = re.search(r"lucky number is (\d+)", " ".join(words))
+        fresh = frozenset(all_words) - seen_words
+        seen_words.update(fresh)
+        match = re.search(r"lucky number is (\d+)", " ".join(words))
         if "lucky number" in body["messages"][-1]["content"]:
-            knows = known and len(all_words) < forgets_after
-            text = f"It is {known[1]}." if knows else "I do not know."
+            knows = match and len(all_words) < forgets_after
+            text = f"It is {match[1]}." if knows else "I do not know."
         else:
             text = "bread is good to eat" if "bread." in words else "rain is good for all"
         usage = {"prompt_tokens": count if counts_cached else len(fresh), "completion_tokens": 5}
@@ -86,15 +86,15 @@ def test_a_prompt_that_a_server_cuts_off_is_not_called_drift(measured):
     assert cut.verdict == "prompt lost" and cut.most_prompt_tokens <= LIMIT
     assert (cut.canary_before.mean, cut.canary_after.mean) == (1, 0)
     text = " ".join(table(run).split())
-    lost, counts, known, meaning = truncation_lines([series])
-    assert "round 6" in lost and f"{cut.most_prompt_tokens:,}" in counts and "12 of 12" in counts
-    assert "1.00" in known and "0.00" in known and "not drift" in meaning
-    assert all(line in text for line in (lost, counts, known, meaning))
+    loss, totals, recall_line, meaning_line = truncation_lines([series])
+    assert "round 6" in loss and f"{cut.most_prompt_tokens:,}" in totals and "12 of 12" in totals
+    assert "1.00" in recall_line and "0.00" in recall_line and "not drift" in meaning_line
+    assert all(line in text for line in (loss, totals, recall_line, meaning_line))
     assert "drifts" not in text and "100% on probes in round 5" in text
     assert results_of(run).findings.stability.series.rounds == 5, "the outcome is of these rounds"
     assert CURE in next_step(results_of(run))
-    told = json.loads(write_summary(run.folder).read_text())["results"][0]["truncation"]
-    assert told["verdict"] == "prompt lost" and set(told["from_round"].values()) == {6}
+    truncation = json.loads(write_summary(run.folder).read_text())["results"][0]["truncation"]
+    assert truncation["verdict"] == "prompt lost" and set(truncation["from_round"].values()) == {6}
     record = as_json(run)[0]
     code = re.search(r"\d+", record["canary"])[0]
     assert record["agent"]["system_prompt"] == "Talk about bread."
@@ -178,11 +178,14 @@ def test_only_compaction_loses_a_rule_that_its_summary_leaves_out(measured, cont
     assert plain(overall.before) in numbers.partition(plain(overall.after))[2]
     assert ("stays" in prompt) == (context == "summarise")
     assert all(line in " ".join(table(run).split()) for line in (numbers, prompt))
-    told = json.loads(write_summary(run.folder).read_text())["results"][0]["summarised"]
-    assert [row["rule"] for row in told] == [None, "bread"] and told[0]["after"]["n"] == 12
-    shown = [p.get("left_out", 0) for p in as_json(run)[0]["probes"]]
+    rows = json.loads(write_summary(run.folder).read_text())["results"][0]["summarised"]
+    assert [row["rule"] for row in rows] == [None, "bread"] and rows[0]["after"]["n"] == 12
+    omitted = [p.get("left_out", 0) for p in as_json(run)[0]["probes"]]
     rounds = [p["round"] for p in as_json(run)[0]["probes"]]
-    assert all(n - left <= 4 for n, left in zip(rounds, shown, strict=True)) and max(shown) >= 4
+    assert (
+        all(n - n_left <= 4 for n, n_left in zip(rounds, omitted, strict=True))
+        and max(omitted) >= 4
+    )
 
 
 @pytest.mark.parametrize(("n", "lower"), [(30, 1), (19, 0)])
@@ -191,18 +194,18 @@ def test_a_rule_is_called_less_kept_after_a_summary_only_if_that_is_clear(
 ):
     """One rule falls in every conversation, the other stays; 19 conversations are too few."""
     (series,) = series_of(tmp_path, lambda i: 1.0, lambda i: 1.0, n)
-    kept, half = np.ones(n), np.tile([0.0, 0.4], n)[:n]
+    before_scores, half_scores = np.ones(n), np.tile([0.0, 0.4], n)[:n]
 
     def scores(rule, after):
-        difference = verdict_on(estimate(after - kept, DIFFERENCES))
+        difference = verdict_on(estimate(after - before_scores, DIFFERENCES))
         return ScoresAroundSummary(
             rule=rule,
-            before=estimate(kept, SCORES),
+            before=estimate(before_scores, SCORES),
             after=estimate(after, SCORES),
             difference=difference,
         )
 
-    rows = (scores(None, half), scores("signs", half), scores("name", kept))
+    rows = (scores(None, half_scores), scores("signs", half_scores), scores("name", before_scores))
     monkeypatch.setattr("holdfast.report.context_section.context_summary_effect", lambda _: rows)
     run = SimpleNamespace(identity_as=lambda kind: SimpleNamespace(settings=drift.Settings()))
     lines = survival_lines([series], run)

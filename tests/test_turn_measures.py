@@ -88,8 +88,8 @@ def test_a_text_measure_skips_a_turn_without_text():
     ],
 )
 def test_commands_are_read_in_every_form(arguments, commands):
-    read = commands_of([ToolCall("shell", arguments)])
-    assert [list(command.words) for command in read] == commands
+    parsed = commands_of([ToolCall("shell", arguments)])
+    assert [list(command.words) for command in parsed] == commands
 
 
 FORCED = "git push --force"
@@ -266,7 +266,7 @@ def test_a_rule_applies_to_the_turns_that_meet_all_its_conditions(when, applies)
 
 
 @pytest.mark.parametrize(
-    ("spec", "named"),
+    ("spec", "message"),
     [
         ({"name": "command_not_run", "command": "("}, "'('"),
         ({"name": "tool_called", "tool": "x", "arguments_schema": {"type": "nothing"}}, "nothing"),
@@ -274,8 +274,8 @@ def test_a_rule_applies_to_the_turns_that_meet_all_its_conditions(when, applies)
         ({"name": "tool_called", "tool": ""}, "tool"),
     ],
 )
-def test_a_malformed_argument_is_named(spec, named):
-    with pytest.raises(UsageError, match=named.replace("(", r"\(").replace("[", r"\[")):
+def test_a_malformed_argument_is_named(spec, message):
+    with pytest.raises(UsageError, match=message.replace("(", r"\(").replace("[", r"\[")):
         build(spec)
 
 
@@ -302,7 +302,7 @@ def test_what_a_script_pipes_into_tee_without_showing_it_is_not_shown(script):
 
 
 @pytest.mark.parametrize(
-    ("script", "written"),
+    ("script", "paths"),
     [
         ("sort -o x.py x.py", ["x.py"]),
         ("sort f --output=x.py", ["x.py"]),
@@ -323,13 +323,13 @@ def test_what_a_script_pipes_into_tee_without_showing_it_is_not_shown(script):
         ("docker exec web python3 -c \"open('x.js', 'w')\"", []),
     ],
 )
-def test_a_file_that_an_option_names_is_written(script, written):
+def test_a_file_that_an_option_names_is_written(script, paths):
     edits = [e for command in read_script(script) for e in edits_by_command(command)]
-    assert [(edit.path, edit.is_shown) for edit in edits] == [(path, False) for path in written]
+    assert [(edit.path, edit.is_shown) for edit in edits] == [(path, False) for path in paths]
 
 
 @pytest.mark.parametrize(
-    ("code", "written"),
+    ("code", "paths"),
     [
         ("p = Path('a') / 'x.js'\np.write_text(p.read_text().replace('b', 'c'))", ["a/x.js"]),
         ("import os\np = os.path.join('a', 'x.js')\nwith open(p, mode='a') as f: pass", ["a/x.js"]),
@@ -341,9 +341,9 @@ def test_a_file_that_an_option_names_is_written(script, written):
         ("not Python", []),
     ],
 )
-def test_a_program_in_a_here_document_is_read(code, written):
+def test_a_program_in_a_here_document_is_read(code, paths):
     edits = edits_of([ToolCall("Bash", {"command": f"python3 - <<'END'\n{code}\nEND"})])
-    assert [(edit.path, edit.is_shown) for edit in edits] == [(path, False) for path in written]
+    assert [(edit.path, edit.is_shown) for edit in edits] == [(path, False) for path in paths]
 
 
 @pytest.mark.parametrize(
@@ -434,11 +434,11 @@ def test_paths_of_windows_match_like_others(call):
 
 
 def test_a_file_that_was_read_by_a_path_of_windows_is_known_to_exist():
-    read = ToolCall("Read", {"file_path": "C:\\shop\\a.md"})
+    view = ToolCall("Read", {"file_path": "C:\\shop\\a.md"})
     write = ToolCall("Write", {"file_path": "C:\\shop\\a.md", "content": "x"})
-    turn = Turn("", calls=(read, write))
+    turn = Turn("", calls=(view, write))
     posix = Turn("", calls=tuple(
-        ToolCall(call.name, {**call.arguments, "file_path": "/shop/a.md"}) for call in (read, write)
+        ToolCall(call.name, {**call.arguments, "file_path": "/shop/a.md"}) for call in (view, write)
     ))  # fmt: skip
     spec = {"name": "text_kept", "pattern": "BEGIN"}
     assert build(spec).score_turn(turn) is build(spec).score_turn(posix) is None

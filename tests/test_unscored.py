@@ -121,8 +121,8 @@ def test_a_streamed_reply_has_its_reasoning_apart(serve):
 
 
 def test_reasoning_that_a_local_model_wrote_is_moved_out_of_its_text():
-    drawn = Reply("<think>Hm.</think>Oui.", (1, 2, 3), "stop")
-    assert drawn.without_reasoning() == replace(drawn, text="Oui.", reasoning="Hm.")
+    reply = Reply("<think>Hm.</think>Oui.", (1, 2, 3), "stop")
+    assert reply.without_reasoning() == replace(reply, text="Oui.", reasoning="Hm.")
     plain = Reply("Oui.", (1,), "stop")
     assert plain.without_reasoning() is plain
 
@@ -205,10 +205,10 @@ def test_check_does_not_blame_a_bot_for_replies_without_text(serve, suite, tmp_p
 
 
 def test_check_judges_the_replies_that_have_text(serve, suite, tmp_path):
-    broken = "One. Two. Three. Four."
+    long_reply = "One. Two. Three. Four."
 
     def answer(body, number):
-        return completion("") if number % 3 == 0 else completion(broken)
+        return completion("") if number % 3 == 0 else completion(long_reply)
 
     assert run_check(serve(answer), suite, tmp_path) == FAILED
     (check,) = json.loads((tmp_path / "run" / "summary.json").read_text())["check"]["prompts"]

@@ -170,14 +170,14 @@ def asks(options: tuple[str, ...] = (), **answers: str) -> ToolCall:
     pairs = {f"{name.replace('_', ' ')}?": text for name, text in answers.items()}
     listed = [{"label": label} for label in options]
     questions = [{"question": question, "options": listed} for question in pairs]
-    told = tuple(Answer(question, text) for question, text in pairs.items() if text)
-    return ToolCall("AskUserQuestion", {"questions": questions}, answers=told)
+    given_answers = tuple(Answer(question, text) for question, text in pairs.items() if text)
+    return ToolCall("AskUserQuestion", {"questions": questions}, answers=given_answers)
 
 
-def poses(*asked: tuple[dict, str]) -> ToolCall:
+def poses(*pairs: tuple[dict, str]) -> ToolCall:
     """A call with these questions, each with its answer."""
-    questions = [question for question, _ in asked]
-    answers = tuple(Answer(question["question"], text) for question, text in asked if text)
+    questions = [question for question, _ in pairs]
+    answers = tuple(Answer(question["question"], text) for question, text in pairs if text)
     return ToolCall("AskUserQuestion", {"questions": questions}, answers=answers)
 
 
@@ -339,12 +339,12 @@ def test_a_refused_question_is_no_agreement(text):
 
 def session(*blocks: dict) -> str:
     """A session of Claude Code in which the user asks, and the assistant calls tools."""
-    said = [{"role": "user", "content": "Fix the total."}]
+    messages = [{"role": "user", "content": "Fix the total."}]
     for block in blocks:
         role = "user" if block["type"] == "tool_result" else "assistant"
-        said.append({"role": role, "content": [block]})
+        messages.append({"role": role, "content": [block]})
     lines = []
-    for number, message in enumerate(said):
+    for number, message in enumerate(messages):
         parent = str(number - 1) if number else None
         fields = {"uuid": str(number), "parentUuid": parent, "sessionId": "s", "version": "2.1.0"}
         line = {**fields, "isSidechain": False, "type": message["role"], "message": message}
@@ -450,9 +450,9 @@ cases:
 """
 
 
-def answers_of_example(written: str) -> tuple[Answer, ...]:
+def answers_of_example(example: str) -> tuple[Answer, ...]:
     """The answers in a suite whose only labelled turn has a call with this text."""
-    case = parse_suite(CALLS % written, "suite", "a", probed=False, check=False).cases[0]
+    case = parse_suite(CALLS % example, "suite", "a", probed=False, check=False).cases[0]
     (labelled,) = case.rules[0].labelled_turns
     return labelled.turn.calls[0].answers
 

@@ -39,18 +39,18 @@ def test_the_agent_answers_each_message_and_probes_fork(tmp_path, scripts):
     scripted = Scripted()
     settings = replace(QUICK, conversations=1)
     record = as_json(drift.run(scripted, SUITE, tmp_path / "run", settings, cast=cast(scripts)))[0]
-    said = SCRIPTS[record["scripted"]["line"] - 1]
+    lines = SCRIPTS[record["scripted"]["line"] - 1]
     turns = record["turns"]
-    assert [turn["text"] for turn in turns[::2]] == said[:3]
+    assert [turn["text"] for turn in turns[::2]] == lines[:3]
     assert {turn["stop_reason"] for turn in turns[::2]} == {"scripted"}
     assert {turn["speaker"] for turn in turns[1::2]} == {"agent"}
     prompt = record["agent"]["system_prompt"]
     views = [[message["content"] for message in request.messages] for request in scripted.requests]
     probes = [probe["question"] for probe in record["probes"]]
     b1, b2 = turns[1]["text"], turns[3]["text"]
-    assert [prompt, said[0], b1, said[1]] in views  # the agent's second turn
+    assert [prompt, lines[0], b1, lines[1]] in views  # the agent's second turn
     assert [prompt, probes[0]] in views  # round 1: the unloaded model
-    assert [prompt, said[0], b1, said[1], b2, probes[2]] in views  # in place of the third message
+    assert [prompt, lines[0], b1, lines[1], b2, probes[2]] in views  # in place of the third message
     assert len(views) == 6 == count_replies(SUITE, settings, read_user_turns(scripts), [0])
     assert {probe["kind"] for probe in record["probes"]} == {"stability"}  # nobody to adopt from
     assert record["user"]["system_prompt"] == ""
@@ -91,7 +91,7 @@ def test_another_file_is_another_run(tmp_path, scripts):
 
 
 @pytest.mark.parametrize(
-    ("content", "named"),
+    ("content", "message"),
     [
         ("", "holds no dialog"),
         ("[1, 2]", r"Line 1 of .* is \[1, 2\], not a list of user messages"),
@@ -99,16 +99,16 @@ def test_another_file_is_another_run(tmp_path, scripts):
         ("[", "Line 1 of .* is not JSON"),
     ],
 )
-def test_a_malformed_file_is_refused(tmp_path, content, named):
+def test_a_malformed_file_is_refused(tmp_path, content, message):
     path = tmp_path / "bad.jsonl"
     path.write_text(content)
-    with pytest.raises(UsageError, match=named):
+    with pytest.raises(UsageError, match=message):
         read_user_turns(path)
 
 
 def test_too_few_messages_are_refused(tmp_path, scripts):
-    named = "Line 1 of scripts.jsonl has 4 messages.*5 rounds.*--rounds 4"
-    with pytest.raises(UsageError, match=named):
+    message = "Line 1 of scripts.jsonl has 4 messages.*5 rounds.*--rounds 4"
+    with pytest.raises(UsageError, match=message):
         drift.run(Scripted(), SUITE, tmp_path / "run", replace(QUICK, rounds=5), cast=cast(scripts))
 
 
@@ -280,5 +280,5 @@ def test_a_check_says_that_the_earlier_conversations_were_held_otherwise(tmp_pat
     drifted = f"drift --suite {suite} {words} {as_in_0_3} --out {before}"
     assert main(drifted.split()) == 0
     main(f"check {suite} {words} --against {before} --budget 1 --out {tmp_path / 'now'}".split())
-    said = capsys.readouterr().err
-    assert "(--temperature 1.0 there, 0.7 here; --user-turns none there, everyday.jsonl" in said
+    stderr = capsys.readouterr().err
+    assert "(--temperature 1.0 there, 0.7 here; --user-turns none there, everyday.jsonl" in stderr

@@ -53,7 +53,7 @@ def test_the_methods_offered_are_those_that_requests_may_name():
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("fields", "words"),
     [
         ({"Holdfast": "boost:factor=2"}, "'Holdfast'"),
         ({"holdfast_texts": "x"}, "did you mean 'holdfast_text'"),
@@ -76,9 +76,9 @@ def test_the_methods_offered_are_those_that_requests_may_name():
         ({"holdfast_seed": "four"}, "not 'four'"),
     ],
 )
-def test_invalid_requests_are_refused(given, words):
+def test_invalid_requests_are_refused(fields, words):
     with pytest.raises(HoldfastError) as refused:
-        read_steering(given)
+        read_steering(fields)
     assert words in str(refused.value)
 
 
@@ -118,25 +118,25 @@ def test_tokens_are_drawn_as_the_engine_draws_them(newer):
         admitted = Admitted((), (), prompt, "", drawing)
         rows.put(slot, draw_of(admitted, None if newer else reply))
     lengths = [23, 8, 4, 5] if newer else None  # the third reads a chunk of its prompt
-    left = draw_rows(logits, rows, slots, lengths)
+    logits_left = draw_rows(logits, rows, slots, lengths)
     numbers = uniforms(drawing.seed, 6)
     sampling = Sampling(0.8, 0.95)
     for row, place in ((0, 3), (2, 0 if newer else 3)):
         (token,) = draw(before[row : row + 1], [sampling], [numbers[place]])
-        assert left[row].isfinite().nonzero().flatten().tolist() == [token]
-    assert left[1].equal(before[1])  # drawn by vLLM itself
-    assert left[3].isnan().sum() == 1 and left[3].isfinite().sum() == 49
+        assert logits_left[row].isfinite().nonzero().flatten().tolist() == [token]
+    assert logits_left[1].equal(before[1])  # drawn by vLLM itself
+    assert logits_left[3].isnan().sum() == 1 and logits_left[3].isfinite().sum() == 49
 
 
 def test_salts_differ_whenever_keys_differ():
-    def salt(methods=BOOST, ranges=((2, 5),), prompt=20, given=None):
-        return Admitted(methods, ranges, prompt).salt(given)
+    def salt(methods=BOOST, ranges=((2, 5),), prompt=20, extra=None):
+        return Admitted(methods, ranges, prompt).salt(extra)
 
     assert salt() == salt(prompt=30)  # a longer dialog reuses the shorter one's keys
-    others = [salt(methods=SCALE), salt(ranges=((2, 6),)), salt(given="user"), salt(methods=KEEP)]
+    others = [salt(methods=SCALE), salt(ranges=((2, 6),)), salt(extra="user"), salt(methods=KEEP)]
     others.append(salt(methods=KEEP, prompt=30))
     assert len({salt(), *others}) == 6
-    assert salt(methods=(), given="user") == "user"  # reading the mass changes no key
+    assert salt(methods=(), extra="user") == "user"  # reading the mass changes no key
 
 
 def test_other_versions_of_vllm_are_refused():
@@ -191,7 +191,7 @@ def test_rows_follow_the_moves_of_the_old_runner():
 
 def test_which_queries_are_steered_and_which_are_only_read():
     row = Admitted(BOOST, ((4, 8),), 12)
-    traced, read = Admitted(BOOST, ((4, 8),), 12, "a"), Admitted((), ((4, 8),), 12, "b")
+    traced, read_only = Admitted(BOOST, ((4, 8),), 12, "a"), Admitted((), ((4, 8),), 12, "b")
     # a chunk before the span, one that reaches it, and a decode step, among unsteered rows
     assert moves_of([None, row], [0, 3, 7], [3, 4]) == []
     assert moves_of([row], [0, 4], [4]) == []
@@ -205,8 +205,8 @@ def test_which_queries_are_steered_and_which_are_only_read():
     chunk, note = split_notes([whole])
     assert (chunk.count, chunk.notes, note.count, note.position) == (12, False, 1, 11)
     assert note.notes and not note.writes
-    assert moves_of([read], [0, 11], [11]) == []  # its prompt is not complete yet
-    (note,) = moves_of([read], [0, 1], [12])
+    assert moves_of([read_only], [0, 11], [11]) == []  # its prompt is not complete yet
+    (note,) = moves_of([read_only], [0, 1], [12])
     assert note.notes and not note.writes
 
 

@@ -37,9 +37,9 @@ def admitted(spec, trace=""):
 
 def moved(rows, scores, positions, notes):
     three = any(needs_three(row) for row in rows)
-    seen = Sight(members(rows, KEYS, three), positions)
+    sight = Sight(members(rows, KEYS, three), positions)
     shift = shift_of(tuple(row.methods for row in rows), 0, HEADS, three)
-    return move_weights(scores, seen, shift, notes)
+    return move_weights(scores, sight, shift, notes)
 
 
 @pytest.mark.parametrize("notes", [False, True])
@@ -57,13 +57,15 @@ def test_weights_match_the_paper(spec, notes):
         number, head, query = place.tolist()
         count = positions[number, query].item() + 1
         before = oracles.softmax(scores[number, head, query, :count].tolist())
-        seen, said = span[:count], generated[:count]
-        want = by_the_papers(spec, before, seen, said) if any(seen) else before
-        got = weights[number, head, query]
-        torch.testing.assert_close(got[:count], torch.tensor(want), rtol=0, atol=FLOAT32)
-        assert not got[count:].any()
+        span_row, replied = span[:count], generated[:count]
+        expected = by_the_papers(spec, before, span_row, replied) if any(span_row) else before
+        result = weights[number, head, query]
+        torch.testing.assert_close(result[:count], torch.tensor(expected), rtol=0, atol=FLOAT32)
+        assert not result[count:].any()
         if notes:
-            on_span = sum(weight for weight, inside in zip(want, seen, strict=True) if inside)
+            on_span = sum(
+                weight for weight, inside in zip(expected, span_row, strict=True) if inside
+            )
             assert mass[number, head, query].item() == pytest.approx(on_span, abs=FLOAT32)
 
 
@@ -102,7 +104,7 @@ def test_masses_by_token_and_layer():
     for token in (0.2, 0.4):
         for layer in (3, 4):
             masses.note("a", layer, torch.tensor([token, token + 0.1 * layer]))
-    kept = masses.read("a")
-    assert kept["mass"] == pytest.approx([0.375, 0.575])
-    assert kept["layers"] == pytest.approx([0.45, 0.5])
+    record = masses.read("a")
+    assert record["mass"] == pytest.approx([0.375, 0.575])
+    assert record["layers"] == pytest.approx([0.45, 0.5])
     assert masses.read("b") is None

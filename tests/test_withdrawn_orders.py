@@ -69,10 +69,10 @@ def last_cause(path, rule: str, folder) -> str:
     return [p.cause.cause for d in run.dialogs for p in d.probes if p.cause is not None][-1]
 
 
-def cause_after(rule: str, said, folder) -> str:
+def cause_after(rule: str, texts, folder) -> str:
     """The cause of a breach that answers the last of these messages of the user."""
     messages = [{"role": "system", "content": f"Work on the shop. {rule}"}]
-    for words in said:
+    for words in texts:
         messages += [{"role": "user", "content": words}, {"role": "assistant", "content": "Bien."}]
     messages[-1] = BREACHES[rule]
     (folder / "log.jsonl").write_text(json.dumps({"messages": messages}), encoding="utf-8")

@@ -457,8 +457,10 @@ def test_many_wordings_have_one_structure(line):
     instruction = read(line)
     parts = (instruction.modality, instruction.verbs, instruction.object)
     assert parts == (Modality.NEVER, ("use",), "`any`")
-    kept = [each for each in instruction.circumstances if each.relation is not Relation.ADVICE]
-    assert [(relation, text.lower()) for relation, text in kept] == [(Relation.IN, "tests")]
+    conditions = [
+        item for item in instruction.circumstances if item.relation is not Relation.ADVICE
+    ]
+    assert [(relation, text.lower()) for relation, text in conditions] == [(Relation.IN, "tests")]
 
 
 def test_what_is_compared_and_done_next_is_a_circumstance():

@@ -49,21 +49,21 @@ def kept(tally):
 
 
 def test_a_chat():
-    tally, seen = Tally(), []
+    tally, replies = Tally(), []
     with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
-        client = wrapped(upstream, tally, on_reply=seen.append)
+        client = wrapped(upstream, tally, on_reply=replies.append)
         assert isinstance(client, openai.OpenAI)
         reply = client.chat.completions.create(model="m", messages=CHAT)
     assert reply.choices[0].message.content == "Fine, Tony"
-    (sent,) = upstream.seen
-    assert sent.json["messages"] == REMINDED and CHAT[1]["content"] == "Hi."
-    assert sent.header("authorization") == f"Bearer {KEY}"
+    (request,) = upstream.seen
+    assert request.json["messages"] == REMINDED and CHAT[1]["content"] == "Hi."
+    assert request.header("authorization") == f"Bearer {KEY}"
     assert kept(tally) == {"signs": (1, 1), "short": (1, 1)} and tally.counts().reminders == 1
-    assert [(score.rule, score.kept) for score in seen[0].scores] == [
+    assert [(score.rule, score.kept) for score in replies[0].scores] == [
         ("signs", True),
         ("short", True),
     ]
-    assert (seen[0].case, seen[0].turn) == ("brief", 1)
+    assert (replies[0].case, replies[0].turn) == ("brief", 1)
 
 
 def test_a_stream():
@@ -126,7 +126,7 @@ def test_everything_else_works_as_before():
         assert client.models.list().data == []
         assert client.files.create(file=b"x" * 100_000, purpose="batch")
         assert b"x" * 100_000 in upstream.seen[1].body
-        upstream.answer = lambda seen, writer: writer.whole(
+        upstream.answer = lambda request, writer: writer.whole(
             "200 OK", completion(), "Content-Type: application/json", "x-request-id: 7"
         )
         raw = client.with_options(timeout=5).chat.completions.with_raw_response.create(
@@ -135,7 +135,9 @@ def test_everything_else_works_as_before():
         assert raw.headers["x-request-id"] == "7" and raw.parse().choices[0].message.content
         assert upstream.seen[2].json["messages"] == REMINDED
         assert upstream.seen[2].header("x-mine") == "1"
-        upstream.answer = lambda seen, writer: writer.whole("429 No", b'{"error": {"code": "x"}}')
+        upstream.answer = lambda request, writer: writer.whole(
+            "429 No", b'{"error": {"code": "x"}}'
+        )
         with pytest.raises(openai.RateLimitError) as raised:
             client.chat.completions.create(model="m", messages=CHAT)
         assert raised.value.code == "x"
@@ -145,14 +147,14 @@ def test_a_retry_is_edited_once():
     answers = iter([b"", completion("Fine, Tony")])
     tally = Tally()
 
-    def answer(seen, writer):
+    def answer(request, writer):
         body = next(answers)
         return writer.whole("200 OK" if body else "500 No", body, "Content-Type: application/json")
 
     with FakeUpstream(answer) as upstream:
         client = wrapped(upstream, tally).with_options(max_retries=1)
         client.chat.completions.create(model="m", messages=CHAT)
-    assert [seen.json["messages"] for seen in upstream.seen] == [REMINDED] * 2
+    assert [request.json["messages"] for request in upstream.seen] == [REMINDED] * 2
     assert kept(tally)["signs"] == (1, 1) and tally.counts().unscored == {WhyUnscored.FAILED: 1}
 
 
@@ -160,7 +162,7 @@ def test_a_retry_is_edited_once():
 @pytest.mark.parametrize("method", [EVERY, "check-and-retry"])
 def test_a_request_without_an_answer_is_counted(kind, method):
     tally = Tally()
-    with FakeUpstream(lambda seen, writer: False) as upstream:
+    with FakeUpstream(lambda request, writer: False) as upstream:
         client = wrapped(upstream, tally, kind, method)
         with pytest.raises(openai.APIConnectionError):
             reply = client.chat.completions.create(model="m", messages=CHAT)
@@ -186,15 +188,15 @@ def test_the_client_itself_stays_as_it_is():
 
 def test_an_own_http_client_is_used():
     hooked = []
-    own = httpx2.Client(event_hooks={"request": [hooked.append]})
+    own_client = httpx2.Client(event_hooks={"request": [hooked.append]})
     with FakeUpstream(reply_json(completion())) as upstream:
-        client = openai.OpenAI(base_url=f"{upstream.url}/v1", api_key=KEY, http_client=own)
+        client = openai.OpenAI(base_url=f"{upstream.url}/v1", api_key=KEY, http_client=own_client)
         holdfast.wrap(client, suite=suite()).chat.completions.create(model="m", messages=CHAT)
     assert len(hooked) == 1
 
 
 @pytest.mark.parametrize(
-    ("given", "option"),
+    ("changes", "option"),
     [
         ({"client": "gpt"}, "client"),
         ({"method": "boost:factor=2"}, "method"),
@@ -202,8 +204,8 @@ def test_an_own_http_client_is_used():
         ({"suite": "nowhere"}, "suite"),
     ],
 )
-def test_bad_input(given, option):
-    arguments = {"client": openai.OpenAI(api_key=KEY), "suite": "luna", **given}
+def test_bad_input(changes, option):
+    arguments = {"client": openai.OpenAI(api_key=KEY), "suite": "luna", **changes}
     with pytest.raises(UsageError) as raised:
         holdfast.wrap(arguments.pop("client"), **arguments)
     assert raised.value.option == option
@@ -218,16 +220,16 @@ def test_the_headers_of_a_client_of_ones_own_are_sent(kind):
             base_url=f"{upstream.url}/v1", api_key=KEY, max_retries=0, http_client=http_client
         )
         wrapped = holdfast.wrap(client, suite=suite(), method=EVERY)
-        asked = wrapped.chat.completions.create(model="m", messages=CHAT)
+        reply = wrapped.chat.completions.create(model="m", messages=CHAT)
         if kind is openai.AsyncOpenAI:
-            asyncio.run(_awaited(asked))
-    (seen,) = upstream.seen
-    assert seen.header("x-gateway") == "k" and seen.header("cookie") == "c=1"
-    assert "team=a" in seen.line
+            asyncio.run(_awaited(reply))
+    (request,) = upstream.seen
+    assert request.header("x-gateway") == "k" and request.header("cookie") == "c=1"
+    assert "team=a" in request.line
 
 
-async def _awaited(asked):
-    return await asked
+async def _awaited(awaitable):
+    return await awaitable
 
 
 def test_a_refused_client_leaves_no_log(tmp_path):
@@ -266,11 +268,11 @@ def test_a_measure_that_fails_spoils_only_its_rule(monkeypatch, caplog):
     cases = yaml.safe_load(SUITE)
     cases["cases"][0]["rules"].append(failing)
     text = yaml.safe_dump(cases)
-    broken = parse_suite(text, "bot.yaml", "bot", probed=False, allow_code=True)
+    failing_suite = parse_suite(text, "bot.yaml", "bot", probed=False, allow_code=True)
     tally = Tally()
     with FakeUpstream(reply_json(completion("Fine. Tony"))) as upstream:
         client = openai.OpenAI(base_url=f"{upstream.url}/v1", api_key=KEY, max_retries=0)
-        client = holdfast.wrap(client, suite=broken, method=EVERY, tally=tally)
+        client = holdfast.wrap(client, suite=failing_suite, method=EVERY, tally=tally)
         client.chat.completions.create(model="m", messages=CHAT)
     assert kept(tally) == {"signs": (1, 1), "short": (0, 1)}
     assert "brief/bad" in caplog.text and "Fine" not in caplog.text

@@ -64,18 +64,18 @@ TEXT = (
 @cache
 def tokenizer(template: str | None = TEMPLATE) -> PreTrainedTokenizerFast:
     """A byte-level BPE of 400 tokens."""
-    made = Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
+    byte_pairs = Tokenizer(models.BPE())
+    byte_pairs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    byte_pairs.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    made.train_from_iterator(
+    byte_pairs.train_from_iterator(
         [TEXT],
         trainers.BpeTrainer(
             vocab_size=400, special_tokens=list(SPECIAL), initial_alphabet=alphabet
         ),
     )
     return PreTrainedTokenizerFast(
-        tokenizer_object=made,
+        tokenizer_object=byte_pairs,
         bos_token="<s>",
         eos_token="</s>",
         pad_token="<pad>",

@@ -90,7 +90,7 @@ def test_a_stream_is_scored_once_it_is_over(tally, run):
 
 
 def test_a_refused_call_is_counted(tally, run):
-    def refuse(seen, writer):
+    def refuse(request, writer):
         writer.whole("401 No", b'{"error": {"message": "no"}}', "Content-Type: application/json")
 
     async def ask(url):
@@ -106,7 +106,7 @@ def test_a_refused_call_is_counted(tally, run):
 def test_the_router_edits_each_attempt_once(tally, run):
     answers = iter([completion(None), completion("Fine, Tony")])
 
-    def answer(seen, writer):
+    def answer(request, writer):
         body = next(answers)
         status = "200 OK" if json.loads(body)["choices"][0]["message"]["content"] else "500 No"
         writer.whole(status, body, "Content-Type: application/json")
@@ -121,7 +121,7 @@ def test_the_router_edits_each_attempt_once(tally, run):
 
     with FakeUpstream(answer) as upstream:
         run(ask(upstream.url))
-    assert [seen.json["messages"] for seen in upstream.seen] == [REMINDED, REMINDED]
+    assert [request.json["messages"] for request in upstream.seen] == [REMINDED, REMINDED]
     assert scored(tally)["signs"] == (1, 1)
 
 

@@ -55,10 +55,10 @@ def test_neutral_methods_are_bit_identical_to_stock(in_llama, file_of, prompts, 
     model = in_llama(kind)
     prompt = prompts[2]
     follow = (70, 80, 90)
-    want = stock(file_of(kind), prompt, follow, flash=False)
+    expected = stock(file_of(kind), prompt, follow, flash=False)
     context = context_of(model)
     for spec, trace in (("none", False), ("none", True), ("boost:factor=1", True)):
-        assert bits(forward(context, 0, prompt, spec, trace, follow)) == bits(want)
+        assert bits(forward(context, 0, prompt, spec, trace, follow)) == bits(expected)
         context.crop(0, 0)
     flash = context_of(model, steers=False)
     assert bits(forward(flash, 0, prompt, follow=follow)) == bits(
@@ -89,7 +89,7 @@ def test_a_restored_stream_continues_bit_for_bit(in_llama, prompts):
     context = context_of(in_llama("Q8_0"))
     prompt = prompts[1]
     follow = (70, 80, 90)
-    want = forward(context, 0, prompt, "boost:factor=4", follow=follow)
+    expected = forward(context, 0, prompt, "boost:factor=4", follow=follow)
     context.crop(0, len(prompt.token_ids))
     saved = context.save(0)
     for stream in (0, 3):
@@ -99,7 +99,7 @@ def test_a_restored_stream_continues_bit_for_bit(in_llama, prompts):
         for step, token in enumerate(follow):
             place = len(prompt.token_ids) + step
             row = SteeredRow(stream, place, prompt.span_mask, parse("boost:factor=4"))
-            assert bits(context.decode([row], [[token]]).logits) == bits(want[step + 1])
+            assert bits(context.decode([row], [[token]]).logits) == bits(expected[step + 1])
 
 
 def test_copied_weights_give_bit_identical_results(in_llama, prompts):
@@ -107,10 +107,10 @@ def test_copied_weights_give_bit_identical_results(in_llama, prompts):
     context = context_of(in_llama("Q8_0"))
     copied = context_of(in_llama("Q8_0"))
     copied.weights.on_host = False
-    found = [
-        forward(each, 0, prompts[0], "boost:factor=4", True, (70,)) for each in (context, copied)
+    outputs = [
+        forward(ctx, 0, prompts[0], "boost:factor=4", True, (70,)) for ctx in (context, copied)
     ]
-    assert bits(found[0]) == bits(found[1])
+    assert bits(outputs[0]) == bits(outputs[1])
     assert bits(context.weights.mass) == bits(copied.weights.mass)
 
 
@@ -119,7 +119,7 @@ def test_an_error_in_the_callback_reaches_the_caller_and_the_context_survives(
 ):
     context = context_of(in_llama("Q8_0"))
     prompt = prompts[0]
-    want = forward(context, 0, prompt, "boost:factor=4", follow=(70, 80))
+    expected = forward(context, 0, prompt, "boost:factor=4", follow=(70, 80))
     context.crop(0, 0)
     forward(context, 0, prompt, "boost:factor=4", follow=(70,))
     calls = []
@@ -138,4 +138,4 @@ def test_an_error_in_the_callback_reaches_the_caller_and_the_context_survives(
         with pytest.raises(KeyboardInterrupt, match="third layer"):
             context.decode([row], [[80]])
     assert len(calls) == 3
-    assert bits(context.decode([row], [[80]]).logits) == bits(want[2])
+    assert bits(context.decode([row], [[80]]).logits) == bits(expected[2])

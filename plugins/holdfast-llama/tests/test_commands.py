@@ -38,7 +38,7 @@ def test_a_drift_run_gives_the_local_records(in_llama, here, tmp_path):
         drift.run(model, "starter", tmp_path / name, settings, specs).records
         for name, model in (("here", here), ("llama", in_llama()))
     ]
-    said = [
+    texts = [
         {
             (record.method, record.conversation): [
                 {key: value for key, value in row.items() if key != "mass"}
@@ -49,7 +49,7 @@ def test_a_drift_run_gives_the_local_records(in_llama, here, tmp_path):
         }
         for records in runs
     ]
-    assert said[0] == said[1] and len(said[0]) == 6
+    assert texts[0] == texts[1] and len(texts[0]) == 6
 
 
 def test_the_commands_run(file_of, tmp_path, capsys):
@@ -90,10 +90,10 @@ def served(*options):
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as server:
         try:
             for line in server.stdout:
-                if found := re.search(r"at (http://\S+)", line):
+                if match := re.search(r"at (http://\S+)", line):
                     break
-            await_health(found[1])
-            yield found[1]
+            await_health(match[1])
+            yield match[1]
         finally:
             server.terminate()
             server.communicate(timeout=60)

@@ -45,10 +45,10 @@ def test_llama_cpp_adds_what_the_method_adds(file_of, here, tmp_path, monkeypatc
     logits = []
     for spec in ("none", "vector:file=v.safetensors"):
         session = here.session()
-        (given,) = run_sync(session.score_inputs([Request(CHATS[0], spec)], [["x"]]))
+        (score_input,) = run_sync(session.score_inputs([Request(CHATS[0], spec)], [["x"]]))
         slots = here.runner.slots()
         slots.open(None)
-        reading = StreamState(given.stream)
+        reading = StreamState(score_input.stream)
         with torch.inference_mode():
             group = StreamGroup([reading], here.runner.device)
             output = here.runner.forward_slots(slots, range(1), group)
@@ -57,7 +57,7 @@ def test_llama_cpp_adds_what_the_method_adds(file_of, here, tmp_path, monkeypatc
         str(file_of("F32")), n_ctx=512, n_threads=1, n_threads_batch=1, logits_all=True,
         type_k=0, type_v=0, verbose=False,
     )  # fmt: skip
-    found = []
+    llama_logits = []
     vector = control_vector(tmp_path / "v.gguf")
     pointer = vector.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
     for size in (0, vector.size):
@@ -66,7 +66,7 @@ def test_llama_cpp_adds_what_the_method_adds(file_of, here, tmp_path, monkeypatc
             assert llama_cpp.llama_set_adapter_cvec(llama.ctx, *arguments) == 0
         llama.reset()
         llama.eval(list(reply.prompt_ids))
-        found.append(llama.scores[llama.n_tokens - 1].copy())
-    for ours, theirs in zip(logits, found, strict=True):
-        assert abs(ours - theirs).max() < LOGITS
-    assert abs(found[1] - found[0]).max() > 0.1
+        llama_logits.append(llama.scores[llama.n_tokens - 1].copy())
+    for with_holdfast, with_llama in zip(logits, llama_logits, strict=True):
+        assert abs(with_holdfast - with_llama).max() < LOGITS
+    assert abs(llama_logits[1] - llama_logits[0]).max() > 0.1

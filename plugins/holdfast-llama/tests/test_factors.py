@@ -31,8 +31,8 @@ def test_factors_give_the_mass_of_the_table(layer):
     outside, inside = LayerMoves.of(table, len(rows), 8).factors(mass, rest)
     log_odds = torch.from_numpy(np.log(mass) - np.log(rest))
     assert inside * mass == pytest.approx(table.mass(log_odds).numpy(), rel=1e-6)
-    left = table.log_rest(log_odds).exp().numpy()
-    assert outside * rest == pytest.approx(left, rel=1e-6, abs=1e-30)
+    rest_mass = table.log_rest(log_odds).exp().numpy()
+    assert outside * rest == pytest.approx(rest_mass, rel=1e-6, abs=1e-30)
     assert (inside[0] == 1).all() and (outside[0] == 1).all()
 
 

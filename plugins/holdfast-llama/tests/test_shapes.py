@@ -214,8 +214,8 @@ def both(request, tmp_path_factory):
     for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
         shutil.copy(FOLDER / name, folder)
     path = write(folder / "model.gguf", architecture, keys, tensors)
-    here = holdfast.load(str(folder), dtype="float32")
-    return here, load(str(path), cache="f32", threads=1), MASS[request.param.__name__]
+    local = holdfast.load(str(folder), dtype="float32")
+    return local, load(str(path), cache="f32", threads=1), MASS[request.param.__name__]
 
 
 METHODS = ("none", "boost:factor=4", "split-softmax:exponent=0.5,heads=1.2")
@@ -223,18 +223,18 @@ METHODS = ("none", "boost:factor=4", "split-softmax:exponent=0.5,heads=1.2")
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_model_is_steered_as_in_transformers(both, method):
-    here, there, tolerance = both
+    local, llama, tolerance = both
     sampling = Sampling(temperature=0, max_new_tokens=16)
     requests = [Request(messages, method, sampling, trace=True) for messages in CHATS[:2]]
-    wanted = here.generate_batch(requests)
-    for got, want in zip(there.generate_batch(requests), wanted, strict=True):
-        assert got.token_ids == want.token_ids
-        assert (got.trace.mass - want.trace.mass).abs().max() < tolerance
-        assert torch.allclose(got.trace.uniform, want.trace.uniform)
+    expected = local.generate_batch(requests)
+    for result, local_result in zip(llama.generate_batch(requests), expected, strict=True):
+        assert result.token_ids == local_result.token_ids
+        assert (result.trace.mass - local_result.trace.mass).abs().max() < tolerance
+        assert torch.allclose(result.trace.uniform, local_result.trace.uniform)
     replies = [["One two three."], ["Four?"]]
-    scores = [model.session().score_batch(requests, replies) for model in (here, there)]
-    for want, got in zip(*scores, strict=True):
-        assert got.log_probabilities == pytest.approx(want.log_probabilities, abs=SCORE)
+    scores = [model.session().score_batch(requests, replies) for model in (local, llama)]
+    for local_result, result in zip(*scores, strict=True):
+        assert result.log_probabilities == pytest.approx(local_result.log_probabilities, abs=SCORE)
 
 
 def test_steering_moves_the_mass(both):

@@ -45,7 +45,7 @@ def test_salts_of_users_still_keep_caches_apart(llm):
 
 
 def test_without_the_salt_replies_are_wrong(llm, monkeypatch):
-    monkeypatch.setattr(Admitted, "salt", lambda self, given: given)
+    monkeypatch.setattr(Admitted, "salt", lambda self, request_salt: request_salt)
     run(llm, None)
     steered = run(llm, POWER)
     assert steered.num_cached_tokens >= 64

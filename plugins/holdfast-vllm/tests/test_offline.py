@@ -44,10 +44,10 @@ def runs(folder, settings, methods, running=drift.Running()):
         {
             (record.method, record.conversation): record.to_json()
             for record in drift.run(
-                each, "starter", folder / name, settings, methods, running=running
+                chat_model, "starter", folder / name, settings, methods, running=running
             ).records
         }
-        for name, each in (("here", model()), ("vllm", in_vllm()))
+        for name, chat_model in (("here", model()), ("vllm", in_vllm()))
     ]
 
 
@@ -66,11 +66,11 @@ def test_a_run_gives_the_local_records(tmp_path, temperature, methods):
     settings = drift.Settings(
         rounds=3, conversations=2, sampling=Sampling(temperature, max_new_tokens=40)
     )
-    here, there = runs(tmp_path, settings, methods, drift.Running(traces=True))
-    assert here.keys() == there.keys() and len(here) == 2 * len(methods)
-    for key, record in here.items():
-        assert said(record) == said(there[key]), key
-        for local, far in zip(record["turns"], there[key]["turns"], strict=True):
+    local_records, vllm_records = runs(tmp_path, settings, methods, drift.Running(traces=True))
+    assert local_records.keys() == vllm_records.keys() and len(local_records) == 2 * len(methods)
+    for key, record in local_records.items():
+        assert said(record) == said(vllm_records[key]), key
+        for local, far in zip(record["turns"], vllm_records[key]["turns"], strict=True):
             assert (local["mass"] is None) == (far["mass"] is None)
         traces = [read_traces(tmp_path / name, *key) for name in ("here", "vllm")]
         assert traces[0].keys() == traces[1].keys() == {1, 2, 3}
@@ -163,14 +163,14 @@ def test_a_worker_that_stops_answering_is_an_error_that_says_what_to_do(tmp_path
 def test_batched_and_streamed_replies_match_the_local_model():
     request = Request(CHATS[0], "boost:factor=4", Sampling(max_new_tokens=40), 2**70, trace=True)
     together = in_vllm().generate_batch([request, Request(CHATS[1], seed=3)])
-    (want,) = model().generate_batch([request])
-    assert (together[0].text, together[0].token_ids) == (want.text, want.token_ids)
-    assert together[0].stop_reason == want.stop_reason
-    assert together[0].prompt_ids == want.prompt_ids
-    assert abs(together[0].trace.mass - want.trace.mass).max() < MASS
+    (expected,) = model().generate_batch([request])
+    assert (together[0].text, together[0].token_ids) == (expected.text, expected.token_ids)
+    assert together[0].stop_reason == expected.stop_reason
+    assert together[0].prompt_ids == expected.prompt_ids
+    assert abs(together[0].trace.mass - expected.trace.mass).max() < MASS
     pieces = []
     streamed = in_vllm().stream(request, pieces.append)
-    assert streamed.text == want.text == "".join(pieces) and len(pieces) > 1
+    assert streamed.text == expected.text == "".join(pieces) and len(pieces) > 1
 
 
 def test_a_chat_that_fills_the_context_gets_no_reply():
