@@ -42,7 +42,7 @@ EVERY = 'reminder:every=1,text="Be brief."'
 
 
 @dataclass
-class Seen:
+class ReceivedRequest:
     """A request as it arrived."""
 
     line: str
@@ -57,7 +57,7 @@ class Seen:
         return next((value for key, value in self.headers if key.lower() == name), None)
 
 
-Answer = Callable[[Seen, "Writer"], None]
+Answer = Callable[[ReceivedRequest, "Writer"], None]
 
 
 class Writer:
@@ -92,10 +92,10 @@ class Writer:
 
 
 class FakeUpstream:
-    """Answers every request by `answer(seen, writer)`; if that is False, the connection ends."""
+    """Answers every request by `answer(request, writer)`; if that is False, the connection ends."""
 
     def __init__(self, answer: Answer):
-        self.seen: list[Seen] = []
+        self.requests: list[ReceivedRequest] = []
         self.answer = answer
         upstream = self
 
@@ -105,7 +105,7 @@ class FakeUpstream:
             def handle(self):
                 with contextlib.suppress(ConnectionError):
                     while (request := _read(self.rfile)) is not None:
-                        upstream.seen.append(request)
+                        upstream.requests.append(request)
                         if upstream.answer(request, Writer(self)) is False:
                             return
 
@@ -126,7 +126,7 @@ class _Server(socketserver.ThreadingTCPServer):
     request_queue_size = 256  # connections that wait to be accepted; others may be reset
 
 
-def _read(file) -> Seen | None:
+def _read(file) -> ReceivedRequest | None:
     line = file.readline().decode().strip()
     if not line:
         return None
@@ -134,7 +134,7 @@ def _read(file) -> Seen | None:
     while header := file.readline().decode("latin-1").strip():
         name, _, value = header.partition(":")
         headers.append((name, value.strip()))
-    request = Seen(line, headers, b"")
+    request = ReceivedRequest(line, headers, b"")
     if request.header("transfer-encoding") == "chunked":
         while size := int(file.readline(), 16):
             request.body += file.read(size)
@@ -274,7 +274,7 @@ def user(text, *before):
     return [{"role": "system", "content": SYSTEM}, *before, {"role": "user", "content": text}]
 
 
-def kept(proxy):
+def counts(proxy):
     """How many replies kept each rule at each turn, of how many."""
     proxy.settle()
     return {(row.cell.rule, row.cell.turn): (row.kept, row.scored) for row in proxy.counts.rules}

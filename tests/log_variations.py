@@ -55,7 +55,7 @@ def check(variation: Variation, folder: Path) -> None:
         if isinstance(content, bytes):
             path.write_bytes(content)
         else:
-            path.write_text(written(content), encoding="utf-8", newline="")
+            path.write_text(file_text(content), encoding="utf-8", newline="")
     paths = [folder / name for name in variation.files]
     if variation.refused:
         with pytest.raises(UsageError) as refusal:
@@ -97,7 +97,7 @@ def lines(*values: Any) -> Lines:
     return Lines(values)
 
 
-def written(content: Any) -> str:
+def file_text(content: Any) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, Lines):

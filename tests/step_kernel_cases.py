@@ -9,7 +9,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from test_attention import BFLOAT16, FLOAT32, KEEP, SPLIT, SPOT, far, wanted
+from test_attention import BFLOAT16, FLOAT32, KEEP, SPLIT, SPOT, by_papers, max_difference
 from tiny import DEVICE
 
 from holdfast.attention import BatchSteering, Starts
@@ -47,12 +47,12 @@ def test_a_step_matches_the_papers(dtype, masked, keys, heads, groups, size, fir
     plain, _ = attend_step(inputs)
     in_span = span.gather(1, first + torch.arange(keys, device=DEVICE))
     prompts = [prompt - begin for prompt, begin in zip(prompts, firsts, strict=True)]
-    expected, masses = wanted(q, k, v, visible, in_span, methods, prompts, size**-0.5)
-    unmoved, _ = wanted(q, k, v, visible, in_span, [()] * 3, prompts, size**-0.5)
+    expected, masses = by_papers(q, k, v, visible, in_span, methods, prompts, size**-0.5)
+    unmoved, _ = by_papers(q, k, v, visible, in_span, [()] * 3, prompts, size**-0.5)
     rounding = FLOAT32 if dtype == torch.float32 else BFLOAT16
-    assert far(output.transpose(1, 2), expected) < rounding
-    assert far(plain.transpose(1, 2), unmoved) < rounding
-    assert far(mass, masses[..., 0]) < FLOAT32
+    assert max_difference(output.transpose(1, 2), expected) < rounding
+    assert max_difference(plain.transpose(1, 2), unmoved) < rounding
+    assert max_difference(mass, masses[..., 0]) < FLOAT32
 
 
 @triton.jit

@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from test_logs import paths_in, replaced
+from test_logs import paths_in, replace_at
 from test_transcripts import (
     FIRST,
     boundary,
@@ -20,7 +20,7 @@ from test_transcripts import (
     reply,
     summary,
     user,
-    written,
+    write,
 )
 
 from holdfast.cli import main
@@ -62,7 +62,7 @@ def text(words):
 @pytest.mark.parametrize("goes_on_from", ["a2", "s1"], ids=["the last kept", "the summary"])
 def test_messages_that_a_compaction_kept_follow_its_summary(goes_on_from, tmp_path):
     segment = {"headUuid": "u2", "anchorUuid": "s1", "tailUuid": "a2"}
-    path = written(
+    path = write(
         tmp_path,
         user("u1", None, "x" * 4000),
         reply("a1", "u1", "Done."),
@@ -82,7 +82,7 @@ def test_messages_that_a_compaction_kept_follow_its_summary(goes_on_from, tmp_pa
 def test_a_compaction_without_a_terminal_begins_the_context_again(tmp_path):
     fields = {"session_id": "s1", "parent_tool_use_id": None}
     assistant_message = {"message": {"role": "assistant", "content": [text("x" * 4000)]}}
-    path = written(
+    path = write(
         tmp_path,
         {"type": "user", **fields, "message": {"role": "user", "content": "Hi."}},
         {"type": "assistant", **fields, **assistant_message},
@@ -100,8 +100,8 @@ def test_a_compaction_without_a_terminal_begins_the_context_again(tmp_path):
 def test_subagents_in_files_of_their_own_are_dialogs_of_their_own(tmp_path):
     of = {"isSidechain": True, "agentId": "a1"}
     inner = (user("x1", None, "Count.", **of), claude("assistant", "x2", "x1", [text("1")], **of))
-    written(tmp_path, *FIRST, name="s1.jsonl")
-    written(tmp_path, *inner, name="s1/subagents/agent-a1.jsonl")
+    write(tmp_path, *FIRST, name="s1.jsonl")
+    write(tmp_path, *inner, name="s1/subagents/agent-a1.jsonl")
     document(tmp_path, {"agentType": "Explore"}, "s1/subagents/agent-a1.meta.json")
     logs = read_logs([tmp_path])
     replies = {dialog.turns[0].user: dialog.turns[0].done.text for dialog in logs.dialogs}
@@ -125,16 +125,16 @@ FEEDBACK = [
 ]
 
 
-def says(words, **fields):
+def agent(words, **fields):
     return {"role": "assistant", "content": [text(words)], **fields}
 
 
-def hears(*blocks, **fields):
+def human(*blocks, **fields):
     return {"role": "user", "content": list(blocks), **fields}
 
 
 def test_a_task_of_cline_with_calls_in_the_text(tmp_path):
-    messages = [TASK, says(LISTED), hears(*RESULT), says(DONE), hears(*FEEDBACK), says("None.")]
+    messages = [TASK, agent(LISTED), human(*RESULT), agent(DONE), human(*FEEDBACK), agent("None.")]
     path = document(tmp_path, messages, "api_conversation_history.json")
     turns, problems, dialog = turns_of(path)
     assert turns == [("List it.", "I will look.\n\nOne file."), ("And the tests?", "None.")]
@@ -158,11 +158,11 @@ def test_a_task_of_roo_code_with_native_calls(tmp_path):
         },
     ]
     messages = [
-        hears(text("<user_message>\nFix it.\n</user_message>"), ENVIRONMENT, ts=1),
+        human(text("<user_message>\nFix it.\n</user_message>"), ENVIRONMENT, ts=1),
         {"type": "reasoning", "role": "assistant", "summary": []},
         {"role": "assistant", "content": [text("I edit."), call, question], "ts": 2},
-        hears(*answers, ENVIRONMENT, ts=3),
-        says("Done.", ts=4),
+        human(*answers, ENVIRONMENT, ts=3),
+        agent("Done.", ts=4),
     ]
     turns, problems, dialog = turns_of(document(tmp_path, messages))
     assert turns == [("Fix it.", "I edit.\n\nWhich one?"), ("A.", "Done.")] and not problems
@@ -180,7 +180,7 @@ def test_the_commands_of_a_call_of_cline_are_commands(tmp_path):
 
 def test_a_result_of_a_command_of_several_lines_was_not_said_by_the_user(tmp_path):
     result = text("[execute_command for 'cat <<X\n<task>\nX'] Result:\nCommand executed.")
-    messages = [TASK, says(LISTED), hears(result, ENVIRONMENT), says("One file.")]
+    messages = [TASK, agent(LISTED), human(result, ENVIRONMENT), agent("One file.")]
     turns, problems, _ = turns_of(document(tmp_path, messages))
     assert turns == [("List it.", "I will look.\n\nOne file.")] and not problems
 
@@ -188,10 +188,10 @@ def test_a_result_of_a_command_of_several_lines_was_not_said_by_the_user(tmp_pat
 def test_a_summary_of_roo_code_begins_the_context_again(tmp_path):
     messages = [
         TASK,
-        says("x" * 4000, condenseParent="s1"),
+        agent("x" * 4000, condenseParent="s1"),
         {"role": "user", "content": [text("y" * 400)], "isSummary": True, "condenseId": "s1"},
-        hears(text("<user_message>\nGo on.\n</user_message>")),
-        says("Done."),
+        human(text("<user_message>\nGo on.\n</user_message>")),
+        agent("Done."),
     ]
     turns, _, dialog = turns_of(document(tmp_path, messages))
     assert [user for user, _ in turns] == ["List it.", "Go on."]
@@ -200,20 +200,20 @@ def test_a_summary_of_roo_code_begins_the_context_again(tmp_path):
 
 def test_a_task_in_a_prompt_alone_is_no_sign_of_cline(tmp_path):
     words = "<task>List it.</task> Be brief."
-    turns, _, _ = turns_of(document(tmp_path, [{"role": "user", "content": words}, says("One.")]))
+    turns, _, _ = turns_of(document(tmp_path, [{"role": "user", "content": words}, agent("One.")]))
     assert turns == [(words, "One.")]
 
 
 def test_several_files_of_a_call_of_roo_code_are_a_call_each(tmp_path):
     files = "".join(f"<file><path>{name}</path></file>" for name in ("a.py", "b.py"))
-    messages = [TASK, says(f"<apply_diff>\n<args>{files}</args>\n</apply_diff>")]
+    messages = [TASK, agent(f"<apply_diff>\n<args>{files}</args>\n</apply_diff>")]
     (dialog,) = read_logs([document(tmp_path, messages)]).dialogs
     assert files_changed(dialog.turns[0].done.calls) == ["a.py", "b.py"]
 
 
 def test_what_cline_shows_is_not_read_beside_its_task_and_named_alone(tmp_path):
     display = [{"ts": 1, "type": "say", "say": "text", "text": "List it."}]
-    document(tmp_path / "tasks/1", [TASK, says("One.")], "api_conversation_history.json")
+    document(tmp_path / "tasks/1", [TASK, agent("One.")], "api_conversation_history.json")
     document(tmp_path / "tasks/1", display, "ui_messages.json")
     document(tmp_path / "tasks/1", {"files_in_context": []}, "task_metadata.json")
     assert not read_logs([tmp_path / "tasks"]).problems
@@ -297,7 +297,7 @@ def test_parts_and_versions_of_vs_code_that_are_not_known_are_named(tmp_path):
 
 def test_a_log_of_changes_is_replayed(tmp_path):
     first, second = request("Hi.", {"value": "Hel"}), request("Undo it.", {"value": "Undone."})
-    path = written(
+    path = write(
         tmp_path,
         {"kind": 0, "v": chat(first, second)},
         {"kind": 1, "k": ["requests", 0, "response", 0, "value"], "v": "Hello."},
@@ -310,7 +310,7 @@ def test_a_log_of_changes_is_replayed(tmp_path):
 
 def test_a_change_that_fits_no_state_and_a_torn_line_are_named(tmp_path):
     change = {"kind": 2, "k": ["requests", 5, "response"], "v": [{"value": "?"}]}
-    path = written(
+    path = write(
         tmp_path, {"kind": 0, "v": chat(request("Hi.", {"value": "Yes."}))}, change, '{"kin'
     )
     turns, problems, _ = turns_of(path)
@@ -338,7 +338,7 @@ BEGUN = (
 
 
 def test_what_copilot_cli_put_before_the_model_was_not_said_by_the_user(tmp_path):
-    path = written(
+    path = write(
         tmp_path,
         *BEGUN,
         event(3, "user.message", content="The price.", source="skill-pdf"),
@@ -352,14 +352,14 @@ def test_what_copilot_cli_put_before_the_model_was_not_said_by_the_user(tmp_path
 
 def test_a_subagent_of_copilot_cli_is_a_dialog_of_its_own(tmp_path):
     inner = event(4, "assistant.message", agent="a1", content="One file.")
-    logs = read_logs([written(tmp_path, *BEGUN, inner)])
+    logs = read_logs([write(tmp_path, *BEGUN, inner)])
     assert [dialog.turns[0].done.text for dialog in logs.dialogs] == ["Hello.", "One file."]
     (file,) = read_transcripts(tmp_path / "log.jsonl")
     assert [transcript.is_of_subagent for transcript in file.transcripts] == [False, True]
 
 
 def test_copilot_cli_takes_back_events_and_compacts(tmp_path):
-    path = written(
+    path = write(
         tmp_path,
         *BEGUN,
         event(3, "user.message", content="Undo it."),
@@ -428,7 +428,7 @@ def test_what_opencode_wrote_and_how_a_reply_ended(tmp_path):
     assert "'hologram'" in problem
 
 
-def stored(root, old=False):
+def write_storage(root, old=False):
     """The fixture's session in the files of `storage/`."""
     whole = json.loads((DATA / "opencode.jsonl").read_text())
     info = "info/ses_1.json" if old else "session/project-1/ses_1.json"
@@ -445,7 +445,10 @@ def stored(root, old=False):
 
 def test_the_folder_and_the_database_of_opencode_tell_what_its_export_tells(tmp_path):
     expected = turns_of(DATA / "opencode.jsonl")[0]
-    for root in (stored(tmp_path / "new/storage"), stored(tmp_path / "old/session", old=True)):
+    for root in (
+        write_storage(tmp_path / "new/storage"),
+        write_storage(tmp_path / "old/session", old=True),
+    ):
         turns, problems, dialog = turns_of(root)
         assert turns == expected and not problems and len(dialog.turns[0].done.calls) == 1
         assert turns_of(root / "message/ses_1")[0] == expected
@@ -473,7 +476,7 @@ def test_a_file_of_opencodes_folder_by_itself_is_named_with_the_cure(tmp_path):
 
 
 def test_a_damaged_file_of_opencodes_folder_is_named_and_the_rest_read(tmp_path):
-    root = stored(tmp_path / "storage")
+    root = write_storage(tmp_path / "storage")
     (root / "part/msg_5/prt_51.json").write_text('{"id": "prt')
     logs = read_logs([root])
     (problem,) = logs.problems
@@ -545,7 +548,7 @@ def test_the_markdown_that_cursor_exports(tmp_path):
 def test_the_transcript_of_cursors_agent(tmp_path):
     call = {"type": "tool_use", "name": "Shell", "input": {"command": "ls"}}
     prompt = "<timestamp>t</timestamp>\n<user_query>\nHi.\n</user_query>"
-    path = written(
+    path = write(
         tmp_path,
         {"role": "user", "message": {"content": [text(prompt)]}},
         {"role": "assistant", "message": {"content": [text("Hello."), call]}},
@@ -607,7 +610,7 @@ def sample(number, epoch=1, **fields):
 HEADER = {"version": 2, "status": "success", "eval": {"task": "shop"}}
 
 
-def packed(content):
+def compress(content):
     zstandard = pytest.importorskip("zstandard")
     return zstandard.ZstdCompressor().compress(content)
 
@@ -619,7 +622,7 @@ def archive(path, zstandard=False):
     with zipfile.ZipFile(path, "w") as file:
         for name, value in members.items():
             content = json.dumps(value).encode()
-            file.writestr(name, packed(content) if zstandard else content)
+            file.writestr(name, compress(content) if zstandard else content)
     if zstandard:  # the method in the headers of the members
         content = path.read_bytes()
         for mark, place in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
@@ -656,7 +659,7 @@ def test_of_the_versions_of_a_message_the_shown_one_counts(tmp_path):
     def line(words, is_user=False, **fields):
         return {"name": "x", "is_user": is_user, "is_system": False, "mes": words, **fields}
 
-    path = written(
+    path = write(
         tmp_path,
         {"chat_metadata": {}, "user_name": "unused", "character_name": "unused"},
         line("Welcome."),
@@ -679,18 +682,18 @@ def test_of_the_versions_of_a_message_the_shown_one_counts(tmp_path):
 
 
 def test_a_rollout_that_is_compressed_by_zstandard_is_read(tmp_path):
-    rollout = written(tmp_path, codex("session_meta", id="s"), codex_says("user", "Hi."))
-    first = packed(rollout.read_bytes())
-    second = packed(json.dumps(codex_says("assistant", "Hello.")).encode())
+    rollout = write(tmp_path, codex("session_meta", id="s"), codex_says("user", "Hi."))
+    first = compress(rollout.read_bytes())
+    second = compress(json.dumps(codex_says("assistant", "Hello.")).encode())
     path = tmp_path / "rollout-1.jsonl.zst"
     path.write_bytes(first + second)  # two frames
     assert turns_of(path)[0] == [("Hi.", "Hello.")]
 
 
 def test_a_log_that_is_named_is_read_whatever_its_name_before_the_suffix_of_zstandard(tmp_path):
-    rollout = written(tmp_path, codex_says("user", "Hi."), codex_says("assistant", "Hello."))
+    rollout = write(tmp_path, codex_says("user", "Hi."), codex_says("assistant", "Hello."))
     path = tmp_path / "july.zst"
-    path.write_bytes(packed(rollout.read_bytes()))
+    path.write_bytes(compress(rollout.read_bytes()))
     assert turns_of(path)[0] == [("Hi.", "Hello.")]
 
 
@@ -698,7 +701,7 @@ def test_without_the_package_for_it_a_compressed_rollout_is_named_with_the_cure(
     tmp_path, monkeypatch
 ):
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    written(tmp_path, codex_says("user", "Hi."), codex_says("assistant", "Hello."))
+    write(tmp_path, codex_says("user", "Hi."), codex_says("assistant", "Hello."))
     (tmp_path / "rollout-1.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfd")
     (problem,) = read_logs([tmp_path]).problems
     assert "rollout-1.jsonl.zst" in problem and "holdfast-llm[zstd]" in problem
@@ -713,7 +716,7 @@ DAMAGED = [b"", bytes(4096), b"PK\x03\x04torn", b"\xff\xfe{}", b"[]", b"{}"]
 @pytest.mark.parametrize("content", DAMAGED)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_damaged_file_is_named_in_a_sentence(name, content, tmp_path):
-    written(tmp_path, {"messages": [{"role": "user", "content": "Hi."}, says("Hello.")]})
+    write(tmp_path, {"messages": [{"role": "user", "content": "Hi."}, agent("Hello.")]})
     (tmp_path / name).write_bytes(content)
     logs = read_logs([tmp_path])
     *notes, problem = logs.problems
@@ -737,7 +740,7 @@ def test_a_torn_archive_or_database_is_named_in_a_sentence(size, tmp_path):
 
 
 def test_markdown_and_databases_are_logs_in_a_folder_only_by_their_names(tmp_path):
-    written(tmp_path, {"messages": [{"role": "user", "content": "Hi."}, says("Hello.")]})
+    write(tmp_path, {"messages": [{"role": "user", "content": "Hi."}, agent("Hello.")]})
     document(tmp_path, HISTORY, "README.md")
     cursor_database(tmp_path / "other.db", {"composerData:c": {}})
     logs = read_logs([tmp_path])
@@ -751,12 +754,12 @@ def test_a_torn_line_is_named(name, lines, tmp_path):
     whole = (DATA / f"{name}.jsonl").read_text().splitlines()
     torn = whole[:lines]
     torn[-1] = torn[-1][: len(torn[-1]) // 2]
-    (file,) = read_transcripts(written(tmp_path, *torn))
+    (file,) = read_transcripts(write(tmp_path, *torn))
     assert any(f"line {len(torn)}" in sentence for sentence in file.unread)
 
 
 VARIANTS = {
-    "cline's task": [TASK, says(LISTED, ts=1), hears(*RESULT, isSummary=False), says(DONE)],
+    "cline's task": [TASK, agent(LISTED, ts=1), human(*RESULT, isSummary=False), agent(DONE)],
     "an exported chat": chat(
         request(
             "Hi.",
@@ -797,7 +800,7 @@ def test_a_field_of_another_type_is_read_or_named_in_a_sentence(name, tmp_path):
     path = tmp_path / "log.json"
     for place in paths_in(VARIANTS[name]):
         for new in (3, True, None, "x", {"a": 1}, [[]], [{}]):
-            path.write_text(json.dumps([replaced(VARIANTS[name], place, new)]))
+            path.write_text(json.dumps([replace_at(VARIANTS[name], place, new)]))
             for file in read_transcripts(path):
                 assert all(path.name in sentence for sentence in file.unread)
 

@@ -39,7 +39,7 @@ def bash(command: str) -> ToolCall:
     return ToolCall("Bash", {"command": command})
 
 
-def judged(spec, turn: Turn):
+def judge(spec, turn: Turn):
     judgement = build(spec).judge_turn(turn)
     if isinstance(judgement, Undecided):
         assert judgement.reason
@@ -114,14 +114,14 @@ def files(text: str) -> list[Turn]:
 
 @pytest.mark.parametrize("turn", [*edits(NEW, OLD), *files(OLD)])
 def test_code_that_is_added_is_found_whatever_tool_wrote_it(turn):
-    assert judged(NO_PRINT, turn) == 0
-    assert judged({**NO_PRINT, "name": "code_written"}, turn) == 1
+    assert judge(NO_PRINT, turn) == 0
+    assert judge({**NO_PRINT, "name": "code_written"}, turn) == 1
 
 
 @pytest.mark.parametrize("turn", [*edits(OLD, NEW), *files(NEW)])
 def test_code_that_is_removed_or_in_another_file_does_not_count(turn):
-    assert judged(NO_PRINT, turn) == 1
-    assert judged({**NO_PRINT, "name": "code_written"}, turn) == 0
+    assert judge(NO_PRINT, turn) == 1
+    assert judge({**NO_PRINT, "name": "code_written"}, turn) == 0
 
 
 NOTEBOOK = {"notebook_path": "a.ipynb", "cell_id": "1"}
@@ -436,7 +436,7 @@ def ordered(words: str) -> Turn:
     return Turn("", (bash("git push"),), user=words, previous="Done.")
 
 
-def undone(command: str) -> Turn:
+def after_edit(command: str) -> Turn:
     """A turn after one that changed a file."""
     edit = call("Edit", file_path="/w/migrations/a.sql", old_string="a", new_string="b")
     return Turn("", (bash(command),), earlier=(edit,))
@@ -449,13 +449,13 @@ OVERLOOKED = [
     (MIGRATIONS, ran("git restore migrations/a.sql"), 0),
     (MIGRATIONS, ran("git restore --staged migrations/a.sql"), None),
     (MIGRATIONS, ran("git checkout main"), None),
-    (MIGRATIONS, undone("git restore migrations/a.sql"), 1),
-    (MIGRATIONS, undone("git checkout -- migrations/a.sql"), 1),
-    (MIGRATIONS, undone("git checkout HEAD -- migrations/a.sql"), 1),
-    (MIGRATIONS, undone("git checkout main -- migrations/a.sql"), 0),
-    (MIGRATIONS, undone("git restore --source=main migrations/a.sql"), 0),
-    (MIGRATIONS, undone("git restore migrations/b.sql"), 0),
-    (MIGRATIONS, undone("rm migrations/a.sql"), 0),
+    (MIGRATIONS, after_edit("git restore migrations/a.sql"), 1),
+    (MIGRATIONS, after_edit("git checkout -- migrations/a.sql"), 1),
+    (MIGRATIONS, after_edit("git checkout HEAD -- migrations/a.sql"), 1),
+    (MIGRATIONS, after_edit("git checkout main -- migrations/a.sql"), 0),
+    (MIGRATIONS, after_edit("git restore --source=main migrations/a.sql"), 0),
+    (MIGRATIONS, after_edit("git restore migrations/b.sql"), 0),
+    (MIGRATIONS, after_edit("rm migrations/a.sql"), 0),
     (MIGRATIONS, ran("rm -r migrations"), 0),
     (MIGRATIONS, ran("mv migrations old"), 0),
     (MIGRATIONS, ran("rm migrations.md"), 1),
@@ -498,7 +498,7 @@ PREFERS = [
     [*CODE, *HEADERS, *CHANGES, *PULLS, *AFTER, *ASKS, *KEPT, *COMMITS, *PREFERS, *OVERLOOKED],
 )
 def test_a_turn_is_judged_by_what_the_agent_did(spec, turn, value):
-    assert judged(spec, turn) == value
+    assert judge(spec, turn) == value
 
 
 @pytest.mark.parametrize(

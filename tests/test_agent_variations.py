@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from log_variations import IMAGE, ONE, TWO, Variation, check, lines, text, variations, written
+from log_variations import IMAGE, ONE, TWO, Variation, check, file_text, lines, text, variations
 
 from holdfast.drift import load_suite
 from holdfast.errors import UsageError
@@ -1560,7 +1560,7 @@ test_histories_of_aider = variations(
 def in_context(folder: Path, name: str, content: Any) -> list[str]:
     """The texts in the context before the last reply."""
     path = folder / name
-    path.write_text(written(content))
+    path.write_text(file_text(content))
     (dialog,) = read_logs([path]).dialogs
     events = dialog.transcript.path
     last = max(n for n, event in enumerate(events) if event.is_by_assistant)
@@ -1635,10 +1635,10 @@ def test_a_cleared_result_without_an_id_is_of_no_call(tmp_path):
     unidentified = u("r1", "a0", [{"type": "tool_result", "content": "price"}])
     path = tmp_path / "s.jsonl"
     events = [*READ[:2], unidentified, READ[3], END_OF_CC[0]]
-    path.write_text(written(lines(*events, with_edits(1))))
+    path.write_text(file_text(lines(*events, with_edits(1))))
     (dialog,) = read_logs([path]).dialogs
     assert not any(event.clears for event in dialog.transcript.path)
-    path.write_text(written(lines(*events, with_edits(2))))
+    path.write_text(file_text(lines(*events, with_edits(2))))
     (dialog,) = read_logs([path]).dialogs
     assert [event.clears for event in dialog.transcript.path if event.clears] == [{"t2"}]
 
@@ -1648,7 +1648,7 @@ def test_a_cleared_result_is_not_counted_among_the_tokens_before_a_turn(tmp_path
     for events, least in (([*long, *END_OF_CC], 1000), (
         [*long, cleared("m1", "r2", "t1"), {**END_OF_CC[0], "parentUuid": "m1"}, END_OF_CC[1]], 0),
     ):  # fmt: skip
-        (tmp_path / "s.jsonl").write_text(written(lines(*events)))
+        (tmp_path / "s.jsonl").write_text(file_text(lines(*events)))
         (dialog,) = read_logs([tmp_path / "s.jsonl"]).dialogs
         assert least <= dialog.turns[1].tokens < least + 50
 
@@ -1758,7 +1758,7 @@ PUSH = use("t9", "git push --force")
 def test_why_a_rule_was_broken_that_a_file_said(between, cause, why, tmp_path):
     last = between[-1]["uuid"] if between else "u2"
     log = [*RULES, *between, u("u9", last, "Push."), a("a9", "u9", PUSH, mid="m9")]
-    (tmp_path / "s.jsonl").write_text(written(lines(*log)))
+    (tmp_path / "s.jsonl").write_text(file_text(lines(*log)))
     (tmp_path / "suite.yaml").write_text(RULE)
     suite = load_suite(str(tmp_path / "suite.yaml"), probed=False)
     run = score_logs(read_logs([tmp_path / "s.jsonl"]), suite, tmp_path / "run")
@@ -1773,7 +1773,7 @@ def test_a_patch_that_a_script_of_codex_applied_is_an_edit(tmp_path):
     }
     patched = cx("event_msg", type="patch_apply_end", call_id="c2", success=True, changes=changes)
     path = tmp_path / "r.jsonl"
-    path.write_text(written(lines(META, CU, patched, CA)), encoding="utf-8")
+    path.write_text(file_text(lines(META, CU, patched, CA)), encoding="utf-8")
     (dialog,) = read_logs([path]).dialogs
     edits = [edit for call in dialog.turns[0].done.calls for edit in edits_by_call(call)]
     assert [(edit.path, edit.added) for edit in edits] == [

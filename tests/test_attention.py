@@ -55,14 +55,14 @@ def by_the_paper(weights, span, generated, methods, head):
     return weights
 
 
-def drawn(queries, keys, groups, dtype, seed=0):
+def random_qkv(queries, keys, groups, dtype, seed=0):
     torch.manual_seed(seed)
     q, k = torch.randn(3, 4, queries, 16) * 1.5, torch.randn(3, groups, keys, 16) * 1.5
     v = torch.randn(3, groups, keys, 16).clamp(-3, 3)
     return [states.to(DEVICE, dtype) for states in (q, k, v)]
 
 
-def wanted(q, k, v, visible, span, methods, prompt, scaling, sinks=None, softcap=None):
+def by_papers(q, k, v, visible, span, methods, prompt, scaling, sinks=None, softcap=None):
     """Outputs [B, Q, H, D] and the mass on the span [B, H, Q], in float64."""
     q, k, v, visible, span = (tensor.cpu() for tensor in (q, k, v, visible, span))
     times = q.shape[1] // k.shape[1]
@@ -87,7 +87,7 @@ def wanted(q, k, v, visible, span, methods, prompt, scaling, sinks=None, softcap
     return outputs.transpose(1, 2), (weights * span[:, None, None]).sum(-1)
 
 
-def far(out, expected):
+def max_difference(out, expected):
     """The largest difference."""
     return (out.double().cpu() - expected).abs().max()
 
@@ -125,7 +125,7 @@ def test_outputs_and_masses_match_the_papers(methods, kind, shape, dtype):
     for masked in ("not", "left", "nothing seen"):
         if masked == "not" and shape == "more":
             continue  # transformers passes a mask here
-        q, k, v = drawn(queries, keys, 2, dtype)
+        q, k, v = random_qkv(queries, keys, 2, dtype)
         visible = causal(queries, keys).clone()
         if masked != "not":
             visible[1, :, :, :2] = False
@@ -133,7 +133,7 @@ def test_outputs_and_masses_match_the_papers(methods, kind, shape, dtype):
         for prompt in ((14, 14, 14), (11, 13, 12)):
             in_prompt = torch.arange(keys) < torch.tensor(prompt)[:, None]
             span = spans(kind, keys) & in_prompt.to(DEVICE)
-            expected, mass = wanted(q, k, v, visible, span, methods, prompt, 0.25)
+            expected, mass = by_papers(q, k, v, visible, span, methods, prompt, 0.25)
             for trace in (False, True):
                 rows = list(map(compile_methods, methods))
                 steering = BatchSteering(span, rows, trace=trace, prompt_columns=prompt)
@@ -142,21 +142,21 @@ def test_outputs_and_masses_match_the_papers(methods, kind, shape, dtype):
                     out, _ = holdfast_attention(Layer(), *inputs, scaling=0.25)
                 # the output of a query that sees nothing is undefined on a GPU
                 out = out * visible.any(-1)[:, 0, :, None, None]
-                assert far(out, expected) < rounding
+                assert max_difference(out, expected) < rounding
             if dtype == torch.float32:
-                assert far(state.masses[0], mass[..., -1]) < FLOAT32
+                assert max_difference(state.masses[0], mass[..., -1]) < FLOAT32
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
 @pytest.mark.parametrize("queries", [1, 14])
 def test_grouped_and_multi_query_attention(groups, queries):
-    q, k, v = drawn(queries, 14, groups, torch.float32)
+    q, k, v = random_qkv(queries, 14, groups, torch.float32)
     methods, span = [(SPLIT,), (KEEP,), ()], spans("even", 14)
     steering = BatchSteering(span, list(map(compile_methods, methods)), prompt_columns=[12] * 3)
     with steer_pass(steering), torch.inference_mode():
         out, _ = holdfast_attention(Layer(groups), q, k, v, None, scaling=0.25)
-    expected, _ = wanted(q, k, v, causal(queries, 14), span, methods, [12] * 3, 0.25)
-    assert far(out, expected) < FLOAT32
+    expected, _ = by_papers(q, k, v, causal(queries, 14), span, methods, [12] * 3, 0.25)
+    assert max_difference(out, expected) < FLOAT32
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_grouped_and_multi_query_attention(groups, queries):
 )
 @pytest.mark.parametrize("queries", [1, 14])
 def test_features_that_the_fused_kernels_lack_match_the_papers(extra, queries):
-    q, k, v = drawn(queries, 14, 2, torch.float64 if extra == "float64" else torch.float32)
+    q, k, v = random_qkv(queries, 14, 2, torch.float64 if extra == "float64" else torch.float32)
     visible = causal(queries, 14)
     attention_mask, kwargs, methods = None, {}, [(SPLIT,), (BOOST, KEEP), (SPOT,)]
     if extra in ("softcap", "both"):
@@ -186,9 +186,9 @@ def test_features_that_the_fused_kernels_lack_match_the_papers(extra, queries):
     rows = list(map(compile_methods, methods))
     with steer_pass(BatchSteering(span, rows, trace=True, prompt_columns=prompt)) as state:
         out, _ = holdfast_attention(Layer(), q, k, v, attention_mask, scaling=0.25, **kwargs)
-    expected, mass = wanted(q.detach(), k, v, visible, span, methods, prompt, 0.25, *extras)
-    assert far(out, expected) < FLOAT32
-    assert far(state.masses[0], mass[..., -1]) < FLOAT32
+    expected, mass = by_papers(q.detach(), k, v, visible, span, methods, prompt, 0.25, *extras)
+    assert max_difference(out, expected) < FLOAT32
+    assert max_difference(state.masses[0], mass[..., -1]) < FLOAT32
     if extra == "gradients":
         out.sum().backward()
         assert q.grad.isfinite().all() and q.grad.abs().sum() > 0
@@ -208,10 +208,10 @@ def test_masses_within_1e_minus_30_of_0_and_1(queries, toward):
     assert out.isfinite().all()
     if toward < 0:  # the mass is 1e-30; near 1 the oracle itself would divide by 0
         visible = causal(queries, 14)
-        expected, mass = wanted(q, k, v, visible, spans("even", 14), methods, [14] * 3, 0.25)
+        expected, mass = by_papers(q, k, v, visible, spans("even", 14), methods, [14] * 3, 0.25)
         # scores of 70 have a rounding of 4e-6, times 20 in the exponent
-        assert far(out, expected) < 10 * FLOAT32
-        assert far(state.masses[0], mass[..., -1]) < 10 * FLOAT32
+        assert max_difference(out, expected) < 10 * FLOAT32
+        assert max_difference(state.masses[0], mass[..., -1]) < 10 * FLOAT32
     else:
         assert (state.masses[0] > 1 - FLOAT32).all()
 
@@ -221,7 +221,7 @@ def test_masses_within_1e_minus_30_of_0_and_1(queries, toward):
     "method", [SplitSoftmax(1), Pasta(1), Boost(1), Spotlight(0)], ids=lambda method: method.name
 )
 def test_neutral_settings_give_unsteered_attention(method, queries):
-    q, k, v = drawn(queries, 14, 2, torch.float32)
+    q, k, v = random_qkv(queries, 14, 2, torch.float32)
     with torch.inference_mode():
         with steer_pass(None):
             plain, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)

@@ -46,7 +46,7 @@ class Shop(Scripted):
         return "Warm regards, Robin" if signs else "Take the green one."
 
 
-def asked(folder, conversations=60):
+def run_with_baseline(folder, conversations=60):
     settings = drift.Settings(rounds=1, conversations=conversations, batch=8)
     drift.run(Shop(), SHOP, folder, settings)
     ask_baseline(Shop(), SHOP, folder, settings)
@@ -75,7 +75,7 @@ def test_every_question_is_asked_alone_and_scored_by_its_measure(tmp_path):
 
 
 def test_a_baseline_resumes_and_can_be_extended(tmp_path):
-    folder = asked(tmp_path / "run", 20)
+    folder = run_with_baseline(tmp_path / "run", 20)
     path = folder / "baseline" / "records.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:5]))
@@ -111,7 +111,7 @@ def test_the_prompt_that_a_template_inserts_is_left_out_and_named(tmp_path):
 
 
 def test_measures_that_do_not_discriminate_are_marked(tmp_path):
-    run = read_run(asked(tmp_path / "run"))
+    run = read_run(run_with_baseline(tmp_path / "run"))
     baseline = baseline_beside(run, read_series(run)[0])
     rows = {row.name: row for row in (*baseline.measures, *baseline.cases)}
     assert rows["never_contains"].verdict == rows["no-discount"].verdict == "uninformative"
@@ -185,7 +185,7 @@ def test_the_verdict_on_a_rule_follows_from_both_scores(prompted, unprompted, ve
 
 
 def test_the_summary_of_a_run_contains_its_baseline(tmp_path):
-    run = read_run(asked(tmp_path / "run"))
+    run = read_run(run_with_baseline(tmp_path / "run"))
     rows = baseline_beside(run, read_series(run)[0])
     (method,) = json.loads(report.write_summary(tmp_path / "run").read_text())["results"]
     baseline = method["baseline"]
@@ -199,7 +199,7 @@ def test_the_summary_of_a_run_contains_its_baseline(tmp_path):
 
 
 def test_too_few_conversations_give_no_verdict_on_the_measures(tmp_path):
-    run = read_run(asked(tmp_path / "run", 12))
+    run = read_run(run_with_baseline(tmp_path / "run", 12))
     baseline = baseline_beside(run, read_series(run)[0])
     assert {row.verdict for row in (*baseline.measures, *baseline.cases)} == {"cannot tell"}
     (line,) = baseline_lines(baseline)

@@ -52,12 +52,12 @@ def run(out, capability=ITEMS, sweeps=SWEEPS, plan=SMALL, suite=SUITE):
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def sweep_run(tmp_path_factory):
     out = tmp_path_factory.mktemp("calibrate") / "run"
     return out, *run(out)
 
 
-def steady(records):
+def without_seconds(records):
     untimed = ({name: value for name, value in row.items() if name != "seconds"} for row in records)
     return sorted(json.dumps(record, sort_keys=True) for record in untimed)
 
@@ -91,8 +91,8 @@ def test_one_prompt_per_category_or_those_named():
     assert (raised.value.option, raised.value.value) == ("prompts", 1)
 
 
-def test_questions_are_asked_in_the_dialogs_of_the_same_method(finished):
-    _, stability, questions = finished
+def test_questions_are_asked_in_the_dialogs_of_the_same_method(sweep_run):
+    _, stability, questions = sweep_run
     names = ["none", *(f"split-softmax:exponent={value}" for value in (0.7, 0.3))]
     names += ["repetition:probability=0.5", "repetition:probability=1"]
     assert stability.manifest.identity.to_json()["methods"] == names
@@ -130,16 +130,16 @@ def history_of(record, turns):
     return history + [{"role": roles[t["speaker"]], "content": t["text"]} for t in turns]
 
 
-def test_items_of_one_dialog_share_its_history(finished):
-    _, _, questions = finished
+def test_items_of_one_dialog_share_its_history(sweep_run):
+    _, _, questions = sweep_run
     plain = [r for r in as_json(questions) if r["method"] == "none"]
     forwarded = {r["conversation"]: r["tokens"]["forwarded"] for r in plain}
     assert forwarded[0] < 2 * forwarded[2], "two questions cost less than twice one"
 
 
 @pytest.mark.slow
-def test_the_last_reply_is_scored_without_a_method(finished):
-    out, _, questions = finished
+def test_the_last_reply_is_scored_without_a_method(sweep_run):
+    out, _, questions = sweep_run
     scored = [record for record in as_json(questions) if "last_reply" in record]
     assert {record["method"] for record in scored} == set(
         questions.manifest.identity.to_json()["methods"]
@@ -155,8 +155,8 @@ def test_the_last_reply_is_scored_without_a_method(finished):
 
 
 @pytest.mark.slow
-def test_an_interrupted_sweep_resumes(finished, tmp_path):
-    _, stability, questions = finished
+def test_an_interrupted_sweep_resumes(sweep_run, tmp_path):
+    _, stability, questions = sweep_run
     run(tmp_path / "run")
     for name in ("stability", "capability"):
         path = tmp_path / "run" / name / "records.jsonl"
@@ -165,14 +165,14 @@ def test_an_interrupted_sweep_resumes(finished, tmp_path):
     with pytest.raises(RecordsError, match=r"not finished.*repeat"):
         read_calibration(tmp_path / "run")
     again = run(tmp_path / "run")
-    assert steady(as_json(again[0])) == steady(as_json(stability))
-    assert steady(as_json(again[1])) == steady(as_json(questions))
+    assert without_seconds(as_json(again[0])) == without_seconds(as_json(stability))
+    assert without_seconds(as_json(again[1])) == without_seconds(as_json(questions))
     with pytest.raises(RecordsError, match=r"holds another run"):
         run(tmp_path / "run", plan=dataclasses.replace(SMALL, seed=1))
 
 
-def test_findings_figures_and_method_file(finished, tmp_path):
-    out, stability, questions = finished
+def test_findings_figures_and_method_file(sweep_run, tmp_path):
+    out, stability, questions = sweep_run
     calibration = read_calibration(out)
     assert [
         candidate.method for candidate in calibration.candidates
@@ -483,14 +483,14 @@ def test_from_the_command_line_to_a_method_that_drift_accepts(tmp_path, capsys, 
 
 
 @pytest.mark.slow
-def test_a_calibration_accepts_more_sweeps_and_refuses_more_draws(finished, tmp_path):
+def test_a_calibration_accepts_more_sweeps_and_refuses_more_draws(sweep_run, tmp_path):
     narrow = run(tmp_path / "run", sweeps=("split-softmax:exponent=0.7,0.3",))
     assert len(narrow[0].manifest.identity.to_json()["methods"]) == 3
     with pytest.raises(RecordsError, match=r"draws is 2 .* 3 "):
         run(tmp_path / "run", plan=dataclasses.replace(SMALL, draws=3))
     wide = run(tmp_path / "run")
-    assert steady(as_json(wide[0])) == steady(as_json(finished[1]))
-    assert steady(as_json(wide[1])) == steady(as_json(finished[2]))
+    assert without_seconds(as_json(wide[0])) == without_seconds(as_json(sweep_run[1]))
+    assert without_seconds(as_json(wide[1])) == without_seconds(as_json(sweep_run[2]))
     assert len(read_calibration(tmp_path / "run").candidates) == 5
     with pytest.raises(RecordsError, match="sweeps"):
         run(tmp_path / "run", sweeps=("split-softmax:exponent=0.7,0.3",))

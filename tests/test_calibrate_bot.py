@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from calibrations import sampled, synthetic
 from command_lines import changed
-from test_baseline import asked
+from test_baseline import run_with_baseline
 from test_calibrate import SMALL, SUITE, run
 
 from holdfast import cli, drift
@@ -204,10 +204,10 @@ def test_the_closest_setting_is_named_if_none_is_chosen():
 
 
 def test_uninformative_prompts_are_named(tmp_path):
-    first, uninformative, advice = unprompted_lines(read_run(asked(tmp_path / "shop")))
+    first, uninformative, advice = unprompted_lines(read_run(run_with_baseline(tmp_path / "shop")))
     assert re.search(r"score 0\.\d\d", first) and "--out" in advice
     assert uninformative.startswith("Uninformative") and "no-discount (1.00 " in uninformative
-    (few,) = unprompted_lines(read_run(asked(tmp_path / "few", 4)))
+    (few,) = unprompted_lines(read_run(run_with_baseline(tmp_path / "few", 4)))
     assert "too few" in few
 
 

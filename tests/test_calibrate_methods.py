@@ -95,7 +95,7 @@ def test_a_served_model_writes_the_same_answers_as_a_local_one(name, sweeps, tmp
 
 
 @pytest.fixture
-def commanded(tmp_path):
+def run_command(tmp_path):
     """Runs `holdfast calibrate` with one sweep, as small as possible."""
     ids = ",".join(case.id for case in holdfast.drift.load_suite("starter").cases[::60][:3])
 
@@ -108,7 +108,7 @@ def commanded(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_served_sweep_accepts_only_files_that_the_server_was_given(commanded, tmp_path, capsys):
+def test_a_served_sweep_accepts_only_files_that_the_server_was_given(run_command, tmp_path, capsys):
     default = holdfast.load("default")
     known, unknown = (
         write_for(default, tmp_path / f"{seed}.safetensors", "seka", seed) for seed in (0, 1)
@@ -119,10 +119,10 @@ def test_a_served_sweep_accepts_only_files_that_the_server_was_given(commanded, 
             assert f"seka:file={known.digest}" in server.stdout.readline()
             url = re.search(r"http://\S+", server.stdout.readline())[0]
             options = ["--model", f"{url}/v1", "--reading", "written"]
-            assert commanded(f"seka:gain=0.1,0.2,file={known.path}", *options) == 0
+            assert run_command(f"seka:gain=0.1,0.2,file={known.path}", *options) == 0
             assert f"seka:file={known.digest},gain=0.2" in capsys.readouterr().out
             sweep = f"seka:gain=0.1,0.2,file={unknown.path}"
-            assert commanded(sweep, *options, out="other") != 0
+            assert run_command(sweep, *options, out="other") != 0
             assert "a server knows only the files that" in capsys.readouterr().err
         finally:
             server.kill()

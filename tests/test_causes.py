@@ -28,7 +28,7 @@ FILE = labelled.load()
 LABELS = [label for dialog in FILE["dialogs"] for label in labelled.labels(dialog)]
 
 
-def scored(tmp_path, dialog, file=FILE):
+def score_dialog(tmp_path, dialog, file=FILE):
     """The run of a labelled dialog, under its suite."""
     suite = dict(file["suites"][dialog["suite"]])
     suite["rules"] = [
@@ -55,14 +55,14 @@ def agreements(dialogs, file, folder):
     """Whether each labelled breach has the cause that its label names."""
     for dialog in dialogs:
         (folder / dialog["id"]).mkdir()
-        causes = causes_of(scored(folder / dialog["id"], dialog, file))
+        causes = causes_of(score_dialog(folder / dialog["id"], dialog, file))
         for label in labelled.labels(dialog):
             yield causes[label.record, label.turn, label.rule] == label.cause
 
 
 @pytest.mark.parametrize("dialog", FILE["dialogs"], ids=lambda dialog: dialog["id"])
 def test_every_breach_of_the_labelled_transcripts_has_a_label(dialog, tmp_path):
-    causes = [*causes_of(scored(tmp_path, dialog))]
+    causes = [*causes_of(score_dialog(tmp_path, dialog))]
     assert sorted(causes) == sorted(
         (label.record, label.turn, label.rule) for label in labelled.labels(dialog)
     )
@@ -371,7 +371,7 @@ FRESH = labelled.load_fresh()
 def test_every_breach_of_the_fourth_set_has_a_label(dialog, tmp_path):
     if any("drop" in event for event in dialog["events"]):
         pytest.skip("what a cut request repeats is not labelled again")
-    causes = [*causes_of(scored(tmp_path, dialog, FRESH))]
+    causes = [*causes_of(score_dialog(tmp_path, dialog, FRESH))]
     assert sorted(causes) == sorted(
         (label.record, label.turn, label.rule) for label in labelled.labels(dialog)
     )
@@ -382,7 +382,7 @@ def test_causes_agree_with_the_fourth_set(tmp_path):
     assert len(agree) >= 40 and sum(agree) / len(agree) >= 0.8
 
 
-def of(name):
+def dialog_named(name):
     return next(dialog for dialog in FILE["dialogs"] if dialog["id"] == name)
 
 
@@ -392,7 +392,7 @@ def causes_in(run, turn):
 
 
 def test_a_cause_has_its_evidence(tmp_path):
-    run = scored(tmp_path, of("web-compacted-summary-drops-some"))
+    run = score_dialog(tmp_path, dialog_named("web-compacted-summary-drops-some"))
     causes = causes_in(run, 2)
     rule, loss = causes["tests"].evidence
     assert (rule.what, rule.turn, rule.quote) == ("said", 1, "Run `make test` before every commit.")
@@ -405,14 +405,14 @@ FILE_OF = "web-compacted-summary-drops-some.jsonl"
 
 
 def test_an_order_is_evidence_beside_the_rule(tmp_path):
-    causes = causes_in(scored(tmp_path, of("shop-user-overrides-some")), 1)
+    causes = causes_in(score_dialog(tmp_path, dialog_named("shop-user-overrides-some")), 1)
     statement, order = causes["metric"].evidence
     assert (statement.what, order.what) == ("said", "ordered")
     assert "forget about centimetres" in order.quote
 
 
 def test_what_a_compaction_kept_is_recorded_rule_by_rule(tmp_path):
-    run = scored(tmp_path, of("data-codex-compacted"))
+    run = score_dialog(tmp_path, dialog_named("data-codex-compacted"))
     (compaction,) = run.dialogs[0].compactions
     rules = {item.rule: (item.in_summary, item.in_context) for item in compaction.rules}
     assert rules == {
@@ -426,7 +426,7 @@ def test_what_a_compaction_kept_is_recorded_rule_by_rule(tmp_path):
 
 
 def test_a_score_says_where_its_rule_was(tmp_path):
-    run = scored(tmp_path, of("web-compacted-summary-drops-some"))
+    run = score_dialog(tmp_path, dialog_named("web-compacted-summary-drops-some"))
     contexts = {probe.rule: probe.context for probe in run.dialogs[0].probes if probe.round == 2}
     assert contexts["push"].in_context and contexts["push"].tokens < 40
     assert not contexts["tests"].in_context and contexts["tests"].tokens is None
@@ -503,7 +503,7 @@ def test_a_folder_of_an_earlier_version_has_no_causes(web, tmp_path):
 
 
 def test_codex_repeats_what_the_user_said_after_a_compaction_that_logs_only_a_summary(tmp_path):
-    dialog = of("data-codex-compacted")
+    dialog = dialog_named("data-codex-compacted")
     lines = labelled.as_codex(dialog)
     for line in lines:
         if line["type"] == "compacted":

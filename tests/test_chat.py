@@ -1,7 +1,7 @@
 """The interface of chat models: what a request may contain."""
 
 import pytest
-from tiny import LOOK, looked_up, model
+from tiny import LOOK, model, tool_talk
 
 from holdfast.errors import ParameterOutOfRange, UsageError
 from holdfast.generation.sampling import Sampling
@@ -49,7 +49,7 @@ def test_editing_uses_the_seed_of_the_conversation_if_given():
 
 def test_roles_that_only_a_template_knows_pass_through():
     Request([*HELLO, {"role": "tool", "content": "4", "name": "add"}])
-    Request(looked_up("be kind")[:4], tools=[LOOK])
+    Request(tool_talk("be kind")[:4], tools=[LOOK])
 
 
 def with_message(content, role="user", **more):

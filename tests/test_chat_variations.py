@@ -15,10 +15,10 @@ from log_variations import (
     TWO,
     A,
     Variation,
+    file_text,
     lines,
     text,
     variations,
-    written,
 )
 
 from holdfast.logs import read_logs
@@ -883,7 +883,7 @@ def test_turns_that_a_call_with_the_last_messages_repeats_count_once(tmp_path):
         span("s4", start=4, **io([*why, msg("assistant", part("C.")), *MORE[2:]], OUT_B)),
     )
     path = tmp_path / "spans.jsonl"
-    path.write_text(written(content["spans.jsonl"]))
+    path.write_text(file_text(content["spans.jsonl"]))
     logs = read_logs([path])
     texts = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
     assert texts == [TWO[0], [("Why?", "C.")], [("More?", "B.")]]

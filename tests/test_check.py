@@ -67,7 +67,7 @@ SHARES = {"good": [1.0] * ROUNDS, "late": [1.0, 1.0, 0.1, 0.0], "edge": [0.82] *
 
 
 @pytest.fixture(scope="module")
-def checked(tmp_path_factory):
+def check_run(tmp_path_factory):
     model, out = Scripted(SHARES), tmp_path_factory.mktemp("check") / "run"
     looked, settings = [], drift.Settings(rounds=ROUNDS)
     options = CheckOptions(
@@ -77,8 +77,8 @@ def checked(tmp_path_factory):
     return model, run, checks, looked
 
 
-def test_each_prompt_has_its_verdict(checked):
-    _, run, checks, _ = checked
+def test_each_prompt_has_its_verdict(check_run):
+    _, run, checks, _ = check_run
     verdicts = [("good", PASS), ("late", FAIL), ("edge", UNDECIDED)]
     assert [(item.id, item.verdict) for item in checks] == verdicts
     good, late, edge = checks
@@ -89,8 +89,8 @@ def test_each_prompt_has_its_verdict(checked):
     assert run.manifest.identity.to_json()["settings"]["pairs"] == "in-turn"
 
 
-def test_a_prompt_with_a_verdict_gets_no_further_conversations(checked):
-    model, run, _, looked = checked
+def test_a_prompt_with_a_verdict_gets_no_further_conversations(check_run):
+    model, run, _, looked = check_run
     numbers = {name: [n for prompt, n in model.held if prompt == name] for name in SHARES}
     assert sorted(numbers["edge"]) == list(range(2, 3 * 60, 3)), "the whole budget, in turn"
     assert looked[0] == (0, [UNDECIDED] * 3)
@@ -119,8 +119,8 @@ def test_prompts_take_turns_and_their_users_are_drawn_at_random():
     assert len(set(first)) > 30, "drawn with replacement from all the others"
 
 
-def test_an_interrupted_check_resumes_to_the_same_verdicts(checked, tmp_path):
-    _, whole, checks, _ = checked
+def test_an_interrupted_check_resumes_to_the_same_verdicts(check_run, tmp_path):
+    _, whole, checks, _ = check_run
     model, replies = Scripted(SHARES), []
 
     def stop(count, tokens):
@@ -229,8 +229,8 @@ def test_a_conversation_that_kept_the_rule_is_not_shown_as_evidence(tmp_path):
     assert [line.split(",")[0] for line in headings] == [f"conversation {n}" for n in (3, 5, 1)]
 
 
-def test_an_unanswered_probe_counts_for_nothing(checked):
-    _, run, _, _ = checked
+def test_an_unanswered_probe_counts_for_nothing(check_run):
+    _, run, _, _ = check_run
     records = list(run.conversations)
     for at, record in enumerate(records):
         if record.agent.id == "good":
@@ -245,8 +245,8 @@ def test_an_unanswered_probe_counts_for_nothing(checked):
 
 
 @pytest.mark.slow
-def test_a_fall_against_an_earlier_run_fails(checked, tmp_path):
-    _, before, _, _ = checked
+def test_a_fall_against_an_earlier_run_fails(check_run, tmp_path):
+    _, before, _, _ = check_run
     lower = {**SHARES, "good": [1.0, 1.0, 0.9, 0.45]}
     settings, low_bar = drift.Settings(rounds=ROUNDS), Terms(min_stability=0.3, budget=60)
     earlier = earlier_conversations(before.folder, SUITE, "none")
@@ -266,9 +266,9 @@ def test_a_fall_against_an_earlier_run_fails(checked, tmp_path):
 
 
 @pytest.mark.slow
-def test_without_a_bar_only_a_fall_fails(checked, tmp_path):
+def test_without_a_bar_only_a_fall_fails(check_run, tmp_path):
     """An unchanged bot passes against its own run, however little it keeps its prompts."""
-    _, before, _, _ = checked
+    _, before, _, _ = check_run
     settings, no_bar = drift.Settings(rounds=ROUNDS), Terms(min_stability=None, budget=60)
     earlier = earlier_conversations(before.folder, SUITE, "none")
 
@@ -354,8 +354,8 @@ def test_a_rule_that_only_one_run_has_is_not_compared():
     assert comparison_text(fall) == "nothing to compare with the earlier run; not compared: a, b"
 
 
-def test_an_earlier_run_without_these_prompts_is_refused(checked, tmp_path):
-    _, before, _, _ = checked
+def test_an_earlier_run_without_these_prompts_is_refused(check_run, tmp_path):
+    _, before, _, _ = check_run
     other = drift.Suite("other", (case("new"),), ("hello",))
     with pytest.raises(RecordsError, match=r"\(new\)"):
         earlier_conversations(before.folder, other, "none")
@@ -365,8 +365,8 @@ def test_an_earlier_run_without_these_prompts_is_refused(checked, tmp_path):
     assert list(earlier_conversations(before.folder, some, "boost:factor=2")) == ["good"]
 
 
-def test_the_output_names_the_round_and_shows_a_conversation(checked):
-    _, _, checks, _ = checked
+def test_the_output_names_the_round_and_shows_a_conversation(check_run):
+    _, _, checks, _ = check_run
     lines = lines_of(checks, TERMS)
     assert lines[0].startswith("PASS       good")
     late = checks[1]
@@ -432,8 +432,8 @@ def test_low_rounds_before_the_first_certain_one_are_reported():
     assert "low since" not in sentence(bot, terms), "round 3 between them holds"
 
 
-def test_junit_has_a_test_for_each_prompt(checked, tmp_path):
-    _, _, checks, _ = checked
+def test_junit_has_a_test_for_each_prompt(check_run, tmp_path):
+    _, _, checks, _ = check_run
     path = write_junit(
         Check.of("none", TERMS, tuple(checks)),
         "three \x00 <&>",

@@ -9,7 +9,7 @@ import pytest
 from browsing import click, js, look, needs_browser, open_browser, open_details, set_screen, wait
 from page_outline import Outline
 from synthetic_run import conversation_of
-from test_check import FAIL, PASS, ROUNDS, SHARES, SUITE, TERMS, UNDECIDED, Scripted, checked
+from test_check import FAIL, PASS, ROUNDS, SHARES, SUITE, TERMS, UNDECIDED, Scripted, check_run
 
 from holdfast import drift
 from holdfast.analysis.check_file import FILE, read_check, write_check
@@ -27,7 +27,7 @@ from holdfast.report.check_sentences import lines_of, numbers_text
 from holdfast.report.drift_page import render_page
 from holdfast.study.checking import CheckOptions, check, earlier_conversations
 
-__all__ = ["checked"]  # a fixture
+__all__ = ["check_run"]  # a fixture
 browser = pytest.fixture(scope="module")(open_browser)
 
 
@@ -39,8 +39,8 @@ def text_of(run):
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", body)).replace("\N{NO-BREAK SPACE}", " ")
 
 
-def test_the_page_begins_with_the_verdicts_and_calls_nothing_an_example(checked):
-    _, run, checks, _ = checked
+def test_the_page_begins_with_the_verdicts_and_calls_nothing_an_example(check_run):
+    _, run, checks, _ = check_run
     text = text_of(run)
     verdicts = "1 of 3 prompts failed, 1 undecided, 1 passed (bar: 0.8 for every rule in every roun"
     assert verdicts in text
@@ -69,8 +69,8 @@ def test_a_drift_run_has_no_verdicts(tmp_path):
     assert "Verdicts of the check" not in text_of(run)
 
 
-def test_page_junit_and_summary_derive_the_verdicts_again(checked, tmp_path):
-    _, run, checks, _ = checked
+def test_page_junit_and_summary_derive_the_verdicts_again(check_run, tmp_path):
+    _, run, checks, _ = check_run
     again = read_check(run)
     assert (again.method, again.terms) == ("none", TERMS)
     derived = [(item.verdict, item.cells, item.first_failure) for item in again.prompts]
@@ -132,7 +132,7 @@ def _cell(mean, low, high):
     return CheckedCell(rule=None, round=1, mean=mean, low=low, high=high)
 
 
-def test_ends_of_intervals_are_rounded_outwards(checked):
+def test_ends_of_intervals_are_rounded_outwards(check_run):
     assert numbers_text(_cell(0.95, 0.8996, 0.9904)) == "0.95 [0.89, 1.00]"
     assert numbers_text(_cell(0.5, 0.29, 0.71)) == "0.50 [0.29, 0.71]"
     assert numbers_text(_cell(None, 0, 1)) == "not answered"
@@ -166,8 +166,8 @@ def test_prompts_that_are_not_named_are_counted(count, words):
     assert check_lines(check_result)[-1] == words
 
 
-def test_a_fall_is_on_the_page_without_the_earlier_run(checked, tmp_path):
-    _, before, _, _ = checked
+def test_a_fall_is_on_the_page_without_the_earlier_run(check_run, tmp_path):
+    _, before, _, _ = check_run
     lower, low_bar = {**SHARES, "good": [1.0, 1.0, 0.9, 0.45]}, Terms(0.3, budget=60)
     earlier = earlier_conversations(before.folder, SUITE, "none")
     settings = drift.Settings(rounds=ROUNDS)
@@ -202,8 +202,8 @@ def test_the_page_without_a_bar_names_the_rule_that_fell(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["{", "[]", '{"schema": 2}', '{"schema": 1, "prompts": 3}'])
-def test_a_damaged_file_is_refused(checked, tmp_path, damage):
-    _, run, checks, _ = checked
+def test_a_damaged_file_is_refused(check_run, tmp_path, damage):
+    _, run, checks, _ = check_run
     moved = Run(tmp_path, run.manifest, run.records)
     write_check(tmp_path, "none", TERMS, checks, ROUNDS)
     assert json.loads((tmp_path / FILE).read_text())["prompts"] == ["good", "late", "edge"]
@@ -215,8 +215,8 @@ def test_a_damaged_file_is_refused(checked, tmp_path, damage):
 
 @needs_browser
 @pytest.mark.parametrize("width", [1280, 390])
-def test_a_reader_sees_the_verdicts_and_opens_a_conversation(browser, checked, tmp_path, width):
-    _, run, _, _ = checked
+def test_a_reader_sees_the_verdicts_and_opens_a_conversation(browser, check_run, tmp_path, width):
+    _, run, _, _ = check_run
     page = tmp_path / "check.html"
     page.write_text(render_page([results_of(run)]), encoding="utf-8")
     set_screen(browser, width)

@@ -87,23 +87,23 @@ def test_several_prompts_share_the_declared_error():
 
 def test_a_false_fall_is_reported_no_more_often_than_declared():
     now, before = checks([0.7] * 4, seed=7), checks([0.7] * 4, seed=8)
-    is_fall, rules = told_falls(now, before)
+    is_fall, rules = reported_falls(now, before)
     assert is_fall.mean() <= LIMIT and rules.any(axis=1).mean() <= LIMIT
-    is_fall, rules = told_falls(checks([0.7, 0.7, 0.7, 0.35], seed=9, count=300), before)
+    is_fall, rules = reported_falls(checks([0.7, 0.7, 0.7, 0.35], seed=9, count=300), before)
     assert is_fall.mean() > 0.9 and rules[:, 1].mean() > 0.9 and not rules[~is_fall].any()
 
 
 def test_a_rule_that_has_not_fallen_is_named_no_more_often_than_declared():
     """Beside one that certainly has fallen, the hardest case; nor does a gain hide a fall."""
     before = checks([0.7, 0.7, 0.9, 0.9], seed=12)
-    is_fall, rules = told_falls(checks([0.7, 0.7, 0.1, 0.1], seed=13), before)
+    is_fall, rules = reported_falls(checks([0.7, 0.7, 0.1, 0.1], seed=13), before)
     assert is_fall.all() and rules[:, 1].all() and rules[:, 0].mean() <= LIMIT
     before = checks([0.2, 0.2, 0.9, 0.9], seed=14, count=300)
-    is_fall, rules = told_falls(checks([0.9, 0.9, 0.2, 0.2], seed=15, count=300), before)
+    is_fall, rules = reported_falls(checks([0.9, 0.9, 0.2, 0.2], seed=15, count=300), before)
     assert is_fall.all() and rules[:, 1].all() and not rules[:, 0].any()
 
 
-def told_falls(now, before):
+def reported_falls(now, before):
     """Whether the prompts fell at any time [check], and which rules did [check, rule]."""
     both = zip(now, before, strict=False)
     pairs = [sequential.falls(by_rule(new), by_rule(old), ERROR) for new, old in both]

@@ -52,7 +52,7 @@ def drift(folder, suite, out, *more: str) -> list[str]:
     return changed(command, *more)
 
 
-def says(capsys, argv: list[str], code: int) -> str:
+def error_of(capsys, argv: list[str], code: int) -> str:
     """The error message of a command that exits with `code`."""
     try:
         assert main(argv) == code
@@ -214,7 +214,7 @@ def test_the_example_of_a_measure_can_be_built():
     ),
 )
 def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code, expected):
-    printed = says(capsys, drift(folder, suite, tmp_path / "run", *argv), code)
+    printed = error_of(capsys, drift(folder, suite, tmp_path / "run", *argv), code)
     assert all(part in printed for part in expected), printed
     assert printed.count("\n") == 1
 
@@ -301,7 +301,7 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
 )
 def test_every_command_refuses_in_one_sentence(capsys, monkeypatch, tmp_path, line, expected):
     monkeypatch.chdir(tmp_path)
-    printed = says(capsys, shlex.split(line), 2)
+    printed = error_of(capsys, shlex.split(line), 2)
     assert expected in printed and printed.count("\n") == 1
 
 
@@ -412,11 +412,11 @@ def test_no_option_with_one_value_can_be_given_twice():
 def test_folders_without_usable_weights_are_refused(folder, suite, tmp_path, capsys):
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert "config.json" in says(capsys, drift(empty, suite, tmp_path / "run"), 2)
+    assert "config.json" in error_of(capsys, drift(empty, suite, tmp_path / "run"), 2)
     (empty / "config.json").write_text((folder / "config.json").read_text())
-    assert "no weights" in says(capsys, drift(empty, suite, tmp_path / "run"), 2)
+    assert "no weights" in error_of(capsys, drift(empty, suite, tmp_path / "run"), 2)
     torch.save({}, empty / "pytorch_model.bin")
-    printed = says(capsys, drift(empty, suite, tmp_path / "run"), 1)
+    printed = error_of(capsys, drift(empty, suite, tmp_path / "run"), 1)
     assert "pytorch_model.bin" in printed and "safetensors" in printed
 
 
@@ -515,7 +515,7 @@ def test_all_pairs_that_end_half_way_are_reported(folder, suite, tmp_path, capsy
 )
 def test_a_user_model_that_makes_no_sense_is_refused(bot, tmp_path, capsys, options, message):
     command = drift(tmp_path / "nowhere", bot, tmp_path / "run", "--allow-code", *options)
-    assert message in says(capsys, command, 2)
+    assert message in error_of(capsys, command, 2)
     assert not (tmp_path / "run").exists()
 
 
@@ -531,7 +531,7 @@ def test_a_template_without_a_system_role_names_the_option(folder, tmp_path, cap
     settings.pop("chat_template", None)
     (strict / "tokenizer_config.json").write_text(json.dumps(settings))
     argv = ["generate", "--model", str(strict), "--system", "Be brief.", "--user", "hello"]
-    assert "(--system-as first-user)" in says(capsys, argv, 1)
+    assert "(--system-as first-user)" in error_of(capsys, argv, 1)
 
 
 @pytest.mark.slow
@@ -561,7 +561,7 @@ def test_a_changed_setting_of_a_resumed_run_is_named(folder, suite, tmp_path, ca
         (["--temperature", "0.5"], "temperature is 0.7 there and 0.5 here; choose"),
         (["--system-as", "first-user"], 'system_as is "role" there and "first-user" here'),
     ):
-        assert sentence in says(capsys, [*command, *more], 2)
+        assert sentence in error_of(capsys, [*command, *more], 2)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device here is always full")

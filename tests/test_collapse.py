@@ -58,7 +58,7 @@ OBEYING = yaml.safe_load(
 )
 
 
-def recorded(chat):
+def record_of(chat):
     """A labelled conversation as `drift` records it."""
     rules = tuple(
         drift.Rule(rule["id"], ("?",), rule["measure"], tuple(rule.get("follows", ())))
@@ -78,7 +78,7 @@ def recorded(chat):
 def test_a_reader_agrees_on_which_turns_have_broken_down():
     agreed = wrong_before = 0
     for chat in OBEYING:
-        for turn in model_turns(record := recorded(chat)):
+        for turn in model_turns(record := record_of(chat)):
             is_broken = turn.round in chat["broken"]
             agreed += turn.repetition.broken == is_broken
             (turn_read,) = (
@@ -92,13 +92,13 @@ def test_a_reader_agrees_on_which_turns_have_broken_down():
 
 @pytest.mark.parametrize("chat", OBEYING, ids=lambda chat: chat["id"])
 def test_a_reader_agrees_on_which_conversations_have_collapsed(chat):
-    assert collapsed_from(model_turns(recorded(chat))) == chat["collapsed_from"]
+    assert collapsed_from(model_turns(record_of(chat))) == chat["collapsed_from"]
 
 
 def test_obedience_is_not_reported_as_a_collapse(tmp_path):
     """An earlier run, which recorded repetition without regard to the prompt, is read so too."""
     chat = next(chat for chat in OBEYING if chat["id"] == "refuses-in-the-words-of-the-prompt")
-    record = recorded(chat)
+    record = record_of(chat)
     turns = [turn.model_copy(update={"repeats_unprompted": None}) for turn in record.turns]
     counts = count_turns([record.model_copy(update={"turns": tuple(turns)})])
     assert counts.broken == 0 and not counts.collapsed_from_round and not is_notable(counts)
@@ -219,7 +219,7 @@ def test_only_the_replies_of_a_replayed_dialog_count(tmp_path):
     assert collapse_cures(read_series(run)) == []
 
 
-def broken(pattern):
+def collapse_round(pattern):
     """The round from which a dialog has collapsed; each x is a broken turn, two turns a round."""
     turns = []
     for place, mark in enumerate(f".{pattern}"):
@@ -243,7 +243,7 @@ def broken(pattern):
     ],
 )
 def test_a_conversation_has_collapsed_when_half_of_what_follows_is_broken(pattern, first):
-    assert broken(pattern) == first
+    assert collapse_round(pattern) == first
 
 
 def with_repeats(run, own_share):

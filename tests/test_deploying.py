@@ -24,7 +24,7 @@ DEPLOY = ROOT / "deploy"
 DOCUMENT = (ROOT / "docs" / "deploying.md").read_text()
 
 
-def served(words: list[str]):
+def serve_options(words: list[str]):
     """The arguments of `holdfast serve` in a command, as the CLI parses them."""
     return read_command(words[words.index("serve") :])[1]
 
@@ -33,7 +33,7 @@ def test_the_image_starts_the_server_with_a_key():
     lines = (DEPLOY / "Dockerfile").read_text()
     command = r"^(?:ENTRYPOINT|CMD) (\[.*\])$"
     entry, default = map(json.loads, re.findall(command, lines, re.MULTILINE))
-    arguments = served(entry + default)
+    arguments = serve_options(entry + default)
     assert (arguments.host, arguments.api_key_env) == ("0.0.0.0", "HOLDFAST_KEY")
     assert parse(arguments.default_method)
     copied = re.findall(r"^COPY (.*) \S+$", lines, re.MULTILINE)
@@ -41,13 +41,13 @@ def test_the_image_starts_the_server_with_a_key():
     for name in " ".join(copied).split():
         assert (ROOT / name).exists() and f"!{name}" in ignored
     run = next(line for line in DOCUMENT.splitlines() if line.startswith("docker run"))
-    assert served([*entry, *run.split(" holdfast ")[1].split()]).model.startswith("Qwen/")
+    assert serve_options([*entry, *run.split(" holdfast ")[1].split()]).model.startswith("Qwen/")
 
 
 def test_the_unit_starts_the_server_and_waits_as_long_as_a_request_may_take():
     lines = (DEPLOY / "holdfast.service").read_text().splitlines()
     unit = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
-    arguments = served(shlex.split(unit["ExecStart"]))
+    arguments = serve_options(shlex.split(unit["ExecStart"]))
     assert arguments.api_key_env == "HOLDFAST_KEY"
     assert f":{arguments.port}/ready" in unit["ExecStartPost"]
     assert arguments.timeout < int(unit["TimeoutStopSec"]) < arguments.timeout + 60

@@ -21,7 +21,7 @@ SHORT = Sampling(0, 1, 8)
 THREE = ["the garden", "The river runs", "old town"]
 
 
-def shown(messages, *, template=TEMPLATE, **options) -> str:
+def marked_text(messages, *, template=TEMPLATE, **options) -> str:
     """The rendered chat with its spans in brackets."""
     text, spans = render_with_spans(messages, tokenizer(template), **options)
     for first, last in reversed(spans):
@@ -45,9 +45,9 @@ def test_parts_of_any_role_are_found_where_they_are_written(emphasis, expected):
     request = Request(TALK, emphasis=emphasis)
     contents = [message["content"] for message in request.messages]
     assert [contents[at][first:last] for at, first, last in request.emphasis] == expected
-    text = shown(TALK, emphasis=emphasis)
+    text = marked_text(TALK, emphasis=emphasis)
     assert [part.split("⟧")[0] for part in text.split("⟦")[1:]] == expected
-    assert text.replace("⟦", "").replace("⟧", "") == shown(TALK, emphasis=())
+    assert text.replace("⟦", "").replace("⟧", "") == marked_text(TALK, emphasis=())
     assert replace(request, seed=3).emphasis == request.emphasis
 
 
@@ -55,10 +55,10 @@ def test_a_text_that_also_occurs_in_the_template_or_another_message_is_found_onc
     messages = chat("user", "Be kind to the user", "user")
     message_template = "{% for m in messages %}<{{ m['role'] }}>{{ m['content']|trim }}{% endfor %}"
     template = f"{message_template}Be kind to the user"
-    text = shown(messages, template=template, emphasis=[("user", 1)])
+    text = marked_text(messages, template=template, emphasis=[("user", 1)])
     assert text == "<system>⟦user⟧<user>Be kind to the user<assistant>userBe kind to the user"
-    assert "⟦user⟧Be kind" in shown(messages, template=template, emphasis=[("user", 3)])
-    text = shown(chat("", " hello there "), template=template, emphasis=[(0, 0, 6)])
+    assert "⟦user⟧Be kind" in marked_text(messages, template=template, emphasis=[("user", 3)])
+    text = marked_text(chat("", " hello there "), template=template, emphasis=[(0, 0, 6)])
     assert text.startswith("<user>⟦hello⟧ there")
 
 

@@ -16,7 +16,7 @@ import pytest
 from chat_server import KEY, Server, completion, refusal
 from fake_upstream import FakeUpstream, chunks, reply_events, reply_json
 from test_cli import heed_interrupts
-from tiny import LOOK, looked_up
+from tiny import LOOK, tool_talk
 
 import holdfast.models.endpoint
 from holdfast import methods
@@ -52,7 +52,7 @@ def test_a_request_carries_the_chat_and_the_sampling(serve):
 
 def test_tools_and_their_calls_are_sent_in_openais_format(serve):
     model, server = serve(lambda body, number: completion())
-    system, user, called, result, _ = looked_up("Be kind.")
+    system, user, called, result, _ = tool_talk("Be kind.")
     messages = (system, user, {**called, "content": ""}, result)
     (reply,) = model.generate_batch([Request(messages, tools=[LOOK])])
     (body,) = server.bodies

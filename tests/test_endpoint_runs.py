@@ -8,7 +8,7 @@ from chat_server import Server, completion, refusal
 from synthetic_run import as_json
 from test_calibrate import ITEMS
 from test_endpoint_drift import SUITE
-from test_records import ABOUT, IDENTITY, begun, record
+from test_records import ABOUT, IDENTITY, begin_run, record
 
 from holdfast import drift, tasks
 from holdfast.analysis.calibration_results import read_calibration
@@ -166,7 +166,7 @@ def test_a_baseline_continues_without_a_question_that_fails(serve, tmp_path):
 
 
 def test_failure_notes_are_read_until_their_key_is_recorded(tmp_path):
-    begun(tmp_path)
+    begin_run(tmp_path)
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
         run.note_failure("none", 1, "failure", "It failed.")
         run.note_failure("none", 2, "filter", "Naïve \u2028 line.")
@@ -180,7 +180,7 @@ def test_failure_notes_are_read_until_their_key_is_recorded(tmp_path):
 
 
 def test_a_torn_note_is_cut_and_a_damaged_one_named(tmp_path):
-    begun(tmp_path)
+    begin_run(tmp_path)
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
         run.note_failure("none", 1, "failure", "It failed.")
         run.note_failure("none", 2, "failure", "It failed.")
@@ -196,7 +196,7 @@ def test_a_torn_note_is_cut_and_a_damaged_one_named(tmp_path):
 
 def test_an_extended_run_names_the_command_that_extended_it(tmp_path):
     grows = Compatibility(joins={"methods": union})
-    begun(tmp_path)
+    begin_run(tmp_path)
     other = {**IDENTITY, "rounds": 9}
     typed = {**ABOUT, "argv": "holdfast drift --rounds 9"}
     with pytest.raises(RecordsError, match="drift --seed 0`"):
@@ -215,7 +215,7 @@ def test_an_extended_run_names_the_command_that_extended_it(tmp_path):
 
 
 def test_the_refusal_of_a_command_does_not_suggest_repeating_it(tmp_path):
-    begun(tmp_path)
+    begin_run(tmp_path)
     message = r"there and 9 here; choose another folder with out\.$"
     with pytest.raises(AnotherRun, match=message) as excinfo:
         open_run(tmp_path, {**IDENTITY, "rounds": 9}, ABOUT)
@@ -224,7 +224,7 @@ def test_the_refusal_of_a_command_does_not_suggest_repeating_it(tmp_path):
 
 def test_a_changed_suite_is_reported_without_its_fingerprints(tmp_path):
     edited = [{**IDENTITY, "suite": "bot", "suite_fingerprint": sign * 64} for sign in "ab"]
-    begun(tmp_path, edited[0])
+    begin_run(tmp_path, edited[0])
     with pytest.raises(AnotherRun) as refused:
         open_run(tmp_path, edited[1], ABOUT)
     message = f"The suite 'bot' has changed since the run in {tmp_path}; choose another folder"
@@ -232,7 +232,7 @@ def test_a_changed_suite_is_reported_without_its_fingerprints(tmp_path):
 
 
 def test_a_run_of_another_command_is_reported_before_any_difference(tmp_path):
-    begun(tmp_path)
+    begin_run(tmp_path)
     other = {**IDENTITY, "rounds": 9}
     check = {**ABOUT, "argv": "holdfast check bot.yaml"}
     message = r"a run of `holdfast drift`, not of `holdfast check`; .*--seed 0`\)\.$"

@@ -29,7 +29,7 @@ def steering(fingerprint="abc", default="none", offered=None):
     return lambda number: (200, {}, json.dumps(info))
 
 
-def steered(body, number, masses=(0.25, 0.75)):
+def as_steered(body, number, masses=(0.25, 0.75)):
     """An answer like that of `holdfast serve`."""
     if body is None:
         return 200, {}, json.dumps({"object": "list", "data": [{"id": "tiny"}]})
@@ -46,10 +46,10 @@ def steered(body, number, masses=(0.25, 0.75)):
 @pytest.fixture
 def serve(serve):
     """serve(answer, steering, **options) -> (model, server)."""
-    return lambda answer=steered, info=None, **more: serve(answer, info or steering(), **more)
+    return lambda answer=as_steered, info=None, **more: serve(answer, info or steering(), **more)
 
 
-def sent(server, *names):
+def fields_of(server, *names):
     """The fields `names` of the last request."""
     return {name: server.bodies[-1].get(name) for name in names}
 
@@ -70,11 +70,11 @@ def test_a_request_carries_methods_emphasis_trace_and_its_whole_seed(serve):
     asked = Request(CHAT, "boost:factor=2", seed=seed, trace=True, emphasis=["Hello"])
     (reply,) = model.generate_batch([asked])
     asked = ("boost:factor=2", [[1, 0, 5]], True, seed, list(CHAT), None)
-    assert sent(server, *fields) == dict(zip(fields, asked, strict=True))
+    assert fields_of(server, *fields) == dict(zip(fields, asked, strict=True))
     assert reply.token_masses == (0.25, 0.75) and reply.trace is None
     model.generate_batch([Request(CHAT, system_as="first-user")])
     defaults = {"steering": "none", "emphasis": None, "trace": None, "system_as": "first-user"}
-    assert sent(server, *defaults) == defaults
+    assert fields_of(server, *defaults) == defaults
     assert server.bodies[-1]["messages"] == list(CHAT)
 
 
@@ -92,7 +92,7 @@ def test_without_a_system_prompt_or_emphasis_a_method_is_refused_as_locally(serv
     with pytest.raises(UsageError, match=r"^boost:factor=2"):
         model.generate_batch([Request(plain, "boost:factor=2", trace=True)])
     model.generate_batch([Request(plain, "boost:factor=2", emphasis=["Hello"])])
-    assert sent(server, "steering") == {"steering": "boost:factor=2"}
+    assert fields_of(server, "steering") == {"steering": "boost:factor=2"}
 
 
 def test_attenuate_needs_no_system_prompt_and_is_not_traced_as_locally(serve):
@@ -108,7 +108,7 @@ def test_a_streamed_reply_reports_its_pieces_and_masses(serve):
     reply = model.stream(Request(CHAT, "boost:factor=2", trace=True), pieces.append)
     assert pieces == ["Oui, ", "bien."] and reply.text == "Oui, bien."
     assert reply.token_masses == (0.25, 0.75) and reply.stop_reason == "stop"
-    assert sent(server, "stream", "steering") == {"stream": True, "steering": "boost:factor=2"}
+    assert fields_of(server, "stream", "steering") == {"stream": True, "steering": "boost:factor=2"}
 
 
 def vllm(**more):
@@ -206,7 +206,7 @@ def test_a_server_that_was_busy_when_connecting_is_asked_again(serve):
     def answer(number):
         return refusal(503, "starting") if number == 1 else steering()(number)
 
-    model, _ = serve(steered, answer)
+    model, _ = serve(as_steered, answer)
     model.reach()
     assert model.generate(CHAT, "boost:factor=2").text == "Oui, bien."
     assert "Holdfast abc" in model.fingerprint
@@ -246,7 +246,7 @@ def test_a_reply_steered_differently_from_the_request_is_an_error(serve, info, m
 
 def test_unexpected_steering_by_an_ordinary_endpoint_is_noticed(serve):
     """When the model was connected, another server, or none, was at the address."""
-    model, _ = serve(steered, lambda number: refusal(404, "Not Found"))
+    model, _ = serve(as_steered, lambda number: refusal(404, "Not Found"))
     with pytest.raises(ModelError, match=r"boost:factor=9.*connect again"):
         model.generate(CHAT)
 
@@ -309,4 +309,4 @@ def test_the_command_line_steers_a_server(serve, tmp_path, capsys):
     assert main(command) == 0
     assert capsys.readouterr().out == "Oui, bien.\n"
     assert main([*command, "--method", "spotlight:target=0.2"]) == 0
-    assert sent(server, "steering") == {"steering": "spotlight:target=0.2"}
+    assert fields_of(server, "steering") == {"steering": "spotlight:target=0.2"}

@@ -33,7 +33,7 @@ def offline(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
 
-def said_with_code_2(words: list[str], capsys) -> str:
+def usage_error(words: list[str], capsys) -> str:
     """The one line that a command says when it exits with 2."""
     assert main(words) == 2, words
     return capsys.readouterr().err.splitlines()[-1]
@@ -42,11 +42,11 @@ def said_with_code_2(words: list[str], capsys) -> str:
 @pytest.mark.parametrize("model", NO_MODEL)
 @pytest.mark.parametrize("command", USE_A_MODEL)
 def test_a_model_that_is_not_there(command, model, capsys):
-    assert repr(model) in said_with_code_2([*command.split(), "--model", model], capsys)
+    assert repr(model) in usage_error([*command.split(), "--model", model], capsys)
 
 
 def test_a_folder_without_a_model(tmp_path, capsys):
-    message = said_with_code_2(["drift", "--suite", "starter", "--model", str(tmp_path)], capsys)
+    message = usage_error(["drift", "--suite", "starter", "--model", str(tmp_path)], capsys)
     assert "config.json" in message
 
 
@@ -54,7 +54,7 @@ def test_a_folder_without_a_model(tmp_path, capsys):
 @pytest.mark.parametrize("command", READ_A_RUN)
 def test_a_run_that_is_not_there_or_of_another_command(command, run, capsys):
     words = command.format(drift=RECORDED / "drift").split()
-    assert run in said_with_code_2([*words, run], capsys)
+    assert run in usage_error([*words, run], capsys)
 
 
 def test_a_run_that_is_damaged_is_another_failure(tmp_path, capsys):
@@ -66,16 +66,16 @@ def test_a_run_that_is_damaged_is_another_failure(tmp_path, capsys):
 
 @pytest.mark.parametrize("command", ["drift --suite", "check", "calibrate --suite", "suite test"])
 def test_a_suite_that_is_not_there(command, capsys):
-    message = said_with_code_2([*command.split(), "nowhere.yaml"], capsys)
+    message = usage_error([*command.split(), "nowhere.yaml"], capsys)
     assert "nowhere.yaml" in message
 
 
 def test_a_folder_in_place_of_a_suite_is_called_a_folder(tmp_path, capsys):
     (tmp_path / "mine").mkdir()
-    message = said_with_code_2(["drift", "--suite", "mine"], capsys)
+    message = usage_error(["drift", "--suite", "mine"], capsys)
     assert message == "holdfast: The suite 'mine' is a folder; give a YAML file."
     (tmp_path / "mine" / "bot.yaml").touch()
-    message = said_with_code_2(["check", "mine"], capsys)
+    message = usage_error(["check", "mine"], capsys)
     assert message.endswith("is a folder; give one of its files, such as mine/bot.yaml.")
 
 
@@ -84,7 +84,7 @@ def test_a_folder_in_place_of_a_suite_is_called_a_folder(tmp_path, capsys):
     [("check starter --conversations 5", "--budget"), ("drift --budget 5", "--conversations")],
 )
 def test_an_option_that_another_command_has_names_this_commands(words, suggestion, capsys):
-    assert said_with_code_2(words.split(), capsys).endswith(f"did you mean {suggestion}?")
+    assert usage_error(words.split(), capsys).endswith(f"did you mean {suggestion}?")
 
 
 ASK_A_SERVER = (

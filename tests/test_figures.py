@@ -33,7 +33,7 @@ ROUNDS = [(8, "rounds 1 to 4", "rounds 5 to 8"), (3, "round 1", "rounds 2 to 3")
 
 
 @pytest.fixture
-def drawn(monkeypatch):
+def saved_figures(monkeypatch):
     """Every saved figure by file name."""
     figures = {}
 
@@ -77,7 +77,7 @@ def overlapping(figure):
     ]
 
 
-def outside(figure):
+def overflow(figure):
     """Texts that stick out of the figure."""
     e, boxes = figure.bbox, texts_of(figure)
     overflowing = [text for text, box in boxes if box.x0 < -TOUCH or box.x1 > e.x1 + TOUCH]
@@ -87,7 +87,7 @@ def outside(figure):
 def assert_apart(figures):
     for name, figure in figures.items():
         assert overlapping(figure) == [], name
-        assert outside(figure) == [], name
+        assert overflow(figure) == [], name
 
 
 def calibration(sweeps, values=3, conversations=20, seed=0, name="split-softmax"):
@@ -111,9 +111,9 @@ def calibration(sweeps, values=3, conversations=20, seed=0, name="split-softmax"
 
 
 @pytest.mark.parametrize("sweeps", only_fast([1, 5, 10], 5))
-def test_labels_of_a_calibration_do_not_overlap(drawn, tmp_path, sweeps):
+def test_labels_of_a_calibration_do_not_overlap(saved_figures, tmp_path, sweeps):
     write_calibration_figures(calibration(sweeps), 1.0, tmp_path)
-    figures = drawn()
+    figures = saved_figures()
     assert set(figures) == {"trade_off", "by_round"}
     assert_apart(figures)
     texts = [text for text, _ in texts_of(figures["trade_off"])]
@@ -122,18 +122,20 @@ def test_labels_of_a_calibration_do_not_overlap(drawn, tmp_path, sweeps):
 
 
 @pytest.mark.slow
-def test_labels_of_a_run_with_many_long_methods_do_not_overlap(drawn, tmp_path, monkeypatch):
+def test_labels_of_a_run_with_many_long_methods_do_not_overlap(
+    saved_figures, tmp_path, monkeypatch
+):
     parts = "heads=0.1/0.5/2.3/3.1/3.4+repetition:probability"
     methods = [f"split-softmax:exponent=0.{n},{parts}=0.0{n}" for n in range(1, 8)]
     monkeypatch.setattr(synthetic_run, "DECAY", dict.fromkeys(("none", *methods), 0.2))
     run = write_run(tmp_path / "run", conversations=6, rounds=12, methods=("none", *methods))
     write_figures(read_series(read_run(run)), tmp_path, whiskers=True)
-    assert_apart(drawn())
+    assert_apart(saved_figures())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("rounds", "early", "late"), ROUNDS)
-def test_labels_of_a_trace_do_not_overlap(drawn, tmp_path, rounds, early, late):
+def test_labels_of_a_trace_do_not_overlap(saved_figures, tmp_path, rounds, early, late):
     curve = [[0.3 / number] * 20 for number in range(1, rounds + 1)]
     first, drop = (np.full((32, 32), value).tolist() for value in (0.3, 0.1))
     probes = [[number % rounds + 1, number / 100, number % 2] for number in range(80)]
@@ -157,14 +159,14 @@ def test_labels_of_a_trace_do_not_overlap(drawn, tmp_path, rounds, early, late):
         ),
     )
     write_trace_figures(trace, tmp_path, [trace])
-    figures = drawn()
+    figures = saved_figures()
     assert_apart(figures)
     texts = [text for text, _ in texts_of(figures["mass_and_behaviour"])]
     assert early in texts and late in texts
 
 
 @pytest.mark.parametrize("whiskers", only_fast([False, True], True))
-def test_whiskers_are_drawn_only_if_requested(drawn, tmp_path, whiskers):
+def test_whiskers_are_drawn_only_if_requested(saved_figures, tmp_path, whiskers):
     series = read_series(read_run(write_run(tmp_path / "run", conversations=4, rounds=2)))
     write_figures(series, tmp_path, whiskers=whiskers)
-    assert len(drawn()["drift"].axes[0].containers) == (2 if whiskers else 0)
+    assert len(saved_figures()["drift"].axes[0].containers) == (2 if whiskers else 0)

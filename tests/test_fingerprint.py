@@ -40,7 +40,7 @@ def in_place(model: LocalModel) -> None:
         model.hf_model.get_parameter("model.layers.1.mlp.up_proj.weight")[3, 5] += 1
 
 
-def behind_the_counter(model: LocalModel) -> None:
+def through_data(model: LocalModel) -> None:
     model.hf_model.get_parameter("model.layers.1.mlp.up_proj.weight").data.mul_(1.5)
 
 
@@ -57,7 +57,7 @@ def another_configuration(model: LocalModel) -> None:
     model.hf_model.config.rms_norm_eps *= 2
 
 
-CHANGES = (with_adapter, in_place, behind_the_counter, replaced, another_template)
+CHANGES = (with_adapter, in_place, through_data, replaced, another_template)
 CHANGES = (*CHANGES, another_configuration)
 
 

@@ -126,19 +126,19 @@ def group_after(seconds_per_round, *, rounds=4, count=8):
     return group, bar
 
 
-def stopped(group):
+def stops(group):
     return [number for number in group.numbers if group.should_stop(number)]
 
 
 def test_a_group_in_time_stays_whole():
     group, bar = group_after([20, 20, 25, 25])
-    assert stopped(group) == [] and bar.done == bar.total == 32
+    assert stops(group) == [] and bar.done == bar.total == 32
 
 
 def test_a_late_group_gets_smaller_after_a_round_and_again_if_that_is_not_enough():
     group, bar = group_after([40])  # about 40 per round and more, with 60 seconds left
     assert 2 <= group.size <= 4
-    assert stopped(group) == list(range(10 + group.size, 18))
+    assert stops(group) == list(range(10 + group.size, 18))
     assert bar.total == 8 + 3 * group.size
     later, _ = group_after([40, 40])
     assert 1 <= later.size < group.size
@@ -146,11 +146,11 @@ def test_a_late_group_gets_smaller_after_a_round_and_again_if_that_is_not_enough
 
 def test_the_last_conversation_goes_on_until_well_after_the_time():
     group, _ = group_after([90])
-    assert stopped(group) == list(range(11, 18))
+    assert stops(group) == list(range(11, 18))
     group.clock.now = 149
-    assert stopped(group) == list(range(11, 18))
+    assert stops(group) == list(range(11, 18))
     group.clock.now = 151
-    assert stopped(group) == list(range(10, 18))
+    assert stops(group) == list(range(10, 18))
 
 
 def test_a_group_is_halved_if_a_round_is_overdue_and_again_after_as_long():

@@ -27,7 +27,7 @@ async def steady(messages):
     return "Sure."
 
 
-def measured(answer, folder, methods=("none",)):
+def measure(answer, folder, methods=("none",)):
     settings = drift.Settings(rounds=3, conversations=2)
     model = holdfast.from_function(answer, "my bot", "1")
     cast = drift.Cast(user_turns="everyday")
@@ -38,7 +38,7 @@ def measured(answer, folder, methods=("none",)):
     ("answer", "scores"), ((forgetful, {1: 1, 2: 1, 3: 0}), (steady, {1: 1, 2: 1, 3: 1}))
 )
 def test_functions_are_measured_whether_async_or_not(answer, scores, tmp_path):
-    for record in measured(answer, tmp_path).conversations:
+    for record in measure(answer, tmp_path).conversations:
         by_round = {
             probe.round: probe.score for probe in record.probes if probe.kind == "stability"
         }
@@ -66,10 +66,10 @@ def test_what_a_function_raises_ends_the_run_and_is_not_recorded(tmp_path):
         return "Sure."
 
     with pytest.raises(KeyError, match="price") as raised:
-        measured(failing, tmp_path)
+        measure(failing, tmp_path)
     assert any(frame.name == "broken" for frame in raised.traceback), "the line is shown"
     assert not read_run(tmp_path).conversations
-    assert len(measured(steady, tmp_path).conversations) == 2  # mended, the run continues
+    assert len(measure(steady, tmp_path).conversations) == 2  # mended, the run continues
     with pytest.raises(ModelError, match="answered with 3"):
         holdfast.from_function(lambda messages: 3, "my bot").generate(CHAT)
 
@@ -83,5 +83,5 @@ def test_a_function_may_fail_one_conversation(tmp_path):
             raise RequestFailed("filtered", "filter")
         return "Sure."
 
-    ended = [record.ended for record in measured(flaky, tmp_path).conversations]
+    ended = [record.ended for record in measure(flaky, tmp_path).conversations]
     assert [end.why for end in ended if end] == ["filter"]

@@ -189,7 +189,7 @@ def test_the_vocabulary_is_what_transformers_reads_from_the_file(tmp_path, kind)
 
 
 @pytest.fixture
-def cached(tmp_path, monkeypatch):
+def cached_file(tmp_path, monkeypatch):
     """A file whose tokenizer is kept in a cache of its own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(gguf_tokenizer, "_LARGE", 1)
@@ -200,18 +200,18 @@ def text_of(loaded) -> str:
     return loaded.tokenizer.backend_tokenizer.to_str()
 
 
-def unused(*_):
+def fail_on_conversion(*_):
     raise AssertionError("the tokenizer is converted")
 
 
-def convert_never(monkeypatch):
-    monkeypatch.setattr("transformers.integrations.gguf.convert_gguf_tokenizer", unused)
+def forbid_conversion(monkeypatch):
+    monkeypatch.setattr("transformers.integrations.gguf.convert_gguf_tokenizer", fail_on_conversion)
 
 
-def test_a_tokenizer_is_converted_once(cached, monkeypatch):
-    first = load(cached)
-    convert_never(monkeypatch)
-    again = load(cached)
+def test_a_tokenizer_is_converted_once(cached_file, monkeypatch):
+    first = load(cached_file)
+    forbid_conversion(monkeypatch)
+    again = load(cached_file)
     assert text_of(again) == text_of(first)
     messages = chat("be nice", "hello <s> there")
     ids = [item.tokenizer.apply_chat_template(messages)["input_ids"] for item in (first, again)]
@@ -220,9 +220,9 @@ def test_a_tokenizer_is_converted_once(cached, monkeypatch):
 
 
 @pytest.mark.parametrize("damage", ("cut", "changed", "empty", "binary", "a folder"))
-def test_a_damaged_cache_is_made_again(cached, damage):
-    right = text_of(load(cached))
-    path = gguf_tokenizer.cache_file(read_header(cached))
+def test_a_damaged_cache_is_made_again(cached_file, damage):
+    right = text_of(load(cached_file))
+    path = gguf_tokenizer.cache_file(read_header(cached_file))
     content = path.read_bytes()
     if damage == "a folder":
         path.unlink()
@@ -237,23 +237,23 @@ def test_a_damaged_cache_is_made_again(cached, damage):
             }[damage]
         )
         assert path.read_bytes() != content
-    assert text_of(load(cached)) == right
+    assert text_of(load(cached_file)) == right
     if damage != "a folder":
         assert path.read_bytes() == content
 
 
-def test_other_versions_and_headers_have_other_places(cached, monkeypatch):
-    header = read_header(cached)
+def test_other_versions_and_headers_have_other_places(cached_file, monkeypatch):
+    header = read_header(cached_file)
     places = [gguf_tokenizer.cache_file(header)]
-    other = write(cached.with_name("other.gguf"), template=None)
+    other = write(cached_file.with_name("other.gguf"), template=None)
     places.append(gguf_tokenizer.cache_file(read_header(other)))
     monkeypatch.setattr(gguf_tokenizer, "version", lambda name: "0")
     places.append(gguf_tokenizer.cache_file(header))
     assert len(set(places)) == 3
 
 
-def test_loads_at_the_same_time_share_the_cache(cached):
-    texts, header = [], read_header(cached)
+def test_loads_at_the_same_time_share_the_cache(cached_file):
+    texts, header = [], read_header(cached_file)
 
     def run():
         texts.append(gguf_tokenizer.read_tokenizer(header).backend_tokenizer.to_str())

@@ -130,7 +130,7 @@ def test_given_replies_are_scored_under_the_floors():
     assert score.greedy == expected.greedy
 
 
-def counted(monkeypatch, session):
+def submitted_rows(monkeypatch, session):
     """Records the rows that a session submits, in order."""
     rows = []
     submit = session.stepped._scheduler.submit
@@ -145,7 +145,7 @@ def counted(monkeypatch, session):
 
 def test_requests_with_the_same_first_turn_share_one_rehearsal(monkeypatch):
     session = model().session()
-    rows = counted(monkeypatch, session)
+    rows = submitted_rows(monkeypatch, session)
     longer = (*TALK, {"role": "assistant", "content": "so"}, {"role": "user", "content": "well?"})
     requests = [Request(talk, Hold(), LONG, 3) for talk in (TALK, longer, TALK[:2])]
     replies = session.generate_batch(requests)
@@ -253,7 +253,7 @@ def test_every_chat_names_itself_when_a_shared_rehearsal_fails():
 
 def test_first_turns_that_differ_in_another_field_have_rehearsals_of_their_own(monkeypatch):
     session = model().session()
-    rows = counted(monkeypatch, session)
+    rows = submitted_rows(monkeypatch, session)
     for name in ("Ann", "Bob"):
         before = ({"role": "assistant", "content": "so", "name": name},)
         session.generate_batch([Request((TALK[0], *before, *TALK[1:]), Hold(), LONG)])

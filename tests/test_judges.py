@@ -74,7 +74,7 @@ def by_its_words(reply, messages):
     return "Yes." if re.search("(?i)thank|please|pleasure|welcome", reply) else "**No**, it is not."
 
 
-def judged(folder, judge, force=False, **more):
+def judge_run(folder, judge, force=False, **more):
     checks = []
     judging = Judging(lambda model, name: judge, force, checks.append)
     settings = replace(QUICK, conversations=2, **more)
@@ -83,7 +83,7 @@ def judged(folder, judge, force=False, **more):
 
 def test_a_judge_is_checked_on_labelled_replies_before_it_scores(tmp_path):
     judge = Judge()
-    run, (agreement,) = judged(tmp_path / "run", judge)
+    run, (agreement,) = judge_run(tmp_path / "run", judge)
     assert [reply_in(request) for request in judge.requests[:8]] == [*FOLLOWS, *BREAKS]
     assert agreement.kappa == 1 and agreement.follows == (4, 0, 0)
     assert agreement.breaks == (0, 4, 0) and not agreement.forced
@@ -102,7 +102,7 @@ def test_a_judge_is_checked_on_labelled_replies_before_it_scores(tmp_path):
 
 def test_nothing_is_asked_twice_not_even_by_a_later_command(tmp_path):
     first = Judge()
-    run, _ = judged(tmp_path / "run", first)
+    run, _ = judge_run(tmp_path / "run", first)
     replies = [reply_in(request) for request in first.requests]
     assert len(replies) == len(set(replies))
     lines = (tmp_path / "run" / "judgements.jsonl").read_bytes()
@@ -111,18 +111,18 @@ def test_nothing_is_asked_twice_not_even_by_a_later_command(tmp_path):
     (tmp_path / "run" / "records.jsonl").write_bytes(records.removesuffix(last))
     (tmp_path / "run" / "judgements.jsonl").write_bytes(lines + b'{"torn')
     second = Judge()
-    again, agreements = judged(tmp_path / "run", second)
+    again, agreements = judge_run(tmp_path / "run", second)
     assert second.requests == [] and agreements[0].kappa == 1
     assert [r["probes"] for r in as_json(again)] == [r["probes"] for r in as_json(run)]
     assert (tmp_path / "run" / "judgements.jsonl").read_bytes() == lines
     damaged = lines.replace(b"Thank", b"Think", 1)
     (tmp_path / "run" / "judgements.jsonl").write_bytes(damaged)
     with pytest.raises(RecordsError, match=r"Line 1 of .*judgements\.jsonl"):
-        judged(tmp_path / "run", second)
+        judge_run(tmp_path / "run", second)
 
 
 def test_agreements_are_read_as_they_were_written_and_damaged_ones_refused(tmp_path):
-    _, agreements = judged(tmp_path, Judge())
+    _, agreements = judge_run(tmp_path, Judge())
     assert read_agreements(tmp_path) == agreements
     path = tmp_path / "judges.json"
     (stored,) = json.loads(path.read_text())
@@ -140,12 +140,12 @@ def test_a_judge_that_agrees_little_is_refused_unless_it_is_forced(tmp_path):
         return "No" if reply in BREAKS[:2] else "Yes"
 
     with pytest.raises(ModelError) as excinfo:
-        judged(tmp_path / "run", Judge(kind))
+        judge_run(tmp_path / "run", Judge(kind))
     message = str(excinfo.value)
     assert "6 of 8" in message and "kappa 0.50" in message and "0.6" in message
     assert "waiter, rule 'polite'" in message and "--force-judge" in message
     assert not (tmp_path / "run" / "records.jsonl").read_bytes()
-    run, (agreement,) = judged(tmp_path / "run", Judge(kind), force=True)
+    run, (agreement,) = judge_run(tmp_path / "run", Judge(kind), force=True)
     assert agreement.forced and agreement.breaks == (2, 2, 0) and len(run.records) == 2
     page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text()
     assert "0.50, forced" in page and "Is the reply polite?" in page and "4 yes" in page
@@ -170,7 +170,7 @@ def test_an_unclear_verdict_is_asked_for_once_more_and_then_counts_as_unanswered
         return by_its_words(reply, messages)
 
     judge = Judge(unsure)
-    run, _ = judged(tmp_path / "run", judge)
+    run, _ = judge_run(tmp_path / "run", judge)
     requests = [request for request in judge.requests if reply_in(request) == "Shut up 4."]
     assert [len(request.messages) for request in requests] == [1, 3]
     assert requests[1].messages[1]["content"] == "It is hard to say."
@@ -189,10 +189,10 @@ def test_a_judge_that_fails_stops_the_run_and_a_withheld_verdict_does_not(tmp_pa
         return RequestFailed("gone") if "Shut up 4" in reply else by_its_words(reply, messages)
 
     with pytest.raises(RequestFailed, match="gone"):
-        judged(tmp_path / "run", Judge(away))
+        judge_run(tmp_path / "run", Judge(away))
     assert as_json(read_run(tmp_path / "run")) == []
     judge = Judge()
-    run, _ = judged(tmp_path / "run", judge)
+    run, _ = judge_run(tmp_path / "run", judge)
     assert len(run.records) == 2
     again = [reply_in(request) for request in judge.requests]
     assert again[0] == "Shut up 4." and set(again) <= {"Shut up 4.", "Shut up 6."}
@@ -200,13 +200,13 @@ def test_a_judge_that_fails_stops_the_run_and_a_withheld_verdict_does_not(tmp_pa
     def withheld(reply, messages):
         return RequestFailed("no", "filter") if "4" in reply else by_its_words(reply, messages)
 
-    run, _ = judged(tmp_path / "other", Judge(withheld))
+    run, _ = judge_run(tmp_path / "other", Judge(withheld))
     assert all(record["unanswered"][0]["why"] == "judge" for record in as_json(run))
 
 
 def test_the_baseline_is_judged_by_the_same_judge(tmp_path):
     judge = Judge()
-    judged(tmp_path / "run", judge)
+    judge_run(tmp_path / "run", judge)
     before = len(judge.requests)
     cast = drift.Cast(judging=Judging(lambda model, name: judge))
     settings = replace(QUICK, conversations=2)

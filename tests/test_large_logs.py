@@ -34,13 +34,13 @@ def scored(tmp_path):
     return score_logs(read_logs([tmp_path / "a.jsonl"]), suite, tmp_path / "run")
 
 
-def _stored(run, monkeypatch):
+def _read_large(run, monkeypatch):
     monkeypatch.setattr("holdfast.records.run.LARGE_RUN_BYTES", 1)
     return read_run(run.folder)
 
 
 def test_records_on_the_disk_are_those_in_memory(scored, monkeypatch):
-    stored = _stored(scored, monkeypatch)
+    stored = _read_large(scored, monkeypatch)
     assert isinstance(stored.records, StoredLogs) and not isinstance(scored.records, StoredLogs)
     assert [*stored.dialogs] == [*scored.dialogs] == [*stored.records]
     assert stored.records[-1] == scored.records[-1] and stored.records[2:4] == [
@@ -54,7 +54,7 @@ def test_records_on_the_disk_are_those_in_memory(scored, monkeypatch):
 
 
 def test_results_of_records_on_the_disk_are_the_same(scored, monkeypatch):
-    stored = _stored(scored, monkeypatch)
+    stored = _read_large(scored, monkeypatch)
     rows = adherence(scored, min_adherence=0.9)
     assert adherence(stored, min_adherence=0.9) == rows
     assert logs_table(stored, rows, rows, 0.9) == logs_table(scored, rows, rows, 0.9)
@@ -72,12 +72,12 @@ def test_a_fault_in_records_on_the_disk_is_found(scored, monkeypatch, fault):
     lines = path.read_bytes().splitlines(keepends=True)
     if fault == "torn":
         path.write_bytes(b"".join(lines)[:-20])
-        assert len(_stored(scored, monkeypatch).records) == len(lines) - 1
+        assert len(_read_large(scored, monkeypatch).records) == len(lines) - 1
         return
     lines[3] = lines[2] if fault == "repeated" else lines[3].replace(b"Rome", b"Roma", 1)
     path.write_bytes(b"".join(lines))
     with pytest.raises(RecordsError) as raised:
-        _stored(scored, monkeypatch)
+        _read_large(scored, monkeypatch)
     assert raised.value.value == 4
 
 
@@ -159,7 +159,7 @@ def small_parts(monkeypatch):
     monkeypatch.setattr(scanning, "MAX_BYTES_IN_ONE_PROCESS", 0)
 
 
-def _short(tmp_path):
+def _short_suite(tmp_path):
     (tmp_path / "short.yaml").write_text(SHORT)
     return load_suite(str(tmp_path / "short.yaml"), probed=False)
 
@@ -174,7 +174,7 @@ def _facts(run):
 def test_scanning_in_parts_gives_what_reading_at_once_gives(
     tmp_path, folder_of_logs, small_parts, workers
 ):
-    suite = _short(tmp_path)
+    suite = _short_suite(tmp_path)
     whole = score_logs(read_logs([folder_of_logs]), suite, tmp_path / "whole")
     updates = []
     scanned = scan_logs(
@@ -195,12 +195,12 @@ def test_a_file_in_utf16_is_read_at_once(tmp_path, small_parts):
     path = tmp_path / "wide.jsonl"
     path.write_bytes(lines_of(chats(40, lambda n: 5)).encode("utf-16"))
     assert len(file_parts.parts_of(FoundLog(path, True), "openai")) == 1
-    run = scan_logs([path], _short(tmp_path), tmp_path / "run", form="openai")
+    run = scan_logs([path], _short_suite(tmp_path), tmp_path / "run", form="openai")
     assert len(run.dialogs) == 40 and not run.manifest.problems
 
 
 def test_what_a_part_needs_of_the_part_before_is_read(tmp_path, folder_of_logs, small_parts):
-    run = scan_logs([folder_of_logs / "requests.jsonl"], _short(tmp_path), tmp_path / "run")
+    run = scan_logs([folder_of_logs / "requests.jsonl"], _short_suite(tmp_path), tmp_path / "run")
     causes = [record.probes[-1].cause for record in run.dialogs]
     assert [cause.cause for cause in causes] == ["present", "removed", "unknown", "unknown"]
     assert causes[1].evidence[0].source.endswith("requests.jsonl, line 1")
@@ -216,7 +216,7 @@ def test_what_a_part_needs_of_the_part_before_is_read(tmp_path, folder_of_logs, 
 
 def test_a_compaction_before_a_copied_turn_counts_once(tmp_path, folder_of_logs):
     logs = [folder_of_logs / name for name in ("long.jsonl", "resumed.jsonl")]
-    run = score_logs(read_logs(logs), _short(tmp_path), tmp_path / "run")
+    run = score_logs(read_logs(logs), _short_suite(tmp_path), tmp_path / "run")
     (compaction,) = (item for record in run.dialogs for item in record.compactions)
     assert compaction.turn == 2 and "long.jsonl" in compaction.source
     (resumed,) = (record for record in run.dialogs if "resumed" in record.source)
@@ -225,7 +225,7 @@ def test_a_compaction_before_a_copied_turn_counts_once(tmp_path, folder_of_logs)
 
 
 def test_an_interrupted_scan_goes_on_where_it_stopped(tmp_path, folder_of_logs, monkeypatch):
-    suite = _short(tmp_path)
+    suite = _short_suite(tmp_path)
     whole = scan_logs([folder_of_logs], suite, tmp_path / "whole")
     monkeypatch.setattr(scored_logs, "_BATCH", 5)
     append, batch_sizes = OpenRun.append_lines, []
@@ -252,7 +252,7 @@ def test_a_suite_with_python_functions_is_scored_in_this_process(
     (tmp_path / "mine.py").write_text("def calm(text):\n    return float('!' not in text)\n")
     (tmp_path / "mine.yaml").write_text(SHORT.replace("one_sentence", "{python: mine.calm}"))
     suite = load_suite(str(tmp_path / "mine.yaml"), allow_code=True, probed=False)
-    assert scanning.has_code(suite) and not scanning.has_code(_short(tmp_path))
+    assert scanning.has_code(suite) and not scanning.has_code(_short_suite(tmp_path))
     monkeypatch.setattr(scanning, "ProcessPoolExecutor", None)
     run = scan_logs([folder_of_logs], suite, tmp_path / "run", workers=2)
     assert {probe.score for record in run.dialogs for probe in record.probes} == {1.0}
@@ -273,7 +273,7 @@ def test_the_command_says_that_workers_are_ignored(tmp_path, capsys, monkeypatch
 def test_a_scan_that_fails_leaves_no_folder(tmp_path):
     (tmp_path / "a.jsonl").write_text("{}\n")
     with pytest.raises(UsageError):
-        scan_logs([tmp_path / "a.jsonl"], _short(tmp_path), tmp_path / "run")
+        scan_logs([tmp_path / "a.jsonl"], _short_suite(tmp_path), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -305,7 +305,7 @@ def test_the_page_of_2000_dialogs_has_a_bounded_size(tmp_path):
             for n in range(count)
         ]
         (tmp_path / f"{count}.jsonl").write_text(lines_of(breaking) + "{\n" * count)
-        suite = _short(tmp_path)
+        suite = _short_suite(tmp_path)
         run = scan_logs([tmp_path / f"{count}.jsonl"], suite, tmp_path / str(count))
         rows = adherence(run)
         page = logs_page(run, rows, rows, None)

@@ -235,7 +235,7 @@ def short(tmp_path):
     return path
 
 
-def scored(tmp_path, short, name, dialogs):
+def score(tmp_path, short, name, dialogs):
     path = tmp_path / f"{name}.jsonl"
     path.write_text(lines_of(dialogs))
     suite = load_suite(str(short), probed=False)
@@ -245,7 +245,7 @@ def scored(tmp_path, short, name, dialogs):
 def test_adherence_by_turn_and_survival_match_what_was_planted(tmp_path, short):
     # of 40 dialogs 10 break from turn 3 on, 10 from turn 5 on, 20 never
     planted = [3] * 10 + [5] * 10 + [9] * 20
-    run = scored(tmp_path, short, "a", chats(40, planted.__getitem__))
+    run = score(tmp_path, short, "a", chats(40, planted.__getitem__))
     (rule,) = adherence(run, min_adherence=0.5)
     assert [item.start for item in rule.by_turn] == [1, 2, 3, 4, 5, 6]
     means = [item.mean for item in rule.by_turn]
@@ -263,9 +263,9 @@ def test_survival_counts_dialogs_that_end_early_as_long_as_they_last(tmp_path, s
     """By hand: one of 4 ends after turn 1, and 2 of the other 3 break in turn 2: 1/3 is left."""
     rows = list(chats(4, [2, 2, 9, 9].__getitem__))
     rows[2]["messages"] = rows[2]["messages"][:3]  # ends after turn 1
-    (rule,) = adherence(scored(tmp_path, short, "a", rows))
+    (rule,) = adherence(score(tmp_path, short, "a", rows))
     assert rule.first_broken.turns == (2,) and rule.first_broken.unbroken == pytest.approx((1 / 3,))
-    (rule,) = adherence(scored(tmp_path, short, "b", list(chats(3, [2, 2, 2].__getitem__))))
+    (rule,) = adherence(score(tmp_path, short, "b", list(chats(3, [2, 2, 2].__getitem__))))
     curve = rule.first_broken
     assert (*curve.unbroken, *curve.low, *curve.high) == (0, 0, 1)
 
@@ -276,15 +276,15 @@ def test_verdicts_need_certainty(tmp_path, short):
         ("b", 60, 2, "fail"),
         ("c", 3, 9, "undecided"),
     ):
-        run = scored(tmp_path, short, name, chats(count, lambda n, turn=broken_from: turn))
+        run = score(tmp_path, short, name, chats(count, lambda n, turn=broken_from: turn))
         assert adherence(run, 0.8)[0].verdict == verdict
     assert adherence(run)[0].verdict is None
 
 
 def test_against_earlier_logs_a_certain_fall_fails(tmp_path, short):
-    before = scored(tmp_path, short, "a", chats(40, lambda n: 9 if n % 2 else 6))
-    same = scored(tmp_path, short, "b", chats(40, lambda n: 6 if n % 2 else 9))
-    worse = scored(tmp_path, short, "c", chats(40, lambda n: 3 if n % 2 else 6))
+    before = score(tmp_path, short, "a", chats(40, lambda n: 9 if n % 2 else 6))
+    same = score(tmp_path, short, "b", chats(40, lambda n: 6 if n % 2 else 9))
+    worse = score(tmp_path, short, "c", chats(40, lambda n: 3 if n % 2 else 6))
     (rule,) = adherence(same, before=before)
     assert (rule.verdict, rule.against.certain) == ("pass", 0)
     (rule,) = adherence(worse, before=before)
@@ -294,7 +294,7 @@ def test_against_earlier_logs_a_certain_fall_fails(tmp_path, short):
     fall = rule.adherence.mean - rule.against.before.mean
     assert rule.against.difference.mean == pytest.approx(fall)
     short.write_text(SHORT.replace("one_sentence}", "{name: at_most_words, count: 3}}"))
-    (rule,) = adherence(scored(tmp_path, short, "d", chats(40, lambda n: 9)), before=before)
+    (rule,) = adherence(score(tmp_path, short, "d", chats(40, lambda n: 9)), before=before)
     assert rule.verdict == "undecided" and "another measure" in rule.uncompared
 
 
@@ -410,7 +410,7 @@ FORMULAS = {
 
 def test_no_text_of_a_table_is_a_formula_to_a_spreadsheet(tmp_path, short):
     dialogs = [{"messages": asked_and_answered("=1+1", reply)} for reply in FORMULAS]
-    run = scored(tmp_path, short, "a", dialogs)
+    run = score(tmp_path, short, "a", dialogs)
     path = write_csv(run, tmp_path / "a.csv")
     with open(path, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -428,7 +428,7 @@ def test_a_case_id_with_a_slash_is_not_taken_for_a_rule(tmp_path, short):
 
 
 def test_other_logs_are_another_run(tmp_path, short):
-    run = scored(tmp_path, short, "a", chats(3, lambda n: 9))
+    run = score(tmp_path, short, "a", chats(3, lambda n: 9))
     (path := tmp_path / "b.jsonl").write_text(lines_of(chats(4, lambda n: 9)))
     suite, logs = load_suite(str(short), probed=False), read_logs([path])
     with pytest.raises(AnotherRun, match="other logs"):
@@ -512,7 +512,7 @@ def paths_in(value, path=()):
         yield from paths_in(inner, (*path, key))
 
 
-def replaced(value, path, new):
+def replace_at(value, path, new):
     copy = json.loads(json.dumps(value))
     parent = copy
     for key in path[:-1]:
@@ -532,7 +532,7 @@ def test_a_field_of_another_type_is_read_or_named(form, tmp_path):
     path = tmp_path / "a.jsonl"
     for place in paths_in(values):
         for new in (3, {"a": 1}, [[]]):
-            path.write_text(lines_of(replaced(values, place, new)))
+            path.write_text(lines_of(replace_at(values, place, new)))
             with contextlib.suppress(UsageError):
                 read_logs([path])
 

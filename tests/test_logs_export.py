@@ -41,7 +41,7 @@ def _spans():
         }
 
 
-def _exported(tmp_path, values, *names):
+def _export(tmp_path, values, *names):
     (tmp_path / "a.jsonl").write_text(lines_of(values))
     (tmp_path / "short.yaml").write_text(SHORT)
     files = [tmp_path / name for name in names]
@@ -56,7 +56,7 @@ def _plain(attributes):
 
 
 def test_events_are_in_the_span_of_the_turn(tmp_path):
-    (path,) = _exported(tmp_path, _spans(), "scores.json")
+    (path,) = _export(tmp_path, _spans(), "scores.json")
     (resource,) = json.loads(path.read_text())["resourceLogs"]
     events = resource["scopeLogs"][0]["logRecords"]
     assert [event["eventName"] for event in events] == ["gen_ai.evaluation.result"] * 2
@@ -72,7 +72,7 @@ def test_events_are_in_the_span_of_the_turn(tmp_path):
 
 
 def test_the_table_has_a_row_for_every_turn_and_rule(tmp_path):
-    (path,) = _exported(tmp_path, chats(3, lambda n: n + 2), "a.csv")
+    (path,) = _export(tmp_path, chats(3, lambda n: n + 2), "a.csv")
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [column.name for column in COLUMNS] == [*rows[0]] and len(rows) == 18
@@ -86,7 +86,7 @@ def test_the_table_in_parquet_is_that_in_csv(tmp_path):
     pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    paths = _exported(tmp_path, chats(3, lambda n: n + 2), "a.csv", "a.parquet")
+    paths = _export(tmp_path, chats(3, lambda n: n + 2), "a.csv", "a.parquet")
     with paths[0].open(newline="") as file:
         rows = list(csv.DictReader(file))
     table = parquet.read_table(paths[1])
@@ -100,7 +100,7 @@ def test_the_table_in_parquet_is_that_in_csv(tmp_path):
 
 
 def test_spans_are_not_in_the_records_of_other_logs(tmp_path):
-    _exported(tmp_path, chats(1, lambda n: 9), "scores.json")
+    _export(tmp_path, chats(1, lambda n: 9), "scores.json")
     assert '"span"' not in (tmp_path / "run" / "records.jsonl").read_text()
     events = json.loads((tmp_path / "scores.json").read_text())
     assert "traceId" not in json.dumps(events)

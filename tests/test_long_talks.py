@@ -41,19 +41,19 @@ class Narrow(Scripted):
         return Reply(text, None, "stop")
 
 
-def shown_by(scripted, view):
+def chats_of(scripted, view):
     """The chats of one view, without their system prompts."""
     chats = [r.messages for r in scripted.requests if r.thread[0] == view and len(r.messages) > 1]
     return [[message["content"] for message in chat[1:]] for chat in chats]
 
 
-def small(context, rounds=7, **more):
+def small_context(context, rounds=7, **more):
     settings = replace(LONG, rounds=rounds, conversations=1, context=context, **more)
     return settings, Narrow(context=6)
 
 
 def test_cut_leaves_out_as_few_of_the_oldest_rounds_as_possible(tmp_path):
-    settings, scripted = small("cut")
+    settings, scripted = small_context("cut")
     record = as_json(drift.run(scripted, SUITE, tmp_path / "run", settings))[0]
     assert "ended" not in record and len(record["turns"]) == 14 and len(record["probes"]) == 14
     prompts = {case.system_prompt for case in SUITE.cases}
@@ -63,26 +63,26 @@ def test_cut_leaves_out_as_few_of_the_oldest_rounds_as_possible(tmp_path):
     assert counts == {1: 0, 2: 0, 3: 0, 4: 1, 5: 2, 6: 3, 7: 4}
     assert {p["round"]: p.get("left_out", 0) for p in record["probes"]} == counts
     lines = [turn["text"] for turn in record["turns"]]
-    assert lines[-6:-1] in shown_by(scripted, "agent"), "the last turn saw what was said before it"
+    assert lines[-6:-1] in chats_of(scripted, "agent"), "the last turn saw what was said before it"
     recap = f"You asked: {lines[6]}\nI answered: {lines[7]}"
-    assert [recap, *lines[8:12]] in shown_by(scripted, "user")
+    assert [recap, *lines[8:12]] in chats_of(scripted, "user")
 
 
 def test_slide_shows_the_last_rounds_from_the_start(tmp_path):
-    settings, scripted = small("slide", window=2)
+    settings, scripted = small_context("slide", window=2)
     record = as_json(drift.run(scripted, SUITE, tmp_path / "run", settings))[0]
     counts = {t["round"]: t.get("left_out", 0) for t in record["turns"] if t["speaker"] == "agent"}
     assert counts == {1: 0, 2: 0, 3: 1, 4: 2, 5: 3, 6: 4, 7: 5}
     lines = [turn["text"] for turn in record["turns"]]
-    assert shown_by(scripted, "agent")[-1] == lines[-4:-1]
-    wide, scripted = small("slide", window=50)
+    assert chats_of(scripted, "agent")[-1] == lines[-4:-1]
+    wide, scripted = small_context("slide", window=50)
     again = as_json(drift.run(scripted, SUITE, tmp_path / "wide", wide))[0]
-    cut = as_json(drift.run(Narrow(context=6), SUITE, tmp_path / "cut", small("cut")[0]))[0]
+    cut = as_json(drift.run(Narrow(context=6), SUITE, tmp_path / "cut", small_context("cut")[0]))[0]
     assert again["turns"] == cut["turns"], "a window that is wider than the context is cut too"
 
 
 def test_summarise_replaces_what_is_left_out_with_a_summary(tmp_path):
-    settings, scripted = small("summarise")
+    settings, scripted = small_context("summarise")
     record = as_json(drift.run(scripted, SUITE, tmp_path / "run", settings))[0]
     assert "ended" not in record and len(record["turns"]) == 14
     summaries = [summary for summary in record["summaries"] if summary["view"] == "agent"]
@@ -96,7 +96,7 @@ def test_summarise_replaces_what_is_left_out_with_a_summary(tmp_path):
     assert first.split("\n\n") == [SUMMARY_PROMPT, *parts]
     later = next(text for text in prompts if summaries[0]["text"] in text)
     assert f"Summary of our conversation so far: {summaries[0]['text']}" in later
-    chats = shown_by(scripted, "agent")
+    chats = chats_of(scripted, "agent")
     lead = f"Summary of our conversation so far: {summaries[-1]['text']}\n\n"
     assert any(chat[0].startswith(lead) for chat in chats)
     assert settings.summary_prompt == SUMMARY_PROMPT
@@ -104,7 +104,7 @@ def test_summarise_replaces_what_is_left_out_with_a_summary(tmp_path):
 
 def test_more_probes_do_not_change_what_a_dialog_leaves_out(tmp_path):
     for context in ("cut", "summarise"):
-        settings, scripted = small(context)
+        settings, scripted = small_context(context)
         plain = as_json(drift.run(scripted, SUITE, tmp_path / context, settings))[0]
         more = replace(settings, probes_per_round=2)
         probed = as_json(drift.run(Narrow(context=6), SUITE, tmp_path / f"{context} 2", more))[0]

@@ -51,7 +51,7 @@ def test_follows_scores_high_and_breaks_scores_low(spec, follows, breaks):
         assert result.value <= LOWEST.get(measure.name, LOW), (reply, result)
 
 
-def measured_here() -> set[str]:
+def tested_measures() -> set[str]:
     """Names of the measures with examples in this file. IFEval's, `loosely` and those of turns
     have their own tests; code is the user's, and a judge is a model.
     """
@@ -61,7 +61,7 @@ def measured_here() -> set[str]:
 
 
 def test_every_measure_has_examples():
-    missing = measured_here() - {measure.name for measure in MEASURES}
+    missing = tested_measures() - {measure.name for measure in MEASURES}
     assert not missing, f"add a row of {missing} to tests/data/measures.jsonl"
 
 
@@ -112,7 +112,7 @@ def test_replies_score_as_a_careful_reader_scored_them():
 
 def test_every_measure_is_hand_scored():
     assert len(HAND_SCORED) >= 155
-    missing = measured_here() - {build(row["measure"]).name for row in HAND_SCORED}
+    missing = tested_measures() - {build(row["measure"]).name for row in HAND_SCORED}
     assert not missing, f"add a row of {missing} to tests/data/hand_scored.jsonl"
 
 

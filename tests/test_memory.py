@@ -39,13 +39,13 @@ ERRORS = (RuntimeError(CPU_MESSAGE), MemoryError(), torch.OutOfMemoryError("CUDA
 WAYS = ((), (SplitSoftmax(0.3),), (Guidance(2.0),), (Guidance(1.5),), (), ())
 
 
-def computed(tokens, value=0.0):
+def kv_cache(tokens, value=0.0):
     """Two layers of one head of size 2."""
     layer = torch.full((1, tokens, 2), value), torch.full((1, tokens, 2), -value)
     return LayerKVCache(tokens, (layer, layer), ({}, {}))
 
 
-def computed_layer(tokens, value):
+def kv_layer(tokens, value):
     """One layer of one head of size 2."""
     layer = torch.full((1, tokens, 2), value), torch.full((1, tokens, 2), -value)
     return LayerKVCache(tokens, (layer,), ({},))
@@ -67,7 +67,7 @@ def test_a_row_that_leaves_gives_its_memory_back(monkeypatch):
     slots = Slots([DynamicLayer()] * 2, torch.device("cpu"))
     slots.expect(32, 5000)
     for row in range(32):
-        slots.open(computed(4000 if row == 0 else 10 + row, float(row)))
+        slots.open(kv_cache(4000 if row == 0 else 10 + row, float(row)))
     assert size(slots) == (32, 4128)
     slots.close(0)
     slots.shrink()
@@ -76,12 +76,12 @@ def test_a_row_that_leaves_gives_its_memory_back(monkeypatch):
         slots.close(len(slots.lengths) - 1)
         slots.shrink()
     assert size(slots)[0] < 4
-    assert torch.equal(slots.copy_kv(0).layers[1][1], computed(41, 31.0).layers[1][1])
+    assert torch.equal(slots.copy_kv(0).layers[1][1], kv_cache(41, 31.0).layers[1][1])
     slots.close(0)
     slots.shrink()
     assert slots.layers[0].store[0].numel() == 0
-    slots.open(computed(3, 7.0))
-    assert torch.equal(slots.copy_kv(0).layers[0][0], computed(3, 7.0).layers[0][0])
+    slots.open(kv_cache(3, 7.0))
+    assert torch.equal(slots.copy_kv(0).layers[0][0], kv_cache(3, 7.0).layers[0][0])
 
 
 def pages_with_memory(tensors):
@@ -127,10 +127,10 @@ def test_a_store_that_cannot_be_mapped_is_a_plain_one(monkeypatch):
 
     monkeypatch.setattr(mmap, "mmap", refuse)
     slots = Slots([DynamicLayer()] * 2, torch.device("cpu"))
-    slots.open(computed(3, 7.0))
-    slots.open(computed(5, 8.0))
+    slots.open(kv_cache(3, 7.0))
+    slots.open(kv_cache(5, 8.0))
     slots.close(0)
-    assert torch.equal(slots.copy_kv(0).layers[0][0], computed(5, 8.0).layers[0][0])
+    assert torch.equal(slots.copy_kv(0).layers[0][0], kv_cache(5, 8.0).layers[0][0])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="maps memory as Linux does")
@@ -157,7 +157,7 @@ def test_no_columns_are_spare_where_unwritten_memory_counts(monkeypatch, tmp_pat
 
     def columns():
         slots = Slots([DynamicLayer()] * 2, torch.device("cpu"))
-        slots.open(computed(1000))
+        slots.open(kv_cache(1000))
         return size(slots)[1]
 
     assert columns() >= 4000  # the file does not exist, as on other systems with Linux's interface
@@ -175,20 +175,20 @@ def test_rows_keep_their_tokens_when_a_store_grows(monkeypatch, mapped):
     allow_mapping(monkeypatch, mapped)
     slots = Slots([DynamicLayer()] * 2, torch.device("cpu"))
     for row, tokens in enumerate((10, 300, 20_000, 3, 40)):
-        slots.open(computed(tokens, float(row)))
+        slots.open(kv_cache(tokens, float(row)))
         for slot in range(row + 1):
             before = slots.copy_kv(slot)
-            expected = computed(before.tokens, float(slot))
+            expected = kv_cache(before.tokens, float(slot))
             assert torch.equal(before.layers[1][0], expected.layers[1][0])
 
 
 def test_tokens_of_an_unfinished_pass_survive_growth():
     slots = Slots([DynamicLayer()], torch.device("cpu"))
-    slots.open(computed_layer(2, 1.0))
+    slots.open(kv_layer(2, 1.0))
     new = torch.full((1, 1, 3, 2), 5.0)
     with slots.writing([0], [2], [5]):
         slots.layers[0].update(new, -new)
-    slots.open(computed_layer(30_000, 2.0))  # before the pass is committed
+    slots.open(kv_layer(30_000, 2.0))  # before the pass is committed
     slots.commit([0], [5])
     keys, values = slots.copy_kv(0).layers[0]
     assert keys[0, :, 0].tolist() == [1, 1, 5, 5, 5] and torch.equal(keys, -values)
@@ -235,7 +235,7 @@ def test_a_running_row_does_not_keep_an_earlier_state_of_its_dialog():
 
 
 @pytest.fixture
-def scarce(monkeypatch):
+def scarce_memory(monkeypatch):
     """Makes memory run out beyond a number of rows; returns the rows of each try."""
     tries, admit, step = [], Decoder.admit, Decoder.step
     tries, admit, step = [], Decoder.admit, Decoder.step
@@ -262,7 +262,7 @@ def scarce(monkeypatch):
 
 
 @pytest.mark.parametrize("error", only_fast(ERRORS, ERRORS[0]), ids=("cpu", "python", "cuda"))
-def test_running_out_of_memory_halves_the_batch_and_changes_no_reply(scarce, error, caplog):
+def test_running_out_of_memory_halves_the_batch_and_changes_no_reply(scarce_memory, error, caplog):
     tiny, replies = model(), {}
 
     def request_of(n, depth):
@@ -280,7 +280,7 @@ def test_running_out_of_memory_halves_the_batch_and_changes_no_reply(scarce, err
 
     places = itertools.product(range(6), range(3))
     alone = {place: tiny.generate_batch([request_of(*place)])[0] for place in places}
-    tries = scarce(3, error)
+    tries = scarce_memory(3, error)
     with caplog.at_level(logging.WARNING, "holdfast"):
         asyncio.run(all_dialogs())
     assert replies.keys() == alone.keys()
@@ -292,12 +292,12 @@ def test_running_out_of_memory_halves_the_batch_and_changes_no_reply(scarce, err
 
 
 @pytest.mark.slow
-def test_a_run_whose_memory_ran_out_says_so_on_its_page(scarce, tmp_path):
+def test_a_run_whose_memory_ran_out_says_so_on_its_page(scarce_memory, tmp_path):
     from holdfast import report
 
     settings = drift.Settings(rounds=2, conversations=4, sampling=SHORT)
     plain = drift.run(model(), drift.load_suite("starter"), tmp_path / "plain", settings)
-    scarce(3, MemoryError())
+    scarce_memory(3, MemoryError())
     run = drift.run(model(), drift.load_suite("starter"), tmp_path / "scarce", settings)
     assert [record.rows_at_most for record in run.records] == [2] * 4
     assert not any(record.rows_at_most for record in plain.records)
@@ -308,8 +308,8 @@ def test_a_run_whose_memory_ran_out_says_so_on_its_page(scarce, tmp_path):
         assert (re.search("4 conversations .*2 rows", text) is not None) is is_reported
 
 
-def test_running_out_with_a_single_chat_is_explained_in_one_sentence(scarce):
-    scarce(0, RuntimeError(CPU_MESSAGE))
+def test_running_out_with_a_single_chat_is_explained_in_one_sentence(scarce_memory):
+    scarce_memory(0, RuntimeError(CPU_MESSAGE))
     message = r"single chat of tiny llama.*batch_size below 192.*shorter chat"
     with pytest.raises(ModelError, match=message):
         model().generate(chat("be nice", "hello"), sampling=SHORT)

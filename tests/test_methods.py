@@ -142,13 +142,13 @@ def test_methods_without_a_target_are_those_that_would_do_nothing():
 
 
 @pytest.fixture
-def fitted_here(tmp_path, monkeypatch):
+def fitted_files(tmp_path, monkeypatch):
     """A folder with the files that examples name."""
     write_all(tmp_path)
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_method_is_registered_by_its_class_alone(fitted_here):
+def test_a_method_is_registered_by_its_class_alone(fitted_files):
     listed = methods.catalogue()
     assert [name for name, _, _ in listed] == [method.name for method in METHODS]
     assert len(listed) == len({name for name, _, _ in listed})

@@ -4,7 +4,7 @@ it.
 
 import pytest
 import yaml
-from test_bot_rules import drafted
+from test_bot_rules import drafts_of
 
 from holdfast.drafting import draft_file, suite_text
 from holdfast.drafting.line_rules import draft
@@ -60,7 +60,7 @@ NEGATIONS = (
 
 def measures(sentence):
     """The measures drafted from a sentence of a bot's prompt, but for that of its name."""
-    rules = drafted(f"You are Ada, the assistant of a shop.\n\n{sentence}")
+    rules = drafts_of(f"You are Ada, the assistant of a shop.\n\n{sentence}")
     return [rule.measure.entry for rule in rules if rule.kind != "identity"]
 
 
@@ -127,7 +127,7 @@ def test_a_rule_beside_a_negation_is_drafted(sentence, same_as):
     ],
 )
 def test_a_prohibition_is_drafted_as_one(sentence):
-    (rule,) = (rule for rule in drafted(f"You are Ada.\n\n{sentence}") if rule.kind != "identity")
+    (rule,) = (rule for rule in drafts_of(f"You are Ada.\n\n{sentence}") if rule.kind != "identity")
     assert rule.polarity == "prohibition"
 
 

@@ -29,7 +29,7 @@ def requirements() -> list[Requirement]:
     return [requirement for requirement in required if requirement.name not in ours]
 
 
-def elsewhere() -> dict[str, str]:
+def optional() -> dict[str, str]:
     """The packages that `make test` does not install, with the command that does."""
     (everything,) = map(Requirement, EXTRAS["integrations"])
     commands = {extra: "make integrations" for extra in everything.extras} | {"docs": "make docs"}
@@ -48,8 +48,8 @@ def test_the_version_agrees_everywhere():
 def test_the_pin_and_the_installed_version_are_inside_the_range(requirement):
     pins = {name.lower().replace("_", "-"): version for name, version in PINS.items()}
     assert requirement.specifier.contains(pins[requirement.name.lower().replace("_", "-")])
-    if requirement.name in elsewhere() and not is_installed(requirement.name):
-        pytest.skip(f"{requirement.name} is not installed; `{elsewhere()[requirement.name]}` does")
+    if requirement.name in optional() and not is_installed(requirement.name):
+        pytest.skip(f"{requirement.name} is not installed; `{optional()[requirement.name]}` does")
     assert requirement.specifier.contains(metadata.version(requirement.name).split("+")[0])
 
 

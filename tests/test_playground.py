@@ -73,7 +73,7 @@ def write(browser, name, text):
     box.send_keys(text)
 
 
-def say(browser, text):
+def send(browser, text):
     """Sends a message, and waits for the replies to it."""
     before = number_of(browser, "#turns .turn")
     write(browser, "draft", text + "\n")
@@ -157,7 +157,7 @@ def test_two_columns_answer_the_same_messages_side_by_side(browser, served):
     histories = {"none": [], "boost:factor=4": []}
     first = []
     for turn, text in enumerate(("Please talk about the sea.", ASK)):
-        say(browser, text)
+        send(browser, text)
         for steering, history in histories.items():
             chat = [PROMPT, *history, {"role": "user", "content": text}]
             reply = offline(chat, steering, turn)
@@ -196,7 +196,7 @@ def test_two_columns_answer_the_same_messages_side_by_side(browser, served):
 def test_a_reply_is_read_token_by_token_and_head_by_head(browser, served):
     visit(browser, served)
     write(browser, "system", NUMBER)
-    say(browser, ASK)
+    send(browser, ASK)
     click(browser, ".reply .link")
     cells = "[...document.querySelectorAll('.heads td')].map((cell) => cell.textContent)"
     mean = js(browser, cells)
@@ -217,7 +217,7 @@ def test_heads_of_a_large_model_are_fetched_on_request(browser, quick, monkeypat
     quick.shape = (40, 40)
     visit(browser, quick.url)
     write(browser, "system", NUMBER)
-    say(browser, "hello")
+    send(browser, "hello")
     assert [body["trace"] for body in quick.bodies] == [True, True]
     write(browser, "system", "Another one.")
     fill(browser, "[data-column='1'] [type=number]", "2")
@@ -238,11 +238,11 @@ def test_heads_of_a_large_model_are_fetched_on_request(browser, quick, monkeypat
 def test_attenuate_is_not_traced_and_needs_no_system_prompt(browser, quick):
     visit(browser, quick.url)
     fill(browser, "[data-column='1'] select", "attenuate")
-    say(browser, "hello")
+    send(browser, "hello")
     traces = {body["steering"]: body.get("trace") for body in quick.bodies}
     assert traces == {"none": None, "attenuate:factor=0.1": None}
     write(browser, "system", NUMBER)
-    say(browser, "hello")
+    send(browser, "hello")
     traces = {body["steering"]: body.get("trace") for body in quick.bodies[2:]}
     assert traces == {"none": "heads", "attenuate:factor=0.1": None}
 
@@ -292,7 +292,7 @@ def test_selected_words_are_emphasised_and_released(browser, served):
 def test_a_third_column_answers_what_was_asked_before_it_was_added(browser, served):
     visit(browser, served)
     write(browser, "system", NUMBER)
-    say(browser, ASK)
+    send(browser, ASK)
     click(browser, "#add-column")
     wait(browser, f"document.querySelectorAll('.reply').length === 3 && {READY}")
     chat = [PROMPT, {"role": "user", "content": ASK}]
@@ -305,7 +305,7 @@ def test_a_third_column_answers_what_was_asked_before_it_was_added(browser, serv
     assert number_of(browser, ".turn") == 1
     fill(browser, "[data-column='2'] [type=number]", "0.6")
     fill(browser, "[data-column='2'] [max='4096']", "1")
-    say(browser, "Please talk about the sea.")
+    send(browser, "Please talk about the sea.")
     assert replies(browser, ".who code")[-1] == "spotlight:target=0.6"
     assert replies(browser, ".facts")[-1].endswith("cut at 1 tokenheads")
     click(browser, '[data-column="0"] .icon')
@@ -321,7 +321,7 @@ def test_stopping_a_reply_stops_the_server_too(browser, quick):
     wait(browser, READY)
     assert quick.left.wait(10)
     assert replies(browser, ".problem.soft p") == ["Stopped.", "Stopped."]
-    say(browser, "and now?")
+    send(browser, "and now?")
     partial_replies = [body["messages"][-2]["content"] for body in quick.bodies[2:]]
     assert sorted(partial_replies) == sorted(replies(browser)[:2])
 
@@ -329,20 +329,20 @@ def test_stopping_a_reply_stops_the_server_too(browser, quick):
 @needs_browser
 def test_an_error_is_shown_where_it_happened_and_can_be_retried(browser, quick):
     visit(browser, quick.url)
-    say(browser, "please refuse")
+    send(browser, "please refuse")
     problems = replies(browser, ".problem p")
     assert len(problems) == 2 and all(text.endswith(", not 0.5.") for text in problems)
     wait(browser, "/^A failed: .* B failed: /.test(document.querySelector('#alert').innerText)")
     browser.get_log("browser")  # the browser logs every 400 response
     request_count = len(quick.bodies)
-    say(browser, "and now?")
+    send(browser, "and now?")
     cells = text_of(browser, ".turn:last-child .replies")
     assert re.fullmatch("A.* turn 1 .*boost.*B.*again", cells)
     click(browser, ".problem .link")
     wait(browser, READY)
     assert len(quick.bodies) == request_count + 1
     visit(browser, quick.url)
-    say(browser, "please break")
+    send(browser, "please break")
     assert replies(browser, ".problem p") == [OUT_OF_MEMORY] * 2
     assert replies(browser) == ["".join(f" word{n}" for n in range(5))] * 2
     assert browser.get_log("browser") == []
@@ -359,7 +359,7 @@ def test_a_server_that_needs_a_key_is_sent_it(browser, quick):
     assert js(browser, f"(() => {{ {label} return {over}; }})()") == "LABEL"
     write(browser, "key", KEY + "\n")
     wait(browser, READY)
-    say(browser, "hello")
+    send(browser, "hello")
     assert len(replies(browser)) == 2
     assert js(browser, "[localStorage.length, sessionStorage.length]") == [0, 1]
 
@@ -378,7 +378,7 @@ def test_the_page_fits_is_readable_and_logs_no_errors(browser, quick, width, dar
     visit(browser, quick.url, width, dark)
     write(browser, "system", NUMBER)
     for text in ("one", "please break"):
-        say(browser, text)
+        send(browser, text)
     browser.execute_script(
         "document.querySelectorAll('.reply .link').forEach((link) => link.textContent === 'heads' && link.click())"
     )
@@ -394,7 +394,7 @@ def test_the_page_fits_is_readable_and_logs_no_errors(browser, quick, width, dar
 @needs_browser
 def test_every_control_has_an_accessible_name(browser, quick):
     visit(browser, quick.url)
-    say(browser, "hello")
+    send(browser, "hello")
     open_details(browser)
     used = "button link slider combobox textbox spinbutton radio image switch".split()
     nodes = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]

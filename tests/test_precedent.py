@@ -56,7 +56,7 @@ class Imitator(Obedient):
         return replies[-1]["content"].endswith("Tony") if replies else super().follows(request)
 
 
-def measured(model, folder, **options):
+def measure(model, folder, **options):
     run = precedent.run(model, suite_of(), folder, SETTINGS, **options)
     return run, precedent_of(run.precedents)
 
@@ -66,7 +66,7 @@ def scores(result):
 
 
 def test_an_obedient_model_follows_the_prompt_whatever_its_history(tmp_path):
-    _, (result,) = measured(Obedient(), tmp_path)
+    _, (result,) = measure(Obedient(), tmp_path)
     assert result.used == result.of == 24
     assert all(score == prompted for (_, _, prompted), score in scores(result).items())
     deepest = result.depths[-1]
@@ -75,7 +75,7 @@ def test_an_obedient_model_follows_the_prompt_whatever_its_history(tmp_path):
 
 
 def test_an_imitator_follows_its_history_whatever_the_prompt(tmp_path):
-    _, (result,) = measured(Imitator(), tmp_path)
+    _, (result,) = measure(Imitator(), tmp_path)
     for (history, with_history, prompted), score in scores(result).items():
         assert score == (history == "kept" if with_history else prompted)
     first, *later = result.depths
@@ -93,7 +93,7 @@ def test_a_history_shows_plain_questions_and_only_as_many_replies_as_are_seen(tm
             chats.append([message["content"] for message in request.messages])
             return super().text(request)
 
-    run, _ = measured(Listening(), tmp_path)
+    run, _ = measure(Listening(), tmp_path)
     record = run.precedents[0]
     assert len(record.questions) == 4 and len(set(record.questions)) == 4
     after = [chat for chat in chats if chat[0] == PROMPT and chat[-1] == record.questions[-1]]
@@ -108,7 +108,7 @@ def test_a_rule_that_no_history_breaks_counts_for_nothing(tmp_path):
         def text(self, request):
             return "Well. Tony"
 
-    _, (result,) = measured(Always(), tmp_path)
+    _, (result,) = measure(Always(), tmp_path)
     assert (result.used, result.of) == (0, 24)
     assert all(cell.score.mean is None for cell in result.cells)
     assert precedent_lines([result])[-1] == "  No rule counts, so nothing was measured."
@@ -124,7 +124,7 @@ def test_few_conversations_are_called_an_example(tmp_path, conversations):
 
 
 def test_lines_that_coincide_are_told_apart_in_the_figure(tmp_path):
-    _, results = measured(Obedient(), tmp_path)
+    _, results = measure(Obedient(), tmp_path)
     (axis,) = precedent_figure(results).axes
     lines = [line for line in axis.lines if not line.get_label().startswith("_")]
     assert len(lines) == 4
@@ -138,7 +138,7 @@ def test_lines_that_coincide_are_told_apart_in_the_figure(tmp_path):
 
 
 def test_a_method_sees_the_histories_that_were_made_without_one(tmp_path):
-    run, (none, boost) = measured(Imitator(), tmp_path, methods=["none", "boost:factor=4"])
+    run, (none, boost) = measure(Imitator(), tmp_path, methods=["none", "boost:factor=4"])
     by_method = {
         name: {chat.conversation: chat for chat in run.precedents if chat.method == name}
         for name in ("none", "boost:factor=4")
@@ -159,11 +159,11 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
         if count and len(read_run(tmp_path / "resumed").records) >= 5:
             raise Stopped
 
-    whole, _ = measured(Obedient(), tmp_path / "whole")
+    whole, _ = measure(Obedient(), tmp_path / "whole")
     with pytest.raises(Stopped):
-        measured(Obedient(), tmp_path / "resumed", running=drift.Running(progress=stop))
+        measure(Obedient(), tmp_path / "resumed", running=drift.Running(progress=stop))
     assert 5 <= len(read_run(tmp_path / "resumed").records) < 24
-    resumed, _ = measured(Obedient(), tmp_path / "resumed")
+    resumed, _ = measure(Obedient(), tmp_path / "resumed")
     keyed = [
         {chat.conversation: chat.model_copy(update={"seconds": 0}) for chat in run.precedents}
         for run in (whole, resumed)
@@ -189,9 +189,7 @@ def test_suites_and_settings_that_do_not_fit_are_refused(tmp_path):
 def test_every_reply_is_reported_and_its_tokens_are_counted(tmp_path):
     model, reported = Counted(), []
     running = drift.Running(progress=lambda replies, tokens=0: reported.append(replies))
-    run, _ = measured(
-        model, tmp_path, methods=["none", "repetition:probability=1"], running=running
-    )
+    run, _ = measure(model, tmp_path, methods=["none", "repetition:probability=1"], running=running)
     sizes = [
         precedent.count_replies(SETTINGS),
         precedent.count_replies(SETTINGS, "repetition:probability=1"),

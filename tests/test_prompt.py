@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 import pytest
-from tiny import LOOK, TEMPLATE, TOOLED, chat, looked_up, model, tokenizer
+from tiny import LOOK, TEMPLATE, TOOLED, chat, model, tokenizer, tool_talk
 
 import holdfast
 from holdfast.chat.default_prompts import DefaultSystemPrompt, default_system_prompt
@@ -31,12 +31,12 @@ SAID = "{{ m['content'] }}"
 ENDLESS = "{% macro again(n) %}{{ again(n + 1) }}{% endmacro %}{{ again(0) }}"
 
 
-def two(first: str, second: str, *turns: str):
+def double(first: str, second: str, *turns: str):
     """A chat with a second system message at its end."""
     return (*chat(first, *turns), {"role": "system", "content": second})
 
 
-def held(template: str, messages, **options) -> tuple[str, list[int]]:
+def marked(template: str, messages, **options) -> tuple[str, list[int]]:
     """The rendered text with the spans in brackets, and where they start."""
     text, spans = render_with_spans(messages, tokenizer(template), **options)
     marked, last = "", 0
@@ -59,16 +59,16 @@ PRIVATE = "\U000f0100x\U000f0101"
         (PLAIN, chat("system", "user"), "<system>⟦system⟧<user>user"),
         (MERGED, chat("Be kind.", "Be kind.", "no", "Go."), "[Be kind.][no][⟦Be kind.⟧\nGo.]"),
         (TWICE, KIND, "⟦Be kind.⟧|⟦Be kind.⟧|hello|"),
-        (PLAIN, two("Be kind.", "Rhyme.", "a"), "<system>⟦Be kind.⟧<user>a<system>⟦Rhyme.⟧"),
-        (PLAIN, two("Be kind.", "Be kind.", "a"), "<system>⟦Be kind.⟧<user>a<system>⟦Be kind.⟧"),
-        (PLAIN, two("Be kind.", " ", "hello"), "<system>⟦Be kind.⟧<user>hello<system> "),
+        (PLAIN, double("Be kind.", "Rhyme.", "a"), "<system>⟦Be kind.⟧<user>a<system>⟦Rhyme.⟧"),
+        (PLAIN, double("Be kind.", "Be kind.", "a"), "<system>⟦Be kind.⟧<user>a<system>⟦Be kind.⟧"),
+        (PLAIN, double("Be kind.", " ", "hello"), "<system>⟦Be kind.⟧<user>hello<system> "),
         (PLAIN, chat(PRIVATE, f"x{PRIVATE}"), f"<system>⟦{PRIVATE}⟧<user>x{PRIVATE}"),
         (PLAIN, chat("", "hello"), "<user>hello"),
         (PLAIN, chat("  ", "hello"), "<system>  <user>hello"),
     ),
 )
 def test_every_system_prompt_is_found_where_the_template_put_it(template, messages, expected):
-    assert held(template, messages)[0] == expected
+    assert marked(template, messages)[0] == expected
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_every_system_prompt_is_found_where_the_template_put_it(template, messag
     ),
 )
 def test_the_span_may_be_everything_but_the_replies(template, messages, expected):
-    assert held(template, messages, spares_replies=True)[0] == expected
+    assert marked(template, messages, spares_replies=True)[0] == expected
 
 
 def test_replies_that_the_template_rewrites_are_refused():
@@ -100,11 +100,11 @@ def test_replies_that_the_template_rewrites_are_refused():
     (
         (chat(" Be kind. ", "hello"), "<user> ⟦Be kind.⟧ \n\nhello"),
         (chat("Be kind.", "Be kind."), "<user>⟦Be kind.⟧\n\nBe kind."),
-        (two("Be kind.", "Be.", "a", "b"), "<user>⟦Be kind.\n\nBe.⟧\n\na<assistant>b"),
+        (double("Be kind.", "Be.", "a", "b"), "<user>⟦Be kind.\n\nBe.⟧\n\na<assistant>b"),
     ),
 )
 def test_a_system_prompt_moved_into_the_first_user_message_is_found_there(messages, expected):
-    assert held(PLAIN, messages, system_as="first-user")[0] == expected
+    assert marked(PLAIN, messages, system_as="first-user")[0] == expected
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_a_system_prompt_moved_into_the_first_user_message_is_found_there(messag
         (ROLES.replace("BODY", "[:6]"), KIND, "'Be kind.'"),
         (ROLES.replace("BODY", "|replace('kind', 'rude')"), KIND, "'Be kind.'"),
         (ROLES.replace("BODY", "|length"), chat("3", "abc"), "'3'"),
-        (ONE_DROPPED, two("Be kind.", "Be kind.", "hello"), "'Be kind.'"),
-        (ONE_DROPPED, two("Be kind.", "Rhyme.", "hello"), "'Be kind.' or 'Rhyme.'"),
+        (ONE_DROPPED, double("Be kind.", "Be kind.", "hello"), "'Be kind.'"),
+        (ONE_DROPPED, double("Be kind.", "Rhyme.", "hello"), "'Be kind.' or 'Rhyme.'"),
     ),
 )
 def test_a_system_prompt_that_the_template_does_not_keep_is_refused(template, messages, culprit):
@@ -141,15 +141,15 @@ BRANDED = (
 def test_replies_are_found_where_the_templates_own_prompt_is_left_out(first, options):
     messages = (*first, *chat("", "a", "yes", "a", "yes", "c"))
     expected = "⟦<system><user>a<assistant>⟧yes⟦<user>a<assistant>⟧yes⟦<user>c⟧"
-    assert held(BRANDED, messages, spares_replies=True, **options)[0] == expected
+    assert marked(BRANDED, messages, spares_replies=True, **options)[0] == expected
 
 
 def test_a_given_system_prompt_replaces_the_templates_own_and_alone_is_the_span():
-    assert held(BRANDED, KIND)[0] == "<system>⟦Be kind.⟧<user>hello"
-    text, starts = held(BRANDED, chat("", "hello"))
+    assert marked(BRANDED, KIND)[0] == "<system>⟦Be kind.⟧<user>hello"
+    text, starts = marked(BRANDED, chat("", "hello"))
     assert text == "<system>You are Quill, made by Acme.<user>hello" and not starts
     messages = chat("You are Quill, made by Acme.", "hello")
-    assert held(BRANDED, messages)[0] == "<system>⟦You are Quill, made by Acme.⟧<user>hello"
+    assert marked(BRANDED, messages)[0] == "<system>⟦You are Quill, made by Acme.⟧<user>hello"
     tiny = replace(model(), tokenizer=tokenizer(BRANDED))
     with pytest.raises(UsageError, match="or emphasis"):
         tiny.generate(chat("", "hello"), "boost:factor=2")
@@ -175,16 +175,16 @@ REASONING = (
 @pytest.mark.parametrize("template", (PARTS, USER_PARTS))
 def test_content_is_given_in_parts_where_a_template_drops_a_string(template):
     expected = "<system>⟦Be kind.⟧<user>hello<assistant>hi<user>hello"
-    assert held(template, TALK)[0] == expected
-    text, starts = held(template, TALK, emphasis=["hi"])
+    assert marked(template, TALK)[0] == expected
+    text, starts = marked(template, TALK, emphasis=["hi"])
     assert text == "<system>Be kind.<user>hello<assistant>⟦hi⟧<user>hello" and len(starts) == 1
-    moved, _ = held(template, TALK, system_as="first-user")
+    moved, _ = marked(template, TALK, system_as="first-user")
     assert moved == "<user>⟦Be kind.⟧\n\nhello<assistant>hi<user>hello"
 
 
 def test_a_tools_result_is_given_in_parts_as_a_users_message_is():
     calls = "{% for m in messages %}{{ m['tool_calls'] | tojson if m['tool_calls'] }}{% endfor %}"
-    text, _ = held(PARTS + calls, looked_up("Be kind."), tools=())
+    text, _ = marked(PARTS + calls, tool_talk("Be kind."), tools=())
     assert "<tool>nine" in text
 
 
@@ -224,7 +224,7 @@ def test_a_message_that_the_template_leaves_out_is_refused_with_tools_too():
         content = f"m['content'] if m['role'] != '{role}'"
         template = BESIDE.replace("m['content']", f"({content} else '')")
         with pytest.raises(PromptError, match="leaves out the"):
-            render(looked_up("Be kind."), tokenizer(template), tools=[LOOK])
+            render(tool_talk("Be kind."), tokenizer(template), tools=[LOOK])
 
 
 @pytest.mark.parametrize("end", ("</think>", "[/THINK]", "<channel|>", "</reasoning>", "◁/think▷"))
@@ -232,15 +232,15 @@ def test_white_space_and_the_reasoning_of_earlier_replies_may_be_left_out(end):
     reply = f"<think> hello is a greeting {end} \n Good   day. "
     messages = chat("Be kind.", " hello \n", reply, "bye")
     template = REASONING.replace("END", end)
-    text, _ = held(template, messages)
+    text, _ = marked(template, messages)
     assert text == "<system>⟦Be kind.⟧<user> hello \n<assistant>Good   day.<user>bye"
-    assert "Good   day." in held(template.replace("{{ text }}", "{{ text | trim }}"), messages)[0]
+    assert "Good   day." in marked(template.replace("{{ text }}", "{{ text | trim }}"), messages)[0]
     squeezed = template.replace("{{ text }}", "{{ text.split() | join(' ') }}")
-    assert "Good day." in held(squeezed, messages)[0]
+    assert "Good day." in marked(squeezed, messages)[0]
     nothing = chat("Be kind.", "hello", f"<think> never mind {end}", "bye")
-    assert held(template, nothing)[0].endswith("<assistant><user>bye")
+    assert marked(template, nothing)[0].endswith("<assistant><user>bye")
     with pytest.raises(PromptError, match="rewrites assistant message 1"):
-        held(template.replace("[-1]", "[0]"), messages)
+        marked(template.replace("[-1]", "[0]"), messages)
 
 
 def test_checking_a_dialog_renders_it_once_more_per_sequence_of_roles(monkeypatch):
@@ -272,8 +272,8 @@ BESIDE = (
 @pytest.mark.parametrize("template", (TOOLED, BESIDE))
 def test_with_tools_the_span_is_only_the_given_system_prompt(template, system_as):
     # the tool's description and the question have the same text as the prompt
-    messages = (*looked_up("Be kind."), {"role": "user", "content": "Be kind."})
-    text, starts = held(template, messages, tools=[LOOK], system_as=system_as)
+    messages = (*tool_talk("Be kind."), {"role": "user", "content": "Be kind."})
+    text, starts = marked(template, messages, tools=[LOOK], system_as=system_as)
     before = {"role": "<sys>" if template == TOOLED else "<system>", "first-user": "<user>"}
     assert f"{before[system_as]}⟦Be kind.⟧" in text and len(starts) == 1
     for part in ('"description": "Be kind."', '"at": "the price"', "nine", "I will look."):
@@ -281,7 +281,7 @@ def test_with_tools_the_span_is_only_the_given_system_prompt(template, system_as
     assert ("<tool look>nine" in text) is (template == BESIDE)
     plain, _ = render_with_spans(messages, tokenizer(template), tools=[LOOK], system_as=system_as)
     assert text.replace("⟦", "").replace("⟧", "") == plain
-    emphasised, starts = held(template, messages, tools=[LOOK], emphasis=["nine."])
+    emphasised, starts = marked(template, messages, tools=[LOOK], emphasis=["nine."])
     assert "It is ⟦nine.⟧" in emphasised and len(starts) == 1
 
 
@@ -307,7 +307,7 @@ def test_an_empty_prompt_replaces_the_templates_own_with_tools_as_well():
 def test_a_template_that_leaves_out_part_of_the_tools_is_refused(template, old, new, message):
     template = template.replace(old, new) if old else template
     # a result that occurs elsewhere in the text does not prove that the template renders it
-    messages = looked_up("Be kind.", user="Is the price nine? I will look.")
+    messages = tool_talk("Be kind.", user="Is the price nine? I will look.")
     with pytest.raises(PromptError) as caught:
         render(messages, tokenizer(template), tools=[LOOK])
     assert message in str(caught.value)
@@ -321,7 +321,7 @@ def test_an_option_already_in_use_is_not_suggested():
 
 
 def test_tokens_of_every_span_are_marked():
-    rendered = render_with_spans(two("Talk about bread.", "the rain", "the garden"), tokenizer())
+    rendered = render_with_spans(double("Talk about bread.", "the rain", "the garden"), tokenizer())
     prompt = tokenize([rendered], tokenizer())[0]
     inside = zip(prompt.token_ids, prompt.span_mask, strict=True)
     marked = [tokenizer().decode([token]) for token, in_span in inside if in_span]

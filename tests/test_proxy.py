@@ -15,7 +15,7 @@ from fake_upstream import (
     FakeUpstream,
     client,
     completion,
-    kept,
+    counts,
     proxied,
     reply_json,
     response,
@@ -66,7 +66,7 @@ def test_a_trailing_slash_leads_to_the_page(suite):
     with through(reply_json(completion()), suite) as (upstream, proxy):
         page = httpx2.get(f"{proxy.url}/holdfast/", follow_redirects=True)
         assert str(page.url) == f"{proxy.url}/holdfast" and page.status_code == 200
-        assert not upstream.seen
+        assert not upstream.requests
 
 
 def test_metrics_and_page(suite):
@@ -90,7 +90,7 @@ def test_metrics_and_page(suite):
         ("short", 0, 1),
     }
     assert page.headers["content-security-policy"] and "live.js" in page.text
-    assert len(upstream.seen) == 1
+    assert len(upstream.requests) == 1
 
 
 def test_the_page_lists_rules_in_the_order_of_the_suite(tmp_path):
@@ -134,7 +134,7 @@ def test_why_a_reply_has_no_scores(tmp_path, body, reason):
     path.write_text(path.read_text().replace("measure: one_sentence", "measure: {regex: y$}"))
     with through(reply_json(body), str(path)) as (_, proxy):
         client(proxy).chat.completions.create(model="m", messages=user("Hi."))
-        assert kept(proxy) == {} and proxy.tally.counts().unscored == {reason: 1}
+        assert counts(proxy) == {} and proxy.tally.counts().unscored == {reason: 1}
 
 
 def test_a_reply_that_no_rule_applies_to(tmp_path):
@@ -142,13 +142,13 @@ def test_a_reply_that_no_rule_applies_to(tmp_path):
     path.write_text(SUITE.replace("        text: ", "        when: {user: fish}\n        text: "))
     with through(reply_json(completion()), str(path)) as (_, proxy):
         client(proxy).chat.completions.create(model="m", messages=user("Hi."))
-        assert kept(proxy) == {} and proxy.tally.counts().unscored == {WhyUnscored.NO_RULE: 1}
+        assert counts(proxy) == {} and proxy.tally.counts().unscored == {WhyUnscored.NO_RULE: 1}
 
 
 def test_another_sites_name_is_refused(suite):
     with through(reply_json(b"{}"), suite) as (upstream, proxy):
         reply = httpx2.get(f"{proxy.url}/v1/models", headers={"Host": "evil.example"})
-        assert reply.status_code == 421 and not upstream.seen
+        assert reply.status_code == 421 and not upstream.requests
 
 
 def test_headers_that_connection_names_stay_on_their_connection(suite):
@@ -156,7 +156,7 @@ def test_headers_that_connection_names_stay_on_their_connection(suite):
     with through(reply_json(completion()), suite) as (upstream, proxy):
         url = f"{proxy.url}/v1/chat/completions"
         httpx2.post(url, json={"messages": user("Hi.")}, headers=headers)
-    (request,) = upstream.seen
+    (request,) = upstream.requests
     assert request.header("x-hop") is None and request.header("x-kept") == "2"
 
 

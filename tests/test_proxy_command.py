@@ -93,7 +93,7 @@ def test_the_process_finishes_streams_when_it_is_stopped(tmp_path):
                 process.kill()
     assert "Finishing 1 request" in printed
     assert "sk-secret" not in printed and "Traceback" not in printed
-    assert upstream.seen[-1].json["messages"][-1]["content"] == f"[Reminder: {SYSTEM}]\n\nHi."
+    assert upstream.requests[-1].json["messages"][-1]["content"] == f"[Reminder: {SYSTEM}]\n\nHi."
 
 
 def refuses(url: str) -> bool:

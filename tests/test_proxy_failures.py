@@ -13,7 +13,7 @@ from fake_upstream import (
     chunks,
     client,
     completion,
-    kept,
+    counts,
     proxied,
     reply_json,
     through,
@@ -219,7 +219,7 @@ def test_many_streams_at_once_are_whole(suite):
                 assert texts[name] == five + "Tony"
             elif name.startswith("broken"):
                 assert texts[name] == five + "!"
-        assert kept(proxy)["signs", 1] == (8, 8)
+        assert counts(proxy)["signs", 1] == (8, 8)
 
 
 def test_the_connections_to_the_upstream_are_closed_when_the_proxy_ends(suite, monkeypatch):

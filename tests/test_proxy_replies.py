@@ -12,7 +12,7 @@ from fake_upstream import (
     chunks,
     client,
     completion,
-    kept,
+    counts,
     reply_events,
     reply_json,
     response,
@@ -44,7 +44,7 @@ def test_a_stream_arrives_as_it_comes(suite):
         go_on.set()
         pieces += [chunk.choices[0].delta.content for chunk in stream]
         assert pieces == ["Fine, ", "Tony", None]
-        assert kept(proxy) == {("signs", 1): (1, 1), ("short", 1): (1, 1)}
+        assert counts(proxy) == {("signs", 1): (1, 1), ("short", 1): (1, 1)}
 
 
 def test_a_client_may_leave_at_the_last_event(suite):
@@ -61,7 +61,7 @@ def test_a_client_may_leave_at_the_last_event(suite):
     with through(answer, suite) as (_, proxy):
         list(client(proxy).chat.completions.create(model="m", messages=user("Hi."), stream=True))
         wait_until(lambda: bool(client_states))
-        assert client_states == [True] and kept(proxy)["signs", 1] == (1, 1)
+        assert client_states == [True] and counts(proxy)["signs", 1] == (1, 1)
 
 
 def test_the_bytes_of_a_stream_are_those_of_the_upstream(suite):
@@ -105,7 +105,7 @@ def test_every_form_of_a_stream_is_read(suite, change, media_type):
         json_body = {"messages": user("Hi."), "stream": True}
         reply = httpx2.post(f"{proxy.url}/v1/chat/completions", json=json_body)
         assert reply.content == body
-        assert kept(proxy) == {("signs", 1): (1, 1), ("short", 1): (0, 1)}
+        assert counts(proxy) == {("signs", 1): (1, 1), ("short", 1): (0, 1)}
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ def test_a_response_that_has_not_ended_is_not_scored(suite, more, is_scored, met
     with through(reply_json(body), suite, method) as (upstream, proxy):
         request = {"input": "Hi.", "background": True}
         httpx2.post(f"{proxy.url}/v1/responses", json=request)
-        assert bool(kept(proxy)) is is_scored
-    assert len(upstream.seen) == 1  # a request in the background is not sent again
+        assert bool(counts(proxy)) is is_scored
+    assert len(upstream.requests) == 1  # a request in the background is not sent again
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,9 @@ def test_a_turn_ends_unless_a_call_waits_for_the_client(suite, item, unscored):
     answer["output"].insert(0, item)
     with through(reply_json(json.dumps(answer).encode()), suite) as (_, proxy):
         client(proxy).responses.create(model="m", instructions=SYSTEM, input="Hi.")
-        assert kept(proxy) == ({("signs", 1): (1, 1), ("short", 1): (1, 1)} if not unscored else {})
+        assert counts(proxy) == (
+            {("signs", 1): (1, 1), ("short", 1): (1, 1)} if not unscored else {}
+        )
         assert proxy.counts.unscored == ({unscored: 1} if unscored else {})
 
 
@@ -174,7 +176,7 @@ def test_a_shell_that_the_server_runs_ends_no_turn(suite):
     answer["output"] = [*calls, *answer["output"]]
     with through(reply_json(json.dumps(answer).encode()), suite) as (_, proxy):
         client(proxy).responses.create(model="m", instructions=SYSTEM, input="Hi.")
-        assert kept(proxy)["signs", 1] == (1, 1)
+        assert counts(proxy)["signs", 1] == (1, 1)
 
 
 def test_items_may_come_in_events_of_their_own(suite):
@@ -187,7 +189,7 @@ def test_items_may_come_in_events_of_their_own(suite):
     lines = [b"data: " + json.dumps(event).encode() + b"\n\n" for event in events]
     with through(reply_events(*lines), suite) as (_, proxy):
         httpx2.post(f"{proxy.url}/v1/responses", json={"input": "Hi.", "stream": True})
-        assert kept(proxy)["signs", 1] == (1, 1)
+        assert counts(proxy)["signs", 1] == (1, 1)
 
 
 def test_a_streamed_response_is_scored(suite):
@@ -199,7 +201,7 @@ def test_a_streamed_response_is_scored(suite):
             model="m", instructions=SYSTEM, input="Hi.", stream=True
         )
         assert [event.type for event in stream] == ["response.created", "response.completed"]
-        assert kept(proxy) == {("signs", 1): (1, 1), ("short", 1): (1, 1)}
+        assert counts(proxy) == {("signs", 1): (1, 1), ("short", 1): (1, 1)}
 
 
 def test_a_compressed_reply_passes_through_and_is_scored(suite):
@@ -211,8 +213,8 @@ def test_a_compressed_reply_passes_through_and_is_scored(suite):
     with through(answer, suite) as (upstream, proxy):
         reply = client(proxy).chat.completions.create(model="m", messages=user("Hi."))
         assert reply.choices[0].message.content == "Fine, Tony"
-        assert kept(proxy)["signs", 1] == (1, 1)
-    assert "gzip" in upstream.seen[0].header("accept-encoding")
+        assert counts(proxy)["signs", 1] == (1, 1)
+    assert "gzip" in upstream.requests[0].header("accept-encoding")
 
 
 def test_every_choice_is_scored(suite):
@@ -220,7 +222,7 @@ def test_every_choice_is_scored(suite):
     answer["choices"] += json.loads(completion("Two"))["choices"]
     with through(reply_json(json.dumps(answer).encode()), suite) as (_, proxy):
         client(proxy).chat.completions.create(model="m", messages=user("Hi."), n=2)
-        assert kept(proxy)["signs", 1] == (1, 2)
+        assert counts(proxy)["signs", 1] == (1, 2)
 
 
 def test_a_turn_is_scored_when_it_ends(suite):
@@ -231,7 +233,10 @@ def test_a_turn_is_scored_when_it_ends(suite):
         {"role": "tool", "tool_call_id": "1", "content": "9"},
     ]
     replies = [completion(None, "tool_calls", tool_calls=[call]), completion("Nine, Tony")]
-    answer = lambda request, writer: reply_json(replies[len(upstream.seen) - 1])(request, writer)  # noqa: E731
+
+    def answer(request, writer):
+        reply_json(replies[len(upstream.requests) - 1])(request, writer)
+
     with through(answer, suite) as (upstream, proxy):
         create = client(proxy).chat.completions.create
         reply = create(model="m", messages=[{"role": "system", "content": SYSTEM}, dialog[0]])
@@ -239,7 +244,7 @@ def test_a_turn_is_scored_when_it_ends(suite):
         proxy.settle()
         assert proxy.counts.unscored == {WhyUnscored.UNFINISHED: 1} and not proxy.counts.rules
         create(model="m", messages=[{"role": "system", "content": SYSTEM}, *dialog])
-        assert kept(proxy) == {("signs", 1): (1, 1), ("short", 1): (1, 1)}
+        assert counts(proxy) == {("signs", 1): (1, 1), ("short", 1): (1, 1)}
 
 
 def test_a_streamed_tool_call_is_no_end_of_a_turn(suite):
@@ -262,7 +267,7 @@ def test_a_stream_of_content_parts_is_scored(suite):
     with through(reply_events(*events, *chunks()), suite) as (_, proxy):
         body = {"messages": user("Hi."), "stream": True}
         httpx2.post(f"{proxy.url}/v1/chat/completions", json=body)
-        assert kept(proxy) == {("signs", 1): (1, 1), ("short", 1): (1, 1)}
+        assert counts(proxy) == {("signs", 1): (1, 1), ("short", 1): (1, 1)}
 
 
 def test_turns_are_counted_and_late_ones_together(suite):
@@ -273,5 +278,5 @@ def test_turns_are_counted_and_late_ones_together(suite):
             httpx2.post(f"{proxy.url}/v1/chat/completions", json=body)
             before += [{"role": "user", "content": "Go on."}]
             before += [{"role": "assistant", "content": "Yes, Tony"}]
-        counted = {turn: n for (rule, turn), (_, n) in kept(proxy).items() if rule == "signs"}
+        counted = {turn: n for (rule, turn), (_, n) in counts(proxy).items() if rule == "signs"}
         assert counted == {**dict.fromkeys(range(1, 17), 1), 17: 3}

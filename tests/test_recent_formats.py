@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from log_variations import HI, ONE, TWO, A, Variation, check, lines, text, variations, written
+from log_variations import HI, ONE, TWO, A, Variation, check, file_text, lines, text, variations
 
 from holdfast.logs import read_logs
 from holdfast.logs.context import Contexts
@@ -18,7 +18,7 @@ from holdfast.logs.context import Contexts
 
 def context_before_last_reply(folder: Path, name: str, content: Any) -> list[str]:
     path = folder / name
-    path.write_text(written(content))
+    path.write_text(file_text(content))
     (dialog,) = read_logs([path]).dialogs
     events = dialog.transcript.path
     last = max(n for n, event in enumerate(events) if event.is_by_assistant)
@@ -221,7 +221,7 @@ test_rollouts_with_kinds_of_parts = variations(
 
 def test_parts_of_a_message_to_codex_keep_their_order(tmp_path):
     parts = says("user", ENVIRONMENT, "Hi", GIT, "there")
-    (tmp_path / "r.jsonl").write_text(written(lines(META, parts, ANSWERS)))
+    (tmp_path / "r.jsonl").write_text(file_text(lines(META, parts, ANSWERS)))
     (dialog,) = read_logs([tmp_path]).dialogs
     texts = [event.text for event in dialog.transcript.path]
     assert texts == ["Be brief.", ENVIRONMENT, "Hi\nthere", GIT, "A."]
@@ -397,7 +397,7 @@ def with_attachment(rendered: Any = None, **attachment: Any) -> dict:
 def test_calls_and_results_of_claude_code_without_ids_do_not_belong_together(tmp_path):
     call = {"type": "tool_use", "name": "Bash", "input": {}}
     result = {"type": "tool_result", "content": "elsewhere"}
-    content = written(lines(
+    content = file_text(lines(
         claude_says("user", "u1", None, "Hi"),
         claude("assistant", "a0", "u1", message={"role": "assistant", "content": [call]}),
         claude("user", "r0", "a0", message={"role": "user", "content": [result]}),
@@ -927,7 +927,7 @@ test_batches_of_otlp_with_log_records = variations(
 def test_an_answer_that_is_a_log_record_of_a_span_with_messages_is_named(tmp_path):
     inputs = {name: value for name, value in IO.items() if "input" in name}
     batches = otlp_spans(chat_span(1, **inputs), chat_span(2, **IO)), otlp_logs(ANSWERED_IN_RECORD)
-    (tmp_path / "o.jsonl").write_text(written(lines(*batches)))
+    (tmp_path / "o.jsonl").write_text(file_text(lines(*batches)))
     problems = read_logs([tmp_path]).problems
     assert any("an answer and no messages" in problem for problem in problems)
 

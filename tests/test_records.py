@@ -53,7 +53,7 @@ def as_written(number: int, method: str = "none", text: str = "hello") -> dict:
     }
 
 
-def begun(folder: Path, identity: dict = IDENTITY) -> None:
+def begin_run(folder: Path, identity: dict = IDENTITY) -> None:
     """A run of one conversation."""
     with open_run(folder, identity, ABOUT) as run:
         run.append(record(0))
@@ -109,7 +109,7 @@ def test_a_torn_last_line_is_cut_off(tmp_path, cut):
 
 
 def test_a_broken_line_in_the_middle_is_named(tmp_path):
-    begun(tmp_path)
+    begin_run(tmp_path)
     path = tmp_path / "records.jsonl"
     path.write_bytes(path.read_bytes() + b"{not json}\n" + path.read_bytes())
     with pytest.raises(RecordsError, match="checksum") as raised:
@@ -123,7 +123,7 @@ def test_a_broken_line_in_the_middle_is_named(tmp_path):
 
 def test_reading_does_not_show_the_checksum_and_json_readers_do(tmp_path):
     pandas = pytest.importorskip("pandas")
-    begun(tmp_path)
+    begin_run(tmp_path)
     assert as_json(read_run(tmp_path)) == [as_written(0)]
     table = pandas.read_json(tmp_path / "records.jsonl", lines=True, dtype=False)
     line = (tmp_path / "records.jsonl").read_bytes()
@@ -133,7 +133,7 @@ def test_reading_does_not_show_the_checksum_and_json_readers_do(tmp_path):
     ]
 
 
-def older(folder: Path, *lines: bytes | dict, **manifest: object) -> None:
+def write_older(folder: Path, *lines: bytes | dict, **manifest: object) -> None:
     """Writes a run as a version without checksums did."""
     folder.mkdir(exist_ok=True)
     manifest = {**ABOUT, "identity": IDENTITY, **manifest}
@@ -143,7 +143,7 @@ def older(folder: Path, *lines: bytes | dict, **manifest: object) -> None:
 
 
 def test_a_run_without_checksums_is_read_and_resumed_with_them(tmp_path):
-    older(tmp_path, as_written(0), as_written(1))
+    write_older(tmp_path, as_written(0), as_written(1))
     assert as_json(read_run(tmp_path)) == [as_written(0), as_written(1)]
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
         run.append(record(2))
@@ -191,7 +191,7 @@ TURN = as_written(0)["turns"][0]
 def test_a_line_that_does_not_belong_is_refused(tmp_path, line, why):
     identity = {**IDENTITY, "settings": {"conversations": 200, "rounds": 8}}
     wrong = line if isinstance(line, bytes) else {**as_written(1), **line}
-    older(tmp_path, as_written(0), wrong, identity=identity)
+    write_older(tmp_path, as_written(0), wrong, identity=identity)
     with pytest.raises(RecordsError) as caught:
         read_run(tmp_path)
     message = str(caught.value)
@@ -215,10 +215,10 @@ def test_a_sample_that_does_not_belong_is_refused(tmp_path, command, identity, l
     sample |= {"variant": "zero-shot", "scores": {"format": 1.0}}
     settings = {"samples": 5, "tasks": ["json"]}
     identity = {"variants": ["zero-shot"], "settings": settings, **identity}
-    older(tmp_path, sample, command=command, identity=identity)
+    write_older(tmp_path, sample, command=command, identity=identity)
     (stored,) = read_run(tmp_path).records
     assert stored == type(stored).model_validate(sample)
-    older(tmp_path, {**sample, **line}, command=command, identity=identity)
+    write_older(tmp_path, {**sample, **line}, command=command, identity=identity)
     with pytest.raises(RecordsError, match=re.escape(why)):
         read_run(tmp_path)
 
@@ -234,7 +234,7 @@ def test_a_thousand_flipped_bits_are_all_refused(tmp_path):
     places = [rng.randrange(len(whole) * 8) for _ in range(1000)]
     places += range(len(whole) * 8 - 8, len(whole) * 8)  # the last newline
     for count, place in enumerate(places):
-        path.write_bytes(flipped(whole, place))
+        path.write_bytes(flip_bit(whole, place))
         with pytest.raises(RecordsError) as caught:
             read_run(tmp_path)
         number = whole.count(b"\n", 0, place // 8) + 1
@@ -242,21 +242,21 @@ def test_a_thousand_flipped_bits_are_all_refused(tmp_path):
         if count % 100 == 99:
             with pytest.raises(RecordsError, match=f"^Line {number} of"):
                 open_run(tmp_path, IDENTITY, ABOUT)
-            assert path.read_bytes() == flipped(whole, place)
+            assert path.read_bytes() == flip_bit(whole, place)
 
 
-def flipped(data: bytes, place: int) -> bytes:
+def flip_bit(data: bytes, place: int) -> bytes:
     damaged = bytearray(data)
     damaged[place // 8] ^= 1 << place % 8
     return bytes(damaged)
 
 
 def test_a_flipped_bit_of_the_manifest_is_refused(tmp_path):
-    begun(tmp_path)
+    begin_run(tmp_path)
     path = tmp_path / "manifest.json"
     whole = path.read_bytes()
     for place in random.Random(3).sample(range(len(whole) * 8), 1000):
-        path.write_bytes(flipped(whole, place))
+        path.write_bytes(flip_bit(whole, place))
         with pytest.raises(RecordsError, match=r"manifest\.json"):
             read_run(tmp_path)
 
@@ -273,7 +273,7 @@ def test_a_flipped_bit_of_the_manifest_is_refused(tmp_path):
     ],
 )
 def test_another_run_is_refused_by_its_first_difference(tmp_path, changed, difference):
-    begun(tmp_path)
+    begin_run(tmp_path)
     identity = {k: v for k, v in {**IDENTITY, **changed}.items() if v is not ...}
     with pytest.raises(RecordsError) as caught:
         open_run(tmp_path, identity, {**ABOUT, "argv": "holdfast drift"})
@@ -286,7 +286,7 @@ def test_another_run_is_refused_by_its_first_difference(tmp_path, changed, diffe
 
 
 def test_tuples_and_lists_are_the_same_setting(tmp_path):
-    begun(tmp_path, {**IDENTITY, "methods": tuple(METHODS)})
+    begin_run(tmp_path, {**IDENTITY, "methods": tuple(METHODS)})
     open_run(tmp_path, IDENTITY, ABOUT).close()
 
 
@@ -372,7 +372,7 @@ def without_flock(monkeypatch, error: int = errno.ENOLCK) -> None:
 def test_a_file_system_without_locks_is_a_warning(tmp_path, monkeypatch, error):
     without_flock(monkeypatch, error)
     with pytest.warns(UserWarning, match=f"{tmp_path} has no locks"):
-        begun(tmp_path)
+        begin_run(tmp_path)
     assert len(read_run(tmp_path).records) == 1
 
 
@@ -382,7 +382,7 @@ def test_a_file_system_that_cannot_be_synced_is_a_warning(tmp_path, monkeypatch)
 
     monkeypatch.setattr(os, "fsync", unsupported)
     with pytest.warns(UserWarning, match="cannot be synced"):
-        begun(tmp_path)
+        begin_run(tmp_path)
     assert len(read_run(tmp_path).records) == 1
 
 
@@ -417,13 +417,13 @@ def test_an_interrupt_in_the_middle_of_a_line_removes_it(tmp_path, monkeypatch):
 def test_an_older_manifest_is_read_with_defaults_for_what_it_lacks(tmp_path):
     identity = {"model": "a", "settings": {"rounds": 8, "sampling": {"temperature": 1.0}}}
     defaults = {"settings": {"pairs": "random", "sampling": {"top_p": 0.9}}, "scoring": "strict"}
-    older(tmp_path, as_written(0), identity=identity)
+    write_older(tmp_path, as_written(0), identity=identity)
     sampling = {"temperature": 1.0, "top_p": 0.9}
     settings = {"rounds": 8, "pairs": "random", "sampling": sampling}
     newer = {"model": "a", "settings": settings, "scoring": "strict"}
     open_run(tmp_path, newer, ABOUT, Compatibility(defaults)).close()
     assert read_run(tmp_path).manifest.identity.to_json() == newer
-    older(tmp_path, as_written(0), identity=identity)
+    write_older(tmp_path, as_written(0), identity=identity)
     newer["settings"]["pairs"] = "all"
     with pytest.raises(AnotherRun) as raised:
         open_run(tmp_path, newer, ABOUT, Compatibility(defaults))
@@ -432,7 +432,7 @@ def test_an_older_manifest_is_read_with_defaults_for_what_it_lacks(tmp_path):
 
 
 def test_a_run_is_extended_if_its_identity_may_grow(tmp_path):
-    begun(tmp_path)
+    begin_run(tmp_path)
     joins = {"methods": union, "seed": lambda old, new: None}
     grows = Compatibility(joins=joins, reasons={"rounds": "dialogs are over"})
     open_run(tmp_path, {**IDENTITY, "methods": ["none", "boost"]}, ABOUT, grows).close()
@@ -455,7 +455,7 @@ def test_a_run_is_extended_if_its_identity_may_grow(tmp_path):
 def test_a_run_without_records_accepts_changed_settings(tmp_path):
     open_run(tmp_path, IDENTITY, ABOUT).close()
     refuse_early(tmp_path, {"rounds": 4}, {})
-    begun(tmp_path, {**IDENTITY, "rounds": 4})
+    begin_run(tmp_path, {**IDENTITY, "rounds": 4})
     manifest = read_run(tmp_path).manifest
     assert manifest.identity.to_json()["rounds"] == 4 and not manifest.resumed
 
@@ -542,7 +542,7 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path):
 
 def test_probes_as_a_table(tmp_path):
     pandas = pytest.importorskip("pandas")
-    begun(tmp_path)
+    begin_run(tmp_path)
     frame = read_run(tmp_path).to_pandas()
     assert isinstance(frame, pandas.DataFrame) and len(frame) == 1
     row = frame.iloc[0]

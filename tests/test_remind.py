@@ -24,7 +24,7 @@ from test_transcripts import (
     result,
     summary,
     user,
-    written,
+    write,
 )
 
 from holdfast.cli import main
@@ -470,7 +470,7 @@ def test_of_a_session_of_ten_megabytes_only_the_new_part_is_read(session):
 
 
 def test_a_part_of_a_session_has_the_events_from_there_on(tmp_path):
-    path = written(tmp_path, *claude_turn(1, "Done."), *claude_turn(2, "Yes."))
+    path = write(tmp_path, *claude_turn(1, "Done."), *claude_turn(2, "Yes."))
     whole = read_session_part(path)
     start = whole.offset_of(whole.events[2])
     part = read_session_part(path, start)

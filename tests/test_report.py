@@ -199,7 +199,7 @@ def test_a_run_without_conversations_is_refused(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory):
+def page_path(tmp_path_factory):
     """A page of a main run and its control, both with hostile texts."""
     root = tmp_path_factory.mktemp("report")
     control = {"methods": ("none",), "empty_user": True}
@@ -210,13 +210,13 @@ def written(tmp_path_factory):
     return report.write(folders, root / "out" / "page.html")
 
 
-def test_page_loads_nothing_external_and_its_ids_are_unique(written):
-    assert read_page(written).sources == ["data:,"]
+def test_page_loads_nothing_external_and_its_ids_are_unique(page_path):
+    assert read_page(page_path).sources == ["data:,"]
 
 
-def test_no_text_of_a_model_becomes_markup(written):
-    text = written.read_text(encoding="utf-8")
-    outline = read_page(written)
+def test_no_text_of_a_model_becomes_markup(page_path):
+    text = page_path.read_text(encoding="utf-8")
+    outline = read_page(page_path)
     assert outline.scripts.count(None) == 1, "one script that runs: the page's own"
     assert "img" not in outline.tags
     assert "<script>window.hacked" not in text and "<img src=x" not in text
@@ -287,15 +287,15 @@ def test_the_conversation_view_says_how_a_dialog_and_its_replies_ended(tmp_path)
 
 
 @pytest.mark.slow
-def test_figures_are_written_as_svg_and_png_and_are_the_same_each_time(written, tmp_path):
-    folder = written.with_name("page_figures")
+def test_figures_are_written_as_svg_and_png_and_are_the_same_each_time(page_path, tmp_path):
+    folder = page_path.with_name("page_figures")
     kinds = ("drift", "mass", "categories_stability", "categories_adoption")
     files = {f"{name}.{kind}" for name in kinds for kind in ("svg", "png")}
     assert {path.name for path in folder.iterdir()} == files
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in folder.glob("*.png"))
-    runs = [written.parents[1] / name for name in ("main", "control")]
+    runs = [page_path.parents[1] / name for name in ("main", "control")]
     again = report.write(runs, tmp_path / "page.html")
-    assert again.read_bytes() == written.read_bytes()
+    assert again.read_bytes() == page_path.read_bytes()
     for path in folder.iterdir():
         assert (tmp_path / "page_figures" / path.name).read_bytes() == path.read_bytes(), path.name
 
@@ -376,19 +376,19 @@ def test_errors_say_what_to_do_instead(tmp_path):
         report.write([tmp_path / "run"], tmp_path / "file" / "page.html")
 
 
-def drawn(chart):
+def line_chart(chart):
     """The SVG of a chart."""
     return str(template_environment().get_template("charts.svg.j2").module.line_chart(chart))
 
 
 def test_chart_puts_values_where_they_belong():
     points = [Estimate(9, 1.0, 0.3, 0.9, 1.0), Estimate(9, 0.0, 0.3, 0.0, 0.1)]
-    svg = drawn(Chart("t<", "d", [Curve("a<b", points, 0)], 2))
+    svg = line_chart(Chart("t<", "d", [Curve("a<b", points, 0)], 2))
     assert 'aria-label="t&lt;. d"' in svg
     assert re.search(r'class="curve s0" points="34\.0,12\.0 418\.0,260\.0"', svg)
     whisker = re.search(r'class="whisker s0" d="([^"]*)"', svg)[1]
     assert whisker.count("h4") == 2, "ends beyond 0 and 1 have no cap"
-    single = drawn(Chart("t", "d", [Curve("one", points[:1], 0)], 1))
+    single = line_chart(Chart("t", "d", [Curve("one", points[:1], 0)], 1))
     assert single.count("interval") == 1
 
 

@@ -21,7 +21,7 @@ from browsing import (
     wait,
 )
 from synthetic_run import as_json, write_run
-from test_baseline import asked
+from test_baseline import run_with_baseline
 from test_pages import hostile, rewrite
 
 from holdfast import report
@@ -83,7 +83,7 @@ def test_page_fits_loads_nothing_external_and_logs_no_error(browser, page, width
 @pytest.mark.slow
 def test_the_measures_fit_side_by_side(browser, tmp_path):
     """The reason for an undecided difference wraps, so nothing needs scrolling."""
-    visit(browser, report.write([asked(tmp_path / "run")], tmp_path / "page.html"), 800)
+    visit(browser, report.write([run_with_baseline(tmp_path / "run")], tmp_path / "page.html"), 800)
     open_details(browser)
     wide = "[...document.querySelectorAll('#baseline .scroll')]"
     measured = js(browser, f"{wide}.map((e) => e.scrollWidth <= e.clientWidth)")

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import torch
 from fast_set import only_fast
-from tiny import DEVICE, SHAPE, answered, chat, model
+from tiny import DEVICE, SHAPE, answer_all, chat, model
 
 import holdfast
 from holdfast import Boost, Guidance, Request, Sampling, SplitSoftmax, Spotlight
@@ -170,7 +170,7 @@ def test_a_dialog_reuses_only_keys_with_its_own_factors(tiny, name):
 def test_shared_prefixes_are_kept_apart_by_factors(tiny, lengths):
     session = tiny.session(long_lived=True)
     for length in lengths:
-        (answer,) = answered(session, [Request(prompt_of(tiny, length), (), GREEDY)])
+        (answer,) = answer_all(session, [Request(prompt_of(tiny, length), (), GREEDY)])
         reply = answer.outcome
         assert reply.token_ids == by_generate(tiny, reply.prompt_ids)
         assert answer.row.cached < max(1, length)

@@ -63,7 +63,7 @@ def dialog(*texts):
     return ({"role": "system", "content": "Be calm."}, *turns)
 
 
-def shown(messages):
+def contents(messages):
     return [message["content"] for message in messages]
 
 
@@ -83,9 +83,9 @@ def test_exchanges_are_the_chat_in_pieces():
 
 def test_repair_drops_the_exchanges_that_broke_a_rule():
     repair = Repair().with_rules(Words())
-    assert shown(repair.edit(TALK, 0)) == ["Be calm.", "b", "fine", "d"]
+    assert contents(repair.edit(TALK, 0)) == ["Be calm.", "b", "fine", "d"]
     # the exchange to be answered, or continued, stays
-    assert shown(repair.edit(TALK[:-1], 0)) == ["Be calm.", "b", "fine", "c", "LOUD damn"]
+    assert contents(repair.edit(TALK[:-1], 0)) == ["Be calm.", "b", "fine", "c", "LOUD damn"]
     assert repair.edit(TALK[:2], 0) == TALK[:2]
     messages = dialog("a", "fine", "b")
     assert repair.edit(messages, 0) == messages
@@ -103,7 +103,7 @@ def test_repair_keeps_instructions_in_the_exchanges_that_it_drops():
 def test_repair_marks_the_exchanges_that_broke_a_rule():
     repair = Repair("mark").with_rules(Words())
     whole = repair.edit(TALK, 0)
-    assert shown(whole) == [
+    assert contents(whole) == [
         "Be calm.",
         "a",
         "LOUD",
@@ -122,7 +122,7 @@ def test_rules_are_read_before_other_methods_add_text():
     reminder = Reminder(1, text="quiet please")
     for methods in ((reminder, Repair()), (Repair(), reminder)):
         methods_with_rules = with_rules(Words(), methods)
-        assert shown(compile_methods(methods_with_rules).edit(TALK, 0)) == [
+        assert contents(compile_methods(methods_with_rules).edit(TALK, 0)) == [
             "Be calm.",
             "[Reminder: quiet please]\n\nb",
             "fine",
@@ -165,7 +165,7 @@ class Draws(ScriptedModel):
         return self.texts.pop(0)
 
 
-def checked(model, n=2):
+def draw_checked(model, n=2):
     methods = (CheckAndRetry(n).with_rules(Words()),)
     return asyncio.run(generate_checked(model, Request(dialog("a"), methods, seed=5)))
 
@@ -198,7 +198,7 @@ def checked(model, n=2):
 )
 def test_a_reply_that_breaks_a_rule_is_drawn_again(draws, reply, discarded, draws_asked):
     model = Draws(*draws)
-    outcome = checked(model)
+    outcome = draw_checked(model)
     assert outcome.text == reply
     assert [other.text for other in outcome.discarded] == discarded
     assert model.asked == draws_asked and not model.texts
@@ -207,8 +207,8 @@ def test_a_reply_that_breaks_a_rule_is_drawn_again(draws, reply, discarded, draw
 
 def test_no_more_than_n_replies_are_drawn_again():
     model = Draws("LOUD", "LOUD")
-    assert len((checked(model, n=1)).discarded) == 1
-    assert len((checked(Draws("LOUD"), n=0)).discarded) == 0
+    assert len((draw_checked(model, n=1)).discarded) == 1
+    assert len((draw_checked(Draws("LOUD"), n=0)).discarded) == 0
 
 
 def test_a_retry_that_fails_leaves_what_was_drawn():
@@ -218,12 +218,12 @@ def test_a_retry_that_fails_leaves_what_was_drawn():
                 raise RequestFailed("The server is down.", "connection")
             return await super().generate(request)
 
-    outcome = checked(Fails("LOUD"))
+    outcome = draw_checked(Fails("LOUD"))
     assert outcome.text == "LOUD" and not outcome.discarded
     with pytest.raises(RequestFailed):
         model = Fails("LOUD")
         model.asked.append("")
-        checked(model)
+        draw_checked(model)
 
 
 def test_a_reply_that_was_cut_does_not_break_what_its_end_decides():
@@ -231,8 +231,8 @@ def test_a_reply_that_was_cut_does_not_break_what_its_end_decides():
         async def generate(self, request):
             return dataclasses.replace(await super().generate(request), stop_reason="length")
 
-    assert checked(Cut("damn")).discarded == ()
-    assert len(checked(Cut("LOUD", "ok")).discarded) == 1
+    assert draw_checked(Cut("damn")).discarded == ()
+    assert len(draw_checked(Cut("LOUD", "ok")).discarded) == 1
     rules = CaseRules(Case("tony", "rules", "Rules.", rules=(SIGN, SHORT)))
     reply = "It is rather a lot of"
     assert rules.broken("Hi?", reply) == (SIGN.text, SHORT.text)

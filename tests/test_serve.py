@@ -443,5 +443,5 @@ def test_tools_are_refused_if_calls_cannot_be_parsed_or_a_template_omits_them(st
         with pytest.raises(openai.BadRequestError, match="declared tool 'look'"):
             ask_with_tools(running, tool_choice="none", stream=stream)
         with pytest.raises(openai.BadRequestError, match="call of 'look'"):
-            called = {**tiny.looked_up("")[1], "tool_calls": [CALL], "content": None}
+            called = {**tiny.tool_talk("")[1], "tool_calls": [CALL], "content": None}
             ask_with_tools(running, [*ASKED, called, ASKED[-1]], tools=[], stream=stream)

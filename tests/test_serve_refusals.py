@@ -438,12 +438,12 @@ NEVER = {(*place, schemathesis.GenerationMode.NEGATIVE) for place in PATHS if pl
 
 
 @pytest.fixture(scope="module")
-def published(url):
+def openapi(url):
     return schemathesis.openapi.from_url(f"{url}/openapi.json")
 
 
-def test_every_path_of_the_document_is_tried(published):
-    described = published.raw_schema["paths"]
+def test_every_path_of_the_document_is_tried(openapi):
+    described = openapi.raw_schema["paths"]
     assert {(method, path) for path in described for method in described[path]} == set(PATHS)
 
 
@@ -452,8 +452,8 @@ TRIED = [(*place, m) for place, m in itertools.product(PATHS, schemathesis.Gener
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "path", "mode"), [each for each in TRIED if each not in NEVER])
-def test_the_server_behaves_as_its_document_describes(published, method, path, mode):
-    operation = published[path][method]
+def test_the_server_behaves_as_its_document_describes(openapi, method, path, mode):
+    operation = openapi[path][method]
 
     @hypothesis.given(case=operation.as_strategy(generation_mode=mode))
     @hypothesis.settings(

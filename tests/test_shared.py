@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from fast_set import only_fast
 from test_modern import FAMILIES, KINDS, STATES, double
-from tiny import answered, chat, model
+from tiny import answer_all, chat, model
 
 import holdfast
 from holdfast import Anchoring, Boost, Guidance, Request, Sampling, SplitSoftmax, Spotlight
@@ -28,7 +28,7 @@ def dialogs(session, methods, rounds=3):
     talks, all_answers = [chat(SYSTEM, "the garden " * (n + 1)) for n in range(2)], []
     for turn in range(rounds):
         requests = [Request(talk, methods, SHORT, 10 * turn + n) for n, talk in enumerate(talks)]
-        answers = answered(session, requests)
+        answers = answer_all(session, requests)
         all_answers += answers
         for n, answer in enumerate(answers):
             talks[n] += chat("", "", answer.outcome.text, "and the old town?")[1:]
@@ -93,7 +93,7 @@ def test_nothing_is_shared_across_steering():
     for order in (range(len(ways)), reversed(range(len(ways)))):
         session, spans = tiny.session(long_lived=True), {}
         for number in order:
-            (answer,) = answered(session, [ways[number]])
+            (answer,) = answer_all(session, [ways[number]])
             assert answer.outcome.token_ids == expected[number]
             alike = spans.setdefault(ways[number].methods, [])
             span = answer.chat.row.streams[0].span
@@ -102,7 +102,7 @@ def test_nothing_is_shared_across_steering():
             assert answer.row.cached == max(common, default=0)
             alike.append(span)
         for number in range(len(ways)):
-            (answer,) = answered(session, [ways[number]])
+            (answer,) = answer_all(session, [ways[number]])
             assert answer.row.cached == len(answer.chat.prompt_ids) - 1
             assert answer.outcome.token_ids == expected[number]
 
@@ -110,7 +110,7 @@ def test_nothing_is_shared_across_steering():
 def test_choices_of_one_prompt_forward_it_once():
     tiny = model(dtype="float64")
     requests = [Request(chat(SYSTEM, "the garden"), (), SHORT, seed) for seed in range(6)]
-    answers = answered(tiny.session(long_lived=True), requests)
+    answers = answer_all(tiny.session(long_lived=True), requests)
     prompt = len(answers[0].chat.prompt_ids)
     assert [answer.row.cached for answer in answers] == [0] + [prompt - 1] * 5
     alone = tiny.generate_batch(requests)
@@ -121,10 +121,10 @@ def test_short_lived_sessions_and_threads_share_nothing():
     tiny = model()
     request = Request(chat(SYSTEM, "the garden"), (), SHORT)
     session = tiny.session()
-    assert [answered(session, [request])[0].row.cached for _ in range(2)] == [0, 0]
+    assert [answer_all(session, [request])[0].row.cached for _ in range(2)] == [0, 0]
     session = tiny.session(long_lived=True)
     threaded = replace(request, thread="t", keep=True)
-    assert [answered(session, [item])[0].row.cached for item in (threaded, request)] == [0, 0]
+    assert [answer_all(session, [item])[0].row.cached for item in (threaded, request)] == [0, 0]
 
 
 def test_memory_for_shared_prefixes_is_bounded():
@@ -132,7 +132,7 @@ def test_memory_for_shared_prefixes_is_bounded():
     session, shared = tiny.session(long_lived=True), None
     for n in range(16):
         request = Request(chat(f"{n} cheese " * 8, "the garden"), (), SHORT, n)
-        (answer,) = answered(session, [request])
+        (answer,) = answer_all(session, [request])
         assert answer.outcome.token_ids == tiny.generate_batch([request])[0].token_ids
         shared = session.stepped._scheduler.prefix_cache
         assert 0 < shared.size <= 120_000
@@ -147,7 +147,7 @@ def test_the_default_model_draws_the_same_tokens_from_shared_prefixes():
     cached = []
     for turn in range(4):
         request = Request(talk, "boost:factor=2" if turn > 2 else (), sampling, seed=turn)
-        (answer,) = answered(session, [request])
+        (answer,) = answer_all(session, [request])
         alone = default.generate_batch([request])[0]
         assert answer.outcome.token_ids == alone.token_ids
         cached.append(answer.row.cached / len(alone.prompt_ids))
@@ -162,7 +162,7 @@ def first_and_later(tiny, methods, talks):
         session = tiny.session(long_lived=True)
         twice = []
         for _ in range(2):
-            (answer,) = answered(session, [Request(talk, methods, Sampling(0, 1, 12))], 0)
+            (answer,) = answer_all(session, [Request(talk, methods, Sampling(0, 1, 12))], 0)
             log_probabilities = [value.drawn for value in answer.row.log_probabilities]
             twice.append((answer.outcome.token_ids, log_probabilities, answer.outcome.forwarded))
         replies.append(twice)
@@ -189,7 +189,7 @@ def test_in_float32_a_prompt_is_forwarded_at_once():
 def test_a_row_that_fails_in_the_beginning_of_its_prompt_fails_alone():
     tiny = model(dtype="bfloat16")
     session = tiny.session(long_lived=True)
-    fails, works = answered(
+    fails, works = answer_all(
         session,
         [
             Request(chat(SYSTEM, text), methods, SHORT)

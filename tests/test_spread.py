@@ -38,7 +38,7 @@ def replies(body, number):
     return completion(f"{len(body['messages'])} {body['seed']}")
 
 
-def connected(servers, **options):
+def connect(servers, **options):
     urls = [server.url for server in servers]
     return holdfast.connect_all(urls, "tiny", **{"max_retries": 0, "timeout": 10, **options})
 
@@ -52,20 +52,20 @@ def servers_of(record, servers):
 @pytest.mark.slow
 def test_conversations_are_spread_and_each_stays_with_its_server(serve, tmp_path):
     servers = serve(replies, replies)
-    run = measure(connected(servers, concurrency=2), tmp_path / "run", 8)
+    run = measure(connect(servers, concurrency=2), tmp_path / "run", 8)
     assert sum(len(server.bodies) for server in servers) == 8 * REQUESTS
     assert all(server.most_under_way <= 2 for server in servers)
     stays_with = [servers_of(record, servers) for record in run.records]
     assert [len(numbers) for numbers in stays_with] == [1] * 8
     assert {server.url for (server,) in stays_with} == set(run.manifest.servers)
     assert list(run.manifest.servers) == [server.url for server in servers]
-    assert texts(run) == texts(measure(connected(servers[:1]), tmp_path / "alone", 8))
+    assert texts(run) == texts(measure(connect(servers[:1]), tmp_path / "alone", 8))
 
 
 def test_requests_without_a_dialog_go_to_any_free_server(serve):
     first, second = serve(replies, replies)
     chats = [[{"role": "user", "content": f"question {n}"}] for n in range(12)]
-    model = connected([first, second], concurrency=1)
+    model = connect([first, second], concurrency=1)
     replied = model.generate_batch([holdfast.Request(chat, seed=n) for n, chat in enumerate(chats)])
     assert [reply.text for reply in replied] == [f"1 {n}" for n in range(12)]
     assert len(first.bodies) + len(second.bodies) == 12 and first.bodies and second.bodies
@@ -91,8 +91,8 @@ def test_the_others_take_over_the_work_of_a_lost_server(serve, tmp_path, number)
     servers = serve(replies, replies)
     switch_off(servers[0], number)
     with pytest.warns(UserWarning, match=f"continue without.*{servers[0].url}"):
-        run = measure(connected(servers, concurrency=3, max_retries=1), tmp_path / "run", 8)
-    assert texts(run) == texts(measure(connected(servers[1:]), tmp_path / "alone", 8))
+        run = measure(connect(servers, concurrency=3, max_retries=1), tmp_path / "run", 8)
+    assert texts(run) == texts(measure(connect(servers[1:]), tmp_path / "alone", 8))
     assert not any(record.ended or record.unanswered for record in run.records)
 
 
@@ -102,15 +102,15 @@ def test_when_all_are_gone_the_run_stops_and_is_resumed(serve, tmp_path):
     for server in servers:
         switch_off(server, 40)
     with pytest.raises(Unreachable, match="Cannot reach"):
-        measure(connected(servers, concurrency=2, max_retries=1), tmp_path / "run", 8)
+        measure(connect(servers, concurrency=2, max_retries=1), tmp_path / "run", 8)
     assert 0 < len(read_run(tmp_path / "run").records) < 8
     again = serve(replies)
     with pytest.raises(RecordsError, match="has changed since"):
-        measure(connected(again), tmp_path / "run", 8)  # the model served there is unknown
+        measure(connect(again), tmp_path / "run", 8)  # the model served there is unknown
     with pytest.warns(UserWarning, match="continue without"):
-        model = connected([servers[0], *again])
+        model = connect([servers[0], *again])
     run = measure(model, tmp_path / "run", 8)
-    assert texts(run) == texts(measure(connected(again), tmp_path / "alone", 8))
+    assert texts(run) == texts(measure(connect(again), tmp_path / "alone", 8))
 
 
 def steering(fingerprint, methods=("boost",)):
@@ -122,7 +122,7 @@ def steering(fingerprint, methods=("boost",)):
 def test_servers_that_report_their_weights_need_no_address(serve):
     """A run continues with any number of them, at any address."""
     servers = serve(replies, replies, replies, info=[steering("abc")])
-    prints = {connected(some).fingerprint for some in (servers, servers[:1], servers[1:])}
+    prints = {connect(some).fingerprint for some in (servers, servers[:1], servers[1:])}
     assert prints == {"tiny Holdfast abc"}
 
 
@@ -145,7 +145,7 @@ DIFFERENT = (
 def test_servers_of_different_models_are_refused(serve, others, difference):
     servers = serve(replies, info=[steering("abc")]) + serve(replies, info=[others][: bool(others)])
     with pytest.raises(ModelError) as refused:
-        connected(servers)
+        connect(servers)
     error = refused.value
     assert (error.option, error.allowed, error.value) == difference
     first, other = (value or "none" for value in difference[1:])
@@ -167,14 +167,14 @@ def test_servers_of_models_with_different_names_are_refused(serve):
 
 def test_the_first_address_names_a_run_of_ordinary_servers(serve):
     first, second = serve(replies, replies)
-    assert connected([first, second]).fingerprint == connected([first]).fingerprint
-    assert connected([second, first]).fingerprint != connected([first]).fingerprint
+    assert connect([first, second]).fingerprint == connect([first]).fingerprint
+    assert connect([second, first]).fingerprint != connect([first]).fingerprint
 
 
 def test_duplicate_addresses_are_refused(serve):
     (server,) = serve(replies)
     with pytest.raises(UsageError) as refused:
-        connected([server, server])
+        connect([server, server])
     assert (refused.value.option, refused.value.value) == ("urls", [server.url] * 2)
 
 
@@ -219,7 +219,7 @@ def test_an_error_of_one_server_ends_the_run_and_the_model_stays_usable(serve, t
     def answer(body, number):
         return refusal(401, "no") if refuses else replies(body, number)
 
-    model = connected(serve(replies, answer))
+    model = connect(serve(replies, answer))
     with pytest.raises(ModelError, match="401"):
         measure(model, tmp_path / "run", 8)
     refuses.clear()
@@ -228,7 +228,7 @@ def test_an_error_of_one_server_ends_the_run_and_the_model_stays_usable(serve, t
 
 def test_servers_are_tried_again_after_all_were_unavailable(serve, monkeypatch):
     servers = serve(replies, replies)
-    model = connected(servers)
+    model = connect(servers)
     for server in model.servers:
         server.unavailable = Unreachable("gone")
     assert model.generate([{"role": "user", "content": "hello"}]).text == "1 0"

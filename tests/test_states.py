@@ -47,11 +47,11 @@ ARCHITECTURES = {
 }
 
 
-def made(kind: str):
+def build(kind: str):
     return model(kind, **ARCHITECTURES.get(kind, {}))
 
 
-def written(local, tmp_path, method: str, seed: int = 0):
+def fitted_file(local, tmp_path, method: str, seed: int = 0):
     points = sites_of(local.hf_model).points
     site = {"capping": Site.HIDDEN, "vector": Site.HIDDEN}.get(method, Site.KEYS)
     layers = tuple(sorted(points[site]))
@@ -67,11 +67,11 @@ def steerer(local, tmp_path, method: str, seed: int = 0, **parameters):
         "capping": {"percentile": 20.0},
         "vector": {"factor": 2.0},
     }[method]
-    file = written(local, tmp_path, method, seed)
+    file = fitted_file(local, tmp_path, method, seed)
     return methods.all_methods.BY_NAME[method](file, **(strong | parameters))
 
 
-def rendered(local, talk) -> Stream:
+def stream_of(local, talk) -> Stream:
     return local.session().render(Request(talk)).row.streams[0]
 
 
@@ -160,11 +160,11 @@ def run(local, stream: Stream, reply=(), methods=()) -> torch.Tensor:
 @pytest.mark.parametrize("kind", ARCHITECTURES)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_pass_equals_one_edited_by_plain_hooks(kind, method, tmp_path):
-    local = made(kind)
+    local = build(kind)
     steering_method = steerer(local, tmp_path, method)
     local.check([steering_method])
     for talk in TALKS:
-        stream = rendered(local, talk)
+        stream = stream_of(local, talk)
         expected = eager_logits(local, stream, steering_method)
         plain = run(local, stream)
         assert apart_by(expected, plain) > 100 * ROUNDING, f"{method} does nothing to {kind}"
@@ -174,7 +174,7 @@ def test_a_pass_equals_one_edited_by_plain_hooks(kind, method, tmp_path):
 
 @pytest.mark.parametrize("kind", ("llama", "gemma3_text", "lfm2"))
 def test_replies_in_a_mixed_batch_match_each_request_alone(kind, tmp_path):
-    local = made(kind)
+    local = build(kind)
     steerers = [steerer(local, tmp_path, name) for name in METHODS]
     other = steerer(local, tmp_path, "seka", seed=1)
     by_name = dict(zip(METHODS, steerers, strict=True))
@@ -185,7 +185,7 @@ def test_replies_in_a_mixed_batch_match_each_request_alone(kind, tmp_path):
     requests = [Request(TALKS[n % 2], own_set, GREEDY, n) for n, own_set in enumerate(listed)]
     together = local.generate_batch(requests)
     for request, reply in zip(requests, together, strict=True):
-        stream = rendered(local, request.messages)
+        stream = stream_of(local, request.messages)
         tokens, own_set = list(reply.token_ids), request.methods
         if len(own_set) > 1:
             continue
@@ -204,18 +204,18 @@ def test_replies_in_a_mixed_batch_match_each_request_alone(kind, tmp_path):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_neutral_parameters_change_no_bit(method, tmp_path):
-    local = made("llama")
+    local = build("llama")
     parameter = {"capping": "strength", "vector": "factor"}.get(method, "gain")
     neutral_method = methods.all_methods.BY_NAME[method](
-        written(local, tmp_path, method), **{parameter: 0.0}
+        fitted_file(local, tmp_path, method), **{parameter: 0.0}
     )
-    stream = rendered(local, TALKS[0])
+    stream = stream_of(local, TALKS[0])
     assert torch.equal(run(local, stream, methods=[neutral_method]), run(local, stream))
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_keys_cached_under_one_steering_never_serve_another(method, tmp_path):
-    local = made("llama")
+    local = build("llama")
     first, second = steerer(local, tmp_path, method), steerer(local, tmp_path, method, seed=7)
     talk, longer = TALKS[0], (*TALKS[0], {"role": "assistant", "content": "rain"}, TALKS[0][1])
     for before, after in ((first, second), (first, first), ((), first), (first, ())):
@@ -234,7 +234,7 @@ def test_keys_cached_under_one_steering_never_serve_another(method, tmp_path):
 
 
 def test_scores_are_those_of_the_edited_pass(tmp_path):
-    local = made("llama")
+    local = build("llama")
     for name in METHODS:
         steering_method = steerer(local, tmp_path, name)
         scored = local.score(TALKS[0], ["music bread"], [steering_method])
@@ -249,9 +249,9 @@ def test_scores_are_those_of_the_edited_pass(tmp_path):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("side", ("left", "right"))
 def test_a_block_edits_a_plain_model(method, side, tmp_path):
-    local = made("qwen3")
+    local = build("qwen3")
     steering_method = steerer(local, tmp_path, method)
-    streams = [rendered(local, talk) for talk in TALKS]
+    streams = [stream_of(local, talk) for talk in TALKS]
     width = max(len(stream.token_ids) for stream in streams)
     ids, mask, span = torch.zeros(3, 2, width, dtype=torch.long, device=DEVICE)
     for row, stream in enumerate(streams):
@@ -272,8 +272,8 @@ def test_a_block_edits_a_plain_model(method, side, tmp_path):
 
 
 def test_a_block_edits_generate_and_beams_and_leaves_no_hooks(tmp_path):
-    local = made("llama")
-    stream = rendered(local, TALKS[0])
+    local = build("llama")
+    stream = stream_of(local, TALKS[0])
     ids, span = (torch.tensor([row], device=DEVICE) for row in (stream.token_ids, stream.span))
     for name in METHODS:
         method = steerer(local, tmp_path, name)
@@ -306,14 +306,14 @@ def test_models_offer_their_abilities_and_refuse_other_methods_by_name(tmp_path)
 
     assert offered("llama") == {Ability.KEYS, Ability.RESIDUAL}
     assert offered("gpt_neox") == offered("phi3") == offered("mamba") == {Ability.RESIDUAL}
-    local = made("llama")
+    local = build("llama")
     seka = steerer(local, tmp_path, "seka")
     with pytest.raises(ModelError, match=r"^seka:file=\w{16}"):
         model("phi3").check([seka])
 
 
 def test_a_file_of_another_model_is_refused(tmp_path):
-    local, other, wider = made("llama"), model("llama", seed=1), made("gemma3_text")
+    local, other, wider = build("llama"), model("llama", seed=1), build("gemma3_text")
     for name in METHODS:
         steering_method = steerer(local, tmp_path, name)
         with pytest.raises(ModelError, match=f"{name} .*fingerprint"):
@@ -325,8 +325,8 @@ def test_a_file_of_another_model_is_refused(tmp_path):
 
 
 def test_nonexistent_heads_and_layers_are_refused(tmp_path):
-    local = made("llama")
-    seka, vector = written(local, tmp_path, "seka"), written(local, tmp_path, "vector")
+    local = build("llama")
+    seka, vector = fitted_file(local, tmp_path, "seka"), fitted_file(local, tmp_path, "vector")
     with pytest.raises(UsageError) as refused:
         local.check([Seka(seka, heads={(0, 3)})])
     assert (refused.value.option, refused.value.value) == ("heads", (0, 3))
@@ -358,20 +358,20 @@ def test_a_custom_method_edits_hidden_states():
         def edit_hidden(self, hidden, layer):
             return hidden * self.by
 
-    local = made("llama")
+    local = build("llama")
     assert kind_of(Louder()) is methods.MethodKind.RESIDUAL
-    stream = rendered(local, TALKS[0])
+    stream = stream_of(local, TALKS[0])
     local.check([Louder()])
     assert apart_by(run(local, stream, methods=[Louder()]), run(local, stream)) > 1e-3
 
 
 def test_residual_methods_work_without_a_system_prompt_and_others_are_refused(tmp_path):
-    local = made("llama")
+    local = build("llama")
     bare = chat("", "the old town")
     seka, vector = steerer(local, tmp_path, "seka"), steerer(local, tmp_path, "vector", factor=6.0)
     with pytest.raises(UsageError, match=r"^seka"):
         local.generate_batch([Request(bare, [seka, SplitSoftmax(0.5)], GREEDY)])
-    stream = rendered(local, bare)
+    stream = stream_of(local, bare)
     expected = eager_logits(local, stream, vector)[-1].argmax()
     assert local.generate(bare, [vector], GREEDY).token_ids[:1] == (int(expected),)
 
@@ -382,7 +382,7 @@ def _pass(local, *token_ids):
 
 
 def test_only_passes_of_the_same_thread_are_watched():
-    local = made("llama")
+    local = build("llama")
     with watch_states(local.hf_model, [Site.KEYS]) as states:
         _pass(local, 1, 2, 3)
         other = threading.Thread(target=_pass, args=(local, 4, 5))
@@ -401,7 +401,7 @@ def _key_edits(local, tmp_path, layer=None):
 
 @pytest.mark.parametrize("watches", [False, True])
 def test_no_hook_stays_if_one_cannot_be_registered(watches, tmp_path, monkeypatch):
-    local = made("llama")
+    local = build("llama")
     edits = _key_edits(local, tmp_path)
     points = sites_of(local.hf_model).points[Site.KEYS]
     last = points[max(points)].module
@@ -419,7 +419,7 @@ def test_no_hook_stays_if_one_cannot_be_registered(watches, tmp_path, monkeypatc
 
 
 def test_a_layer_that_cannot_be_edited_is_refused_with_those_that_can(tmp_path):
-    local = made("llama")
+    local = build("llama")
     layers = ", ".join(map(str, sorted(sites_of(local.hf_model).points[Site.KEYS])))
     edits = _key_edits(local, tmp_path, layer=9)
     with pytest.raises(Unsteerable, match=f"Layer 9 .*layers {layers}"):

@@ -46,7 +46,7 @@ def apart(values, expected):
     return ((values - expected)[finite].abs() / (1 + expected[finite].abs())).max()
 
 
-def composed(methods):
+def compose(methods):
     entry = TableEntry()
     for method in methods:
         entry = entry and entry.then(method.table_entry)
@@ -64,7 +64,7 @@ def test_a_composed_entry_does_what_its_methods_do_one_after_another():
     outside: set[tuple[Method, ...]] = set()
     for count in (2, 3):
         for methods in itertools.product(SINGLE, repeat=count):
-            entry = composed(methods)
+            entry = compose(methods)
             if entry is None:
                 outside.add(methods)
                 continue
@@ -80,11 +80,11 @@ def test_a_composed_entry_does_what_its_methods_do_one_after_another():
 
 def test_a_mass_of_one_stays_one():
     """With an exponent of 0, `shift` stops at log-odds of 100, which is a mass of 1 in float64."""
-    entry = composed([Boost(4), SplitSoftmax(0), SplitSoftmax(0.5), Spotlight(0.3)])
+    entry = compose([Boost(4), SplitSoftmax(0), SplitSoftmax(0.5), Spotlight(0.3)])
     assert entry.exponent == 0
     expected = by_the_methods([Boost(4), SplitSoftmax(0), SplitSoftmax(0.5)], LOG_ODDS).sigmoid()
     assert torch.equal(by_the_entry(entry, LOG_ODDS).sigmoid(), expected)
-    assert composed([SplitSoftmax(0), Boost(4)]) is None
+    assert compose([SplitSoftmax(0), Boost(4)]) is None
 
 
 def test_a_list_of_methods_has_an_entry_for_every_head():

@@ -54,7 +54,7 @@ def whole(tmp_path_factory) -> records.Run:
     return tasks.run(long_tiny(), small_data(), tmp_path_factory.mktemp("whole"), SMALL)
 
 
-def kept(run: records.Run) -> list[dict]:
+def untimed_records(run: records.Run) -> list[dict]:
     steady = ({**record, "seconds": 0} for record in as_json(run))
     return sorted(steady, key=lambda record: (record["method"], record["conversation"]))
 
@@ -88,7 +88,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, settings, total,
     counted: list[int] = []
     running = tasks.Running(progress=lambda samples, tokens=0: counted.append(samples))
     again = tasks.run(long_tiny(), data, out, settings, (), running)
-    assert kept(again) == kept(uninterrupted) and sum(counted) == total
+    assert untimed_records(again) == untimed_records(uninterrupted) and sum(counted) == total
 
 
 def test_another_run_in_the_folder_is_refused(tmp_path, whole):
@@ -114,7 +114,7 @@ def test_an_extended_run_equals_one_made_at_once(tmp_path, settings, tasks_at_fi
     before = tasks.run(long_tiny(), data, tmp_path / "run", part)
     assert 0 < len(before.records) < len(at_once.records)
     extended = tasks.run(long_tiny(), data, tmp_path / "run", settings)
-    assert kept(extended) == kept(at_once)
+    assert untimed_records(extended) == untimed_records(at_once)
 
 
 def test_records_and_table_agree(whole):

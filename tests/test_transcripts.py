@@ -67,7 +67,7 @@ def codex_says(role, text):
     return codex("response_item", **item)
 
 
-def written(folder, *values, name="log.jsonl"):
+def write(folder, *values, name="log.jsonl"):
     path = folder / name
     path.parent.mkdir(exist_ok=True, parents=True)
     lines = [value if isinstance(value, str) else json.dumps(value) for value in values]
@@ -75,15 +75,15 @@ def written(folder, *values, name="log.jsonl"):
     return path
 
 
-def heard(dialog):
+def turns_of(dialog):
     """The texts of the user and the assistant in each turn."""
     return [(turn.user, turn.done.text) for turn in dialog.turns]
 
 
 def read(tmp_path, *values):
-    logs = read_logs([written(tmp_path, *values)])
+    logs = read_logs([write(tmp_path, *values)])
     (dialog,) = logs.dialogs
-    return heard(dialog), list(logs.problems), dialog
+    return turns_of(dialog), list(logs.problems), dialog
 
 
 FIRST = (user("u1", None, "Rename it."), reply("a1", "u1", "Done."))
@@ -206,14 +206,14 @@ def test_a_message_whose_parent_is_missing_follows_the_one_before_it(tmp_path):
     assert len(problems) == 1 and "line 3:" in problems[0]
 
 
-def copied(events, session):
+def copy_to(events, session):
     return [{**event, "sessionId": session} for event in events]
 
 
 def test_a_turn_that_a_resumed_session_copied_counts_once(tmp_path):
     more = (user("u2", "a1", "Thanks."), reply("a2", "u2", "Welcome."))
-    written(tmp_path, *FIRST, name="logs/one.jsonl")
-    written(tmp_path, *copied((*FIRST, *more), "s2"), name="logs/two.jsonl")
+    write(tmp_path, *FIRST, name="logs/one.jsonl")
+    write(tmp_path, *copy_to((*FIRST, *more), "s2"), name="logs/two.jsonl")
     logs = read_logs([tmp_path / "logs"])
     (dialog,) = logs.dialogs
     assert "two.jsonl" in dialog.source and len(dialog.turns) == 2
@@ -224,8 +224,8 @@ def test_a_turn_that_a_resumed_session_copied_counts_once(tmp_path):
 def test_the_turns_before_a_fork_count_once(tmp_path):
     branch = (user("u2", "a1", "Thanks."), reply("a2", "u2", "Welcome."))
     other_branch = (user("u3", "a1", "And?"), reply("a3", "u3", "No more."))
-    written(tmp_path, *FIRST, *branch, name="logs/one.jsonl")
-    written(tmp_path, *copied((*FIRST, *other_branch), "s2"), name="logs/two.jsonl")
+    write(tmp_path, *FIRST, *branch, name="logs/one.jsonl")
+    write(tmp_path, *copy_to((*FIRST, *other_branch), "s2"), name="logs/two.jsonl")
     logs = read_logs([tmp_path / "logs"])
     assert [[turn.number for turn in dialog.turns] for dialog in logs.dialogs] == [[1, 2], [2]]
     assert "1 of its 2 turns" in logs.problems[0]
@@ -327,7 +327,7 @@ def test_a_result_without_a_block_is_that_of_a_tool(tmp_path):
 def test_subagents_are_dialogs_of_their_own(tmp_path):
     """In old versions they are in the file of their session, and have no names."""
     side = {"isSidechain": True}
-    path = written(
+    path = write(
         tmp_path,
         *FIRST,
         user("x1", None, "Count the files.", **side),
@@ -338,7 +338,7 @@ def test_subagents_are_dialogs_of_their_own(tmp_path):
         reply("a2", "u2", "Bye!"),
     )
     logs = read_logs([path])
-    assert [heard(dialog) for dialog in logs.dialogs] == [
+    assert [turns_of(dialog) for dialog in logs.dialogs] == [
         [("Rename it.", "Done."), ("Bye.", "Bye!")],
         [("Count the files.", "One.")],
         [("Count the tests.", "Two.")],
@@ -349,7 +349,7 @@ def test_subagents_are_dialogs_of_their_own(tmp_path):
 def test_sessions_that_were_put_into_one_file_are_dialogs_of_their_own(tmp_path):
     other = [{**event, "sessionId": "s2", "uuid": f"{event['uuid']}x"} for event in FIRST]
     other[1]["parentUuid"] = "u1x"
-    logs = read_logs([written(tmp_path, *FIRST, *other)])
+    logs = read_logs([write(tmp_path, *FIRST, *other)])
     assert len(logs.dialogs) == 2 and not logs.problems
 
 
@@ -358,7 +358,7 @@ def test_events_in_one_list_are_read_as_in_lines(tmp_path):
     events.append(reply("a1", "u1", "Hello."))
     (path := tmp_path / "a.json").write_text(json.dumps(events))
     (dialog,) = read_logs([path]).dialogs
-    assert heard(dialog) == [("Hi.", "Hello.")]
+    assert turns_of(dialog) == [("Hi.", "Hello.")]
 
 
 def test_the_output_of_a_session_without_a_terminal_is_read(tmp_path):
@@ -367,7 +367,7 @@ def test_the_output_of_a_session_without_a_terminal_is_read(tmp_path):
     assistant_fields = {**user_fields, "type": "assistant"}
     inner = {"role": "assistant", "content": [{"type": "text", "text": "One."}]}
     outer = {"role": "assistant", "content": [{"type": "text", "text": "Done."}]}
-    path = written(
+    path = write(
         tmp_path,
         {"type": "system", "subtype": "init", "session_id": "s1"},
         {**user_fields, "message": {"role": "user", "content": "Rename it."}},
@@ -376,7 +376,7 @@ def test_the_output_of_a_session_without_a_terminal_is_read(tmp_path):
         {"type": "result", "subtype": "success", "session_id": "s1"},
     )
     logs = read_logs([path])
-    assert [heard(d) for d in logs.dialogs] == [[("Rename it.", "Done.")], [("", "One.")]]
+    assert [turns_of(d) for d in logs.dialogs] == [[("Rename it.", "Done.")], [("", "One.")]]
     assert not logs.problems
 
 
@@ -449,7 +449,7 @@ GEMINI = {"sessionId": "s1", "projectHash": "f", "startTime": "2026-05-22T14:59:
 def test_gemini_cli_may_have_the_arguments_of_a_call_as_text(arguments, tmp_path):
     call = {"id": "c", "name": "run_shell_command", "args": arguments, "status": "success"}
     reply = {**gemini(2, "gemini", "Done."), "toolCalls": [call]}
-    (dialog,) = read_logs([written(tmp_path, GEMINI, gemini(1, "user", "Hi"), reply)]).dialogs
+    (dialog,) = read_logs([write(tmp_path, GEMINI, gemini(1, "user", "Hi"), reply)]).dialogs
     assert [dict(call.arguments) for call in dialog.turns[0].done.calls] == [{"command": "ls"}]
 
 
@@ -506,7 +506,7 @@ def test_the_branch_that_an_export_shows_is_read(tmp_path):
 
 def test_a_nested_export_of_librechat_is_refused_by_name(tmp_path):
     nested = {"messageId": "m1", "isCreatedByUser": True, "text": "Hi.", "children": []}
-    path = written(tmp_path, {"conversationId": "c", "recursive": True, "messages": [nested]})
+    path = write(tmp_path, {"conversationId": "c", "recursive": True, "messages": [nested]})
     with pytest.raises(UsageError, match="LibreChat"):
         read_logs([path])
 
@@ -550,14 +550,14 @@ def test_a_failed_call_is_named(tmp_path):
 )
 def test_a_trace_without_a_call_of_a_model_says_so(value, message, tmp_path):
     with pytest.raises(UsageError, match=message):
-        read_logs([written(tmp_path, value)])
+        read_logs([write(tmp_path, value)])
 
 
 def test_one_value_that_is_no_call_is_named_in_the_singular(tmp_path):
     with pytest.raises(UsageError, match="its only value is not an OTLP batch with a model call"):
-        read_logs([written(tmp_path, {"resourceSpans": []})])
+        read_logs([write(tmp_path, {"resourceSpans": []})])
     with pytest.raises(UsageError, match="none of its 2 values is an OTLP batch"):
-        read_logs([written(tmp_path, {"resourceSpans": []}, {"resourceLogs": []})])
+        read_logs([write(tmp_path, {"resourceSpans": []}, {"resourceLogs": []})])
 
 
 def test_spans_of_two_instrumentations_in_one_file_are_read(tmp_path):
@@ -585,8 +585,8 @@ def test_spans_of_two_instrumentations_in_one_file_are_read(tmp_path):
         {"context": {"trace_id": str(number)}, "attributes": attributes}
         for number, attributes in enumerate((gen_ai, older, inference))
     ]
-    logs = read_logs([written(tmp_path, *spans)])
-    assert [heard(dialog) for dialog in logs.dialogs] == [[("Hi.", "Hello.")]] * 3
+    logs = read_logs([write(tmp_path, *spans)])
+    assert [turns_of(dialog) for dialog in logs.dialogs] == [[("Hi.", "Hello.")]] * 3
     assert logs.formats == {"otel": 2, "phoenix": 1}
 
 
@@ -633,7 +633,7 @@ def test_reasoning_alone_is_no_text_of_a_reply():
 
 
 def test_files_that_are_compressed_in_other_ways_are_named(tmp_path):
-    written(tmp_path, {"messages": [HI, HELLO]}, name="logs/a.jsonl")
+    write(tmp_path, {"messages": [HI, HELLO]}, name="logs/a.jsonl")
     for name in ("b.jsonl.lz4", "c.tar.zst"):
         (tmp_path / "logs" / name).write_bytes(b"\x28")
         with pytest.raises(UsageError) as raised:
@@ -679,8 +679,8 @@ PACKED = gzip.compress(json.dumps(GOOD).encode() * 50, mtime=0)
 def test_a_file_of_a_folder_that_cannot_be_read_is_named_and_the_rest_is_read(
     name, content, reason, tmp_path
 ):
-    written(tmp_path, GOOD, name="logs/a.jsonl")
-    written(tmp_path, GOOD, name="logs/z.jsonl")
+    write(tmp_path, GOOD, name="logs/a.jsonl")
+    write(tmp_path, GOOD, name="logs/z.jsonl")
     (tmp_path / "logs" / name).write_bytes(content)
     logs = read_logs([tmp_path / "logs"])
     assert len(logs.dialogs) == 2
@@ -692,8 +692,8 @@ def test_a_file_of_a_folder_that_cannot_be_read_is_named_and_the_rest_is_read(
 
 
 def test_what_is_no_file_is_named_unless_it_is_a_folder_of_logs(tmp_path):
-    written(tmp_path, GOOD, name="logs/a.jsonl")
-    written(tmp_path, GOOD, name="logs/folder.jsonl/b.jsonl")
+    write(tmp_path, GOOD, name="logs/a.jsonl")
+    write(tmp_path, GOOD, name="logs/folder.jsonl/b.jsonl")
     os.mkfifo(tmp_path / "logs" / "pipe.jsonl")
     (tmp_path / "logs" / "broken.jsonl").symlink_to(tmp_path / "nowhere")
     logs = read_logs([tmp_path / "logs"])
@@ -703,9 +703,9 @@ def test_what_is_no_file_is_named_unless_it_is_a_folder_of_logs(tmp_path):
 
 
 def test_files_and_folders_that_may_not_be_opened_are_named(tmp_path, monkeypatch):
-    written(tmp_path, GOOD, name="logs/a.jsonl")
-    written(tmp_path, GOOD, name="logs/locked.jsonl")
-    written(tmp_path, GOOD, name="logs/private/b.jsonl")
+    write(tmp_path, GOOD, name="logs/a.jsonl")
+    write(tmp_path, GOOD, name="logs/locked.jsonl")
+    write(tmp_path, GOOD, name="logs/private/b.jsonl")
 
     def refusing(function, name):  # as permissions do, which do not bind an administrator
         def checked(path, *arguments, **options):
@@ -726,7 +726,7 @@ def test_files_and_folders_that_may_not_be_opened_are_named(tmp_path, monkeypatc
 
 def test_a_line_of_50_megabytes_is_read(tmp_path):
     long = {"messages": [HI, {**HELLO, "content": "x" * 50_000_000}]}
-    (file,) = read_transcripts(written(tmp_path, GOOD, long, GOOD))
+    (file,) = read_transcripts(write(tmp_path, GOOD, long, GOOD))
     lengths = [len(transcript.path[-1].text) for transcript in file.transcripts]
     assert lengths == [6, 50_000_000, 6] and not file.unread
 
@@ -745,25 +745,25 @@ def test_gzipped_logs_are_read(name, tmp_path):
 def test_a_document_that_is_cut_off_is_one_problem_with_its_place(tmp_path):
     text = json.dumps([{"messages": [HI, HELLO]}] * 20, indent=2)
     lines = text.split("\n")[:-3]
-    (file,) = read_transcripts(written(tmp_path, *lines, name="a.json"))
+    (file,) = read_transcripts(write(tmp_path, *lines, name="a.json"))
     (sentence,) = file.unread
     assert f"line {len(lines) + 1}" in sentence and not file.transcripts
 
 
 def test_lines_in_a_file_named_json_are_read_without_those_that_are_cut_off(tmp_path):
     chat = {"messages": [HI, HELLO]}
-    (file,) = read_transcripts(written(tmp_path, "", chat, "{", chat, name="a.json"))
+    (file,) = read_transcripts(write(tmp_path, "", chat, "{", chat, name="a.json"))
     assert len(file.transcripts) == 2
     assert len(file.unread) == 1 and "line 3" in file.unread[0]
 
 
 def test_an_empty_document_is_one_problem(tmp_path):
-    (file,) = read_transcripts(written(tmp_path, "", name="a.json"))
+    (file,) = read_transcripts(write(tmp_path, "", name="a.json"))
     assert len(file.unread) == 1
 
 
 def test_a_bad_format_or_path_is_refused_before_anything_is_read(tmp_path):
-    file = written(tmp_path, {"messages": [HI, HELLO]})
+    file = write(tmp_path, {"messages": [HI, HELLO]})
     with pytest.raises(UnknownName) as raised:
         read_transcripts(file, "opena")
     assert raised.value.suggestion == "openai"
@@ -803,19 +803,19 @@ USED = {"role": "assistant", "content": [{"type": "tool_use", "name": "look", "i
 )
 def test_a_file_of_another_format_than_the_named_one_is_refused(value, form, detected, tmp_path):
     with pytest.raises(UsageError, match=f"line 1 .* {detected}, not {form}"):
-        read_logs([written(tmp_path, value)], form)
+        read_logs([write(tmp_path, value)], form)
 
 
 @pytest.mark.parametrize("form", ["openai", "anthropic"])
 def test_messages_that_two_formats_share_are_read_in_either(form, tmp_path):
-    (dialog,) = read_logs([written(tmp_path, {"messages": [HI, HELLO]})], form).dialogs
-    assert heard(dialog) == [("Hi.", "Hello.")]
+    (dialog,) = read_logs([write(tmp_path, {"messages": [HI, HELLO]})], form).dialogs
+    assert turns_of(dialog) == [("Hi.", "Hello.")]
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_value_in_no_format_does_not_end_the_reading_in_the_named_one(form, tmp_path):
     values = [None, True, 5, '"a"', [], [1], {}, {"a": 1}, {"turns": 1}]
-    (file,) = read_transcripts(written(tmp_path, *values), form)
+    (file,) = read_transcripts(write(tmp_path, *values), form)
     assert file.unread and not any(transcript.path for transcript in file.transcripts)
 
 
@@ -845,12 +845,12 @@ def test_a_format_is_added_as_the_page_on_contributing_says(tmp_path, monkeypatc
     monkeypatch.setitem(FORMATS, "tickets", names["FORMAT"])
     wrong = json.dumps({"ticket": 8, "entries": [{"by": "cat", "text": "Meow."}]})
     for damaged in (3, [3], {"by": 3}, [{"by": [], "text": 3}], [{"text": "Meow."}]):
-        (file,) = read_transcripts(written(tmp_path, {"ticket": 9, "entries": damaged}))
+        (file,) = read_transcripts(write(tmp_path, {"ticket": 9, "entries": damaged}))
         assert not file.transcripts and len(file.unread) == 1
     for other in (None, 5, [1], {"a": 1}):
-        (file,) = read_transcripts(written(tmp_path, other), "tickets")
+        (file,) = read_transcripts(write(tmp_path, other), "tickets")
         assert not file.transcripts and len(file.unread) == 1
-    (file,) = read_transcripts(written(tmp_path, ticket.text.strip(), wrong))
+    (file,) = read_transcripts(write(tmp_path, ticket.text.strip(), wrong))
     (transcript,) = file.transcripts
     assert transcript.format == "tickets"
     assert [event.kind for event in transcript.path] == [
@@ -860,7 +860,7 @@ def test_a_format_is_added_as_the_page_on_contributing_says(tmp_path, monkeypatc
     ]
     assert len(file.unread) == 1 and "line 2" in file.unread[0] and "'cat'" in file.unread[0]
     (dialog,) = read_logs(file.path).dialogs
-    assert heard(dialog) == [("Where is my bike?", "On its way.")]
+    assert turns_of(dialog) == [("Where is my bike?", "On its way.")]
 
 
 def texts(events):
@@ -869,7 +869,7 @@ def texts(events):
 
 def test_a_transcript_is_a_tree_of_which_one_path_is_active(tmp_path):
     (file,) = read_transcripts(
-        written(
+        write(
             tmp_path,
             *FIRST,
             user("u2", "a1", "Undo it."),
@@ -889,7 +889,7 @@ def test_a_transcript_is_a_tree_of_which_one_path_is_active(tmp_path):
 def test_what_a_program_wrote_is_an_event_of_its_own_kind(tmp_path):
     error = reply("e1", "u2", "API Error: 529", isApiErrorMessage=True)
     (file,) = read_transcripts(
-        written(
+        write(
             tmp_path,
             *FIRST,
             user("u2", "a1", "<system-reminder>Be brief.</system-reminder>"),
@@ -930,7 +930,7 @@ def test_turns_that_were_taken_back_stay_in_the_tree(tmp_path):
         codex_says("user", "Three."),
         codex_says("assistant", "3"),
     ]
-    (file,) = read_transcripts(written(tmp_path, *rollout))
+    (file,) = read_transcripts(write(tmp_path, *rollout))
     (transcript,) = file.transcripts
     assert texts(transcript.path) == ["One.", "1", "Three.", "3"]
     assert texts(transcript.events) == ["One.", "1", "Two.", "2", "Three.", "3"]
@@ -945,7 +945,7 @@ def test_turns_that_were_taken_back_stay_in_the_tree(tmp_path):
         {"id": "3", "timestamp": "t", "type": "user", "content": "Three."},
         {"id": "4", "timestamp": "t", "type": "gemini", "content": "3"},
     ]
-    (file,) = read_transcripts(written(tmp_path, *session, name="session.jsonl"))
+    (file,) = read_transcripts(write(tmp_path, *session, name="session.jsonl"))
     (transcript,) = file.transcripts
     assert texts(transcript.path) == ["One.", "1", "Three.", "3"]
     assert sorted(texts(transcript.events)) == ["1", "2", "3", "One.", "Three.", "Two."]
@@ -1031,7 +1031,7 @@ def test_a_text_is_in_one_element_only_if_that_element_ends_with_it(text, name):
 )
 def test_a_line_that_is_no_text_costs_only_itself(end, problem, tmp_path):
     """A program writes to its log while it is read, or the computer stops as it does."""
-    path = written(tmp_path, user("u1", None, "Hi"), reply("a1", "u1", bash("t1")))
+    path = write(tmp_path, user("u1", None, "Hi"), reply("a1", "u1", bash("t1")))
     path.write_bytes(path.read_bytes() + end)
     logs = read_logs([path])
     assert [len(dialog.turns) for dialog in logs.dialogs] == [1]
@@ -1048,18 +1048,18 @@ def test_a_message_of_another_session_is_not_the_users(tmp_path):
         user("u3", "u2", "Peer?", origin="peer"),
         reply("a2", "u3", {"type": "text", "text": "Well."}),
     ]
-    (dialog,) = read_logs([written(tmp_path, *lines)]).dialogs
+    (dialog,) = read_logs([write(tmp_path, *lines)]).dialogs
     assert [turn.user for turn in dialog.turns] == ["Hi"]
 
 
 def test_what_programs_keep_beside_their_sessions_is_no_log(tmp_path):
-    written(tmp_path, user("u1", None, "Hi"), reply("a1", "u1", bash("t1")), name="c/s.jsonl")
+    write(tmp_path, user("u1", None, "Hi"), reply("a1", "u1", bash("t1")), name="c/s.jsonl")
     others = {"c/s/custom-title.json": {"customTitle": "x"}, "c/s/tool-results/a.json": [{"a": 1}]}
     hello, answer = gemini(1, "user", "Hi"), gemini(2, "gemini", "Hello.")
-    written(tmp_path, GEMINI, hello, answer, name="g/chats/session-1.jsonl")
+    write(tmp_path, GEMINI, hello, answer, name="g/chats/session-1.jsonl")
     typed = {"sessionId": "s", "messageId": 0, "type": "user", "message": "Hi", "timestamp": "t"}
     for name, value in {**others, "g/logs.json": [typed]}.items():
-        written(tmp_path, value, name=name)
+        write(tmp_path, value, name=name)
     logs = read_logs([tmp_path])
     assert len(logs.dialogs) == 2 and not logs.problems
     with pytest.raises(UsageError, match="no known format"):

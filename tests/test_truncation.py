@@ -36,7 +36,7 @@ SAMPLING = Sampling(temperature=1, top_p=1, max_new_tokens=9)
 LIMIT = 57  # the server's context in tokens, which are words here
 
 
-def truncating(*, keeps_prompt=False, limit=LIMIT, counts_cached=True, forgets_after=10**9):
+def truncating_server(*, keeps_prompt=False, limit=LIMIT, counts_cached=True, forgets_after=10**9):
     """A server that reads and counts only the end of a chat that does not fit, as Ollama does."""
     seen_words = set()
 
@@ -64,7 +64,7 @@ def truncating(*, keeps_prompt=False, limit=LIMIT, counts_cached=True, forgets_a
 
 
 @pytest.fixture
-def measured(monkeypatch, tmp_path):
+def measure(monkeypatch, tmp_path):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
     def run(answer, canary=True, **more):
@@ -78,8 +78,8 @@ def measured(monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_prompt_that_a_server_cuts_off_is_not_called_drift(measured):
-    run = measured(truncating())
+def test_a_prompt_that_a_server_cuts_off_is_not_called_drift(measure):
+    run = measure(truncating_server())
     (series,) = read_series(run)
     cut = truncation_of(series)
     assert set(cut.from_round.values()) == {6} and len(cut.from_round) == 12
@@ -104,8 +104,8 @@ def test_a_prompt_that_a_server_cuts_off_is_not_called_drift(measured):
 
 
 @pytest.mark.slow
-def test_a_server_that_drops_only_older_messages_keeps_the_prompt(measured):
-    run = measured(truncating(keeps_prompt=True))
+def test_a_server_that_drops_only_older_messages_keeps_the_prompt(measure):
+    run = measure(truncating_server(keeps_prompt=True))
     cut = truncation_of(read_series(run)[0])
     assert cut.verdict == "prompt kept" and cut.canary_after.mean == 1
     assert "round 6" in truncation_lines(read_series(run))[0]
@@ -113,8 +113,8 @@ def test_a_server_that_drops_only_older_messages_keeps_the_prompt(measured):
 
 
 @pytest.mark.slow
-def test_token_counts_alone_do_not_show_what_was_left_out(measured):
-    run = measured(truncating(), canary=False)
+def test_token_counts_alone_do_not_show_what_was_left_out(measure):
+    run = measure(truncating_server(), canary=False)
     assert truncation_of(read_series(run)[0]).verdict == "cannot tell"
     first, *_, last = truncation_lines(read_series(run))
     assert "round 7" in first and "--canary" in last
@@ -122,14 +122,14 @@ def test_token_counts_alone_do_not_show_what_was_left_out(measured):
 
 
 @pytest.mark.slow
-def test_a_server_that_leaves_cached_tokens_out_of_its_count_is_not_blamed(measured):
-    run = measured(truncating(limit=10**6, counts_cached=False))
+def test_a_server_that_leaves_cached_tokens_out_of_its_count_is_not_blamed(measure):
+    run = measure(truncating_server(limit=10**6, counts_cached=False))
     assert truncation_of(read_series(run)[0]).verdict != "prompt lost"
 
 
 @pytest.mark.slow
-def test_a_model_that_forgets_is_not_mistaken_for_a_server_that_truncates(measured):
-    run = measured(truncating(limit=10**6, forgets_after=LIMIT))
+def test_a_model_that_forgets_is_not_mistaken_for_a_server_that_truncates(measure):
+    run = measure(truncating_server(limit=10**6, forgets_after=LIMIT))
     series = read_series(run)[0]
     assert truncation_of(series) is None
     last = [p["score"] for p in as_json(run)[0]["probes"] if p["kind"] == "canary"]
@@ -146,7 +146,7 @@ def test_a_check_blames_the_server_too(monkeypatch, tmp_path, capsys):
         "  measure: {regex: bread}\nstarters: [hello there]\n"
     )
     command = ["check", str(suite), "--canary", "--budget", "30", "--min-stability", "0.5"]
-    with Server(truncating()) as server:
+    with Server(truncating_server()) as server:
         code = main([*command, "--model", server.url, "--out", str(tmp_path / "run")])
     printed = capsys.readouterr().out
     lines = truncation_lines(read_series(read_run(tmp_path / "run")))
@@ -156,10 +156,10 @@ def test_a_check_blames_the_server_too(monkeypatch, tmp_path, capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("context", ("summarise", "compact"))
-def test_only_compaction_loses_a_rule_that_its_summary_leaves_out(measured, context):
+def test_only_compaction_loses_a_rule_that_its_summary_leaves_out(measure, context):
     def answer(body, number):
         if body is None:
-            return truncating()(body, number)
+            return truncating_server()(body, number)
         first, last = body["messages"][0]["content"], body["messages"][-1]["content"]
         if first.startswith("Summarise"):
             assert ("System: Talk about bread." in first) == (
@@ -171,7 +171,7 @@ def test_only_compaction_loses_a_rule_that_its_summary_leaves_out(measured, cont
             assert ("bread." in prompt) != ("They greeted" in prompt)
         return completion("bread is good" if "bread." in prompt else "rain is good")
 
-    run = measured(answer, canary=False, context=context, window=4)
+    run = measure(answer, canary=False, context=context, window=4)
     overall, _ = context_summary_effect(read_series(run)[0])
     assert (overall.before.mean, overall.after.mean) == (1, 1 if context == "summarise" else 0)
     numbers, prompt = survival_lines(read_series(run), run)

@@ -15,7 +15,7 @@ def ran(*commands: str) -> Turn:
     return Turn("", tuple(ToolCall("Bash", {"command": command}) for command in commands))
 
 
-def scored(spec, turn: Turn) -> float | None:
+def score_turn(spec, turn: Turn) -> float | None:
     score = build(spec).score_turn(turn)
     return None if score is None else score.value
 
@@ -67,12 +67,12 @@ CASES = [
 
 @pytest.mark.parametrize(("spec", "turn", "value"), CASES)
 def test_a_measure_scores_the_actions_of_a_turn(spec, turn, value):
-    assert scored(spec, turn) == value
+    assert score_turn(spec, turn) == value
 
 
 def test_a_text_measure_skips_a_turn_without_text():
-    assert scored("one_sentence", Turn("One.")) == 1
-    assert scored("one_sentence", EDIT) is None
+    assert score_turn("one_sentence", Turn("One.")) == 1
+    assert score_turn("one_sentence", EDIT) is None
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ SEEN_THROUGH = [
 @pytest.mark.parametrize("script", SEEN_THROUGH)
 def test_a_command_is_seen_through_what_it_is_wrapped_in(script):
     rule = {"name": "command_not_run", "command": rf"{FORCED}(?!\S)"}
-    assert scored(rule, ran(script)) == 0
+    assert score_turn(rule, ran(script)) == 0
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_command_is_seen_through_what_it_is_wrapped_in(script):
     ],
 )
 def test_a_text_that_is_not_run_is_no_command(script):
-    assert scored({"name": "command_not_run", "command": FORCED}, ran(script)) == 1
+    assert score_turn({"name": "command_not_run", "command": FORCED}, ran(script)) == 1
 
 
 @pytest.mark.parametrize(
@@ -174,12 +174,12 @@ def test_a_text_that_is_not_run_is_no_command(script):
     ],
 )
 def test_a_pattern_about_a_wrapper_is_matched_with_the_wrapper(pattern, script, value):
-    assert scored({"name": "command_not_run", "command": pattern}, ran(script)) == value
+    assert score_turn({"name": "command_not_run", "command": pattern}, ran(script)) == value
 
 
 def test_a_wrapped_command_counts_once_among_others():
-    assert scored(TESTED, ran("make -C app test", "sudo git -C app commit -m x")) == 1
-    assert scored(TESTED, ran("bash -lc 'make test && git commit -m x'")) == 1
+    assert score_turn(TESTED, ran("make -C app test", "sudo git -C app commit -m x")) == 1
+    assert score_turn(TESTED, ran("bash -lc 'make test && git commit -m x'")) == 1
 
 
 BODY = "## Summary\nIt adds up.\n\n### Agent review\nNone."
@@ -197,8 +197,8 @@ CREATE = "gh pr create --title 'Fix it'"
     ],
 )
 def test_the_text_of_a_here_document_is_that_of_the_argument(script):
-    assert scored(REVIEWED, ran(script)) == 1
-    assert scored(REVIEWED, ran(script.replace("### Agent review", "### Tests"))) == 0
+    assert score_turn(REVIEWED, ran(script)) == 1
+    assert score_turn(REVIEWED, ran(script.replace("### Agent review", "### Tests"))) == 0
 
 
 @pytest.mark.parametrize(
@@ -210,8 +210,8 @@ def test_the_text_of_a_here_document_is_that_of_the_argument(script):
     ],
 )
 def test_a_commit_message_is_found_where_it_is_written(script):
-    assert scored(COMMIT, ran(script)) == 1
-    assert scored(COMMIT, ran(script.replace("fix:", "Fixed"))) == 0
+    assert score_turn(COMMIT, ran(script)) == 1
+    assert score_turn(COMMIT, ran(script.replace("fix:", "Fixed"))) == 0
 
 
 @pytest.mark.parametrize(
@@ -383,7 +383,7 @@ def test_printf_puts_its_arguments_into_its_format(script, text):
 
 def test_a_commit_message_may_be_piped_into_git():
     script = "printf 'fix: %s\\n' y | git commit -F -"
-    assert scored(COMMIT, ran(script)) == 1
+    assert score_turn(COMMIT, ran(script)) == 1
 
 
 AFTER = {"name": "runs_after", "changed": "*.py", "run": r"make (?:lint|check)(?!\S)"}
@@ -428,9 +428,9 @@ def test_reasons_are_in_words(spec, turn, reason):
 )
 def test_paths_of_windows_match_like_others(call):
     spec = {"name": "file_not_touched", "path": "migrations/*"}
-    assert scored(spec, Turn("", (call,))) == 0
+    assert score_turn(spec, Turn("", (call,))) == 0
     other = {"name": "file_not_touched", "path": "*.py"}
-    assert scored(other, Turn("", (ToolCall("Edit", {"file_path": "C:\\a\\b.ts"}),))) == 1
+    assert score_turn(other, Turn("", (ToolCall("Edit", {"file_path": "C:\\a\\b.ts"}),))) == 1
 
 
 def test_a_file_that_was_read_by_a_path_of_windows_is_known_to_exist():
@@ -459,7 +459,7 @@ def test_a_file_that_was_read_by_a_path_of_windows_is_known_to_exist():
     ],
 )
 def test_a_script_is_the_same_with_run_and_without(command, pattern):
-    assert scored({"name": "command_run", "command": pattern}, ran(command)) == 1
+    assert score_turn({"name": "command_run", "command": pattern}, ran(command)) == 1
 
 
 @pytest.mark.parametrize(
@@ -473,7 +473,7 @@ def test_a_script_is_the_same_with_run_and_without(command, pattern):
     ],
 )
 def test_a_script_is_not_a_command_of_the_package_manager(command, pattern):
-    assert scored({"name": "command_run", "command": pattern}, ran(command)) == 0
+    assert score_turn({"name": "command_run", "command": pattern}, ran(command)) == 0
 
 
 def test_the_reason_names_the_program_behind_its_wrapper():
@@ -485,4 +485,4 @@ def test_the_reason_names_the_program_behind_its_wrapper():
 def test_the_name_of_a_trailer_has_no_case():
     spec = {"name": "commit_excludes", "trailer": "Co-Authored-By: Claude"}
     commit = "git commit -m x --trailer 'Co-authored-by: Claude <a@b>'"
-    assert scored(spec, ran(commit)) == 0
+    assert score_turn(spec, ran(commit)) == 0

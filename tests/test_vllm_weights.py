@@ -31,11 +31,11 @@ def by_the_papers(spec, weights, span, generated):
     return weights
 
 
-def admitted(spec, trace=""):
+def admit(spec, trace=""):
     return Admitted(compile_methods(parse(spec)).attention, RANGES, PROMPT, trace)
 
 
-def moved(rows, scores, positions, notes):
+def move_rows(rows, scores, positions, notes):
     three = any(needs_three(row) for row in rows)
     sight = Sight(members(rows, KEYS, three), positions)
     shift = shift_of(tuple(row.methods for row in rows), 0, HEADS, three)
@@ -49,8 +49,8 @@ def test_weights_match_the_paper(spec, notes):
     generator = torch.Generator().manual_seed(0)
     scores = 3 * torch.randn(2, HEADS, 5, KEYS, generator=generator)
     positions = torch.tensor([[0, 2, 4, 8, 11], [1, 3, 6, 9, 10]])
-    row = admitted(spec, "traced" if notes else "")
-    weights, mass = moved([row, row], scores, positions, notes)
+    row = admit(spec, "traced" if notes else "")
+    weights, mass = move_rows([row, row], scores, positions, notes)
     span = [any(first <= key < last for first, last in RANGES) for key in range(KEYS)]
     generated = [key >= PROMPT for key in range(KEYS)]
     for place in torch.cartesian_prod(torch.arange(2), torch.arange(HEADS), torch.arange(5)):
@@ -73,9 +73,9 @@ def test_rows_with_different_methods_match_each_row_alone():
     scores = torch.randn(3, HEADS, 1, KEYS)
     positions = torch.full((3, 1), KEYS - 1)
     specs = ["boost:factor=3", "none", "spotlight:target=0.6"]
-    together, _ = moved([admitted(spec) for spec in specs], scores, positions, False)
+    together, _ = move_rows([admit(spec) for spec in specs], scores, positions, False)
     for number, spec in enumerate(specs):
-        alone, _ = moved([admitted(spec)], scores[number, None], positions[:1], False)
+        alone, _ = move_rows([admit(spec)], scores[number, None], positions[:1], False)
         torch.testing.assert_close(together[number], alone[0], rtol=0, atol=FLOAT32)
 
 
@@ -84,17 +84,17 @@ def test_a_method_reaches_its_floor_even_if_the_span_has_almost_no_weight():
     scores = torch.zeros(1, HEADS, 1, KEYS)
     scores[..., [1, 2, 5]] = -300.0
     positions = torch.tensor([[KEYS - 1]])
-    weights, mass = moved([admitted("spotlight:target=0.6")], scores, positions, True)
+    weights, mass = move_rows([admit("spotlight:target=0.6")], scores, positions, True)
     torch.testing.assert_close(mass, torch.full_like(mass, 0.6))
     torch.testing.assert_close(weights[..., [1, 2, 5]], torch.full((1, HEADS, 1, 3), 0.2))
 
 
 def test_heads_of_a_rank():
-    methods = admitted("boost:factor=2,heads=0.1/0.5/2.6+spotlight:target=0.2").methods
+    methods = admit("boost:factor=2,heads=0.1/0.5/2.6+spotlight:target=0.2").methods
     first, second = (on_rank(methods, rank * 4, 4) for rank in (0, 1))
     assert first[0].heads == {(0, 1)} and second[0].heads == {(0, 1), (2, 2)}
     assert first[1] == second[1] == methods[1]
-    (only,) = admitted("boost:factor=2,heads=0.1").methods
+    (only,) = admit("boost:factor=2,heads=0.1").methods
     assert on_rank((only,), 4, 4) == ()
     assert touches([(only,)], 0) and not touches([(only,)], 1)
 

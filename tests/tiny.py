@@ -110,7 +110,7 @@ def model(kind: str = "llama", seed: int = 0, **options) -> LocalModel:
     )
 
 
-def looked_up(system: str, user: str = "What is it?", answer: str = "It is nine."):
+def tool_talk(system: str, user: str = "What is it?", answer: str = "It is nine."):
     """Messages of a dialog in which the assistant called the tool."""
     function = {"name": "look", "arguments": {"at": "the price", "many": 2}}
     call = {"id": "call00001", "type": "function", "function": function}
@@ -142,7 +142,7 @@ def outcomes(session, requests):
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnsweredChat:
     """A request that has ended, with all that the engine has of it."""
 
     chat: Rendered
@@ -150,11 +150,11 @@ class Answered:
     outcome: Reply | Exception
 
 
-def answered(session, requests, top_logprobs=None):
+def answer_all(session, requests, top_logprobs=None):
     """Submits all requests to a session that nobody else steps, and steps until they have ended."""
     chats = [session.render(request, top_logprobs) for request in requests]
     rows, outcomes_of = [session.stepped.submit(chat) for chat in chats], {}
     while not all(row.done for row in rows):
         outcomes_of |= {row: update.outcome for row, update in session.stepped.step().items()}
     pairs = zip(chats, rows, strict=True)
-    return [Answered(chat, row, outcomes_of[row]) for chat, row in pairs]
+    return [AnsweredChat(chat, row, outcomes_of[row]) for chat, row in pairs]

@@ -71,7 +71,7 @@ def test_a_chat_is_edited_and_its_reply_scored(tally, run):
     with FakeUpstream(reply_json(completion("Fine. Tony"))) as upstream:
         reply = run(ask(upstream.url))
     assert reply.choices[0].message.content == "Fine. Tony"
-    assert upstream.seen[0].json["messages"] == REMINDED and CHAT[1]["content"] == "Hi."
+    assert upstream.requests[0].json["messages"] == REMINDED and CHAT[1]["content"] == "Hi."
     assert scored(tally) == {"signs": (1, 1), "short": (0, 1)}
     assert tally.counts().requests == {EditOutcome.EDITED: 1} and tally.counts().reminders == 1
 
@@ -85,7 +85,7 @@ def test_a_stream_is_scored_once_it_is_over(tally, run):
 
     with FakeUpstream(reply_events(*chunks("Fine, ", "Tony"))) as upstream:
         assert run(ask(upstream.url)) == "Fine, Tony"
-    assert upstream.seen[0].json["messages"] == REMINDED
+    assert upstream.requests[0].json["messages"] == REMINDED
     assert scored(tally) == {"signs": (1, 1), "short": (1, 1)}
 
 
@@ -121,7 +121,7 @@ def test_the_router_edits_each_attempt_once(tally, run):
 
     with FakeUpstream(answer) as upstream:
         run(ask(upstream.url))
-    assert [request.json["messages"] for request in upstream.seen] == [REMINDED, REMINDED]
+    assert [request.json["messages"] for request in upstream.requests] == [REMINDED, REMINDED]
     assert scored(tally)["signs"] == (1, 1)
 
 
@@ -132,7 +132,7 @@ def test_fallbacks_are_edited_once(tally, run):
 
     with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
         run(ask(upstream.url))
-    assert upstream.seen[0].json["messages"] == REMINDED
+    assert upstream.requests[0].json["messages"] == REMINDED
     assert tally.counts().requests == {EditOutcome.EDITED: 1} and scored(tally)["signs"] == (1, 1)
 
 
@@ -142,7 +142,7 @@ def test_a_chat_that_the_hook_cannot_see_is_counted(tally, run):
 
     with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
         run(ask(upstream.url))
-    assert upstream.seen[0].json["messages"] == CHAT
+    assert upstream.requests[0].json["messages"] == CHAT
     assert tally.counts().requests == {EditOutcome.UNREADABLE: 1}
 
 

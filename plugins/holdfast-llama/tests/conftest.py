@@ -80,7 +80,7 @@ def in_llama(file_of) -> Callable[..., LlamaModel]:
 
 
 @pytest.fixture(scope="session")
-def here(file_of) -> holdfast.LocalModel:
+def local_model(file_of) -> holdfast.LocalModel:
     """The model as Holdfast runs it, in float32."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about its size

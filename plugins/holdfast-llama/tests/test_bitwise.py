@@ -15,8 +15,8 @@ from holdfast.methods import parse
 
 
 @pytest.fixture(scope="module")
-def prompts(here):
-    return [render(messages, here.tokenizer) for messages in CHATS]
+def prompts(local_model):
+    return [render(messages, local_model.tokenizer) for messages in CHATS]
 
 
 def context_of(model, rows=4, **options):

@@ -24,10 +24,10 @@ MASS = 2e-4  # keys and values in float16, and prompts computed in different chu
 
 @pytest.fixture(scope="module")
 def llama(file_of):
-    return made(file_of)
+    return llama_of(file_of)
 
 
-def made(file_of, **options):
+def llama_of(file_of, **options):
     standard = {"n_ctx": 1024, "n_threads": 1, "n_threads_batch": 1, "verbose": False}
     return llama_cpp.Llama(str(file_of("F32")), **{**standard, **options})
 
@@ -38,14 +38,14 @@ def answer(llama, messages, **options):
 
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m != "hold"])
-def test_a_block_replies_as_the_engine_does(llama, in_llama, here, method):
+def test_a_block_replies_as_the_engine_does(llama, in_llama, local_model, method):
     plain = answer(llama, CHATS[0])
     for messages in CHATS:
         request = Request(messages, method, Sampling(0, max_new_tokens=TOKENS), trace=True)
         (expected,) = in_llama(cache="f16").generate_batch([request])
         with holdfast_llama.steering(llama, messages, method, trace=True) as block:
             assert answer(llama, messages) == expected.text
-        prompt = render(messages, here.tokenizer)
+        prompt = render(messages, local_model.tokenizer)
         assert block.span == [n for n, inside in enumerate(prompt.span_mask) if inside]
         steps = min(block.trace.mass.shape[-1], expected.trace.mass.shape[-1])
         assert steps >= len(expected.token_ids)
@@ -75,9 +75,9 @@ def test_a_second_reply_in_a_block_reuses_the_prefix_and_is_unchanged(llama, mon
         assert forwarded[0] < whole
 
 
-def test_the_span_can_be_given_in_tokens(llama, here):
+def test_the_span_can_be_given_in_tokens(llama, local_model):
     messages = CHATS[0]
-    mask = render(messages, here.tokenizer).span_mask
+    mask = render(messages, local_model.tokenizer).span_mask
     first = mask.index(True)
     last = len(mask) - mask[::-1].index(True)
     replies = []
@@ -149,14 +149,14 @@ def test_unsupported_steering_is_refused_by_name(llama, file_of):
     second = holdfast_llama.steering(llama, CHATS[0], "boost:factor=2")
     with block, pytest.raises(UsageError, match="another block"), second:
         pass
-    quantised = made(file_of, type_v=llama_cpp.GGML_TYPE_Q8_0, flash_attn=True)
+    quantised = llama_of(file_of, type_v=llama_cpp.GGML_TYPE_Q8_0, flash_attn=True)
     block = holdfast_llama.steering(quantised, CHATS[0], "boost:factor=2")
     with pytest.raises(ModelError, match="type 8"), block:
         pass
 
 
 def test_flash_attention_is_restored_after_the_block(file_of):
-    llama = made(file_of, flash_attn=True, logits_all=True)
+    llama = llama_of(file_of, flash_attn=True, logits_all=True)
     tokens = llama.tokenize(b"Hello there, what is new?", add_bos=False)
     llama.eval(tokens)
     expected = llama.scores[: llama.n_tokens].copy()

@@ -29,14 +29,14 @@ from holdfast.records import read_run
 REQUESTS = 1000
 
 
-def test_a_drift_run_gives_the_local_records(in_llama, here, tmp_path):
+def test_a_drift_run_gives_the_local_records(in_llama, local_model, tmp_path):
     settings = drift.Settings(
         rounds=3, conversations=2, sampling=Sampling(temperature=1.0, max_new_tokens=40)
     )
     specs = ["none", "boost:factor=4", "repetition:probability=0.5+spotlight:target=0.2"]
     runs = [
         drift.run(model, "starter", tmp_path / name, settings, specs).records
-        for name, model in (("here", here), ("llama", in_llama()))
+        for name, model in (("here", local_model), ("llama", in_llama()))
     ]
     texts = [
         {

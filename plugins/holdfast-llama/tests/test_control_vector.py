@@ -31,7 +31,7 @@ def control_vector(path):
     return data
 
 
-def test_llama_cpp_adds_what_the_method_adds(file_of, here, tmp_path, monkeypatch):
+def test_llama_cpp_adds_what_the_method_adds(file_of, local_model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = [{"prompted": messages, "plain": messages[1:]} for messages in (*CHATS, *CHATS[::-1])]
     data = "".join(json.dumps(line) + "\n" for line in lines)
@@ -39,19 +39,19 @@ def test_llama_cpp_adds_what_the_method_adds(file_of, here, tmp_path, monkeypatc
     command = ["fit", "vector", "--model", str(file_of("F32")), "--data", "data.jsonl"]
     assert main([*command, "--out", "v.safetensors", "--gguf", "v.gguf"]) == 0
 
-    (reply,) = here.generate_batch(
+    (reply,) = local_model.generate_batch(
         [Request(CHATS[0], "vector:file=v.safetensors", Sampling(0, max_new_tokens=1))]
     )
     logits = []
     for spec in ("none", "vector:file=v.safetensors"):
-        session = here.session()
+        session = local_model.session()
         (score_input,) = run_sync(session.score_inputs([Request(CHATS[0], spec)], [["x"]]))
-        slots = here.runner.slots()
+        slots = local_model.runner.slots()
         slots.open(None)
         reading = StreamState(score_input.stream)
         with torch.inference_mode():
-            group = StreamGroup([reading], here.runner.device)
-            output = here.runner.forward_slots(slots, range(1), group)
+            group = StreamGroup([reading], local_model.runner.device)
+            output = local_model.runner.forward_slots(slots, range(1), group)
         logits.append(output.logits[0, -1].numpy())
     llama = llama_cpp.Llama(
         str(file_of("F32")), n_ctx=512, n_threads=1, n_threads_batch=1, logits_all=True,

@@ -29,9 +29,9 @@ def logits_of(model, request, reply, count):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_logits_masses_and_replies_match_holdfast(in_llama, here, method):
+def test_logits_masses_and_replies_match_holdfast(in_llama, local_model, method):
     requests = [Request(messages, method, GREEDY, trace=True) for messages in CHATS]
-    expected = here.generate_batch(requests)
+    expected = local_model.generate_batch(requests)
     replies = in_llama().generate_batch(requests)
     for local, other in zip(expected, replies, strict=True):
         assert other.token_ids == local.token_ids and other.text == local.text
@@ -42,19 +42,21 @@ def test_logits_masses_and_replies_match_holdfast(in_llama, here, method):
     request = requests[0]
     reply = expected[0].token_ids
     count = len(expected[0].prompt_ids) + len(reply)
-    local_logits, llama = (logits_of(model, request, reply, count) for model in (here, in_llama()))
+    local_logits, llama = (
+        logits_of(model, request, reply, count) for model in (local_model, in_llama())
+    )
     assert (local_logits - llama).abs().max() < LOGITS
-    plain = logits_of(here, Request(CHATS[0]), reply, count)
+    plain = logits_of(local_model, Request(CHATS[0]), reply, count)
     assert (local_logits - plain).abs().max() > MOVED
 
 
-def test_methods_in_one_batch_do_not_affect_each_other(in_llama, here):
+def test_methods_in_one_batch_do_not_affect_each_other(in_llama, local_model):
     sampling = Sampling(temperature=1.0, max_new_tokens=24)
     requests = [
         Request(CHATS[number % 3], method, sampling, seed=number, trace=number % 2 == 0)
         for number, method in enumerate((*METHODS, "none", "none", "guidance:scale=1.5"))
     ]
-    expected = here.generate_batch(requests)
+    expected = local_model.generate_batch(requests)
     for reply, local in zip(in_llama().generate_batch(requests), expected, strict=True):
         assert reply.token_ids == local.token_ids
         assert (reply.trace is None) == (local.trace is None)
@@ -63,13 +65,13 @@ def test_methods_in_one_batch_do_not_affect_each_other(in_llama, here):
 
 
 @pytest.mark.parametrize("method", ("none", "boost:factor=4", "pasta:alpha=0.05,generated=keep"))
-def test_dialogs_continue_and_fork_as_they_do_in_holdfast(in_llama, here, method):
+def test_dialogs_continue_and_fork_as_they_do_in_holdfast(in_llama, local_model, method):
     """A thread keeps its tokens and its cache; a fork under other methods shares only the tokens
     before the span.
     """
     for messages in CHATS[:2]:
         replies = []
-        for model in (here, in_llama()):
+        for model in (local_model, in_llama()):
             session = model.session()
             dialog = list(messages)
             dialog_replies = []
@@ -92,10 +94,10 @@ def test_dialogs_continue_and_fork_as_they_do_in_holdfast(in_llama, here, method
             assert other.forwarded >= local.forwarded  # flash attention shares with nothing else
 
 
-def test_given_replies_are_as_probable_as_in_holdfast(in_llama, here):
+def test_given_replies_are_as_probable_as_in_holdfast(in_llama, local_model):
     requests = [Request(messages, "boost:factor=4") for messages in CHATS]
     replies = [["YES.", "Gardens are green!"], ["NOTHING"], ["Aye, it is", "No", "Bread"]]
-    expected = here.session().score_batch(requests, replies)
+    expected = local_model.session().score_batch(requests, replies)
     for score, local in zip(
         in_llama().session().score_batch(requests, replies), expected, strict=True
     ):

@@ -64,12 +64,12 @@ def test_rows_that_remain_share_every_pass(model, passes):
     assert len(model.runner.pool._contexts[True]) == 1 and not model.runner.pool._contexts[False]
 
 
-def test_replies_in_a_batch_are_those_alone(model, here):
+def test_replies_in_a_batch_are_those_alone(model, local_model):
     batch = requests((4, 20, 7, 20, 11, 20, 2, 20, 20, 13))
     together = model.session().generate_batch(batch)
     for request, reply in zip(batch, together, strict=True):
         (alone,) = model.session().generate_batch([request])
-        (local,) = here.generate_batch([request])
+        (local,) = local_model.generate_batch([request])
         assert reply.token_ids == alone.token_ids == local.token_ids
         if request.trace:
             assert (reply.trace.mass - local.trace.mass).abs().max() < 1e-5
@@ -84,9 +84,9 @@ def test_prompts_of_similar_length_share_a_padded_pass(model, passes):
     assert [reply.token_ids for reply in together] == [reply.token_ids for reply in alone]
 
 
-def test_padding_changes_no_row(model, here):
+def test_padding_changes_no_row(model, local_model):
     """Logits and masses of padded rows are those of the rows alone, up to rounding."""
-    prompts = [render(messages, here.tokenizer) for messages in CHATS[:2]]
+    prompts = [render(messages, local_model.tokenizer) for messages in CHATS[:2]]
     shortest = min(len(prompt.token_ids) for prompt in prompts)
     tokens = [list(prompt.token_ids)[: shortest - 5 * n] for n, prompt in enumerate(prompts)]
     context = NativeContext(model.runner.pool.model, 2, 512, 1, steers=True, cache="f32")

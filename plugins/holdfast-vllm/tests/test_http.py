@@ -78,7 +78,7 @@ def ask(client, messages, extra=None, **options):
     )  # fmt: skip
 
 
-def read(url):
+def get_json(url):
     with urllib.request.urlopen(url, timeout=30) as answer:
         return json.load(answer)
 
@@ -105,7 +105,7 @@ def prompt_of(messages):
 
 
 def test_the_server_reports_that_it_is_live(url):
-    state = read(f"{url}/holdfast")
+    state = get_json(f"{url}/holdfast")
     assert state["live"] is True
     assert set(state["methods"]) == {"split-softmax", "pasta", "boost", "spotlight"}
     with urllib.request.urlopen(f"{url}/metrics", timeout=30) as answer:
@@ -154,7 +154,7 @@ def test_streaming_two_replies(client):
 
 def test_the_mass_of_a_request(client, url):
     reply = ask(client, CHATS[0], {"holdfast": "boost:factor=4", "holdfast_trace": 1})
-    recorded = read(f"{url}/holdfast/mass/{reply.id}")
+    recorded = get_json(f"{url}/holdfast/mass/{reply.id}")
     assert len(recorded["mass"]) == 12
     assert len(recorded["layers"]) == 4
     prompt = prompt_of(CHATS[0])
@@ -163,7 +163,7 @@ def test_the_mass_of_a_request(client, url):
     for value, mass in zip(recorded["mass"], masses, strict=True):
         assert value == pytest.approx(mass.mean().item(), abs=1e-5)
     with pytest.raises(urllib.error.HTTPError, match="404"):
-        read(f"{url}/holdfast/mass/nobody")
+        get_json(f"{url}/holdfast/mass/nobody")
 
 
 REFUSED = {
@@ -221,7 +221,7 @@ def test_connect_asks_what_the_server_offers(url):
     assert (
         Ability.LOG_ODDS in remote.capabilities and Ability.SECOND_STREAM not in remote.capabilities
     )
-    digest = read(f"{url}/v1/steering")["fingerprint"]
+    digest = get_json(f"{url}/v1/steering")["fingerprint"]
     assert remote.fingerprint == f"default Holdfast vllm {digest}"
     with pytest.raises(ModelError, match=r"guidance:scale=2 .*second stream"):
         remote.generate(CHATS[0], "guidance:scale=2")

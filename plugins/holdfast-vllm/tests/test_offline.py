@@ -51,7 +51,7 @@ def runs(folder, settings, methods, running=drift.Running()):
     ]
 
 
-def said(record):
+def without_mass(record):
     """The requests and replies, without their mass."""
     return [
         {key: value for key, value in row.items() if key != "mass"}
@@ -69,7 +69,7 @@ def test_a_run_gives_the_local_records(tmp_path, temperature, methods):
     local_records, vllm_records = runs(tmp_path, settings, methods, drift.Running(traces=True))
     assert local_records.keys() == vllm_records.keys() and len(local_records) == 2 * len(methods)
     for key, record in local_records.items():
-        assert said(record) == said(vllm_records[key]), key
+        assert without_mass(record) == without_mass(vllm_records[key]), key
         for local, far in zip(record["turns"], vllm_records[key]["turns"], strict=True):
             assert (local["mass"] is None) == (far["mass"] is None)
         traces = [read_traces(tmp_path / name, *key) for name in ("here", "vllm")]
