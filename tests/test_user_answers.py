@@ -143,8 +143,8 @@ PAIRED = [
      output("call_0", "Yes")], ["No", "Yes"]),
     ("a second result", [ASK_A, output("call_0", "No"), output("call_0", "Yes")], ["No"]),
     ("several questions, and an id that is used again",
-     [tool_call("call_0", "ask_user", **ask("A?")), output("call_0", answered(A="No")), RUN, PLEASE],
-     ["No"]),
+     [tool_call("call_0", "ask_user", **ask("A?")), output("call_0", answered(A="No")), RUN,
+      PLEASE], ["No"]),
     ("a result before its call", [output("call_0", "Yes"), ASK_A], ["Yes"]),
 ]  # fmt: skip
 
