@@ -133,7 +133,7 @@ def human(*blocks, **fields):
     return {"role": "user", "content": list(blocks), **fields}
 
 
-def test_a_task_of_cline_with_calls_in_the_text(tmp_path):
+def test_calls_in_the_text_of_a_cline_task_are_read(tmp_path):
     messages = [TASK, agent(LISTED), human(*RESULT), agent(DONE), human(*FEEDBACK), agent("None.")]
     path = document(tmp_path, messages, "api_conversation_history.json")
     turns, problems, dialog = turns_of(path)
@@ -144,7 +144,7 @@ def test_a_task_of_cline_with_calls_in_the_text(tmp_path):
     assert [command.words for command in commands_of(calls)] == [("ls", "src")]
 
 
-def test_a_task_of_roo_code_with_native_calls(tmp_path):
+def test_native_calls_of_a_roo_code_task_are_read(tmp_path):
     edit = {"path": "cart.py", "diff": "<read_file><path>no/call.py</path></read_file>"}
     call = {"type": "tool_use", "id": "c1", "name": "apply_diff", "input": edit}
     question = {"type": "tool_use", "id": "c2", "name": "ask_followup_question"}
@@ -198,7 +198,7 @@ def test_a_summary_of_roo_code_begins_the_context_again(tmp_path):
     assert dialog.turns[1].tokens == (400 + len("Go on.")) // 4
 
 
-def test_a_task_in_a_prompt_alone_is_no_sign_of_cline(tmp_path):
+def test_a_task_tag_in_a_prompt_does_not_make_a_file_clines(tmp_path):
     words = "<task>List it.</task> Be brief."
     turns, _, _ = turns_of(document(tmp_path, [{"role": "user", "content": words}, agent("One.")]))
     assert turns == [(words, "One.")]
@@ -211,7 +211,7 @@ def test_several_files_of_a_call_of_roo_code_are_a_call_each(tmp_path):
     assert files_changed(dialog.turns[0].done.calls) == ["a.py", "b.py"]
 
 
-def test_what_cline_shows_is_not_read_beside_its_task_and_named_alone(tmp_path):
+def test_clines_display_file_is_skipped_beside_its_task_and_refused_alone(tmp_path):
     display = [{"ts": 1, "type": "say", "say": "text", "text": "List it."}]
     document(tmp_path / "tasks/1", [TASK, agent("One.")], "api_conversation_history.json")
     document(tmp_path / "tasks/1", display, "ui_messages.json")
@@ -411,7 +411,7 @@ def test_messages_that_were_reverted_are_left_out_and_named(tmp_path):
     assert turns == [("Hi.", "Hello.")] and "2 messages" in problem
 
 
-def test_what_opencode_wrote_and_how_a_reply_ended(tmp_path):
+def test_opencode_summaries_cut_replies_and_errors_are_told_apart(tmp_path):
     exported = session(
         *ASKED,
         message(3, "user", {**text("The price."), "synthetic": True}, {"type": "compaction"}),
@@ -519,7 +519,7 @@ Hello.
 """
 
 
-def test_the_history_of_aider(tmp_path):
+def test_aiders_history_file_is_split_into_dialogs(tmp_path):
     logs = read_logs([document(tmp_path, HISTORY, ".aider.chat.history.md")])
     first, second = logs.dialogs
     assert not logs.problems and logs.formats == {"aider": 2}
@@ -534,7 +534,7 @@ def test_the_history_of_aider(tmp_path):
 # Cursor
 
 
-def test_the_markdown_that_cursor_exports(tmp_path):
+def test_cursors_markdown_export_is_read(tmp_path):
     rule = "One.\n\n---\n\nTwo, **User** and all."
     exported = (
         "# Title\n_Exported on 5/15/2025 at 17:47:04 PDT from Cursor (0.50.4)_\n\n---\n\n"
@@ -545,7 +545,7 @@ def test_the_markdown_that_cursor_exports(tmp_path):
     assert turns == [("Hi.", rule), ("Bye.", "Bye!")] and not problems
 
 
-def test_the_transcript_of_cursors_agent(tmp_path):
+def test_cursors_agent_transcript_is_read(tmp_path):
     call = {"type": "tool_use", "name": "Shell", "input": {"command": "ls"}}
     prompt = "<timestamp>t</timestamp>\n<user_query>\nHi.\n</user_query>"
     path = write(
@@ -571,7 +571,7 @@ def cursor_database(path, rows):
     return path
 
 
-def test_the_database_of_cursor(tmp_path):
+def test_cursors_database_gives_a_dialog_per_chat(tmp_path):
     tool = {"name": "run_terminal_cmd", "rawArgs": '{"command": "ls"}', "result": '{"output": "a"}'}
     tabs = [{"bubbles": [{"type": "user", "text": "Old?"}, {"type": "ai", "rawText": "Old."}]}]
     headers = [{"bubbleId": name, "type": 1} for name in ("b1", "b2", "b3", "gone")]
@@ -655,7 +655,7 @@ def test_a_sample_that_was_cut_or_failed_says_so(tmp_path):
 # SillyTavern
 
 
-def test_of_the_versions_of_a_message_the_shown_one_counts(tmp_path):
+def test_only_the_selected_version_of_a_message_is_read(tmp_path):
     def line(words, is_user=False, **fields):
         return {"name": "x", "is_user": is_user, "is_system": False, "mes": words, **fields}
 

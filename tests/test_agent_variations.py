@@ -1627,7 +1627,7 @@ SNAKE = {"pre_tokens": 9, "preserved_segment": {"head_uuid": "r1", "anchor_uuid"
          "two clearings", "an attachment is cleared", "kept results",
          "kept, but cleared before", "kept messages", "kept in a stream", "nothing is kept"],
 )  # fmt: skip
-def test_what_claude_code_had_in_the_context(events, texts, tmp_path):
+def test_the_context_of_claude_code_before_its_last_reply(events, texts, tmp_path):
     assert in_context(tmp_path, "s.jsonl", lines(*events)) == texts
 
 
@@ -1670,7 +1670,7 @@ OLD = om("msg_2", "assistant", oc(output="price", time={"compacted": 25}), ot("A
     ],
     ids=["a result is cleared", "cleared after the turn", "a kept tail", "no tail"],
 )  # fmt: skip
-def test_what_opencode_had_in_the_context(messages, texts, tmp_path):
+def test_the_context_of_opencode_before_its_last_reply(messages, texts, tmp_path):
     content = session(*messages)["o.json"]
     assert in_context(tmp_path, "o.json", content) == texts
 
@@ -1681,7 +1681,7 @@ def test_what_opencode_had_in_the_context(messages, texts, tmp_path):
      ([gem("9", "user", "Summary"), GA], ["A.", "Summary", "More?"])],
     ids=["all", "all but the last message"],
 )  # fmt: skip
-def test_what_gemini_cli_had_in_the_context(replaced, texts, tmp_path):
+def test_the_context_of_gemini_cli_before_its_last_reply(replaced, texts, tmp_path):
     log = lines(GHEAD, GU, GA, {"$set": {"messages": replaced}}, GU2, GA2)
     assert in_context(tmp_path, "s.jsonl", log) == texts
 
@@ -1755,7 +1755,9 @@ PUSH = use("t9", "git push --force")
     ],
     ids=["nothing left", "cleared", "kept by a compaction", "compacted"],
 )  # fmt: skip
-def test_why_a_rule_was_broken_that_a_file_said(between, cause, why, tmp_path):
+def test_the_cause_of_a_breach_depends_on_whether_its_rules_file_was_in_context(
+    between, cause, why, tmp_path
+):
     last = between[-1]["uuid"] if between else "u2"
     log = [*RULES, *between, u("u9", last, "Push."), a("a9", "u9", PUSH, mid="m9")]
     (tmp_path / "s.jsonl").write_text(file_text(lines(*log)))

@@ -85,7 +85,7 @@ def test_methods_are_accepted_in_every_form(form):
     assert Request(TALK, form).methods == (Boost(2),)
 
 
-def test_spellings_are_accepted_wherever_methods_are(tmp_path):
+def test_spec_strings_are_accepted_wherever_methods_are(tmp_path):
     tiny = model()
     expected = tiny.generate(TALK, [SplitSoftmax(0.2)], SHORT)
     assert tiny.generate(TALK, "split-softmax:exponent=0.2", SHORT).token_ids == expected.token_ids
@@ -214,7 +214,7 @@ def test_a_string_is_no_list_of_replies_and_unknown_arguments_are_named():
         ),
     ],
 )
-def test_sampling_has_ranges(values, sentence):
+def test_sampling_out_of_range_is_refused(values, sentence):
     with pytest.raises(holdfast.errors.ParameterOutOfRange) as caught:
         Sampling(**values)
     assert str(caught.value) == sentence
@@ -232,7 +232,7 @@ def test_a_percentage_is_only_suggested_for_a_share():
         assert str(caught.value).endswith(hint)
 
 
-def test_an_option_of_an_error_is_worded_by_who_shows_it():
+def test_the_caller_decides_how_an_error_spells_an_option():
     error = UsageError(f"No role; use {option('system_as', 'first-user')}.")
     assert str(error) == "No role; use system_as='first-user'."
     wording = error.message_in(lambda name, value: f"{name} {value}")
@@ -268,5 +268,5 @@ def test_errors_have_their_values_as_fields_and_survive_another_process():
         ({"type": "array", "minItems": 2}, "a list of 2 or more entries"),
     ],
 )
-def test_a_length_is_said_with_its_noun(schema, words):
+def test_a_length_limit_is_described_with_its_unit(schema, words):
     assert describe_schema(schema, schema) == words

@@ -149,7 +149,7 @@ def test_outputs_and_masses_match_the_papers(methods, kind, shape, dtype):
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
 @pytest.mark.parametrize("queries", [1, 14])
-def test_grouped_and_multi_query_attention(groups, queries):
+def test_grouped_and_multi_query_attention_match_the_papers(groups, queries):
     q, k, v = random_qkv(queries, 14, groups, torch.float32)
     methods, span = [(SPLIT,), (KEEP,), ()], spans("even", 14)
     steering = BatchSteering(span, list(map(compile_methods, methods)), prompt_columns=[12] * 3)
@@ -196,7 +196,7 @@ def test_features_that_the_fused_kernels_lack_match_the_papers(extra, queries):
 
 @pytest.mark.parametrize("queries", [1, 14])
 @pytest.mark.parametrize("toward", [-1, 1])
-def test_masses_within_1e_minus_30_of_0_and_1(queries, toward):
+def test_masses_within_1e_minus_30_of_0_and_1_give_finite_outputs(queries, toward):
     """For scores 70 below or above the others, float32 can hold only the log-odds."""
     q, k = torch.ones(3, 4, queries, 16), torch.randn(3, 2, 14, 16) * 1e-3
     q, k, v = (states.to(DEVICE) for states in (q, k, torch.randn(3, 2, 14, 16)))

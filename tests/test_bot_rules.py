@@ -66,7 +66,7 @@ def test_most_rules_for_every_reply_of_the_suite_are_drafted():
     assert len(drafted_rules) / len(rules) >= 0.84  # 141 of them
 
 
-def test_nothing_else_is_drafted_but_names_and_what_is_said_twice():
+def test_drafts_beyond_the_suites_rules_are_only_names_and_repeated_rules():
     for case in BOTS:
         for rule in match_rules(case)[1]:
             is_name = (
@@ -236,7 +236,7 @@ def test_a_line_with_a_condition_is_no_rule_and_says_so(line, reason):
         "Introduce yourself as an AI.",
     ],
 )
-def test_what_holds_only_at_times_or_for_other_texts_is_no_rule(line):
+def test_lines_that_hold_only_at_times_or_for_other_texts_are_not_drafted(line):
     assert not drafts_of(f"You are a bot for customers.\n\n{line}\n")
 
 
@@ -254,7 +254,7 @@ def test_what_holds_only_at_times_or_for_other_texts_is_no_rule(line):
         "A brief explanation of the causes (1-2 sentences, factual)",
     ],
 )
-def test_what_is_one_way_of_several_or_of_a_part_is_no_rule(line):
+def test_one_of_several_ways_and_rules_about_a_part_are_not_drafted(line):
     assert not drafts_of(f"- {line}")
 
 
@@ -312,7 +312,7 @@ def test_a_lower_limit_is_no_upper_limit(line):
         ("Verwende nie mehr als 50 Wörter.", 50),
     ],
 )
-def test_a_negation_turns_a_limit_round(line, count):
+def test_a_negated_limit_becomes_the_opposite_limit(line, count):
     (rule,) = drafts_of(line)
     assert rule.measure.entry == {"name": "at_most_words", "count": count}
 
@@ -368,7 +368,7 @@ def test_a_name_is_given_without_what_kind_of_program_it_is():
     assert build(name.measure.entry).score("I'm a helper.").value == 0
 
 
-def test_a_limit_of_nothing_and_rules_below_a_condition_are_none():
+def test_a_limit_of_zero_and_rules_below_a_condition_are_not_drafted():
     assert not drafts_of("At most zero words.")
     assert not drafts_of("## When the user is angry\n\n- At most 20 words.\n")
 
@@ -397,7 +397,7 @@ def test_a_rules_file_of_coding_agents_is_known_by_its_name(tmp_path):
         assert len(draft_lines(tmp_path / name).rules) == count
 
 
-def test_a_name_is_asked_for_when_it_is_tried(tmp_path):
+def test_a_drafted_name_rule_is_probed_by_asking_for_the_name(tmp_path):
     prompt = "You are Luna, the assistant of Orchid Hotel.\nKeep replies under 60 words.\n"
     (tmp_path / "bot.txt").write_text(prompt)
     file = probed(draft_lines(tmp_path / "bot.txt"))

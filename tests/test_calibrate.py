@@ -62,7 +62,7 @@ def without_seconds(records):
     return sorted(json.dumps(record, sort_keys=True) for record in untimed)
 
 
-def test_all_pairs_talk_in_turn():
+def test_pairs_are_drawn_in_rotation():
     settings = drift.Settings(pairs="all", conversations=14)
     pairings = [draw_pairing(SUITE, settings, number) for number in range(14)]
     pairs = [(pairing.agent.id, pairing.user.id) for pairing in pairings]
@@ -171,7 +171,7 @@ def test_an_interrupted_sweep_resumes(sweep_run, tmp_path):
         run(tmp_path / "run", plan=dataclasses.replace(SMALL, seed=1))
 
 
-def test_findings_figures_and_method_file(sweep_run, tmp_path):
+def test_a_calibration_writes_findings_figures_and_a_method_file(sweep_run, tmp_path):
     out, stability, questions = sweep_run
     calibration = read_calibration(out)
     assert [
@@ -222,7 +222,7 @@ def test_a_budget_is_refused_before_the_sweep_if_the_model_guesses(tmp_path, cap
     assert "--capability" in output.out.splitlines()[-1]
 
 
-def test_facts_knowledge_and_perplexity(tmp_path):
+def test_facts_knowledge_and_perplexity_measure_capability(tmp_path):
     facts = load_capability("facts").items
     assert len(facts) == 395 and all(len(set(item.replies)) == 4 for item in facts)
     answers = {item.question: item.replies[item.answer] for item in facts}
@@ -430,7 +430,7 @@ def test_sweeps_and_method_files_are_parsed(tmp_path):
 
 
 @pytest.mark.slow
-def test_from_the_command_line_to_a_method_that_drift_accepts(tmp_path, capsys, monkeypatch):
+def test_the_command_writes_a_method_file_that_drift_accepts(tmp_path, capsys, monkeypatch):
     out = tmp_path / "run"
     ids = [case.id for case in drift.load_suite("starter").cases[::60]][:3]
     command = "calibrate --sweep split-softmax:exponent=0.8,0.5 --questions 8 --draws 1".split()

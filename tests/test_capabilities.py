@@ -106,7 +106,7 @@ def test_equal_methods_keep_the_files_that_they_come_from():
     assert [compiled.attention[0].heads.file for compiled in both] == ["a.json", "b.json"]
 
 
-def test_a_list_without_methods_is_false():
+def test_an_empty_list_of_compiled_methods_is_falsy():
     assert not compile_methods(()) and compile_methods([Boost(2)])
 
 
@@ -134,7 +134,7 @@ def test_only_the_methods_package_asks_for_a_kind():
         assert not any(map(asks.search, imported)), path.name
 
 
-def test_what_a_list_needs_is_what_its_methods_need():
+def test_compiled_methods_need_what_each_of_them_needs():
     compiled = compile_methods(MIXED)
     needed = {Ability.MESSAGES, Ability.LOG_ODDS, Ability.SECOND_STREAM}
     assert compiled.requires == needed
@@ -221,6 +221,6 @@ def test_only_a_dataclass_method_can_be_put_on_chosen_heads():
     assert with_heads(Boost(2, {(0, 1)}), None) == Boost(2)
 
 
-def test_facts_about_a_model_without_a_tokenizer_are_its_own():
+def test_a_model_without_a_tokenizer_reports_its_own_facts():
     assert facts_about(SimpleNamespace(tokenizer=None, about={"family": "x"})) == {"family": "x"}
     assert facts_about(SimpleNamespace()) == {}

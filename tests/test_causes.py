@@ -109,7 +109,7 @@ def test_a_rule_is_found_in_its_words_and_in_others(text):
 
 
 @pytest.mark.parametrize("text", SAYS_NOT)
-def test_a_mention_is_not_the_rule(text):
+def test_a_mere_mention_does_not_state_the_rule(text):
     assert RULE.find_in(text) is None
 
 

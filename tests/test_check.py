@@ -100,7 +100,7 @@ def test_a_prompt_with_a_verdict_gets_no_further_conversations(check_run):
     assert len(run.records) == sum(map(len, numbers.values()))
 
 
-def test_looks_get_further_apart():
+def test_looks_are_spaced_by_a_factor_of_one_and_a_half():
     assert looks(200) == [8, 12, 18, 27, 40, 60, 90, 135, 200]
     assert looks(8) == [8] and looks(3) == [3]
 
@@ -159,7 +159,7 @@ def bot_of(out, shares, terms):
     return check(Scripted(shares), suite, out, drift.Settings(rounds=ROUNDS), terms)[1][0]
 
 
-def test_every_rule_counts(tmp_path):
+def test_a_prompt_fails_if_one_of_its_rules_fails(tmp_path):
     shares, terms = {"a": [1.0] * ROUNDS, "b": [1.0, 0.2, 1.0, 1.0]}, Terms(min_stability=0.5)
     bot = bot_of(tmp_path, shares, terms)
     assert (bot.verdict, bot.first_failure.rule, bot.first_failure.round) == (FAIL, "b", 2)
@@ -196,7 +196,7 @@ def test_verdicts_on_all_rules_are_wrong_no_more_often_than_declared():
     assert wrong / 200 <= 0.1 + 2 * math.sqrt(0.1 * 0.9 / 200)
 
 
-def test_how_many_conversations_would_decide():
+def test_the_budget_that_would_decide_is_suggested():
     terms = Terms(min_stability=0.5, budget=8)
     (few,) = check_prompts(talks({None: [[1.0], [1.0], [0.0], [1.0]] * 2}), ["bot"], 1, terms)
     assert few.verdict == UNDECIDED

@@ -180,7 +180,7 @@ def talk(number, scores, gaps=()):
     return conversation_of(conversation=number, probes=probes, unanswered=unanswered)
 
 
-def test_lost_replies_count_as_kept_against_the_prompt_and_not_for_it():
+def test_lost_replies_can_prevent_a_failure_but_never_make_a_pass():
     records = [talk(n, [1.0, 0.0], gaps=(2,) if n % 2 else ()) for n in range(40)]
     scores = cell_scores(records, 2)
     assert scores.lost.sum() == 20 and np.nanmax(scores.values[:, 1]) == 0

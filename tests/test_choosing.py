@@ -25,7 +25,7 @@ from holdfast.report.calibration_page import table
 from holdfast.report.calibration_sentences import answer, chance_line, next_step
 
 
-def test_ahead_at_the_same_cost():
+def test_the_lead_is_over_a_mixture_of_the_same_cost():
     calibration = synthetic(
         {
             "none": ([0.5, 0.5], [60, 60]),
@@ -71,7 +71,7 @@ def test_the_uncertainty_of_the_cost_is_in_the_interval():
     assert (ahead.low, ahead.high) == pytest.approx(ends, abs=0.2 * half)
 
 
-def test_the_front_and_the_pick():
+def test_the_best_setting_within_a_budget_is_picked_from_the_pareto_front():
     assert pareto([0.5, 0.7, 0.6, 0.9, 0.7], [0, 1, 2, 5, 1]) == [True, True, False, True, True]
     calibration = synthetic(
         {
@@ -94,7 +94,7 @@ def test_the_front_and_the_pick():
         pick(calibration, -1)
 
 
-def test_a_budget_that_no_setting_meets():
+def test_no_setting_is_recommended_if_none_meets_the_budget():
     calibration = synthetic({"none": ([0.5, 0.5], [60, 60]), "strong": ([0.9, 0.9], [40, 42])}, 80)
     choice = pick(calibration, 3)
     assert choice.method == "none" and choice.none_fits

@@ -26,7 +26,9 @@ def test_asterisks_without_the_marks_option_are_reported(folder, capsys):
     assert capsys.readouterr().err == f"holdfast: loading {folder} ...\n"
 
 
-def test_a_chat_from_a_file_or_from_the_standard_input(folder, tmp_path, capsys, monkeypatch):
+def test_a_chat_is_read_from_a_file_or_from_the_standard_input(
+    folder, tmp_path, capsys, monkeypatch
+):
     chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello there"}]
     assert main(generate(folder, "--system", "Be brief.", "--user", "hello there")) == 0
     expected = capsys.readouterr().out

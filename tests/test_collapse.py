@@ -257,7 +257,7 @@ def with_repeats(run, own_share):
     return replace(run, records=tuple(records))
 
 
-def test_the_second_reading_leaves_collapsed_conversations_out(tmp_path):
+def test_collapsed_conversations_are_left_out_of_the_second_reading(tmp_path):
     run = read_run(write_run(tmp_path / "run", conversations=6, methods=("none",)))
     run = with_repeats(run, lambda record: float(record.conversation in (1, 4)))
     (item,) = read_series(run)

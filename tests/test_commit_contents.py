@@ -312,7 +312,7 @@ def test_staging_after_each_of_many_edits_takes_time_in_proportion():
 
 
 @pytest.mark.parametrize("name", CONTENTS)
-def test_what_a_commit_contains(name):
+def test_the_files_of_a_commit_follow_from_the_commands_before_it(name):
     rule, earlier, done, expected = CONTENTS[name]
     score = build(rule).judge_turn(AssistantTurn("", calls(*done), calls(*earlier)))
     if isinstance(score, Undecided):

@@ -69,13 +69,13 @@ def test_an_option_is_the_same_in_every_command(name):
 
 
 @pytest.mark.parametrize(("name", "command"), OTHERWISE)
-def test_a_listed_difference_is_one(name, command):
+def test_an_option_listed_as_different_is_different(name, command):
     usual = [other for other in with_option(name) if (name, other) not in OTHERWISE]
     assert description_of(name, command) != description_of(name, usual[0])
     assert description_of(name, command)[2], "it has a help text"
 
 
-def test_methods_that_are_no_list_are_alike():
+def test_the_single_method_option_is_alike_in_all_commands():
     single = ("check", "trace", "chat", "generate")
     assert len({str(description_of("method", command)) for command in single}) == 1
 

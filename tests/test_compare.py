@@ -109,7 +109,7 @@ def test_conversations_that_began_alike_are_pairs(tmp_path):
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"starters": 500}])
-def test_others_are_two_samples(tmp_path, change):
+def test_conversations_that_did_not_begin_alike_are_compared_as_two_samples(tmp_path, change):
     old = write(tmp_path / "old", equal(0.8))
     new = write(tmp_path / "new", equal(0.4), **change)
     compared = compare_folders([old, new])
@@ -124,7 +124,7 @@ def test_others_are_two_samples(tmp_path, change):
     assert overall(compared).over_rounds.sign == -1
 
 
-def test_pairs_may_stand_in_another_order(tmp_path):
+def test_the_order_of_records_does_not_change_the_pairs(tmp_path):
     """As a run with several workers writes them."""
     old = write(tmp_path / "old", equal(0.8))
     new = write(tmp_path / "new", equal(0.5))
@@ -166,7 +166,7 @@ def test_two_equal_models_are_rarely_called_different(tmp_path):
     assert wrong / tried <= 0.05 + 2.33 * (0.05 * 0.95 / tried) ** 0.5
 
 
-def test_a_rule_that_only_its_own_interval_shows_is_open(tmp_path):
+def test_a_rule_significant_only_on_its_own_interval_has_no_verdict(tmp_path):
     """The verdict on one of many rules needs a wider interval than is printed."""
     rules = tuple(f"rule-{number}" for number in range(12))
     keeps = {**dict.fromkeys(rules, 1.0), "rule-3": 0.8}
@@ -230,7 +230,7 @@ def test_versions_of_later_runs_alone_are_listed_last(tmp_path):
     ]
 
 
-def test_an_unfinished_run_is_compared_and_said(tmp_path):
+def test_an_unfinished_run_is_compared_and_reported_as_unfinished(tmp_path):
     old = write(tmp_path / "old", equal())
     new = write(tmp_path / "new", equal(), conversations=30, planned=40)
     compared = compare_folders([old, new])
@@ -238,7 +238,7 @@ def test_an_unfinished_run_is_compared_and_said(tmp_path):
     assert any(line.startswith("new is not finished: it has 30 of 40") for line in compared.limits)
 
 
-def test_one_method_each_may_differ(tmp_path):
+def test_runs_with_one_method_each_are_compared_across_methods(tmp_path):
     old = write(tmp_path / "old", equal())
     new = write(tmp_path / "new", equal(), method="boost:factor=2")
     compared = compare_folders([old, new])

@@ -247,7 +247,7 @@ def test_an_unknown_response_format_is_refused(response_format):
     assert refused.value.option == "response_format"
 
 
-def test_a_free_format_is_none():
+def test_the_text_format_means_no_constraint():
     assert read_response_format(None) is read_response_format({"type": "text"}) is None
 
 

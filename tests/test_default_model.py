@@ -17,7 +17,7 @@ def default():
     return holdfast.load("default")
 
 
-def test_size_shape_and_licence(default):
+def test_the_default_model_is_small_and_has_a_licence(default):
     weights = DEFAULT_FOLDER / "model.safetensors"
     assert weights.stat().st_size <= 16 * 2**20
     parameters = sum(parameter.numel() for parameter in default.hf_model.parameters())

@@ -315,7 +315,7 @@ def test_the_summary_request_of_a_replay_includes_its_tool_calls(tmp_path):
 
 
 @pytest.mark.parametrize("context", ("stop", "cut"))
-def test_a_dialog_that_is_longer_than_the_context(tmp_path, context):
+def test_a_replayed_dialog_longer_than_the_context_ends_or_leaves_out_rounds(tmp_path, context):
     logs = write(tmp_path / "logs.jsonl", talk(*(f"m{n}" for n in range(12))))
     settings = replace(REPLAY, context=context)
     (record,) = replay(tmp_path / "run", logs, settings, scripted=Scripted(context=6))

@@ -102,7 +102,7 @@ def test_tokens_are_unknown_if_a_reply_came_without_a_count(tmp_path):
         (2, "in 3 conversations; the 2 that finished are recorded in o."),
     ],
 )
-def test_what_a_piece_that_was_cut_short_measured_is_said(ended, sentence):
+def test_the_estimate_says_how_much_of_a_cut_pilot_was_measured(ended, sentence):
     tokens = [record.tokens for record in records(ended)]
     text = estimate_output(namespace(), PARTS, Measured(tokens, 3, 30, 20, 9.0), Path("o"))
     assert f"Measured on 20 of the 30 replies {sentence}" in text
@@ -165,7 +165,7 @@ def test_a_page_says_how_many_of_the_allowed_conversations_were_run(tmp_path):
     assert dict(about_runs([whole], [""])[0].rows)["settings.conversations"] == "4"
 
 
-def test_a_dry_run_of_a_check_on_an_endpoint(tmp_path, capsys):
+def test_a_dry_run_of_a_check_estimates_requests_tokens_and_cost(tmp_path, capsys):
     suite = tmp_path / "prompts.yaml"
     case = {"system_prompt": "Be brief.", "probe": "Why?", "measure": "one_sentence"}
     cases = [{"id": name, "category": "x", **case} for name in "ab"]

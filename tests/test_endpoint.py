@@ -271,7 +271,7 @@ def reasoning(body, number):
 
 
 @pytest.mark.parametrize("name", ["temperature", "top_p"])
-def test_refused_sampling_is_an_error_that_names_the_knob_and_the_cure(serve, name):
+def test_refused_sampling_is_an_error_that_names_the_parameter_and_the_cure(serve, name):
     model, _ = serve(reasoning)
     with pytest.raises(ModelError, match=f"'{name}'.*; set {name}=1, this"):
         model.generate(CHAT, sampling=Sampling(**{"temperature": 1, "top_p": 1, name: 0.7}))
@@ -517,7 +517,7 @@ def test_a_variable_that_is_named_has_to_hold_a_key(monkeypatch):
         holdfast.connect("http://127.0.0.1:8000/v1", "tiny", "MY_KEY")
 
 
-def test_what_stands_in_for_a_key_is_no_secret(monkeypatch, serve):
+def test_a_placeholder_key_is_not_masked_in_messages(monkeypatch, serve):
     """A server that needs no key is often given "x", which is in many words."""
     _, server = serve(lambda body, number: refusal(400, "The text exceeds the maximum."))
     monkeypatch.setenv("OPENAI_API_KEY", "x")

@@ -67,7 +67,9 @@ def choose(file, engine="auto", needs=None, machine=LARGE):
         ("loop", replace(LARGE, gpu_memory=1_000_000), "llama", "this GPU has 1 MB"),
     ],
 )
-def test_the_work_and_the_memory_choose(with_llama, file, work, machine, engine, why):
+def test_the_engine_is_chosen_by_the_work_and_the_memory(
+    with_llama, file, work, machine, engine, why
+):
     choice = choose(file, needs=EngineNeeds(work), machine=machine)
     assert choice.engine == engine and why in choice.sentence
     assert choice.sentence.count("\n") == 0 and "--engine" in choice.sentence
@@ -81,7 +83,7 @@ def test_the_work_and_the_memory_choose(with_llama, file, work, machine, engine,
         (EngineNeeds("chat", [parse("boost:factor=2"), parse("guidance:scale=1.5")]), "guidance"),
     ],
 )
-def test_what_llama_cpp_cannot_do_is_done_by_ours_or_refused(with_llama, file, needs, names):
+def test_what_llama_cpp_cannot_do_runs_in_torch_or_is_refused(with_llama, file, needs, names):
     choice = choose(file, needs=needs, machine=SMALL)
     assert choice.engine == "torch" and names in choice.sentence
     with pytest.raises(UsageError, match="--engine llama") as caught:
@@ -93,13 +95,13 @@ def test_attention_methods_are_left_to_llama_cpp(with_llama, file):
     assert choose(file, needs=EngineNeeds("chat", [parse("boost:factor=2")])).engine == "llama"
 
 
-def test_the_engine_chosen_by_hand_is_taken_without_a_sentence(with_llama, file):
+def test_an_engine_given_by_the_user_is_used_without_a_message(with_llama, file):
     for engine in ("torch", "llama"):
         choice = choose(file, engine, machine=SMALL)
         assert (choice.engine, choice.sentence) == (engine, "")
 
 
-def test_without_the_plug_in_ours_is_taken(without_llama, file):
+def test_without_the_plug_in_torch_is_used(without_llama, file):
     assert choose(file).engine == "torch" and not choose(file).sentence
     short = choose(file, machine=SMALL)
     assert short.engine == "torch" and "pip install" in short.sentence
@@ -113,7 +115,7 @@ def test_only_a_gguf_file_runs_in_llama_cpp(with_llama):
         choose_engine("default", None, "llama", EngineNeeds(), LARGE)
 
 
-def test_engines_are_told_from_options():
+def test_engine_names_are_told_apart_from_engine_options():
     assert read_engine(None) == ("auto", [])
     for engine in ENGINES:
         assert read_engine(["context=2048", engine]) == (engine, ["context=2048"])
@@ -138,7 +140,7 @@ def test_a_command_says_what_it_chose_and_loads_that(with_llama, file, capsys, m
     assert "as --dtype float32 is" in capsys.readouterr().err and len(LOADED) == 1
 
 
-def test_a_server_is_chosen_for_like_a_command(with_llama, file, capsys, monkeypatch):
+def test_serve_chooses_the_engine_as_other_commands_do(with_llama, file, capsys, monkeypatch):
     monkeypatch.setattr(Machine, "current", lambda: SMALL)
     assert main(["serve", "--port", "0", "--model", str(file), "--max-batch", "4"]) == 2
     assert f"{file} runs in llama.cpp" in capsys.readouterr().err
@@ -156,7 +158,7 @@ def test_a_server_is_chosen_for_like_a_command(with_llama, file, capsys, monkeyp
         ["--model", "FILE", "--engine", "lama"],
     ],
 )
-def test_choices_that_cannot_be_are_refused(with_llama, file, wrong, capsys):
+def test_impossible_engine_choices_are_refused(with_llama, file, wrong, capsys):
     arguments = [word.replace("FILE", str(file)) for word in wrong]
     assert main(["generate", *arguments, *CHAT]) == 2
     assert arguments[-1] in capsys.readouterr().err and not LOADED
@@ -167,7 +169,7 @@ def user_model_of(*words):
     return model_loading.load_user_model(arguments)
 
 
-def test_the_engine_chosen_by_hand_runs_the_user_model_too(with_llama, file, monkeypatch, capsys):
+def test_an_engine_given_by_the_user_runs_the_user_model_too(with_llama, file, monkeypatch, capsys):
     monkeypatch.setattr(Machine, "current", lambda: SMALL)
     with pytest.raises(UsageError, match="stand-in"):
         user_model_of(str(file))

@@ -41,23 +41,23 @@ def usage_error(words: list[str], capsys) -> str:
 
 @pytest.mark.parametrize("model", NO_MODEL)
 @pytest.mark.parametrize("command", USE_A_MODEL)
-def test_a_model_that_is_not_there(command, model, capsys):
+def test_a_missing_model_exits_with_2(command, model, capsys):
     assert repr(model) in usage_error([*command.split(), "--model", model], capsys)
 
 
-def test_a_folder_without_a_model(tmp_path, capsys):
+def test_a_folder_without_a_model_exits_with_2(tmp_path, capsys):
     message = usage_error(["drift", "--suite", "starter", "--model", str(tmp_path)], capsys)
     assert "config.json" in message
 
 
 @pytest.mark.parametrize("run", ["nowhere", str(RECORDED / "tasks")])
 @pytest.mark.parametrize("command", READ_A_RUN)
-def test_a_run_that_is_not_there_or_of_another_command(command, run, capsys):
+def test_a_missing_run_or_one_of_another_command_exits_with_2(command, run, capsys):
     words = command.format(drift=RECORDED / "drift").split()
     assert run in usage_error([*words, run], capsys)
 
 
-def test_a_run_that_is_damaged_is_another_failure(tmp_path, capsys):
+def test_a_damaged_run_exits_with_1(tmp_path, capsys):
     folder = Path(shutil.copytree(RECORDED / "drift", tmp_path / "run"))
     (folder / "manifest.json").write_text("{")
     assert main(["report", str(folder)]) == 1
@@ -65,7 +65,7 @@ def test_a_run_that_is_damaged_is_another_failure(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("command", ["drift --suite", "check", "calibrate --suite", "suite test"])
-def test_a_suite_that_is_not_there(command, capsys):
+def test_a_missing_suite_exits_with_2(command, capsys):
     message = usage_error([*command.split(), "nowhere.yaml"], capsys)
     assert "nowhere.yaml" in message
 
@@ -83,7 +83,7 @@ def test_a_folder_in_place_of_a_suite_is_called_a_folder(tmp_path, capsys):
     ("words", "suggestion"),
     [("check starter --conversations 5", "--budget"), ("drift --budget 5", "--conversations")],
 )
-def test_an_option_that_another_command_has_names_this_commands(words, suggestion, capsys):
+def test_a_wrong_option_suggests_that_of_the_same_command(words, suggestion, capsys):
     assert usage_error(words.split(), capsys).endswith(f"did you mean {suggestion}?")
 
 
@@ -120,11 +120,11 @@ def test_a_reply_that_is_withheld_is_no_outage(serve, capsys):
 @pytest.mark.parametrize(
     "origin", ["*", "null", "https://example.org", "http://localhost:3000", "tauri://localhost"]
 )
-def test_what_sends_an_origin_may_be_allowed(origin):
+def test_valid_origins_may_be_allowed(origin):
     check_origin(origin)
 
 
 @pytest.mark.parametrize("origin", ["example.org", "https://example.org/", "https://a.org/page"])
-def test_what_no_page_sends_as_its_origin_is_refused(origin):
+def test_invalid_origins_are_refused(origin):
     with pytest.raises(UsageError, match="--allow-origin"):
         check_origin(origin)

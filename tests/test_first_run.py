@@ -130,7 +130,7 @@ def stops(group):
     return [number for number in group.numbers if group.should_stop(number)]
 
 
-def test_a_group_in_time_stays_whole():
+def test_a_group_in_time_stops_no_conversation():
     group, bar = group_after([20, 20, 25, 25])
     assert stops(group) == [] and bar.done == bar.total == 32
 
@@ -197,7 +197,7 @@ def test_replies_that_are_cut_become_shorter_before_conversations_do():
 
 @pytest.mark.parametrize("seconds", [0.01, 0.1, 1, 10, 30])
 @pytest.mark.parametrize("cut", [0.0, 0.5, 1.0])
-def test_what_is_planned_fits_unless_nothing_does(seconds, cut):
+def test_a_plan_fits_the_time_unless_it_is_the_smallest(seconds, cut):
     pilot = pilot_of(seconds, cut)
     plan = pilot.plan(120, 400)
     expected = plan.conversations * pilot.seconds_of(plan.rounds, plan.max_new_tokens)
@@ -348,7 +348,7 @@ def test_a_prompt_without_rules_says_what_to_do(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1", "inf"])
-def test_a_time_that_is_none_is_refused(minutes, capsys):
+def test_an_invalid_time_is_refused(minutes, capsys):
     assert main(["try", f"--minutes={minutes}"]) == 2
     assert f"{float(minutes):g}" in refusal_in(capsys)
 

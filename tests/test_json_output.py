@@ -122,7 +122,7 @@ TINY = [  # a small call of the commands that measure a model, and its exit code
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "code"), TINY)
-def test_runs_are_documents_with_their_summary(command, code, folder, tmp_path, capsys):
+def test_runs_print_their_summary_as_json(command, code, folder, tmp_path, capsys):
     words = [*command.split(), "--model", str(folder), "--out", str(tmp_path / "run"), "--json"]
     assert main(words) == code
     document = json.loads(capsys.readouterr().out)
@@ -131,21 +131,21 @@ def test_runs_are_documents_with_their_summary(command, code, folder, tmp_path, 
     assert summary["check"] if words[0] == "check" else summary["command"] == words[0]
 
 
-def test_lists_are_documents_too(capsys):
+def test_lists_are_printed_as_json(capsys):
     for command in ("methods", "measures"):
         assert main([command, "--json"]) == 0
         entries = json.loads(capsys.readouterr().out)
         assert all({"name", "arguments", "summary"} == entry.keys() for entry in entries)
 
 
-def test_a_command_that_talks_to_a_model(tmp_path, folder, capsys):
+def test_generate_prints_its_reply_as_json(tmp_path, folder, capsys):
     words = ["generate", "--model", str(folder), "--user", "Hi", "--max-new-tokens", "4"]
     assert main([*words, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document.keys() == {"text", "stop_reason", "model"} and document["stop_reason"]
 
 
-def test_a_run_and_its_dry_run(tmp_path, folder, capsys):
+def test_a_run_and_its_dry_run_print_json(tmp_path, folder, capsys):
     words = f"drift --model {folder} --suite core --rounds 2 --conversations 2 --max-new-tokens 4"
     words = [*words.split(), "--out", str(tmp_path / "run"), "--json"]
     assert main([*words, "--dry-run"]) == 0

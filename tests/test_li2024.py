@@ -71,7 +71,7 @@ def test_all_hundred_are_bound_in_the_papers_order(write):
 
 
 @needs_table
-def test_scorings_differ_where_a_defect_is_listed(write):
+def test_the_two_scorings_differ_only_for_the_listed_defects(write):
     path = write(source_of(published()))
     strict, released = load_suite(path), load_suite(path, scoring="released")
     assert strict.fingerprint != released.fingerprint and strict.notes != released.notes
@@ -88,7 +88,7 @@ ROWS = [tuple(row.values()) for row in rows_of("li2024.jsonl")]
 
 
 @pytest.mark.parametrize(("number", "reply", "released", "strict"), ROWS)
-def test_scores_as_published_and_mended(number, reply, released, strict):
+def test_replies_score_as_published_and_as_mended(number, reply, released, strict):
     binding = list(bindings().values())[number]
     assert build(binding.released).score(reply).value == pytest.approx(released, abs=0.02)
     assert build(binding.strict).score(reply).value == pytest.approx(strict, abs=0.02)
@@ -170,7 +170,7 @@ def test_the_file_is_never_run(write, tmp_path):
         ("x = [('only a prompt',), 'a prompt', ('a', 3, None), (f'{x}', 'b')]", r"lacks 100 of"),
     ],
 )
-def test_bad_file_is_named(write, text, message):
+def test_a_file_of_another_kind_is_named(write, text, message):
     with pytest.raises(UsageError, match=message):
         load_suite(write(text))
 

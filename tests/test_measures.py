@@ -88,7 +88,7 @@ def test_the_reason_names_what_does_not_occur():
 
 
 @pytest.mark.parametrize(("spec", "text", "value"), VALUES)
-def test_hand_scored(spec, text, value):
+def test_scores_equal_those_computed_by_hand(spec, text, value):
     assert score(spec, text) == pytest.approx(float(Fraction(value)), abs=1e-6)
 
 
@@ -144,7 +144,7 @@ def test_choice_reads_an_answer_and_not_any_capital(text, letter):
 
 
 @pytest.mark.parametrize(("language", "sentence"), SENTENCES)
-def test_language_of_short_sentences(language, sentence):
+def test_the_language_of_short_sentences_is_recognised(language, sentence):
     codes = [code for code in "en fr es de it pt nl".split() if is_in(sentence, code)]
     assert codes == ([language] if language != "other" else [])
 
@@ -168,7 +168,7 @@ def test_language_is_weighted_by_words_and_the_same_in_another_process():
         assert out.stdout.strip() == repr(result.value)
 
 
-def test_words_and_sentences():
+def test_texts_are_split_into_words_and_sentences():
     words = words_of("It's a well-known fact: 15,000 café-goers (l’été)…")
     assert words == "It's a well-known fact 15,000 café-goers l’été".split()
     text = 'Mr. Lee left the U.S. in 3.5 hours. "Really?" Yes!! 😀\n- tea\n2. cake'
@@ -183,7 +183,7 @@ THREE = "museum beautiful exciting banana radio idea another historic celebrate 
 
 
 @pytest.mark.parametrize(("number", "listed"), [(1, f"{ONE} 1 12"), (2, TWO), (3, THREE)])
-def test_syllables(number, listed):
+def test_syllables_are_counted(number, listed):
     words = listed.split()
     assert {word: syllables_in(word) for word in words} == dict.fromkeys(words, number)
 
@@ -288,7 +288,7 @@ RUNS = (
 
 
 @pytest.mark.parametrize("text", AWKWARD, ids=ascii)
-def test_awkward_strings(text):
+def test_awkward_strings_break_no_measure(text):
     for measure in MEASURES:
         check(measure, text)
 
@@ -325,7 +325,7 @@ def test_catalogue_has_one_line_per_measure():
     assert all(line.endswith(".") and "\n" not in line for _, _, line in catalogue())
 
 
-def test_whole_numbers_in_words():
+def test_whole_numbers_are_written_in_words():
     assert words_for(0) == ["zero"]
     assert words_for(15) == ["fifteen"]
     assert words_for(20) == ["twenty"]

@@ -24,7 +24,7 @@ from holdfast.report.next_step import next_step
 from holdfast.report.score_phrases import capitalise
 
 
-def test_the_opening_of_a_run_that_drifts(tmp_path):
+def test_the_opening_of_a_drifting_run_has_its_rounds_change_and_adoption(tmp_path):
     series = series_of(tmp_path, lambda i: 1.0, lambda i: float(i % 4 == 0), adoption=[0.0, 0.25])
     assert findings_of(series[0]).outcome is Outcome.DRIFTS
     verdict, change, adopts = opening_of(series)
@@ -123,7 +123,7 @@ def test_the_first_line_is_short(tmp_path, shape):
     assert all(line.endswith(".") and "None" not in line for line in (first, *rest))
 
 
-def test_headline_of_one_round(tmp_path):
+def test_the_headline_of_one_round_has_its_score_and_count(tmp_path):
     (headline,) = opening_of(read_series(run_of(tmp_path, [record(0, [0.5])])))
     assert "50%" in headline and "1 conversation" in headline
 

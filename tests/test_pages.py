@@ -94,7 +94,7 @@ def test_a_summary_derived_again_is_identical_to_the_byte(tmp_path):
     assert report.write_summary(folder).read_bytes() == first
 
 
-def test_a_summary_of_tasks(tmp_path):
+def test_the_summary_of_tasks_has_a_row_per_task_and_variant(tmp_path):
     tasks_run(tmp_path / "run")
     summary = json.loads(report.write_summary(tmp_path / "run").read_text())
     assert summary["command"] == "tasks" and len(summary["results"]) == 4
@@ -132,7 +132,7 @@ def test_no_text_of_a_page_becomes_markup(tmp_path):
     assert page.ids.count("about") == 1
 
 
-def test_the_page_of_tasks(tmp_path):
+def test_the_page_of_tasks_has_a_section_per_task(tmp_path):
     run = tasks_run(tmp_path / "run")
     (tmp_path / "page.html").write_text(tasks_page(run), encoding="utf-8")
     page = read_page(tmp_path / "page.html")

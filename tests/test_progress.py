@@ -98,7 +98,7 @@ def test_the_first_line_needs_no_speed():
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [*DURATIONS, (7000, "1.9 hours")])
-def test_durations_as_a_person_would_say_them(seconds, expected):
+def test_durations_are_rounded_as_a_person_would_say_them(seconds, expected):
     assert duration(seconds) == expected
 
 

@@ -62,14 +62,14 @@ def test_a_log_of_chats_is_one_that_logs_reads(suite, tmp_path):
         assert [(turn.user, turn.done.text) for turn in dialog.turns] == [("Hi.", reply)]
 
 
-def test_a_trailing_slash_leads_to_the_page(suite):
+def test_a_trailing_slash_redirects_to_the_page(suite):
     with through(reply_json(completion()), suite) as (upstream, proxy):
         page = httpx2.get(f"{proxy.url}/holdfast/", follow_redirects=True)
         assert str(page.url) == f"{proxy.url}/holdfast" and page.status_code == 200
         assert not upstream.requests
 
 
-def test_metrics_and_page(suite):
+def test_metrics_and_page_count_kept_rules_and_reminders(suite):
     with through(reply_json(completion()), suite, EVERY) as (upstream, proxy):
         client(proxy).chat.completions.create(model="m", messages=user("Hi."))
         proxy.settle()
@@ -128,7 +128,7 @@ def test_the_page_and_the_metrics_say_which_rules_are_scored(tmp_path):
         (completion(""), WhyUnscored.EMPTY),
     ],
 )
-def test_why_a_reply_has_no_scores(tmp_path, body, reason):
+def test_the_reason_why_a_reply_has_no_scores_is_counted(tmp_path, body, reason):
     path = tmp_path / "bot.yaml"
     path.write_text(SUITE.replace('{regex: "Tony$"}', "{name: ends_with, word: Tony}"))
     path.write_text(path.read_text().replace("measure: one_sentence", "measure: {regex: y$}"))
@@ -137,7 +137,7 @@ def test_why_a_reply_has_no_scores(tmp_path, body, reason):
         assert counts(proxy) == {} and proxy.tally.counts().unscored == {reason: 1}
 
 
-def test_a_reply_that_no_rule_applies_to(tmp_path):
+def test_a_reply_that_no_rule_applies_to_is_counted_as_such(tmp_path):
     path = tmp_path / "bot.yaml"
     path.write_text(SUITE.replace("        text: ", "        when: {user: fish}\n        text: "))
     with through(reply_json(completion()), str(path)) as (_, proxy):

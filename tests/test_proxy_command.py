@@ -103,7 +103,7 @@ def refuses(url: str) -> bool:
         return True
 
 
-def test_an_upstream_that_cannot_be_reached():
+def test_an_upstream_that_cannot_be_reached_is_named():
     with FakeUpstream(reply_json(completion())) as upstream:
         url = upstream.url
     with pytest.raises(Unreachable) as raised:
@@ -117,7 +117,7 @@ def test_an_upstream_that_answers_with_an_error_can_be_reached():
 
 
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://x/v1", "http://", "", "http://[::1/v1"])
-def test_an_upstream_that_is_no_url(url):
+def test_an_upstream_that_is_no_url_is_refused(url):
     with pytest.raises(UsageError) as raised:
         Upstream(url, 1)
     assert raised.value.option == "upstream" and raised.value.value == url
@@ -132,13 +132,13 @@ def test_credentials_in_the_url_are_in_no_message():
 
 
 @pytest.mark.parametrize("spec", ["boost:factor=2", "repetition:probability=1+guidance:scale=2"])
-def test_a_method_that_acts_inside_the_model(spec):
+def test_a_method_that_acts_inside_the_model_is_refused(spec):
     with pytest.raises(UsageError) as raised:
         SuiteMiddleware(suite_of(SUITE), parse(spec))
     assert raised.value.option == "method" and raised.value.value == spec.split("+")[-1]
 
 
-def test_a_suite_whose_rules_need_probes_or_judges():
+def test_a_suite_whose_rules_need_probes_or_judges_is_refused():
     with pytest.raises(UsageError) as raised:
         SuiteMiddleware(load_suite("bot"))
     assert raised.value.option == "suite" and raised.value.value == "bot"
@@ -184,12 +184,12 @@ def test_rules_without_texts_are_said_by_their_prompt(tmp_path):
         ("", None),
     ],
 )
-def test_the_case_of_a_chat(system, case):
+def test_a_chats_system_prompt_selects_its_case(system, case):
     case_rules = SuiteMiddleware(suite_of(SEVERAL)).case_of(system)
     assert (case_rules.case.id if case_rules else None) == case
 
 
-def test_the_only_case_is_that_of_every_chat():
+def test_a_single_case_applies_to_every_chat():
     assert SuiteMiddleware(suite_of(SUITE)).case_of("").case.id == "brief"
 
 
@@ -203,7 +203,7 @@ def test_the_only_case_is_that_of_every_chat():
         ("host", "203.0.113.7"),
     ],
 )
-def test_bad_options(option, value, capsys):
+def test_bad_options_are_refused_in_one_sentence(option, value, capsys):
     options = {"upstream": "http://127.0.0.1:9/v1", "port": "0", "suite": "luna", option: value}
     assert main(["proxy", *(f"--{name}={text}" for name, text in options.items())]) == 2
     printed = capsys.readouterr().err

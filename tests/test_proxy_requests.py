@@ -40,7 +40,7 @@ def test_a_chat_is_edited_and_its_reply_scored(suite):
     assert proxy.counts.requests == {EditOutcome.EDITED: 1}
 
 
-def test_a_chat_that_is_too_long_to_read_goes_up_as_it_comes(suite, monkeypatch):
+def test_a_chat_that_is_too_long_to_read_is_forwarded_unchanged(suite, monkeypatch):
     monkeypatch.setattr(forwarding, "_MAX_CHAT_BYTES", 1000)
     body = json.dumps({"model": "m", "messages": user("word " * 50_000)}).encode()
     with through(reply_json(completion("Fine.")), suite, EVERY) as (upstream, proxy):
@@ -178,7 +178,7 @@ def test_repeated_reminders_are_counted_once_and_their_tokens_always(suite):
 
 @pytest.mark.parametrize("name", ["instructions", "developer"])
 @pytest.mark.parametrize("form", ["text", "list"])
-def test_the_responses_api(suite, name, form):
+def test_a_request_of_the_responses_api_is_edited_and_its_reply_scored(suite, name, form):
     with through(reply_json(json.dumps(response()).encode()), suite, EVERY) as (upstream, proxy):
         content = "Hello." if form == "text" else [{"role": "user", "content": "Hello."}]
         fields = {"input": content, "instructions": SYSTEM}
@@ -241,7 +241,7 @@ def test_a_stored_dialog_passes_through_and_is_counted(suite):
         ("POST", "/v1/responses", gzip.compress(b"{}", mtime=0), {"content-encoding": "gzip"}),
     ],
 )
-def test_what_is_not_known_passes_through(suite, method, path, body, headers):
+def test_requests_to_other_paths_pass_through_unchanged(suite, method, path, body, headers):
     answer = reply_json(b'{"ok": true}')
     with through(answer, suite, EVERY) as (upstream, proxy):
         reply = httpx2.request(method, proxy.url + path, content=body or None, headers=headers)

@@ -101,7 +101,7 @@ def test_the_best_draw_is_sent_if_none_keeps_all_rules(suite, answers, text):
     assert len(upstream.requests) == len(answers)
 
 
-def test_a_stream_waits_for_the_check(suite):
+def test_a_stream_is_held_back_until_it_is_checked(suite):
     answers = in_turn(reply_events(*chunks("Fine, ", "sir")), reply_events(*chunks("Oh, ", "Tony")))
     with (
         FakeUpstream(answers) as upstream,
@@ -112,7 +112,7 @@ def test_a_stream_waits_for_the_check(suite):
         assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == "Oh, Tony"
 
 
-def test_the_responses_api(suite):
+def test_a_reply_of_the_responses_api_is_drawn_again(suite):
     answers = in_turn(
         *(
             reply_json(httpx2.Response(200, json=response(text)).content)
@@ -145,7 +145,7 @@ def test_half_a_surrogate_pair_is_sent_again_as_it_came(suite):
 
 
 @pytest.mark.parametrize("choices", ["5", '["x"]', "[null]"])
-def test_choices_that_are_none_are_sent_on(suite, choices):
+def test_malformed_choices_are_sent_on_unchanged(suite, choices):
     body = f'{{"choices": {choices}}}'.encode()
     with through(reply_json(body), suite, "check-and-retry") as (_, proxy):
         assert ask(proxy.url).content == body
@@ -262,7 +262,7 @@ def test_a_reply_that_is_too_long_to_hold_is_passed_on_as_it_comes(suite, monkey
     assert proxy.tally.counts().unscored == {WhyUnscored.TOO_LONG: 1}
 
 
-def test_a_retry_that_is_too_long_to_hold_is_left(suite, monkeypatch):
+def test_a_retry_that_is_too_long_to_hold_is_discarded(suite, monkeypatch):
     monkeypatch.setattr(relay, "MAX_SCORED_REPLY_BYTES", 500)
     answers = in_turn(BROKEN, reply_json(completion(f"{'Oh. ' * 500}Tony")))
     with through(answers, suite, "check-and-retry") as (upstream, proxy):
@@ -300,7 +300,7 @@ def test_a_client_that_leaves_while_its_reply_is_held_cancels_it(suite):
     assert client_states == [True] and len(upstream.requests) == 1
 
 
-def test_a_wrapped_client(suite):
+def test_a_wrapped_client_draws_again_and_sends_the_best_reply(suite):
     tally, scored = Tally(), []
     with FakeUpstream(in_turn(WORSE, BROKEN, refuse)) as upstream:
         client = openai.OpenAI(base_url=f"{upstream.url}/v1", api_key="k", max_retries=0)
@@ -317,7 +317,7 @@ def test_a_wrapped_client(suite):
     assert tally.counts().retries == 2 and len(scored) == 1
 
 
-def test_a_wrapped_asynchronous_client_that_streams(suite):
+def test_a_wrapped_asynchronous_client_streams_the_checked_reply(suite):
     answers = in_turn(reply_events(*chunks("Fine, ", "sir")), reply_events(*chunks("Oh, ", "Tony")))
 
     async def run(url):

@@ -308,7 +308,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
         assert (tmp_path / name).read_text() == "mine"
 
 
-def test_reading_what_is_not_a_run(tmp_path):
+def test_a_path_that_is_not_a_run_is_refused(tmp_path):
     with pytest.raises(AnotherRun) as raised:
         read_run(tmp_path / "nowhere")
     assert raised.value.option == str(tmp_path / "nowhere")
@@ -332,7 +332,7 @@ def test_reading_what_is_not_a_run(tmp_path):
     assert not isinstance(raised.value, AnotherRun)
 
 
-def test_a_folder_that_cannot_be_made(tmp_path):
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(RecordsError, match="Not a directory") as raised:
         open_run(tmp_path / "file" / "run", IDENTITY, ABOUT)
@@ -460,7 +460,7 @@ def test_a_run_without_records_accepts_changed_settings(tmp_path):
     assert manifest.identity.to_json()["rounds"] == 4 and not manifest.resumed
 
 
-def test_full_disk_in_the_middle_of_a_line(tmp_path, monkeypatch):
+def test_a_disk_that_fills_up_within_a_line_loses_only_that_line(tmp_path, monkeypatch):
     """Records before a write that stops half-way are kept, and the run can continue."""
     run = open_run(tmp_path, IDENTITY, ABOUT)
     run.append(record(0))
@@ -485,7 +485,7 @@ def test_full_disk_in_the_middle_of_a_line(tmp_path, monkeypatch):
     assert len(read_run(tmp_path).records) == 2
 
 
-def test_a_file_that_may_not_grow(tmp_path):
+def test_a_size_limit_reached_within_a_line_loses_only_that_line(tmp_path):
     """The kernel cuts a line off at the size limit; the whole lines before it stay."""
     code = (
         "import json, resource, signal, sys; from holdfast.records import Conversation, open_run;"
@@ -540,7 +540,7 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path):
     assert resumed == uninterrupted and resumed.count(b"\n") == total
 
 
-def test_probes_as_a_table(tmp_path):
+def test_a_run_is_read_as_a_table_of_probes(tmp_path):
     pandas = pytest.importorskip("pandas")
     begin_run(tmp_path)
     frame = read_run(tmp_path).to_pandas()

@@ -230,7 +230,7 @@ def test_an_unknown_field_is_refused_by_name(client):
     assert refused.value.param == "temprature" and "'temperature'" in str(refused.value)
 
 
-def test_health_models_and_steering(url):
+def test_health_models_steering_and_metrics_are_served(url):
     assert httpx2.get(f"{url}/health").json() == {"status": "ok"}
     assert httpx2.get(f"{url}/ready").status_code == 200
     assert httpx2.get(f"{url}/v1/models").json()["data"][0]["id"] == "default"

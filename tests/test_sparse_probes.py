@@ -61,6 +61,6 @@ def test_rounds_that_were_not_probed_are_left_out_of_tables(tmp_path, capsys):
     assert "0% on probes in round 8" in printed and page.stat().st_size > 10_000
 
 
-def test_it_is_at_least_one():
+def test_probe_every_is_at_least_one():
     with pytest.raises(ParameterOutOfRange):
         drift.Settings(probe_every=0)

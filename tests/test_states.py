@@ -159,7 +159,7 @@ def run(local, stream: Stream, reply=(), methods=()) -> torch.Tensor:
 
 @pytest.mark.parametrize("kind", ARCHITECTURES)
 @pytest.mark.parametrize("method", METHODS)
-def test_a_pass_equals_one_edited_by_plain_hooks(kind, method, tmp_path):
+def test_a_steered_pass_equals_one_edited_by_plain_hooks(kind, method, tmp_path):
     local = build(kind)
     steering_method = steerer(local, tmp_path, method)
     local.check([steering_method])

@@ -62,7 +62,7 @@ def suite_file(tmp_path):
     return write
 
 
-def test_user_file_is_read(suite_file):
+def test_a_suite_file_of_the_user_is_read(suite_file):
     suite = load_suite(suite_file(GOOD))
     assert (suite.name, suite.starters) == ("mine", ("Hello there.",))
     case, two = suite.cases
@@ -241,7 +241,7 @@ def with_rule(suite, **changes):
         ("cases: !!python/object/apply:os.system ['true']", r"not valid YAML at line 1"),
     ],
 )
-def test_bad_file_is_named(suite_file, text, message):
+def test_a_malformed_suite_file_is_refused_with_the_reason(suite_file, text, message):
     with pytest.raises(UsageError, match=message):
         load_suite(suite_file(text))
 

@@ -154,7 +154,7 @@ def test_an_edit_of_the_first_message_abandons_what_followed_it(tmp_path):
     assert turns == [("Look at it.", "One file.")] and "2 messages" in problem
 
 
-def test_of_several_leaves_the_last_is_active(tmp_path):
+def test_the_last_of_several_branches_is_active(tmp_path):
     third = (user("u3", "a2b", "And?"), reply("a3b", "u3", "Ten."))
     fourth = (user("u3b", "a2b", "Thanks."), reply("a4", "u3b", "Welcome."))
     turns, (problem,), _ = read(tmp_path, *REWOUND, *third, *fourth)

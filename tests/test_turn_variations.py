@@ -334,7 +334,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_what_a_turn_changed(name, tmp_path):
+def test_measures_of_what_a_turn_changed(name, tmp_path):
     spec, calls, value = CHANGES[name]
     assert value_of(spec, [("Go.", "Ok.", calls)], tmp_path) == value
 
@@ -612,7 +612,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("name", SAID)
-def test_what_a_turn_said_and_did(name, tmp_path):
+def test_measures_of_what_a_turn_said_and_did(name, tmp_path):
     spec, turns, value = SAID[name]
     assert value_of(spec, turns, tmp_path) == value
 

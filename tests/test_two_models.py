@@ -58,7 +58,7 @@ def test_each_turn_comes_from_its_speakers_model(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_user_model_behind_an_endpoint(tmp_path):
+def test_a_user_model_behind_an_endpoint_writes_the_users_turns(tmp_path):
     alone = drift.run(model(), SUITE, tmp_path / "alone", QUICK)
     with served(model("qwen2"), LIMITS) as server:
         user = connect(f"{server.url}/v1")

@@ -146,7 +146,7 @@ def test_other_versions_of_vllm_are_refused():
             check_version(version)
 
 
-def test_spans():
+def test_spans_are_merged_checked_and_found_in_the_text():
     assert merge_ranges([(5, 7), (1, 3), (3, 4), (6, 9)]) == ((1, 4), (5, 9))
     assert check_span([(0, 9)], 9) == ((0, 9),)
     for wrong in ((0, 10), (3, 3), (-1, 2)):
@@ -189,7 +189,7 @@ def test_rows_follow_the_moves_of_the_old_runner():
     assert rows.of(range(6)) is None
 
 
-def test_which_queries_are_steered_and_which_are_only_read():
+def test_queries_after_the_span_are_steered_or_only_traced():
     row = Admitted(BOOST, ((4, 8),), 12)
     traced, read_only = Admitted(BOOST, ((4, 8),), 12, "a"), Admitted((), ((4, 8),), 12, "b")
     # a chunk before the span, one that reaches it, and a decode step, among unsteered rows
@@ -210,7 +210,7 @@ def test_which_queries_are_steered_and_which_are_only_read():
     assert note.notes and not note.writes
 
 
-def test_groups_of_keys():
+def test_keys_are_grouped_into_span_rest_and_generated():
     two = members([Admitted(KEEP, ((1, 2),), 3), Admitted(BOOST, ((0, 1),), 3)], 5, three=False)
     assert two[0].int().tolist() == [[0, 1, 0, 1, 1], [1, 0, 0, 0, 0]]
     assert (two[0] ^ two[1]).all()
@@ -221,7 +221,7 @@ def test_groups_of_keys():
     assert not needs_three(Admitted(KEEP, ((1, 2),), 3))
 
 
-def test_rows_that_see_both_groups():
+def test_a_row_is_steered_only_if_it_sees_span_and_rest():
     def step(row, length):
         (moved,) = moves_of([row], [0, 1], [length])
         return sees_both(moved)

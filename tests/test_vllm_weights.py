@@ -89,7 +89,7 @@ def test_a_method_reaches_its_floor_even_if_the_span_has_almost_no_weight():
     torch.testing.assert_close(weights[..., [1, 2, 5]], torch.full((1, HEADS, 1, 3), 0.2))
 
 
-def test_heads_of_a_rank():
+def test_a_rank_gets_only_its_own_heads():
     methods = admit("boost:factor=2,heads=0.1/0.5/2.6+spotlight:target=0.2").methods
     first, second = (on_rank(methods, rank * 4, 4) for rank in (0, 1))
     assert first[0].heads == {(0, 1)} and second[0].heads == {(0, 1), (2, 2)}
@@ -99,7 +99,7 @@ def test_heads_of_a_rank():
     assert touches([(only,)], 0) and not touches([(only,)], 1)
 
 
-def test_masses_by_token_and_layer():
+def test_masses_are_averaged_by_token_and_by_layer():
     masses = Masses()
     for token in (0.2, 0.4):
         for layer in (3, 4):

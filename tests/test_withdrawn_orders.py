@@ -100,7 +100,9 @@ def test_an_order_that_was_not_taken_back_still_outweighs_a_rule(row, tmp_path):
          "Go on.\n<system-reminder>\nNever push with force.\n</system-reminder>", "present"),
     ],
 )  # fmt: skip
-def test_what_says_a_rule_after_a_compaction(text, words, cause, tmp_path):
+def test_the_cause_after_a_compaction_names_what_still_states_the_rule(
+    text, words, cause, tmp_path
+):
     push = {"type": "tool_use", "id": "t1", "name": "Bash",
             "input": {"command": "git push --force"}}  # fmt: skip
     events = [

@@ -48,7 +48,7 @@ def counts(tally):
     return {row.cell.rule: (row.kept, row.scored) for row in tally.counts().rules}
 
 
-def test_a_chat():
+def test_a_chat_is_edited_and_its_reply_scored():
     tally, replies = Tally(), []
     with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
         client = wrap(upstream, tally, on_reply=replies.append)
@@ -66,7 +66,7 @@ def test_a_chat():
     assert (replies[0].case, replies[0].turn) == ("brief", 1)
 
 
-def test_a_stream():
+def test_a_stream_is_scored_once_it_is_read():
     tally = Tally()
     with FakeUpstream(reply_events(*chunks("Fine. ", "Tony"))) as upstream:
         stream = wrap(upstream, tally).chat.completions.create(
@@ -88,7 +88,7 @@ def test_a_stream_that_is_left_has_no_scores():
     assert sum(tally.counts().unscored.values()) + len(tally.counts().rules) // 2 == 1
 
 
-def test_responses():
+def test_a_response_is_edited_and_scored():
     tally = Tally()
     with FakeUpstream(reply_json(json.dumps(response("Fine, Tony")).encode())) as upstream:
         reply = wrap(upstream, tally).responses.create(model="m", instructions=SYSTEM, input="Hi.")
@@ -97,7 +97,7 @@ def test_responses():
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_the_async_client(streamed):
+def test_the_async_client_is_edited_and_scored(streamed):
     tally = Tally()
     answer = reply_events(*chunks("Fine, ", "Tony"))
     if not streamed:
@@ -117,7 +117,7 @@ def test_the_async_client(streamed):
     assert counts(tally) == {"signs": (1, 1), "short": (1, 1)}
 
 
-def test_everything_else_works_as_before():
+def test_other_calls_of_a_wrapped_client_work_as_before():
     """Other requests, raw responses, headers, errors, and copies with other options."""
     with FakeUpstream(reply_json(b'{"object": "list", "data": []}')) as upstream:
         client = wrap(upstream)
@@ -202,7 +202,7 @@ def test_an_own_http_client_is_used():
         ({"suite": "nowhere"}, "suite"),
     ],
 )
-def test_bad_input(changes, option):
+def test_bad_input_is_refused_by_option(changes, option):
     arguments = {"client": openai.OpenAI(api_key=KEY), "suite": "luna", **changes}
     with pytest.raises(UsageError) as raised:
         holdfast.wrap(arguments.pop("client"), **arguments)

@@ -112,7 +112,7 @@ def test_the_server_reports_that_it_is_live(url):
         assert "\nholdfast_live 1.0\n" in answer.read().decode()
 
 
-def test_five_concurrent_requests(client):
+def test_concurrent_requests_are_each_steered_by_their_own_method(client):
     specs = ["split-softmax:exponent=0.4", "boost:factor=4", "none", "pasta:alpha=0.05"]
     pairs = [(CHATS[n % 3], specs[n % 4]) for n in range(5)]
     with ThreadPoolExecutor(5) as threads:
@@ -130,7 +130,7 @@ def test_five_concurrent_requests(client):
         assert spec == "none" or moved > MOVED / 4
 
 
-def test_streaming_two_replies(client):
+def test_two_streamed_replies_are_steered(client):
     spec = "boost:factor=4"
     stream = ask(client, CHATS[0], {"holdfast": spec}, stream=True, n=2, temperature=1.0, seed=3)
     values = {0: [], 1: []}
@@ -152,7 +152,7 @@ def test_streaming_two_replies(client):
     assert tokens[0] != tokens[1]
 
 
-def test_the_mass_of_a_request(client, url):
+def test_the_mass_of_a_request_is_served(client, url):
     reply = ask(client, CHATS[0], {"holdfast": "boost:factor=4", "holdfast_trace": 1})
     recorded = get_json(f"{url}/holdfast/mass/{reply.id}")
     assert len(recorded["mass"]) == 12

@@ -18,7 +18,7 @@ SPECS = [
 REQUESTS = 200
 
 
-def test_two_hundred_requests_of_random_lengths_with_aborts():
+def test_rows_match_holdfast_under_random_lengths_and_aborts():
     draw = random.Random(0)
     llm = engine(max_num_seqs=16)
     core = llm.llm_engine

@@ -52,7 +52,7 @@ def test_unsteered_replies_are_bit_identical_to_stock(answer):
         assert logprobs_of(steered_engine) == logprobs_of(stock_engine)
 
 
-def test_mixed_batch(answer):
+def test_rows_of_a_mixed_batch_match_holdfast(answer):
     """Two methods in one row, a span of two parts, a span by its text, and an unsteered row."""
     chats = [CHATS[0], CHATS[1], CHATS[2], CHATS[1]]
     parts = [4, 7, 9, 14]
@@ -75,7 +75,7 @@ def test_mixed_batch(answer):
 
 
 @pytest.mark.parametrize("spec", ["split-softmax:exponent=0.5", "pasta:alpha=0.05", METHODS[-1]])
-def test_chunked_prefill(answer, spec):
+def test_chunked_prefill_matches_holdfast(answer, spec):
     """Chunks of 16 tokens over pages of 32; the longest span covers whole chunks and pages."""
     llm = engine(
         max_num_batched_tokens=16, max_num_seqs=8, block_size=32, enable_chunked_prefill=True
@@ -87,7 +87,7 @@ def test_chunked_prefill(answer, spec):
         assert compare(output, span_of(messages), spec)[0] < FLOAT32
 
 
-def test_preemption(answer):
+def test_preempted_rows_match_holdfast(answer):
     """A cache that is too small for the batch: rows are preempted and recomputed."""
     llm = engine(num_gpu_blocks_override=10, block_size=32, max_model_len=256, max_num_seqs=8)
     specs = ["split-softmax:exponent=0.5", "pasta:alpha=0.05", "boost:factor=4"]
@@ -100,7 +100,7 @@ def test_preemption(answer):
         assert compare(output, span_of(CHATS[0]), spec)[0] < FLOAT32
 
 
-def test_bfloat16(answer):
+def test_bfloat16_matches_holdfast_within_its_rounding(answer):
     llm = engine(dtype="bfloat16")
     for spec in ("split-softmax:exponent=0.5", "boost:factor=4"):
         outputs = answer(llm, CHATS, [sampling({"holdfast": spec})] * len(CHATS))
