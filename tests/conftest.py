@@ -58,7 +58,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def serve(monkeypatch):
-    """serve(answer, told, **options) -> (model, server)."""
+    """serve(answer, *server_arguments, **options) -> (model, server)."""
     import holdfast
 
     monkeypatch.setenv("OPENAI_API_KEY", KEY)

@@ -61,7 +61,7 @@ def opening_of(series, baseline=None):
 
 
 def prompts_run(folder, prompts, conversations):
-    """A run in which every other prompt is lost; each prompt has `each` conversations."""
+    """A run in which every other prompt is lost; each prompt has `conversations` conversations."""
     records = [
         record(number, [1.0, float(number % prompts % 2)], agent=f"p{number % prompts}")
         for number in range(prompts * conversations)

@@ -7,7 +7,7 @@ import pytest
 
 
 def only_fast(values: Iterable[Any], *fast: Any) -> list[Any]:
-    """The values as parameters of a test; all but the chosen ones are marked slow."""
+    """The values as parameters of a test; all but the `fast` ones are marked slow."""
     values = list(values)
     assert all(value in values for value in fast)
     return [

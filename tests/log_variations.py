@@ -58,9 +58,9 @@ def check(variation: Variation, folder: Path) -> None:
             path.write_text(file_text(content), encoding="utf-8", newline="")
     paths = [folder / name for name in variation.files]
     if variation.refused:
-        with pytest.raises(UsageError) as refusal:
+        with pytest.raises(UsageError) as excinfo:
             read_logs(paths)
-        assert variation.refused in str(refusal.value)
+        assert variation.refused in str(excinfo.value)
         return
     logs = read_logs(paths)
     texts = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]

@@ -722,9 +722,9 @@ def test_a_damaged_file_is_named_in_a_sentence(name, content, tmp_path):
     *notes, problem = logs.problems
     assert all("was read as Windows-1252" in note for note in notes)
     assert name in problem and "\n" not in problem and len(logs.dialogs) == 1
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         read_logs([tmp_path / name])
-    assert name in str(raised.value)
+    assert name in str(excinfo.value)
 
 
 @pytest.mark.parametrize("size", [30, 200, 1000, 5000])
@@ -734,9 +734,9 @@ def test_a_torn_archive_or_database_is_named_in_a_sentence(size, tmp_path):
     for path in (whole, tmp_path / "log.eval"):
         content = path.read_bytes()
         path.write_bytes(content[: min(size, len(content) - 30)])
-        with pytest.raises(UsageError) as raised:
+        with pytest.raises(UsageError) as excinfo:
             read_logs([path])
-        assert path.name in str(raised.value)
+        assert path.name in str(excinfo.value)
 
 
 def test_markdown_and_databases_are_logs_in_a_folder_only_by_their_names(tmp_path):
@@ -823,13 +823,13 @@ def test_the_formats_are_listed_without_a_suite(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["logs", "--list-formats"])
     assert not ended.value.code
-    printed = capsys.readouterr().out
-    assert printed.strip() == formats_list()
-    assert all(f"\n{name}\n" in f"\n{printed}" for name in FORMATS)
+    output = capsys.readouterr().out
+    assert output.strip() == formats_list()
+    assert all(f"\n{name}\n" in f"\n{output}" for name in FORMATS)
     for place in (
         "Linux: ~/.config/Cursor/User/globalStorage/state.vscdb",
         "macOS: ~/Library/Application Support/Cursor/User/globalStorage/state.vscdb",
         r"Windows: %APPDATA%\Cursor\User\globalStorage\state.vscdb",
         r"Windows: %USERPROFILE%\.claude\projects\*\*.jsonl",
     ):
-        assert place in printed
+        assert place in output

@@ -518,9 +518,9 @@ def test_a_turn_is_judged_by_what_the_agent_did(spec, turn, value):
     ],
 )
 def test_a_malformed_argument_is_named(spec, message):
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError) as excinfo:
         build(spec)
-    assert message in str(caught.value)
+    assert message in str(excinfo.value)
 
 
 LABELLED = """
@@ -575,9 +575,9 @@ def test_labelled_turns_of_a_suite_test_its_measures():
 )
 def test_a_labelled_turn_on_the_wrong_side_is_refused(text, changed, message):
     assert text in LABELLED
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError) as excinfo:
         parse_suite(LABELLED.replace(text, changed), "rules.yaml", "rules", probed=False)
-    assert message in str(caught.value)
+    assert message in str(excinfo.value)
 
 
 def test_turns_that_do_not_show_what_decides_are_counted_and_not_scored(tmp_path, capsys):
@@ -596,5 +596,5 @@ def test_turns_that_do_not_show_what_decides_are_counted_and_not_scored(tmp_path
     assert [(probe.rule, probe.why) for probe in hidden.unscored] == [("typed", "not shown")]
     assert ("typed", 0.0) in [(probe.rule, probe.score) for probe in visible.probes]
     assert "typed" not in [probe.rule for probe in (*hidden.probes, *other.answered)]
-    printed = capsys.readouterr().out
-    assert "Not judged: 1 score, as the logs do not show" in printed and "cut at" not in printed
+    output = capsys.readouterr().out
+    assert "Not judged: 1 score, as the logs do not show" in output and "cut at" not in output

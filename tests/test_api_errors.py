@@ -112,10 +112,10 @@ def test_a_chat_that_is_no_list_is_refused(chat):
 
 def test_an_error_about_a_folder_names_the_argument_in_python_and_the_option_elsewhere(tmp_path):
     (tmp_path / "mine.txt").write_text("")
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         drift.run(model(), "core", tmp_path, SETTINGS)
-    assert "folder with out." in str(refused.value)
-    assert "folder with --out." in refused.value.message_in(lambda name, value: f"--{name}")
+    assert "folder with out." in str(excinfo.value)
+    assert "folder with --out." in excinfo.value.message_in(lambda name, value: f"--{name}")
 
 
 def test_a_suite_that_cannot_be_loaded_is_refused(tmp_path):
@@ -167,9 +167,9 @@ def test_anything_but_a_method_is_refused_in_one_sentence_everywhere(wrong, mess
         lambda: methods.read_methods([wrong]),
     )
     for call in calls:
-        with pytest.raises(UsageError) as caught:
+        with pytest.raises(UsageError) as excinfo:
             call()
-        assert message in str(caught.value) and "\n" not in str(caught.value)
+        assert message in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 def test_a_block_refuses_methods_that_cannot_act_in_it_by_their_specs():
@@ -184,9 +184,9 @@ def test_a_block_refuses_methods_that_cannot_act_in_it_by_their_specs():
         ),
     ):
         block = holdfast.steering(tiny.hf_model, chats.span_mask, method)
-        with pytest.raises(UsageError) as refused, block:
+        with pytest.raises(UsageError) as excinfo, block:
             pass
-        assert message in str(refused.value) and "\n" not in str(refused.value)
+        assert message in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 def test_a_string_is_no_list_of_replies_and_unknown_arguments_are_named():
@@ -215,9 +215,9 @@ def test_a_string_is_no_list_of_replies_and_unknown_arguments_are_named():
     ],
 )
 def test_sampling_out_of_range_is_refused(values, sentence):
-    with pytest.raises(holdfast.errors.ParameterOutOfRange) as caught:
+    with pytest.raises(holdfast.errors.ParameterOutOfRange) as excinfo:
         Sampling(**values)
-    assert str(caught.value) == sentence
+    assert str(excinfo.value) == sentence
 
 
 def test_a_percentage_is_only_suggested_for_a_share():
@@ -227,9 +227,9 @@ def test_a_percentage_is_only_suggested_for_a_share():
         ("repetition:probability=50", "not 50; did you mean 0.5?"),
         ("repetition:probability=7", "from 0 to 1, not 7."),
     ):
-        with pytest.raises(UsageError) as caught:
+        with pytest.raises(UsageError) as excinfo:
             methods.parse(spec)
-        assert str(caught.value).endswith(hint)
+        assert str(excinfo.value).endswith(hint)
 
 
 def test_the_caller_decides_how_an_error_spells_an_option():

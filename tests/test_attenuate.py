@@ -24,9 +24,9 @@ GREEDY = Sampling(temperature=0, max_new_tokens=8)
     "other", ("boost:factor=2", "hold", "anchoring:strength=2", "split-softmax:exponent=0.5")
 )
 def test_attenuate_is_refused_beside_methods_that_act_on_the_prompt(other):
-    with pytest.raises(UsageError, match=r"give only one of them\.$") as caught:
+    with pytest.raises(UsageError, match=r"give only one of them\.$") as excinfo:
         compile_methods(read_methods(f"{METHOD}+{other}"))
-    assert other.split(":")[0] in str(caught.value)
+    assert other.split(":")[0] in str(excinfo.value)
 
 
 def test_attenuate_works_beside_methods_that_need_no_span():

@@ -174,14 +174,14 @@ def test_an_uninformative_rule_is_not_counted_as_lost(tmp_path):
     ],
 )
 def test_the_verdict_on_a_rule_follows_from_both_scores(prompted, unprompted, verdict):
-    def told(n):
+    def verdict_of(n):
         scores = np.tile(np.array([prompted, unprompted], dtype=float), n // 4)
         without = statistics.estimate(scores[1], statistics.SCORES)
         never = is_never_followed(scores[0][:, None], statistics.ERROR)
         return _verdict(statistics.paired_difference(*scores), without, never_followed=never)
 
-    assert told(40) == verdict
-    assert told(16) == "cannot tell"
+    assert verdict_of(40) == verdict
+    assert verdict_of(16) == "cannot tell"
 
 
 def test_the_summary_of_a_run_contains_its_baseline(tmp_path):

@@ -86,9 +86,9 @@ def test_one_prompt_per_category_or_those_named():
     assert [case.id for case in by_id.cases] == ["case-rain", "case-bread"]
     with pytest.raises(UnknownName, match=r"'case-ran'.*'case-rain'"):
         choose_prompts(SUITE, ["case-ran", "case-bread"])
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         choose_prompts(SUITE)
-    assert (raised.value.option, raised.value.value) == ("prompts", 1)
+    assert (excinfo.value.option, excinfo.value.value) == ("prompts", 1)
 
 
 def test_questions_are_asked_in_the_dialogs_of_the_same_method(sweep_run):
@@ -270,15 +270,15 @@ def test_mmlu_is_read_and_malformed_rows_are_named(tmp_path):
     ):
         row = {"subject": "s", "question": "q", "choices": []} if not change else {**good, **change}
         bad.write_text("\n".join([lines[0], json.dumps(row)]))
-        with pytest.raises(UsageError, match=r"Row 2 of .*bad.jsonl") as raised:
+        with pytest.raises(UsageError, match=r"Row 2 of .*bad.jsonl") as excinfo:
             load_capability(f"mmlu:{bad}")
-        assert (raised.value.option, raised.value.value) == (option, value)
+        assert (excinfo.value.option, excinfo.value.value) == (option, value)
     bad.write_text("{")
     with pytest.raises(UsageError, match=r"Line 1 .*bad.jsonl"):
         load_capability(f"mmlu:{bad}")
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         load_capability("mmlu:no-such/folder")
-    assert raised.value.value == str(Path("no-such/folder"))
+    assert excinfo.value.value == str(Path("no-such/folder"))
 
 
 @pytest.mark.skipif(not MMLU.is_dir(), reason="../shared/data/mmlu is absent")
@@ -334,30 +334,30 @@ def test_invalid_calibrations_are_refused(tmp_path):
         load_capability("knowledge", 3)
     with pytest.raises(UsageError, match="boost:factor=3"):
         run(tmp_path / "twice", sweeps=("boost:factor=2,3", "boost:factor=3,4"))
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         run(
             tmp_path,
             suite=choose_prompts(SUITE, ["case-rain", "case-bread"]),
             plan=CalibrationPlan(draws=1),
         )
-    assert (raised.value.option, raised.value.value) == ("draws", 2)
-    with pytest.raises(ParameterOutOfRange) as raised:
+    assert (excinfo.value.option, excinfo.value.value) == ("draws", 2)
+    with pytest.raises(ParameterOutOfRange) as excinfo:
         CalibrationPlan(rounds=2)
-    assert (raised.value.option, raised.value.value) == ("ask_at", 4)
-    assert raised.value.allowed == "up to 3"
-    assert str(raised.value).endswith("give ask_at=3, or more rounds.")
-    with pytest.raises(UsageError) as raised:
+    assert (excinfo.value.option, excinfo.value.value) == ("ask_at", 4)
+    assert excinfo.value.allowed == "up to 3"
+    assert str(excinfo.value).endswith("give ask_at=3, or more rounds.")
+    with pytest.raises(UsageError) as excinfo:
         CalibrationPlan(reading="guessed")
-    assert (raised.value.option, raised.value.value) == ("reading", "guessed")
+    assert (excinfo.value.option, excinfo.value.value) == ("reading", "guessed")
     assert list(tmp_path.iterdir()) == [tmp_path / "twice"] or not list(tmp_path.iterdir())
 
 
 def test_an_endpoint_is_scored_by_what_it_writes(tmp_path):
     repeated = dataclasses.replace(SMALL, sweeps=SWEEPS[1:])
-    with pytest.raises(ModelError, match=r"scripted .*--reading=written") as raised:
+    with pytest.raises(ModelError, match=r"scripted .*--reading=written") as excinfo:
         calibrate(Endpoint(), SUITE, ITEMS, tmp_path / "a", repeated)
-    assert (raised.value.option, raised.value.value) == ("reading", "likeliest")
-    with pytest.raises(UsageError) as raised:
+    assert (excinfo.value.option, excinfo.value.value) == ("reading", "likeliest")
+    with pytest.raises(UsageError) as excinfo:
         calibrate(
             Endpoint(),
             SUITE,
@@ -365,7 +365,7 @@ def test_an_endpoint_is_scored_by_what_it_writes(tmp_path):
             tmp_path,
             CalibrationPlan(reading="written"),
         )
-    assert (raised.value.option, raised.value.value) == ("reading", "written")
+    assert (excinfo.value.option, excinfo.value.value) == ("reading", "written")
     remote = holdfast.connect("http://localhost:1/v1", "m")
     with pytest.raises(ModelError, match=r"split-softmax:exponent=0.9 needs attention"):
         calibrate(remote, SUITE, ITEMS, tmp_path / "b", CalibrationPlan(reading="written"))

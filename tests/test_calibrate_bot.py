@@ -73,9 +73,9 @@ def test_one_prompt_without_personas_talks_to_a_user_model_without_a_prompt(tmp_
     stability, _ = run(tmp_path, sweeps=POINTS[:1], suite=suite, plan=plan)
     assert {record.user.id for record in stability.records} == {None}
     assert read_calibration(tmp_path).report.tolist() == [False, True] * 2
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         conversations(ALONE, CalibrationPlan(draws=1))
-    assert (raised.value.option, raised.value.value) == ("draws", 1)
+    assert (excinfo.value.option, excinfo.value.value) == ("draws", 1)
 
 
 def test_cases_with_personas_have_each_pair_in_both_halves(tmp_path):
@@ -130,9 +130,9 @@ def test_pairs_can_be_drawn_at_random_from_the_whole_suite(tmp_path, count, roun
 def test_a_number_of_conversations_that_does_not_suit_is_named(capsys):
     plan = dataclasses.replace(SMALL, conversations=9)
     assert "(use --conversations 40)" in why_too_small(SUITE, 200, 200, plan)
-    with pytest.raises(ParameterOutOfRange) as raised:
+    with pytest.raises(ParameterOutOfRange) as excinfo:
         CalibrationPlan(conversations=3)
-    assert (raised.value.option, raised.value.value) == ("conversations", 3)
+    assert (excinfo.value.option, excinfo.value.value) == ("conversations", 3)
     assert cli.main(["calibrate", "--draws", "2", "--conversations", "9"]) == 2
     message = capsys.readouterr().err
     assert "--draws 2" in message and "--conversations 9" in message

@@ -87,11 +87,11 @@ def test_a_served_model_writes_the_same_answers_as_a_local_one(name, sweeps, tmp
             for place, source in (("there", remote), ("here", model()))
         )
 
-    def written(run):
+    def texts_of(run):
         rows = [(r["method"], probe) for r in as_json(run) for probe in r["probes"]]
         return {(name, p["probe"]): (p["reply"], p["score"]) for name, p in rows}
 
-    assert written(remote_run) == written(local) and len(written(local)) == 3 * len(ITEMS.items)
+    assert texts_of(remote_run) == texts_of(local) and len(texts_of(local)) == 3 * len(ITEMS.items)
 
 
 @pytest.fixture

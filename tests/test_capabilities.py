@@ -164,10 +164,10 @@ WRONG = (
 
 @pytest.mark.parametrize(("wrong", "value", "allowed"), WRONG)
 def test_a_kind_that_does_not_match_the_class_is_refused(wrong, value, allowed):
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         methods.read_methods([wrong])
-    assert (raised.value.option, raised.value.value) == ("method", value)
-    assert raised.value.allowed == allowed
+    assert (excinfo.value.option, excinfo.value.value) == ("method", value)
+    assert excinfo.value.allowed == allowed
 
 
 def test_a_refusal_names_what_is_needed_and_what_is_offered():

@@ -466,8 +466,8 @@ def test_the_command_says_why_and_the_summary_counts(web, tmp_path, capsys):
     count = sum(len([*labelled.labels(dialog)]) for dialog in dialogs)
     events = [event for dialog in dialogs for event in dialog["events"]]
     assert main(["logs", str(folder), "--suite", str(suite), "--out", str(out)]) == 0
-    printed = capsys.readouterr().out
-    assert f"Why: {count} breaches: never sent 2, removed " in printed
+    output = capsys.readouterr().out
+    assert f"Why: {count} breaches: never sent 2, removed " in output
     results = json.loads((out / "summary.json").read_text())["results"]
     assert sum(results["context"]["why"].values()) == count
     rules = {rule["rule"]: rule["why"] for rule in results["rules"]}

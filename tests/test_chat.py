@@ -37,9 +37,9 @@ def test_values_at_the_ends_of_the_ranges_are_accepted(parameter, value):
 )
 def test_a_value_outside_its_range_is_named(wrong):
     parameter, value = next(iter(wrong.items()))
-    with pytest.raises(ParameterOutOfRange) as caught:
+    with pytest.raises(ParameterOutOfRange) as excinfo:
         Sampling(**wrong)
-    assert parameter in str(caught.value) and repr(value) in str(caught.value)
+    assert parameter in str(excinfo.value) and repr(value) in str(excinfo.value)
 
 
 def test_editing_uses_the_seed_of_the_conversation_if_given():
@@ -80,10 +80,10 @@ def with_message(content, role="user", **more):
     ],
 )
 def test_a_request_that_cannot_be_answered_is_refused(wrong, option, value):
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError) as excinfo:
         Request(**{"messages": HELLO, **wrong})
-    assert (caught.value.option, caught.value.value) == (option, value)
-    message = str(caught.value)
+    assert (excinfo.value.option, excinfo.value.value) == (option, value)
+    message = str(excinfo.value)
     assert message.endswith(".") and "\n" not in message
 
 

@@ -171,7 +171,7 @@ def test_a_smoke_test_has_few_conversations_and_a_time(monkeypatch):
 
 
 def talk(number, scores, gaps=()):
-    """A conversation with one score a round; those of rounds in `lost` had no answer."""
+    """A conversation with one score a round; those of rounds in `gaps` had no answer."""
     probes = [{"round": at, "score": score} for at, score in enumerate(scores, 1) if at not in gaps]
     unanswered = [
         {"round": at, "kind": "stability", "probe": 0, "why": "failure", "reason": "500"}

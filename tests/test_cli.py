@@ -96,30 +96,30 @@ def test_dialogs_that_fill_the_context_are_reported(folder, suite, tmp_path, cap
 
 def test_measures_and_methods_are_listed(capsys):
     assert main(["measures"]) == 0
-    printed = capsys.readouterr().out
-    first, *published = printed.split("\n\n")
+    output = capsys.readouterr().out
+    first, *published = output.split("\n\n")
     assert "at_most_sentences(count, prose=false)" in first and "released_" not in first
     assert [part.split("_")[0] for part in published[1:]] == ["ifeval", "released"]
-    assert "relation: at least|" in printed and "colours" in published[0]
+    assert "relation: at least|" in output and "colours" in published[0]
     assert main(["methods"]) == 0
-    assert "upper_case" in printed and "language(code)" in printed
+    assert "upper_case" in output and "language(code)" in output
     assert "split-softmax(exponent, heads)" in capsys.readouterr().out
 
 
 def test_a_named_method_is_described_in_full(capsys):
     assert main(["methods", "boost"]) == 0
-    printed = capsys.readouterr().out
-    (factor,) = re.findall(r"^  factor .*", printed, re.M)
+    output = capsys.readouterr().out
+    (factor,) = re.findall(r"^  factor .*", output, re.M)
     assert "from 1 upwards" in factor and "must be given" in factor and "changes nothing" in factor
-    assert "example: --method boost:factor=4\n" in printed
-    assert "source: InstABoost, arXiv 2506.13734" in printed and "Args" not in printed
+    assert "example: --method boost:factor=4\n" in output
+    assert "source: InstABoost, arXiv 2506.13734" in output and "Args" not in output
     assert main(["methods", "hold"]) == 0
     hold = capsys.readouterr().out
     assert re.search(r"^  tokens .* 1 .* 24 ", hold, re.M)
     assert "example: --method hold\n" in hold
-    with pytest.raises(UnknownName) as refused:
+    with pytest.raises(UnknownName) as excinfo:
         method_lines("bost")
-    assert (refused.value.kind, refused.value.suggestion) == ("method", "boost")
+    assert (excinfo.value.kind, excinfo.value.suggestion) == ("method", "boost")
 
 
 def test_the_pages_of_the_documentation_are_listed_and_printed(capsys):
@@ -146,15 +146,15 @@ def test_the_example_of_a_method_can_be_parsed(name):
 
 def test_a_named_measure_is_described_in_full(capsys):
     assert main(["measures", "contains"]) == 0
-    printed = capsys.readouterr().out
-    assert re.search(r"^  words .* must be given$", printed, re.M)
-    assert re.search(r"^  whole .* true$", printed, re.M)
-    assert 'measure: {name: contains, words: ["sea", "boat"]}\n' in printed
+    output = capsys.readouterr().out
+    assert re.search(r"^  words .* must be given$", output, re.M)
+    assert re.search(r"^  whole .* true$", output, re.M)
+    assert 'measure: {name: contains, words: ["sea", "boat"]}\n' in output
     assert main(["measures", "judge"]) == 0
     assert "example: measure: {judge: " in capsys.readouterr().out
-    with pytest.raises(UnknownName) as refused:
+    with pytest.raises(UnknownName) as excinfo:
         measure_lines("contain")
-    assert (refused.value.kind, refused.value.suggestion) == ("measure", "contains")
+    assert (excinfo.value.kind, excinfo.value.suggestion) == ("measure", "contains")
 
 
 def test_every_measure_is_explained():
@@ -339,8 +339,8 @@ def test_an_impossible_value_is_refused_before_the_model_is_loaded(
     biography = {"raw": "Ann is a nurse. She likes tea.", "title": "nurse", "start_pos": 16}
     Path("one.json").write_text(json.dumps([biography]))
     assert main(shlex.split(line)) == 2
-    printed = capsys.readouterr().err
-    assert expected in printed and "loading" not in printed
+    stderr = capsys.readouterr().err
+    assert expected in stderr and "loading" not in stderr
 
 
 # a command line of each command that loads a model
@@ -369,8 +369,8 @@ def test_a_place_where_no_model_can_be_loaded_is_refused_at_once(
 ):
     monkeypatch.chdir(tmp_path)
     assert main(shlex.split(f"{LOADING[command]} {option}")) == 2
-    printed = capsys.readouterr().err
-    assert f"{option.split()[1]!r}" in printed and "loading" not in printed
+    stderr = capsys.readouterr().err
+    assert f"{option.split()[1]!r}" in stderr and "loading" not in stderr
 
 
 @pytest.mark.parametrize(
@@ -387,8 +387,8 @@ def test_an_impossible_place_elsewhere_is_refused_at_once(
 ):
     monkeypatch.chdir(tmp_path)
     assert main(shlex.split(line)) == 2
-    printed = capsys.readouterr().err
-    assert expected in printed and "loading" not in printed
+    stderr = capsys.readouterr().err
+    assert expected in stderr and "loading" not in stderr
 
 
 def test_every_command_that_loads_a_model_is_among_those_tried():
@@ -475,9 +475,9 @@ def bot(tmp_path) -> Path:
 def test_a_single_bot_talks_with_a_user_model_without_a_prompt(folder, bot, tmp_path, capsys):
     options = "--allow-code", "--user-turns", "none"
     assert main(drift(folder, bot, tmp_path / "run", *options)) == 0
-    printed = capsys.readouterr()
-    assert "'bot'" in printed.err and "--persona" in printed.err
-    assert "Rule by rule, stability:" in printed.out
+    captured = capsys.readouterr()
+    assert "'bot'" in captured.err and "--persona" in captured.err
+    assert "Rule by rule, stability:" in captured.out
     assert {record.user.id for record in read_run(tmp_path / "run").records} == {None}
 
 

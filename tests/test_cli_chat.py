@@ -53,8 +53,8 @@ def say(folder, monkeypatch, capsys):
         monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
         command = ["chat", "--model", to or str(folder), "--max-new-tokens", "8", *options]
         code = main(command)
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
 
     return run
 
@@ -64,11 +64,11 @@ def exchanges(monkeypatch):
     """All chats that a session has answered, each with its reply."""
     pairs, reply_of = [], SteppedModel._reply
 
-    def noting(self, chat, row):
+    def note_reply(self, chat, row):
         pairs.append((chat, reply_of(self, chat, row)))
         return pairs[-1][1]
 
-    monkeypatch.setattr(SteppedModel, "_reply", noting)
+    monkeypatch.setattr(SteppedModel, "_reply", note_reply)
     return pairs
 
 
@@ -223,19 +223,19 @@ def test_control_characters_do_not_reach_a_terminal():
 def test_ctrl_c_stops_the_reply_and_not_the_chat(say, monkeypatch, exchanges):
     add, counted, cancel, cancelled = TextDecoder.add, [], SteppedModel.cancel, []
 
-    def interrupting(self, token):
+    def interrupt(self, token):
         decoded = add(self, token)
         counted.append(token.token_id)
         if len(counted) == 5:
             os.kill(os.getpid(), signal.SIGINT)
         return decoded
 
-    def noting(self, row):
+    def note_row(self, row):
         cancel(self, row)
         cancelled.append(row.cancelled)
 
-    monkeypatch.setattr(TextDecoder, "add", interrupting)
-    monkeypatch.setattr(SteppedModel, "cancel", noting)
+    monkeypatch.setattr(TextDecoder, "add", interrupt)
+    monkeypatch.setattr(SteppedModel, "cancel", note_row)
     code, out, err = say("the old town", "and the river")
     assert code == 0 and "(stopped)" in err and cancelled == [True] and len(exchanges) == 1
     messages = exchanges[0][0].request.messages

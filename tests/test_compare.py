@@ -252,19 +252,19 @@ def test_folders_that_cannot_be_compared_are_refused(tmp_path):
         compare_folders([run])
     with pytest.raises(UsageError):
         compare_folders([run, run])
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         compare_folders([run, tmp_path / "nowhere"])
-    assert refused.value.option == str(tmp_path / "nowhere")
+    assert excinfo.value.option == str(tmp_path / "nowhere")
     for other in ("tasks", "calibrate/capability"):
         with pytest.raises(RecordsError):
             compare_folders([run, data / other])
-    with pytest.raises(RecordsError) as refused:
+    with pytest.raises(RecordsError) as excinfo:
         compare_folders([run, write(tmp_path / "other", equal(), agent="cat")])
-    assert refused.value.allowed == ["bot"]
+    assert excinfo.value.allowed == ["bot"]
     late = write(tmp_path / "late", equal(), settings={"probe_at": "after-round"})
-    with pytest.raises(RecordsError) as refused:
+    with pytest.raises(RecordsError) as excinfo:
         compare_folders([run, late])
-    assert refused.value.option == "probe_at"
+    assert excinfo.value.option == "probe_at"
     empty = write(tmp_path / "empty", equal(), conversations=0, planned=4)
     with pytest.raises(HoldfastError):
         compare_folders([run, empty])

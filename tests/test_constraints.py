@@ -120,9 +120,9 @@ def test_a_row_counts_its_tokens_as_they_are_drawn():
 
 
 def test_a_penalty_out_of_range_is_refused():
-    with pytest.raises(ParameterOutOfRange, match=r"-2 to 2, not 2\.5") as refused:
+    with pytest.raises(ParameterOutOfRange, match=r"-2 to 2, not 2\.5") as excinfo:
         Penalties(presence=2.5)
-    assert refused.value.option == "presence_penalty"
+    assert excinfo.value.option == "presence_penalty"
 
 
 def test_a_mask_forbids_tokens_beyond_the_vocabulary_and_leaves_other_rows():
@@ -226,10 +226,10 @@ def test_a_grammar_that_cannot_go_on_ends_its_own_row_alone():
     ],
 )
 def test_a_schema_that_cannot_be_enforced_is_refused_with_the_reason(schema, message):
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         model().generate(PIRATE, response_format=format_of(schema, "odd"))
-    assert refused.value.option == "response_format" and message in str(refused.value)
-    assert "'odd'" in str(refused.value) and str(refused.value).count("\n") == 0
+    assert excinfo.value.option == "response_format" and message in str(excinfo.value)
+    assert "'odd'" in str(excinfo.value) and str(excinfo.value).count("\n") == 0
 
 
 @pytest.mark.parametrize(
@@ -242,9 +242,9 @@ def test_a_schema_that_cannot_be_enforced_is_refused_with_the_reason(schema, mes
     ],
 )
 def test_an_unknown_response_format_is_refused(response_format):
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         read_response_format(response_format)
-    assert refused.value.option == "response_format"
+    assert excinfo.value.option == "response_format"
 
 
 def test_the_text_format_means_no_constraint():

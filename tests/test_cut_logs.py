@@ -77,9 +77,9 @@ def test_a_cut_turn_is_judged_only_by_rules_that_its_end_cannot_mend(tmp_path, c
     assert code == 0
     assert [(probe.rule, probe.score) for probe in record.probes] == [("brief", 0.0)]
     assert [(probe.rule, probe.why) for probe in record.unscored] == [("bye", "cut")]
-    printed = capsys.readouterr().out
+    output = capsys.readouterr().out
     sentence = "Not judged: 1 score of turns that were cut"
-    assert sentence in printed and "no turn" not in printed
+    assert sentence in output and "no turn" not in output
     assert sentence in (tmp_path / "run" / "report.html").read_text()
 
 
@@ -114,8 +114,8 @@ def test_a_rule_that_was_judged_on_no_turn_is_undecided_beside_one_that_fails(tm
     verdicts, tests = outcomes(tmp_path)
     assert verdicts == {"bot/bye": "undecided", "bot/brief": "fail"}
     assert tests == {"bye": "error", "brief": "failure"}
-    printed = capsys.readouterr().out
-    assert "1 fail, 1 undecided" in printed and "bot/brief" in printed.splitlines()[0]
+    output = capsys.readouterr().out
+    assert "1 fail, 1 undecided" in output and "bot/brief" in output.splitlines()[0]
 
 
 def test_a_rule_that_was_judged_on_no_turn_is_not_compared(tmp_path, capsys):

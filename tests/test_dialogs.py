@@ -324,9 +324,9 @@ def test_a_replayed_dialog_longer_than_the_context_ends_or_leaves_out_rounds(tmp
         assert rounds == {1: 0, 2: 0, 3: 0} and record["ended"] == {"round": 4, "why": "context"}
     else:
         assert rounds == {1: 0, 2: 0, 3: 0, 4: 1, 5: 2, 6: 3, 7: 4} and "ended" not in record
-    with pytest.raises(PromptTooLong) as raised:
+    with pytest.raises(PromptTooLong) as excinfo:
         replay(tmp_path / "tiny", logs, settings, scripted=Scripted(context=1))
-    assert raised.value.value in {case.id for case in SUITE.cases}
+    assert excinfo.value.value in {case.id for case in SUITE.cases}
 
 
 def test_the_headline_covers_rounds_that_half_of_the_dialogs_reach(tmp_path):
@@ -369,10 +369,10 @@ def test_a_line_that_is_not_a_dialog_is_refused_with_its_number(tmp_path, line, 
     text = line if isinstance(line, str) else json.dumps(line)
     path = tmp_path / "logs.jsonl"
     path.write_text(json.dumps(talk("u", "a")) + "\n" + text)
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         read_dialogs(path)
-    assert words in str(refused.value) and "Line 2 of" in str(refused.value)
-    assert str(path) in str(refused.value) and str(refused.value).endswith(".")
+    assert words in str(excinfo.value) and "Line 2 of" in str(excinfo.value)
+    assert str(path) in str(excinfo.value) and str(excinfo.value).endswith(".")
 
 
 def test_a_file_without_readable_dialogs_is_refused(tmp_path):

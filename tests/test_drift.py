@@ -204,21 +204,21 @@ def test_a_run_killed_20_times_and_resumed_equals_an_uninterrupted_one(tmp_path)
     server.set_forkserver_preload(["test_drift"])
     out, rng, kills, sizes = tmp_path / "killed", random.Random(0), 0, set()
 
-    def written() -> int:
+    def bytes_written() -> int:
         return (out / "records.jsonl").stat().st_size if (out / "records.jsonl").exists() else 0
 
     for attempt in range(20):
         # kills by the size of the records, not by time, so that slow machines are hit mid-run too
-        goal = written() + (whole * rng.random() / 20 if attempt % 4 else 0)
+        goal = bytes_written() + (whole * rng.random() / 20 if attempt % 4 else 0)
         child = server.Process(target=run_in_child, args=(out,))
         child.start()
-        while child.is_alive() and written() < goal:
+        while child.is_alive() and bytes_written() < goal:
             time.sleep(0.001)
         child.join(rng.random() * 0.02)
         kills += child.is_alive()
         child.kill()
         child.join()
-        sizes.add(written())
+        sizes.add(bytes_written())
     assert kills == 20 and len(sizes) > 8, (kills, sizes)
     run_in_child(out)
     assert without_time(read_run(out)) == without_time(read_run(tmp_path / "whole"))

@@ -95,9 +95,9 @@ def test_marks_are_read_and_removed(text, plain, emphasised):
     ),
 )
 def test_what_cannot_be_emphasised_is_refused_by_name(emphasis, error, parts):
-    with pytest.raises(error) as caught:
+    with pytest.raises(error) as excinfo:
         Request(TALK, emphasis=emphasis)
-    assert all(part in str(caught.value) for part in parts), str(caught.value)
+    assert all(part in str(excinfo.value) for part in parts), str(excinfo.value)
 
 
 @pytest.mark.parametrize(
@@ -120,9 +120,9 @@ def test_unpaired_or_empty_marks_are_refused_with_their_position():
         (chat("s", "a *b"), ["Message 2", "character 2", "'*b'"]),
         (chat("", "**bold**"), ["Message 1", "nothing", "character 0"]),
     ):
-        with pytest.raises(UsageError) as caught:
+        with pytest.raises(UsageError) as excinfo:
             Request(messages, marks=True)
-        assert all(part in str(caught.value) for part in parts), str(caught.value)
+        assert all(part in str(excinfo.value) for part in parts), str(excinfo.value)
 
 
 @pytest.mark.parametrize(
@@ -135,9 +135,9 @@ def test_unpaired_or_empty_marks_are_refused_with_their_position():
 )
 def test_emphasis_that_the_template_rewrites_or_repeats_is_refused(body, parts):
     template = "{% for m in messages %}{{ " + body + " }}{% endfor %}"
-    with pytest.raises(PromptError) as caught:
+    with pytest.raises(PromptError) as excinfo:
         render(TALK, tokenizer(template), emphasis=["old town"])
-    assert all(part in str(caught.value) for part in parts), str(caught.value)
+    assert all(part in str(excinfo.value) for part in parts), str(excinfo.value)
 
 
 @pytest.mark.parametrize(
@@ -257,9 +257,9 @@ def test_a_head_set_of_another_shape_is_refused_but_not_one_of_a_parent_model(tm
 )
 def test_bad_head_files_are_refused_by_file_and_head(tmp_path, text, parts):
     (tmp_path / "heads.json").write_text(text)
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError) as excinfo:
         methods.parse(f"pasta:alpha=0.1,heads={tmp_path / 'heads.json'}")
-    assert all(part in str(caught.value) for part in ["heads.json", *parts]), str(caught.value)
+    assert all(part in str(excinfo.value) for part in ["heads.json", *parts]), str(excinfo.value)
 
 
 def test_rankings_are_combined_and_an_empty_intersection_suggests_a_larger_k():
@@ -270,13 +270,13 @@ def test_rankings_are_combined_and_an_empty_intersection_suggests_a_larger_k():
     assert both == {(0, 1)} == HeadSet.intersection(ranking.top(2), other.top(2))
     assert both.made_for == TINY
     assert union([ranking, other], 1) == {(0, 0), (1, 1)}
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         intersection([ranking, other], 1)
-    assert refused.value.value == 1
-    assert {k: refused.value.allowed[k] for k in (2, 3)} == {2: 1, 3: 2}, "heads in common by k"
-    with pytest.raises(ParameterOutOfRange) as refused:
+    assert excinfo.value.value == 1
+    assert {k: excinfo.value.allowed[k] for k in (2, 3)} == {2: 1, 3: 2}, "heads in common by k"
+    with pytest.raises(ParameterOutOfRange) as excinfo:
         ranking.top(5)
-    assert (refused.value.option, refused.value.value) == ("k", 5)
-    with pytest.raises(UsageError) as refused:
+    assert (excinfo.value.option, excinfo.value.value) == ("k", 5)
+    with pytest.raises(UsageError) as excinfo:
         union([ranking, replace(other, made_for=Shape(8, 8))], 1)
-    assert (refused.value.value, refused.value.allowed) == ((8, 8), (3, 4))
+    assert (excinfo.value.value, excinfo.value.allowed) == ((8, 8), (3, 4))

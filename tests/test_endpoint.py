@@ -33,10 +33,10 @@ WRONG_NUMBERS = "concurrency=0 concurrency=2.5 timeout=0 max_retries=-1 requests
 
 def failure_of(model, methods=()):
     """The message of the error; no part of the error may show the key."""
-    with pytest.raises(ModelError) as caught:
+    with pytest.raises(ModelError) as excinfo:
         model.generate(CHAT, methods)
-    assert KEY not in "".join(traceback.format_exception(caught.value)) + repr(model)
-    message = str(caught.value)
+    assert KEY not in "".join(traceback.format_exception(excinfo.value)) + repr(model)
+    message = str(excinfo.value)
     assert message.endswith(".") and message.isprintable() and len(message) < 600
     return message
 
@@ -459,9 +459,9 @@ def test_the_only_model_that_a_server_lists_is_used(monkeypatch):
     ],
 )
 def test_a_model_that_cannot_be_chosen_from_the_list_is_explained(monkeypatch, listed, words):
-    with pytest.raises(ModelError) as caught:
+    with pytest.raises(ModelError) as excinfo:
         find(listed, monkeypatch)
-    message = str(caught.value)
+    message = str(excinfo.value)
     assert all(word in message for word in words), message
     assert message.isprintable() and KEY not in message and len(message) < 600
 
@@ -474,9 +474,9 @@ def test_the_client_is_closed_if_no_model_is_found(monkeypatch):
         closed.append(await close(client))
 
     monkeypatch.setattr(openai.AsyncOpenAI, "close", note)
-    with pytest.raises(ModelError) as caught:
+    with pytest.raises(ModelError) as excinfo:
         find(models("first", "second"), monkeypatch)
-    assert caught.value.option == "model" and len(closed) == 1
+    assert excinfo.value.option == "model" and len(closed) == 1
 
 
 def test_an_address_without_v1_is_completed_in_the_message(serve):
@@ -549,26 +549,26 @@ def test_a_missing_key_is_named_by_its_variable(monkeypatch, key):
 @pytest.mark.parametrize("key", ["sk-secret\nsk-other", "sk-schlüssel", "sk secret"])
 def test_an_invalid_key_is_refused_without_being_shown(monkeypatch, key):
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    with pytest.raises(ModelError) as caught:
+    with pytest.raises(ModelError) as excinfo:
         holdfast.connect("https://api.example.com/v1", "tiny")
-    error = caught.value
+    error = excinfo.value
     assert (error.option, error.value) == ("api_key_env", "OPENAI_API_KEY")
     assert "OPENAI_API_KEY" in str(error) and "sk" not in str(error)
 
 
 @pytest.mark.parametrize("mistake", ["sk-secret", "gsk_secret"])
 def test_a_key_given_in_place_of_its_variable_is_not_shown(mistake):
-    with pytest.raises((UsageError, ModelError)) as caught:
+    with pytest.raises((UsageError, ModelError)) as excinfo:
         holdfast.connect("https://api.example.com/v1", "tiny", mistake)
-    assert (caught.value.option, caught.value.value) == ("api_key_env", None)
-    assert mistake not in str(caught.value)
+    assert (excinfo.value.option, excinfo.value.value) == ("api_key_env", None)
+    assert mistake not in str(excinfo.value)
 
 
 @pytest.mark.parametrize("url", WRONG)
 def test_an_invalid_address_is_named(url):
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError) as excinfo:
         holdfast.connect(url, "tiny")
-    assert repr(url) in str(caught.value) and "http://localhost:8000/v1" in str(caught.value)
+    assert repr(url) in str(excinfo.value) and "http://localhost:8000/v1" in str(excinfo.value)
 
 
 def test_forbidden_parts_of_an_address_are_refused_without_being_shown():
@@ -578,10 +578,10 @@ def test_forbidden_parts_of_an_address_are_refused_without_being_shown():
         ("https://me:secret@host/v1", "environment variable", None),
         ("https://host/v1?key=secret", "environment variable", None),
     ):
-        with pytest.raises(UsageError, match=message) as caught:
+        with pytest.raises(UsageError, match=message) as excinfo:
             holdfast.connect(url, "tiny")
-        assert (caught.value.option, caught.value.value) == ("base_url", value)
-        assert "secret" not in str(caught.value)
+        assert (excinfo.value.option, excinfo.value.value) == ("base_url", value)
+        assert "secret" not in str(excinfo.value)
 
 
 @pytest.mark.parametrize("wrong", WRONG_NUMBERS.split())

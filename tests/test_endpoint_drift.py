@@ -323,9 +323,9 @@ def test_the_command_finds_the_model_and_says_what_ended(serve, tmp_path, monkey
     _, server = serve(answer)
     monkeypatch.chdir(tmp_path)
     assert main(command(server, "--no-adoption", "--rounds", "2")) == 0
-    printed = capsys.readouterr().out
-    assert "ended early: 1 of 1 (1 " in printed
-    assert "without content: 1 of 3" in printed
+    output = capsys.readouterr().out
+    assert "ended early: 1 of 1 (1 " in output
+    assert "without content: 1 of 3" in output
     (folder,) = (tmp_path / "runs").iterdir()
     assert "tiny" in folder.name
     assert "1 of 1 (1 met" in (folder / "report.html").read_text()
@@ -335,9 +335,9 @@ def test_a_run_without_any_scored_probe_says_so(serve, tmp_path, capsys):
     withheld = completion(None, "content_filter")
     _, server = serve(lambda body, number: withheld if body else listing())
     assert main(command(server, "--out", str(tmp_path / "run"))) == 1
-    printed = capsys.readouterr()
-    assert "ended early: 1 of 1" in printed.out
-    assert "nothing to draw (dialogs that ended early: 1 of 1 (1 met a content" in printed.err
+    captured = capsys.readouterr()
+    assert "ended early: 1 of 1" in captured.out
+    assert "nothing to draw (dialogs that ended early: 1 of 1 (1 met a content" in captured.err
     assert main(["report", str(tmp_path / "run")]) == 1
     assert "1 met a content filter" in capsys.readouterr().err
 
@@ -366,8 +366,8 @@ def test_a_run_succeeds_even_if_one_method_got_no_answers(serve, tmp_path, capsy
 def test_generate_prints_any_reply(serve, capsys, answer, out, err):
     _, server = serve(lambda body, number: answer if body else listing())
     assert main(["generate", "--model", server.url, "--user", "Hello."]) == 0
-    printed = capsys.readouterr()
-    assert printed.out == out and err in printed.err
+    captured = capsys.readouterr()
+    assert captured.out == out and err in captured.err
 
 
 @pytest.mark.slow

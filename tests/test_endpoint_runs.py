@@ -42,11 +42,11 @@ def number_of(body) -> int:
 def failing(numbers, answer=None):
     """A server that fails on the samples with these `numbers`."""
 
-    def answered(body, number):
+    def respond(body, number):
         failure = answer or refusal(500, "CUDA error")
         return failure if number_of(body) in numbers else completion(REPLY)
 
-    return answered
+    return respond
 
 
 def numbers_of(run) -> list[int]:
@@ -225,10 +225,10 @@ def test_the_refusal_of_a_command_does_not_suggest_repeating_it(tmp_path):
 def test_a_changed_suite_is_reported_without_its_fingerprints(tmp_path):
     edited = [{**IDENTITY, "suite": "bot", "suite_fingerprint": sign * 64} for sign in "ab"]
     begin_run(tmp_path, edited[0])
-    with pytest.raises(AnotherRun) as refused:
+    with pytest.raises(AnotherRun) as excinfo:
         open_run(tmp_path, edited[1], ABOUT)
     message = f"The suite 'bot' has changed since the run in {tmp_path}; choose another folder"
-    assert str(refused.value).startswith(message) and "fingerprint" not in str(refused.value)
+    assert str(excinfo.value).startswith(message) and "fingerprint" not in str(excinfo.value)
 
 
 def test_a_run_of_another_command_is_reported_before_any_difference(tmp_path):
@@ -257,6 +257,6 @@ def test_a_dry_run_is_not_the_command_that_made_the_run(tmp_path):
 
 def test_errors_of_a_reachable_endpoint_are_passed_on_unchanged(tmp_path):
     for error in (ModelError("The key is wrong."), RequestFailed("It failed.")):
-        with pytest.raises(type(error)) as caught, open_run(tmp_path, IDENTITY, ABOUT):
+        with pytest.raises(type(error)) as excinfo, open_run(tmp_path, IDENTITY, ABOUT):
             raise error
-        assert caught.value is error
+        assert excinfo.value is error

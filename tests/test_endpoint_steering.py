@@ -45,7 +45,7 @@ def as_steered(body, number, masses=(0.25, 0.75)):
 
 @pytest.fixture
 def serve(serve):
-    """serve(answer, steering, **options) -> (model, server)."""
+    """serve(answer, info, **options) -> (model, server)."""
     return lambda answer=as_steered, info=None, **more: serve(answer, info or steering(), **more)
 
 

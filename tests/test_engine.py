@@ -330,11 +330,11 @@ def test_keys_and_values_are_freed_with_the_call_not_when_cycles_are_collected(m
 
     alive, make = [], Slots.__init__
 
-    def noting(self, *arguments):
+    def note_object(self, *arguments):
         make(self, *arguments)
         alive.append(weakref.ref(self))
 
-    monkeypatch.setattr(Slots, "__init__", noting)
+    monkeypatch.setattr(Slots, "__init__", note_object)
     gc.collect()
     gc.disable()
     try:

@@ -86,9 +86,9 @@ def test_the_engine_is_chosen_by_the_work_and_the_memory(
 def test_what_llama_cpp_cannot_do_runs_in_torch_or_is_refused(with_llama, file, needs, names):
     choice = choose(file, needs=needs, machine=SMALL)
     assert choice.engine == "torch" and names in choice.sentence
-    with pytest.raises(UsageError, match="--engine llama") as caught:
+    with pytest.raises(UsageError, match="--engine llama") as excinfo:
         choose(file, "llama", needs)
-    assert names in str(caught.value)
+    assert names in str(excinfo.value)
 
 
 def test_attention_methods_are_left_to_llama_cpp(with_llama, file):

@@ -60,10 +60,10 @@ def test_an_engine_gets_only_options_that_it_declares(monkeypatch):
     assert load_in_engine("echo:tiny", **standard, volume=0) == ("tiny", 0)
     options = [("dtype", "float32"), ("batch_size", 8), ("pitch", 0), ("pitch", False)]
     for name, value in options:
-        with pytest.raises(UsageError) as refused:
+        with pytest.raises(UsageError) as excinfo:
             load_in_engine("echo:tiny", **{**standard, name: value})
-        assert (refused.value.option, refused.value.value) == (name, value)
-        assert refused.value.allowed == ["volume"]
+        assert (excinfo.value.option, excinfo.value.value) == (name, value)
+        assert excinfo.value.allowed == ["volume"]
 
 
 def test_engine_options_are_parsed_or_refused():
@@ -92,9 +92,9 @@ STUDIES = [
 
 @pytest.mark.parametrize("study", STUDIES, ids=["trace", "geometry", "profile", "fit"])
 def test_a_study_says_what_a_model_lacks_and_not_what_it_is(study, tmp_path):
-    with pytest.raises(ModelError, match=r"^vllm:tiny does not") as caught:
+    with pytest.raises(ModelError, match=r"^vllm:tiny does not") as excinfo:
         study(tmp_path)
-    assert "endpoint" not in str(caught.value)
+    assert "endpoint" not in str(excinfo.value)
 
 
 def test_a_command_that_loads_a_model_here_refuses_one_in_an_engine(capsys):

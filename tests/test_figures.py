@@ -37,11 +37,11 @@ def saved_figures(monkeypatch):
     """Every saved figure by file name."""
     figures = {}
 
-    def noted(path, data):
+    def note_path(path, data):
         figures[path.stem] = None
         return path
 
-    monkeypatch.setattr("holdfast.report.figures.write_whole", noted)
+    monkeypatch.setattr("holdfast.report.figures.write_whole", note_path)
     print_svg = FigureCanvasSVG.print_svg
 
     def keep(canvas, *arguments, **options):

@@ -64,9 +64,9 @@ def test_a_link_keeps_pointing_to_its_file(tmp_path):
 
 def test_a_full_disk_leaves_the_old_file(small_disk):
     write_whole(small_disk / "page.html", "old")
-    with pytest.raises(RecordsError) as caught:
+    with pytest.raises(RecordsError) as excinfo:
         write_whole(small_disk / "page.html", b"x" * 100_000, "another place with --report")
-    message = str(caught.value)
+    message = str(excinfo.value)
     assert str(small_disk / "page.html") in message and FULL[errno.ENOSPC] in message
     assert message.endswith("another place with --report.")
     assert (small_disk / "page.html").read_text() == "old" and names(small_disk) == ["page.html"]

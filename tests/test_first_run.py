@@ -341,9 +341,9 @@ def test_a_prompt_without_rules_says_what_to_do(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bot.txt").write_text("You are a friendly assistant.\n")
     assert main(["try", "--prompt", "bot.txt"]) == 2
-    printed = capsys.readouterr()
-    assert "not an instruction" in printed.out
-    assert "bot.txt" in printed.err and "Always reply in German" in printed.err
+    captured = capsys.readouterr()
+    assert "not an instruction" in captured.out
+    assert "bot.txt" in captured.err and "Always reply in German" in captured.err
     assert not (tmp_path / "runs").exists()
 
 
@@ -414,9 +414,9 @@ def test_a_model_whose_pace_is_not_known_gets_twice_the_time_at_most(bot, capsys
     start = time.monotonic()
     assert main(changed(bot, "--minutes", "0.02")) == 1
     assert time.monotonic() - start < 30  # the estimate is days
-    printed = capsys.readouterr().err
-    assert "no more than its first token" in printed and "--minutes 1." in printed
-    assert "an hour" not in printed
+    stderr = capsys.readouterr().err
+    assert "no more than its first token" in stderr and "--minutes 1." in stderr
+    assert "an hour" not in stderr
 
 
 class SometimesCut(ScriptedModel):
@@ -434,9 +434,9 @@ class SometimesCut(ScriptedModel):
 def test_scores_that_are_left_out_are_counted(bot, capsys, monkeypatch):
     monkeypatch.setattr(first_run, "load_model", lambda *_: SometimesCut())
     assert main(bot) == 0
-    printed = capsys.readouterr().out
-    assert "Cut, not judged: " in printed
-    assert printed.index("Cut, not judged: ") < printed.index("\nPage: ")
+    output = capsys.readouterr().out
+    assert "Cut, not judged: " in output
+    assert output.index("Cut, not judged: ") < output.index("\nPage: ")
 
 
 class CallsTools(ScriptedModel):
@@ -450,31 +450,31 @@ class CallsTools(ScriptedModel):
 def test_a_model_without_a_reply_to_score_is_explained(bot, capsys, monkeypatch):
     monkeypatch.setattr(first_run, "load_model", lambda *_: CallsTools())
     assert main(bot) == 1
-    printed = capsys.readouterr()
-    assert "Nothing was measured" in printed.out
-    assert "called a tool" in printed.out and "called a tool" in printed.err
+    captured = capsys.readouterr()
+    assert "Nothing was measured" in captured.out
+    assert "called a tool" in captured.out and "called a tool" in captured.err
 
 
 def test_an_interrupted_run_says_that_nothing_was_finished(bot, capsys, monkeypatch):
-    def interrupted(*_):
+    def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(first_run, "time_replies", interrupted)
+    monkeypatch.setattr(first_run, "time_replies", interrupt)
     monkeypatch.setattr(first_run, "load_model", lambda *_: Stuck())
     assert main(bot) == 130
-    printed = capsys.readouterr().err
-    assert "nothing was finished" in printed and f"`{shlex.join(['holdfast', *bot])}`" in printed
+    stderr = capsys.readouterr().err
+    assert "nothing was finished" in stderr and f"`{shlex.join(['holdfast', *bot])}`" in stderr
 
 
 @pytest.mark.slow
 def test_a_run_can_be_gone_on_with_by_its_own_command(bot, capsys, monkeypatch):
     assert main(bot) == 0
-    printed = capsys.readouterr()
-    assert "n = 1, too few to tell (that takes 20)" in printed.out
-    assert "Always reply in French." in printed.out and "needs a judge" in printed.out
+    captured = capsys.readouterr()
+    assert "n = 1, too few to tell (that takes 20)" in captured.out
+    assert "Always reply in French." in captured.out and "needs a judge" in captured.out
     run = read_run("runs/mine")
     step = next_step(results_of(run))  # the page's too
-    assert printed.out.rstrip().endswith(step) and "--conversations 20" in step
+    assert captured.out.rstrip().endswith(step) and "--conversations 20" in step
     settings = run.identity_as(ConversationsIdentity).settings
     assert len(run.conversations) == 1 and settings.rounds == 2
     assert settings.sampling.temperature == 0.7 and settings.user_prompt == "scripted"

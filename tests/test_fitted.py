@@ -154,12 +154,12 @@ def test_a_spelling_names_the_content_and_not_the_path(files, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     assert methods.parse(spelled) == (again,), "read from the folder"
     monkeypatch.setattr("holdfast.methods.fitted._FILES_READ", {})
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         methods.parse(spelled, files=False)
-    assert (raised.value.option, raised.value.value) == ("file", files["seka"].digest)
-    with pytest.raises(UsageError) as raised:
+    assert (excinfo.value.option, excinfo.value.value) == ("file", files["seka"].digest)
+    with pytest.raises(UsageError) as excinfo:
         methods.parse("seka:file=copy.safetensors", files=False)
-    assert (raised.value.option, raised.value.value) == ("file", "copy.safetensors")
+    assert (excinfo.value.option, excinfo.value.value) == ("file", "copy.safetensors")
 
 
 def test_files_of_another_kind_are_refused(files, tmp_path):
@@ -172,10 +172,10 @@ def test_files_of_another_kind_are_refused(files, tmp_path):
         (files["prism"].path, "prism", "seka"),
         ("seka.pt", "seka.pt", ".safetensors"),
     ):
-        with pytest.raises(UsageError) as raised:
+        with pytest.raises(UsageError) as excinfo:
             methods.parse(f"seka:file={path}")
-        assert raised.value.option == "file"
-        assert (raised.value.value, raised.value.allowed) == (value, allowed)
+        assert excinfo.value.option == "file"
+        assert (excinfo.value.value, excinfo.value.allowed) == (value, allowed)
     with pytest.raises(UsageError, match="No such file"):
         methods.parse(f"seka:file={tmp_path / 'none.safetensors'}")
     with pytest.raises(UsageError, match=r"seka:file=seka.safetensors"):
@@ -186,9 +186,9 @@ def test_a_file_that_changed_is_refused_when_it_is_used(tmp_path):
     fitted = write_for(model(), tmp_path / "v.safetensors", "vector", seed=11)
     other = write_for(model(), tmp_path / "w.safetensors", "vector", seed=12)
     fitted.path.write_bytes(other.path.read_bytes())
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         fitted.tensor("difference")
-    assert (raised.value.value, raised.value.allowed) == (fitted.digest, other.digest)
+    assert (excinfo.value.value, excinfo.value.allowed) == (fitted.digest, other.digest)
 
 
 def test_nothing_in_a_file_is_pickled_and_the_same_content_gives_the_same_bytes(tmp_path):
@@ -218,9 +218,9 @@ def test_spellings_of_all_fitted_methods_parse_back(tmp_path, monkeypatch):
         assert methods.parse(methods.spec_of([method])) == (method,)
     (vector,) = methods.parse("vector:file=vector.safetensors,layers=0/2,tokens=reply")
     assert methods.spec_of([vector]).endswith(",tokens=reply,layers=0/2")
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         methods.parse("vector:file=vector.safetensors,layers=1-2")
-    assert (raised.value.option, raised.value.value) == ("layers", "1-2")
+    assert (excinfo.value.option, excinfo.value.value) == ("layers", "1-2")
 
 
 @pytest.fixture(scope="module")
@@ -347,9 +347,9 @@ def test_custom_data_is_checked_and_fitted(tmp_path):
     line |= {"relevant": "Where?", "irrelevant": "Who?"}
     path.write_text(json.dumps(line) + "\n\n")
     assert read_examples(path, Triplet) == (Triplet(**line),)
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         read_examples(path, Contrast)
-    assert (raised.value.option, raised.value.value) == (str(path), 1)
+    assert (excinfo.value.option, excinfo.value.value) == (str(path), 1)
     path.write_text(json.dumps(line | {"answer": "Oslo"}))
     with pytest.raises(UsageError, match="'Oslo'"):
         read_examples(path, Triplet)
@@ -418,9 +418,9 @@ def test_a_vector_is_written_as_a_control_vector_for_llama_cpp(tmp_path, monkeyp
         assert torch.equal(directions[f"direction.{layer}"], added)
 
     first = dataclasses.replace(fitted, chosen=(0,))
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         write_control_vector(first, tmp_path / "first.gguf")
-    assert (raised.value.option, raised.value.value) == ("gguf", 0)
+    assert (excinfo.value.option, excinfo.value.value) == ("gguf", 0)
     monkeypatch.chdir(tmp_path)
     assert main(["fit", "seka", "--out", "s.safetensors", "--gguf", "s.gguf"]) == 2
     assert "--gguf s.gguf" in capsys.readouterr().err

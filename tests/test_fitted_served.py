@@ -73,6 +73,6 @@ def test_serve_reads_the_files_of_its_operator(files, monkeypatch, capsys):
     assert f"vector:file={files['vector'].digest}" in capsys.readouterr().out
     spelled = f"vector:file={files['vector'].digest},factor=2"
     assert methods.spec_of(methods.parse(spelled, files=False)) == spelled
-    with pytest.raises(HoldfastError) as raised:
+    with pytest.raises(HoldfastError) as excinfo:
         serve._service(read_command(["serve", "--fitted", __file__])[1])
-    assert (raised.value.option, raised.value.value) == ("file", __file__)
+    assert (excinfo.value.option, excinfo.value.value) == ("file", __file__)

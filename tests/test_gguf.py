@@ -110,9 +110,9 @@ def load(path: Path, **options):
 
 
 def refusal(path: Path | str) -> str:
-    with pytest.raises(ModelError) as caught:
+    with pytest.raises(ModelError) as excinfo:
         find_source(str(path))
-    message = str(caught.value)
+    message = str(excinfo.value)
     assert (
         "\n" not in message
         and len(message) < 400
@@ -315,9 +315,9 @@ def test_files_transformers_would_misread_are_refused_with_alternatives(tmp_path
 def test_an_architecture_that_transformers_cannot_read_is_refused_with_alternatives(tmp_path):
     path, content = tmp_path / "new.gguf", write(tmp_path / "tiny.gguf").read_bytes()
     path.write_bytes(content.replace(b"llama", b"lamma"))
-    with pytest.raises(ModelError, match="lamma") as caught:
+    with pytest.raises(ModelError, match="lamma") as excinfo:
         holdfast.load(path)
-    assert all(way in str(caught.value) for way in WAYS_OUT)
+    assert all(way in str(excinfo.value) for way in WAYS_OUT)
 
 
 def test_a_missing_weight_is_never_initialised_at_random(tmp_path):
@@ -342,9 +342,9 @@ def test_without_its_packages_the_command_that_installs_them_is_named(whole, mon
 
 
 def test_a_folder_of_gguf_files_names_the_file(whole, tmp_path):
-    with pytest.raises(ModelError) as caught:
+    with pytest.raises(ModelError) as excinfo:
         find_source(str(whole.parent))
-    assert f"give the file {str(whole)!r}" in str(caught.value)
+    assert f"give the file {str(whole)!r}" in str(excinfo.value)
     (tmp_path / "model.txt").write_text("text")
     with pytest.raises(ModelError, match=r"model\.txt'"):
         find_source(str(tmp_path / "model.txt"))
@@ -445,9 +445,9 @@ def test_smollm2_matches_transformers_and_is_steered(smollm2):
     ],
 )
 def test_the_name_of_an_endpoint_leads_to_connect(name, call):
-    with pytest.raises(NoSuchModel) as caught:
+    with pytest.raises(NoSuchModel) as excinfo:
         holdfast.load(name)
-    assert call in str(caught.value)
+    assert call in str(excinfo.value)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "Qwen/Qwen2.5-0.5B-Instruct", "vllm:gpt-4o", "o/v1x"])

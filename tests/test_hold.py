@@ -95,12 +95,12 @@ def test_a_batch_refuses_a_method_without_a_span_and_names_the_request():
 def test_a_single_reply_is_refused_if_a_method_has_no_span_to_steer(method):
     tiny = model()
     for bare in (chat("", "hello there"), chat("", "hello there")[-1:]):
-        with pytest.raises(UsageError) as caught:
+        with pytest.raises(UsageError) as excinfo:
             tiny.generate(bare, [method], LONG)
-        assert "emphasis" in caught.value.allowed
-        with pytest.raises(UsageError) as caught:
+        assert "emphasis" in excinfo.value.allowed
+        with pytest.raises(UsageError) as excinfo:
             tiny.stream(Request(bare, method, LONG), print)
-        assert "emphasis" in caught.value.allowed
+        assert "emphasis" in excinfo.value.allowed
         assert tiny.generate(bare, [method], LONG, emphasis=["hello"]).token_ids is not None
 
 

@@ -76,10 +76,10 @@ def test_a_mistake_is_json_with_the_same_exit_code(name, working_folder, capsys)
     assert main(words) == 2
     capsys.readouterr()
     assert main([*words, "--json"]) == 2
-    printed = capsys.readouterr()
-    document = json.loads(printed.out)
+    captured = capsys.readouterr()
+    document = json.loads(captured.out)
     assert list(document) == ["error"]
-    assert document["error"] in printed.err
+    assert document["error"] in captured.err
 
 
 @pytest.mark.parametrize(

@@ -128,9 +128,9 @@ def test_agreements_are_read_as_they_were_written_and_damaged_ones_refused(tmp_p
     (stored,) = json.loads(path.read_text())
     for damaged in ("{", "[{}]", json.dumps([{**stored, "follows": [None, 0, 0]}])):
         path.write_text(damaged)
-        with pytest.raises(RecordsError) as raised:
+        with pytest.raises(RecordsError) as excinfo:
             read_agreements(tmp_path)
-        assert raised.value.value == path
+        assert excinfo.value.value == path
     path.unlink()
     assert read_agreements(tmp_path) == []
 
@@ -185,11 +185,11 @@ def test_an_unclear_verdict_is_asked_for_once_more_and_then_counts_as_unanswered
 
 
 def test_a_judge_that_fails_stops_the_run_and_a_withheld_verdict_does_not(tmp_path):
-    def away(reply, messages):
+    def fail(reply, messages):
         return RequestFailed("gone") if "Shut up 4" in reply else by_its_words(reply, messages)
 
     with pytest.raises(RequestFailed, match="gone"):
-        judge_run(tmp_path / "run", Judge(away))
+        judge_run(tmp_path / "run", Judge(fail))
     assert as_json(read_run(tmp_path / "run")) == []
     judge = Judge()
     run, _ = judge_run(tmp_path / "run", judge)
@@ -197,10 +197,10 @@ def test_a_judge_that_fails_stops_the_run_and_a_withheld_verdict_does_not(tmp_pa
     again = [reply_in(request) for request in judge.requests]
     assert again[0] == "Shut up 4." and set(again) <= {"Shut up 4.", "Shut up 6."}
 
-    def withheld(reply, messages):
+    def withhold(reply, messages):
         return RequestFailed("no", "filter") if "4" in reply else by_its_words(reply, messages)
 
-    run, _ = judge_run(tmp_path / "other", Judge(withheld))
+    run, _ = judge_run(tmp_path / "other", Judge(withhold))
     assert all(record["unanswered"][0]["why"] == "judge" for record in as_json(run))
 
 

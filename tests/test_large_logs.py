@@ -76,9 +76,9 @@ def test_a_fault_in_records_on_the_disk_is_found(scored, monkeypatch, fault):
         return
     lines[3] = lines[2] if fault == "repeated" else lines[3].replace(b"Rome", b"Roma", 1)
     path.write_bytes(b"".join(lines))
-    with pytest.raises(RecordsError) as raised:
+    with pytest.raises(RecordsError) as excinfo:
         _read_large(scored, monkeypatch)
-    assert raised.value.value == 4
+    assert excinfo.value.value == 4
 
 
 def test_scores_by_category_count_the_turns_of_every_rule(scored):
@@ -230,14 +230,14 @@ def test_an_interrupted_scan_goes_on_where_it_stopped(tmp_path, folder_of_logs, 
     monkeypatch.setattr(scored_logs, "_BATCH", 5)
     append, batch_sizes = OpenRun.append_lines, []
 
-    def interrupted(run, lines):
+    def interrupt(run, lines):
         if len(batch_sizes) == 3:
             raise KeyboardInterrupt
         append(run, lines)
         batch_sizes.append(len(lines))
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(OpenRun, "append_lines", interrupted)
+        patch.setattr(OpenRun, "append_lines", interrupt)
         scan_logs([folder_of_logs], suite, tmp_path / "run")
     assert len(read_run(tmp_path / "run").records) == 15
     scan_logs([folder_of_logs], suite, tmp_path / "run")

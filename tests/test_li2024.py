@@ -120,10 +120,10 @@ def test_no_published_text_is_shipped():
 
 @needs_table
 def test_spacing_quotes_and_case_do_not_matter(write):
-    def spaced(text):
+    def add_spaces(text):
         return "  " + text.replace(" ", "  ").replace("'", "’") + "\n"
 
-    changed = [{**e, "system_prompt": spaced(e["system_prompt"])} for e in published()]
+    changed = [{**e, "system_prompt": add_spaces(e["system_prompt"])} for e in published()]
     cases = load_suite(write(source_of(changed))).cases
     assert [c.id for c in cases] == [b.id for b in bindings().values()]
 
@@ -206,6 +206,6 @@ def test_unreachable_hub_is_named(monkeypatch):
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", fail)
     message = r"could not be fetched from the hub dataset Naomibas.*pass li2024:PATH"
-    with pytest.raises(HoldfastError, match=message) as caught:
+    with pytest.raises(HoldfastError, match=message) as excinfo:
         load_suite("li2024:hub")
-    assert not isinstance(caught.value, UsageError), "no usage error"
+    assert not isinstance(excinfo.value, UsageError), "no usage error"

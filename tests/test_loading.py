@@ -29,9 +29,9 @@ def folder(folder, tmp_path) -> Path:
 
 
 def refusal(name: str | Path, error: type[Exception] = ModelError, **options) -> str:
-    with pytest.raises(error) as caught:
+    with pytest.raises(error) as excinfo:
         load(str(name), **options)
-    message = str(caught.value)
+    message = str(excinfo.value)
     assert "\n" not in message and len(message) < 500 and message[-1] in ".?", message
     return message
 
@@ -212,10 +212,10 @@ def test_a_gated_model_says_how_to_log_in(monkeypatch):
     ),
 )
 def test_an_unsupported_dtype_is_refused(folder, dtype, name, suggestion):
-    with pytest.raises(UnknownName) as caught:
+    with pytest.raises(UnknownName) as excinfo:
         load(str(folder), dtype=dtype)
-    assert (caught.value.kind, caught.value.name) == ("dtype", name)
-    assert caught.value.suggestion == suggestion and "bfloat16" in caught.value.known
+    assert (excinfo.value.kind, excinfo.value.name) == ("dtype", name)
+    assert excinfo.value.suggestion == suggestion and "bfloat16" in excinfo.value.known
 
 
 @pytest.mark.parametrize(
@@ -365,14 +365,14 @@ def test_a_configuration_cannot_choose_a_kernel(folder, hostile, monkeypatch):
 
     implementations, check = [], PreTrainedModel._check_and_adjust_attn_implementation
 
-    def watched(self, implementation, *arguments, **options):
+    def watch(self, implementation, *arguments, **options):
         implementations.append(implementation)
         return check(self, implementation, *arguments, **options)
 
     def never(*arguments, **options):
         raise AssertionError(f"a kernel was fetched: {arguments}")
 
-    monkeypatch.setattr(PreTrainedModel, "_check_and_adjust_attn_implementation", watched)
+    monkeypatch.setattr(PreTrainedModel, "_check_and_adjust_attn_implementation", watch)
     monkeypatch.setattr(modeling_utils, "lazy_import_flash_attention", never)
     plain = load(str(folder))
     configure(folder, **hostile)

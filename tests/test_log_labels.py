@@ -131,10 +131,10 @@ def test_a_rule_is_skipped_and_another_key_is_named(run, suite, logs, capsys):
     labels = LabelFile(run.folder)
     label_turns(tasks, labels, _keys("yrnxq"))
     assert [key.rule for key, _ in labels.items()] == [first, second]
-    printed = capsys.readouterr().out
-    assert f"the rest of {first} is skipped" in printed
-    assert "'x' is not one of these keys" in printed
-    assert "r skip the rule" in printed
+    output = capsys.readouterr().out
+    assert f"the rest of {first} is skipped" in output
+    assert "'x' is not one of these keys" in output
+    assert "r skip the rule" in output
 
 
 def test_what_is_labelled_is_shown_in_words(tmp_path, capsys):
@@ -149,9 +149,9 @@ def test_what_is_labelled_is_shown_in_words(tmp_path, capsys):
     run = scan_logs([tmp_path / "a.jsonl"], suite, tmp_path / "run")
     tasks = label_tasks(run, sample_turns(run, 0), suite, LogSource([tmp_path / "a.jsonl"]))
     label_turns(tasks, LabelFile(run.folder), _keys("q"))
-    printed = capsys.readouterr().out
-    assert "[measured by] runs_before: first `make test`, then `git commit`\n" in printed
-    assert "[call] Bash command: git commit -m x\n" in printed and "{" not in printed
+    output = capsys.readouterr().out
+    assert "[measured by] runs_before: first `make test`, then `git commit`\n" in output
+    assert "[call] Bash command: git commit -m x\n" in output and "{" not in output
 
 
 def test_the_answers_that_a_score_rests_on_are_shown(run, suite, logs, capsys):
@@ -161,8 +161,8 @@ def test_the_answers_that_a_score_rests_on_are_shown(run, suite, logs, capsys):
     call = ToolCall("AskUserQuestion", {"questions": questions}, answers=answers)
     turn = replace(task.turn, done=replace(task.turn.done, calls=(call,)))
     label_turns([replace(task, turn=turn)], LabelFile(run.folder), _keys("q"))
-    printed = capsys.readouterr().out
-    assert "[answer] Shall I push? Not yet.\n[answer] Which port? 8080\n" in printed
+    output = capsys.readouterr().out
+    assert "[answer] Shall I push? Not yet.\n[answer] Which port? 8080\n" in output
 
 
 def test_labelling_goes_on_after_a_torn_line(run, suite, logs, capsys):
@@ -187,23 +187,23 @@ def test_labelling_goes_on_after_a_torn_line(run, suite, logs, capsys):
 )
 def test_a_line_that_is_no_label_is_named(run, line):
     (run.folder / "labels.jsonl").write_text(line + "\n")
-    with pytest.raises(RecordsError) as raised:
+    with pytest.raises(RecordsError) as excinfo:
         LabelFile(run.folder)
-    assert raised.value.value == 1
+    assert excinfo.value.value == 1
 
 
 def test_the_score_is_not_shown(run, suite, logs, capsys):
     (task,) = label_tasks(run, sample_turns(run, 0), suite, LogSource([logs]))[:1]
     label_turns([task], LabelFile(run.folder), _keys("s"))
-    printed = capsys.readouterr().out
-    assert task.text in printed and task.turn.user in printed
+    output = capsys.readouterr().out
+    assert task.text in output and task.turn.user in output
     place = sample_turns(run, 0)[0]
     (probe,) = (
         probe
         for probe in run.dialogs[place.dialog].probes
         if probe.round == place.turn and place.rule == f"luna/{probe.rule}"
     )
-    assert probe.reason and probe.reason not in printed
+    assert probe.reason and probe.reason not in output
 
 
 def test_agreement_counts_turns_by_how_they_are_scored(run, suite, logs):
@@ -287,10 +287,10 @@ def test_the_command_asks_and_prints_the_agreement(tmp_path, logs, capsys, monke
         monkeypatch.setattr(sys, "stdin", stdin)
         assert main(arguments) == 0
     os.close(keyboard)
-    printed = capsys.readouterr().out
+    output = capsys.readouterr().out
     lines = (tmp_path / "labelled" / "labels.jsonl").read_text().splitlines()
     labels = [json.loads(line) for line in lines]
     assert [label["label"] for label in labels] == ["follows", "follows", "breaks"]
-    (row,) = (line for line in printed.splitlines() if line.startswith("short "))
-    assert row.split()[1] == "3" and "agreement" in printed
+    (row,) = (line for line in output.splitlines() if line.startswith("short "))
+    assert row.split()[1] == "3" and "agreement" in output
     assert main([*arguments, "--min-adherence", "0.9"]) == 2

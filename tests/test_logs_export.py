@@ -107,9 +107,9 @@ def test_spans_are_not_in_the_records_of_other_logs(tmp_path):
 
 
 def test_a_file_of_an_unknown_kind_is_refused_before_anything_is_read(tmp_path):
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         check_export(tmp_path / "scores.xlsx")
-    assert raised.value.option == "export" and ".parquet" in raised.value.allowed
+    assert excinfo.value.option == "export" and ".parquet" in excinfo.value.allowed
 
 
 def test_a_breach_has_its_cause_and_the_call_that_broke_the_rule(tmp_path):

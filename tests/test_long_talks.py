@@ -125,9 +125,9 @@ def test_a_context_of_two_messages_is_enough_for_a_whole_dialog(tmp_path):
 @pytest.mark.parametrize("probe_at", ("in-place", "after-round"))
 def test_a_prompt_that_leaves_no_room_for_the_first_turn_is_too_long(tmp_path, probe_at):
     settings = replace(LONG, conversations=1, probe_at=probe_at)
-    with pytest.raises(PromptTooLong) as raised:
+    with pytest.raises(PromptTooLong) as excinfo:
         drift.run(Narrow(context=1), SUITE, tmp_path / "run", settings)
-    assert raised.value.value in {case.id for case in SUITE.cases}
+    assert excinfo.value.value in {case.id for case in SUITE.cases}
 
 
 @pytest.mark.slow

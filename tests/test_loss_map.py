@@ -111,8 +111,8 @@ def test_a_group_that_certainly_stays_holds(tmp_path):
 
 def test_the_command_prints_a_table_and_draws_the_map(run, capsys):
     assert main(["map", str(run.folder), "--out", str(run.folder / "map")]) == 0
-    printed = capsys.readouterr().out
-    (line,) = [line for line in printed.splitlines() if line.split()[:1] == ["closing"]]
+    output = capsys.readouterr().out
+    (line,) = [line for line in output.splitlines() if line.split()[:1] == ["closing"]]
     assert "falls" in line and "1.00" in line and "-1.00" in line
     assert (run.folder / "map" / "loss_map.png").stat().st_size > 5_000
 
@@ -125,9 +125,9 @@ def test_a_suite_without_kinds_is_refused(tmp_path):
     case = drift.Case("plain", "rules", "Sign.", HI, {"name": "ends_with", "word": "Tony"})
     settings = drift.Settings(rounds=2, conversations=2)
     run = drift.run(Steady(), drift.Suite("bot", (case,), ("Hi!",)), tmp_path / "run", settings)
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         loss_map(run)
-    assert raised.value.value == str(tmp_path / "run")
+    assert excinfo.value.value == str(tmp_path / "run")
 
 
 def test_probes_are_grouped_by_rounds_and_by_the_length_before_them(run):
@@ -195,10 +195,10 @@ def test_a_file_that_is_no_map_is_refused_in_one_sentence(tmp_path, text, fault)
     file = tmp_path / "loss_map.json"
     if text is not None:
         file.write_text(text)
-    with pytest.raises(RecordsError) as raised:
+    with pytest.raises(RecordsError) as excinfo:
         read_loss_map(file)
-    assert raised.value.value == str(file)
-    assert str(raised.value).startswith(f"{file} {fault}; give a run's folder")
+    assert excinfo.value.value == str(file)
+    assert str(excinfo.value).startswith(f"{file} {fault}; give a run's folder")
 
 
 def test_the_rules_of_the_users_prompt_are_adoption(tmp_path):

@@ -208,9 +208,9 @@ WRONG = [
 
 @pytest.mark.parametrize(("spec", "message"), WRONG)
 def test_errors_about_bad_specs_name_the_value_and_the_fix(spec, message):
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError) as excinfo:
         build(spec)
-    assert message in str(caught.value)
+    assert message in str(excinfo.value)
 
 
 def test_a_regular_expression_that_hangs_is_stopped_with_an_error(monkeypatch):
@@ -237,9 +237,9 @@ def test_unknown_names_have_their_own_error():
     ],
 )
 def test_bad_user_code_is_named(path, message):
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError) as excinfo:
         build({"python": path}, allow_code=True)
-    assert message in str(caught.value)
+    assert message in str(excinfo.value)
 
 
 def test_user_code_runs_if_allowed(tmp_path, monkeypatch):

@@ -197,11 +197,11 @@ def test_tokens_of_an_unfinished_pass_survive_growth():
 def test_threads_of_conversations_that_are_over_are_freed(monkeypatch, tmp_path):
     sizes, forget = [], LocalSession.forget
 
-    def watched(self, thread):
+    def watch(self, thread):
         forget(self, thread)
         sizes.append(len(self.threads))
 
-    monkeypatch.setattr(LocalSession, "forget", watched)
+    monkeypatch.setattr(LocalSession, "forget", watch)
     settings = drift.Settings(rounds=2, conversations=3, sampling=SHORT)
     drift.run(model(), drift.load_suite("starter"), tmp_path, settings)
     assert len(sizes) == 6 and sizes[-1] == 0 and sizes == sorted(sizes, reverse=True)
@@ -382,13 +382,13 @@ def fail_once(monkeypatch, at):
     """Makes memory run out in these decoder steps."""
     step, steps = Decoder.step, []
 
-    def fails(self):
+    def fail(self):
         steps.append(len(self))
         if len(steps) in at:
             raise MemoryError
         return step(self)
 
-    monkeypatch.setattr(Decoder, "step", fails)
+    monkeypatch.setattr(Decoder, "step", fail)
 
 
 def test_the_youngest_rows_wait_and_the_limit_grows_back(monkeypatch):
@@ -463,10 +463,10 @@ def test_shared_prefixes_are_dropped_before_rows_are(monkeypatch):
 
 
 def test_memory_that_never_suffices_ends_every_row_with_an_error(monkeypatch):
-    def fails(self):
+    def fail(self):
         raise MemoryError
 
-    monkeypatch.setattr(Decoder, "step", fails)
+    monkeypatch.setattr(Decoder, "step", fail)
     scheduler, handles = serving(replace(model(), stop_ids=frozenset()), limit=10**9)
     for _ in range(200):
         if len(scheduler):

@@ -107,9 +107,9 @@ def test_equal_methods_are_spelled_alike():
     ],
 )
 def test_a_wrong_spelling_is_refused_with_a_hint(spec, error, words):
-    with pytest.raises(error) as caught:
+    with pytest.raises(error) as excinfo:
         methods.parse(spec)
-    assert all(word in str(caught.value) for word in words), str(caught.value)
+    assert all(word in str(excinfo.value) for word in words), str(excinfo.value)
 
 
 @pytest.mark.parametrize(
@@ -470,9 +470,9 @@ def test_a_reminder_of_the_prompt_needs_one_and_any_other_does_not():
 
 def test_a_reminder_says_the_rules_of_a_prompt_once_it_knows_them():
     rules = Reminder(1, text="rules")
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         rules.edit(CHAT, seed=0)
-    assert (refused.value.option, refused.value.value) == ("text", "rules")
+    assert (excinfo.value.option, excinfo.value.value) == ("text", "rules")
     edited = rules.with_rules(Brief(("Be brief.", "Say Ahoy."))).edit(CHAT, seed=0)
     assert edited[1]["content"].startswith("[Reminder: Be brief. Say Ahoy.]\n\n")
     assert Reminder(1).with_rules(Brief(("Be brief.",))) == Reminder(1)
@@ -509,9 +509,9 @@ def test_a_reminder_of_some_kinds_begins_where_they_fall():
     assert closing.edit(chat, seed=0) == tuple(chat)
     with pytest.raises(UsageError):
         reminder.edit(chat, seed=0)
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         Reminder(kinds=("length",))
-    assert refused.value.option == "kinds"
+    assert excinfo.value.option == "kinds"
 
 
 def test_a_reminder_when_broken_follows_only_replies_that_broke_a_rule():
@@ -530,9 +530,9 @@ def test_a_reminder_when_broken_follows_only_replies_that_broke_a_rule():
     # only every second message may have one
     fewer = Reminder(2, text="rules", when="broken").with_rules(rules).edit(chat, seed=0)
     assert [at for at, message in enumerate(fewer) if message is not chat[at]] == [2, 6]
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         Reminder(1, text="Keep to it.", when="broken").edit(chat, seed=0)
-    assert refused.value.option == "when"
+    assert excinfo.value.option == "when"
 
 
 def test_edit_messages_applies_prompt_methods_and_ignores_others():

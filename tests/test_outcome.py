@@ -120,14 +120,14 @@ def test_drift_of_conversations_that_broke_down_is_not_called_drift(tmp_path):
 
 
 def test_replies_that_were_cut_are_no_evidence_of_drift(tmp_path):
-    def cut(number, count):
+    def cut_replies(number, count):
         probe = {"kind": "stability", "round": 1, "probe": 0, "question": "?", "reply": "I"}
         probe |= {"measure": "regex", "why": "cut", "reason": "the reply was cut"}
         return {**record(number, [1.0, 0.0]), "unscored": [probe] * count}
 
-    most = read_series(run_of(tmp_path / "most", [cut(number, 3) for number in range(40)]))
+    most = read_series(run_of(tmp_path / "most", [cut_replies(number, 3) for number in range(40)]))
     assert findings_of(most[0]).outcome is Outcome.CUT and "drifts" not in opening_of(most)[0]
-    some = read_series(run_of(tmp_path / "some", [cut(number, 1) for number in range(40)]))
+    some = read_series(run_of(tmp_path / "some", [cut_replies(number, 1) for number in range(40)]))
     assert findings_of(some[0]).outcome is Outcome.DRIFTS
 
 
@@ -139,13 +139,13 @@ def test_a_rule_that_is_never_followed_stands_in_one_list():
 
 
 def test_a_run_that_is_extended_is_read_at_its_second_look(tmp_path):
-    def extended(conversations):
+    def extend(conversations):
         settings = drift.Settings(rounds=1, conversations=conversations)
         return drift.run(Scripted(), SUITE, tmp_path / "run", settings)
 
     looks = []
     for conversations in (20, 20, 22, 24):
-        (series,) = read_series(extended(conversations))
+        (series,) = read_series(extend(conversations))
         looks.append(series.look)
     assert looks == [1, 1, 2, 3] and series.error == error_at(3)
     assert read_raw_manifest(tmp_path / "run")["earlier_sizes"] == [20, 22]

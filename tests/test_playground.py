@@ -144,9 +144,9 @@ def test_the_page_consists_of_its_own_files_and_nothing_inline():
 
 def test_no_other_file_is_served(served):
     for path in ("page/../serve.py", "page/..%2f..%2fcli%2fserve.py", "page/none.js"):
-        with pytest.raises(urllib.error.HTTPError) as refused:
+        with pytest.raises(urllib.error.HTTPError) as excinfo:
             urllib.request.urlopen(served + path)
-        assert refused.value.code == 404
+        assert excinfo.value.code == 404
 
 
 @pytest.mark.slow

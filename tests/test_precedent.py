@@ -179,9 +179,9 @@ def test_suites_and_settings_that_do_not_fit_are_refused(tmp_path):
         precedent.subjects_of(suite_of(measure=judged), SETTINGS)
     with pytest.raises(UsageError, match=r"'tony'.*rule without probes"):
         precedent.subjects_of(suite_of(probes=()), SETTINGS)
-    with pytest.raises(ParameterOutOfRange) as raised:
+    with pytest.raises(ParameterOutOfRange) as excinfo:
         precedent.PrecedentSettings(seen=(3, 1))
-    assert raised.value.option == "seen" and raised.value.value == (3, 1)
+    assert excinfo.value.option == "seen" and excinfo.value.value == (3, 1)
     with pytest.raises(UsageError):
         precedent.run(Obedient(), suite_of(), tmp_path, SETTINGS, ["boost:factor=4"])
 
@@ -211,11 +211,11 @@ def test_a_dry_run_records_a_few_pairs_and_estimates_the_rest(tmp_path, capsys):
         words = ["precedent", "--suite", str(suite), "--conversations", "10", "--draws", "1"]
         words += ["--model", server.url, "--endpoint-model", "x", "--out", str(tmp_path / "run")]
         assert main([*words, "--dry-run", "--price-in", "1"]) == 0
-        printed = capsys.readouterr().out
+        output = capsys.readouterr().out
         assert len(read_run(tmp_path / "run").precedents) == 2
         # 12 replies of the histories and 16 next ones, for each of 10 pairs, of which 8 are left
-        assert printed.splitlines()[1].split()[-3:] == ["10", "8", "280"]
-        assert "6,700 read" in printed and "1,100 written" in printed and "224 requests" in printed
-        assert "Cost of these: about 0.0067" in printed
+        assert output.splitlines()[1].split()[-3:] == ["10", "8", "280"]
+        assert "6,700 read" in output and "1,100 written" in output and "224 requests" in output
+        assert "Cost of these: about 0.0067" in output
         assert main(words) == 0
     assert len(read_run(tmp_path / "run").precedents) == 10

@@ -175,13 +175,13 @@ def test_a_killed_run_resumes_where_it_stopped(tmp_path, monkeypatch):
     assert len(groups) > 1
     score, calls = SharedPasses.score, []
 
-    async def killed(self, heads):
+    async def kill(self, heads):
         calls.append(len(heads))
         if len(calls) == 4:
             raise KeyboardInterrupt
         return await score(self, heads)
 
-    monkeypatch.setattr(SharedPasses, "score", killed)
+    monkeypatch.setattr(SharedPasses, "score", kill)
     with pytest.raises(KeyboardInterrupt):
         profile(tiny, samples, tmp_path / "run", plan)
     records_before = (tmp_path / "run" / "records.jsonl").read_text()
@@ -220,9 +220,9 @@ def test_heads_that_gain_nothing_are_not_chosen():
     assert choose_heads(best, [first, second], "union").heads == {(0, 0), (0, 1), (0, 3)}
     few = {head: gain(0.3, n=5) for head in best}
     assert choose_heads(best, [few], "intersection").certain == 0
-    with pytest.raises(HoldfastError) as raised:
+    with pytest.raises(HoldfastError) as excinfo:
         choose_heads(HeadSet([(0, 1), (0, 2)]), [first], "intersection")
-    assert (raised.value.option, raised.value.value) == ("top", 2)
+    assert (excinfo.value.option, excinfo.value.value) == ("top", 2)
 
 
 def write(path, rows) -> None:
@@ -287,9 +287,9 @@ def test_bad_sample_files_are_refused_by_row_and_field(tmp_path, line, parts):
     fields = {name: value for name, value in changed.items() if value is not ...}
     bad = line if isinstance(line, str) else json.dumps(fields)
     (tmp_path / "samples.jsonl").write_text(json.dumps(good) + "\n" + bad + "\n")
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError) as excinfo:
         read_samples(tmp_path / "samples.jsonl")
-    assert all(part in str(caught.value) for part in ["samples.jsonl", *parts]), str(caught.value)
+    assert all(part in str(excinfo.value) for part in ["samples.jsonl", *parts]), str(excinfo.value)
 
 
 def test_marks_in_a_sample_file_are_emphasis(tmp_path):
@@ -316,9 +316,9 @@ def test_marks_in_a_sample_file_are_emphasis(tmp_path):
     ),
 )
 def test_unsuitable_samples_and_plans_are_refused_by_name(tmp_path, samples, plan, parts):
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError) as excinfo:
         profile(model(), samples, tmp_path, ProfilingPlan(**plan))
-    assert all(part in str(caught.value) for part in parts), str(caught.value)
+    assert all(part in str(excinfo.value) for part in parts), str(excinfo.value)
 
 
 def test_another_model_or_folder_is_refused_by_name(tmp_path):
@@ -332,11 +332,11 @@ def test_every_group_is_scored_as_the_first_choice_says(monkeypatch, tmp_path):
     """Replicas that chose for themselves might choose differently, close to the limit."""
     group_sizes = []
 
-    async def no(material):
+    async def refuse(material):
         group_sizes.append(len(material.samples))
         return False
 
-    monkeypatch.setattr(profile_heads, "can_share_passes", no)
+    monkeypatch.setattr(profile_heads, "can_share_passes", refuse)
     monkeypatch.setattr(SharedPasses, "score", None)
     monkeypatch.setattr(Material, "by_rows", lambda self: [[n] for n in range(len(self.samples))])
     result = profile(model(), SAMPLES[:3], tmp_path / "run")
@@ -345,6 +345,6 @@ def test_every_group_is_scored_as_the_first_choice_says(monkeypatch, tmp_path):
 
 def test_a_score_that_is_not_finite_is_refused(tmp_path):
     sample = replace(questions(1)[0], score=lambda text: float("nan"))
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         profile(model(), [sample], tmp_path / "run", ProfilingPlan(max_new_tokens=2))
-    assert refused.value.option == "score"
+    assert excinfo.value.option == "score"

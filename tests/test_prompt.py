@@ -122,9 +122,9 @@ def test_a_system_prompt_moved_into_the_first_user_message_is_found_there(messag
     ),
 )
 def test_a_system_prompt_that_the_template_does_not_keep_is_refused(template, messages, culprit):
-    with pytest.raises(PromptError) as caught:
+    with pytest.raises(PromptError) as excinfo:
         render(messages, tokenizer(template))
-    message = str(caught.value)
+    message = str(excinfo.value)
     assert f" {culprit};" in message and "system_as='first-user'" in message
 
 
@@ -201,9 +201,9 @@ def test_a_tools_result_is_given_in_parts_as_a_users_message_is():
 )
 def test_a_message_that_the_template_leaves_out_is_refused(keeps, culprit):
     template = PLAIN.replace(SAID, "{{ m['content'] if KEEPS }}").replace("KEEPS", keeps)
-    with pytest.raises(PromptError) as caught:
+    with pytest.raises(PromptError) as excinfo:
         render(TALK, tokenizer(template))
-    message = str(caught.value)
+    message = str(excinfo.value)
     assert f"rewrites {culprit};" in message and "another chat template" in message
     with pytest.raises(PromptError, match=r"message [12]"):
         render(TALK, tokenizer(template), emphasis=["Be kind"])
@@ -247,11 +247,11 @@ def test_checking_a_dialog_renders_it_once_more_per_sequence_of_roles(monkeypatc
     tokenizer_of_plain = tokenizer(PLAIN.replace("<{{", "<<{{"))
     rendered, apply = [], type(tokenizer_of_plain).apply_chat_template
 
-    def counted(self, messages, *args, **kwargs):
+    def count_render(self, messages, *args, **kwargs):
         rendered.append(messages)
         return apply(self, messages, *args, **kwargs)
 
-    monkeypatch.setattr(type(tokenizer_of_plain), "apply_chat_template", counted)
+    monkeypatch.setattr(type(tokenizer_of_plain), "apply_chat_template", count_render)
     for name in ("Ann", "Bob"):
         for turns in (1, 3, 5):
             contents = [f"{name} has message {number}" for number in range(turns)]
@@ -308,9 +308,9 @@ def test_a_template_that_leaves_out_part_of_the_tools_is_refused(template, old, 
     template = template.replace(old, new) if old else template
     # a result that occurs elsewhere in the text does not prove that the template renders it
     messages = tool_talk("Be kind.", user="Is the price nine? I will look.")
-    with pytest.raises(PromptError) as caught:
+    with pytest.raises(PromptError) as excinfo:
         render(messages, tokenizer(template), tools=[LOOK])
-    assert message in str(caught.value)
+    assert message in str(excinfo.value)
 
 
 def test_an_option_already_in_use_is_not_suggested():
@@ -339,9 +339,9 @@ def test_tokens_of_every_span_are_marked():
     ),
 )
 def test_an_error_of_a_template_becomes_a_prompt_error(template, messages, words):
-    with pytest.raises(PromptError) as caught:
+    with pytest.raises(PromptError) as excinfo:
         render(messages, tokenizer(template))
-    assert all(word in str(caught.value) for word in words), caught.value
+    assert all(word in str(excinfo.value) for word in words), excinfo.value
 
 
 def test_the_clock_of_templates_stands_still():

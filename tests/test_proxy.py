@@ -38,8 +38,8 @@ def test_no_text_and_no_key_is_logged(suite, caplog, capfd):
         upstream.answer = lambda request, writer: False
         with proxied(upstream.url, suite, EVERY) as proxy, pytest.raises(openai.APIError):
             client(proxy).chat.completions.create(model="m", messages=user("A secret."))
-    printed = capfd.readouterr()
-    for text in (responses, caplog.text, printed.out, printed.err):
+    captured = capfd.readouterr()
+    for text in (responses, caplog.text, captured.out, captured.err):
         assert KEY not in text and "secret" not in text
 
 

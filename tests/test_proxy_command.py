@@ -106,9 +106,9 @@ def refuses(url: str) -> bool:
 def test_an_upstream_that_cannot_be_reached_is_named():
     with FakeUpstream(reply_json(completion())) as upstream:
         url = upstream.url
-    with pytest.raises(Unreachable) as raised:
+    with pytest.raises(Unreachable) as excinfo:
         Upstream(f"{url}/v1", 1).check()
-    assert url in str(raised.value)
+    assert url in str(excinfo.value)
 
 
 def test_an_upstream_that_answers_with_an_error_can_be_reached():
@@ -118,30 +118,30 @@ def test_an_upstream_that_answers_with_an_error_can_be_reached():
 
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://x/v1", "http://", "", "http://[::1/v1"])
 def test_an_upstream_that_is_no_url_is_refused(url):
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         Upstream(url, 1)
-    assert raised.value.option == "upstream" and raised.value.value == url
+    assert excinfo.value.option == "upstream" and excinfo.value.value == url
 
 
 def test_credentials_in_the_url_are_in_no_message():
     upstream = Upstream("http://me:secret@127.0.0.1:9/v1?key=secret", 1)
     assert upstream.name == "http://127.0.0.1:9/v1"
-    with pytest.raises(Unreachable) as raised:
+    with pytest.raises(Unreachable) as excinfo:
         upstream.check()
-    assert "secret" not in str(raised.value)
+    assert "secret" not in str(excinfo.value)
 
 
 @pytest.mark.parametrize("spec", ["boost:factor=2", "repetition:probability=1+guidance:scale=2"])
 def test_a_method_that_acts_inside_the_model_is_refused(spec):
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         SuiteMiddleware(suite_of(SUITE), parse(spec))
-    assert raised.value.option == "method" and raised.value.value == spec.split("+")[-1]
+    assert excinfo.value.option == "method" and excinfo.value.value == spec.split("+")[-1]
 
 
 def test_a_suite_whose_rules_need_probes_or_judges_is_refused():
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         SuiteMiddleware(load_suite("bot"))
-    assert raised.value.option == "suite" and raised.value.value == "bot"
+    assert excinfo.value.option == "suite" and excinfo.value.value == "bot"
 
 
 def test_rules_that_need_a_judge_or_a_when_are_named():
@@ -168,9 +168,9 @@ def test_rules_without_texts_are_said_by_their_prompt(tmp_path):
     middleware = SuiteMiddleware(suite, parse("reminder:every=1,text=rules"))
     request = request_from_body(Api.CHAT, {"messages": [{"role": "user", "content": "Hi."}]})
     assert middleware.chat_of(request).edit().added == ["[Reminder: Answer in one sentence.]\n\n"]
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         SuiteMiddleware(suite, parse("reminder:every=1,text=rules,kinds=length"))
-    assert raised.value.option == "kinds"
+    assert excinfo.value.option == "kinds"
 
 
 @pytest.mark.parametrize(
@@ -206,5 +206,5 @@ def test_a_single_case_applies_to_every_chat():
 def test_bad_options_are_refused_in_one_sentence(option, value, capsys):
     options = {"upstream": "http://127.0.0.1:9/v1", "port": "0", "suite": "luna", option: value}
     assert main(["proxy", *(f"--{name}={text}" for name, text in options.items())]) == 2
-    printed = capsys.readouterr().err
-    assert printed.count("\n") == 1 and value.partition(":")[0] in printed
+    stderr = capsys.readouterr().err
+    assert stderr.count("\n") == 1 and value.partition(":")[0] in stderr

@@ -58,9 +58,9 @@ def test_an_upstream_that_closes_in_the_middle_breaks_the_answer_off(suite):
 
 def test_an_upstream_that_closes_before_it_answers_is_a_502(suite):
     with through(lambda request, writer: False, suite) as (_, proxy):
-        with pytest.raises(openai.InternalServerError) as raised:
+        with pytest.raises(openai.InternalServerError) as excinfo:
             client(proxy).chat.completions.create(model="m", messages=user("Hi."))
-        assert raised.value.status_code == 502 and raised.value.code == "upstream_closed"
+        assert excinfo.value.status_code == 502 and excinfo.value.code == "upstream_closed"
 
 
 @pytest.mark.parametrize(

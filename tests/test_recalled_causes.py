@@ -151,8 +151,8 @@ def test_the_command_asks_and_says_how_many(scored, tmp_path, capsys, monkeypatc
     words = [str(tmp_path / "july.jsonl"), "--suite", str(tmp_path / "suite.yaml")]
     words += ["--out", str(tmp_path / "other"), "--model", "scripted", "--ask", "4"]
     assert main(["logs", *words]) == 0
-    printed = capsys.readouterr().out
-    assert "asked for its rules at 4 of 6 breaches" in printed
+    output = capsys.readouterr().out
+    assert "asked for its rules at 4 of 6 breaches" in output
     why = json.loads((tmp_path / "other" / "summary.json").read_text())["results"]["context"]["why"]
     assert why["present"] == 2
     assert why["present_recalled"] + why["present_not_recalled"] == 4

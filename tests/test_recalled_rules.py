@@ -78,9 +78,9 @@ def test_broken_rules_that_are_still_stated_are_counted(tmp_path, capsys):
 
 def test_a_suite_that_cannot_recognise_its_rules_is_refused(tmp_path):
     suite = drift.Suite("bots", (Case("tony", "rules", "Rules.", rules=(FREE,)),), ("Hi!",))
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         run_of(suite, tmp_path / "run")
-    assert (raised.value.option, raised.value.value) == ("recall", "tony")
+    assert (excinfo.value.option, excinfo.value.value) == ("recall", "tony")
 
 
 def test_text_and_recalled_are_read_from_yaml_and_change_the_fingerprint():

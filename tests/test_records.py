@@ -87,9 +87,9 @@ def test_a_conversation_is_written_once(tmp_path):
         with open_run(tmp_path, IDENTITY, ABOUT) as run:
             if not run.keys():
                 run.append(record(3))
-            with pytest.raises(RecordsError) as raised:
+            with pytest.raises(RecordsError) as excinfo:
                 run.append(record(3))
-            assert raised.value.value == ("none", 3)
+            assert excinfo.value.value == ("none", 3)
 
 
 @pytest.mark.parametrize("cut", [1, 2, 40, 10_000])
@@ -112,13 +112,13 @@ def test_a_broken_line_in_the_middle_is_named(tmp_path):
     begin_run(tmp_path)
     path = tmp_path / "records.jsonl"
     path.write_bytes(path.read_bytes() + b"{not json}\n" + path.read_bytes())
-    with pytest.raises(RecordsError, match="checksum") as raised:
+    with pytest.raises(RecordsError, match="checksum") as excinfo:
         read_run(tmp_path)
-    assert (raised.value.option, raised.value.value) == (str(path), 2)
+    assert (excinfo.value.option, excinfo.value.value) == (str(path), 2)
     path.write_bytes(path.read_bytes().splitlines(keepends=True)[0] * 2)
-    with pytest.raises(RecordsError, match="of line 1") as raised:
+    with pytest.raises(RecordsError, match="of line 1") as excinfo:
         read_run(tmp_path)
-    assert (raised.value.option, raised.value.value) == (str(path), 2)
+    assert (excinfo.value.option, excinfo.value.value) == (str(path), 2)
 
 
 def test_reading_does_not_show_the_checksum_and_json_readers_do(tmp_path):
@@ -152,9 +152,9 @@ def test_a_run_without_checksums_is_read_and_resumed_with_them(tmp_path):
     first, second, third = path.read_bytes().splitlines(keepends=True)
     assert b"crc32" not in first + second and b"crc32" in third
     path.write_bytes(first + second + third.replace(b"crc32", b"crc33"))
-    with pytest.raises(RecordsError, match="checksum") as raised:
+    with pytest.raises(RecordsError, match="checksum") as excinfo:
         read_run(tmp_path)
-    assert raised.value.value == 3
+    assert excinfo.value.value == 3
 
 
 DEEP = b'{"method": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
@@ -192,11 +192,11 @@ def test_a_line_that_does_not_belong_is_refused(tmp_path, line, why):
     identity = {**IDENTITY, "settings": {"conversations": 200, "rounds": 8}}
     wrong = line if isinstance(line, bytes) else {**as_written(1), **line}
     write_older(tmp_path, as_written(0), wrong, identity=identity)
-    with pytest.raises(RecordsError) as caught:
+    with pytest.raises(RecordsError) as excinfo:
         read_run(tmp_path)
-    message = str(caught.value)
+    message = str(excinfo.value)
     assert message.startswith(f"Line 2 of {tmp_path / 'records.jsonl'} ") and why in message
-    assert caught.value.value == 2 and len(message) < 400
+    assert excinfo.value.value == 2 and len(message) < 400
 
 
 @pytest.mark.parametrize(
@@ -235,10 +235,10 @@ def test_a_thousand_flipped_bits_are_all_refused(tmp_path):
     places += range(len(whole) * 8 - 8, len(whole) * 8)  # the last newline
     for count, place in enumerate(places):
         path.write_bytes(flip_bit(whole, place))
-        with pytest.raises(RecordsError) as caught:
+        with pytest.raises(RecordsError) as excinfo:
             read_run(tmp_path)
         number = whole.count(b"\n", 0, place // 8) + 1
-        assert str(caught.value).startswith(f"Line {number} of {path} is damaged")
+        assert str(excinfo.value).startswith(f"Line {number} of {path} is damaged")
         if count % 100 == 99:
             with pytest.raises(RecordsError, match=f"^Line {number} of"):
                 open_run(tmp_path, IDENTITY, ABOUT)
@@ -275,9 +275,9 @@ def test_a_flipped_bit_of_the_manifest_is_refused(tmp_path):
 def test_another_run_is_refused_by_its_first_difference(tmp_path, changed, difference):
     begin_run(tmp_path)
     identity = {k: v for k, v in {**IDENTITY, **changed}.items() if v is not ...}
-    with pytest.raises(RecordsError) as caught:
+    with pytest.raises(RecordsError) as excinfo:
         open_run(tmp_path, identity, {**ABOUT, "argv": "holdfast drift"})
-    error = caught.value
+    error = excinfo.value
     assert (error.option, error.allowed, error.value) == difference
     assert type(error.value) is type(difference[2])
     assert str(tmp_path) in str(error)
@@ -302,48 +302,48 @@ def test_resuming_keeps_the_first_manifest_and_adds_its_own(tmp_path):
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
     for name in ("records.jsonl", "thesis.tex"):
         (tmp_path / name).write_text("mine")
-        with pytest.raises(AnotherRun) as raised:
+        with pytest.raises(AnotherRun) as excinfo:
             open_run(tmp_path, IDENTITY, ABOUT)
-        assert raised.value.value == "records.jsonl"
+        assert excinfo.value.value == "records.jsonl"
         assert (tmp_path / name).read_text() == "mine"
 
 
 def test_a_path_that_is_not_a_run_is_refused(tmp_path):
-    with pytest.raises(AnotherRun) as raised:
+    with pytest.raises(AnotherRun) as excinfo:
         read_run(tmp_path / "nowhere")
-    assert raised.value.option == str(tmp_path / "nowhere")
+    assert excinfo.value.option == str(tmp_path / "nowhere")
     with pytest.raises(AnotherRun, match=r"manifest\.json"):
         read_run(tmp_path)
     (page := tmp_path / "report.html").write_text("a page")
-    with pytest.raises(AnotherRun) as raised:
+    with pytest.raises(AnotherRun) as excinfo:
         read_run(page)
-    assert raised.value.option == str(page)
+    assert excinfo.value.option == str(page)
     run = tmp_path / "stability"
     open_run(run, IDENTITY, ABOUT).close()
-    with pytest.raises(AnotherRun) as raised:
+    with pytest.raises(AnotherRun) as excinfo:
         read_run(tmp_path)
-    assert str(page) in str(raised.value) and str(run) in str(raised.value)
+    assert str(page) in str(excinfo.value) and str(run) in str(excinfo.value)
     (run / "report.html").write_text("a page")
     with pytest.raises(AnotherRun, match=f"{re.escape(str(run))}\\."):
         read_run(run / "report.html")
     (tmp_path / "manifest.json").write_text("{")
-    with pytest.raises(RecordsError, match=r"manifest\.json") as raised:
+    with pytest.raises(RecordsError, match=r"manifest\.json") as excinfo:
         read_run(tmp_path)
-    assert not isinstance(raised.value, AnotherRun)
+    assert not isinstance(excinfo.value, AnotherRun)
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(RecordsError, match="Not a directory") as raised:
+    with pytest.raises(RecordsError, match="Not a directory") as excinfo:
         open_run(tmp_path / "file" / "run", IDENTITY, ABOUT)
-    assert raised.value.option == str(tmp_path / "file" / "run")
+    assert excinfo.value.option == str(tmp_path / "file" / "run")
 
 
 def test_two_writers_are_kept_apart(tmp_path):
     run = open_run(tmp_path, IDENTITY, ABOUT)
-    with pytest.raises(RecordsError) as raised:
+    with pytest.raises(RecordsError) as excinfo:
         open_run(tmp_path, IDENTITY, ABOUT)
-    assert raised.value.value == str(os.getpid())
+    assert excinfo.value.value == str(os.getpid())
     code = (
         "import sys; from holdfast.records import open_run; from holdfast.errors import"
         f" RecordsError\ntry: open_run({str(tmp_path)!r}, {IDENTITY!r}, {{}})\nexcept RecordsError"
@@ -396,11 +396,11 @@ def test_an_interrupt_in_the_middle_of_a_line_removes_it(tmp_path, monkeypatch):
         before = (tmp_path / "records.jsonl").read_bytes()
         real = os.write
 
-        def interrupted(file: int, data: bytes) -> int:
+        def interrupt_write(file: int, data: bytes) -> int:
             real(file, data[:25])
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(os, "write", interrupted)
+        monkeypatch.setattr(os, "write", interrupt_write)
         with pytest.raises(KeyboardInterrupt):
             run.append(record(1))
         monkeypatch.undo()
@@ -425,9 +425,9 @@ def test_an_older_manifest_is_read_with_defaults_for_what_it_lacks(tmp_path):
     assert read_run(tmp_path).manifest.identity.to_json() == newer
     write_older(tmp_path, as_written(0), identity=identity)
     newer["settings"]["pairs"] = "all"
-    with pytest.raises(AnotherRun) as raised:
+    with pytest.raises(AnotherRun) as excinfo:
         open_run(tmp_path, newer, ABOUT, Compatibility(defaults))
-    error = raised.value
+    error = excinfo.value
     assert (error.option, error.allowed, error.value) == ("settings.pairs", "random", "all")
 
 

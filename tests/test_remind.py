@@ -89,9 +89,9 @@ class Session:
         stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
         self.monkeypatch.setattr("sys.stdin", stdin)
         assert main(["remind", "--suite", str(self.rules), *options]) == code
-        printed = self.capsys.readouterr()
-        self.errors = printed.err
-        return json.loads(printed.out) if printed.out else None
+        captured = self.capsys.readouterr()
+        self.errors = captured.err
+        return json.loads(captured.out) if captured.out else None
 
     def hook(self, event, *options, code=0, **fields):
         """The rules that are said when an event happens; [] if nothing is printed."""
@@ -798,9 +798,9 @@ def install(rules, *options, code=0):
 
 def test_the_lines_for_all_agents_are_shown_and_not_written(rules, project, capsys):
     install(rules)
-    printed = capsys.readouterr().out
-    assert all(name in printed and str(FILES[name]) in printed for name in FILES)
-    assert str(rules) in printed and list(project.iterdir()) == []
+    output = capsys.readouterr().out
+    assert all(name in output and str(FILES[name]) in output for name in FILES)
+    assert str(rules) in output and list(project.iterdir()) == []
 
 
 @pytest.mark.parametrize("agent", FILES)

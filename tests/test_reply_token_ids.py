@@ -56,9 +56,9 @@ def test_tokens_that_spell_another_text_are_refused_and_the_request_is_named():
     tiny = model()
     messages = chat("be brief", "the river", "runs slowly", "where?")
     wrong = Request(messages, reply_token_ids=((2, (300, 301)),), sampling=Sampling(0, 1, 4))
-    with pytest.raises(PromptError) as refused:
+    with pytest.raises(PromptError) as excinfo:
         tiny.generate_batch([wrong])
-    assert (refused.value.option, refused.value.allowed) == ("reply_token_ids", "runs slowly")
+    assert (excinfo.value.option, excinfo.value.allowed) == ("reply_token_ids", "runs slowly")
     with pytest.raises(PromptError, match=r"^Request 2 of 2: .*message 2"):
         tiny.generate_batch([replace(wrong, reply_token_ids=()), wrong])
 

@@ -85,9 +85,9 @@ def test_folders_are_labelled_by_the_parts_that_differ(tmp_path):
     assert label_runs([tmp_path / "a"]) == [""]
     assert label_runs([tmp_path / "a", tmp_path / "b"]) == ["a", "b"]
     assert label_runs([tmp_path / "x" / "run", tmp_path / "y" / "run"]) == ["x/run", "y/run"]
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         label_runs([tmp_path / "a", tmp_path / "a"])
-    assert (raised.value.option, raised.value.value) == ("folders", tmp_path / "a")
+    assert (excinfo.value.option, excinfo.value.value) == ("folders", tmp_path / "a")
 
 
 @pytest.mark.slow
@@ -193,9 +193,9 @@ def test_a_run_without_conversations_is_refused(tmp_path):
         (report.write, [tmp_path / "new"], tmp_path / "report.html"),
         (report.write_summary, tmp_path / "new"),
     ):
-        with pytest.raises(RecordsError) as raised:
+        with pytest.raises(RecordsError) as excinfo:
             function(*arguments)
-        assert raised.value.value == tmp_path / "new"
+        assert excinfo.value.value == tmp_path / "new"
 
 
 @pytest.fixture(scope="module")
@@ -364,13 +364,13 @@ def test_a_run_without_mass_categories_or_adoption_has_no_such_sections(tmp_path
 
 
 def test_errors_say_what_to_do_instead(tmp_path):
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         report.write([], tmp_path / "page.html")
-    assert raised.value.option == "folders"
+    assert excinfo.value.option == "folders"
     run_of(tmp_path / "run", [record(0, [1.0])])
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         report.write([tmp_path / "run"], tmp_path)
-    assert (raised.value.option, raised.value.value) == ("--out", tmp_path)
+    assert (excinfo.value.option, excinfo.value.value) == ("--out", tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(RecordsError, match=r"page\.html"):
         report.write([tmp_path / "run"], tmp_path / "file" / "page.html")

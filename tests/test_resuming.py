@@ -80,10 +80,10 @@ def test_every_run_resumes_through_the_shared_helper():
 def test_an_interrupted_command_promises_only_what_it_kept(
     tmp_path, monkeypatch, capsys, stop, message
 ):
-    def interrupted(model, suite, out, *_, **__):
+    def interrupt(model, suite, out, *_, **__):
         work(out, False, stop)
 
-    monkeypatch.setattr("holdfast.drift.run", interrupted)
+    monkeypatch.setattr("holdfast.drift.run", interrupt)
     out = tmp_path / "run"
     assert main(["drift", "--out", str(out), "--conversations", "2"]) == 130
     assert message in capsys.readouterr().err

@@ -156,9 +156,9 @@ def test_an_unknown_version_is_refused(version, sentence, tmp_path, capsys):
     path = folder / "manifest.json"
     manifest = json.loads(without_checksum(path.read_bytes())[0])
     path.write_bytes(to_manifest({**manifest, "schema": version}))
-    with pytest.raises(RecordsError) as refused:
+    with pytest.raises(RecordsError) as excinfo:
         read_run(folder)
-    assert sentence in str(refused.value) and str(path) in str(refused.value)
+    assert sentence in str(excinfo.value) and str(path) in str(excinfo.value)
     for command in (["report", str(folder)], ["export", str(folder), "--csv", "x.csv"]):
         assert main(command) == 1
         assert sentence in capsys.readouterr().err
@@ -176,10 +176,10 @@ def test_the_identity_of_another_commands_run_is_refused():
     run = read_run(RUNS / "schema-3" / "drift")
     assert run.identity_as(ConversationsIdentity) is run.manifest.identity
     for kind, command in ((TasksIdentity, "tasks"), (CalibrationIdentity, "calibrate")):
-        with pytest.raises(RecordsError) as raised:
+        with pytest.raises(RecordsError) as excinfo:
             run.identity_as(kind)
-        assert (raised.value.value, raised.value.allowed) == ("drift", [command])
-        assert str(run.folder) in str(raised.value)
+        assert (excinfo.value.value, excinfo.value.allowed) == ("drift", [command])
+        assert str(run.folder) in str(excinfo.value)
 
 
 def test_a_row_without_a_column_is_an_error_not_an_empty_cell(monkeypatch):

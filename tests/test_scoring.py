@@ -123,9 +123,9 @@ def test_replies_that_cannot_be_scored_are_refused():
         tiny.score(CHATS[0], ["bread " * 600])
     with pytest.raises(PromptError, match="tiny llama sees 512"):
         tiny.score(chat("s", "bread " * 600), ["bread"])
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         tiny.session().score_batch([Request(CHATS[0])], [["bread"], ["rain"]])
-    assert (refused.value.option, refused.value.value, refused.value.allowed) == ("replies", 2, 1)
+    assert (excinfo.value.option, excinfo.value.value, excinfo.value.allowed) == ("replies", 2, 1)
     assert tiny.session().score_batch([], []) == []
 
 

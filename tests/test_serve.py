@@ -78,11 +78,11 @@ def test_replies_are_those_of_the_model_without_a_server(client):
 def test_a_request_reads_the_weights_once(client, monkeypatch):
     calls, current = [], Fingerprint.current
 
-    def counted(self):
+    def count_call(self):
         calls.append(self)
         return current(self)
 
-    monkeypatch.setattr(Fingerprint, "current", counted)
+    monkeypatch.setattr(Fingerprint, "current", count_call)
     reply = ask(client)
     assert reply.system_fingerprint == f"fp_{model().fingerprint[:12]}"
     assert len([fingerprint for fingerprint in calls if fingerprint is not model().identity]) == 1
@@ -225,9 +225,9 @@ def test_a_trace_has_the_mass_of_every_token(client):
 
 
 def test_an_unknown_field_is_refused_by_name(client):
-    with pytest.raises(openai.BadRequestError) as refused:
+    with pytest.raises(openai.BadRequestError) as excinfo:
         ask(client, extra_body={"temprature": 1})
-    assert refused.value.param == "temprature" and "'temperature'" in str(refused.value)
+    assert excinfo.value.param == "temprature" and "'temperature'" in str(excinfo.value)
 
 
 def test_health_models_steering_and_metrics_are_served(url):
@@ -278,9 +278,9 @@ def test_text_is_continued_without_a_template(client):
     with pytest.raises(openai.BadRequestError, match="there is neither"):
         client.completions.create(prompt=text, extra_body={"steering": "boost:factor=9"}, **options)
     fields = {"steering": "repetition:probability=1", "emphasis": ["Do you like"]}
-    with pytest.raises(openai.BadRequestError, match="repetition") as refused:
+    with pytest.raises(openai.BadRequestError, match="repetition") as excinfo:
         client.completions.create(prompt=text, extra_body=fields, **options)
-    assert refused.value.param == "steering"
+    assert excinfo.value.param == "steering"
 
 
 def test_requests_of_disconnected_clients_are_cancelled():
@@ -433,9 +433,9 @@ def test_transformers_tool_call_formats_are_found_by_model_type():
 @pytest.mark.parametrize("stream", only_fast((False, True), False))
 def test_tools_are_refused_if_calls_cannot_be_parsed_or_a_template_omits_them(stream):
     with served(TOOLED, RequestLimits(tokens=400)) as running:
-        with pytest.raises(openai.BadRequestError, match="'look'") as refused:
+        with pytest.raises(openai.BadRequestError, match="'look'") as excinfo:
             ask_with_tools(running, stream=stream)
-        assert (refused.value.param, refused.value.code) == ("tools", "no_response_template")
+        assert (excinfo.value.param, excinfo.value.code) == ("tools", "no_response_template")
         text = ask_with_tools(running, tool_choice="none").choices[0].message.content
         _, parts = reply_with_a_mark()
         assert text == parts[1] + parts[2]

@@ -149,16 +149,16 @@ def test_free_requests_in_the_same_batch_get_the_same_replies(client):
     ],
 )
 def test_what_cannot_be_done_is_refused(client, fields, param, message):
-    with pytest.raises(openai.BadRequestError) as refused:
+    with pytest.raises(openai.BadRequestError) as excinfo:
         ask(client, **fields)
-    assert refused.value.param == param and message in refused.value.body["message"]
+    assert excinfo.value.param == param and message in excinfo.value.body["message"]
 
 
 def test_a_missing_library_is_refused_with_its_name(client, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "llguidance", None)
-    with pytest.raises(openai.BadRequestError, match=r"holdfast-llm\[grammar\]") as refused:
+    with pytest.raises(openai.BadRequestError, match=r"holdfast-llm\[grammar\]") as excinfo:
         ask(client, response_format={"type": "json_object"})
-    assert refused.value.param == "response_format"
+    assert excinfo.value.param == "response_format"
 
 
 # Tools
@@ -269,19 +269,19 @@ def test_strict_calls_are_what_a_matcher_allows(added):
 
 def test_a_tool_that_is_not_declared_is_refused_by_name(calling):
     fields = {"tool_choice": {"type": "function", "function": {"name": "fly"}}, "tools": TOOLS}
-    with pytest.raises(openai.BadRequestError) as refused:
+    with pytest.raises(openai.BadRequestError) as excinfo:
         ask(client_of(calling), ASKED, **fields)
-    assert refused.value.param == "tool_choice"
+    assert excinfo.value.param == "tool_choice"
     assert (
-        "'fly'" in refused.value.body["message"] and "add, look_up" in refused.value.body["message"]
+        "'fly'" in excinfo.value.body["message"] and "add, look_up" in excinfo.value.body["message"]
     )
 
 
 def test_a_format_beside_tools_is_refused_unless_none_is_called(calling):
     fields = {"tools": TOOLS, "response_format": FORMAT}
-    with pytest.raises(openai.BadRequestError) as refused:
+    with pytest.raises(openai.BadRequestError) as excinfo:
         ask(client_of(calling), ASKED, **fields)
-    assert refused.value.param == "response_format"
+    assert excinfo.value.param == "response_format"
     answer = ask(client_of(calling), ASKED, **fields, tool_choice="none").choices[0]
     jsonschema.validate(json.loads(answer.message.content), POINT)
 
@@ -327,10 +327,10 @@ def test_a_template_whose_calls_cannot_be_forced_is_refused():
     fields = {"content": {"content": "text"}, "tool_calls": {**CALLS, "open_pattern": "<other>"}}
     tokens.response_template = {"start_anchor": "<assistant>", "fields": fields}
     with served(replace(TOOLED, tokenizer=tokens), RequestLimits(tokens=40)) as running:
-        with pytest.raises(openai.BadRequestError) as refused:
+        with pytest.raises(openai.BadRequestError) as excinfo:
             ask(client_of(running), ASKED, tools=TOOLS, tool_choice="required", max_tokens=40)
-        assert (refused.value.param, refused.value.code) == ("tool_choice", "no_call_form")
+        assert (excinfo.value.param, excinfo.value.code) == ("tool_choice", "no_call_form")
         strict = [tool("add", strict=True)]
-        with pytest.raises(openai.BadRequestError) as refused:
+        with pytest.raises(openai.BadRequestError) as excinfo:
             ask(client_of(running), ASKED, tools=strict, max_tokens=40)
-        assert (refused.value.param, refused.value.code) == ("tools", "no_call_form")
+        assert (excinfo.value.param, excinfo.value.code) == ("tools", "no_call_form")

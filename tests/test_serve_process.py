@@ -110,8 +110,8 @@ def test_bad_options_are_refused_before_the_model_is_loaded(options, expected, c
     monkeypatch.setenv("A_KEY", "sk-secret")
     monkeypatch.setattr("holdfast.cli.serve.load_in_process", None)
     assert main(["serve", "--port", "0", *options]) == 2
-    printed = capsys.readouterr().err
-    assert printed.count("\n") == 1 and all(part in printed for part in expected), printed
+    stderr = capsys.readouterr().err
+    assert stderr.count("\n") == 1 and all(part in stderr for part in expected), stderr
 
 
 @pytest.mark.parametrize(

@@ -243,9 +243,9 @@ def test_a_forced_call_that_is_cut_is_shown_as_text(calling):
     ],
 )
 def test_what_is_not_done_is_refused_by_name(client, fields, param, message):
-    with pytest.raises(openai.BadRequestError) as refused:
+    with pytest.raises(openai.BadRequestError) as excinfo:
         client.responses.create(**{"model": "default", "input": ASK, **fields})
-    assert (refused.value.param or "").startswith(param)
-    sentence = refused.value.body["message"]
+    assert (excinfo.value.param or "").startswith(param)
+    sentence = excinfo.value.body["message"]
     assert message in sentence
     assert "response_format" not in sentence and "messages" not in sentence

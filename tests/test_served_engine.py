@@ -34,11 +34,11 @@ def slow(monkeypatch):
     """Makes steps take long enough for the tests to act between them."""
     step = Decoder.step
 
-    def waits(self):
+    def wait(self):
         time.sleep(0.01)
         return step(self)
 
-    monkeypatch.setattr(Decoder, "step", waits)
+    monkeypatch.setattr(Decoder, "step", wait)
 
 
 def endless(count):
@@ -196,13 +196,13 @@ def test_the_event_loop_goes_on_while_a_step_is_made(monkeypatch):
     stepped_in, step = set(), Decoder.step
     stepping, go_on = threading.Event(), threading.Event()
 
-    def waits(self):
+    def wait(self):
         stepped_in.add(threading.current_thread())
         stepping.set()
         assert go_on.wait(30)  # else the event loop was blocked
         return step(self)
 
-    monkeypatch.setattr(Decoder, "step", waits)
+    monkeypatch.setattr(Decoder, "step", wait)
     tiny, (request,) = endless(1)
     request = replace(request, sampling=replace(ENDLESS, max_new_tokens=4))
 
@@ -221,13 +221,13 @@ def test_a_long_prompt_is_rendered_while_other_rows_run(slow, monkeypatch):
     tiny, (request, other) = endless(2)
     render, rendering, go_on = LocalSession.render, threading.Event(), threading.Event()
 
-    def slowly(self, request, top_logprobs=None):
+    def render_slowly(self, request, top_logprobs=None):
         if request is other:
             rendering.set()
             assert go_on.wait(30)
         return render(self, request, top_logprobs)
 
-    monkeypatch.setattr(LocalSession, "render", slowly)
+    monkeypatch.setattr(LocalSession, "render", render_slowly)
 
     async def work():
         async with running_engine(tiny) as engine:
@@ -270,13 +270,13 @@ def test_a_full_queue_is_busy_and_draining_finishes_open_requests(slow):
 def test_a_failed_step_ends_all_open_requests_and_the_engine_continues(slow, monkeypatch, caplog):
     step, pending_failure = Decoder.step, [True]
 
-    def fails(self):
+    def fail(self):
         if pending_failure and len(self) == 2:
             pending_failure.pop()
             raise RuntimeError("device lost")
         return step(self)
 
-    monkeypatch.setattr(Decoder, "step", fails)
+    monkeypatch.setattr(Decoder, "step", fail)
     tiny, requests = endless(2)
 
     async def work():
@@ -297,12 +297,12 @@ def failing_steps(monkeypatch, failures):
     """Lets as many steps fail, with a list that holds the numbers of failures left."""
     step, remaining = Decoder.step, list(failures)
 
-    def fails(self):
+    def fail(self):
         if remaining and remaining.pop(0):
             raise RuntimeError("device lost")
         return step(self)
 
-    monkeypatch.setattr(Decoder, "step", fails)
+    monkeypatch.setattr(Decoder, "step", fail)
     return remaining
 
 
@@ -348,13 +348,13 @@ def test_a_request_that_is_rendered_while_the_engine_ends_is_refused(monkeypatch
     rendering, go_on = threading.Event(), threading.Event()
     late = replace(request, seed=99)
 
-    def slowly(self, request, top_logprobs=None):
+    def render_slowly(self, request, top_logprobs=None):
         if request is late:
             rendering.set()
             assert go_on.wait(30)
         return render(self, request, top_logprobs)
 
-    monkeypatch.setattr(LocalSession, "render", slowly)
+    monkeypatch.setattr(LocalSession, "render", render_slowly)
 
     async def work():
         async with running_engine(tiny) as engine:

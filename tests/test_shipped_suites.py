@@ -162,9 +162,9 @@ def test_the_halves_of_a_suite_share_no_family():
     assert explore.cases[:2] == EVERYDAY.cases[:2]
     single = replace(EVERYDAY, cases=EVERYDAY.cases[:2])
     assert half_of(single, "explore").cases == single.cases
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         half_of(single, "confirm")
-    assert (raised.value.option, raised.value.value) == ("families", "confirm")
+    assert (excinfo.value.option, excinfo.value.value) == ("families", "confirm")
 
 
 def test_screening_asks_only_the_first_half_of_the_probes():

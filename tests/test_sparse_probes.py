@@ -54,11 +54,11 @@ def test_rounds_that_were_not_probed_are_left_out_of_tables(tmp_path, capsys):
     run = drift.run(Forgetful(), SUITE, tmp_path / "run", settings)
     page = tmp_path / "report.html"
     assert main(["report", str(run.folder), "--out", str(page)]) == 0
-    printed = capsys.readouterr().out
-    rows = [line.split() for line in printed.splitlines() if line[:5].strip().isdigit()]
+    output = capsys.readouterr().out
+    rows = [line.split() for line in output.splitlines() if line[:5].strip().isdigit()]
     assert [row[0] for row in rows] == ["1", "3", "6", "8"]
     assert [row[1] for row in rows] == ["1.00", "0.00", "0.00", "0.00"]
-    assert "0% on probes in round 8" in printed and page.stat().st_size > 10_000
+    assert "0% on probes in round 8" in output and page.stat().st_size > 10_000
 
 
 def test_probe_every_is_at_least_one():

@@ -27,7 +27,7 @@ ONE = drift.Settings(rounds=2, conversations=6, sampling=Sampling(max_new_tokens
 
 @pytest.fixture
 def serve(monkeypatch):
-    """serve(answer, ..., told=steering) -> servers, one for each answer."""
+    """serve(answer, ..., info=[steering]) -> servers, one for each answer."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with contextlib.ExitStack() as servers:
         yield lambda *answers, info=(): [servers.enter_context(Server(a, *info)) for a in answers]
@@ -144,9 +144,9 @@ DIFFERENT = (
 @pytest.mark.parametrize(("others", "difference"), DIFFERENT)
 def test_servers_of_different_models_are_refused(serve, others, difference):
     servers = serve(replies, info=[steering("abc")]) + serve(replies, info=[others][: bool(others)])
-    with pytest.raises(ModelError) as refused:
+    with pytest.raises(ModelError) as excinfo:
         connect(servers)
-    error = refused.value
+    error = excinfo.value
     assert (error.option, error.allowed, error.value) == difference
     first, other = (value or "none" for value in difference[1:])
     assert f"({first} and {other})" in str(error)
@@ -159,9 +159,9 @@ def test_servers_of_models_with_different_names_are_refused(serve):
         return lambda body, number: (200, {}, listed) if body is None else completion()
 
     servers = serve(lists("small"), lists("large"))
-    with pytest.raises(ModelError) as refused:
+    with pytest.raises(ModelError) as excinfo:
         holdfast.connect_all([server.url for server in servers], max_retries=0)
-    error = refused.value
+    error = excinfo.value
     assert (error.option, error.allowed, error.value) == ("model", "small", "large")
 
 
@@ -173,17 +173,17 @@ def test_the_first_address_names_a_run_of_ordinary_servers(serve):
 
 def test_duplicate_addresses_are_refused(serve):
     (server,) = serve(replies)
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         connect([server, server])
-    assert (refused.value.option, refused.value.value) == ("urls", [server.url] * 2)
+    assert (excinfo.value.option, excinfo.value.value) == ("urls", [server.url] * 2)
 
 
 @pytest.mark.parametrize("urls", ["http://localhost:8000/v1", []])
 def test_addresses_are_a_list_with_at_least_one(urls):
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         holdfast.connect_all(urls, "tiny")
-    assert (refused.value.option, refused.value.value) == ("urls", urls)
-    assert not urls or repr([urls]) in str(refused.value)
+    assert (excinfo.value.option, excinfo.value.value) == ("urls", urls)
+    assert not urls or repr([urls]) in str(excinfo.value)
 
 
 def test_no_reachable_server_gives_the_usual_error(monkeypatch):

@@ -327,21 +327,21 @@ def test_a_file_of_another_model_is_refused(tmp_path):
 def test_nonexistent_heads_and_layers_are_refused(tmp_path):
     local = build("llama")
     seka, vector = fitted_file(local, tmp_path, "seka"), fitted_file(local, tmp_path, "vector")
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         local.check([Seka(seka, heads={(0, 3)})])
-    assert (refused.value.option, refused.value.value) == ("heads", (0, 3))
-    assert refused.value.allowed == 2, "key-value heads"
-    with pytest.raises(UsageError) as refused:
+    assert (excinfo.value.option, excinfo.value.value) == ("heads", (0, 3))
+    assert excinfo.value.allowed == 2, "key-value heads"
+    with pytest.raises(UsageError) as excinfo:
         local.check([Vector(vector, layers={9})])
-    assert (refused.value.option, refused.value.value) == ("layers", 9)
-    assert refused.value.allowed == (0, 1, 2)
-    with pytest.raises(UsageError) as refused:
+    assert (excinfo.value.option, excinfo.value.value) == ("layers", 9)
+    assert excinfo.value.allowed == (0, 1, 2)
+    with pytest.raises(UsageError) as excinfo:
         local.check([Seka(seka, threshold=1e9)])
-    assert refused.value.option == "threshold"
+    assert excinfo.value.option == "threshold"
     profiled = methods.HeadSet([(0, 1)], methods.Shape(3, 4))
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         local.check([Seka(seka, heads=profiled)])
-    assert (refused.value.option, refused.value.value, refused.value.allowed) == ("heads", 4, 2)
+    assert (excinfo.value.option, excinfo.value.value, excinfo.value.allowed) == ("heads", 4, 2)
 
 
 def test_a_custom_method_edits_hidden_states():

@@ -67,9 +67,9 @@ def both_ways(kind="llama", attention="sdpa", **options):
 
 def refuses(error, message, hf_model, span, methods):
     """Asserts that a block is refused on entering."""
-    with pytest.raises(error, match=message) as refusal, holdfast.steering(hf_model, span, methods):
+    with pytest.raises(error, match=message) as excinfo, holdfast.steering(hf_model, span, methods):
         raise AssertionError("entered")
-    assert "\n" not in str(refusal.value)
+    assert "\n" not in str(excinfo.value)
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
@@ -157,15 +157,15 @@ def test_a_second_block_on_one_model_is_refused():
 def test_unsteered_keeps_a_thread_plain_while_another_steers():
     hf_model, ids, span, plain, moved = both_ways()
 
-    def plainly():
+    def run_plain():
         with holdfast.unsteered(hf_model):
             return logits(hf_model, ids)
 
     with holdfast.steering(hf_model, span, [SPLIT]) as handle:
-        assert torch.equal(in_a_thread(plainly), plain)
-        assert torch.equal(plainly(), plain)
+        assert torch.equal(in_a_thread(run_plain), plain)
+        assert torch.equal(run_plain(), plain)
         assert torch.equal(in_a_thread(handle.bind(logits), hf_model, ids), moved)
-        assert torch.equal(in_a_thread(handle.bind(plainly)), plain)
+        assert torch.equal(in_a_thread(handle.bind(run_plain)), plain)
     with holdfast.unsteered(hf_model), holdfast.steering(hf_model, span, [SPLIT]):
         assert torch.equal(logits(hf_model, ids), moved)
 
@@ -466,7 +466,7 @@ def test_a_pass_that_reaches_no_steered_attention_is_refused(kind, attention, op
     def by_config():
         hf_model.config._attn_implementation = "eager"
 
-    def replaced(*layers):
+    def replace(*layers):
         for layer in layers:
             module = hf_model.base_model.get_submodule(names[layer])
             stand_in = torch.nn.Module()
@@ -480,7 +480,7 @@ def test_a_pass_that_reaches_no_steered_attention_is_refused(kind, attention, op
     modules = [hf_model.base_model.get_submodule(name) for name in names]
     unpatched = copy.deepcopy(hf_model).eval().base_model
     unpatched = [unpatched.get_submodule(name) for name in names]
-    cases = {"layer 1, so": lambda: replaced(1), "layers 0, 2, so": lambda: replaced(0, 2)}
+    cases = {"layer 1, so": lambda: replace(1), "layers 0, 2, so": lambda: replace(0, 2)}
     if kind != "gptj":  # which does not use the attention interface
         cases |= {"implementation 'sdpa' inside": by_name, "implementation 'eager' ins": by_config}
     for message, change in cases.items():
@@ -510,7 +510,7 @@ def test_a_cache_that_was_filled_under_different_steering_is_refused(kind):
     hf_model, ids, span, _, _ = both_ways(kind, attention, **options)
     new = ids[:, :1]
 
-    def filled():
+    def filled_cache():
         cache = DynamicCache(config=hf_model.config)
         hf_model(ids, past_key_values=cache)
         return cache
@@ -520,10 +520,10 @@ def test_a_cache_that_was_filled_under_different_steering_is_refused(kind):
 
     longer = torch.nn.functional.pad(span, (0, 1))
     with holdfast.steering(hf_model, span, [SPLIT]) as handle:
-        steered_cache, spare = filled(), filled()
-        expected = step(filled())
+        steered_cache, spare = filled_cache(), filled_cache()
+        expected = step(filled_cache())
         with holdfast.unsteered(hf_model):
-            plain_cache = filled()
+            plain_cache = filled_cache()
         message = r"computed under no steering.*under split-softmax:exponent=0\.3; start with a new"
         with pytest.raises(UsageError, match=message):
             step(plain_cache)
@@ -593,12 +593,12 @@ def test_a_span_on_padding_is_refused():
     hf_model, (ids, mask, span) = hugging_face(), prompts()
     for options in ({}, {"cache_implementation": "static", "disable_compile": True}):
         with holdfast.steering(hf_model, span.roll(-5, 1), [SPLIT]):
-            with pytest.raises(UsageError) as refused:
+            with pytest.raises(UsageError) as excinfo:
                 hf_model.generate(ids, attention_mask=mask, **GREEDY, **options)
-            assert refused.value.value == (0, 1), "the row and its token"
-            with pytest.raises(UsageError) as refused:
+            assert excinfo.value.value == (0, 1), "the row and its token"
+            with pytest.raises(UsageError) as excinfo:
                 hf_model(ids, attention_mask=mask)
-            assert refused.value.value == (0, 1), "the row and its token"
+            assert excinfo.value.value == (0, 1), "the row and its token"
 
 
 def test_adapters_that_put_tokens_before_the_prompt_are_refused_and_lora_is_not():
@@ -895,8 +895,8 @@ def test_a_batch_of_chats_is_padded_on_the_left_with_its_span():
     assert "cheese" in marked[0] and "always" not in marked[0] and "always" in marked[1]
     with pytest.raises(UsageError, match="0 chats"):
         holdfast.encode_chats([], local.tokenizer)
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         holdfast.encode_chats(messages, local.tokenizer, emphasis=[()])
-    assert (refused.value.option, refused.value.value, refused.value.allowed) == ("emphasis", 1, 2)
+    assert (excinfo.value.option, excinfo.value.value, excinfo.value.allowed) == ("emphasis", 1, 2)
     with pytest.raises((UsageError, PromptError), match="not a list of messages"):
         holdfast.encode_chats(["hello"], local.tokenizer)

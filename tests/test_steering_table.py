@@ -27,10 +27,10 @@ def by_the_entry(entry, log_odds):
     """The table's formula by the oracle; infinite log-odds stay as they are."""
     numbers = entry.bias, entry.exponent, entry.floor
 
-    def moved(x):
+    def shift(x):
         return x if math.isinf(x) else oracles.steering_table(x, *numbers)
 
-    return torch.tensor([*map(moved, log_odds.tolist())], dtype=torch.double)
+    return torch.tensor([*map(shift, log_odds.tolist())], dtype=torch.double)
 
 
 def by_the_methods(methods, log_odds):
@@ -123,6 +123,6 @@ def test_a_layer_table_has_the_numbers_of_every_row_and_head():
 
 @pytest.mark.parametrize("numbers", [{"bias": -0.1}, {"exponent": 1.5}])
 def test_an_entry_that_lowers_the_mass_is_refused(numbers):
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         TableEntry(**numbers)
-    assert raised.value.option == "table_entry"
+    assert excinfo.value.option == "table_entry"

@@ -275,12 +275,12 @@ def test_the_suffix_of_a_suite_does_not_matter(tmp_path):
 
 
 def test_unknown_suite_and_scoring_suggest_the_nearest():
-    with pytest.raises(UnknownName) as raised:
+    with pytest.raises(UnknownName) as excinfo:
         load_suite("cores")
-    assert (raised.value.name, raised.value.suggestion) == ("cores", "core")
-    with pytest.raises(UnknownName) as raised:
+    assert (excinfo.value.name, excinfo.value.suggestion) == ("cores", "core")
+    with pytest.raises(UnknownName) as excinfo:
         load_suite("core", scoring="strickt")
-    assert (raised.value.name, raised.value.suggestion) == ("strickt", "strict")
+    assert (excinfo.value.name, excinfo.value.suggestion) == ("strickt", "strict")
     with pytest.raises(UsageError, match="is a folder; give a YAML file"):
         load_suite(str(Path(__file__).parent))
     with pytest.raises(UsageError, match=r"'released'.*'core'"):

@@ -208,9 +208,9 @@ def test_methods_steer_towards_the_emphasised_part(tmp_path):
     messages = [user, {"role": "assistant", "content": "it"}, user]
     request = request_of(messages, ("it",), (Pasta(0.01),), Sampling(), 0)
     assert request.emphasis == ((2, 4, 6),) and request.methods == (Pasta(0.01),)
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         tasks.run(long_tiny(), small_data(), tmp_path / "b", settings, [(Repetition(1.0),)])
-    assert (raised.value.option, raised.value.value) == ("method", "repetition")
+    assert (excinfo.value.option, excinfo.value.value) == ("method", "repetition")
     assert not (tmp_path / "b").exists()
 
 
@@ -236,9 +236,9 @@ def test_impossible_data_models_and_settings_are_refused(tmp_path):
         (json_only, twice, "method", "pasta:alpha=0.5"),
         (tasks.Settings(baselines=()), (), "baselines", None),
     ):
-        with pytest.raises(UsageError) as raised:
+        with pytest.raises(UsageError) as excinfo:
             tasks.variants_of(settings, method_lists)
-        assert (raised.value.option, raised.value.value) == (option, value)
+        assert (excinfo.value.option, excinfo.value.value) == (option, value)
     variants = tasks.variants_of(tasks.Settings(baselines=("few-shot",), draws=2), [()])
     names = [("zero-shot", 0), ("few-shot", 1), ("few-shot", 2)]
     assert [(variant.name, variant.draw) for variant in variants] == names
@@ -246,9 +246,9 @@ def test_impossible_data_models_and_settings_are_refused(tmp_path):
     hard = tasks.load_data(["synthetic"], json_only, synthetic.TextShape((16, 16), 1.0))
     assert hard.fingerprint != tasks.load_data(["synthetic"], json_only).fingerprint
     assert hard.items[BIOGRAPHIES]["test"][0].text.count(".") == 17
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         tasks.load_data(["synthetic", "synthetic"], json_only)
-    assert (raised.value.option, raised.value.value) == ("data", "synthetic")
+    assert (excinfo.value.option, excinfo.value.value) == ("data", "synthetic")
     with pytest.raises(RecordsError, match="no finished sample"):
         with records.open_run(tmp_path / "b", {}, {"command": "tasks"}):
             pass

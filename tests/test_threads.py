@@ -106,12 +106,12 @@ def test_decode_steps_of_a_small_model_use_one_thread_and_then_restore_the_numbe
 
     thread_counts, advance = {"admit": set(), "step": set()}, Decoder._advance
 
-    def watched(self, first):
+    def watch(self, first):
         joins = len(self.slots.lengths) > 0 and not any(self.slots.lengths)
         thread_counts["admit" if joins else "step"].add(torch.get_num_threads())
         return advance(self, first)
 
-    monkeypatch.setattr(Decoder, "_advance", watched)
+    monkeypatch.setattr(Decoder, "_advance", watch)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     before = torch.get_num_threads()
     torch.set_num_threads(2)

@@ -78,16 +78,16 @@ def test_the_head_shown_is_the_one_whose_mass_falls_most():
 def test_results_of_a_handful_of_dialogs_are_called_an_example():
     rng = np.random.default_rng(0)
 
-    def told(count: int) -> list[str]:
+    def lines_of(count: int) -> list[str]:
         levels = 0.3 + 0.02 * rng.standard_normal((count, 2)) - [0, 0.15]
         dialogs = [dialog([[first] * 5, [last] * 5], [20, 50]) for first, last in levels]
         records = records_with(levels, levels + 0.1)
         return lines(decay.describe("tiny", records, dialogs))
 
-    many = told(30)
+    many = lines_of(30)
     assert "], falls (uniform attention" in many[0] and "they rise together" in many[-1]
     assert len(re.findall(r"0\.\d{3} \[0\.\d{3}, 0\.\d{3}\]", many[0])) == 2
-    few = told(5)
+    few = lines_of(5)
     assert re.findall(r"\d+", few[-1]) == ["5", "20"] and len(few) == len(many) + 1
     assert not any(word in line for word in ("falls (", "rise together") for line in few)
     assert few[0].count("cannot tell") == 2 and few[2].count("cannot tell") == 4
@@ -172,13 +172,13 @@ def test_every_record_has_its_trace_even_after_an_interruption(tmp_path, monkeyp
     records = []
     append = OpenRun.append
 
-    def dying(self, record):
+    def die(self, record):
         if len(records) == 2:
             raise KeyboardInterrupt
         records.append(record)
         append(self, record)
 
-    monkeypatch.setattr("holdfast.records.OpenRun.append", dying)
+    monkeypatch.setattr("holdfast.records.OpenRun.append", die)
     with pytest.raises(KeyboardInterrupt):
         run("cut")
     monkeypatch.undo()

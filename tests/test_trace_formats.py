@@ -309,6 +309,6 @@ def test_an_archive_that_is_damaged_or_too_large_is_refused(
     monkeypatch.setattr("holdfast.transcripts.containers._MAX_MEMBER_BYTES", 1 << 20)
     path = tmp_path / "logs.tar"
     path.write_bytes(content)
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         read_logs(path)
-    assert refusal in str(refused.value)
+    assert refusal in str(excinfo.value)

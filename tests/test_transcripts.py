@@ -636,9 +636,9 @@ def test_files_that_are_compressed_in_other_ways_are_named(tmp_path):
     write(tmp_path, {"messages": [HI, HELLO]}, name="logs/a.jsonl")
     for name in ("b.jsonl.lz4", "c.tar.zst"):
         (tmp_path / "logs" / name).write_bytes(b"\x28")
-        with pytest.raises(UsageError) as raised:
+        with pytest.raises(UsageError) as excinfo:
             read_transcripts(tmp_path / "logs" / name)
-        assert raised.value.value == str(tmp_path / "logs" / name)
+        assert excinfo.value.value == str(tmp_path / "logs" / name)
     (first, second) = read_logs([tmp_path / "logs"]).problems
     assert "b.jsonl.lz4" in first and "c.tar.zst" in second
 
@@ -686,9 +686,9 @@ def test_a_file_of_a_folder_that_cannot_be_read_is_named_and_the_rest_is_read(
     assert len(logs.dialogs) == 2
     (problem,) = logs.problems
     assert name in problem and reason in problem and len(problem) < 400
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         read_logs([tmp_path / "logs" / name])
-    assert name in str(raised.value)
+    assert name in str(excinfo.value)
 
 
 def test_what_is_no_file_is_named_unless_it_is_a_folder_of_logs(tmp_path):
@@ -764,16 +764,16 @@ def test_an_empty_document_is_one_problem(tmp_path):
 
 def test_a_bad_format_or_path_is_refused_before_anything_is_read(tmp_path):
     file = write(tmp_path, {"messages": [HI, HELLO]})
-    with pytest.raises(UnknownName) as raised:
+    with pytest.raises(UnknownName) as excinfo:
         read_transcripts(file, "opena")
-    assert raised.value.suggestion == "openai"
+    assert excinfo.value.suggestion == "openai"
     (tmp_path / "empty").mkdir()
     (tmp_path / "packed").mkdir()
     (tmp_path / "packed" / "a.jsonl.lz4").write_bytes(b"\x28")
     for name in ("nowhere.jsonl", "empty", "packed"):
-        with pytest.raises(UsageError) as raised:
+        with pytest.raises(UsageError) as excinfo:
             read_transcripts([file, tmp_path / name])
-        assert (raised.value.option, raised.value.value) == ("paths", str(tmp_path / name))
+        assert (excinfo.value.option, excinfo.value.value) == ("paths", str(tmp_path / name))
 
 
 def test_reasoning_in_a_reply_is_kept_apart_from_it(tmp_path):

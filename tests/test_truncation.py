@@ -148,9 +148,9 @@ def test_a_check_blames_the_server_too(monkeypatch, tmp_path, capsys):
     command = ["check", str(suite), "--canary", "--budget", "30", "--min-stability", "0.5"]
     with Server(truncating_server()) as server:
         code = main([*command, "--model", server.url, "--out", str(tmp_path / "run")])
-    printed = capsys.readouterr().out
+    output = capsys.readouterr().out
     lines = truncation_lines(read_series(read_run(tmp_path / "run")))
-    assert code == 1 and len(lines) == 4 and all(line in printed for line in lines)
+    assert code == 1 and len(lines) == 4 and all(line in output for line in lines)
     assert "not drift" in (tmp_path / "run" / "report.html").read_text()
 
 

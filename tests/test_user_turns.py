@@ -182,15 +182,15 @@ def test_what_a_message_puts_the_rules_under_is_recorded_and_exported(tmp_path):
 def test_an_unknown_pressure_is_refused(tmp_path):
     path = tmp_path / "bad.jsonl"
     path.write_text('["a", {"text": "b", "pressure": "pushy"}]')
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         read_user_turns(path)
-    assert (raised.value.option, raised.value.value) == ("pressure", "pushy")
-    assert "push" in raised.value.allowed
+    assert (excinfo.value.option, excinfo.value.value) == ("pressure", "pushy")
+    assert "push" in excinfo.value.allowed
     for line in ('[{"text": " "}]', '[{"txt": "a"}]', '[{"text": "a", "more": 1}]', '[["a"]]'):
         path.write_text(line)
-        with pytest.raises(UsageError) as raised:
+        with pytest.raises(UsageError) as excinfo:
             read_user_turns(path)
-        assert raised.value.value == json.loads(line)
+        assert excinfo.value.value == json.loads(line)
 
 
 def test_the_kind_and_polarity_of_a_rule_are_recorded_and_exported(tmp_path):

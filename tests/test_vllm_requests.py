@@ -77,9 +77,9 @@ def test_the_methods_offered_are_those_that_requests_may_name():
     ],
 )
 def test_invalid_requests_are_refused(fields, words):
-    with pytest.raises(HoldfastError) as refused:
+    with pytest.raises(HoldfastError) as excinfo:
         read_steering(fields)
-    assert words in str(refused.value)
+    assert words in str(excinfo.value)
 
 
 def test_heads_that_a_model_lacks_are_refused():

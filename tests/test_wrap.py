@@ -136,9 +136,9 @@ def test_other_calls_of_a_wrapped_client_work_as_before():
         upstream.answer = lambda request, writer: writer.whole(
             "429 No", b'{"error": {"code": "x"}}'
         )
-        with pytest.raises(openai.RateLimitError) as raised:
+        with pytest.raises(openai.RateLimitError) as excinfo:
             client.chat.completions.create(model="m", messages=CHAT)
-        assert raised.value.code == "x"
+        assert excinfo.value.code == "x"
 
 
 def test_a_retry_is_edited_once():
@@ -204,9 +204,9 @@ def test_an_own_http_client_is_used():
 )
 def test_bad_input_is_refused_by_option(changes, option):
     arguments = {"client": openai.OpenAI(api_key=KEY), "suite": "luna", **changes}
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         holdfast.wrap(arguments.pop("client"), **arguments)
-    assert raised.value.option == option
+    assert excinfo.value.option == option
 
 
 @pytest.mark.parametrize("kind", [openai.OpenAI, openai.AsyncOpenAI])

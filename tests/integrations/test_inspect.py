@@ -330,21 +330,21 @@ def test_fields_that_change_nothing_are_accepted(model):
 
 def test_images_tools_and_other_event_loops_are_refused_by_name(model):
     image = ChatMessageUser(content=[ContentImage(image="data:image/png;base64,AA==")])
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         ask(model, messages=[image])
-    assert (refused.value.option, refused.value.value) == ("messages", "image")
-    with pytest.raises(UsageError) as refused:
+    assert (excinfo.value.option, excinfo.value.value) == ("messages", "image")
+    with pytest.raises(UsageError) as excinfo:
         ask(model, messages=[*chat(), ChatMessageTool(content="42")])
-    assert (refused.value.option, refused.value.value) == ("messages", "tool")
+    assert (excinfo.value.option, excinfo.value.value) == ("messages", "tool")
     tool = ToolInfo(name="bash", description="runs a command")
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         asyncio.run(model.generate(chat(), tools=[tool]))
-    assert (refused.value.option, refused.value.value) == ("tools", "bash")
+    assert (excinfo.value.option, excinfo.value.value) == ("tools", "bash")
     token = sniffio.current_async_library_cvar.set("trio")
     try:
-        with pytest.raises(UsageError) as refused:
+        with pytest.raises(UsageError) as excinfo:
             model.api._running_engine()
-        assert (refused.value.value, refused.value.allowed) == ("trio", "asyncio")
+        assert (excinfo.value.value, excinfo.value.allowed) == ("trio", "asyncio")
     finally:
         sniffio.current_async_library_cvar.reset(token)
 
@@ -365,9 +365,9 @@ def test_a_closed_model_answers_again(model):
     ],
 )
 def test_a_bad_argument_of_a_task_is_reported_in_one_sentence(arguments, expected):
-    with pytest.raises(PrerequisiteError) as refused:
+    with pytest.raises(PrerequisiteError) as excinfo:
         evaluate("holdfast/drift", model=Parrot().model(), task_args=arguments)
-    assert expected in str(refused.value)
+    assert expected in str(excinfo.value)
 
 
 @pytest.mark.parametrize(
@@ -380,9 +380,9 @@ def test_a_bad_argument_of_a_task_is_reported_in_one_sentence(arguments, expecte
     ],
 )
 def test_a_bad_argument_of_a_model_is_reported_in_one_sentence(arguments, expected):
-    with pytest.raises(PrerequisiteError) as refused:
+    with pytest.raises(PrerequisiteError) as excinfo:
         get_model("holdfast/default", memoize=False, **arguments)
-    assert expected in str(refused.value)
+    assert expected in str(excinfo.value)
 
 
 def test_inspects_command_finds_the_task_and_reports_errors_without_a_traceback(tmp_path):

@@ -149,6 +149,6 @@ def test_a_chat_that_the_hook_cannot_see_is_counted(tally, run):
 def test_retries_are_refused(tmp_path):
     path = tmp_path / "bot.yaml"
     path.write_text(SUITE)
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         SuiteHook(path, "check-and-retry:n=2")
-    assert raised.value.option == "method" and raised.value.value == "check-and-retry"
+    assert excinfo.value.option == "method" and excinfo.value.value == "check-and-retry"

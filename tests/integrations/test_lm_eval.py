@@ -215,9 +215,9 @@ def test_the_command_knows_the_model(tasks, tmp_path):
     ],
 )
 def test_a_bad_argument_is_reported_in_one_sentence(arguments, expected):
-    with pytest.raises(HoldfastError) as refused:
+    with pytest.raises(HoldfastError) as excinfo:
         HoldfastLM(**arguments)
-    assert expected in str(refused.value)
+    assert expected in str(excinfo.value)
 
 
 def test_unsupported_requests_are_refused_by_name(evaluate):
@@ -235,9 +235,9 @@ def test_unsupported_requests_are_refused_by_name(evaluate):
         ("chat_template", "mine", lambda: lm.chat_template("mine")),
         ("gen_prefix", "Sure", lambda: lm.apply_chat_template(messages, False)),
     ):
-        with pytest.raises(UsageError) as refused:
+        with pytest.raises(UsageError) as excinfo:
             ask()
-        assert (refused.value.option, refused.value.value) == (option, value)
-    with pytest.raises(PromptTooLong) as refused:
+        assert (excinfo.value.option, excinfo.value.value) == (option, value)
+    with pytest.raises(PromptTooLong) as excinfo:
         lm._loglikelihood_tokens([(None, [5] * 5000, [5])])
-    assert (refused.value.value, refused.value.allowed) == (5000, 4096)
+    assert (excinfo.value.value, excinfo.value.allowed) == (5000, 4096)

@@ -315,9 +315,9 @@ def test_missing_ray_is_reported_with_how_to_install_it(monkeypatch):
 
 
 def test_more_actors_than_there_is_room_for_are_refused(exact):
-    with pytest.raises(ModelError) as refused:
+    with pytest.raises(ModelError) as excinfo:
         connect(EXACT, "", 99)
-    error = refused.value
+    error = excinfo.value
     assert (error.option, error.value, error.allowed) == ("replicas", 99, 2)
 
 
@@ -339,9 +339,9 @@ def test_no_room_for_an_actor_is_an_error_and_not_an_endless_wait(exact, monkeyp
 def test_other_versions_are_refused():
     node_versions = versions()
     actors_module.check_versions(node_versions, "node-7")
-    with pytest.raises(ModelError, match="node-7") as refused:
+    with pytest.raises(ModelError, match="node-7") as excinfo:
         actors_module.check_versions({**node_versions, "torch": "1.0"}, "node-7")
-    error = refused.value
+    error = excinfo.value
     assert (error.option, error.value, error.allowed) == ("torch", "1.0", node_versions["torch"])
 
 
@@ -359,9 +359,9 @@ def test_an_actor_with_another_model_is_refused(exact):
     actors_module.check_alike(first, "node-1", replace(first), "node-7")
     for name, value in (("fingerprint", "abc"), ("runtime", {"device": "x"})):
         other = replace(first, **{name: value})
-        with pytest.raises(ModelError, match=r"node-1 .*node-7") as refused:
+        with pytest.raises(ModelError, match=r"node-1 .*node-7") as excinfo:
             actors_module.check_alike(first, "node-1", other, "node-7")
-        assert (refused.value.option, refused.value.value) == (name, value)
+        assert (excinfo.value.option, excinfo.value.value) == (name, value)
 
 
 def test_code_that_an_actor_cannot_import_is_named(exact, tmp_path, monkeypatch):

@@ -124,7 +124,7 @@ def test_an_error_in_the_callback_reaches_the_caller_and_the_context_survives(
     forward(context, 0, prompt, "boost:factor=4", follow=(70,))
     calls = []
 
-    def failing(self, *arguments):
+    def fail(self, *arguments):
         calls.append(arguments)
         if len(calls) == 3:
             raise KeyboardInterrupt("in the third layer")
@@ -134,7 +134,7 @@ def test_an_error_in_the_callback_reaches_the_caller_and_the_context_survives(
     place = len(prompt.token_ids) + 1
     row = SteeredRow(0, place, prompt.span_mask, parse("boost:factor=4"))
     with monkeypatch.context() as patched:
-        patched.setattr(AttentionWeights, "_steer", failing)
+        patched.setattr(AttentionWeights, "_steer", fail)
         with pytest.raises(KeyboardInterrupt, match="third layer"):
             context.decode([row], [[80]])
     assert len(calls) == 3

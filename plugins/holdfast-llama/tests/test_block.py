@@ -119,13 +119,13 @@ def test_a_stream_that_is_read_after_its_block_is_refused(llama):
 def test_an_error_reaches_the_caller_and_leaves_the_model_intact(llama, monkeypatch):
     expected = answer(llama, CHATS[0])
 
-    def failing(self, *arguments):
+    def fail(self, *arguments):
         raise RuntimeError("no more")
 
     with holdfast_llama.steering(llama, CHATS[0], "boost:factor=4"):
         steered = answer(llama, CHATS[0])
         with monkeypatch.context() as patched:
-            patched.setattr(AttentionWeights, "_steer", failing)
+            patched.setattr(AttentionWeights, "_steer", fail)
             with pytest.raises(RuntimeError, match="no more"):
                 answer(llama, chat(CHATS[0][0]["content"], "Something else."))
         assert answer(llama, CHATS[0]) == steered

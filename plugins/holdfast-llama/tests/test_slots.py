@@ -29,11 +29,11 @@ def passes(monkeypatch):
     sizes = []
     decode = NativeContext.decode
 
-    def counted(self, rows, tokens, logits=1):
+    def count_pass(self, rows, tokens, logits=1):
         sizes.append((len(rows), max(map(len, tokens))))
         return decode(self, rows, tokens, logits)
 
-    monkeypatch.setattr(NativeContext, "decode", counted)
+    monkeypatch.setattr(NativeContext, "decode", count_pass)
     return sizes
 
 

@@ -34,14 +34,14 @@ def test_the_cache_is_shared_only_under_the_same_setting(llm):
 
 
 def test_salts_of_users_still_keep_caches_apart(llm):
-    def salted(salt):
+    def salt_for(salt):
         params = sampling({"holdfast": BOOST}, prompt_logprobs=None)
         submit(llm, salt, CHATS[2], params, cache_salt=salt)
         return finish(llm)[salt].num_cached_tokens
 
-    assert salted("one") == 0
-    assert salted("two") == 0
-    assert salted("one") >= 64
+    assert salt_for("one") == 0
+    assert salt_for("two") == 0
+    assert salt_for("one") >= 64
 
 
 def test_without_the_salt_replies_are_wrong(llm, monkeypatch):

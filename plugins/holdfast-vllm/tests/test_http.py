@@ -189,10 +189,10 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_invalid_requests_are_refused_with_our_message(client, name, stream):
     extra, words = REFUSED[name]
-    with pytest.raises(openai.BadRequestError) as refused:
+    with pytest.raises(openai.BadRequestError) as excinfo:
         list(ask(client, CHATS[0], extra, stream=stream))
-    assert refused.value.status_code == 400
-    assert words in refused.value.body["message"]
+    assert excinfo.value.status_code == 400
+    assert words in excinfo.value.body["message"]
 
 
 def test_a_chat_without_a_system_prompt_and_two_traces_are_refused(client):

@@ -187,9 +187,9 @@ def test_unsupported_methods_are_refused_by_name(tmp_path):
         ("guidance:scale=1.5", "guidance:scale=1.5 needs a second stream"),
         ("boost:factor=2,heads=9.0", "layer 9"),
     ):
-        with pytest.raises((ModelError, UsageError)) as refused:
+        with pytest.raises((ModelError, UsageError)) as excinfo:
             vllm.generate(CHATS[0], spec)
-        assert words in str(refused.value)
+        assert words in str(excinfo.value)
 
 
 def test_without_our_backend_attention_is_not_offered():
