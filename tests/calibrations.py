@@ -49,9 +49,9 @@ def at_chance(score: float, gain: float = 0.2) -> Calibration:
     """A model that scores this many points on questions with four choices."""
     calibration = sampled(gain, 0, 5)
     noise = np.random.default_rng(1).standard_normal(200) * 40
-    moved = score - 60 + noise - noise.mean()
+    shift = score - 60 + noise - noise.mean()
     none, fix = (
-        dataclasses.replace(candidate, capability=candidate.capability + moved)
+        dataclasses.replace(candidate, capability=candidate.capability + shift)
         for candidate in calibration.candidates
     )
     return dataclasses.replace(calibration, candidates=(none, fix), chance=25.0)

@@ -20,8 +20,8 @@ SLOWEST = (
 
 def pytest_collection_modifyitems(items):
     """Puts the slowest files first; the others keep their order."""
-    places = {name: place for place, name in enumerate(SLOWEST)}
-    items.sort(key=lambda item: places.get(item.path.name, len(places)))
+    ranks = {name: rank for rank, name in enumerate(SLOWEST)}
+    items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
 
 
 def pytest_collection_finish():

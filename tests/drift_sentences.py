@@ -121,9 +121,9 @@ def _results(
 
 def with_outcome(results, outcome, **findings):
     """The same results with other findings."""
-    changed = replace(results)
-    vars(changed)["findings"] = replace(results.findings, outcome=outcome, **findings)  # the cache
-    return changed
+    copy = replace(results)
+    vars(copy)["findings"] = replace(results.findings, outcome=outcome, **findings)  # the cache
+    return copy
 
 
 def _made_worse(results):

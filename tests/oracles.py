@@ -196,8 +196,8 @@ def steering_table(log_odds: float, bias: float, power: float, floor: float) -> 
     with decimal.localcontext(prec=120):
         pi = 1 / (1 + (-decimal.Decimal(log_odds) - decimal.Decimal(bias)).exp())
         raised = (decimal.Decimal(power) * pi.ln()).exp()
-        moved = math.inf if raised == 1 else float((raised / (1 - raised)).ln())
-    return max(moved, floor)
+        log_odds_after = math.inf if raised == 1 else float((raised / (1 - raised)).ln())
+    return max(log_odds_after, floor)
 
 
 def seka(

@@ -729,9 +729,9 @@ def test_a_damaged_file_is_named_in_a_sentence(name, content, tmp_path):
 
 @pytest.mark.parametrize("size", [30, 200, 1000, 5000])
 def test_a_torn_archive_or_database_is_named_in_a_sentence(size, tmp_path):
-    whole = cursor_database(tmp_path / "state.vscdb", {"composerData:c": {"conversation": []}})
+    database = cursor_database(tmp_path / "state.vscdb", {"composerData:c": {"conversation": []}})
     archive(tmp_path / "log.eval")
-    for path in (whole, tmp_path / "log.eval"):
+    for path in (database, tmp_path / "log.eval"):
         content = path.read_bytes()
         path.write_bytes(content[: min(size, len(content) - 30)])
         with pytest.raises(UsageError) as excinfo:
@@ -751,8 +751,8 @@ def test_markdown_and_databases_are_logs_in_a_folder_only_by_their_names(tmp_pat
 @pytest.mark.parametrize("lines", [1, 2, 3])
 @pytest.mark.parametrize("name", ["cline", "copilot", "copilot_cli", "opencode", "sillytavern"])
 def test_a_torn_line_is_named(name, lines, tmp_path):
-    whole = (DATA / f"{name}.jsonl").read_text().splitlines()
-    torn = whole[:lines]
+    all_lines = (DATA / f"{name}.jsonl").read_text().splitlines()
+    torn = all_lines[:lines]
     torn[-1] = torn[-1][: len(torn[-1]) // 2]
     (file,) = read_transcripts(write(tmp_path, *torn))
     assert any(f"line {len(torn)}" in sentence for sentence in file.unread)
@@ -798,9 +798,9 @@ def test_a_sample_that_is_nested_too_deeply_is_named(tmp_path):
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_field_of_another_type_is_read_or_named_in_a_sentence(name, tmp_path):
     path = tmp_path / "log.json"
-    for place in paths_in(VARIANTS[name]):
+    for path_to_field in paths_in(VARIANTS[name]):
         for new in (3, True, None, "x", {"a": 1}, [[]], [{}]):
-            path.write_text(json.dumps([replace_at(VARIANTS[name], place, new)]))
+            path.write_text(json.dumps([replace_at(VARIANTS[name], path_to_field, new)]))
             for file in read_transcripts(path):
                 assert all(path.name in sentence for sentence in file.unread)
 
@@ -826,10 +826,10 @@ def test_the_formats_are_listed_without_a_suite(capsys):
     output = capsys.readouterr().out
     assert output.strip() == formats_list()
     assert all(f"\n{name}\n" in f"\n{output}" for name in FORMATS)
-    for place in (
+    for row in (
         "Linux: ~/.config/Cursor/User/globalStorage/state.vscdb",
         "macOS: ~/Library/Application Support/Cursor/User/globalStorage/state.vscdb",
         r"Windows: %APPDATA%\Cursor\User\globalStorage\state.vscdb",
         r"Windows: %USERPROFILE%\.claude\projects\*\*.jsonl",
     ):
-        assert place in output
+        assert row in output

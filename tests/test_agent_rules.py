@@ -562,7 +562,7 @@ def test_labelled_turns_of_a_suite_test_its_measures():
 
 
 @pytest.mark.parametrize(
-    ("text", "changed", "message"),
+    ("text", "replacement", "message"),
     [
         ("'a: any'", "'a: number'", "'code_not_written'"),  # on the wrong side
         ("file_path: a.ts, content", "file_path: a.md, content", "'code_not_written'"),  # no case
@@ -573,10 +573,10 @@ def test_labelled_turns_of_a_suite_test_its_measures():
         ("{reply: Yes.}", "{reply: Yes. No.}", "'one_sentence'"),
     ],
 )
-def test_a_labelled_turn_on_the_wrong_side_is_refused(text, changed, message):
+def test_a_labelled_turn_on_the_wrong_side_is_refused(text, replacement, message):
     assert text in LABELLED
     with pytest.raises(UsageError) as excinfo:
-        parse_suite(LABELLED.replace(text, changed), "rules.yaml", "rules", probed=False)
+        parse_suite(LABELLED.replace(text, replacement), "rules.yaml", "rules", probed=False)
     assert message in str(excinfo.value)
 
 

@@ -34,8 +34,8 @@ def u(uuid: str, parent: str | None, content: Any, **fields: Any) -> dict:
 
 
 def a(uuid: str, parent: str | None, *blocks: Any, **fields: Any) -> dict:
-    listed = [text(block) if isinstance(block, str) else block for block in blocks]
-    return cc("assistant", uuid, parent, listed, **fields)
+    content_blocks = [text(block) if isinstance(block, str) else block for block in blocks]
+    return cc("assistant", uuid, parent, content_blocks, **fields)
 
 
 def use(call: str, command: str = "ls") -> dict:
@@ -1180,8 +1180,8 @@ KEYS = {"bubbleId__k__b1": B1, "bubbleId__k__b2": B2}
 
 
 def cur(role: str, *blocks: Any) -> dict:
-    listed = [text(block) if isinstance(block, str) else block for block in blocks]
-    return {"role": role, "message": {"content": listed}}
+    content_blocks = [text(block) if isinstance(block, str) else block for block in blocks]
+    return {"role": role, "message": {"content": content_blocks}}
 
 
 RULES = "<rules>\nBe kind.\n</rules>"

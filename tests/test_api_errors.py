@@ -89,8 +89,8 @@ def test_spec_strings_are_accepted_wherever_methods_are(tmp_path):
     tiny = model()
     expected = tiny.generate(TALK, [SplitSoftmax(0.2)], SHORT)
     assert tiny.generate(TALK, "split-softmax:exponent=0.2", SHORT).token_ids == expected.token_ids
-    scored = tiny.score(TALK, ["bread"], "boost:factor=3")
-    assert scored == tiny.score(TALK, ["bread"], [Boost(3)])
+    score = tiny.score(TALK, ["bread"], "boost:factor=3")
+    assert score == tiny.score(TALK, ["bread"], [Boost(3)])
     specs = ["none", "boost:factor=2", SplitSoftmax(0.5), [Boost(3)]]
     run = drift.run(tiny, "starter", tmp_path / "drift", SETTINGS, specs)
     spelled = ["none", "boost:factor=2", "split-softmax:exponent=0.5", "boost:factor=3"]
@@ -237,8 +237,8 @@ def test_the_caller_decides_how_an_error_spells_an_option():
     assert str(error) == "No role; use system_as='first-user'."
     wording = error.message_in(lambda name, value: f"{name} {value}")
     assert wording.endswith("system_as first-user.")
-    copied = pickle.loads(pickle.dumps(error))
-    assert str(copied) == str(error)
+    copy = pickle.loads(pickle.dumps(error))
+    assert str(copy) == str(error)
 
 
 def test_errors_have_their_values_as_fields_and_survive_another_process():
@@ -253,10 +253,10 @@ def test_errors_have_their_values_as_fields_and_survive_another_process():
         (whole.value, {"option": "max_new_tokens", "value": 0, "allowed": "from 1 to 1048576"}),
         (unknown.value, {"kind": "method", "name": "bost", "suggestion": "boost"}),
     ):
-        copied = pickle.loads(pickle.dumps(error))
+        copy = pickle.loads(pickle.dumps(error))
         for name, value in fields.items():
-            assert getattr(error, name) == getattr(copied, name) == value
-        assert str(copied) == str(error)
+            assert getattr(error, name) == getattr(copy, name) == value
+        assert str(copy) == str(error)
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,9 @@ def test_tasks_that_wait_at_the_same_time_share_every_step(monkeypatch):
     tiny, together, step = model(), [], SteppedModel.step
 
     def watch(self):
-        moved = step(self)
+        outcomes = step(self)
         together.append(self.running)
-        return moved
+        return outcomes
 
     monkeypatch.setattr(SteppedModel, "step", watch)
     expected = [reply.token_ids for reply in tiny.generate_batch(make_requests(6))]

@@ -77,11 +77,11 @@ def by_papers(q, k, v, visible, span, methods, prompt, scaling, sinks=None, soft
         seen_weights = weights[row, head, query]
         if seen_weights.any():
             inside, sink = span[row].tolist(), [False] * (sinks is not None)
-            replied = [index >= prompt[row] and not h for index, h in enumerate(inside)]
-            moved = by_the_paper(
-                seen_weights.tolist(), inside + sink, replied + sink, methods[row], head
+            generated = [index >= prompt[row] and not h for index, h in enumerate(inside)]
+            new_weights = by_the_paper(
+                seen_weights.tolist(), inside + sink, generated + sink, methods[row], head
             )
-            weights[row, head, query] = torch.tensor(moved, dtype=torch.double)
+            weights[row, head, query] = torch.tensor(new_weights, dtype=torch.double)
     weights = weights[..., : k.shape[2]]
     outputs = weights @ v.double().repeat_interleave(times, 1)
     return outputs.transpose(1, 2), (weights * span[:, None, None]).sum(-1)
@@ -318,15 +318,15 @@ def test_generating_step_by_step_equals_the_full_forward_and_padding_changes_not
     steps = torch.stack(done.logits, 1)
     assert [trace.mass.shape for trace in block.traces] == [(3, 4, 6)] * 2
     with holdfast.steering(model, span, methods) as other:
-        whole = torch.cat([mask, mask.new_ones(2, 6)], 1)
-        places = (whole.cumsum(-1) - 1).clamp(min=0)
-        inputs = {"attention_mask": whole, "position_ids": places, "use_cache": False}
+        full_mask = torch.cat([mask, mask.new_ones(2, 6)], 1)
+        positions = (full_mask.cumsum(-1) - 1).clamp(min=0)
+        inputs = {"attention_mask": full_mask, "position_ids": positions, "use_cache": False}
         full = model(done.sequences, **inputs).logits
         assert not other.traces
         if kind in ("llama", "gemma3_text"):
             static = {"cache_implementation": "static", "disable_compile": True, **greedy}
-            again = model.generate(ids, attention_mask=mask, **static)
-            assert (torch.stack(again.logits, 1) - steps).abs().max() < ROUNDING
+            static_output = model.generate(ids, attention_mask=mask, **static)
+            assert (torch.stack(static_output.logits, 1) - steps).abs().max() < ROUNDING
     with holdfast.steering(model, span[:1, 4:], methods):
         alone = model(done.sequences[:1, 4:], use_cache=False).logits
     assert (steps - full[:, 19:25]).abs().max() < ROUNDING
@@ -421,10 +421,10 @@ def test_an_adopted_model_runs_its_own_attention_when_unsteered(kind, monkeypatc
     expected = outputs()
     assert install(model)
     with steer_pass(BatchSteering(span, [compile_methods((SPLIT,))] * 2)):
-        moved = model(ids, attention_mask=mask, use_cache=False).logits
+        steered = model(ids, attention_mask=mask, use_cache=False).logits
     monkeypatch.setattr(layers, "attend_explicitly", None)  # not called
     assert all(torch.equal(*pair) for pair in zip(outputs(), expected, strict=True))
-    assert (moved - expected[0]).abs().max() > 1e-3
+    assert (steered - expected[0]).abs().max() > 1e-3
     with steer_pass(None):
         assert torch.equal(model(ids, attention_mask=mask).logits, expected[0])
 

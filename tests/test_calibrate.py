@@ -133,18 +133,18 @@ def history_of(record, turns):
 def test_items_of_one_dialog_share_its_history(sweep_run):
     _, _, questions = sweep_run
     plain = [r for r in as_json(questions) if r["method"] == "none"]
-    forwarded = {r["conversation"]: r["tokens"]["forwarded"] for r in plain}
-    assert forwarded[0] < 2 * forwarded[2], "two questions cost less than twice one"
+    tokens = {r["conversation"]: r["tokens"]["forwarded"] for r in plain}
+    assert tokens[0] < 2 * tokens[2], "two questions cost less than twice one"
 
 
 @pytest.mark.slow
 def test_the_last_reply_is_scored_without_a_method(sweep_run):
     out, _, questions = sweep_run
-    scored = [record for record in as_json(questions) if "last_reply" in record]
-    assert {record["method"] for record in scored} == set(
+    last_replies = [record for record in as_json(questions) if "last_reply" in record]
+    assert {record["method"] for record in last_replies} == set(
         questions.manifest.identity.to_json()["methods"]
     )
-    for record in scored[::5]:
+    for record in last_replies[::5]:
         *before, last = record["turns"]
         alone = model().score(history_of(record, before), [last["text"]])
         last_reply = record["last_reply"]
@@ -164,9 +164,9 @@ def test_an_interrupted_sweep_resumes(sweep_run, tmp_path):
         path.write_bytes(b"".join(lines[:-7]) + lines[-7][:50])
     with pytest.raises(RecordsError, match=r"not finished.*repeat"):
         read_calibration(tmp_path / "run")
-    again = run(tmp_path / "run")
-    assert without_seconds(as_json(again[0])) == without_seconds(as_json(stability))
-    assert without_seconds(as_json(again[1])) == without_seconds(as_json(questions))
+    resumed = run(tmp_path / "run")
+    assert without_seconds(as_json(resumed[0])) == without_seconds(as_json(stability))
+    assert without_seconds(as_json(resumed[1])) == without_seconds(as_json(questions))
     with pytest.raises(RecordsError, match=r"holds another run"):
         run(tmp_path / "run", plan=dataclasses.replace(SMALL, seed=1))
 
@@ -214,8 +214,8 @@ def test_a_budget_is_refused_before_the_sweep_if_the_model_guesses(tmp_path, cap
     assert cli.main([*command, "--budget", "5"]) == 1
     refusal = capsys.readouterr().err
     assert "at chance" in refusal and "--budget 5" in refusal
-    measured = [row["method"] for row in as_json(holdfast.records.read_run(out / "capability"))]
-    assert set(measured) == {"none"}
+    methods_run = [row["method"] for row in as_json(holdfast.records.read_run(out / "capability"))]
+    assert set(methods_run) == {"none"}
     assert cli.main(command) == 0, "goes on without --budget"
     output = capsys.readouterr()
     assert "at chance" in output.err + output.out and "boost:factor=2" in output.out

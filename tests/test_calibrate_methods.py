@@ -66,8 +66,8 @@ def test_questions_are_answered_as_the_model_answers_under_the_method(name, swee
             item = ITEMS.items[probe["probe"]]
             history = history_of(record, record["turns"])
             chat = [*history, {"role": "user", "content": item.question}]
-            scored = local_model.score(chat, item.replies, under)
-            assert probe["log_probabilities"] == pytest.approx(scored.log_probabilities, abs=1e-3)
+            score = local_model.score(chat, item.replies, under)
+            assert probe["log_probabilities"] == pytest.approx(score.log_probabilities, abs=1e-3)
             likeliest = int(np.argmax(probe["log_probabilities"])) == item.answer
             assert probe["likeliest"] == probe["score"] == float(likeliest)
             assert probe["reply"] == local_model.generate(chat, under, GREEDY).text

@@ -561,8 +561,8 @@ def value(of: Any) -> dict:
     return {"stringValue": of}
 
 
-def otlp(*listed: dict, name: str = "o.jsonl") -> dict:
-    batch = {"resourceSpans": [{"resource": {}, "scopeSpans": [{"scope": {}, "spans": [*listed]}]}]}
+def otlp(*items: dict, name: str = "o.jsonl") -> dict:
+    batch = {"resourceSpans": [{"resource": {}, "scopeSpans": [{"scope": {}, "spans": [*items]}]}]}
     return {name: lines(batch) if name.endswith("l") else batch}
 
 
@@ -777,9 +777,9 @@ test_payloads_of_litellm = variations(
 
 
 def atif(*steps: dict, **fields: Any) -> dict:
-    listed = [{"step_id": n, **step} for n, step in enumerate(steps, start=1)]
+    numbered = [{"step_id": n, **step} for n, step in enumerate(steps, start=1)]
     return {"t.json": {"schema_version": "ATIF-v1.6", "session_id": "s", "agent": {"name": "x"},
-                       "steps": listed, **fields}}  # fmt: skip
+                       "steps": numbered, **fields}}  # fmt: skip
 
 
 def step(source: str, message: Any, **fields: Any) -> dict:

@@ -94,8 +94,8 @@ def test_a_prompt_with_a_verdict_gets_no_further_conversations(check_run):
     numbers = {name: [n for prompt, n in model.held if prompt == name] for name in SHARES}
     assert sorted(numbers["edge"]) == list(range(2, 3 * 60, 3)), "the whole budget, in turn"
     assert looked[0] == (0, [UNDECIDED] * 3)
-    for name, place in (("good", 0), ("late", 1)):
-        decided = next(count for count, verdicts in looked if verdicts[place] != UNDECIDED)
+    for name, index in (("good", 0), ("late", 1)):
+        decided = next(count for count, verdicts in looked if verdicts[index] != UNDECIDED)
         assert len(numbers[name]) == decided, "none after the look at which the verdict was seen"
     assert len(run.records) == sum(map(len, numbers.values()))
 
@@ -133,9 +133,9 @@ def test_an_interrupted_check_resumes_to_the_same_verdicts(check_run, tmp_path):
         options = CheckOptions(running=drift.Running(progress=stop))
         check(model, SUITE, tmp_path, settings, TERMS, options)
     assert 0 < len(read_run(tmp_path).records) < len(whole.records)
-    run, again = check(Scripted(SHARES), SUITE, tmp_path, settings, TERMS)
+    run, resumed = check(Scripted(SHARES), SUITE, tmp_path, settings, TERMS)
     assert {key(record) for record in run.records} == {key(record) for record in whole.records}
-    assert [(c.verdict, c.cells) for c in again] == [(c.verdict, c.cells) for c in checks]
+    assert [(c.verdict, c.cells) for c in resumed] == [(c.verdict, c.cells) for c in checks]
 
 
 def key(record):
@@ -562,8 +562,8 @@ def test_the_command_on_the_default_model_and_then_served(prompts, tmp_path, cap
     assert main([*words, "--out", str(out)]) == 1
     assert (out / "records.jsonl").read_bytes() == lines, "nothing is held twice"
     verdicts = [line for line in local.out.splitlines() if line[:4] in ("PASS", "FAIL")]
-    again = capsys.readouterr().out.splitlines()
-    assert verdicts == [line for line in again if line[:4] in ("PASS", "FAIL")]
+    second_run = capsys.readouterr().out.splitlines()
+    assert verdicts == [line for line in second_run if line[:4] in ("PASS", "FAIL")]
     with served(holdfast.load("default"), RequestLimits()) as server:
         arguments = [*words, "--model", f"{server.url}/v1", "--against", str(out)]
         assert main([*arguments, "--out", str(tmp_path / "served")]) == 1
@@ -571,8 +571,8 @@ def test_the_command_on_the_default_model_and_then_served(prompts, tmp_path, cap
     assert "PASS  phrase" in output and "FAIL  lawyer" in output
     no_bar = [word for word in words if word not in ("--min-stability", "0.6")]
     junit = tmp_path / "same.xml"
-    again = ["--against", str(out), "--out", str(tmp_path / "again"), "--junit", str(junit)]
-    assert main([*no_bar, *again]) == 0, "an unchanged bot against its own run"
+    second_run = ["--against", str(out), "--out", str(tmp_path / "again"), "--junit", str(junit)]
+    assert main([*no_bar, *second_run]) == 0, "an unchanged bot against its own run"
     assert "2 of 2 prompts passed" in capsys.readouterr().out
     (suite,) = ElementTree.parse(junit).getroot()
     assert suite.get("failures") == suite.get("errors") == "0" and float(suite.get("time")) > 0.5

@@ -151,8 +151,8 @@ def test_a_smoke_test_fails_only_what_is_clear(suite, tmp_path, capsys):
     assert "NO CLEAR FAILURE  kept" in output and "does not show that the prompts hold" in output
     page = (tmp_path / "b" / "run" / "report.html").read_text(encoding="utf-8")
     assert "has no clear failure" in page and "does not show that the prompts hold" in page
-    stored = json.loads((tmp_path / "b" / "run" / "summary.json").read_text(encoding="utf-8"))
-    assert stored["check"]["smoke"] and stored["check"]["prompts"][0]["verdict"] == UNDECIDED
+    summary = json.loads((tmp_path / "b" / "run" / "summary.json").read_text(encoding="utf-8"))
+    assert summary["check"]["smoke"] and summary["check"]["prompts"][0]["verdict"] == UNDECIDED
 
 
 def test_a_smoke_test_of_every_rule_is_refused(suite, tmp_path):
@@ -214,10 +214,10 @@ def test_without_a_bar_an_outage_is_no_pass_of_a_prompt_that_the_earlier_run_lac
 ):
     records = [talk(n, [1.0, 1.0], gaps=lost_rounds) for n in range(40)]
     terms = Terms(None, ERROR, 40)
-    (checked,) = check_prompts(records, ["A"], 2, terms, earlier)
-    assert checked.comparison is None and checked.verdict == verdict
-    assert checked.unavailable == bool(lost_rounds)
-    assert exit_code_of([checked], terms) == (5 if lost_rounds else 0)
+    (prompt_check,) = check_prompts(records, ["A"], 2, terms, earlier)
+    assert prompt_check.comparison is None and prompt_check.verdict == verdict
+    assert prompt_check.unavailable == bool(lost_rounds)
+    assert exit_code_of([prompt_check], terms) == (5 if lost_rounds else 0)
 
 
 @pytest.mark.parametrize(("lost_count", "verdict"), [(4, PASS), (5, UNDECIDED), (39, UNDECIDED)])
@@ -226,9 +226,9 @@ def test_without_a_bar_a_comparison_of_the_few_replies_that_an_outage_left_is_no
 ):
     earlier = {"A": [talk(n, [1.0]) for n in range(40)]}
     records = [talk(n, [1.0], gaps=(1,) if n < lost_count else ()) for n in range(40)]
-    (checked,) = check_prompts(records, ["A"], 1, Terms(None, ERROR, 40), earlier)
-    assert checked.comparison.complete and not checked.comparison.fell
-    assert (checked.verdict, checked.unavailable) == (verdict, verdict == UNDECIDED)
+    (prompt_check,) = check_prompts(records, ["A"], 1, Terms(None, ERROR, 40), earlier)
+    assert prompt_check.comparison.complete and not prompt_check.comparison.fell
+    assert (prompt_check.verdict, prompt_check.unavailable) == (verdict, verdict == UNDECIDED)
 
 
 def test_lost_good_replies_fail_a_good_prompt_no_more_often_than_declared():

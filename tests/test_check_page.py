@@ -71,12 +71,12 @@ def test_a_drift_run_has_no_verdicts(tmp_path):
 
 def test_page_junit_and_summary_derive_the_verdicts_again(check_run, tmp_path):
     _, run, checks, _ = check_run
-    again = read_check(run)
-    assert (again.method, again.terms) == ("none", TERMS)
-    derived = [(item.verdict, item.cells, item.first_failure) for item in again.prompts]
+    reread = read_check(run)
+    assert (reread.method, reread.terms) == ("none", TERMS)
+    derived = [(item.verdict, item.cells, item.first_failure) for item in reread.prompts]
     assert derived == [(item.verdict, item.cells, item.first_failure) for item in checks]
     summary = summarise(run).check
-    junit = write_junit(again, "three", tmp_path / "junit.xml", 1.0)
+    junit = write_junit(reread, "three", tmp_path / "junit.xml", 1.0)
     kinds = [test[0].tag for test in ElementTree.parse(junit).getroot()[0]]
     assert kinds == ["system-out", "failure", "error"], "those of the verdicts that follow"
     assert [prompt.verdict for prompt in summary.prompts] == [PASS, FAIL, UNDECIDED]
@@ -192,25 +192,25 @@ def test_the_page_without_a_bar_names_the_rule_that_fell(tmp_path):
     assert verdicts == [("brief", PASS), ("signs", FAIL)]
     write_check(tmp_path, "none", terms, checks, 3)
     run = Run(tmp_path, Manifest(), tuple(records_of(lost_scores, names)))
-    again = read_check(run)
-    assert again.terms == terms and again.prompts[0].comparison == checks[0].comparison
-    headline = check_headline(again)
+    reread = read_check(run)
+    assert reread.terms == terms and reread.prompts[0].comparison == checks[0].comparison
+    headline = check_headline(reread)
     assert headline.startswith("bot fails: fell against the earlier run: rule signs, most in round")
     assert headline.endswith("The chance that this verdict is wrong is at most 5%.")
-    (rule, *_) = again.prompts[0].comparison.rules
+    (rule, *_) = reread.prompts[0].comparison.rules
     assert (rule.rule, rule.fell, rule.round, rule.before, rule.now) == ("signs", True, 2, 1, 0)
 
 
 @pytest.mark.parametrize("damage", ["{", "[]", '{"schema": 2}', '{"schema": 1, "prompts": 3}'])
 def test_a_damaged_file_is_refused(check_run, tmp_path, damage):
     _, run, checks, _ = check_run
-    moved = Run(tmp_path, run.manifest, run.records)
+    run_elsewhere = Run(tmp_path, run.manifest, run.records)
     write_check(tmp_path, "none", TERMS, checks, ROUNDS)
     assert json.loads((tmp_path / FILE).read_text())["prompts"] == ["good", "late", "edge"]
-    assert [item.verdict for item in read_check(moved).prompts] == [PASS, FAIL, UNDECIDED]
+    assert [item.verdict for item in read_check(run_elsewhere).prompts] == [PASS, FAIL, UNDECIDED]
     (tmp_path / FILE).write_text(damage)
     with pytest.raises(RecordsError, match=r"check\.json"):
-        read_check(moved)
+        read_check(run_elsewhere)
 
 
 @needs_browser

@@ -136,13 +136,13 @@ def test_few_conversations_are_needed_far_from_the_bar(mean, verdict, at_most):
 def test_a_certain_verdict_does_not_change():
     """Once it is certain, more conversations or a later look change nothing."""
     values = checks([0.4, 0.9], seed=31, count=1)[0]
-    whole = sequential.decide(values, 0.8, ERROR)
-    assert whole.verdict == sequential.FAIL
-    again = sequential.decide(values[: whole.after], 0.8, ERROR)
-    assert (again.verdict, again.after) == (sequential.FAIL, whole.after)
-    assert np.array_equal(again.below, whole.below)
-    assert sequential.decide(values[: whole.after - 1], 0.8, ERROR).verdict == sequential.UNDECIDED
-    assert whole.below[0] > -math.log(ERROR) > whole.below[1]
+    final = sequential.decide(values, 0.8, ERROR)
+    assert final.verdict == sequential.FAIL
+    early = sequential.decide(values[: final.after], 0.8, ERROR)
+    assert (early.verdict, early.after) == (sequential.FAIL, final.after)
+    assert np.array_equal(early.below, final.below)
+    assert sequential.decide(values[: final.after - 1], 0.8, ERROR).verdict == sequential.UNDECIDED
+    assert final.below[0] > -math.log(ERROR) > final.below[1]
 
 
 def test_missing_scores_leave_a_verdict_undecided():

@@ -58,9 +58,9 @@ def error_of(capsys, argv: list[str], code: int) -> str:
         assert main(argv) == code
     except SystemExit as leaving:  # argparse's own refusals
         assert leaving.code == code
-    printed = refusal_in(capsys)
-    assert "Traceback" not in printed
-    return printed
+    message = refusal_in(capsys)
+    assert "Traceback" not in message
+    return message
 
 
 def test_drift_writes_records_a_table_and_a_page_and_resumes(folder, suite, tmp_path, capsys):
@@ -77,14 +77,14 @@ def test_drift_writes_records_a_table_and_a_page_and_resumes(folder, suite, tmp_
     assert len(read_run(tmp_path / "run").records) == 4 and main(command) == 0
     assert (tmp_path / "run" / "records.jsonl").read_bytes() == before
     capsys.readouterr()
-    again = ["report", str(tmp_path / "run"), "--out", str(tmp_path / "again.html")]
-    assert main(again) == 0
-    printed, page = (text.split("Report: ") for text in (capsys.readouterr().out, first))
-    assert printed[0] == page[0]
+    report_command = ["report", str(tmp_path / "run"), "--out", str(tmp_path / "again.html")]
+    assert main(report_command) == 0
+    output, page = (text.split("Report: ") for text in (capsys.readouterr().out, first))
+    assert output[0] == page[0]
     assert (tmp_path / "again.html").exists()
     page = tmp_path / "run" / "report.html"
     page.unlink()
-    assert main(again[:2]) == 0
+    assert main(report_command[:2]) == 0
     assert f"Report: {page}" in capsys.readouterr().out and page.exists()
 
 
@@ -214,9 +214,9 @@ def test_the_example_of_a_measure_can_be_built():
     ),
 )
 def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code, expected):
-    printed = error_of(capsys, drift(folder, suite, tmp_path / "run", *argv), code)
-    assert all(part in printed for part in expected), printed
-    assert printed.count("\n") == 1
+    message = error_of(capsys, drift(folder, suite, tmp_path / "run", *argv), code)
+    assert all(part in message for part in expected), message
+    assert message.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -301,8 +301,8 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
 )
 def test_every_command_refuses_in_one_sentence(capsys, monkeypatch, tmp_path, line, expected):
     monkeypatch.chdir(tmp_path)
-    printed = error_of(capsys, shlex.split(line), 2)
-    assert expected in printed and printed.count("\n") == 1
+    message = error_of(capsys, shlex.split(line), 2)
+    assert expected in message and message.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -416,8 +416,8 @@ def test_folders_without_usable_weights_are_refused(folder, suite, tmp_path, cap
     (empty / "config.json").write_text((folder / "config.json").read_text())
     assert "no weights" in error_of(capsys, drift(empty, suite, tmp_path / "run"), 2)
     torch.save({}, empty / "pytorch_model.bin")
-    printed = error_of(capsys, drift(empty, suite, tmp_path / "run"), 1)
-    assert "pytorch_model.bin" in printed and "safetensors" in printed
+    message = error_of(capsys, drift(empty, suite, tmp_path / "run"), 1)
+    assert "pytorch_model.bin" in message and "safetensors" in message
 
 
 def heed_interrupts() -> None:
@@ -445,10 +445,10 @@ def test_ctrl_c_and_sigterm_leave_a_run_that_can_be_resumed(
     while time.monotonic() < deadline and not (lines.exists() and lines.stat().st_size):
         time.sleep(0.05)
     child.send_signal(signal_sent)
-    _, printed = child.communicate(timeout=60)
+    _, stderr = child.communicate(timeout=60)
     assert child.returncode == code
-    assert f"holdfast: {expected}; " in printed and f" {tmp_path / 'run'}, " in printed
-    assert f"`{shlex.join(['holdfast', *command[3:]])}`" in printed and "Traceback" not in printed
+    assert f"holdfast: {expected}; " in stderr and f" {tmp_path / 'run'}, " in stderr
+    assert f"`{shlex.join(['holdfast', *command[3:]])}`" in stderr and "Traceback" not in stderr
     assert 0 < len(read_run(tmp_path / "run").records) < 400
 
 

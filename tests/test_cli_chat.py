@@ -151,9 +151,9 @@ def test_a_dialog_is_saved_loaded_and_read_by_generate(say, folder, tmp_path, ca
     assert saved["method"] == "boost:factor=8" and saved["emphasis"] == [[1, 4, 7]]
     del exchanges[:]
     say("and rain", options=("--messages", file))
-    again = exchanges[0][0].request
-    assert again.emphasis == ((1, 4, 7),) and again.methods == parse("boost:factor=8")
-    assert again.messages == chat(SYSTEM, "the old town", first, "and rain")
+    request = exchanges[0][0].request
+    assert request.emphasis == ((1, 4, 7),) and request.methods == parse("boost:factor=8")
+    assert request.messages == chat(SYSTEM, "the old town", first, "and rain")
     arguments = ["generate", "--model", str(folder), "--messages", file]
     assert main(arguments) == 2  # it ends with the assistant's message
     assert "--continue-final-message." in refusal_in(capsys)
@@ -221,12 +221,12 @@ def test_control_characters_do_not_reach_a_terminal():
 
 
 def test_ctrl_c_stops_the_reply_and_not_the_chat(say, monkeypatch, exchanges):
-    add, counted, cancel, cancelled = TextDecoder.add, [], SteppedModel.cancel, []
+    add, drawn_tokens, cancel, cancelled = TextDecoder.add, [], SteppedModel.cancel, []
 
     def interrupt(self, token):
         decoded = add(self, token)
-        counted.append(token.token_id)
-        if len(counted) == 5:
+        drawn_tokens.append(token.token_id)
+        if len(drawn_tokens) == 5:
             os.kill(os.getpid(), signal.SIGINT)
         return decoded
 
@@ -241,7 +241,7 @@ def test_ctrl_c_stops_the_reply_and_not_the_chat(say, monkeypatch, exchanges):
     messages = exchanges[0][0].request.messages
     part = messages[2]["content"]
     assert messages == chat(SYSTEM, "the old town", part, "and the river")
-    assert tokenizer().decode(counted[:5]).startswith(part) and part
+    assert tokenizer().decode(drawn_tokens[:5]).startswith(part) and part
     assert out.startswith(printable(part) + "\n")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

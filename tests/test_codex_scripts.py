@@ -32,9 +32,9 @@ PATCH = "*** Begin Patch\n*** Add File: a.py\n+x = 1\n*** End Patch"
     ],
 )
 def test_arguments_that_are_literals_are_read(script, arguments):
-    (call,), computed = calls_in_script(script)
+    (call,), computed_count = calls_in_script(script)
     assert arguments.items() <= dict(call.arguments).items()
-    assert not computed
+    assert not computed_count
 
 
 @pytest.mark.parametrize(

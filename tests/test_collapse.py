@@ -43,8 +43,8 @@ LABELLED = json.loads((Path(__file__).parent / "data" / "smollm2_turns.json").re
 def test_a_reader_agrees_on_what_repeats(kind):
     agreed = []
     for dialog in LABELLED:
-        measured = repetitions([(turn["speaker"], turn["text"]) for turn in dialog])
-        pairs = list(zip(dialog, measured, strict=True))[1:]  # the starter is given
+        measured_turns = repetitions([(turn["speaker"], turn["text"]) for turn in dialog])
+        pairs = list(zip(dialog, measured_turns, strict=True))[1:]  # the starter is given
         agreed += [
             turn[kind] == (getattr(repeats, kind) >= NO_NEWS_FROM) for turn, repeats in pairs
         ]
@@ -71,8 +71,8 @@ def record_of(chat):
         for speaker, text, stop in zip(("user", "agent"), pair, ("scripted", "stop"), strict=True)
     ]
     record = conversation_of(agent=agent_of(agent), user=participant_of(None), turns=turns)
-    measured = tuple(with_repetition(record.turns, {"agent": agent}))
-    return record.model_copy(update={"turns": measured})
+    turns_with_repeats = tuple(with_repetition(record.turns, {"agent": agent}))
+    return record.model_copy(update={"turns": turns_with_repeats})
 
 
 def test_a_reader_agrees_on_which_turns_have_broken_down():
@@ -129,8 +129,8 @@ def test_a_bot_that_refuses_as_told_is_not_said_to_break_down(tmp_path):
 
 def test_shares_count_the_words_in_runs_of_four():
     first = "I like to walk by the river."
-    copied = repetitions([("user", first), ("agent", "I like to walk, and then I sleep.")])[1]
-    assert (copied.own, copied.other) == (0.0, 0.5)  # four words of eight
+    copying_turn = repetitions([("user", first), ("agent", "I like to walk, and then I sleep.")])[1]
+    assert (copying_turn.own, copying_turn.other) == (0.0, 0.5)  # four words of eight
     turns = [("user", first), ("agent", "No."), ("user", "Yes: i LIKE to walk by the river!")]
     assert repetitions(turns)[2].own == 0.875
     assert repetitions(turns)[2].other == 0.0
@@ -222,9 +222,9 @@ def test_only_the_replies_of_a_replayed_dialog_count(tmp_path):
 def collapse_round(pattern):
     """The round from which a dialog has collapsed; each x is a broken turn, two turns a round."""
     turns = []
-    for place, mark in enumerate(f".{pattern}"):
-        turn = {"speaker": "agent" if place % 2 == 0 and place else "user", "text": ""}
-        turn |= {"round": place // 2 + 1, "stop_reason": "stop"}
+    for index, mark in enumerate(f".{pattern}"):
+        turn = {"speaker": "agent" if index % 2 == 0 and index else "user", "text": ""}
+        turn |= {"round": index // 2 + 1, "stop_reason": "stop"}
         shares = {"own": float(mark == "x"), "other": 0.0, "loops": 0.0}
         turns.append({**turn, "repeats": shares, "repeats_unprompted": shares})
     return collapsed_from(model_turns(conversation_of(turns=turns)))

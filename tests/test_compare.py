@@ -189,9 +189,9 @@ def test_rules_are_aligned_by_id_kind_and_judge(tmp_path):
     assert [row.group for row in compared.methods[0].rows] == ["", "closing"]
     limits = " ".join(compared.limits)
     assert "bot, brief" in limits and "Only old has a score of bot, polite" in limits
-    judged = write(tmp_path / "judged", equal(), judge="large")
+    judged_run = write(tmp_path / "judged", equal(), judge="large")
     with pytest.raises(RecordsError):
-        compare_folders([write(tmp_path / "plain", equal()), judged])
+        compare_folders([write(tmp_path / "plain", equal()), judged_run])
 
 
 def test_only_shared_rounds_count(tmp_path):
@@ -209,10 +209,10 @@ def test_what_differs_is_listed_with_its_cause(tmp_path):
     more = {"settings": {"sampling": {"temperature": 0.5}}, "prompt": "Be very brief."}
     new = write(tmp_path / "new", equal(), model="large", question="Which?", **more)
     compared = compare_folders([old, new])
-    listed = {item.name: item.values for item in compared.contrasts}
-    assert listed["model"] == ("small", "large")
-    assert listed["settings.sampling.temperature"] == ("–", "0.5")
-    assert listed["prompt of bot"] == ("Be brief.", "Be very brief.")
+    contrasts = {item.name: item.values for item in compared.contrasts}
+    assert contrasts["model"] == ("small", "large")
+    assert contrasts["settings.sampling.temperature"] == ("–", "0.5")
+    assert contrasts["prompt of bot"] == ("Be brief.", "Be very brief.")
     assert compared.causes(compared.methods[0]) == ["model", "temperature", "prompts"]
     assert any("different questions" in line for line in compared.limits)
     assert "cannot be put down to one of them" in " ".join(compare_text(compared).split())
@@ -222,8 +222,8 @@ def test_versions_of_later_runs_alone_are_listed_last(tmp_path):
     old = write(tmp_path / "old", equal(), dtype="float32")
     versions = {"holdfast": "0.4.0", "peft": "0.18.0"}
     new = write(tmp_path / "new", equal(), dtype="bfloat16", versions=versions)
-    listed = [(item.name, item.values) for item in compare_folders([old, new]).contrasts]
-    assert listed == [
+    contrasts = [(item.name, item.values) for item in compare_folders([old, new]).contrasts]
+    assert contrasts == [
         ("versions.holdfast", ("0.3.0", "0.4.0")),
         ("dtype", ("float32", "bfloat16")),
         ("versions.peft", ("–", "0.18.0")),

@@ -83,9 +83,9 @@ def test_penalties_equal_openais_formula(dtype):
         Drawn([3, 29, 29], (-2.0, 1.25)),
         Drawn([3, 3, 3]),  # no penalty
     ]
-    changed, failed = constrain(rows, logits)
-    assert failed == {} and logits[0, 3] != changed[0, 3]
-    for row, before, after in zip(rows, logits, changed, strict=True):
+    constrained, failed = constrain(rows, logits)
+    assert failed == {} and logits[0, 3] != constrained[0, 3]
+    for row, before, after in zip(rows, logits, constrained, strict=True):
         expected = oracles.penalised(before.double().tolist(), row.token_ids, *row.penalties)
         assert after.double().tolist() == pytest.approx(expected, abs=1e-6)
     assert torch.equal(constrain(rows[3:], logits[3:])[0], logits[3:])
@@ -130,10 +130,10 @@ def test_a_mask_forbids_tokens_beyond_the_vocabulary_and_leaves_other_rows():
     mask = torch.zeros(8, dtype=torch.bool)
     mask[[2, 5]] = True
     rows = [Drawn([4]), Drawn([1], matcher=Allows(mask)), Drawn([])]
-    changed, _ = constrain(rows, logits)
-    assert changed[1].isfinite().nonzero()[:, 0].tolist() == [2, 5]
-    assert torch.equal(changed[[0, 2]], logits[[0, 2]])
-    assert torch.equal(changed[1, [2, 5]], logits[1, [2, 5]])
+    constrained, _ = constrain(rows, logits)
+    assert constrained[1].isfinite().nonzero()[:, 0].tolist() == [2, 5]
+    assert torch.equal(constrained[[0, 2]], logits[[0, 2]])
+    assert torch.equal(constrained[1, [2, 5]], logits[1, [2, 5]])
     assert rows[1].matcher.seen == [[1]]
 
 
@@ -210,9 +210,9 @@ def test_a_grammar_that_cannot_go_on_ends_its_own_row_alone():
     matcher = grammar.matcher()
     logits = torch.randn(2, len(model().tokenizer))
     wrong = model().tokenizer("no JSON", add_special_tokens=False).input_ids
-    changed, failed = constrain([Drawn(wrong, matcher=matcher), Drawn([])], logits)
+    constrained, failed = constrain([Drawn(wrong, matcher=matcher), Drawn([])], logits)
     assert isinstance(failed[0], ModelError) and "a JSON object" in str(failed[0])
-    assert torch.equal(changed[1], logits[1])
+    assert torch.equal(constrained[1], logits[1])
 
 
 @pytest.mark.parametrize(

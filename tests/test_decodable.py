@@ -31,7 +31,7 @@ def test_states_read_from_a_shared_cache_equal_those_of_a_whole_pass():
     fields = {"method": "none", "conversation": 0, "agent": person, "user": person}
     record = Conversation.model_validate({**fields, "turns": turns, "probes": probes})
     data = decodable.read_states(model, record)
-    for place, probe in enumerate(record.probes):
+    for index, probe in enumerate(record.probes):
         question = {"role": "user", "content": probe.question}
         chat = [*history(record, probe.round - 1), question]
         encoded = holdfast.encode_chats([chat], model.tokenizer)
@@ -39,11 +39,11 @@ def test_states_read_from_a_shared_cache_equal_those_of_a_whole_pass():
         with torch.inference_mode(), holdfast.steering(model, span, [], trace=True) as steered:
             hidden = model.hf_model(**encoded.inputs, output_hidden_states=True).hidden_states
         mass = steered.traces[0].mass[:, :, -1].flatten()
-        np.testing.assert_allclose(data["head_mass"][place], mass, atol=1e-6)
+        np.testing.assert_allclose(data["head_mass"][index], mass, atol=1e-6)
         for row, layer in enumerate((1, 3, 4)):
-            np.testing.assert_allclose(data["states"][place, row], hidden[layer][0, -1], atol=1e-4)
+            np.testing.assert_allclose(data["states"][index, row], hidden[layer][0, -1], atol=1e-4)
             expected = hidden[layer][0, span[0]].mean(0)
-            np.testing.assert_allclose(data["prompt"][place, row], expected, atol=1e-4)
+            np.testing.assert_allclose(data["prompt"][index, row], expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("signal", ["outcome", "category", "nothing"])

@@ -36,9 +36,9 @@ def test_the_image_starts_the_server_with_a_key():
     arguments = serve_options(entry + default)
     assert (arguments.host, arguments.api_key_env) == ("0.0.0.0", "HOLDFAST_KEY")
     assert parse(arguments.default_method)
-    copied = re.findall(r"^COPY (.*) \S+$", lines, re.MULTILINE)
+    files = re.findall(r"^COPY (.*) \S+$", lines, re.MULTILINE)
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
-    for name in " ".join(copied).split():
+    for name in " ".join(files).split():
         assert (ROOT / name).exists() and f"!{name}" in ignored
     run = next(line for line in DOCUMENT.splitlines() if line.startswith("docker run"))
     assert serve_options([*entry, *run.split(" holdfast ")[1].split()]).model.startswith("Qwen/")

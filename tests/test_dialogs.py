@@ -273,17 +273,17 @@ def test_settings_limit_the_rounds_and_conversations_replayed(logs, tmp_path):
 
 
 def test_the_dialogs_are_part_of_a_runs_identity(logs, tmp_path):
-    def again(dialogs):
+    def replay_once(dialogs):
         cast = drift.Cast(dialogs=dialogs)
         return drift.run(Scripted(), SUITE, tmp_path / "run", REPLAY, cast=cast)
 
-    run = again(logs)
+    run = replay_once(logs)
     assert run.manifest.identity.to_json()["dialogs"]["name"] == "logs.jsonl"
     assert run.manifest.identity.to_json()["settings"]["user_prompt"] == "replayed"
-    assert as_json(again(logs)) == as_json(run)
+    assert as_json(replay_once(logs)) == as_json(run)
     other = write(tmp_path / "other.jsonl", talk("u1", "a1"))
     with pytest.raises(RecordsError, match=r"dialogs.name is \"logs.jsonl\""):
-        again(other)
+        replay_once(other)
     page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text()
     assert "replayed logs.jsonl" in page and "are replayed" in page
     assert "1 with the agent’s" in page
@@ -298,8 +298,10 @@ def test_a_replay_computes_each_dialog_once_and_does_not_depend_on_the_batch(tmp
         assert record["tokens"]["forwarded"] == record["tokens"]["least"]
         assert all(probe["mass"] for probe in record["probes"])
     one_by_one = replace(REPLAY, batch=1)
-    again = drift.run(model(), SUITE, tmp_path / "again", one_by_one, cast=drift.Cast(dialogs=logs))
-    assert texts(again) == texts(run)
+    single = drift.run(
+        model(), SUITE, tmp_path / "again", one_by_one, cast=drift.Cast(dialogs=logs)
+    )
+    assert texts(single) == texts(run)
 
 
 def test_the_summary_request_of_a_replay_includes_its_tool_calls(tmp_path):

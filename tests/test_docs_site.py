@@ -22,17 +22,17 @@ def test_every_page_is_written_with_its_pictures(site):
 
 def test_every_link_leads_to_a_place(site):
     texts = {path.name: path.read_text() for path in site.glob("*.html")}
-    dead_links, checked = [], 0
+    dead_links, link_count = [], 0
     for name, text in texts.items():
         for link in re.findall(r'href="([^"]+)"', text):
             if link.startswith(("http://", "https://")):
                 continue
             page, _, anchor = link.partition("#")
             html = texts.get(page or name, "")
-            checked += 1
+            link_count += 1
             if not html or (anchor and not re.search(rf'(id|name)="{anchor}"', html)):
                 dead_links.append((name, link))
-    assert checked > 1000 and dead_links == []
+    assert link_count > 1000 and dead_links == []
 
 
 def test_what_the_package_does_not_hold_is_named(tmp_path):

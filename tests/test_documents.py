@@ -62,8 +62,8 @@ def folder(tmp_path, monkeypatch) -> Path:
     """A working folder with the files that the pages name."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "tests/data/recorded/schema-3/drift", tmp_path / "runs" / "first")
-    for place in ("heads.json", "runs/heads/heads.json"):
-        write_heads(place, [(0, 1)])
+    for path in ("heads.json", "runs/heads/heads.json"):
+        write_heads(path, [(0, 1)])
     (tmp_path / "runs/calibrate").mkdir()
     (tmp_path / "runs/calibrate/method.json").write_text('{"method": "boost:factor=4"}')
     (pizza,) = blocks_of(ROOT / "docs" / "measuring.md", "yaml")
@@ -101,9 +101,9 @@ def test_python_blocks_run(page, folder, server, capsys):
     if "stream" in names:  # the recipe of docs/steering.md
         pieces = names["stream"](names["hf_model"], names["tokenizer"], names["chats"])
         assert "".join(pieces).strip()
-    printed = capsys.readouterr().out.strip().splitlines()
+    lines = capsys.readouterr().out.strip().splitlines()
     assert len(promised) == 2 * (page.name == "emphasis.md")
-    assert all(line in printed for line in promised)
+    assert all(line in lines for line in promised)
 
 
 UNPROBED = ("logs.md", "reminding.md")
@@ -155,8 +155,8 @@ def test_commands_are_found_on_the_pages():
 @pytest.mark.parametrize("page", with_code("json"), ids=lambda page: page.name)
 def test_json_blocks_are_json(page):
     for block in blocks_of(page, "json"):
-        whole = block.text.startswith(("{", "["))  # otherwise the fields of an object
-        for text in _values(block.text) if whole else ["{" + block.text + "}"]:
+        is_whole = block.text.startswith(("{", "["))  # otherwise the fields of an object
+        for text in _values(block.text) if is_whole else ["{" + block.text + "}"]:
             json.loads(text)
 
 

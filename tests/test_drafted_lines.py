@@ -316,7 +316,7 @@ def test_a_line_that_is_about_something_else_or_holds_at_times_is_no_rule(line):
 
 
 @pytest.mark.parametrize(
-    ("line", "changed", "also"),
+    ("line", "changed_files", "also"),
     [
         ("When you change `a.proto`, update `docs/api.md`.", "a.proto", "docs/api.md"),
         ("Update `CHANGELOG.md` when modifying `src/`.", "src/*", "CHANGELOG.md"),
@@ -324,8 +324,8 @@ def test_a_line_that_is_about_something_else_or_holds_at_times_is_no_rule(line):
         ("Update both `en.json` and `de.json` for new strings", "en.json", "de.json"),
     ],
 )
-def test_files_to_change_together_are_drafted_as_one_rule(line, changed, also):
-    spec = {"name": "changes_together", "changed": changed, "also": also}
+def test_files_to_change_together_are_drafted_as_one_rule(line, changed_files, also):
+    spec = {"name": "changes_together", "changed": changed_files, "also": also}
     assert measures_of(line) == [spec]
 
 

@@ -299,11 +299,11 @@ def test_a_run_that_could_have_measured_divergences_is_resumed_if_it_did_not(tmp
     folder = write_run(tmp_path / "run", conversations=2, rounds=2)
     page = report.write([folder], tmp_path / "page.html").read_text(encoding="utf-8")
     assert "ivergence" not in page
-    for measured in (False, True):
-        drift.run(Scripted(), SUITE, tmp_path / str(measured), QUICK)
-        manifest, settings = older_manifest(tmp_path / str(measured))
-        settings["divergence"] = measured
-        (tmp_path / str(measured) / "manifest.json").write_text(json.dumps(manifest))
+    for has_divergence in (False, True):
+        drift.run(Scripted(), SUITE, tmp_path / str(has_divergence), QUICK)
+        manifest, settings = older_manifest(tmp_path / str(has_divergence))
+        settings["divergence"] = has_divergence
+        (tmp_path / str(has_divergence) / "manifest.json").write_text(json.dumps(manifest))
     assert len(drift.run(Scripted(), SUITE, tmp_path / "False", QUICK).records) == 5
     with pytest.raises(RecordsError, match=r"divergence is true there and false here"):
         drift.run(Scripted(), SUITE, tmp_path / "True", QUICK)
@@ -426,8 +426,8 @@ def test_balanced_pairs_meet_equally_often_from_the_start(personas):
         assert max(Counter(agent for agent, _ in pairs[:end]).values()) == -(-end // 3)
     starters = [draw_pairing(suite, BRIEF, number).starter for number in range(6)]
     assert [pairing.starter for pairing in pairings] == starters
-    again = [draw_pairing(suite, settings, number + 6) for number in range(6)]
-    assert [(pairing.agent.id, pairing.user.id) for pairing in again] == pairs
+    later_pairings = [draw_pairing(suite, settings, number + 6) for number in range(6)]
+    assert [(pairing.agent.id, pairing.user.id) for pairing in later_pairings] == pairs
 
 
 def test_all_pairs_with_personas_combine_every_case_with_every_persona():

@@ -47,11 +47,11 @@ def measurement(pilot):
 PARTS = [WorkItem("conversations", 100, 100, 1000), WorkItem("questions", 48, 48, 48)]
 
 
-def estimate_output(arguments, parts, measured, out):
+def estimate_output(arguments, parts, pilot, out):
     """The lines that are printed."""
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        print_estimate(arguments, parts, measured, out)
-    return printed.getvalue()
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        print_estimate(arguments, parts, pilot, out)
+    return output.getvalue()
 
 
 def test_the_rest_is_extrapolated_from_the_first_piece(tmp_path):

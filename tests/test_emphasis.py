@@ -147,8 +147,8 @@ def test_methods_steer_towards_the_emphasis_instead_of_the_system_prompt(steered
     tiny = model()
 
     def score(emphasis):
-        scored = tiny.score(TALK, ["bread and rain"], steered, emphasis=emphasis)
-        return scored.log_probabilities[0]
+        result = tiny.score(TALK, ["bread and rain"], steered, emphasis=emphasis)
+        return result.log_probabilities[0]
 
     emphases = {"system": (), "the same words": ["Talk about the garden."]}
     emphases["other words"] = ["And the old town?"]

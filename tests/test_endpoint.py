@@ -426,14 +426,14 @@ def test_an_unreachable_server_fails_quickly():
 
 
 def models(*names):
-    listed = [{"id": name, "object": "model"} for name in names]
-    return 200, {}, json.dumps({"object": "list", "data": listed})
+    entries = [{"id": name, "object": "model"} for name in names]
+    return 200, {}, json.dumps({"object": "list", "data": entries})
 
 
-def find(listed, monkeypatch):
+def find(answer, monkeypatch):
     """Connects, without naming a model, to a server that answers `listed`."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with Server(lambda body, number: listed if body is None else completion()) as server:
+    with Server(lambda body, number: answer if body is None else completion()) as server:
         model = holdfast.connect(server.url, max_retries=0)
         assert server.paths == ["/v1/models"] and server.keys == [f"Bearer {KEY}"]
         model.generate(CHAT)
@@ -447,7 +447,7 @@ def test_the_only_model_that_a_server_lists_is_used(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("listed", "words"),
+    ("answer", "words"),
     [
         (models("first", "second"), ["has 2 models (first, second)", "--endpoint-model"]),
         (models(*(f"m{n}" for n in range(500))), ["has 500 models (m0, m1", "m9 and 490 more)"]),
@@ -458,9 +458,9 @@ def test_the_only_model_that_a_server_lists_is_used(monkeypatch):
         (refusal(401, f"bad {KEY}"), ["refused the API key"]),
     ],
 )
-def test_a_model_that_cannot_be_chosen_from_the_list_is_explained(monkeypatch, listed, words):
+def test_a_model_that_cannot_be_chosen_from_the_list_is_explained(monkeypatch, answer, words):
     with pytest.raises(ModelError) as excinfo:
-        find(listed, monkeypatch)
+        find(answer, monkeypatch)
     message = str(excinfo.value)
     assert all(word in message for word in words), message
     assert message.isprintable() and KEY not in message and len(message) < 600

@@ -224,13 +224,13 @@ def test_an_error_that_concerns_every_request_stops_the_run_at_once(serve, tmp_p
 def test_begun_conversations_are_completed_before_others_begin(serve, tmp_path):
     model, server = serve(lambda body, number: completion(), concurrency=1)
     measure(model, tmp_path / "one", conversations=4)
-    starts = [place for place, body in enumerate(server.bodies) if is_turn(body, 1)]
+    starts = [index for index, body in enumerate(server.bodies) if is_turn(body, 1)]
     assert starts == [number * REQUESTS for number in range(4)]
     model, server = serve(lambda body, number: completion(), concurrency=4)
     measure(model, tmp_path / "many", conversations=10)
-    starts = [place for place, body in enumerate(server.bodies) if is_turn(body, 1)]
-    for number, place in enumerate(starts):  # at most four are open at a time
-        assert place >= (number - 4) * REQUESTS
+    starts = [index for index, body in enumerate(server.bodies) if is_turn(body, 1)]
+    for number, index in enumerate(starts):  # at most four are open at a time
+        assert index >= (number - 4) * REQUESTS
 
 
 @pytest.mark.parametrize(

@@ -203,8 +203,8 @@ def test_an_extended_run_names_the_command_that_extended_it(tmp_path):
         open_run(tmp_path, other, typed, grows)
     wider = {**IDENTITY, "methods": ["none", "boost"]}
     open_run(tmp_path, wider, {**ABOUT, "argv": "holdfast drift --method boost"}, grows).close()
-    again = {**ABOUT, "argv": "holdfast drift --seed 0 --progress"}
-    open_run(tmp_path, IDENTITY, again, grows).close()
+    about_again = {**ABOUT, "argv": "holdfast drift --seed 0 --progress"}
+    open_run(tmp_path, IDENTITY, about_again, grows).close()
     message = r"repeat the last command that extended it to .*drift --method boost`"
     with pytest.raises(RecordsError, match=message):
         open_run(tmp_path, other, typed, grows)

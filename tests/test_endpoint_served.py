@@ -74,16 +74,16 @@ def test_both_spellings_of_the_client_steer(url, spelling):  # noqa: F811
 
 def test_a_chat_with_a_server_matches_the_local_chat(url, monkeypatch, capsys):  # noqa: F811
     lines = ["Do you like the garden?", "/method boost:factor=4", "And the sea?", "/mass"]
-    printed = []
+    outputs = []
     for name in ("default", f"{url}/v1"):
         monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines)))
         options = ["--system", "Always reply in French.", "--max-new-tokens", "60"]
         options += ["--temperature", "1"]  # as the default model has without it
         assert main(["chat", "--model", name, *options]) == 0
-        printed.append(capsys.readouterr().out)
+        outputs.append(capsys.readouterr().out)
     assert (
-        printed[0].splitlines()[:3] == printed[1].splitlines()[:3]
-        and "Attention mass" in printed[1]
+        outputs[0].splitlines()[:3] == outputs[1].splitlines()[:3]
+        and "Attention mass" in outputs[1]
     )
 
 

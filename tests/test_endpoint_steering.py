@@ -168,8 +168,8 @@ def test_a_steering_server_that_cannot_be_used_is_refused_with_the_reason(serve,
 
 
 def test_needs_of_methods_that_are_no_list_of_names_are_ignored(serve):
-    listed = [{"name": "a", "needs": [["log_odds"]]}, {"name": "b", "needs": 3}]
-    odd = json.dumps({"methods": listed})
+    offered = [{"name": "a", "needs": [["log_odds"]]}, {"name": "b", "needs": 3}]
+    odd = json.dumps({"methods": offered})
     model, _ = serve(lambda body, number: completion(), lambda number: (200, {}, odd))
     assert model.capabilities == ENDPOINT_ABILITIES
 
@@ -291,8 +291,8 @@ def test_a_server_with_another_default_gives_the_same_run(serve, tmp_path):
 def test_another_model_at_the_same_address_is_another_run(serve, tmp_path):
     fingerprints = iter(("abc", "abc", "def"))
     _, server = serve(info=lambda number: steering(next(fingerprints))(number))
-    again = holdfast.connect(server.url, "tiny")
-    measure(again, tmp_path / "run")
+    reconnected = holdfast.connect(server.url, "tiny")
+    measure(reconnected, tmp_path / "run")
     other = holdfast.connect(server.url, "tiny")
     with pytest.raises(RecordsError, match=r"Holdfast abc.*Holdfast def"):
         measure(other, tmp_path / "run")

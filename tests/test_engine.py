@@ -101,8 +101,8 @@ def test_draws_depend_on_the_reply_and_not_on_the_batch():
     alone = [tiny.generate_batch([request])[0] for request in requests]
     assert [reply.token_ids for reply in together] == [reply.token_ids for reply in alone]
     assert len({reply.token_ids for reply in together}) > 5
-    again = tiny.generate(requests[0].messages, sampling=SHORT, seed=1000)
-    assert again.token_ids != alone[0].token_ids
+    other_seed = tiny.generate(requests[0].messages, sampling=SHORT, seed=1000)
+    assert other_seed.token_ids != alone[0].token_ids
 
 
 @pytest.mark.parametrize(("temperature", "top_p"), NUCLEI)
@@ -140,8 +140,8 @@ def test_a_draw_inverts_the_cumulated_nucleus(size):
         before = probabilities.cumsum(-1) - probabilities
         cumulated = probabilities.masked_fill(before >= top_p, 0.0).cumsum(-1)
         at = torch.tensor(numbers, dtype=torch.float64)[:, None] * cumulated[:, -1:]
-        places = (cumulated <= at).sum(-1, keepdim=True)
-        assert tokens == order.gather(-1, places)[:, 0].tolist()
+        ranks = (cumulated <= at).sum(-1, keepdim=True)
+        assert tokens == order.gather(-1, ranks)[:, 0].tolist()
 
 
 @pytest.mark.parametrize("top_p", [0.5, 0.9, 0.999, 1.0])
@@ -160,8 +160,8 @@ def test_a_wide_nucleus_of_a_large_vocabulary_is_drawn_as_if_it_were_sorted(top_
     before = shares.cumsum(-1) - shares
     cumulated = shares.masked_fill(before >= top_p, 0.0).cumsum(-1)
     at = torch.tensor(numbers, dtype=torch.float64)[:, None] * cumulated[:, -1:]
-    places = (cumulated <= at).sum(-1, keepdim=True)
-    assert tokens == order.gather(-1, places)[:, 0].tolist()
+    ranks = (cumulated <= at).sum(-1, keepdim=True)
+    assert tokens == order.gather(-1, ranks)[:, 0].tolist()
 
 
 def test_tied_tokens_are_drawn_the_same_whatever_the_other_rows():
@@ -184,9 +184,9 @@ def test_logits_that_are_not_finite_end_only_their_row():
 
     logits = torch.stack([torch.full((9,), value) for value in (math.nan, 0.0, -math.inf, 1.0)])
     tokens = draw_or_fail(logits, [Sampling()] * 4, [0.5] * 4)
-    for place in (0, 2):
+    for index in (0, 2):
         with pytest.raises(ModelError, match=r"not finite.*float32"):
-            raise tokens[place]
+            raise tokens[index]
     assert tokens[1] == tokens[3] == 4
 
 
@@ -320,8 +320,8 @@ def test_prompt_strength_contrasts_with_its_default_prompt():
         tokens, other = [*tokens, token], [*other, token]
     # no prompt, so nothing to contrast
     assert method.second_chat(messages[1:]) == tuple(messages[1:])
-    twice = ({"role": "system", "content": "be kind"}, *messages)
-    assert method.second_chat(twice) == method.second_chat(messages)
+    with_two_prompts = ({"role": "system", "content": "be kind"}, *messages)
+    assert method.second_chat(with_two_prompts) == method.second_chat(messages)
 
 
 def test_keys_and_values_are_freed_with_the_call_not_when_cycles_are_collected(monkeypatch):

@@ -77,11 +77,11 @@ def test_groups_are_resampled_whole():
     total = estimate(values, None)
     assert alone["mean"] == pytest.approx(total.mean, abs=1e-4)
     assert [alone["low"], alone["high"]] == pytest.approx([total.low, total.high], abs=1e-4)
-    twice = np.repeat(values, 4)
+    repeated = np.repeat(values, 4)
     groups = np.repeat(np.arange(CONVERSATIONS), 4).tolist()
-    together = equal_cost.over_groups(twice, groups)
+    together = equal_cost.over_groups(repeated, groups)
     assert together == alone, "four conversations that are alike tell no more than one"
-    assert equal_cost.over_groups(twice, range(len(twice)))["low"] > alone["low"]
+    assert equal_cost.over_groups(repeated, range(len(repeated)))["low"] > alone["low"]
     uneven = np.array([1.0, 1.0, 1.0, 0.0])
     assert equal_cost.over_groups(uneven, list("aaab"))["mean"] == 0.75
     assert equal_cost.over_groups(np.array([1.0, np.nan, 0.0]), list("aab"))["mean"] == 0.5
@@ -114,11 +114,11 @@ def test_recall_asks_for_a_fact_mentioned_earlier_in_the_chat():
         for speaker in ("user", "agent")
     ]
     record = conversation_of(turns=turns)
-    places = set()
+    positions = set()
     for seed in range(30):
         chat, replies, answer = recall.recall_question(record, random.Random(seed))
         mention = next(at for at, turn in enumerate(chat) if " is called " in turn["content"])
-        places.add(mention)
+        positions.add(mention)
         name = replies[answer].split()[0]
         assert chat[mention]["content"].endswith(f" is called {name}.")
         assert [turn["role"] for turn in chat] == ["system", *["user", "assistant"] * 4, "user"]
@@ -126,4 +126,4 @@ def test_recall_asks_for_a_fact_mentioned_earlier_in_the_chat():
         assert len(set(replies)) == 4
         assert "agent 3" in chat[-2]["content"] or mention == len(chat) - 3
         assert not any("4" in turn["content"] for turn in chat[1:]), "asked as the fourth turn"
-    assert places == {1, 3, 5, 7}
+    assert positions == {1, 3, 5, 7}

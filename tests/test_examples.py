@@ -78,18 +78,18 @@ def run_the_cells(folder: Path, **settings: str) -> str:
     return result.stdout
 
 
-def assert_a_fix_was_served(printed: str) -> None:
-    fix = re.search(r"To be served: (\S+)", printed)[1].partition(":")[0]
+def assert_a_fix_was_served(output: str) -> None:
+    fix = re.search(r"To be served: (\S+)", output)[1].partition(":")[0]
     questions = "Please talk about the holiday.", "Tell me your name.", "How old are you now?"
-    assert all(re.search(rf"^{re.escape(text)} -> \S", printed, re.MULTILINE) for text in questions)
-    assert re.search(rf"'steering': '{fix}:.*'applied': True", printed), printed
+    assert all(re.search(rf"^{re.escape(text)} -> \S", output, re.MULTILINE) for text in questions)
+    assert re.search(rf"'steering': '{fix}:.*'applied': True", output), output
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fix", ["STEERING", "REMINDER"])
 def test_the_cells_of_the_notebook_end_with_a_served_fix(fix, tmp_path):
-    printed = run_the_cells(tmp_path, fix=fix, **{"ROUNDS, CONVERSATIONS": "2, 4"})
-    assert_a_fix_was_served(printed)
+    output = run_the_cells(tmp_path, fix=fix, **{"ROUNDS, CONVERSATIONS": "2, 4"})
+    assert_a_fix_was_served(output)
     assert (tmp_path / "bot.html").is_file()
 
 
@@ -116,8 +116,8 @@ def test_the_notebook_runs(tmp_path):
 
 
 def test_every_example_is_listed_and_run():
-    listed = (EXAMPLES / "README.md").read_text()
+    readme = (EXAMPLES / "README.md").read_text()
     scripts = {path.name for path in EXAMPLES.glob("*.py")}
     assert scripts == set(SCRIPTS)
     for path in (*EXAMPLES.glob("*.py"), *EXAMPLES.glob("*.ipynb")):
-        assert f"]({path.name})" in listed
+        assert f"]({path.name})" in readme

@@ -100,11 +100,11 @@ def calibration(sweeps, values=3, conversations=20, seed=0, name="split-softmax"
     for sweep in range(sweeps):
         names.append((f"{name}-{sweep} on heads of layer {sweep}", "exponent"))
         for value in range(values):
-            moved = 0.01 * rng.normal() + 0.002 * rng.normal(size=conversations)
+            shift = 0.01 * rng.normal() + 0.002 * rng.normal(size=conversations)
             points = capability - 0.3 * rng.normal() + 0.1 * rng.normal(size=conversations)
             method, value_text = f"{name}-{sweep}:exponent=0.{value}", f"0.{value}25"
             candidates.append(
-                Candidate(method, sweep, value_text, by_round, stability + moved, points, 0)
+                Candidate(method, sweep, value_text, by_round, stability + shift, points, 0)
             )
     halves, about = np.arange(conversations) % 2 == 1, CalibrationIdentity(capability="knowledge")
     return Calibration(tuple(candidates), tuple(names), halves, about)

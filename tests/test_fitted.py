@@ -88,10 +88,10 @@ def test_prism_equals_the_papers_formula(files, part):
     method = Prism(files["prism"], 0.4, 0.7, coverage=0.5, offset=0.2)
     original = states(2, 3, 2, HEAD_DIM)
     edited = (method.edit_keys if part == "keys" else method.edit_values)(original, LAYER)
-    place = method.file.index_of(LAYER)
-    vectors = method.file.tensor(f"{part}.vectors")[place]
-    values = method.file.tensor(f"{part}.values")[place]
-    distances = method.file.tensor("distance" if part == "keys" else "values.distance")[place]
+    index = method.file.index_of(LAYER)
+    vectors = method.file.tensor(f"{part}.vectors")[index]
+    values = method.file.tensor(f"{part}.values")[index]
+    distances = method.file.tensor("distance" if part == "keys" else "values.distance")[index]
     gain = 0.4 if part == "keys" else 0.7
     for head in range(2):
         rank = oracles.rank(values[head].tolist(), 0.5)
@@ -107,9 +107,9 @@ def test_capping_equals_the_papers_formula_and_respects_the_cap(files, percentil
     method = Capping(files["capping"], percentile, strength)
     hidden = states(3, 7, 48) * 2
     edited = method.edit_hidden(hidden, LAYER)
-    place = method.file.index_of(LAYER)
-    direction = method.file.tensor("direction")[place].double().tolist()
-    percents = method.file.tensor("percentiles")[place].double().tolist()
+    index = method.file.index_of(LAYER)
+    direction = method.file.tensor("direction")[index].double().tolist()
+    percents = method.file.tensor("percentiles")[index].double().tolist()
     low = math.floor(percentile)
     cap = percents[low] + (percentile - low) * (percents[min(low + 1, 100)] - percents[low])
     for row in range(3):
@@ -125,8 +125,8 @@ def test_capping_equals_the_papers_formula_and_respects_the_cap(files, percentil
 def test_vectors_are_added(files):
     method = Vector(files["vector"], 1.5)
     hidden = states(2, 3, 48)
-    added = 1.5 * method.file.tensor("difference")[method.file.index_of(LAYER)]
-    assert torch.allclose(method.edit_hidden(hidden, LAYER), hidden + added)
+    addition = 1.5 * method.file.tensor("difference")[method.file.index_of(LAYER)]
+    assert torch.allclose(method.edit_hidden(hidden, LAYER), hidden + addition)
 
 
 @pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float64))
@@ -147,12 +147,12 @@ def test_a_spelling_names_the_content_and_not_the_path(files, tmp_path, monkeypa
     assert spelled == f"seka:file={files['seka'].digest},gain=2"
     copy = tmp_path / "copy.safetensors"
     copy.write_bytes(source.read_bytes())
-    (again,) = methods.parse(f"seka:file={copy},gain=2")
-    assert again == Seka(files["seka"], 2.0) and hash(again) == hash(Seka(files["seka"], 2.0))
-    assert methods.spec_of([again]) == spelled and methods.parse(spelled) == (again,)
+    (seka,) = methods.parse(f"seka:file={copy},gain=2")
+    assert seka == Seka(files["seka"], 2.0) and hash(seka) == hash(Seka(files["seka"], 2.0))
+    assert methods.spec_of([seka]) == spelled and methods.parse(spelled) == (seka,)
     monkeypatch.setattr("holdfast.methods.fitted._FILES_READ", {})
     monkeypatch.chdir(tmp_path)
-    assert methods.parse(spelled) == (again,), "read from the folder"
+    assert methods.parse(spelled) == (seka,), "read from the folder"
     monkeypatch.setattr("holdfast.methods.fitted._FILES_READ", {})
     with pytest.raises(UsageError) as excinfo:
         methods.parse(spelled, files=False)
@@ -258,8 +258,8 @@ def test_a_fitted_file_steers_the_model_it_was_fitted_on(name, kind, tmp_path, p
 
     fitted = fit(name, local, tmp_path / f"{name}.safetensors", data, watch=watch)
     assert sum(progress) == sum(steps) > 0, "every step is told of"
-    again = fit(name, local, tmp_path / "again.safetensors", data)
-    assert again == fitted, "the same model and data give the same file"
+    refit = fit(name, local, tmp_path / "again.safetensors", data)
+    assert refit == fitted, "the same model and data give the same file"
     assert fitted.made_from["data"] == "few.jsonl" and fitted.on.model == local.name
     method = BY_NAME[name](fitted)
     local.check([method])
@@ -414,8 +414,8 @@ def test_a_vector_is_written_as_a_control_vector_for_llama_cpp(tmp_path, monkeyp
     assert directions.keys() == {f"direction.{layer}" for layer in fitted.chosen}
     for layer in fitted.chosen:
         nothing = torch.zeros(1, 1, fitted.on.hidden_size)
-        added = Vector(fitted).edit_hidden(nothing, layer)[0, 0]
-        assert torch.equal(directions[f"direction.{layer}"], added)
+        addition = Vector(fitted).edit_hidden(nothing, layer)[0, 0]
+        assert torch.equal(directions[f"direction.{layer}"], addition)
 
     first = dataclasses.replace(fitted, chosen=(0,))
     with pytest.raises(UsageError) as excinfo:

@@ -146,8 +146,8 @@ def test_a_chat_begins_with_one_bos_where_the_tokenizer_or_the_template_says_so(
     assert list(reply.prompt_ids) == ids
     if count:
         assert reply.token_ids == model(**SHAPE).generate(CHAT, (), GREEDY).token_ids
-    again = load(tmp_path / "tiny.gguf", chat_template="plain").generate(CHAT, (), GREEDY)
-    assert list(again.prompt_ids).count(1) == 1
+    plain_reply = load(tmp_path / "tiny.gguf", chat_template="plain").generate(CHAT, (), GREEDY)
+    assert list(plain_reply.prompt_ids).count(1) == 1
 
 
 @pytest.mark.parametrize("method", ("none", "boost:factor=8", "guidance:scale=2"))

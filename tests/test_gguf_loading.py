@@ -211,12 +211,12 @@ def forbid_conversion(monkeypatch):
 def test_a_tokenizer_is_converted_once(cached_file, monkeypatch):
     first = load(cached_file)
     forbid_conversion(monkeypatch)
-    again = load(cached_file)
-    assert text_of(again) == text_of(first)
+    second = load(cached_file)
+    assert text_of(second) == text_of(first)
     messages = chat("be nice", "hello <s> there")
-    ids = [item.tokenizer.apply_chat_template(messages)["input_ids"] for item in (first, again)]
+    ids = [item.tokenizer.apply_chat_template(messages)["input_ids"] for item in (first, second)]
     assert ids[0] == ids[1]
-    assert again.tokenizer.special_tokens_map == first.tokenizer.special_tokens_map
+    assert second.tokenizer.special_tokens_map == first.tokenizer.special_tokens_map
 
 
 @pytest.mark.parametrize("damage", ("cut", "changed", "empty", "binary", "a folder"))
@@ -244,12 +244,12 @@ def test_a_damaged_cache_is_made_again(cached_file, damage):
 
 def test_other_versions_and_headers_have_other_places(cached_file, monkeypatch):
     header = read_header(cached_file)
-    places = [gguf_tokenizer.cache_file(header)]
+    cache_files = [gguf_tokenizer.cache_file(header)]
     other = write(cached_file.with_name("other.gguf"), template=None)
-    places.append(gguf_tokenizer.cache_file(read_header(other)))
+    cache_files.append(gguf_tokenizer.cache_file(read_header(other)))
     monkeypatch.setattr(gguf_tokenizer, "version", lambda name: "0")
-    places.append(gguf_tokenizer.cache_file(header))
-    assert len(set(places)) == 3
+    cache_files.append(gguf_tokenizer.cache_file(header))
+    assert len(set(cache_files)) == 3
 
 
 def test_loads_at_the_same_time_share_the_cache(cached_file):

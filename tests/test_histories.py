@@ -67,14 +67,14 @@ def test_a_second_turn_under_any_steering_scores_as_without_reuse(pair):
     tiny = double()
     session = tiny.session()
     request = second_turn(session, METHODS[first], METHODS[second])
-    scored = session.score_batch([request], [REPLIES])[0]
+    score = session.score_batch([request], [REPLIES])[0]
     (score_input,) = run_sync(session.score_inputs([request], [REPLIES]))
     stream, options = score_input.stream, score_input.replies
     row = session.render(request).row
     fresh = tuple(replace(stream, prefix=None) for stream in row.streams)
     runner = Runner(tiny.hf_model, batched=False)
     alone = score_rows(runner, [Row(fresh, row.processors)], [options], 1)[0].scored
-    assert scored.log_probabilities == pytest.approx(alone.log_probabilities, abs=ROUNDING)
+    assert score.log_probabilities == pytest.approx(alone.log_probabilities, abs=ROUNDING)
     if first == second and first not in ("pasta keep", "attenuate"):
         # all of the first turn except its last token
         assert stream.cached >= len(stream.token_ids) - 20
@@ -102,15 +102,15 @@ def by_oracle(tiny, prompt_ids, span, reply_ids, method):
         key, value = (part.repeat_interleave(times, 1) for part in (key, value))
         output = torch.empty_like(query)
         for head in range(query.shape[1]):
-            for place in range(query.shape[2]):
-                scores = (key[0, head, : place + 1] @ query[0, head, place] * scaling).tolist()
+            for row in range(query.shape[2]):
+                scores = (key[0, head, : row + 1] @ query[0, head, row] * scaling).tolist()
                 weights = oracles.softmax(scores)
-                if any(span[: place + 1]):
-                    in_span = [*span, *[False] * len(reply_ids)][: place + 1]
-                    is_generated = [column >= len(prompt_ids) for column in range(place + 1)]
+                if any(span[: row + 1]):
+                    in_span = [*span, *[False] * len(reply_ids)][: row + 1]
+                    is_generated = [column >= len(prompt_ids) for column in range(row + 1)]
                     weights = formula(method, weights, in_span, is_generated)
                 weights = torch.tensor(weights, dtype=query.dtype, device=DEVICE)
-                output[0, head, place] = weights @ value[0, head, : place + 1]
+                output[0, head, row] = weights @ value[0, head, : row + 1]
         return output.transpose(1, 2), None
 
     AttentionInterface.register("oracle_pasta", attend)
@@ -130,11 +130,11 @@ def test_pasta_treats_an_earlier_reply_as_prompt_reused_or_encoded_again(generat
     tiny, methods = replace(double(), reuses_cache=reuses), (Pasta(0.01, None, generated),)
     session = tiny.session()
     request = second_turn(session, methods, methods)
-    scored = session.score_batch([request], [REPLIES])[0]
+    score = session.score_batch([request], [REPLIES])[0]
     (score_input,) = run_sync(session.score_inputs([request], [REPLIES]))
     stream, options = score_input.stream, score_input.replies
     expected = [by_oracle(tiny, stream.token_ids, stream.span, ids, *methods) for ids in options]
-    assert scored.log_probabilities == pytest.approx(expected, abs=ROUNDING)
+    assert score.log_probabilities == pytest.approx(expected, abs=ROUNDING)
 
 
 @pytest.mark.parametrize("reuses", (True, False), ids=("reused", "encoded again"))
@@ -143,16 +143,16 @@ def test_attenuate_lowers_the_weights_on_earlier_replies_only(reuses):
     methods = (Attenuate(0.01),)
     session = tiny.session()
     request = second_turn(session, methods, methods)
-    scored = session.score_batch([request], [REPLIES])[0]
+    score = session.score_batch([request], [REPLIES])[0]
     (score_input,) = run_sync(session.score_inputs([request], [REPLIES]))
     stream, options = score_input.stream, score_input.replies
     pairs = zip(stream.token_ids, stream.span, strict=True)
     outside = [token for token, inside in pairs if not inside]
     assert tiny.tokenizer.decode(outside) == request.messages[2]["content"]
     expected = [by_oracle(tiny, stream.token_ids, stream.span, ids, *methods) for ids in options]
-    assert scored.log_probabilities == pytest.approx(expected, abs=ROUNDING)
+    assert score.log_probabilities == pytest.approx(expected, abs=ROUNDING)
     unsteered = tiny.score(request.messages, REPLIES).log_probabilities
-    assert abs(unsteered[0] - scored.log_probabilities[0]) > 1e-2
+    assert abs(unsteered[0] - score.log_probabilities[0]) > 1e-2
 
 
 def test_attenuate_changes_nothing_before_the_first_reply():

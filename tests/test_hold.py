@@ -150,8 +150,8 @@ def test_requests_with_the_same_first_turn_share_one_rehearsal(monkeypatch):
     requests = [Request(talk, Hold(), LONG, 3) for talk in (TALK, longer, TALK[:2])]
     replies = session.generate_batch(requests)
     assert len(rows) == 4  # one rehearsal and three replies
-    again = session.generate_batch(requests[:1])[0]
-    assert again.token_ids == replies[0].token_ids and len(rows) == 5
+    repeat = session.generate_batch(requests[:1])[0]
+    assert repeat.token_ids == replies[0].token_ids and len(rows) == 5
     other = Request(chat(SYSTEM, "good day"), Hold(), LONG, 3)
     session.generate_batch([other])
     assert len(rows) == 7  # another first turn is another rehearsal
@@ -174,10 +174,10 @@ def test_a_list_that_is_refused_once_it_is_resolved_is_refused_every_time(monkey
 def test_the_request_that_caused_a_rehearsal_pays_for_it():
     tiny = model()
     session = tiny.session()
-    first, again = [session.generate_batch([Request(TALK, Hold(), LONG, 5)])[0] for _ in range(2)]
-    assert first.token_ids == again.token_ids
+    first, second = [session.generate_batch([Request(TALK, Hold(), LONG, 5)])[0] for _ in range(2)]
+    assert first.token_ids == second.token_ids
     rehearsal = Request(TALK[:2], (), Sampling(0.0, 1.0, 24), trace=True)
-    assert first.forwarded - again.forwarded == tiny.generate_batch([rehearsal])[0].forwarded
+    assert first.forwarded - second.forwarded == tiny.generate_batch([rehearsal])[0].forwarded
 
 
 async def tokens_of(stream):
@@ -268,9 +268,9 @@ def test_a_chat_without_a_message_of_the_user_is_continued_under_hold():
 
 def test_a_scored_chat_pays_for_its_rehearsal():
     session = model().session()
-    first, again = (session.score_batch([Request(TALK, Hold())], [["bread"]])[0] for _ in range(2))
+    first, second = (session.score_batch([Request(TALK, Hold())], [["bread"]])[0] for _ in range(2))
     rehearsal = Request(TALK[:2], (), Sampling(0.0, 1.0, 24), trace=True)
-    assert first.forwarded - again.forwarded == model().generate_batch([rehearsal])[0].forwarded
+    assert first.forwarded - second.forwarded == model().generate_batch([rehearsal])[0].forwarded
 
 
 def test_a_failed_rehearsal_fails_only_the_chat_that_waits_for_it():

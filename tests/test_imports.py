@@ -91,7 +91,7 @@ def test_a_modules_name_says_what_is_in_it_without_its_folder():
     for path in MODULES:
         if path.stem not in ("__init__", "__main__") and layer_of(path) != "cli":
             folders.setdefault(path.stem, []).append(path.parent.name)
-    repeated = {name: places for name, places in folders.items() if len(places) > 1}
+    repeated = {name: packages for name, packages in folders.items() if len(packages) > 1}
     assert not repeated
 
 
@@ -196,8 +196,8 @@ def command_modules_after(call, tmp_path):
     result = subprocess.run(
         [sys.executable, "-c", script], env=env, cwd=tmp_path, capture_output=True, text=True
     )
-    printed = result.stdout.splitlines()[-1]
-    return {name.removeprefix("holdfast.cli.") for name in printed.split()}
+    last_line = result.stdout.splitlines()[-1]
+    return {name.removeprefix("holdfast.cli.") for name in last_line.split()}
 
 
 def test_a_command_imports_no_other_commands_module(tmp_path):

@@ -111,9 +111,9 @@ def test_nothing_is_asked_twice_not_even_by_a_later_command(tmp_path):
     (tmp_path / "run" / "records.jsonl").write_bytes(records.removesuffix(last))
     (tmp_path / "run" / "judgements.jsonl").write_bytes(lines + b'{"torn')
     second = Judge()
-    again, agreements = judge_run(tmp_path / "run", second)
+    second_run, agreements = judge_run(tmp_path / "run", second)
     assert second.requests == [] and agreements[0].kappa == 1
-    assert [r["probes"] for r in as_json(again)] == [r["probes"] for r in as_json(run)]
+    assert [r["probes"] for r in as_json(second_run)] == [r["probes"] for r in as_json(run)]
     assert (tmp_path / "run" / "judgements.jsonl").read_bytes() == lines
     damaged = lines.replace(b"Thank", b"Think", 1)
     (tmp_path / "run" / "judgements.jsonl").write_bytes(damaged)
@@ -125,8 +125,8 @@ def test_agreements_are_read_as_they_were_written_and_damaged_ones_refused(tmp_p
     _, agreements = judge_run(tmp_path, Judge())
     assert read_agreements(tmp_path) == agreements
     path = tmp_path / "judges.json"
-    (stored,) = json.loads(path.read_text())
-    for damaged in ("{", "[{}]", json.dumps([{**stored, "follows": [None, 0, 0]}])):
+    (agreement,) = json.loads(path.read_text())
+    for damaged in ("{", "[{}]", json.dumps([{**agreement, "follows": [None, 0, 0]}])):
         path.write_text(damaged)
         with pytest.raises(RecordsError) as excinfo:
             read_agreements(tmp_path)
@@ -194,8 +194,8 @@ def test_a_judge_that_fails_stops_the_run_and_a_withheld_verdict_does_not(tmp_pa
     judge = Judge()
     run, _ = judge_run(tmp_path / "run", judge)
     assert len(run.records) == 2
-    again = [reply_in(request) for request in judge.requests]
-    assert again[0] == "Shut up 4." and set(again) <= {"Shut up 4.", "Shut up 6."}
+    asked_again = [reply_in(request) for request in judge.requests]
+    assert asked_again[0] == "Shut up 4." and set(asked_again) <= {"Shut up 4.", "Shut up 6."}
 
     def withhold(reply, messages):
         return RequestFailed("no", "filter") if "4" in reply else by_its_words(reply, messages)
@@ -294,9 +294,9 @@ cases:
 
 
 def test_two_names_of_one_judge_ask_it_once(tmp_path):
-    again = {**POLITE, "model": "the same"}
+    same_model = {**POLITE, "model": "the same"}
     first, _ = suite().cases[0].rules
-    rules = (first, replace(first, id="again", measure=again))
+    rules = (first, replace(first, id="again", measure=same_model))
     manners = replace(suite(), cases=(replace(suite().cases[0], rules=rules),))
     judge = Judge()
     cast = drift.Cast(judging=Judging(lambda model, name: judge))

@@ -40,28 +40,28 @@ def _read_large(run, monkeypatch):
 
 
 def test_records_on_the_disk_are_those_in_memory(scored, monkeypatch):
-    stored = _read_large(scored, monkeypatch)
-    assert isinstance(stored.records, StoredLogs) and not isinstance(scored.records, StoredLogs)
-    assert [*stored.dialogs] == [*scored.dialogs] == [*stored.records]
-    assert stored.records[-1] == scored.records[-1] and stored.records[2:4] == [
+    on_disk = _read_large(scored, monkeypatch)
+    assert isinstance(on_disk.records, StoredLogs) and not isinstance(scored.records, StoredLogs)
+    assert [*on_disk.dialogs] == [*scored.dialogs] == [*on_disk.records]
+    assert on_disk.records[-1] == scored.records[-1] and on_disk.records[2:4] == [
         *scored.records[2:4]
     ]
     with pytest.raises(IndexError):
-        stored.records[len(scored.records)]
-    assert stored.log_scores == scored.log_scores and set(scored.log_scores.cause) > {NONE}
-    assert not stored.conversations
-    assert stored.to_columns() == scored.to_columns()
+        on_disk.records[len(scored.records)]
+    assert on_disk.log_scores == scored.log_scores and set(scored.log_scores.cause) > {NONE}
+    assert not on_disk.conversations
+    assert on_disk.to_columns() == scored.to_columns()
 
 
 def test_results_of_records_on_the_disk_are_the_same(scored, monkeypatch):
-    stored = _read_large(scored, monkeypatch)
+    on_disk = _read_large(scored, monkeypatch)
     rows = adherence(scored, min_adherence=0.9)
-    assert adherence(stored, min_adherence=0.9) == rows
-    assert logs_table(stored, rows, rows, 0.9) == logs_table(scored, rows, rows, 0.9)
-    assert why_table(stored) == why_table(scored) != ""
-    assert causes_section(stored) == causes_section(scored)
-    assert context_effects(stored) == context_effects(scored)
-    page = logs_page(stored, rows, rows, 0.9)
+    assert adherence(on_disk, min_adherence=0.9) == rows
+    assert logs_table(on_disk, rows, rows, 0.9) == logs_table(scored, rows, rows, 0.9)
+    assert why_table(on_disk) == why_table(scored) != ""
+    assert causes_section(on_disk) == causes_section(scored)
+    assert context_effects(on_disk) == context_effects(scored)
+    page = logs_page(on_disk, rows, rows, 0.9)
     assert "luna/city" in page and "not counted" in page
     assert "not counted" not in logs_page(scored, rows, rows, 0.9)
 
@@ -92,18 +92,18 @@ def test_scores_by_category_count_the_turns_of_every_rule(scored):
 # Reading in parts and in processes
 
 
-def _session(name: str, turns: int, copied: str = "") -> list[dict]:
+def _session(name: str, turns: int, origin: str = "") -> list[dict]:
     """A session of Claude Code, which may begin with a copy of another's turns."""
     events, parent = [], None
     for number in range(turns):
         for kind, text in (("user", f"Question {number}"), ("assistant", f"It is {number}. So.")):
-            uuid = f"{copied if copied and number < 2 else name}-{number}-{kind}"
+            uuid = f"{origin if origin and number < 2 else name}-{number}-{kind}"
             message = {"role": kind, "content": text}
             fields = {"type": kind, "uuid": uuid, "parentUuid": parent, "sessionId": name}
             events.append({**fields, "message": message})
             parent = uuid
         if number == 0:  # before the turn that a resumed session copies
-            uuid = f"{copied or name}-summary"
+            uuid = f"{origin or name}-summary"
             message = {"role": "user", "content": "Summary: Answer in one sentence."}
             fields = {"type": "user", "uuid": uuid, "parentUuid": parent, "sessionId": name}
             events.append({**fields, "isCompactSummary": True, "message": message})
@@ -138,7 +138,7 @@ def folder_of_logs(tmp_path):
         + lines_of([{"messages": [{"role": "user", "content": "Hi"}]}, *chats(3, lambda n: 2)])
     )
     (logs / "long.jsonl").write_text(lines_of(_session("long", 5)))
-    (logs / "resumed.jsonl").write_text(lines_of(_session("resumed", 4, copied="long")))
+    (logs / "resumed.jsonl").write_text(lines_of(_session("resumed", 4, origin="long")))
     (logs / "mixed.jsonl").write_text(
         lines_of([*chats(2, lambda n: 3), *_session("mixed", 2), *chats(2, lambda n: 4)])
     )

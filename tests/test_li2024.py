@@ -123,19 +123,19 @@ def test_spacing_quotes_and_case_do_not_matter(write):
     def add_spaces(text):
         return "  " + text.replace(" ", "  ").replace("'", "’") + "\n"
 
-    changed = [{**e, "system_prompt": add_spaces(e["system_prompt"])} for e in published()]
-    cases = load_suite(write(source_of(changed))).cases
+    variants = [{**e, "system_prompt": add_spaces(e["system_prompt"])} for e in published()]
+    cases = load_suite(write(source_of(variants))).cases
     assert [c.id for c in cases] == [b.id for b in bindings().values()]
 
 
 @needs_table
 def test_missing_entries_are_named(write):
     entries = published()
-    changed = [*entries[:7], {**entries[7], "probe": "And you?"}, *entries[8:], entries[3]]
-    del changed[50]
+    incomplete = [*entries[:7], {**entries[7], "probe": "And you?"}, *entries[8:], entries[3]]
+    del incomplete[50]
     message = r"lacks 2 of the 100 published entries \(li2024-07, li2024-50\); give the published"
     with pytest.raises(UsageError, match=message):
-        load_suite(write(source_of(changed)))
+        load_suite(write(source_of(incomplete)))
 
 
 @needs_table

@@ -298,10 +298,10 @@ def test_a_model_split_between_cpu_and_disk_chats_and_says_why_it_is_not_steered
 def test_weights_go_straight_to_the_requested_device(monkeypatch):
     accelerator = torch.device("cuda", 0)
     monkeypatch.setattr(placement, "_find_device", lambda device: accelerator)
-    place = placement_of("cuda:0", None, None)
-    assert place.options() == {"dtype": None, "device_map": {"": accelerator}}
+    placed = placement_of("cuda:0", None, None)
+    assert placed.options() == {"dtype": None, "device_map": {"": accelerator}}
     for parameters, dtype in ((10**6, torch.float32), (10**9, "auto")):
-        assert place.for_size(parameters, "it").dtype == dtype
+        assert placed.for_size(parameters, "it").dtype == dtype
     monkeypatch.setattr(placement, "_has_accelerate", lambda: False)
     assert placement_of("cuda:0", "bfloat16", None).options() == {"dtype": torch.bfloat16}
 

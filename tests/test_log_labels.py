@@ -75,17 +75,17 @@ def _lines(labels):
 
 
 def test_half_of_the_sampled_turns_of_each_rule_are_broken(run):
-    places = sample_turns(run, 0)
-    assert places == sample_turns(run, 0) != sample_turns(run, 1)
-    assert len(places) == len(set(places))
+    turns_drawn = sample_turns(run, 0)
+    assert turns_drawn == sample_turns(run, 0) != sample_turns(run, 1)
+    assert len(turns_drawn) == len(set(turns_drawn))
     scores = run.log_scores
     columns = (scores.dialog, scores.turn, scores.rule, scores.score)
     rules = list(map(label_of, scores.rules))
     is_kept = {(d, t, rules[r]): s >= 0.5 for d, t, r, s in zip(*columns, strict=True)}
-    of_city = [is_kept[place] for place in places if place.rule == "luna/city"]
+    of_city = [is_kept[turn] for turn in turns_drawn if turn.rule == "luna/city"]
     assert len(of_city) == MAX_TURNS and sum(of_city) == MAX_TURNS // 2
     assert np.diff(of_city).any() and sorted(of_city) != of_city  # neither comes first
-    of_job = [is_kept[place] for place in places if place.rule == "luna/job"]
+    of_job = [is_kept[turn] for turn in turns_drawn if turn.rule == "luna/job"]
     assert len(of_job) == MAX_TURNS and not any(of_job)  # there is none that is kept
 
 
@@ -197,11 +197,11 @@ def test_the_score_is_not_shown(run, suite, logs, capsys):
     label_turns([task], LabelFile(run.folder), _keys("s"))
     output = capsys.readouterr().out
     assert task.text in output and task.turn.user in output
-    place = sample_turns(run, 0)[0]
+    turn = sample_turns(run, 0)[0]
     (probe,) = (
         probe
-        for probe in run.dialogs[place.dialog].probes
-        if probe.round == place.turn and place.rule == f"luna/{probe.rule}"
+        for probe in run.dialogs[turn.dialog].probes
+        if probe.round == turn.turn and turn.rule == f"luna/{probe.rule}"
     )
     assert probe.reason and probe.reason not in output
 
@@ -231,10 +231,10 @@ def test_logs_that_changed_are_not_taken_for_those_that_were_scored(run, suite, 
     lines = logs.read_text().splitlines(keepends=True)
     lines[0] = lines[0].replace("I do not know", "I did not know")
     logs.write_text("".join(lines))
-    places = sample_turns(run, 0, max_turns=200)
-    tasks = label_tasks(run, places, suite, LogSource([logs]))
-    first = [place for place in places if place.dialog == 0]
-    assert first and len(tasks) == len(places) - len(first)
+    turns_drawn = sample_turns(run, 0, max_turns=200)
+    tasks = label_tasks(run, turns_drawn, suite, LogSource([logs]))
+    first = [turn for turn in turns_drawn if turn.dialog == 0]
+    assert first and len(tasks) == len(turns_drawn) - len(first)
     assert not any(task.source.startswith(f"{logs}, line 1,") for task in tasks)
 
 

@@ -506,8 +506,8 @@ def paths_in(value, path=()):
     """The path of every value within a value."""
     if path:
         yield path
-    listed = value if isinstance(value, list) else []
-    pairs = value.items() if isinstance(value, dict) else enumerate(listed)
+    items = value if isinstance(value, list) else []
+    pairs = value.items() if isinstance(value, dict) else enumerate(items)
     for key, inner in pairs:
         yield from paths_in(inner, (*path, key))
 
@@ -530,9 +530,9 @@ LONG = {"langsmith", "codex", "phoenix", "langfuse", "opencode"}  # files with m
 def test_a_field_of_another_type_is_read_or_named(form, tmp_path):
     values = [json.loads(line) for line in (DATA / FILES[form]).read_text().splitlines()]
     path = tmp_path / "a.jsonl"
-    for place in paths_in(values):
+    for path_to_field in paths_in(values):
         for new in (3, {"a": 1}, [[]]):
-            path.write_text(lines_of(replace_at(values, place, new)))
+            path.write_text(lines_of(replace_at(values, path_to_field, new)))
             with contextlib.suppress(UsageError):
                 read_logs([path])
 

@@ -117,8 +117,8 @@ def test_the_page_shows_the_breaches_before_all_else(logs):
     run = score(logs)
     rows = adherence(run)
     page = logs_page(run, rows, rows, None)
-    places = [page.index(f'<section id="{name}"') for name in ("broken", "rules", "turns", "why")]
-    assert places == sorted(places)
+    starts = [page.index(f'<section id="{name}"') for name in ("broken", "rules", "turns", "why")]
+    assert starts == sorted(starts)
     text = text_of(page)
     assert "Run make test before every commit. shop/gate Broken in 2 of 3 turns" in text
     assert "git commit -m b ran without make test before it" in text

@@ -76,9 +76,9 @@ def test_slide_shows_the_last_rounds_from_the_start(tmp_path):
     lines = [turn["text"] for turn in record["turns"]]
     assert chats_of(scripted, "agent")[-1] == lines[-4:-1]
     wide, scripted = small_context("slide", window=50)
-    again = as_json(drift.run(scripted, SUITE, tmp_path / "wide", wide))[0]
+    wider = as_json(drift.run(scripted, SUITE, tmp_path / "wide", wide))[0]
     cut = as_json(drift.run(Narrow(context=6), SUITE, tmp_path / "cut", small_context("cut")[0]))[0]
-    assert again["turns"] == cut["turns"], "a window that is wider than the context is cut too"
+    assert wider["turns"] == cut["turns"], "a window that is wider than the context is cut too"
 
 
 def test_summarise_replaces_what_is_left_out_with_a_summary(tmp_path):
@@ -143,8 +143,8 @@ def test_a_local_model_completes_dialogs_longer_than_its_context(tmp_path, conte
         assert any(turn.get("left_out") for turn in record["turns"])
         assert all(turn["stop_reason"] for turn in record["turns"])
         assert ("summaries" in record) == (context == "summarise")
-    again = drift.run(tiny, SUITE, tmp_path / "again", replace(settings, batch=2))
-    assert texts(again) == texts(run), "what is left out does not depend on what runs beside it"
+    batched = drift.run(tiny, SUITE, tmp_path / "again", replace(settings, batch=2))
+    assert texts(batched) == texts(run), "what is left out does not depend on what runs beside it"
 
 
 @pytest.mark.parametrize("room", (1, 8, 16, 17, 64))

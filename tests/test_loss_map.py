@@ -75,10 +75,10 @@ def test_each_kind_has_its_verdict(run):
 
 def test_a_rule_that_was_not_scored_is_still_among_those_of_its_prompt(run):
     conversations = list(run.conversations)
-    place = next(n for n, candidate in enumerate(conversations) if candidate.agent.id == "three")
-    conversation = conversations[place]
+    index = next(n for n, candidate in enumerate(conversations) if candidate.agent.id == "three")
+    conversation = conversations[index]
     probes = tuple(probe for probe in conversation.probes if probe.rule == "sign")
-    conversations[place] = conversation.model_copy(update={"probes": probes})
+    conversations[index] = conversation.model_copy(update={"probes": probes})
     (run.folder / "records.jsonl").write_bytes(b"".join(map(to_line, conversations)))
     rows = [row for row in loss_map(read_run(run.folder)) if row.grouping is Grouping.SIZE]
     assert [(row.group, row.rules) for row in rows] == [("2 or 3 rules", 5)]
@@ -161,17 +161,17 @@ def test_a_long_message_puts_the_probes_after_it_into_another_group(tmp_path):
 
 
 def test_pooled_runs_are_one_map(run, tmp_path, capsys):
-    again = drift.run(
+    second_run = drift.run(
         Forgetful(),
         SUITE,
         tmp_path / "again",
         drift.Settings(rounds=4, conversations=20, seed=1, pairs="balanced"),
         cast=drift.Cast(user_turns=tmp_path / "turns.jsonl"),
     )
-    (pooled,) = [row for row in loss_map(run, again) if row.group == "closing"]
+    (pooled,) = [row for row in loss_map(run, second_run) if row.group == "closing"]
     assert (pooled.change.n, pooled.change.mean, pooled.rules) == (60, -1, 2)
     out = tmp_path / "map"
-    folders = [str(run.folder), str(again.folder)]
+    folders = [str(run.folder), str(second_run.folder)]
     assert main(["map", "--pool", *folders, "--out", str(out)]) == 0
     (model,) = LossMap.model_validate_json((out / "loss_map.json").read_text()).models
     assert [part.conversations for part in model.runs] == [40, 20]

@@ -182,17 +182,17 @@ TWO = "london river bridges wanted table lion quiet didn't seven again hundred 7
 THREE = "museum beautiful exciting banana radio idea another historic celebrate attractions"
 
 
-@pytest.mark.parametrize(("number", "listed"), [(1, f"{ONE} 1 12"), (2, TWO), (3, THREE)])
-def test_syllables_are_counted(number, listed):
-    words = listed.split()
+@pytest.mark.parametrize(("number", "words_listed"), [(1, f"{ONE} 1 12"), (2, TWO), (3, THREE)])
+def test_syllables_are_counted(number, words_listed):
+    words = words_listed.split()
     assert {word: syllables_in(word) for word in words} == dict.fromkeys(words, number)
 
 
 def test_specs_round_trip_through_json():
     for measure in MEASURES:
-        again = build(json.loads(json.dumps(measure.spec)))
-        assert again == measure
-        assert again.spec == measure.spec
+        rebuilt = build(json.loads(json.dumps(measure.spec)))
+        assert rebuilt == measure
+        assert rebuilt.spec == measure.spec
     assert build({"regex": "a", "flags": "i"}).spec == {"name": "regex", "regex": "a", "flags": "i"}
     assert build("no_letters").spec == {"name": "no_letters", "spaces": False}
     assert build("no_letters") != build({"name": "no_letters", "spaces": True})
@@ -256,9 +256,9 @@ def test_user_code_runs_if_allowed(tmp_path, monkeypatch):
 
 
 def check(measure: Measure, text: str) -> None:
-    first, again = measure.score(text), measure.score(text)
+    first, second = measure.score(text), measure.score(text)
     assert 0 <= first.value <= 1 and isinstance(first.value, float), (measure, text, first)
-    assert first.reason and first == again
+    assert first.reason and first == second
 
 
 CHARACTERS = (
@@ -320,8 +320,8 @@ def test_importing_the_measures_loads_no_lexicon():
 
 
 def test_catalogue_has_one_line_per_measure():
-    listed = [(name, arguments) for name, arguments, _ in catalogue()]
-    assert ("contains", ("words", "all=true", "case=false", "whole=true")) in listed
+    entries = [(name, arguments) for name, arguments, _ in catalogue()]
+    assert ("contains", ("words", "all=true", "case=false", "whole=true")) in entries
     assert all(line.endswith(".") and "\n" not in line for _, _, line in catalogue())
 
 

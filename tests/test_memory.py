@@ -213,8 +213,8 @@ def test_a_forgotten_thread_begins_anew():
     first = session.generate_batch([request])[0]
     session.forget("t")
     session.forget("never heard of")
-    again = session.generate_batch([request])[0]
-    assert again.token_ids == first.token_ids and again.forwarded == first.forwarded
+    second = session.generate_batch([request])[0]
+    assert second.token_ids == first.token_ids and second.forwarded == first.forwarded
 
 
 def test_a_running_row_does_not_keep_an_earlier_state_of_its_dialog():
@@ -320,8 +320,8 @@ def test_scoring_continues_with_half_of_the_batch(monkeypatch):
 
     tiny, sizes, groups = model(), [], reply_scoring._groups
     requests = [Request(chat("be nice", "hello " * n)) for n in range(1, 7)]
-    scored = tiny.session().score_batch(requests, [["bread", "rain"]] * 6)
-    expected = [score.log_probabilities for score in scored]
+    outcome = tiny.session().score_batch(requests, [["bread", "rain"]] * 6)
+    expected = [score.log_probabilities for score in outcome]
 
     def scarce_groups(streams, batch_size, limit):
         for group in groups(streams, batch_size, limit):
@@ -332,8 +332,8 @@ def test_scoring_continues_with_half_of_the_batch(monkeypatch):
 
     monkeypatch.setattr(reply_scoring, "_groups", scarce_groups)
     scores = tiny.session().score_batch(requests, [["bread", "rain"]] * 6)
-    for scored, values in zip(scores, expected, strict=True):
-        assert scored.log_probabilities == pytest.approx(values, abs=1e-4)
+    for outcome, values in zip(scores, expected, strict=True):
+        assert outcome.log_probabilities == pytest.approx(values, abs=1e-4)
     assert sizes[0] > 3 and sizes[-1] <= 3
     monkeypatch.setattr(reply_scoring, "_groups", lambda *_: (_ for _ in ()).throw(MemoryError()))
     with pytest.raises(ModelError, match="single chat"):
@@ -353,9 +353,9 @@ def test_an_error_names_the_request_it_is_about():
         tiny.generate(chat("be nice", "hello " * 600))
     with pytest.raises(PromptError, match=r"^Request 2 .*\d+ tokens"):
         tiny.session().score_batch([good, Request(chat("s", "bread " * 600))], [["bread"]] * 2)
-    twice = Request(chat("be nice", "hello"), (Guidance(2.0), Guidance(3.0)))
+    guided_twice = Request(chat("be nice", "hello"), (Guidance(2.0), Guidance(3.0)))
     with pytest.raises(UsageError, match=r"^Request 1 of 2: guidance"):
-        tiny.generate_batch([twice, good])
+        tiny.generate_batch([guided_twice, good])
 
 
 def test_an_error_of_a_dialog_names_the_conversation(tmp_path):
@@ -398,16 +398,16 @@ def test_the_youngest_rows_wait_and_the_limit_grows_back(monkeypatch):
         plain.step()
     fail_once(monkeypatch, at=(10,))
     scheduler, handles = serving(tiny, regrow_steps=8)
-    token_counts, limits, again = [0] * 6, [], []
+    token_counts, limits, waiting_seeds = [0] * 6, [], []
     while len(scheduler):
         scheduler.step()
         limits.append(scheduler.limit)
         if scheduler.halvings:
-            again.append([handle.row.seed for handle in scheduler._running])
+            waiting_seeds.append([handle.row.seed for handle in scheduler._running])
         for n, handle in enumerate(handles):
             assert len(handle.token_ids) >= token_counts[n]
             token_counts[n] = len(handle.token_ids)
-    assert scheduler.halvings == [3] and again[:2] == [[], [0, 1]]
+    assert scheduler.halvings == [3] and waiting_seeds[:2] == [[], [0, 1]]
     assert min(limits) == 3 and limits[-1] == 8
     for handle, alone in zip(handles, expected, strict=True):
         assert handle.result().token_ids == alone.result().token_ids == tuple(handle.token_ids)

@@ -149,10 +149,10 @@ def fitted_files(tmp_path, monkeypatch):
 
 
 def test_a_method_is_registered_by_its_class_alone(fitted_files):
-    listed = methods.catalogue()
-    assert [name for name, _, _ in listed] == [method.name for method in METHODS]
-    assert len(listed) == len({name for name, _, _ in listed})
-    assert all(line.endswith(".") and len(line) < 120 for _, _, line in listed)
+    entries = methods.catalogue()
+    assert [name for name, _, _ in entries] == [method.name for method in METHODS]
+    assert len(entries) == len({name for name, _, _ in entries})
+    assert all(line.endswith(".") and len(line) < 120 for _, _, line in entries)
     for method in METHODS:
         declared = parameters_of(method)
         fields = [field.name for field in dataclasses.fields(method) if field.repr]
@@ -166,23 +166,23 @@ def test_a_method_is_registered_by_its_class_alone(fitted_files):
 
 
 def test_the_schema_is_plain_data_and_states_each_range_and_default():
-    listed = {entry["name"]: entry for entry in methods.schema()}
-    assert json.loads(json.dumps(listed)) == listed
-    assert list(listed) == [name for name, _, _ in methods.catalogue()]
-    kinds = {name: entry["kind"] for name, entry in listed.items()}
+    schema = {entry["name"]: entry for entry in methods.schema()}
+    assert json.loads(json.dumps(schema)) == schema
+    assert list(schema) == [name for name, _, _ in methods.catalogue()]
+    kinds = {name: entry["kind"] for name, entry in schema.items()}
     assert kinds["boost"] == "log-odds" and kinds["repetition"] == "messages"
     assert kinds["guidance"] == "stream"
-    assert listed["hold"]["needs"] == ["attention", "a rehearsed reply"]
+    assert schema["hold"]["needs"] == ["attention", "a rehearsed reply"]
 
-    pasta = listed["pasta"]["parameters"]
+    pasta = schema["pasta"]["parameters"]
     assert pasta["required"] == ["alpha"] and pasta["additionalProperties"] is False
     alpha, generated = pasta["properties"]["alpha"], pasta["properties"]["generated"]
     assert (alpha["type"], alpha["exclusiveMinimum"], alpha["maximum"]) == ("number", 0, 1)
     assert generated["enum"] == ["keep", "scale"] and generated["default"] == "keep"
-    assert listed["guidance"]["parameters"]["properties"]["plausibility"]["default"] == 0
-    assert "maximum" not in listed["boost"]["parameters"]["properties"]["factor"]
-    assert listed["boost"]["parameters"]["properties"]["factor"]["examples"] == [4.0]
-    assert listed["spotlight"]["parameters"]["properties"]["target"]["exclusiveMaximum"] == 1
+    assert schema["guidance"]["parameters"]["properties"]["plausibility"]["default"] == 0
+    assert "maximum" not in schema["boost"]["parameters"]["properties"]["factor"]
+    assert schema["boost"]["parameters"]["properties"]["factor"]["examples"] == [4.0]
+    assert schema["spotlight"]["parameters"]["properties"]["target"]["exclusiveMaximum"] == 1
 
 
 def test_the_schemas_ranges_are_enforced():

@@ -114,13 +114,13 @@ def dialogs(tiny):
     """Dialogs that differ in length, methods, sampling and reply length."""
     steering = METHODS if tiny.steerable else {"none": (), "guidance": (Guidance(2.0),)}
     return {
-        (name, place): (
-            chat("always talk about cheese " * (place + 1), "the garden " * (3 * place + number)),
+        (name, index): (
+            chat("always talk about cheese " * (index + 1), "the garden " * (3 * index + number)),
             methods,
-            Sampling(1.0, 0.95, 4 + 5 * place) if place else GREEDY,
+            Sampling(1.0, 0.95, 4 + 5 * index) if index else GREEDY,
         )
         for number, (name, methods) in enumerate(steering.items())
-        for place in range(2)
+        for index in range(2)
     }
 
 
@@ -141,12 +141,12 @@ def test_a_mixed_batch_that_rows_join_and_leave_equals_each_row_alone(kind):
         if tiny.steerable:
             assert torch.allclose(reply.trace.mass, expected_reply.trace.mass, atol=rounding)
     assert len({reply.token_ids for _, reply in together}) > len(together) // 2
-    forwarded = [sum(reply.forwarded for _, reply in replies) for replies in (together, expected)]
+    totals = [sum(reply.forwarded for _, reply in replies) for replies in (together, expected)]
     if kind in WHOLE:
-        assert forwarded[0] <= forwarded[1]
+        assert totals[0] <= totals[1]
     else:
         # after a reply that methods treat separately, keys of the prompt remain and states do not
-        assert forwarded[0] < forwarded[1] * (0.5 if kind in KINDS else 0.6)
+        assert totals[0] < totals[1] * (0.5 if kind in KINDS else 0.6)
 
 
 @pytest.mark.slow
@@ -162,8 +162,8 @@ def test_scores_after_a_kept_thread_equal_those_of_the_whole_chat(kind):
         longer = (*talk, *chat("", "", first.text, "and bread?")[1:])
         second = METHODS["split-softmax"] if tiny.steerable else (Guidance(2.0),)
         requests = [Request(longer, methods, thread="t") for methods in ((), second)]
-        scored = session.score_batch(requests, replies)
-        values.append([value for score in scored for value in score.log_probabilities])
+        scores = session.score_batch(requests, replies)
+        values.append([value for score in scores for value in score.log_probabilities])
     assert values[0] == pytest.approx(values[1], abs=1e-5 if kind in KINDS else 1e-3)
 
 
@@ -274,10 +274,10 @@ def test_windowed_layers_keep_only_what_the_window_can_see_of_a_much_longer_dial
             assert first <= max(0, length - window)
             assert length - first <= window + window // 4
     assert widest <= window + window // 4 + 1 + SPARE_COLUMNS
-    for computed in caches:
-        for layer, (keys, _) in zip(slots.layers, computed.layers, strict=True):
+    for cache in caches:
+        for layer, (keys, _) in zip(slots.layers, cache.layers, strict=True):
             if type(layer) is KeyLayer:
-                assert keys.shape[1] == computed.tokens > 100
+                assert keys.shape[1] == cache.tokens > 100
             else:
                 assert keys.shape[1] <= window + window // 4
 
@@ -301,8 +301,8 @@ def test_a_dialog_cut_by_its_window_is_reused_for_late_forks_and_recomputed_for_
             for chat_session in (session, alone)
         )
         assert (reply.prompt_ids, reply.token_ids) == (expected.prompt_ids, expected.token_ids)
-        whole = len(reply.prompt_ids) + len(reply.token_ids) - 1
-        assert (reply.forwarded < whole) == reuses
+        token_count = len(reply.prompt_ids) + len(reply.token_ids) - 1
+        assert (reply.forwarded < token_count) == reuses
 
 
 def test_the_kinds_of_cache_and_masks_decide_whether_a_model_reuses_its_cache():

@@ -53,10 +53,10 @@ def test_a_difference_that_cannot_be_told_is_named_beside_the_reason(tmp_path):
         for method, count in counts.items()
         for i in range(count)
     ]
-    printed = table(run_of(tmp_path, records))
+    text = table(run_of(tmp_path, records))
     for method, count in list(counts.items())[1:]:
         where = f"{method}, round 2; {method}, all rounds"
-        assert f"{where}: cannot tell, as n = {count}, fewer than 20" in printed
+        assert f"{where}: cannot tell, as n = {count}, fewer than 20" in text
 
 
 def test_a_path_at_the_start_of_a_reason_keeps_its_case():
@@ -158,8 +158,8 @@ def test_a_next_step_is_one_sentence_with_its_commands(steps):
 
 def test_the_commands_of_the_next_step_repeat_the_options_of_the_run(steps):
     commands = {case: step.splitlines()[1:] for case, step in steps.items()}
-    again = "holdfast drift --model m --suite bot --conversations 20"
-    assert commands["few conversations"] == [again]
+    expected = "holdfast drift --model m --suite bot --conversations 20"
+    assert commands["few conversations"] == [expected]
     serve = "holdfast serve --model m --default-method boost:factor=4"
     assert commands["a fix that helps"][-1] == serve
     search = "holdfast calibrate --model m --suite bot --rounds 2 --ask-at 3"

@@ -82,12 +82,12 @@ def test_terminal_page_and_summary_state_the_outcome_of_the_same_results(tmp_pat
         (Outcome.DRIFTS, "The agent drifts on this prompt", "no fix is known to help"),
         (Outcome.HOLDS, "No drift of 10 points or more on this prompt", "try a longer"),
     ]:
-        changed = with_outcome(results, outcome)
-        page = render_page([changed])
-        assert results_text(changed).startswith(words)
+        with_findings = with_outcome(results, outcome)
+        page = render_page([with_findings])
+        assert results_text(with_findings).startswith(words)
         assert f"<h1>{words}" in page
-        assert step in next_step(changed) and step in page
-        write(tmp_path, summary_of(changed))
+        assert step in next_step(with_findings) and step in page
+        write(tmp_path, summary_of(with_findings))
         assert read_run(tmp_path).summary.outcome == outcome
 
 

@@ -128,10 +128,10 @@ def test_lines_that_coincide_are_told_apart_in_the_figure(tmp_path):
     (axis,) = precedent_figure(results).axes
     lines = [line for line in axis.lines if not line.get_label().startswith("_")]
     assert len(lines) == 4
-    places = {round(line.get_xdata()[0], 3) for line in lines}
+    positions = {round(line.get_xdata()[0], 3) for line in lines}
     looks = {(line.get_marker(), line.get_markerfacecolor()) for line in lines}
-    assert len(places) == len(looks) == 4
-    assert max(places) - min(places) < 0.5  # each is nearest to its number of replies
+    assert len(positions) == len(looks) == 4
+    assert max(positions) - min(positions) < 0.5  # each is nearest to its number of replies
     dashed = {line.get_linewidth() for line in lines if line.get_linestyle() == "--"}
     solid = {line.get_linewidth() for line in lines if line.get_linestyle() == "-"}
     assert max(dashed) < min(solid), "what is below shows in the gaps"
@@ -174,9 +174,9 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
 def test_suites_and_settings_that_do_not_fit_are_refused(tmp_path):
     with pytest.raises(UsageError, match="2 probes and bot 2 starters"):
         precedent.subjects_of(suite_of(probes=("Hi?", "Menu?")), precedent.PrecedentSettings())
-    judged = {"judge": "Is it signed?", "model": "default"}
+    judge_spec = {"judge": "Is it signed?", "model": "default"}
     with pytest.raises(UsageError, match="'tony'"):
-        precedent.subjects_of(suite_of(measure=judged), SETTINGS)
+        precedent.subjects_of(suite_of(measure=judge_spec), SETTINGS)
     with pytest.raises(UsageError, match=r"'tony'.*rule without probes"):
         precedent.subjects_of(suite_of(probes=()), SETTINGS)
     with pytest.raises(ParameterOutOfRange) as excinfo:

@@ -46,8 +46,8 @@ FAST = {"gpt2": True, "gemma": True, "gpt_neox": True, "mistral": False, "gemma2
 def choice(number: int, words: int = 12) -> ContinuationSample:
     """A sample with its emphasis at the end, in the middle or at the start."""
     text = [WORDS[(7 * number + 5 * index) % len(WORDS)] for index in range(words + number % 5)]
-    place = (len(text), len(text) // 2, 0)[number % 3]
-    text[place:place] = ["answer", "in", "one", "word"]
+    position = (len(text), len(text) // 2, 0)[number % 3]
+    text[position:position] = ["answer", "in", "one", "word"]
     right, several = number % (1 + number % 3), ("bread", "the old town", "rain and cheese")
     emphasis = ("answer in one word",)
     return ContinuationSample(chat("", " ".join(text)), emphasis, several[: 1 + number % 3], right)
@@ -75,8 +75,8 @@ def scorer(tiny, samples, plan):
 
 
 def right_one(tiny, sample, methods) -> float:
-    scored = tiny.score(sample.messages, sample.continuations, methods, emphasis=sample.emphasis)
-    return scored.log_probabilities[sample.right]
+    score = tiny.score(sample.messages, sample.continuations, methods, emphasis=sample.emphasis)
+    return score.log_probabilities[sample.right]
 
 
 @pytest.mark.parametrize("method", only_fast(STEERING, STEERING[0]), ids=lambda method: method.name)
@@ -90,8 +90,8 @@ def test_scores_and_ranking_equal_those_of_steering_one_head_at_a_time(method, t
     assert result.ranking.heads == tuple(sorted(HEADS, key=lambda head: -means[head]))
     plainly = sum(right_one(tiny, sample, ()) for sample in SAMPLES) / len(SAMPLES)
     assert result.unsteered == pytest.approx(plainly, abs=TOLERANCE)
-    moved = max(abs(value - result.unsteered) for value in result.scores.values())
-    assert moved > 100 * TOLERANCE, "no head does anything"
+    largest_move = max(abs(value - result.unsteered) for value in result.scores.values())
+    assert largest_move > 100 * TOLERANCE, "no head does anything"
 
 
 @pytest.mark.parametrize("kind", only_fast(FAST, "gemma2", "gpt2"))
@@ -118,13 +118,13 @@ def test_shared_passes_leave_the_model_unchanged_and_forward_less(tmp_path):
     hooks_before = hooks()
     shared = scorer(tiny, [choice(number, 90) for number in (0, 3, 6, 1, 4, 7)], ProfilingPlan())
     passes, prompts = shared.passes, shared.material.prompts
-    counted = passes.forwarded
+    tokens_before = passes.forwarded
     for group in shared.groups():
         asyncio.run(replace(shared, material=shared.material.only(group)).score(HEADS))
     assert dict(tiny.hf_model.named_modules()) == before
     assert hooks() == hooks_before
     plain = sum(len(prompt.token_ids) for prompt in prompts) * (len(HEADS) + 1)
-    assert passes.forwarded - counted < 0.4 * plain
+    assert passes.forwarded - tokens_before < 0.4 * plain
 
 
 def questions(count: int = 3) -> list[ReplySample]:
@@ -187,12 +187,12 @@ def test_a_killed_run_resumes_where_it_stopped(tmp_path, monkeypatch):
     records_before = (tmp_path / "run" / "records.jsonl").read_text()
     assert records_before
     monkeypatch.setattr(SharedPasses, "score", score)
-    again = profile(tiny, samples, tmp_path / "run", plan)
+    resumed = profile(tiny, samples, tmp_path / "run", plan)
     records = (tmp_path / "run" / "records.jsonl").read_text()
     assert records.startswith(records_before) and records.count("\n") == 8
-    assert again.scores == pytest.approx(whole.scores, abs=TOLERANCE)
-    assert again.samples == whole.samples
-    assert profile(tiny, samples, tmp_path / "run", plan).scores == again.scores
+    assert resumed.scores == pytest.approx(whole.scores, abs=TOLERANCE)
+    assert resumed.samples == whole.samples
+    assert profile(tiny, samples, tmp_path / "run", plan).scores == resumed.scores
     assert (tmp_path / "run" / "records.jsonl").read_text() == records
     several = [item for item in samples if len(item.continuations) > 1] * 2
     with pytest.raises(RecordsError, match=r"by.*accuracy|samples"):
@@ -241,18 +241,18 @@ def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(folder, tm
     command = ["profile", "--model", str(folder), "--samples", one, "--samples", two]
     command += ["--out", str(tmp_path / "out")]
     assert cli.main([*command, "--top", "12"]) == 0
-    printed, warned = capsys.readouterr()
-    assert "Unsteered -" in printed
-    assert "3 samples, fewer than 20" in printed
+    stdout, warned = capsys.readouterr()
+    assert "Unsteered -" in stdout
+    assert "3 samples, fewer than 20" in stdout
     both = [read_profile(tmp_path / "out" / name).gains for name in ("one", "two")]
     gaining = {head for head in both[0] if all(round(gains[head].mean, 4) > 0 for gains in both)}
-    assert 0 < len(gaining) < 12 and f"\n{len(gaining)} heads: " in printed
+    assert 0 < len(gaining) < 12 and f"\n{len(gaining)} heads: " in stdout
     warning_text = f"0 of these {len(gaining)} heads have a gain distinguishable from chance; "
     assert f"{warning_text}{12 - len(gaining)} head" in warned
-    listed = json.loads((tmp_path / "out" / "one" / "profile.json").read_text())
-    assert len(listed["ranking"]) == 12
-    assert listed["ranking"][0]["score"] >= listed["ranking"][-1]["score"]
-    assert listed["made_for"]["layers"] == 3
+    profile_json = json.loads((tmp_path / "out" / "one" / "profile.json").read_text())
+    assert len(profile_json["ranking"]) == 12
+    assert profile_json["ranking"][0]["score"] >= profile_json["ranking"][-1]["score"]
+    assert profile_json["made_for"]["layers"] == 3
     assert (tmp_path / "out" / "one" / "heads.png").stat().st_size > 5000
     page = read_page(tmp_path / "out" / "report.html")
     assert page.tags.count("img") == 2
@@ -283,8 +283,8 @@ def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(folder, tm
 )
 def test_bad_sample_files_are_refused_by_row_and_field(tmp_path, line, parts):
     good = rows(1)[0]
-    changed = {**good, **line} if not isinstance(line, str) else {}
-    fields = {name: value for name, value in changed.items() if value is not ...}
+    sample = {**good, **line} if not isinstance(line, str) else {}
+    fields = {name: value for name, value in sample.items() if value is not ...}
     bad = line if isinstance(line, str) else json.dumps(fields)
     (tmp_path / "samples.jsonl").write_text(json.dumps(good) + "\n" + bad + "\n")
     with pytest.raises(UsageError) as excinfo:

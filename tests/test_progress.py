@@ -145,11 +145,11 @@ def test_the_time_left_is_within_a_factor_of_two_after_the_first_tenth(name):
     """Recorded runs of two models, whose conversations end their rounds together or apart."""
     run = RECORDED[name]
     for percent in range(10, 93):
-        now = run["seconds"] * percent / 100
-        events = [(second, done) for second, done in run["events"] if second <= now]
-        estimate = seconds_left(events, run["rounds"], now, growth=GROWTH, waves=run["waves"])
+        elapsed = run["seconds"] * percent / 100
+        events = [(second, done) for second, done in run["events"] if second <= elapsed]
+        estimate = seconds_left(events, run["rounds"], elapsed, growth=GROWTH, waves=run["waves"])
         assert estimate is not None
-        assert 0.5 <= estimate / (run["seconds"] - now) <= 2, (percent, estimate)
+        assert 0.5 <= estimate / (run["seconds"] - elapsed) <= 2, (percent, estimate)
 
 
 @pytest.mark.parametrize("growth", [0.0, 0.95, 3.0])
@@ -165,13 +165,13 @@ def test_simulated_runs_are_estimated_within_a_factor_of_two(growth, waves, toge
         if not together or done % count == 0:
             events.append((end, done))
     for percent in range(10, 93):
-        now = end * percent / 100
-        past_events = [event for event in events if event[0] <= now]
-        estimate = seconds_left(past_events, total, now, growth=GROWTH, waves=waves)
+        elapsed = end * percent / 100
+        past_events = [event for event in events if event[0] <= elapsed]
+        estimate = seconds_left(past_events, total, elapsed, growth=GROWTH, waves=waves)
         if estimate is None:  # the first round of all conversations has not ended
             assert together and waves == 1 and percent < 13
             continue
-        assert 0.5 <= estimate / (end - now) <= 2, (percent, estimate)
+        assert 0.5 <= estimate / (end - elapsed) <= 2, (percent, estimate)
 
 
 def test_nothing_is_estimated_before_anything_is_done():

@@ -178,8 +178,8 @@ def test_content_is_given_in_parts_where_a_template_drops_a_string(template):
     assert marked(template, TALK)[0] == expected
     text, starts = marked(template, TALK, emphasis=["hi"])
     assert text == "<system>Be kind.<user>hello<assistant>⟦hi⟧<user>hello" and len(starts) == 1
-    moved, _ = marked(template, TALK, system_as="first-user")
-    assert moved == "<user>⟦Be kind.⟧\n\nhello<assistant>hi<user>hello"
+    in_user_message, _ = marked(template, TALK, system_as="first-user")
+    assert in_user_message == "<user>⟦Be kind.⟧\n\nhello<assistant>hi<user>hello"
 
 
 def test_a_tools_result_is_given_in_parts_as_a_users_message_is():

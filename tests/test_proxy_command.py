@@ -73,8 +73,8 @@ def test_the_process_finishes_streams_when_it_is_stopped(tmp_path):
             text=True,
         ) as process:
             try:
-                printed = process.stdout.readline()
-                url = printed.split()[2]
+                output = process.stdout.readline()
+                url = output.split()[2]
                 client = openai.OpenAI(base_url=url, api_key="sk-secret", max_retries=0)
                 messages = [
                     {"role": "system", "content": SYSTEM},
@@ -88,11 +88,11 @@ def test_the_process_finishes_streams_when_it_is_stopped(tmp_path):
                 text += "".join(chunk.choices[0].delta.content or "" for chunk in stream)
                 assert text == "Fine, Tony"
                 assert process.wait(20) == 0
-                printed += process.stdout.read()
+                output += process.stdout.read()
             finally:
                 process.kill()
-    assert "Finishing 1 request" in printed
-    assert "sk-secret" not in printed and "Traceback" not in printed
+    assert "Finishing 1 request" in output
+    assert "sk-secret" not in output and "Traceback" not in output
     assert upstream.requests[-1].json["messages"][-1]["content"] == f"[Reminder: {SYSTEM}]\n\nHi."
 
 

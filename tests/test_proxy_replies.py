@@ -278,5 +278,5 @@ def test_turns_are_counted_and_late_ones_together(suite):
             httpx2.post(f"{proxy.url}/v1/chat/completions", json=body)
             before += [{"role": "user", "content": "Go on."}]
             before += [{"role": "assistant", "content": "Yes, Tony"}]
-        counted = {turn: n for (rule, turn), (_, n) in counts(proxy).items() if rule == "signs"}
-        assert counted == {**dict.fromkeys(range(1, 17), 1), 17: 3}
+        by_turn = {turn: n for (rule, turn), (_, n) in counts(proxy).items() if rule == "signs"}
+        assert by_turn == {**dict.fromkeys(range(1, 17), 1), 17: 3}

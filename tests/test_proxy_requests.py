@@ -74,9 +74,9 @@ def test_an_edit_adds_its_text_and_changes_no_other_byte(suite):
     )
     with through(reply_json(completion()), suite, EVERY) as (upstream, proxy):
         httpx2.post(f"{proxy.url}/v1/chat/completions", content=body)
-    added = b"[Reminder: Be brief.]\\n\\n"
-    assert upstream.requests[0].body == body.replace(b'"Look:', b'"' + added + b"Look:")
-    assert upstream.requests[0].header("content-length") == str(len(body) + len(added))
+    reminder = b"[Reminder: Be brief.]\\n\\n"
+    assert upstream.requests[0].body == body.replace(b'"Look:', b'"' + reminder + b"Look:")
+    assert upstream.requests[0].header("content-length") == str(len(body) + len(reminder))
 
 
 def test_a_message_without_text_gets_a_part_of_its_own(suite):
@@ -314,7 +314,7 @@ def test_headers_pass_in_both_directions(suite):
     with through(answer, suite) as (upstream, proxy):
         outgoing = {"OpenAI-Organization": "o", "Cookie": "c=3", "Connection": "keep-alive, x-hop"}
         reply = httpx2.get(f"{proxy.url}/v1/models", headers=outgoing)
-        again = httpx2.get(f"{proxy.url}/v1/models")
+        second_answer = httpx2.get(f"{proxy.url}/v1/models")
     assert reply.headers.get_list("set-cookie") == ["a=1", "b=2"]
     assert reply.headers.get_list("date") == ["Thu, 01 Jan 2026 00:00:00 GMT"]
     assert reply.headers["server"] == "mine" and reply.headers["x-request-id"] == "7"
@@ -322,4 +322,4 @@ def test_headers_pass_in_both_directions(suite):
     first, second = upstream.requests
     assert first.header("openai-organization") == "o" and first.header("cookie") == "c=3"
     assert first.header("host") == upstream.url.removeprefix("http://")
-    assert second.header("cookie") is None and again.status_code == 200
+    assert second.header("cookie") is None and second_answer.status_code == 200

@@ -301,11 +301,11 @@ def test_a_client_that_leaves_while_its_reply_is_held_cancels_it(suite):
 
 
 def test_a_wrapped_client_draws_again_and_sends_the_best_reply(suite):
-    tally, scored = Tally(), []
+    tally, replies = Tally(), []
     with FakeUpstream(in_turn(WORSE, BROKEN, refuse)) as upstream:
         client = openai.OpenAI(base_url=f"{upstream.url}/v1", api_key="k", max_retries=0)
         wrapped = holdfast.wrap(
-            client, suite=suite, method="check-and-retry:n=2", tally=tally, on_reply=scored.append
+            client, suite=suite, method="check-and-retry:n=2", tally=tally, on_reply=replies.append
         )
         reply = wrapped.chat.completions.create(model="m", messages=CHAT)
     assert reply.choices[0].message.content == "Fine, sir"
@@ -314,7 +314,7 @@ def test_a_wrapped_client_draws_again_and_sends_the_best_reply(suite):
         "[Reminder: Sign as Tony. Reply in one sentence.]\n\nHi.",
         REMINDED[1]["content"],
     ]
-    assert tally.counts().retries == 2 and len(scored) == 1
+    assert tally.counts().retries == 2 and len(replies) == 1
 
 
 def test_a_wrapped_asynchronous_client_streams_the_checked_reply(suite):

@@ -36,8 +36,8 @@ def test_the_first_screen_says_how_to_install_and_where_the_command_is():
 
 
 def test_pages_listed_for_assistants_exist():
-    listed = (ROOT / "docs" / "llms.txt").read_text()
-    pages = re.findall(r"\]\((\w+)/\)", listed)
+    index = (ROOT / "docs" / "llms.txt").read_text()
+    pages = re.findall(r"\]\((\w+)/\)", index)
     assert len(pages) > 10
     assert all((ROOT / "docs" / f"{page}.md").is_file() for page in pages)
 

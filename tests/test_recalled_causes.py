@@ -96,11 +96,11 @@ def test_records_on_the_disk_get_the_same_causes_from_logs_that_are_read_again(
     run, logs, suite = scored
     first, counts = ask_recall(run, logs, suite, Recalls(), limit=4)
     monkeypatch.setattr("holdfast.records.run.LARGE_RUN_BYTES", 1)
-    stored = read_run(run.folder)
-    again = LogSource([tmp_path / "july.jsonl"])
-    second, counts_again = ask_recall(stored, again, suite, Recalls(), limit=4)
-    assert stored.is_stored and second.is_stored and counts == counts_again
-    assert [*second.dialogs] == [*first.dialogs] != [*stored.dialogs]
+    on_disk = read_run(run.folder)
+    source = LogSource([tmp_path / "july.jsonl"])
+    second, counts_again = ask_recall(on_disk, source, suite, Recalls(), limit=4)
+    assert on_disk.is_stored and second.is_stored and counts == counts_again
+    assert [*second.dialogs] == [*first.dialogs] != [*on_disk.dialogs]
     assert second.dialogs[1] == first.dialogs[1]
     assert second.log_scores == first.log_scores and why_table(second) == why_table(first)
 
@@ -110,18 +110,18 @@ def test_answers_are_kept_and_not_asked_for_again(scored):
     path = scored[0].folder / "recall.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:2]) + lines[2][:20])  # interrupted while it was written
-    again, done = Recalls(), []
-    run, _ = ask_recall(*scored, again, limit=100, progress=done.append)
-    assert len(again.asked) == 1 and done == [4, 2]
+    second_model, done = Recalls(), []
+    run, _ = ask_recall(*scored, second_model, limit=100, progress=done.append)
+    assert len(second_model.asked) == 1 and done == [4, 2]
     assert path.read_bytes().splitlines(keepends=True)[:2] == lines[:2]
     assert ("short", "present_recalled") in causes_of(run)
 
 
 def test_the_same_breaches_are_drawn_each_time(scored):
     first, counts = ask_recall(*scored, Recalls(), limit=2)
-    again, _ = ask_recall(*scored, Recalls(), limit=2)
+    second, _ = ask_recall(*scored, Recalls(), limit=2)
     assert (counts.present, counts.asked) == (6, 2)
-    assert [r.probes for r in first.dialogs] == [r.probes for r in again.dialogs]
+    assert [r.probes for r in first.dialogs] == [r.probes for r in second.dialogs]
     assert [cause for _, cause in causes_of(first)].count("present") == 4
 
 

@@ -465,8 +465,8 @@ test_attachments_of_claude_code = variations(
 
 
 def roo(role: str, *blocks: Any, **fields: Any) -> dict:
-    listed = [text(block) if isinstance(block, str) else block for block in blocks]
-    return {"role": role, "content": listed, "ts": 1, **fields}
+    content_blocks = [text(block) if isinstance(block, str) else block for block in blocks]
+    return {"role": role, "content": content_blocks, "ts": 1, **fields}
 
 
 HIDDEN = {"truncationParent": "t1"}
@@ -585,8 +585,8 @@ def opencode_database(path: Path, first: list[dict], later: list[dict]) -> None:
             name, session = message["info"]["id"], message["info"]["sessionID"]
             row = (name, session, number, json.dumps(message["info"]))
             database.execute("INSERT INTO message VALUES (?, ?, ?, ?)", row)
-            for place, part in enumerate(message["parts"]):
-                row = (f"prt_{number}_{place}", name, session, json.dumps(part))
+            for index, part in enumerate(message["parts"]):
+                row = (f"prt_{number}_{index}", name, session, json.dumps(part))
                 database.execute("INSERT INTO part VALUES (?, ?, ?, ?)", row)
         database.execute("CREATE TABLE session_v2 (id, parent_id, revert)")
         database.execute(
@@ -685,8 +685,8 @@ def step(source: str, message: str, **fields: Any) -> dict:
 
 
 def trajectory(*steps: dict) -> dict:
-    listed = [{"step_id": number, **value} for number, value in enumerate(steps, start=1)]
-    return {"schema_version": "ATIF-v1.7", "agent": {"name": "x"}, "steps": listed}
+    numbered = [{"step_id": number, **value} for number, value in enumerate(steps, start=1)]
+    return {"schema_version": "ATIF-v1.7", "agent": {"name": "x"}, "steps": numbered}
 
 
 REPLACES = {"context_management": {"type": "compaction", "boundary": "replace"}}

@@ -231,23 +231,23 @@ def test_a_thousand_flipped_bits_are_all_refused(tmp_path):
             run.append(record(number, METHODS[1], text='{"a": [1e-05, 0.1]}'))
     path, rng = tmp_path / "records.jsonl", random.Random(7)
     whole = path.read_bytes()
-    places = [rng.randrange(len(whole) * 8) for _ in range(1000)]
-    places += range(len(whole) * 8 - 8, len(whole) * 8)  # the last newline
-    for count, place in enumerate(places):
-        path.write_bytes(flip_bit(whole, place))
+    bits = [rng.randrange(len(whole) * 8) for _ in range(1000)]
+    bits += range(len(whole) * 8 - 8, len(whole) * 8)  # the last newline
+    for count, bit in enumerate(bits):
+        path.write_bytes(flip_bit(whole, bit))
         with pytest.raises(RecordsError) as excinfo:
             read_run(tmp_path)
-        number = whole.count(b"\n", 0, place // 8) + 1
+        number = whole.count(b"\n", 0, bit // 8) + 1
         assert str(excinfo.value).startswith(f"Line {number} of {path} is damaged")
         if count % 100 == 99:
             with pytest.raises(RecordsError, match=f"^Line {number} of"):
                 open_run(tmp_path, IDENTITY, ABOUT)
-            assert path.read_bytes() == flip_bit(whole, place)
+            assert path.read_bytes() == flip_bit(whole, bit)
 
 
-def flip_bit(data: bytes, place: int) -> bytes:
+def flip_bit(data: bytes, bit: int) -> bytes:
     damaged = bytearray(data)
-    damaged[place // 8] ^= 1 << place % 8
+    damaged[bit // 8] ^= 1 << bit % 8
     return bytes(damaged)
 
 
@@ -255,14 +255,14 @@ def test_a_flipped_bit_of_the_manifest_is_refused(tmp_path):
     begin_run(tmp_path)
     path = tmp_path / "manifest.json"
     whole = path.read_bytes()
-    for place in random.Random(3).sample(range(len(whole) * 8), 1000):
-        path.write_bytes(flip_bit(whole, place))
+    for bit in random.Random(3).sample(range(len(whole) * 8), 1000):
+        path.write_bytes(flip_bit(whole, bit))
         with pytest.raises(RecordsError, match=r"manifest\.json"):
             read_run(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("changed", "difference"),
+    ("changes", "difference"),
     [
         ({"rounds": 4}, ("rounds", 8, 4)),
         ({"runtime": {**RUNTIME, "device": "cuda"}}, ("runtime.device", "cpu", "cuda")),
@@ -272,9 +272,9 @@ def test_a_flipped_bit_of_the_manifest_is_refused(tmp_path):
         ({"seed": ...}, ("seed", 0, None)),
     ],
 )
-def test_another_run_is_refused_by_its_first_difference(tmp_path, changed, difference):
+def test_another_run_is_refused_by_its_first_difference(tmp_path, changes, difference):
     begin_run(tmp_path)
-    identity = {k: v for k, v in {**IDENTITY, **changed}.items() if v is not ...}
+    identity = {k: v for k, v in {**IDENTITY, **changes}.items() if v is not ...}
     with pytest.raises(RecordsError) as excinfo:
         open_run(tmp_path, identity, {**ABOUT, "argv": "holdfast drift"})
     error = excinfo.value
@@ -437,14 +437,14 @@ def test_a_run_is_extended_if_its_identity_may_grow(tmp_path):
     grows = Compatibility(joins=joins, reasons={"rounds": "dialogs are over"})
     open_run(tmp_path, {**IDENTITY, "methods": ["none", "boost"]}, ABOUT, grows).close()
     assert read_run(tmp_path).manifest.identity.to_json()["methods"] == [*METHODS, "boost"]
-    for changed, message in (
+    for changes, message in (
         ({"rounds": 9}, "rounds is 8 there and 9 here (dialogs are over); choose"),
         ({"seed": 1}, "seed is 0 there"),
     ):
         with pytest.raises(RecordsError, match=re.escape(message)):
-            open_run(tmp_path, {**IDENTITY, **changed}, ABOUT, grows)
+            open_run(tmp_path, {**IDENTITY, **changes}, ABOUT, grows)
         with pytest.raises(RecordsError, match=re.escape(message)):
-            refuse_early(tmp_path, changed, {}, grows)
+            refuse_early(tmp_path, changes, {}, grows)
     refuse_early(tmp_path, {"methods": ["boost"], "rounds": 8}, {}, grows)
     defaults = {"settings": {"pairs": "random", "batch": 48}, "plan": {"draws": 5}}
     newer = Compatibility(defaults=defaults)

@@ -127,10 +127,10 @@ def codex_turn(number, text, *commands):
             "response_item",
             type="function_call",
             name="exec_command",
-            call_id=f"c{number}{place}",
+            call_id=f"c{number}{index}",
             arguments=json.dumps({"cmd": command}),
         )
-        for place, command in enumerate(commands)
+        for index, command in enumerate(commands)
     ]
     return codex_says("user", f"Question {number}?"), *calls, codex_says("assistant", text)
 
@@ -138,8 +138,8 @@ def codex_turn(number, text, *commands):
 def gemini_turn(number, text, *commands):
     question = gemini(2 * number, "user", f"Question {number}?")
     calls = [
-        {"id": f"g{number}{place}", "name": "run_shell_command", "args": {"command": command}}
-        for place, command in enumerate(commands)
+        {"id": f"g{number}{index}", "name": "run_shell_command", "args": {"command": command}}
+        for index, command in enumerate(commands)
     ]
     return question, {**gemini(2 * number + 1, "gemini", text), "toolCalls": calls}
 
@@ -346,11 +346,11 @@ def test_a_broken_rule_is_named_once_beside_the_others(session):
 
 
 def test_a_long_list_of_rules_is_cut(rules, session):
-    listed = "".join(
+    rule_lines = "".join(
         f"      - {{id: r{n}, text: {'x' * 90}, measure: {{name: at_most_sentences, count: 1}}}}\n"
         for n in range(200)
     )
-    rules.write_text(f"cases:\n  - id: a\n    system_prompt: Go.\n    rules:\n{listed}")
+    rules.write_text(f"cases:\n  - id: a\n    system_prompt: Go.\n    rules:\n{rule_lines}")
     session.append(*claude_turn(1, LONG))
     answer = session.call(
         {"hook_event_name": "UserPromptSubmit", "transcript_path": str(session.log)}
@@ -742,15 +742,15 @@ def test_the_rules_of_a_hook_are_kept_until_the_suite_changes(rules, tmp_path):
     cache = tmp_path / "kept"
     first = cached_hook_rules(str(rules), cache)
     (file,) = cache.iterdir()
-    again = cached_hook_rules(str(rules), cache)
-    assert again == first and again.rules[2].measure.reads_earlier is False
+    second = cached_hook_rules(str(rules), cache)
+    assert second == first and second.rules[2].measure.reads_earlier is False
     file.write_text(file.read_text().replace("Never force-push.", "Push gently."))
     assert cached_hook_rules(str(rules), cache).rules[2].text == "Push gently."
     file.write_text("[{}]")
     assert cached_hook_rules(str(rules), cache) == first
     rules.write_text(RULES.replace("count: 2", "count: 1"))
-    changed = cached_hook_rules(str(rules), cache)
-    assert changed.rules[1].measure.arguments["count"] == 1 and len([*cache.iterdir()]) == 2
+    after_change = cached_hook_rules(str(rules), cache)
+    assert after_change.rules[1].measure.arguments["count"] == 1 and len([*cache.iterdir()]) == 2
 
 
 @pytest.mark.parametrize(
@@ -936,8 +936,8 @@ def test_the_example_says_what_its_page_promises(rules, capsys, monkeypatch):
     monkeypatch.chdir(EXAMPLE)
     monkeypatch.setattr("sys.stdin", (EXAMPLE / "hook.json").open())
     assert main(["remind", "--suite", "rules.yaml", "--strict"]) == 0
-    printed = capsys.readouterr().out.strip()
-    assert "Never force-push" in printed and printed in (EXAMPLE / "README.md").read_text()
+    output = capsys.readouterr().out.strip()
+    assert "Never force-push" in output and output in (EXAMPLE / "README.md").read_text()
     assert len(load_hook_rules("rules.yaml", check=True).rules) == 5
 
 

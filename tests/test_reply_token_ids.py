@@ -47,8 +47,8 @@ def test_given_reply_tokens_continue_a_dialog_as_a_thread_would(name):
 def test_from_texts_without_tokens_the_dialog_continues_differently():
     tiny = model(dtype="float64")
     token_ids, texts = dialog(tiny, (), None)
-    again = [list(tiny.tokenizer(text, add_special_tokens=False).input_ids) for text in texts]
-    assert [list(ids) for ids in token_ids] != again  # some reply is tokenised differently
+    retokenised = [list(tiny.tokenizer(text, add_special_tokens=False).input_ids) for text in texts]
+    assert [list(ids) for ids in token_ids] != retokenised  # some reply is tokenised differently
     assert dialog(tiny, (), texts, threads=False, reply_token_ids=False)[0] != token_ids
 
 

@@ -247,10 +247,10 @@ def test_every_conversation_is_on_the_page_with_its_scores_and_reasons(tmp_path)
     index, chunks = pack(series)
     assert len(index["rows"]) == 120 == sum(map(len, chunks))
     numbers = set()
-    for place, (at, number, agent, *_) in enumerate(index["rows"]):
+    for position, (at, number, agent, *_) in enumerate(index["rows"]):
         item = series[at]
         source = next(r for r in item.records if r.conversation == number)
-        body = chunks[place // index["perChunk"]][place % index["perChunk"]]
+        body = chunks[position // index["perChunk"]][position % index["perChunk"]]
         assert index["prompts"][agent]["text"] == source.agent.system_prompt
         assert [turn[2] for turn in body["turns"]] == [turn.text for turn in source.turns]
         assert [(index["questions"][p[2]], p[3], p[5]) for p in body["probes"]] == [
@@ -294,8 +294,8 @@ def test_figures_are_written_as_svg_and_png_and_are_the_same_each_time(page_path
     assert {path.name for path in folder.iterdir()} == files
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in folder.glob("*.png"))
     runs = [page_path.parents[1] / name for name in ("main", "control")]
-    again = report.write(runs, tmp_path / "page.html")
-    assert again.read_bytes() == page_path.read_bytes()
+    second = report.write(runs, tmp_path / "page.html")
+    assert second.read_bytes() == page_path.read_bytes()
     for path in folder.iterdir():
         assert (tmp_path / "page_figures" / path.name).read_bytes() == path.read_bytes(), path.name
 

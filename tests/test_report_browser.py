@@ -86,8 +86,8 @@ def test_the_measures_fit_side_by_side(browser, tmp_path):
     visit(browser, report.write([run_with_baseline(tmp_path / "run")], tmp_path / "page.html"), 800)
     open_details(browser)
     wide = "[...document.querySelectorAll('#baseline .scroll')]"
-    measured = js(browser, f"{wide}.map((e) => e.scrollWidth <= e.clientWidth)")
-    assert measured == [True, True]
+    fits = js(browser, f"{wide}.map((e) => e.scrollWidth <= e.clientWidth)")
+    assert fits == [True, True]
     assert "none of 25 differ" in browser.find_element("css selector", "#baseline .why").text
 
 

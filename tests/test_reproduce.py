@@ -22,9 +22,9 @@ def test_a_verdict_needs_an_interval_on_one_side_of_zero():
     for sign, verdict in ((-1, SUPPORTED), (+1, CONTRADICTED)):
         assert claim_that("it falls.", whole, sign, "Change:").verdict == verdict
     few = claim_that("it falls.", some, -1, "Change:")
-    measured = f"Change: {in_words(some)}."
+    expected = f"Change: {in_words(some)}."
     assert few.verdict == UNDECIDED
-    assert few.evidence.startswith(measured) and few.evidence.endswith("n = 3, fewer than 20.")
+    assert few.evidence.startswith(expected) and few.evidence.endswith("n = 3, fewer than 20.")
     assert re.fullmatch(r"-0\.\d{3} \[-0\.\d{3}, -0\.\d{3}\] \(n = 50\)", in_words(whole))
 
 

@@ -42,12 +42,12 @@ def test_interrupting_at_any_record_loses_and_duplicates_nothing(tmp_path, stop,
         work(tmp_path, alone, stop)
     before = keys(tmp_path)
     assert len(before) == stop
-    again = work(tmp_path, alone)
+    resumed = work(tmp_path, alone)
     after = keys(tmp_path)
     assert after[:stop] == before
     assert sorted(after) == sorted((name, number) for name in METHODS for number in NUMBERS)
     rest = 2 * len(NUMBERS) - stop
-    assert sum(map(len, again)) == rest if alone else rest <= sum(map(len, again)) < rest + SIZE
+    assert sum(map(len, resumed)) == rest if alone else rest <= sum(map(len, resumed)) < rest + SIZE
     assert work(tmp_path, alone) == []
 
 

@@ -183,7 +183,7 @@ def test_a_reply_is_scored_as_it_would_be_generated(tiny):
     text = tiny.tokenizer.decode(reply.token_ids)
     score_input, _ = run_sync(tiny.session().score_inputs(requests, [[text], ["bread"]]))
     stream, (ids,) = score_input.stream, score_input.replies
-    scored = tiny.session().score_batch(requests, [[text], ["bread"]])[0]
+    score = tiny.session().score_batch(requests, [[text], ["bread"]])[0]
     alone = (
         replace(tiny, reuses_cache=False).session().score_batch(requests, [[text], ["bread"]])[0]
     )
@@ -194,7 +194,7 @@ def test_a_reply_is_scored_as_it_would_be_generated(tiny):
         expected += float(logits.double().log_softmax(-1)[token])
         whole = torch.cat([whole, torch.tensor([[token]], device=DEVICE)], 1)
     assert len(stream.token_ids) + len(ids) > SWITCH + 1
-    assert scored.log_probabilities == pytest.approx([expected], abs=1e-4)
+    assert score.log_probabilities == pytest.approx([expected], abs=1e-4)
     assert alone.log_probabilities == pytest.approx([expected], abs=1e-4)
 
 

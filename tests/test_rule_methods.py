@@ -76,8 +76,8 @@ def test_exchanges_are_the_chat_in_pieces():
     before, exchanges = split_exchanges(messages)
     assert before == [TALK[0]]
     assert [exchange.user["content"] for exchange in exchanges] == ["a", "b", "c", "d"]
-    again = [message for exchange in exchanges for message in exchange.messages]
-    assert (*before, *again) == messages
+    messages_again = [message for exchange in exchanges for message in exchange.messages]
+    assert (*before, *messages_again) == messages
     assert split_exchanges(TALK[:1]) == ([TALK[0]], [])
 
 

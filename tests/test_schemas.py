@@ -78,21 +78,21 @@ def test_a_folder_of_every_version_opens_and_is_summarised(folder):
 @pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
 def test_a_summary_is_read_as_it_was_written(folder, tmp_path):
     shutil.copytree(folder, copy := tmp_path / "run")
-    stored = json.loads(write_summary(copy).read_text(encoding="utf-8"))
+    summary_json = json.loads(write_summary(copy).read_text(encoding="utf-8"))
     summary = read_run(copy).summary
-    assert json.loads(json.dumps(summary.to_json())) == stored
-    assert bool(summary.methods) is (stored["command"] == "drift")
+    assert json.loads(json.dumps(summary.to_json())) == summary_json
+    assert bool(summary.methods) is (summary_json["command"] == "drift")
 
 
 def test_a_summary_of_another_version_is_read_as_far_as_possible(tmp_path):
     shutil.copytree(RUNS / "schema-3" / "drift", tmp_path / "run")
     run = read_run(tmp_path / "run")
-    stored = json.loads(write_summary(run.folder).read_text(encoding="utf-8"))
+    summary_json = json.loads(write_summary(run.folder).read_text(encoding="utf-8"))
     path = run.folder / "summary.json"
-    path.write_text(json.dumps({**stored, "more": 1}), encoding="utf-8")
-    assert run.summary.outcome == stored["results"][0]["outcome"]
+    path.write_text(json.dumps({**summary_json, "more": 1}), encoding="utf-8")
+    assert run.summary.outcome == summary_json["results"][0]["outcome"]
     old = [{"method": "none", "conversations": 2}]  # of a version without outcomes
-    path.write_text(json.dumps({**stored, "results": old}), encoding="utf-8")
+    path.write_text(json.dumps({**summary_json, "results": old}), encoding="utf-8")
     assert run.summary.results == old and run.summary.outcome is None
     for unreadable in ("{", "[]", "{}"):
         path.write_text(unreadable, encoding="utf-8")

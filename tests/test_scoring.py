@@ -79,8 +79,8 @@ def test_scores_are_those_of_a_full_forward(name, kind):
     tiny = model(kind, **({"query_pre_attn_scalar": 12} if kind == "gemma2" else {}))
     methods = METHODS[name]
     requests = [Request(messages, methods, conversation_seed=3) for messages in CHATS]
-    scored = tiny.session().score_batch(requests, REPLIES)
-    for messages, options, score in zip(CHATS, REPLIES, scored, strict=True):
+    scores = tiny.session().score_batch(requests, REPLIES)
+    for messages, options, score in zip(CHATS, REPLIES, scores, strict=True):
         expected = [by_full_forward(tiny, messages, methods, reply, seed=3) for reply in options]
         assert score.log_probabilities == pytest.approx(expected, abs=TOLERANCE)
 
@@ -139,11 +139,11 @@ def test_calls_that_would_block_what_they_wait_for_are_refused():
                 engine.generate_batch([Request(CHATS[0])])
             with pytest.raises(UsageError):
                 engine.score_batch([Request(CHATS[0])], [["bread"]])
-            scored = await engine.score([Request(CHATS[0])], [["bread"]])
-            return scored, (await task).text
+            scores = await engine.score([Request(CHATS[0])], [["bread"]])
+            return scores, (await task).text
 
-    scored, text = asyncio.run(blocked())
-    assert scored[0] == model().score(CHATS[0], ["bread"])
+    scores, text = asyncio.run(blocked())
+    assert scores[0] == model().score(CHATS[0], ["bread"])
     assert text == model().generate(CHATS[0]).text
 
 
@@ -162,9 +162,9 @@ def test_log_probabilities_of_drawn_tokens_match_their_scores(name):
         ids = state.result().token_ids
         assert ids and {len(item.top) for item in steps} == {number * 5}
         likeliest = [(token,) for token, _ in steps[0].top]
-        scored = score_rows(tiny.runner, [row], [[ids, *likeliest]], 8)[0].scored
+        score = score_rows(tiny.runner, [row], [[ids, *likeliest]], 8)[0].scored
         sums = [sum(item.drawn for item in steps[: len(ids)])] + [at for _, at in steps[0].top]
-        assert sums == pytest.approx(scored.log_probabilities, abs=TOLERANCE)
+        assert sums == pytest.approx(score.log_probabilities, abs=TOLERANCE)
         assert all(sorted(item.top, key=lambda pair: -pair[1]) == [*item.top] for item in steps)
     assert rows[0].result().token_ids == plain.result().token_ids
 

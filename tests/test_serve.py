@@ -190,9 +190,9 @@ def test_log_probabilities_are_those_of_the_reply(client):
         assert len(likeliest) == 3 and likeliest == sorted(likeliest, reverse=True)
         assert entry.logprob <= likeliest[0] + 1e-4 and entry.logprob <= 0
         assert bytes(entry.bytes).decode() == entry.token
-    scored = model().score(FRENCH, [choice.message.content], "boost:factor=4")
+    score = model().score(FRENCH, [choice.message.content], "boost:factor=4")
     logprob = sum(entry.logprob for entry in entries)
-    assert logprob == pytest.approx(scored.log_probabilities[0], abs=1e-2)
+    assert logprob == pytest.approx(score.log_probabilities[0], abs=1e-2)
     streamed = []
     for chunk in ask(client, **options, stream=True):
         piece = chunk.choices[0]
@@ -243,8 +243,8 @@ def test_health_models_steering_and_metrics_are_served(url):
 
 
 def test_a_model_is_described_by_its_name_as_openai_does(client):
-    (listed,) = client.models.list().data
-    assert client.models.retrieve("default") == listed
+    (model_entry,) = client.models.list().data
+    assert client.models.retrieve("default") == model_entry
     with pytest.raises(openai.NotFoundError, match="There is no model 'Qwen/Qwen3' here"):
         client.models.retrieve("Qwen/Qwen3")
 

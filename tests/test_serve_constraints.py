@@ -261,10 +261,10 @@ def test_strict_calls_are_what_a_matcher_allows(added):
     ):
         ids = local.tokenizer(text, add_special_tokens=False).input_ids
         matcher = start.deep_copy()
-        whole = matcher.validate_tokens(ids) == len(ids)
-        if whole:
+        is_valid = matcher.validate_tokens(ids) == len(ids)
+        if is_valid:
             matcher.consume_tokens(ids)
-        assert (whole and matcher.is_accepting()) is valid, text
+        assert (is_valid and matcher.is_accepting()) is valid, text
 
 
 def test_a_tool_that_is_not_declared_is_refused_by_name(calling):

@@ -37,9 +37,9 @@ def test_a_signal_while_the_model_loads_ends_it_at_once(process, seconds):
     assert process.stdout.readline() == "holdfast: loading default ...\n"
     time.sleep(seconds)  # torch and transformers are being imported
     process.send_signal(signal.SIGTERM)
-    printed, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=60)
     assert process.returncode in (143, 0)  # 0: it was already serving
-    assert "Traceback" not in printed and "Could not" not in printed
+    assert "Traceback" not in output and "Could not" not in output
 
 
 @pytest.mark.slow
@@ -72,9 +72,9 @@ def test_a_signal_lets_running_requests_finish_and_refuses_new_ones(process):
     reasons = [chunk["choices"][0]["finish_reason"] for chunk in chunks]
     assert len([reason for reason in reasons if reason]) == 4
     assert process.wait(30) == 0
-    printed = "".join(lines) + process.stdout.read()
-    assert "Finishing 4 requests" in printed and "garden" not in printed.split("Finishing")[1]
-    assert "sk-secret" not in printed and "Traceback" not in printed, printed
+    output = "".join(lines) + process.stdout.read()
+    assert "Finishing 4 requests" in output and "garden" not in output.split("Finishing")[1]
+    assert "sk-secret" not in output and "Traceback" not in output, output
 
 
 def answers(url: str) -> bool:

@@ -408,17 +408,17 @@ def test_an_engine_outlives_an_event_loop_that_ended_during_a_step(slow):
 
 
 def test_no_step_counts_the_parameters_of_the_model(monkeypatch):
-    counted = []
-    monkeypatch.setattr(runner, "is_small", lambda model: counted.append(model))
+    calls = []
+    monkeypatch.setattr(runner, "is_small", lambda model: calls.append(model))
 
     async def work():
         async with running_engine(model()) as engine:
-            at_start = len(counted)
+            at_start = len(calls)
             await ask(engine, make_requests(1)[0])
             return at_start
 
     at_start = within(work())
-    assert len(counted) == at_start
+    assert len(calls) == at_start
 
 
 def test_an_idle_engine_sleeps():

@@ -94,9 +94,9 @@ def test_another_run_is_refused(shards, tmp_path):
 
 @pytest.mark.slow
 def test_two_records_of_one_conversation_are_refused(shards, tmp_path):
-    again = drift(tmp_path / "again", *BOTH, "--shard", "1/2")  # its seconds differ
+    recomputed = drift(tmp_path / "again", *BOTH, "--shard", "1/2")  # its seconds differ
     with pytest.raises(RecordsError) as excinfo:
-        join_runs([*shards, again], tmp_path / "joined", "holdfast drift")
+        join_runs([*shards, recomputed], tmp_path / "joined", "holdfast drift")
     assert excinfo.value.value[1] in (0, 2)
 
 
@@ -105,10 +105,10 @@ def shard_of_another_machine(shards, tmp_path):
     """The second shard, computed with another version of torch."""
     folder = tmp_path / "other machine"
     folder.mkdir()
-    stored = json.loads((shards[1] / "manifest.json").read_text())
-    stored["identity"]["runtime"]["torch"] = "0.0"
-    stored.pop("crc32")
-    (folder / "manifest.json").write_bytes(to_manifest(stored))
+    manifest = json.loads((shards[1] / "manifest.json").read_text())
+    manifest["identity"]["runtime"]["torch"] = "0.0"
+    manifest.pop("crc32")
+    (folder / "manifest.json").write_bytes(to_manifest(manifest))
     (folder / "records.jsonl").write_bytes(b"".join(map(to_line, read_run(shards[1]).records)))
     return folder
 

@@ -160,12 +160,12 @@ def first_and_later(tiny, methods, talks):
     replies = []
     for talk in talks:
         session = tiny.session(long_lived=True)
-        twice = []
+        pair = []
         for _ in range(2):
             (answer,) = answer_all(session, [Request(talk, methods, Sampling(0, 1, 12))], 0)
             log_probabilities = [value.drawn for value in answer.row.log_probabilities]
-            twice.append((answer.outcome.token_ids, log_probabilities, answer.outcome.forwarded))
-        replies.append(twice)
+            pair.append((answer.outcome.token_ids, log_probabilities, answer.outcome.forwarded))
+        replies.append(pair)
     return replies
 
 
@@ -174,9 +174,9 @@ def first_and_later(tiny, methods, talks):
 def test_below_float32_a_request_is_computed_the_same_when_it_is_asked_again(kind, name):
     tiny = model(kind, dtype="bfloat16", **KINDS.get(kind, {}))
     talks = [chat(SYSTEM, f"the old town and the {what}") for what in ("river", "garden")]
-    for first, again in first_and_later(tiny, METHODS[name], talks):
-        assert first[:2] == again[:2]  # bit for bit
-        assert again[2] < first[2]
+    for first, second in first_and_later(tiny, METHODS[name], talks):
+        assert first[:2] == second[:2]  # bit for bit
+        assert second[2] < first[2]
 
 
 def test_in_float32_a_prompt_is_forwarded_at_once():

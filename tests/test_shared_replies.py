@@ -131,9 +131,9 @@ def record(number, scores, agent="bot"):
     """The record of a conversation; scores are [round][rule]."""
     prompt = {"id": agent, "category": "rules", "system_prompt": "Be."}
     probes = [
-        {"round": at, "rule": f"r{place}", "score": float(score)}
+        {"round": at, "rule": f"r{index}", "score": float(score)}
         for at, row in enumerate(scores, start=1)
-        for place, score in enumerate(row)
+        for index, score in enumerate(row)
     ]
     for probe in probes:
         if probe["rule"] != "r0":

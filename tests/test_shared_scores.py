@@ -173,8 +173,8 @@ def test_the_headline_does_not_contradict_the_paired_difference(tmp_path):
         " only what was judged under both; too few conversations to compare." in text
     )
     # the table of means shows 0.42 beside 0.50 and a difference of 0.00, and says why
-    printed = " ".join(results_text(results).split())
-    assert "0.42" in printed and ONLY_SHARED in printed
+    output = " ".join(results_text(results).split())
+    assert "0.42" in output and ONLY_SHARED in output
 
 
 def test_a_change_says_what_it_counts_if_it_is_not_that_of_the_means_shown(tmp_path):

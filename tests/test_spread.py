@@ -66,8 +66,8 @@ def test_requests_without_a_dialog_go_to_any_free_server(serve):
     first, second = serve(replies, replies)
     chats = [[{"role": "user", "content": f"question {n}"}] for n in range(12)]
     model = connect([first, second], concurrency=1)
-    replied = model.generate_batch([holdfast.Request(chat, seed=n) for n, chat in enumerate(chats)])
-    assert [reply.text for reply in replied] == [f"1 {n}" for n in range(12)]
+    answers = model.generate_batch([holdfast.Request(chat, seed=n) for n, chat in enumerate(chats)])
+    assert [reply.text for reply in answers] == [f"1 {n}" for n in range(12)]
     assert len(first.bodies) + len(second.bodies) == 12 and first.bodies and second.bodies
 
 
@@ -104,13 +104,13 @@ def test_when_all_are_gone_the_run_stops_and_is_resumed(serve, tmp_path):
     with pytest.raises(Unreachable, match="Cannot reach"):
         measure(connect(servers, concurrency=2, max_retries=1), tmp_path / "run", 8)
     assert 0 < len(read_run(tmp_path / "run").records) < 8
-    again = serve(replies)
+    restarted = serve(replies)
     with pytest.raises(RecordsError, match="has changed since"):
-        measure(connect(again), tmp_path / "run", 8)  # the model served there is unknown
+        measure(connect(restarted), tmp_path / "run", 8)  # the model served there is unknown
     with pytest.warns(UserWarning, match="continue without"):
-        model = connect([servers[0], *again])
+        model = connect([servers[0], *restarted])
     run = measure(model, tmp_path / "run", 8)
-    assert texts(run) == texts(measure(connect(again), tmp_path / "alone", 8))
+    assert texts(run) == texts(measure(connect(restarted), tmp_path / "alone", 8))
 
 
 def steering(fingerprint, methods=("boost",)):
@@ -155,8 +155,8 @@ def test_servers_of_different_models_are_refused(serve, others, difference):
 
 def test_servers_of_models_with_different_names_are_refused(serve):
     def lists(name):
-        listed = json.dumps({"data": [{"id": name}]})
-        return lambda body, number: (200, {}, listed) if body is None else completion()
+        models = json.dumps({"data": [{"id": name}]})
+        return lambda body, number: (200, {}, models) if body is None else completion()
 
     servers = serve(lists("small"), lists("large"))
     with pytest.raises(ModelError) as excinfo:

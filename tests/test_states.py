@@ -181,8 +181,8 @@ def test_replies_in_a_mixed_batch_match_each_request_alone(kind, tmp_path):
     vector = by_name["vector"]
     reply_only = Vector(vector.file, 2.0, "reply")
     mixed = (by_name["seka"], Boost(3), vector)
-    listed = [(), *((m,) for m in steerers), (other,), mixed, (reply_only,)]
-    requests = [Request(TALKS[n % 2], own_set, GREEDY, n) for n, own_set in enumerate(listed)]
+    method_sets = [(), *((m,) for m in steerers), (other,), mixed, (reply_only,)]
+    requests = [Request(TALKS[n % 2], own_set, GREEDY, n) for n, own_set in enumerate(method_sets)]
     together = local.generate_batch(requests)
     for request, reply in zip(requests, together, strict=True):
         stream = stream_of(local, request.messages)
@@ -237,13 +237,13 @@ def test_scores_are_those_of_the_edited_pass(tmp_path):
     local = build("llama")
     for name in METHODS:
         steering_method = steerer(local, tmp_path, name)
-        scored = local.score(TALKS[0], ["music bread"], [steering_method])
+        score = local.score(TALKS[0], ["music bread"], [steering_method])
         (inputs,) = run_sync(local.session().score_inputs([Request(TALKS[0])], [["music bread"]]))
         stream, (reply_ids,) = inputs.stream, inputs.replies
         logits = eager_logits(local, stream, steering_method, reply_ids).double().log_softmax(-1)
         start = len(stream.token_ids) - 1
         total = sum(float(logits[start + n, token]) for n, token in enumerate(reply_ids))
-        assert scored.log_probabilities[0] == pytest.approx(total, abs=1e-3)
+        assert score.log_probabilities[0] == pytest.approx(total, abs=1e-3)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -256,10 +256,10 @@ def test_a_block_edits_a_plain_model(method, side, tmp_path):
     ids, mask, span = torch.zeros(3, 2, width, dtype=torch.long, device=DEVICE)
     for row, stream in enumerate(streams):
         count = len(stream.token_ids)
-        place = slice(width - count, width) if side == "left" else slice(0, count)
-        ids[row, place] = torch.tensor(stream.token_ids)
-        mask[row, place] = 1
-        span[row, place] = torch.tensor(stream.span).long()
+        columns = slice(width - count, width) if side == "left" else slice(0, count)
+        ids[row, columns] = torch.tensor(stream.token_ids)
+        mask[row, columns] = 1
+        span[row, columns] = torch.tensor(stream.span).long()
     positions = (mask.cumsum(1) - 1).clamp(min=0)
     with holdfast.steering(local, span.bool(), [[steering_method], []]), torch.inference_mode():
         logits = local.hf_model(input_ids=ids, attention_mask=mask, position_ids=positions).logits
@@ -282,9 +282,9 @@ def test_a_block_edits_generate_and_beams_and_leaves_no_hooks(tmp_path):
             output = local.hf_model.generate(ids, max_new_tokens=5, **options)
             options |= {"num_beams": 2, "num_return_sequences": 2}
             beams = local.hf_model.generate(ids, max_new_tokens=3, **options)
-        replied = output[0, ids.shape[1] :].tolist()
+        reply_ids = output[0, ids.shape[1] :].tolist()
         expected = list(local.generate(TALKS[0], [method], Sampling(0.0, 1.0, 5)).token_ids)
-        assert [token for token in replied if token not in local.stop_ids] == expected, name
+        assert [token for token in reply_ids if token not in local.stop_ids] == expected, name
         assert beams.shape[0] == 2
     with (
         pytest.raises(RuntimeError, match="broken"),

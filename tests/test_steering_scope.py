@@ -60,9 +60,9 @@ def both_ways(kind="llama", attention="sdpa", **options):
     hf_model, (ids, _, span) = hugging_face(kind, attention, **options), prompts()
     plain = logits(hf_model, ids)
     with holdfast.steering(hf_model, span, [SPLIT]):
-        moved = logits(hf_model, ids)
-    assert apart(plain, moved) > MOVED
-    return hf_model, ids, span, plain, moved
+        steered = logits(hf_model, ids)
+    assert apart(plain, steered) > MOVED
+    return hf_model, ids, span, plain, steered
 
 
 def refuses(error, message, hf_model, span, methods):
@@ -100,7 +100,7 @@ def test_a_bound_function_is_steered_and_traced_in_any_thread(attention):
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 def test_a_pass_in_an_unbound_thread_is_refused(attention):
-    hf_model, ids, span, plain, moved = both_ways(attention=attention)
+    hf_model, ids, span, plain, steered = both_ways(attention=attention)
 
     @torch.inference_mode()
     def run_inside(hf_model, ids):
@@ -111,12 +111,12 @@ def test_a_pass_in_an_unbound_thread_is_refused(attention):
             arguments = (ids,) if call == hf_model.generate else (hf_model, ids)
             with pytest.raises(UsageError, match=r"split-softmax.*LlamaForCausalLM.*steered\.bind"):
                 in_a_thread(call, *arguments)
-        assert torch.equal(logits(hf_model, ids), moved)
+        assert torch.equal(logits(hf_model, ids), steered)
     assert torch.equal(in_a_thread(logits, hf_model, ids), plain)
 
 
 def test_threads_of_a_pool_share_a_block_and_mixed_traces_are_refused():
-    hf_model, ids, span, _, moved = both_ways()
+    hf_model, ids, span, _, steered = both_ways()
     turn = threading.Barrier(3)
 
     def by_turns():
@@ -132,30 +132,30 @@ def test_threads_of_a_pool_share_a_block_and_mixed_traces_are_refused():
     ):
         jobs = [pool.submit(block.bind(by_turns)) for _ in range(3)]
         results = [result for job in jobs for result in job.result(60)]
-    assert all(torch.equal(result, moved) for result in results)
+    assert all(torch.equal(result, steered) for result in results)
     with pytest.raises(UsageError, match=r"3 threads took turns"):
         _ = block.traces
 
 
 def test_a_second_block_on_one_model_is_refused():
-    hf_model, ids, span, plain, moved = both_ways()
+    hf_model, ids, span, plain, steered = both_ways()
 
     message = r"split-softmax:exponent=0\.3\) is already open.*boost:factor=5.*joined by \+"
     second = UsageError, message, hf_model, span, [BOOST]
     with holdfast.steering(hf_model, span, [SPLIT]):
         refuses(*second)
         in_a_thread(refuses, *second)
-        assert torch.equal(logits(hf_model, ids), moved)
+        assert torch.equal(logits(hf_model, ids), steered)
     assert (
         torch.equal(logits(hf_model, ids), plain) and hf_model.config._attn_implementation == "sdpa"
     )
     for methods in ([SPLIT, BOOST], [[SPLIT], [BOOST]]):  # as the message suggests
         with holdfast.steering(hf_model, span, methods):
-            assert apart(logits(hf_model, ids)[1], moved[1]) > MOVED
+            assert apart(logits(hf_model, ids)[1], steered[1]) > MOVED
 
 
 def test_unsteered_keeps_a_thread_plain_while_another_steers():
-    hf_model, ids, span, plain, moved = both_ways()
+    hf_model, ids, span, plain, steered = both_ways()
 
     def run_plain():
         with holdfast.unsteered(hf_model):
@@ -164,10 +164,10 @@ def test_unsteered_keeps_a_thread_plain_while_another_steers():
     with holdfast.steering(hf_model, span, [SPLIT]) as handle:
         assert torch.equal(in_a_thread(run_plain), plain)
         assert torch.equal(run_plain(), plain)
-        assert torch.equal(in_a_thread(handle.bind(logits), hf_model, ids), moved)
+        assert torch.equal(in_a_thread(handle.bind(logits), hf_model, ids), steered)
         assert torch.equal(in_a_thread(handle.bind(run_plain)), plain)
     with holdfast.unsteered(hf_model), holdfast.steering(hf_model, span, [SPLIT]):
-        assert torch.equal(logits(hf_model, ids), moved)
+        assert torch.equal(logits(hf_model, ids), steered)
 
 
 @pytest.mark.parametrize(("attention", "static"), [("eager", 1), ("eager", 0), ("sdpa", 0)])
@@ -207,7 +207,7 @@ def test_a_generation_that_began_before_the_block_is_refused(attention, static, 
 
 
 def test_leaving_while_another_thread_generates_in_the_block_warns():
-    hf_model, ids, span, _, moved = both_ways(attention="eager")
+    hf_model, ids, span, _, steered = both_ways(attention="eager")
     started, go_on = threading.Event(), threading.Event()
 
     def wait(*_):
@@ -227,7 +227,7 @@ def test_leaving_while_another_thread_generates_in_the_block_warns():
             hook.remove()
             go_on.set()
             if passes == 1:
-                assert torch.equal(job.result(60), moved)
+                assert torch.equal(job.result(60), steered)
             else:
                 with pytest.raises(UsageError, match=r"split-softmax.*no steering"):
                     job.result(60)
@@ -237,7 +237,7 @@ def test_leaving_while_another_thread_generates_in_the_block_warns():
 
 
 def test_another_model_inside_the_block_is_never_steered():
-    hf_model, ids, span, _, moved = both_ways()
+    hf_model, ids, span, _, steered = both_ways()
     judge = model(seed=1)
     messages, options = chat("be kind", "the river runs"), ["slowly", "past"]
     plain = logits(judge.hf_model, ids)
@@ -249,13 +249,14 @@ def test_another_model_inside_the_block_is_never_steered():
         hook = hf_model.model.layers[1].register_forward_hook(
             lambda *_: outputs.append(logits(judge.hf_model, ids))
         )
-        assert torch.equal(logits(hf_model, ids), moved)  # the judge ran in the middle of that pass
+        # the judge ran in the middle of this pass
+        assert torch.equal(logits(hf_model, ids), steered)
         hook.remove()
     assert torch.equal(outputs[0], plain)
 
 
 def test_blocks_on_two_models_each_steer_their_own():
-    hf_model, ids, span, _, moved = both_ways()
+    hf_model, ids, span, _, steered = both_ways()
     inner, other = hugging_face(seed=1, attention="eager"), span.roll(3, 1)
     with holdfast.steering(inner, other, [BOOST]):
         expected = logits(inner, ids)
@@ -263,9 +264,9 @@ def test_blocks_on_two_models_each_steer_their_own():
         holdfast.steering(hf_model, span, [SPLIT]) as handle,
         holdfast.steering(inner, other, [BOOST]),
     ):
-        assert torch.equal(logits(hf_model, ids), moved)
+        assert torch.equal(logits(hf_model, ids), steered)
         assert torch.equal(logits(inner, ids), expected)
-        assert torch.equal(in_a_thread(handle.bind(logits), hf_model, ids), moved)
+        assert torch.equal(in_a_thread(handle.bind(logits), hf_model, ids), steered)
 
 
 @pytest.mark.slow
@@ -310,12 +311,12 @@ def steps(hf_model, ids, span, count=4):
 
 
 def test_a_generators_block_is_open_between_its_steps():
-    hf_model, ids, span, plain, moved = both_ways()
+    hf_model, ids, span, plain, steered = both_ways()
     expected = list(steps(hf_model, ids, span))
     outputs = []
     for step in steps(hf_model, ids, span):
         outputs.append(step)
-        assert torch.equal(logits(hf_model, ids), moved)
+        assert torch.equal(logits(hf_model, ids), steered)
         with holdfast.unsteered(hf_model):
             assert torch.equal(logits(hf_model, ids), plain)
     assert all(torch.equal(*pair) for pair in zip(outputs, expected, strict=True))
@@ -349,14 +350,14 @@ def test_an_abandoned_generator_leaves_its_block():
 
 
 def test_a_decorator_covers_what_runs_in_it():
-    hf_model, ids, span, plain, moved = both_ways()
+    hf_model, ids, span, plain, steered = both_ways()
     decorated = holdfast.steering(hf_model, span, [SPLIT])(logits)
-    assert torch.equal(decorated(hf_model, ids), moved)
+    assert torch.equal(decorated(hf_model, ids), steered)
     assert torch.equal(logits(hf_model, ids), plain)
 
 
 def test_tasks_and_threads_that_copy_the_context_of_a_block_are_steered_and_others_refused():
-    hf_model, ids, span, plain, moved = both_ways()
+    hf_model, ids, span, plain, steered = both_ways()
 
     async def forward():
         return logits(hf_model, ids)
@@ -381,12 +382,12 @@ def test_tasks_and_threads_that_copy_the_context_of_a_block_are_steered_and_othe
         leave.set()
         return await job
 
-    assert all(torch.equal(output, moved) for output in asyncio.run(serve()))
+    assert all(torch.equal(output, steered) for output in asyncio.run(serve()))
     assert torch.equal(logits(hf_model, ids), plain)
 
 
 def test_an_interrupted_pass_leaves_nothing_behind():
-    hf_model, ids, span, plain, moved = both_ways(attention="eager")
+    hf_model, ids, span, plain, steered = both_ways(attention="eager")
 
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -398,7 +399,7 @@ def test_an_interrupted_pass_leaves_nothing_behind():
         with holdfast.unsteered(hf_model):
             hook.remove()
             assert torch.equal(logits(hf_model, ids), plain)  # as in a notebook's next cell
-        assert torch.equal(logits(hf_model, ids), moved)
+        assert torch.equal(logits(hf_model, ids), steered)
         hook = hf_model.model.layers[1].register_forward_pre_hook(interrupt)
         logits(hf_model, ids)
     with holdfast.steering(hf_model, span, [SPLIT]), pytest.raises(KeyboardInterrupt):
@@ -458,7 +459,7 @@ KINDS = [
 
 @pytest.mark.parametrize(("kind", "attention", "options"), KINDS, ids=[kind[0] for kind in KINDS])
 def test_a_pass_that_reaches_no_steered_attention_is_refused(kind, attention, options):
-    hf_model, ids, span, plain, moved = both_ways(kind, attention, **options)
+    hf_model, ids, span, plain, steered = both_ways(kind, attention, **options)
 
     def by_name():
         hf_model.set_attn_implementation("sdpa")
@@ -489,7 +490,7 @@ def test_a_pass_that_reaches_no_steered_attention_is_refused(kind, attention, op
                 holdfast.steering(hf_model, span, [SPLIT], trace=True) as block,
                 pytest.raises(Unsteerable, match=rf"{type(hf_model).__name__}.*{message}"),
             ):
-                assert torch.equal(logits(hf_model, ids), moved)
+                assert torch.equal(logits(hf_model, ids), steered)
                 change()
                 run(hf_model, ids)
             for name, module in zip(names, modules, strict=True):
@@ -527,8 +528,8 @@ def test_a_cache_that_was_filled_under_different_steering_is_refused(kind):
         message = r"computed under no steering.*under split-softmax:exponent=0\.3; start with a new"
         with pytest.raises(UsageError, match=message):
             step(plain_cache)
-    copied = copy.deepcopy(steered_cache)
-    for methods, mask, now in (
+    copied_cache = copy.deepcopy(steered_cache)
+    for methods, mask, current in (
         ([BOOST], longer, "boost:factor=5"),
         ([SPLIT, BOOST], longer, r"split-softmax:exponent=0\.3\+boost:factor=5"),
         ([], longer, "no steering"),
@@ -537,9 +538,9 @@ def test_a_cache_that_was_filled_under_different_steering_is_refused(kind):
         where = " on another span" if methods == [SPLIT] else ""
         with holdfast.steering(hf_model, mask, methods):
             message = (
-                rf"under split-softmax:exponent=0\.3{where}, but this pass.*under {now}; start"
+                rf"under split-softmax:exponent=0\.3{where}, but this pass.*under {current}; start"
             )
-            for cache in (steered_cache, copied):
+            for cache in (steered_cache, copied_cache):
                 with pytest.raises(UsageError, match=message):
                     step(cache)
     message = (
@@ -550,13 +551,13 @@ def test_a_cache_that_was_filled_under_different_steering_is_refused(kind):
         lambda cache: hf_model.base_model(new, past_key_values=cache),
         lambda cache: hf_model.generate(torch.cat([ids, new], 1), past_key_values=cache, **GREEDY),
     ):
-        for cache in (steered_cache, copied):
+        for cache in (steered_cache, copied_cache):
             with pytest.raises(UsageError, match=message):
                 run(cache)
     with holdfast.steering(hf_model, longer, [SPLIT]):  # the same steering continues
         assert apart(step(spare), expected) < ROUNDING
     assert hf_model.base_model._forward_pre_hooks
-    del steered_cache, copied, spare, cache, handle
+    del steered_cache, copied_cache, spare, cache, handle
     gc.collect()
     assert not hf_model.base_model._forward_pre_hooks
     with holdfast.steering(hf_model, longer, []):  # reading the mass steers nothing
@@ -638,10 +639,10 @@ def by_the_formula(monkeypatch, file, span, exponent=0.3):
             (weights * in_span).sum(-1, keepdim=True),
             (weights * ~in_span).sum(-1, keepdim=True),
         )
-        moved = torch.where(
+        steered = torch.where(
             in_span, weights * pi ** (exponent - 1), weights * (1 - pi**exponent) / rest
         )
-        weights = torch.where((pi > 0) & (rest > 0), moved, weights)
+        weights = torch.where((pi > 0) & (rest > 0), steered, weights)
         value = value.repeat_interleave(weights.shape[1] // value.shape[1], 1).double()
         return (weights @ value).to(output.dtype).transpose(1, 2).contiguous(), weights
 
@@ -741,10 +742,10 @@ def test_gradients_are_those_of_the_formula(exponent, start):
             rest = (weights * ~in_span).sum(-1, keepdim=True)
             both = (pi > 0) & (rest > 0)
             pi, rest = torch.where(both, pi, 0.5), torch.where(both, rest, 0.5)
-            moved = torch.where(
+            steered = torch.where(
                 in_span, weights / pi * pi**exponent, weights / rest * (1 - pi**exponent)
             )
-            return torch.where(both, moved, weights) @ value
+            return torch.where(both, steered, weights) @ value
 
         class Layer(torch.nn.Module):
             layer_idx, is_causal, num_key_value_groups = 0, True, 1
@@ -823,8 +824,8 @@ def test_attention_weights_are_refused_and_plain_passes_still_have_them():
         with pytest.raises(Unsteerable, match=r"output_attentions.*trace=True"):
             hf_model.generate(ids, output_attentions=True, return_dict_in_generate=True, **GREEDY)
         with holdfast.unsteered(hf_model):
-            again = hf_model(ids, output_attentions=True).attentions
-    assert len(again) == 3 and all(torch.equal(*pair) for pair in zip(again, plain, strict=True))
+            after = hf_model(ids, output_attentions=True).attentions
+    assert len(after) == 3 and all(torch.equal(*pair) for pair in zip(after, plain, strict=True))
 
 
 SMALL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}

@@ -34,10 +34,10 @@ def by_the_entry(entry, log_odds):
 
 
 def by_the_methods(methods, log_odds):
-    moved = log_odds[None, None]
+    shifted = log_odds[None, None]
     for method in methods:
-        moved = method.shift(moved, 0)
-    return moved[0, 0]
+        shifted = method.shift(shifted, 0)
+    return shifted[0, 0]
 
 
 def apart(values, expected):
@@ -104,12 +104,12 @@ def test_a_list_of_methods_has_an_entry_for_every_head():
 def test_the_mass_and_the_rest_follow_from_the_shifted_log_odds(numbers, dtype):
     table = LayerTable.of([TableEntry(*numbers)] * 2).to(dtype, torch.device("cpu"))
     log_odds = LOG_ODDS.to(dtype).expand(1, 2, -1)
-    moved = table.shift(log_odds)
+    shifted = table.shift(log_odds)
     finite = log_odds.isfinite()
-    log_rest = torch.nn.functional.logsigmoid(-moved)
+    log_rest = torch.nn.functional.logsigmoid(-shifted)
     rounding = 1e-6 if dtype == torch.float32 else 1e-13
-    assert torch.allclose(table.mass(log_odds), moved.sigmoid(), atol=rounding, rtol=0)
-    near = finite & (moved < 80)  # beyond that, the rest is too small for float32
+    assert torch.allclose(table.mass(log_odds), shifted.sigmoid(), atol=rounding, rtol=0)
+    near = finite & (shifted < 80)  # beyond that, the rest is too small for float32
     assert torch.allclose(table.log_rest(log_odds)[near], log_rest[near], atol=1e-5, rtol=1e-5)
 
 

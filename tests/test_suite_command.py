@@ -811,8 +811,8 @@ def suite_test(tmp_path, capsys, text: str, *more: str) -> tuple[int, str]:
 
 
 def test_measures_that_agree_with_every_label_pass(tmp_path, capsys):
-    code, printed = suite_test(tmp_path, capsys, SUITE, "--json")
-    brief, push, free = json.loads(printed)
+    code, output = suite_test(tmp_path, capsys, SUITE, "--json")
+    brief, push, free = json.loads(output)
     assert code == 0
     assert (brief["rule"], brief["follows"], brief["breaks"]) == ("bot/brief", 2, 1)
     assert (push["follows"], push["breaks"], push["recall"]["mean"]) == (1, 2, 1.0)
@@ -831,8 +831,8 @@ cases:
         measure: one_sentence
         breaks: [Fine., Fine., Fine.]
 """
-    code, printed = suite_test(tmp_path, capsys, suite, "--json")
-    (brief,) = json.loads(printed)
+    code, output = suite_test(tmp_path, capsys, suite, "--json")
+    (brief,) = json.loads(output)
     sources = [disagreement["source"] for disagreement in brief["disagreements"]]
     assert code == 1 and sources == ["breaks 1", "breaks 2", "breaks 3"]
 
@@ -845,8 +845,8 @@ def test_turns_scored_otherwise_than_labelled_are_named_and_exit_with_1(tmp_path
         {"rule": "push", "label": "breaks", "run": "git push", "user": "Hello"},
     ]
     turns.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    code, printed = suite_test(tmp_path, capsys, SUITE, "--turns", str(turns), "--json")
-    brief, push, _ = json.loads(printed)
+    code, output = suite_test(tmp_path, capsys, SUITE, "--turns", str(turns), "--json")
+    brief, push, _ = json.loads(output)
     assert code == 1
     assert brief["recall"]["mean"] == 0.5 and brief["precision"]["mean"] == 1.0
     assert [d["source"] for d in push["disagreements"]] == [

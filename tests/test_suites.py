@@ -185,9 +185,9 @@ def test_rules_and_personas_are_in_the_fingerprint_and_single_measures_keep_thei
     suite = load_suite(suite_file(BOT))
     signs, proud = suite.cases[0].rules
     renamed, measured = replace(signs, id="x"), replace(signs, measure="one_sentence")
-    changed = (proud, signs), (renamed, proud), (measured, proud)
-    other = [suite, replace(suite, personas=()), *(swap(suite, rules=rules) for rules in changed)]
-    assert len({changed.fingerprint for changed in other}) == 5
+    rule_sets = (proud, signs), (renamed, proud), (measured, proud)
+    other = [suite, replace(suite, personas=()), *(swap(suite, rules=rules) for rules in rule_sets)]
+    assert len({rule_sets.fingerprint for rule_sets in other}) == 5
     assert load_suite(suite_file(GOOD)).fingerprint == GOOD_FINGERPRINT
 
 
@@ -206,8 +206,8 @@ def test_fingerprint_changes_only_with_what_affects_results(suite_file):
         with_rule(suite, probes=("Who?",)),
         with_rule(suite, measure=build({"name": "sentence_count", "count": 1})),
     )
-    assert {changed.fingerprint for changed in same} == {suite.fingerprint}
-    assert len({changed.fingerprint for changed in (suite, *other)}) == len(other) + 1
+    assert {variant.fingerprint for variant in same} == {suite.fingerprint}
+    assert len({variant.fingerprint for variant in (suite, *other)}) == len(other) + 1
 
 
 def test_a_case_needs_no_category_whatever_it_measures(suite_file):

@@ -35,9 +35,9 @@ def test_prompts_and_emphasis_match_the_paper():
     assert marked == f"*{question} {example}* {text} *Now generate the answer.*"
     assert JSON.score(original, original.reply) == {"format": 1, "prediction": 1}
     for wording in data.INSTRUCTIONS:
-        changed = PRONOUNS.ask(person, wording)
-        assert "'she' and 'he' with 'they'" in changed.emphasis[0]
-        assert changed.prompts == (f"{text} {changed.emphasis[0]}",)
+        pronoun_sample = PRONOUNS.ask(person, wording)
+        assert "'she' and 'he' with 'they'" in pronoun_sample.emphasis[0]
+        assert pronoun_sample.prompts == (f"{text} {pronoun_sample.emphasis[0]}",)
     sample = BIOS.ask(person, "original", ("nurse",))
     assert sample.prompts == (f"{text} Ann has the occupation of",)
     relation, other = "The pet of {} is a", ("At home Ann has a",)
@@ -58,8 +58,8 @@ def test_prompts_and_emphasis_match_the_paper():
 
 def test_the_generator_is_deterministic_and_its_splits_share_nothing():
     splits = {split: synthetic.make_data(3, split, 200) for split in SPLITS}
-    again, fewer = synthetic.make_data(3, "test", 200), synthetic.make_data(3, "test", 50)
-    assert splits["test"] == again != synthetic.make_data(4, "test", 200)
+    repeat, fewer = synthetic.make_data(3, "test", 200), synthetic.make_data(3, "test", 50)
+    assert splits["test"] == repeat != synthetic.make_data(4, "test", 200)
     some = splits["test"].items[BIOGRAPHIES]["test"][:50]
     assert some == fewer.items[BIOGRAPHIES]["test"]
     people = {split: splits[split].items[BIOGRAPHIES][split] for split in SPLITS}
@@ -122,7 +122,7 @@ def test_training_dialogues_are_correct_and_contain_no_held_out_values(monkeypat
         assert values.held_out(name) == (synthetic.part_of(name) != "train")
     pools = [pool for name, pool in synthetic.POOLS.items() if name != "job"]
     held_out = set(filter(values.held_out, itertools.chain(names, *pools)))
-    rng, scored = random.Random(2), 0
+    rng, count = random.Random(2), 0
     for task in tasks.CATALOGUE:
         for _ in range(200):
             prompt, reply = dialogues.training_dialogue(task, rng)
@@ -133,12 +133,12 @@ def test_training_dialogues_are_correct_and_contain_no_held_out_values(monkeypat
             assert not held_out & {word.strip(".,:?'\"") for word in text.split()}
             if task == "pronouns" and "they" in prompt["content"]:
                 assert catalogue.all_pronouns_changed(reply["content"])
-                scored += 1
+                count += 1
             elif task == "json" and "json" in prompt["content"]:
                 parsed = json.loads(reply["content"])
                 assert f"{parsed['name']} is a " in prompt["content"]
-                scored += 1
-    assert scored > 200
+                count += 1
+    assert count > 200
     with pytest.raises(UnknownName, match="jsn"):
         dialogues.training_dialogue("jsn", rng)
     whole = dialogues.Mix(facts=0.15, knowledge=0.15, tasks=1.0)
@@ -187,8 +187,8 @@ def test_the_json_of_rome_is_read(tmp_path):
     paraphrases = tuple(FACT["paraphrase_prompts"])
     language = "The mother tongue of {} is", "French", "English"
     assert fact == data.ChangedFact("Ann Lee", *language, paraphrases)
-    twice = published_data.load_files(write(tmp_path / "two.json", [FACT, FACT]))
-    assert dataset.fingerprint != twice.fingerprint
+    doubled = published_data.load_files(write(tmp_path / "two.json", [FACT, FACT]))
+    assert dataset.fingerprint != doubled.fingerprint
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "json"])
@@ -213,12 +213,12 @@ def test_a_folder_of_splits_is_read_and_a_single_file_is_split(tmp_path):
     assert [biographies[split][0].occupation for split in SPLITS] == ["dj", "poet", "nurse"]
     rows = [{**BIO, "raw": f"{BIO['raw']} {n}"} for n in range(700)]
     path = write(tmp_path / "all.jsonl", rows)
-    files, again, other = (
+    files, repeat, other = (
         published_data.load_files(path, seed=seed).items[BIOGRAPHIES] for seed in (0, 0, 1)
     )
     assert [70 < len(files[split]) < 130 for split in SPLITS] == [True, True, False]
     assert sum(map(len, files.values())) == 700
-    assert files["test"] == again["test"] != other["test"]
+    assert files["test"] == repeat["test"] != other["test"]
 
 
 @pytest.mark.skipif(not CORE.exists(), reason="../shared/data/counterfact_core.csv.gz is absent")

@@ -108,7 +108,7 @@ def test_pronoun_replies_scored_by_hand(reply, changed, every):
 
 
 @pytest.mark.parametrize(
-    ("text", "changed"),
+    ("text", "expected"),
     [
         ("She sold her house and he saw her.", "They sold their house and they saw them."),
         ("The cat is hers. Her cat knows him.", "The cat is theirs. Their cat knows them."),
@@ -116,16 +116,16 @@ def test_pronoun_replies_scored_by_hand(reply, changed, every):
         ("They saw the heron there, in Sheffield.", "They saw the heron there, in Sheffield."),
     ],
 )
-def test_pronouns_are_changed_in_any_text(text, changed):
-    assert data.change_pronouns(text) == changed
+def test_pronouns_are_changed_in_any_text(text, expected):
+    assert data.change_pronouns(text) == expected
 
 
 def test_fluency_is_the_weighted_entropy_of_n_grams():
     words = "the old town is far from the river and the garden is far from the old town".split()
     assert catalogue.fluency(" ".join(words)) == pytest.approx(entropy_by_hand(words), abs=EXACT)
     marks = entropy_by_hand("They're here , aren't they ? They're here , aren't they ?".split())
-    twice = catalogue.fluency("They're here, aren't they? They're here, aren't they?")
-    assert twice == pytest.approx(marks, abs=EXACT)
+    repeated = catalogue.fluency("They're here, aren't they? They're here, aren't they?")
+    assert repeated == pytest.approx(marks, abs=EXACT)
     assert catalogue.fluency("no " * 50) == 0
     assert catalogue.fluency("one two three four five six seven eight nine") is None
     ten = catalogue.fluency("one two three four five six seven eight nine ten")

@@ -85,10 +85,10 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, settings, total,
     assert 1 < len(lines) < total
     # as if killed in the middle of a batch and of a line
     path.write_bytes(b"".join(lines[:-2]) + lines[-1][:30])
-    counted: list[int] = []
-    running = tasks.Running(progress=lambda samples, tokens=0: counted.append(samples))
-    again = tasks.run(long_tiny(), data, out, settings, (), running)
-    assert untimed_records(again) == untimed_records(uninterrupted) and sum(counted) == total
+    counts: list[int] = []
+    running = tasks.Running(progress=lambda samples, tokens=0: counts.append(samples))
+    resumed = tasks.run(long_tiny(), data, out, settings, (), running)
+    assert untimed_records(resumed) == untimed_records(uninterrupted) and sum(counts) == total
 
 
 def test_another_run_in_the_folder_is_refused(tmp_path, whole):
@@ -231,9 +231,9 @@ def test_impossible_data_models_and_settings_are_refused(tmp_path):
     with pytest.raises(ModelError, match=r"scripted .*bios"):
         both = replace(json_only, tasks=("json", "bios"))
         tasks.run(Scripted(), small_data(), tmp_path / "a", both)
-    twice = [(Pasta(0.5),), (Pasta(0.5),)]
+    repeated = [(Pasta(0.5),), (Pasta(0.5),)]
     for settings, method_lists, option, value in (
-        (json_only, twice, "method", "pasta:alpha=0.5"),
+        (json_only, repeated, "method", "pasta:alpha=0.5"),
         (tasks.Settings(baselines=()), (), "baselines", None),
     ):
         with pytest.raises(UsageError) as excinfo:
@@ -276,8 +276,8 @@ REPEATED = ["--task", "json", "--method", "repetition:probability=1", "--samples
 )
 def test_the_command_answers_bad_input_with_one_sentence(tmp_path, capsys, argv, message):
     assert main(["tasks", "--out", str(tmp_path / "out"), *argv]) == 2
-    printed = refusal_in(capsys)
-    assert printed.startswith("holdfast: ") and message in printed and printed.count("\n") == 1
+    stderr = refusal_in(capsys)
+    assert stderr.startswith("holdfast: ") and message in stderr and stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 

@@ -33,8 +33,8 @@ def user(uuid, parent, text, **fields):
 
 
 def reply(uuid, parent, *blocks, **fields):
-    listed = [{"type": "text", "text": b} if isinstance(b, str) else b for b in blocks]
-    return claude("assistant", uuid, parent, listed, **fields)
+    content_blocks = [{"type": "text", "text": b} if isinstance(b, str) else b for b in blocks]
+    return claude("assistant", uuid, parent, content_blocks, **fields)
 
 
 def bash(call_id, command="ls"):
@@ -163,8 +163,8 @@ def test_the_last_of_several_branches_is_active(tmp_path):
 
 
 def test_another_answer_to_the_same_message_replaces_it(tmp_path):
-    again = reply("a1b", "u1", "It is done.", message={"id": "m2"})
-    turns, problems, _ = read(tmp_path, *FIRST, again)
+    other_answer = reply("a1b", "u1", "It is done.", message={"id": "m2"})
+    turns, problems, _ = read(tmp_path, *FIRST, other_answer)
     assert turns == [("Rename it.", "It is done.")] and len(problems) == 1
 
 
@@ -304,8 +304,8 @@ def test_the_arguments_of_a_slash_command_are_asked_too(tmp_path):
 )
 def test_an_error_of_the_api_is_no_reply(fields, tmp_path):
     error = reply("e1", "u1", "API Error: 529. Try again. Or wait. Then go on.", **fields)
-    again = (user("u2", "e1", "Go on."), reply("a1", "u2", "Done."))
-    turns, _, _ = read(tmp_path, FIRST[0], error, *again)
+    next_turn = (user("u2", "e1", "Go on."), reply("a1", "u2", "Done."))
+    turns, _, _ = read(tmp_path, FIRST[0], error, *next_turn)
     assert turns == [("Rename it.\n\nGo on.", "Done.")]
 
 
@@ -708,12 +708,12 @@ def test_files_and_folders_that_may_not_be_opened_are_named(tmp_path, monkeypatc
     write(tmp_path, GOOD, name="logs/private/b.jsonl")
 
     def refusing(function, name):  # as permissions do, which do not bind an administrator
-        def checked(path, *arguments, **options):
+        def check_path(path, *arguments, **options):
             if Path(path).name == name:
                 raise PermissionError(13, "Permission denied", str(path))
             return function(path, *arguments, **options)
 
-        return checked
+        return check_path
 
     monkeypatch.setattr(Path, "open", refusing(Path.open, "locked.jsonl"))
     monkeypatch.setattr(os, "scandir", refusing(os.scandir, "private"))
@@ -832,8 +832,8 @@ def test_the_file_of_the_page_on_contributing_is_imported_where_it_says(tmp_path
     (package / "assets").symlink_to(ROOT / "src" / "holdfast" / "assets")
     (package / "transcripts" / "readers" / "tickets.py").write_text(TICKETS.text)
     table = package / "transcripts" / "formats.py"
-    added = table.read_text().replace("    run_records,\n", "    run_records,\n    tickets,\n")
-    table.write_text(added.replace("run_records.FORMAT,", "run_records.FORMAT, tickets.FORMAT,"))
+    text = table.read_text().replace("    run_records,\n", "    run_records,\n    tickets,\n")
+    table.write_text(text.replace("run_records.FORMAT,", "run_records.FORMAT, tickets.FORMAT,"))
     script = "from holdfast.transcripts import FORMATS; print(FORMATS['tickets'].name)"
     subprocess.run([sys.executable, "-c", script], env={"PYTHONPATH": str(tmp_path)}, check=True)
 

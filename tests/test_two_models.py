@@ -88,8 +88,8 @@ def test_a_run_is_identified_by_its_user_model(tmp_path):
     pair = {"model": Named("agent"), "suite": SUITE, "out": tmp_path / "two", "settings": QUICK}
     run = drift.run(**pair, cast=drift.Cast(user_model=Named("Ada")))
     assert run.manifest.identity.to_json()["user_model"]["name"] == "Ada"
-    again = drift.run(**pair, cast=drift.Cast(user_model=Named("Ada")))
-    assert len(again.records) == QUICK.conversations
+    extended_run = drift.run(**pair, cast=drift.Cast(user_model=Named("Ada")))
+    assert len(extended_run.records) == QUICK.conversations
     with pytest.raises(RecordsError, match=r"user_model.name is \"Ada\" there and \"Bo\""):
         drift.run(**pair, cast=drift.Cast(user_model=Named("Bo")))
     with pytest.raises(RecordsError, match=r"user_model is .* there and not given here"):

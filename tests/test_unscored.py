@@ -176,8 +176,8 @@ def test_drift_prints_no_verdict_on_replies_without_text(
 def run_check(server, suite, tmp_path, *more, budget=30):
     sizes = ["--rounds", "2", "--budget", str(budget), "--user-turns", "none"]
     words = ["check", str(suite), "--model", server.url, *sizes]
-    places = ["--out", str(tmp_path / "run"), "--junit", str(tmp_path / "junit.xml")]
-    return main([*words, "--user-prompt", "empty", *places, *more])
+    outputs = ["--out", str(tmp_path / "run"), "--junit", str(tmp_path / "junit.xml")]
+    return main([*words, "--user-prompt", "empty", *outputs, *more])
 
 
 def errors_in(path):
@@ -284,9 +284,9 @@ def test_a_rule_that_was_never_judged_does_not_pass_with_the_others():
             unscored=[{"round": 1, "rule": names[1], "why": "cut"}],
         )
 
-    (checked,) = check_prompts([record(n) for n in range(60)], ["bot"], 1, Terms(0.8, budget=60))
-    assert checked.verdict == UNDECIDED
-    assert [rule.verdict for rule in checked.rules] == [PASS, UNDECIDED]
+    (bot,) = check_prompts([record(n) for n in range(60)], ["bot"], 1, Terms(0.8, budget=60))
+    assert bot.verdict == UNDECIDED
+    assert [rule.verdict for rule in bot.rules] == [PASS, UNDECIDED]
 
 
 # Cut replies

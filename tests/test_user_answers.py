@@ -168,8 +168,8 @@ MIGRATE = ToolCall("Write", {"file_path": "migrations/1", "content": "x"})
 def asks(options: tuple[str, ...] = (), **answers: str) -> ToolCall:
     """A call that asked these questions, in which `_` stands for a space, and was answered."""
     pairs = {f"{name.replace('_', ' ')}?": text for name, text in answers.items()}
-    listed = [{"label": label} for label in options]
-    questions = [{"question": question, "options": listed} for question in pairs]
+    entries = [{"label": label} for label in options]
+    questions = [{"question": question, "options": entries} for question in pairs]
     given_answers = tuple(Answer(question, text) for question, text in pairs.items() if text)
     return ToolCall("AskUserQuestion", {"questions": questions}, answers=given_answers)
 
@@ -183,8 +183,8 @@ def poses(*pairs: tuple[dict, str]) -> ToolCall:
 
 def question(words: str, header: str = "", **options: str) -> dict:
     """A question, with the descriptions of its options by their labels, `_` for a space."""
-    listed = [{"label": k.replace("_", " "), "description": v} for k, v in options.items()]
-    return {"question": words, "header": header, "options": listed}
+    entries = [{"label": k.replace("_", " "), "description": v} for k, v in options.items()]
+    return {"question": words, "header": header, "options": entries}
 
 
 SHOULD = question("Should I push?", Push="", Keep_it_local="", Later="", Skip="", Open_a_PR="")

@@ -92,10 +92,10 @@ def test_heads_that_a_model_lacks_are_refused():
 def test_admitted_requests_survive_the_trip_to_workers_as_json():
     drawing = Drawing(2**100, 0.7, 0.9, 40)
     admitted = Admitted(KEEP + BOOST, ((2, 5), (7, 9)), 20, "name", drawing)
-    again = Admitted.unpack(json.loads(json.dumps(admitted.pack())))
-    assert again.pack() == admitted.pack()
-    assert (again.methods, again.ranges, again.prompt) == (KEEP + BOOST, ((2, 5), (7, 9)), 20)
-    assert again.drawing == drawing
+    copy = Admitted.unpack(json.loads(json.dumps(admitted.pack())))
+    assert copy.pack() == admitted.pack()
+    assert (copy.methods, copy.ranges, copy.prompt) == (KEEP + BOOST, ((2, 5), (7, 9)), 20)
+    assert copy.drawing == drawing
 
 
 def test_sampling_options_that_a_seeded_draw_lacks_are_refused():
@@ -121,8 +121,8 @@ def test_tokens_are_drawn_as_the_engine_draws_them(newer):
     logits_left = draw_rows(logits, rows, slots, lengths)
     numbers = uniforms(drawing.seed, 6)
     sampling = Sampling(0.8, 0.95)
-    for row, place in ((0, 3), (2, 0 if newer else 3)):
-        (token,) = draw(before[row : row + 1], [sampling], [numbers[place]])
+    for row, index in ((0, 3), (2, 0 if newer else 3)):
+        (token,) = draw(before[row : row + 1], [sampling], [numbers[index]])
         assert logits_left[row].isfinite().nonzero().flatten().tolist() == [token]
     assert logits_left[1].equal(before[1])  # drawn by vLLM itself
     assert logits_left[3].isnan().sum() == 1 and logits_left[3].isfinite().sum() == 49
@@ -195,9 +195,9 @@ def test_queries_after_the_span_are_steered_or_only_traced():
     # a chunk before the span, one that reaches it, and a decode step, among unsteered rows
     assert moves_of([None, row], [0, 3, 7], [3, 4]) == []
     assert moves_of([row], [0, 4], [4]) == []
-    (moved,) = moves_of([None, row], [0, 3, 9], [3, 10])
-    assert (moved.first, moved.count, moved.position, moved.length) == (3, 6, 4, 10)
-    assert moved.writes and not moved.notes
+    (move,) = moves_of([None, row], [0, 3, 9], [3, 10])
+    assert (move.first, move.count, move.position, move.length) == (3, 6, 4, 10)
+    assert move.writes and not move.notes
     (step,) = moves_of([traced], [0, 1], [13])
     assert step.writes and step.notes
     (whole,) = moves_of([traced], [0, 12], [12])

@@ -28,9 +28,9 @@ def test_junit_is_read_by_its_consumers(tmp_path):
     (suite,) = junitparser.JUnitXml.fromfile(str(path))
     assert [case.name for case in suite] == ["a", "b", "c"]
     outcomes = {"pass": [], "fail": [junitparser.Failure], "undecided": [junitparser.Error]}
-    for case, checked in zip(suite, checks, strict=True):
-        assert [type(result) for result in case.result] == outcomes[checked.verdict]
-    assert [checked.verdict for checked in checks] == ["pass", "fail", "undecided"]
+    for case, check in zip(suite, checks, strict=True):
+        assert [type(result) for result in case.result] == outcomes[check.verdict]
+    assert [check.verdict for check in checks] == ["pass", "fail", "undecided"]
     assert (suite.tests, suite.failures, suite.errors) == (3, 1, 1)
 
 

@@ -274,8 +274,8 @@ def test_fields_of_the_configuration_take_effect(model):
     assert (
         "".join(item.token for item in content) == reply.text and len(content[0].top_logprobs) == 2
     )
-    scored = local().score(FRENCH, [reply.text]).log_probabilities[0]
-    assert sum(item.logprob for item in content) == pytest.approx(scored, abs=1e-3)
+    expected = local().score(FRENCH, [reply.text]).log_probabilities[0]
+    assert sum(item.logprob for item in content) == pytest.approx(expected, abs=1e-3)
     stop = reply.text[5:8]
     (stopped,) = ask(model, stop_seqs=[stop], **fields)
     assert stopped.completion == reply.text[: reply.text.index(stop)]

@@ -105,8 +105,8 @@ def logprobs(results):
 
 
 def metrics(results):
-    (measured,) = results["results"].values()
-    return {name: value for name, value in measured.items() if "stderr" not in name}
+    (values,) = results["results"].values()
+    return {name: value for name, value in values.items() if "stderr" not in name}
 
 
 CHAT = {"apply_chat_template": True, "system_instruction": SYSTEM}
@@ -154,7 +154,7 @@ def test_steered_scores_match_those_of_the_model(evaluate):
     plain = evaluate("holdfast", {}, "choices", batch_size="auto", **CHAT)
     steered = evaluate("holdfast", {"method": spec}, "choices", batch_size="auto", **CHAT)
     (samples,) = steered["samples"].values()
-    moved = 0.0
+    change = 0.0
     samples = sorted(samples, key=lambda entry: entry["doc_id"])
     for sample, before in zip(samples, logprobs(plain), strict=True):
         user = {"role": "user", "content": sample["doc"]["question"]}
@@ -162,8 +162,8 @@ def test_steered_scores_match_those_of_the_model(evaluate):
         expected = model().score(chat, sample["doc"]["choices"], spec).log_probabilities
         scores = [choice[0][0] for choice in sample["resps"]]
         assert scores == pytest.approx(expected, abs=FLOAT32)
-        moved = max(moved, *(abs(a - b) for a, (b, _) in zip(scores, before, strict=True)))
-    assert moved > 0.05
+        change = max(change, *(abs(a - b) for a, (b, _) in zip(scores, before, strict=True)))
+    assert change > 0.05
 
 
 def test_steered_replies_match_those_of_the_model_up_to_the_stop_text(evaluate):
@@ -180,11 +180,11 @@ def test_steered_replies_match_those_of_the_model_up_to_the_stop_text(evaluate):
 
 def test_draws_depend_on_the_seed_but_not_on_the_batch_size(evaluate):
     options = {"gen_kwargs": {"do_sample": True, "temperature": 1.0, "top_p": 0.9}, **CHAT}
-    first, again, other = (
+    first, repeat, other = (
         answers(evaluate("holdfast", {"seed": seed}, "writing", batch_size=size, **options))
         for seed, size in ((0, "auto"), (0, 2), (1, "auto"))
     )
-    assert first == again != other
+    assert first == repeat != other
 
 
 def test_the_entry_point_for_future_versions_names_the_model():

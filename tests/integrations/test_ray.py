@@ -405,8 +405,8 @@ def test_the_command_hides_the_output_of_ray_and_gives_the_same_records(tmp_path
     replicas = "holdfast: 2 replicas on Ray at local, each with 1 processor."
     assert lines[:2] == ["holdfast: loading default ...", replicas]
     noise = ("ray", "worker", "dashboard", "usage", "warning", "info")
-    printed = (ray_result.stdout + "\n".join(lines[2:])).lower().replace(str(tmp_path).lower(), "")
-    assert not [word for word in noise if word in printed.split()], printed
+    output = (ray_result.stdout + "\n".join(lines[2:])).lower().replace(str(tmp_path).lower(), "")
+    assert not [word for word in noise if word in output.split()], output
 
 
 @pytest.mark.parametrize(
