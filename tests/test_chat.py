@@ -48,8 +48,11 @@ def test_editing_uses_the_seed_of_the_conversation_if_given():
 
 
 def test_roles_that_only_a_template_knows_pass_through():
-    Request([*HELLO, {"role": "tool", "content": "4", "name": "add"}])
-    Request(tool_talk("be kind")[:4], tools=[LOOK])
+    result = {"role": "tool", "content": "4", "name": "add"}
+    assert Request([*HELLO, result]).messages[-1] == result
+    request = Request(tool_talk("be kind")[:4], tools=[LOOK])
+    roles = ["system", "user", "assistant", "tool"]
+    assert [message["role"] for message in request.messages] == roles
 
 
 def with_message(content, role="user", **more):

@@ -23,6 +23,7 @@ from holdfast.drift import load_suite
 from holdfast.methods import parse, write_heads
 from holdfast.models.checkpoint import DEFAULT_FOLDER
 from holdfast.models.local import LocalModel
+from holdfast.records.manifest import CURRENT
 from holdfast.serve.limits import RequestLimits
 
 MESSAGES = [
@@ -223,13 +224,15 @@ def test_the_tables_match_the_records():
 
 def test_the_records_page_names_every_field_of_a_recorded_run():
     documented = set(re.findall(r"`([\w.]+)`", (ROOT / "docs" / "records.md").read_text()))
-    for folder in (ROOT / "tests/data/recorded/schema-3").rglob("manifest.json"):
-        manifest = json.loads(folder.read_text())
-        assert set(manifest) <= documented, f"{folder} has {set(manifest) - documented}"
-        for line in (folder.parent / "records.jsonl").read_text().splitlines():
+    files = [*(ROOT / f"tests/data/recorded/schema-{CURRENT}").rglob("manifest.json")]
+    assert files
+    for file in files:
+        manifest = json.loads(file.read_text())
+        assert set(manifest) <= documented, f"{file} has {set(manifest) - documented}"
+        for line in (file.parent / "records.jsonl").read_text().splitlines():
             record = json.loads(line)
             fields = set(record).union(*record.get("turns", ()), *record.get("probes", ()))
-            assert fields <= documented, f"{folder.parent} has {fields - documented}"
+            assert fields <= documented, f"{file.parent} has {fields - documented}"
 
 
 @pytest.mark.parametrize("journey", ["a spec string", "a conversation"])

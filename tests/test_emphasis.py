@@ -190,7 +190,6 @@ def test_an_endpoint_refuses_emphasis_by_name():
     endpoint = connect("http://localhost:1/v1", "m")
     with pytest.raises(ModelError, match="'old town'"):
         endpoint.generate(TALK, emphasis=["old town"])
-        endpoint.generate(TALK, emphasis=["old town"])
     with pytest.raises(ModelError, match=r"pasta:alpha=0\.01 needs attention"):
         endpoint.generate(TALK, [Pasta(0.01)], emphasis=["old town"])
 

@@ -101,8 +101,9 @@ def test_an_exit_with_an_error_is_not_taken_for_the_help(monkeypatch):
         raise SystemExit(1)
 
     monkeypatch.setattr("holdfast.cli._run", fail)
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit) as excinfo:
         main(["serve", "--json"])
+    assert excinfo.value.code == 1
 
 
 @pytest.mark.parametrize(("command", "field"), RESULTS)

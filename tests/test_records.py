@@ -476,7 +476,6 @@ def test_a_disk_that_fills_up_within_a_line_loses_only_that_line(tmp_path, monke
     monkeypatch.setattr(os, "write", full)
     with pytest.raises(RecordsError, match="the disk is full; the 1"):
         run.append(record(1))
-        run.append(record(1))
     monkeypatch.undo()
     assert len(calls) == 2 and run.keys() == {("none", 0)}
     assert (tmp_path / "records.jsonl").read_bytes() == before
