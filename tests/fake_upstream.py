@@ -275,6 +275,6 @@ def user(text, *before):
 
 
 def counts(proxy):
-    """How many replies kept each rule at each turn, of how many."""
+    """The replies that kept each rule at each turn, and all that were scored by it."""
     proxy.settle()
     return {(row.cell.rule, row.cell.turn): (row.kept, row.scored) for row in proxy.counts.rules}

@@ -1,4 +1,4 @@
-"""Which values of a parametrised test are in the fast set, which `make test` runs."""
+"""Choice of the values of parametrised tests for the fast set, which `make test` runs."""
 
 from collections.abc import Iterable
 from typing import Any

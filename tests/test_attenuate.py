@@ -1,4 +1,4 @@
-"""Where attenuate, whose span is not the system prompt, is refused, and what it leaves out."""
+"""`attenuate`, whose span is not the system prompt: refusals, defaults and traces."""
 
 import httpx2
 import pytest

@@ -1,4 +1,4 @@
-"""Why rules were broken: labelled transcripts, and each definition of docs/causes.md."""
+"""Causes of broken rules: labelled transcripts, and each definition of docs/causes.md."""
 
 import json
 import sys

@@ -102,7 +102,7 @@ def records_of(scores, rule_names=(None,), prompt="bot"):
 
 
 def test_a_failing_prompt_has_a_round_that_shows_it_by_itself():
-    """However little each round is below the bar: some capital is as large as the mean of all."""
+    """However little each round is below the bar, some capital is as large as the mean of all."""
     terms, draws = Terms(0.9, budget=200), np.random.default_rng(5)
     for _ in range(5):
         scores = (draws.random((200, 8, 1)) < 0.8).astype(float)

@@ -125,7 +125,7 @@ def test_conversations_that_did_not_begin_alike_are_compared_as_two_samples(tmp_
 
 
 def test_the_order_of_records_does_not_change_the_pairs(tmp_path):
-    """As a run with several workers writes them."""
+    """A run with several workers writes its records in any order."""
     old = write(tmp_path / "old", equal(0.8))
     new = write(tmp_path / "new", equal(0.5))
     expected = overall(compare_folders([old, new])).over_rounds

@@ -85,7 +85,7 @@ def test_consecutive_messages_of_one_speaker_become_one_turn(tmp_path):
 
 
 def test_messages_with_parts_are_read(tmp_path):
-    """As Vercel's AI SDK and Gemini's API write them."""
+    """Vercel's AI SDK and Gemini's API write messages in parts."""
     answer = [{"type": "step-start"}, {"type": "text", "text": "Yes?"}]
     messages = [{"role": "user", "parts": [{"text": "Hi."}]}, {"role": "model", "parts": answer}]
     (dialog,) = read_dialogs(write(tmp_path / "one.jsonl", messages)).dialogs
@@ -97,7 +97,7 @@ def test_messages_with_parts_are_read(tmp_path):
 
 
 def as_openai(messages):
-    """As in logs: the arguments of calls are text, and a call may have no content."""
+    """Messages as in logs: the arguments of calls are text, and a call may have no content."""
     openai_messages = [dict(message) for message in messages]
     for message in openai_messages:
         for call in message.get("tool_calls", ()):

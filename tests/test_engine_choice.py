@@ -1,4 +1,4 @@
-"""Which engine runs a GGUF file, with a stand-in for holdfast-llama."""
+"""The choice of the engine for a GGUF file, with a stand-in for holdfast-llama."""
 
 from dataclasses import replace
 from types import SimpleNamespace

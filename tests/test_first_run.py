@@ -354,7 +354,7 @@ def test_an_invalid_time_is_refused(minutes, capsys):
 
 
 class FirstGroup(TimeBox):
-    """As if the time were over with the first group."""
+    """A time box that is over after its first group."""
 
     def groups(self, missing):
         yield missing[: self.first]

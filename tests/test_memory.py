@@ -144,7 +144,7 @@ def test_memory_is_mapped_by_kernels_without_huge_pages(monkeypatch):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="maps memory as Linux does")
 def test_no_columns_are_spare_where_unwritten_memory_counts(monkeypatch, tmp_path):
-    """As with `ulimit -v`, and where the system promises no more memory than it has."""
+    """This holds under `ulimit -v`, and where the system promises no more memory than it has."""
     resource = pytest.importorskip("resource")
     limits: dict[int, int] = {}
     overcommit = tmp_path / "overcommit_memory"

@@ -100,7 +100,7 @@ def test_a_run_made_in_python_gets_no_command_to_repeat(tmp_path):
 
 
 def test_drift_of_conversations_that_broke_down_is_not_called_drift(tmp_path):
-    """Nor does anything after the title take it back if the others drift as well."""
+    """The text below the title does not contradict it, even if the other conversations drift."""
     same = [record(i, [1.0, 0.0, 0.0, 0.0]) for i in range(60)]
     for item in same[:40]:
         for turn in item["turns"]:

@@ -156,7 +156,7 @@ def test_the_time_left_is_within_a_factor_of_two_after_the_first_tenth(name):
 @pytest.mark.parametrize("waves", [1, 4])
 @pytest.mark.parametrize("together", [True, False])
 def test_simulated_runs_are_estimated_within_a_factor_of_two(growth, waves, together):
-    """Whatever the growth of the cost, which the estimate only assumes."""
+    """The estimate assumes a growth of the cost; the simulated growth may differ from it."""
     count, rounds = 12, 8
     total, events, end = count * rounds * waves, [], 0.0
     for done in range(1, total + 1):
@@ -202,7 +202,7 @@ def terminate():
 
 
 def test_sigterm_that_comes_twice_at_once_is_one():
-    """As from `timeout`, which signals the command and then its group."""
+    """`timeout` signals the command and then its group."""
     with pytest.raises(Terminated), interrupting_on_sigterm():
         try:
             terminate()

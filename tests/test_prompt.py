@@ -1,4 +1,4 @@
-"""Where the system prompt is in a rendered chat, and templates that read the clock."""
+"""The place of the system prompt in a rendered chat, and templates that read the clock."""
 
 from dataclasses import replace
 from datetime import datetime

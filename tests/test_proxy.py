@@ -94,7 +94,7 @@ def test_metrics_and_page_count_kept_rules_and_reminders(suite):
 
 
 def test_the_page_lists_rules_in_the_order_of_the_suite(tmp_path):
-    """And not in that in which their first replies came."""
+    """The order in which their first replies arrived does not matter."""
     path = tmp_path / "bot.yaml"
     path.write_text(SUITE.replace("id: signs", "id: signs\n        when: {user: Sign}"))
     with through(reply_json(completion()), str(path)) as (_, proxy):

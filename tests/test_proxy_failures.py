@@ -177,7 +177,7 @@ def test_a_client_that_leaves_cancels_the_request_upstream(suite, streamed):
 
 
 def test_many_streams_at_once_are_whole(suite):
-    """None is lost or mixed up while some clients leave and some answers break off."""
+    """No stream is lost or mixed up while some clients leave and some answers break off."""
 
     def answer(request, writer):
         name = request.json["messages"][-1]["content"].rsplit("\n", 1)[-1]

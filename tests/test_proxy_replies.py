@@ -48,7 +48,7 @@ def test_a_stream_arrives_as_it_comes(suite):
 
 
 def test_a_client_may_leave_at_the_last_event(suite):
-    """As OpenAI's does, before the end of the body."""
+    """OpenAI's client leaves then, before the end of the body."""
     client_states = []
 
     def answer(request, writer):
@@ -259,7 +259,7 @@ def test_a_streamed_tool_call_is_no_end_of_a_turn(suite):
 
 
 def test_a_stream_of_content_parts_is_scored(suite):
-    """As Mistral sends it; the thoughts in it are no part of the reply."""
+    """Mistral sends such streams; the thoughts in them are no part of the reply."""
     thoughts = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm. So. What now?"}]}
     contents = [[thoughts], [{"type": "text", "text": "Fine, "}], "Tony"]
     choices = [{"index": 0, "delta": {"content": c}, "finish_reason": None} for c in contents]

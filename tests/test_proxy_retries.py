@@ -169,7 +169,7 @@ def test_what_is_no_reply_is_sent_on_as_it_is(suite, answer):
 
 
 def test_several_choices_are_not_held_back(suite):
-    """Nor drawn again if all but one broke off."""
+    """Such a reply is not drawn again either, even if all choices but one broke off."""
     stream = chunks("Fine, sir")
     release = threading.Event()
 
@@ -216,7 +216,7 @@ def test_a_pattern_that_runs_for_ages_costs_only_its_rule(tmp_path, caplog):
 
 @pytest.mark.parametrize("kind", [openai.OpenAI, openai.AsyncOpenAI])
 def test_a_hook_of_the_client_that_raises_on_a_retry_costs_no_reply(kind):
-    """As one that calls `raise_for_status`."""
+    """Such a hook may call `raise_for_status`."""
     suite = parse_suite(SUITE, "bot.yaml", "bot", probed=False)
     is_async = kind is openai.AsyncOpenAI
 

@@ -300,7 +300,7 @@ def test_after_a_compaction_all_rules_are_said_once(session):
 
 @pytest.mark.parametrize("is_written_before", [True, False])
 def test_the_start_after_a_compaction_says_the_rules(session, is_written_before):
-    """Whether or not the log shows the compaction by then."""
+    """It does not matter whether the log shows the compaction by then."""
     session.append(*claude_turn(1, "Done."))
     assert session.hook("UserPromptSubmit") == []
     assert session.hook("PreCompact", trigger="auto") == []
@@ -448,7 +448,7 @@ def test_a_turn_after_a_rewind_is_judged(session, begin, rewind):
 
 
 def bytes_read():
-    """How many bytes this process has read, from whatever."""
+    """The number of bytes that this process has read from anything."""
     counts = Path("/proc/self/io").read_text()
     return int(re.search(r"^rchar: (\d+)$", counts, re.MULTILINE)[1])
 
@@ -521,7 +521,7 @@ def test_a_pipe_in_place_of_a_transcript_is_not_waited_for(session):
 
 
 def test_input_may_begin_with_a_byte_order_mark(session):
-    """As some shells of Windows write it."""
+    """Some shells of Windows write one."""
     session.append(*claude_turn(1, LONG))
     payload = {**NO_PATH, "transcript_path": str(session.log)}
     assert session.call("\ufeff" + json.dumps(payload)) is not None and not session.errors

@@ -88,7 +88,7 @@ def test_a_mass_of_one_stays_one():
 
 
 def test_a_list_of_methods_has_an_entry_for_every_head():
-    """None for a bias after a power, or if methods differ on including generated tokens."""
+    """There is none for a bias after a power, nor if methods differ on generated tokens."""
     table = compile_methods((Boost(4), SplitSoftmax(0.5, {(1, 2)}))).table
     numbers = [(math.log(4), 0.5 if head == 2 else 1) for head in range(4)]
     assert [(entry.bias, entry.exponent) for entry in table.of_layer(1, 4)] == numbers

@@ -62,7 +62,7 @@ class Readings(TorchFunctionMode):
 
 
 def waits_of(run):
-    """Where this package's own code would have waited for a device."""
+    """The lines of this package's own code that would have waited for a device."""
     waits = []
     with Operations(waits), Readings(waits):
         run()
@@ -95,7 +95,7 @@ def test_a_step_after_the_first_waits_for_no_device(cached, padded, trace):
 
 @torch.inference_mode()
 def test_steering_that_is_kept_between_steps_waits_for_no_device():
-    """As in a decode loop while its rows stay the same; slots are padded on the right."""
+    """The rows stay the same, as they often do in a decode loop; slots are padded on the right."""
     torch.manual_seed(0)
     for rows in EVERYWHERE + MIXED:
         span = torch.zeros(3, 9, dtype=torch.bool)

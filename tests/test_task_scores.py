@@ -1,4 +1,4 @@
-"""How replies to the tasks of PASTA are scored, checked by hand."""
+"""Scores of replies to the tasks of PASTA, checked by hand."""
 
 import json
 import math

@@ -69,8 +69,8 @@ def computed_on_threads() -> set[str]:
 
 
 def threads_after_release() -> tuple[int, set[str]]:
-    """How many threads this one computes with besides itself, and which of them outlive the
-    release.
+    """The number of threads that this one computes with besides itself, and those of them that
+    outlive the release.
     """
     team = computed_on_threads()
     release_threads()

@@ -103,7 +103,7 @@ def test_a_restored_stream_continues_bit_for_bit(in_llama, prompts):
 
 
 def test_copied_weights_give_bit_identical_results(in_llama, prompts):
-    """As they are on a GPU."""
+    """On a GPU, weights are copied."""
     context = context_of(in_llama("Q8_0"))
     copied = context_of(in_llama("Q8_0"))
     copied.weights.on_host = False
