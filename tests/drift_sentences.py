@@ -51,8 +51,8 @@ def run_of(folder, records, argv="", **identity):
     return read_run(folder)
 
 
-def series_of(folder, first, last, n=40, **more):
-    return read_series(run_of(folder, [record(i, [first(i), last(i)], **more) for i in range(n)]))
+def series_of(folder, first, last, n=40, **fields):
+    return read_series(run_of(folder, [record(i, [first(i), last(i)], **fields) for i in range(n)]))
 
 
 def opening_of(series, baseline=None):
@@ -164,8 +164,8 @@ def next_steps(folder: Path) -> dict[str, str]:
     """The next step after runs with every kind of result."""
     names = iter(range(100))
 
-    def results(*scores, **more):
-        return _results(folder / str(next(names)), *scores, **more)
+    def results(*scores, **options):
+        return _results(folder / str(next(names)), *scores, **options)
 
     def fixed(number):
         return 0.5 + number % 2 / 2

@@ -231,7 +231,7 @@ def chunks(*pieces: str, finish: str | None = "stop") -> list[bytes]:
     return [b"data: " + json.dumps(event).encode() + b"\n\n" for event in events] + done
 
 
-def response(text="Fine. Tony", status="completed", **more) -> dict:
+def response(text="Fine. Tony", status="completed", **fields) -> dict:
     """An answer of the Responses API."""
     message = {
         "type": "message",
@@ -240,7 +240,7 @@ def response(text="Fine. Tony", status="completed", **more) -> dict:
         "status": "completed",
         "content": [{"type": "output_text", "text": text, "annotations": []}],
     }
-    return {"id": "r1", "object": "response", "status": status, "output": [message], **more}
+    return {"id": "r1", "object": "response", "status": status, "output": [message], **fields}
 
 
 def reply_json(body: bytes) -> Answer:

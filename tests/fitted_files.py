@@ -44,12 +44,12 @@ def write_random(
     return write_fitted(path, tensors, **fields, made_from={"recipe": "random"})
 
 
-def write_for(model, path: Path, method: str, seed: int = 0, **more) -> Fitted:
+def write_for(model, path: Path, method: str, seed: int = 0, **fields) -> Fitted:
     """The same for a loaded model, with its name, fingerprint and shape."""
     sites, config = sites_of(model.hf_model), model.hf_model.config
     shape = config.num_hidden_layers, sites.hidden_size, sites.key_heads, sites.head_size
     on = FittedOn(model.name, model.fingerprint, *shape)
-    return write_random(path, method, on, seed=seed, **more)
+    return write_random(path, method, on, seed=seed, **fields)
 
 
 def write_all(folder: Path) -> None:

@@ -592,9 +592,9 @@ def test_turns_that_do_not_show_what_decides_are_counted_and_not_scored(tmp_path
     logs.write_text("".join(json.dumps(dialog(script)) + "\n" for script in scripts))
     rules.write_text(LABELLED)
     assert main(["logs", str(logs), "--suite", str(rules), "--out", str(tmp_path / "run")]) == 0
-    hidden, visible, other = read_run(tmp_path / "run").records
+    hidden, visible, answered_turn = read_run(tmp_path / "run").records
     assert [(probe.rule, probe.why) for probe in hidden.unscored] == [("typed", "not shown")]
     assert ("typed", 0.0) in [(probe.rule, probe.score) for probe in visible.probes]
-    assert "typed" not in [probe.rule for probe in (*hidden.probes, *other.answered)]
+    assert "typed" not in [probe.rule for probe in (*hidden.probes, *answered_turn.answered)]
     output = capsys.readouterr().out
     assert "Not judged: 1 score, as the logs do not show" in output and "cut at" not in output

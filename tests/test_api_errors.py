@@ -130,8 +130,8 @@ def test_a_suite_that_cannot_be_loaded_is_refused(tmp_path):
 
 def test_a_plain_class_works_as_a_method_everywhere(tmp_path):
     tiny = model()
-    both = Plain(), Boost(2.718281828459045**2)
-    replies = [tiny.generate(TALK, [method], SHORT).token_ids for method in both]
+    pair = Plain(), Boost(2.718281828459045**2)
+    replies = [tiny.generate(TALK, [method], SHORT).token_ids for method in pair]
     assert replies[0] == replies[1] != tiny.generate(TALK, sampling=SHORT).token_ids
     run = drift.run(tiny, "starter", tmp_path, SETTINGS, [[Plain(1.5)], [Plain()]])
     spelled = ["plain:strength=1.5", "plain:strength=2"]

@@ -22,16 +22,16 @@ def make_requests(count):
 
 
 def test_tasks_that_wait_at_the_same_time_share_every_step(monkeypatch):
-    tiny, together, step = model(), [], SteppedModel.step
+    tiny, batch_sizes, step = model(), [], SteppedModel.step
 
     def watch(self):
         outcomes = step(self)
-        together.append(self.running)
+        batch_sizes.append(self.running)
         return outcomes
 
     monkeypatch.setattr(SteppedModel, "step", watch)
     expected = [reply.token_ids for reply in tiny.generate_batch(make_requests(6))]
-    together.clear()
+    batch_sizes.clear()
 
     async def ask_all():
         async with tiny.session() as engine, task_group() as group:
@@ -40,7 +40,7 @@ def test_tasks_that_wait_at_the_same_time_share_every_step(monkeypatch):
 
     assert asyncio.run(ask_all()) == expected
     # one step for all of them
-    assert together[0] == 6 and len(together) <= 32
+    assert batch_sizes[0] == 6 and len(batch_sizes) <= 32
 
 
 def test_a_cancelled_task_frees_its_row_and_changes_no_other():

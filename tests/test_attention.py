@@ -47,9 +47,9 @@ def by_the_paper(weights, span, generated, methods, head):
     """One row of weights after each method's own formula."""
     for method in methods:
         pi = sum(w for w, inside in zip(weights, span, strict=True) if inside)
-        rest = sum(w for w, inside in zip(weights, span, strict=True) if not inside)
-        elsewhere = method.heads is not None and (0, head) not in method.heads
-        if elsewhere or (not isinstance(method, Pasta) and not (pi > 0 and rest > 0)):
+        rest_mass = sum(w for w, inside in zip(weights, span, strict=True) if not inside)
+        is_other_head = method.heads is not None and (0, head) not in method.heads
+        if is_other_head or (not isinstance(method, Pasta) and not (pi > 0 and rest_mass > 0)):
             continue
         weights = oracles.ORACLES[method.name](method, weights, span, generated)
     return weights
@@ -317,12 +317,12 @@ def test_generating_step_by_step_equals_the_full_forward_and_padding_changes_not
         done = model.generate(ids, attention_mask=mask, **greedy)
     steps = torch.stack(done.logits, 1)
     assert [trace.mass.shape for trace in block.traces] == [(3, 4, 6)] * 2
-    with holdfast.steering(model, span, methods) as other:
+    with holdfast.steering(model, span, methods) as untraced:
         full_mask = torch.cat([mask, mask.new_ones(2, 6)], 1)
         positions = (full_mask.cumsum(-1) - 1).clamp(min=0)
         inputs = {"attention_mask": full_mask, "position_ids": positions, "use_cache": False}
         full = model(done.sequences, **inputs).logits
-        assert not other.traces
+        assert not untraced.traces
         if kind in ("llama", "gemma3_text"):
             static = {"cache_implementation": "static", "disable_compile": True, **greedy}
             static_output = model.generate(ids, attention_mask=mask, **static)
@@ -355,11 +355,11 @@ def test_rows_have_their_own_methods_and_replies_of_one_prompt_share_them():
     model, (ids, _, span) = hugging_face(), prompts()
     row_methods = [[SPLIT], [KEEP, BOOST]]
     with holdfast.steering(model, span, row_methods):
-        together = model(ids).logits
+        batched = model(ids).logits
     for row in (0, 1):
         with holdfast.steering(model, span[row : row + 1], row_methods[row]):
             alone = model(ids[row : row + 1]).logits
-        assert (alone - together[row : row + 1]).abs().max() < ROUNDING
+        assert (alone - batched[row : row + 1]).abs().max() < ROUNDING
     search = {"num_beams": 3, "num_return_sequences": 2, "max_new_tokens": 5, "do_sample": False}
     with holdfast.steering(model, span, row_methods):
         beams = model.generate(ids, **search)

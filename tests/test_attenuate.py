@@ -21,19 +21,19 @@ GREEDY = Sampling(temperature=0, max_new_tokens=8)
 
 
 @pytest.mark.parametrize(
-    "other", ("boost:factor=2", "hold", "anchoring:strength=2", "split-softmax:exponent=0.5")
+    "other_method", ("boost:factor=2", "hold", "anchoring:strength=2", "split-softmax:exponent=0.5")
 )
-def test_attenuate_is_refused_beside_methods_that_act_on_the_prompt(other):
+def test_attenuate_is_refused_beside_methods_that_act_on_the_prompt(other_method):
     with pytest.raises(UsageError, match=r"give only one of them\.$") as excinfo:
-        compile_methods(read_methods(f"{METHOD}+{other}"))
-    assert other.split(":")[0] in str(excinfo.value)
+        compile_methods(read_methods(f"{METHOD}+{other_method}"))
+    assert other_method.split(":")[0] in str(excinfo.value)
 
 
 def test_attenuate_works_beside_methods_that_need_no_span():
     tiny = model("llama")
     alone = tiny.generate(TALK, METHOD, GREEDY)
-    for other in ("guidance:scale=2", "repetition:probability=1"):
-        assert tiny.generate(TALK, f"{METHOD}+{other}", GREEDY).token_ids != alone.token_ids
+    for other_method in ("guidance:scale=2", "repetition:probability=1"):
+        assert tiny.generate(TALK, f"{METHOD}+{other_method}", GREEDY).token_ids != alone.token_ids
 
 
 def test_attenuate_refuses_emphasis_and_plain_texts():
@@ -56,8 +56,8 @@ def test_emphasis_switches_off_attenuate_as_a_servers_default():
     body = {"messages": [*TALK], "max_tokens": 2}
     with served(holdfast.load("default"), RequestLimits(), default=read_methods(METHOD)) as running:
 
-        def steering_of(**more):
-            answer = httpx2.post(f"{running.url}/v1/chat/completions", json=body | more)
+        def steering_of(**fields):
+            answer = httpx2.post(f"{running.url}/v1/chat/completions", json=body | fields)
             return answer.json()["holdfast"]
 
         assert steering_of()["steering"] == METHOD

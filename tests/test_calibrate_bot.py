@@ -167,14 +167,14 @@ def test_invalid_input_is_refused_before_the_model_is_loaded(tmp_path, capsys, m
     monkeypatch.setattr("holdfast.cli.calibrate.load_model", load)
     calibrated = ["calibrate", "--suite", str(tmp_path / "hotel.yaml")]
     before = everything(tmp_path)
-    for more, message in (
+    for options, message in (
         (["--out", str(tmp_path / "other")], "`holdfast drift`"),
         (["--out", str(tmp_path / "other"), "--dry-run"], "`holdfast drift`"),
         (["--sweep", "boost:factor=2,3", "--sweep", "boost:factor=3"], "'boost:factor=3'"),
         (["--sweep", "boost:factor=0.5"], "not 0.5"),
         (["--draws", "1"], "2 conversations"),
     ):
-        assert cli.main(changed([*calibrated, "--out", str(tmp_path / "new")], *more)) == 2
+        assert cli.main(changed([*calibrated, "--out", str(tmp_path / "new")], *options)) == 2
         assert message in capsys.readouterr().err
     assert everything(tmp_path) == before
 
@@ -229,7 +229,7 @@ def test_a_planned_calibration_goes_on_and_asks_its_baseline_once(tmp_path, caps
     assert cli.main([*command, "--baseline"]) == 0
     lines = capsys.readouterr().out.splitlines()
     (line,) = [line for line in lines if line.startswith(baseline)]
-    assert [other for other in lines if other != line] == plain.splitlines()
+    assert [output_line for output_line in lines if output_line != line] == plain.splitlines()
     assert "too few" in line and baseline in page_in(folder)
     assert (folder / "stability" / "records.jsonl").read_bytes() == records
     assert cli.main(command) == 0

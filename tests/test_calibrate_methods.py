@@ -99,10 +99,10 @@ def run_command(tmp_path):
     """Runs `holdfast calibrate` with one sweep, as small as possible."""
     ids = ",".join(case.id for case in holdfast.drift.load_suite("starter").cases[::60][:3])
 
-    def run(sweep, *more, out="run"):
+    def run(sweep, *options, out="run"):
         command = ["calibrate", "--sweep", sweep, "--questions", "4", "--draws", "1"]
         command += ["--rounds", "1", "--ask-at", "2", "--prompts", ids, "--max-new-tokens", "8"]
-        return cli.main([*command, "--out", str(tmp_path / out), *more])
+        return cli.main([*command, "--out", str(tmp_path / out), *options])
 
     return run
 

@@ -101,9 +101,9 @@ def test_the_same_methods_compiled_twice_are_equal_even_in_another_process():
 
 def test_equal_methods_keep_the_files_that_they_come_from():
     heads = [HeadSet({(0, 1)}, file=name) for name in ("a.json", "b.json")]
-    both = [compile_methods([Boost(2, some)]) for some in heads]
-    assert both[0] == both[1] and hash(both[0]) == hash(both[1])
-    assert [compiled.attention[0].heads.file for compiled in both] == ["a.json", "b.json"]
+    pair = [compile_methods([Boost(2, some)]) for some in heads]
+    assert pair[0] == pair[1] and hash(pair[0]) == hash(pair[1])
+    assert [compiled.attention[0].heads.file for compiled in pair] == ["a.json", "b.json"]
 
 
 def test_an_empty_list_of_compiled_methods_is_falsy():
@@ -200,12 +200,12 @@ def test_a_custom_method_on_one_head_acts_as_a_built_in_one_there():
     class OnOneHead(Louder):
         heads: ClassVar[HeadSet] = HeadSet({(0, 1)})
 
-    both = OnOneHead(math.log(4)), Boost(4, {(0, 1)})
+    pair = OnOneHead(math.log(4)), Boost(4, {(0, 1)})
     greedy = Sampling(temperature=0, max_new_tokens=3)
-    custom, boosted = (model().generate(TALK, [method], greedy, trace=True) for method in both)
+    custom, boosted = (model().generate(TALK, [method], greedy, trace=True) for method in pair)
     assert torch.allclose(custom.trace.mass, boosted.trace.mass, atol=1e-5)
-    everywhere = model().generate(TALK, [Louder(math.log(4))], greedy, trace=True)
-    assert not torch.allclose(custom.trace.mass, everywhere.trace.mass, atol=1e-3)
+    on_all_heads = model().generate(TALK, [Louder(math.log(4))], greedy, trace=True)
+    assert not torch.allclose(custom.trace.mass, on_all_heads.trace.mass, atol=1e-3)
 
 
 def test_only_a_dataclass_method_can_be_put_on_chosen_heads():

@@ -55,9 +55,9 @@ def test_roles_that_only_a_template_knows_pass_through():
     assert [message["role"] for message in request.messages] == roles
 
 
-def with_message(content, role="user", **more):
+def with_message(content, role="user", **fields):
     """The arguments of a request with one message."""
-    return {"messages": ({"role": role, "content": content, **more},)}
+    return {"messages": ({"role": role, "content": content, **fields},)}
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def test_a_reply_continues_the_assistants_message_as_if_the_model_had_begun_it()
     continued = tiny.generate(messages, sampling=greedy, continue_final_message=True)
     assert continued.prompt_ids == tuple(tiny.tokenizer(text, add_special_tokens=False).input_ids)
     raw = Request([{"role": "user", "content": text}], (), greedy, plain=True)
-    (same,) = tiny.generate_batch([raw])
-    assert same.prompt_ids == continued.prompt_ids and same.token_ids == continued.token_ids
+    (reply,) = tiny.generate_batch([raw])
+    assert reply.prompt_ids == continued.prompt_ids and reply.token_ids == continued.token_ids
 
 
 def test_the_beginning_of_a_reply_can_be_emphasised():

@@ -37,8 +37,8 @@ TERMS = Terms(min_stability=0.8, budget=60)
 COUNTED = ("tests", "failures", "errors", "skipped")
 
 
-def case(name, **more):
-    return drift.Case(name, "mine", f"Be {name}.", (f"{name}?",), {"regex": "kept"}, **more)
+def case(name, **fields):
+    return drift.Case(name, "mine", f"Be {name}.", (f"{name}?",), {"regex": "kept"}, **fields)
 
 
 SUITE = drift.Suite("three", tuple(map(case, ("good", "late", "edge"))), ("hello", "hi there"))
@@ -201,9 +201,9 @@ def test_the_budget_that_would_decide_is_suggested():
     (few,) = check_prompts(talks({None: [[1.0], [1.0], [0.0], [1.0]] * 2}), ["bot"], 1, terms)
     assert few.verdict == UNDECIDED
     needed = budget_needed([few], terms)
-    more = Terms(min_stability=0.5, budget=needed)
-    (same,) = check_prompts(talks({None: [[1.0], [1.0], [0.0], [1.0]] * needed}), ["bot"], 1, more)
-    assert same.verdict == PASS and same.decided_after == needed
+    wider = Terms(min_stability=0.5, budget=needed)
+    (bot,) = check_prompts(talks({None: [[1.0], [1.0], [0.0], [1.0]] * needed}), ["bot"], 1, wider)
+    assert bot.verdict == PASS and bot.decided_after == needed
     (even,) = check_prompts(talks({None: [[1.0], [0.0]] * 4}), ["bot"], 1, terms)
     assert budget_needed([even], terms) is None, "at the bar, no number would"
     assert closest_mean([even], terms) == 0.5
@@ -276,11 +276,11 @@ def test_without_a_bar_only_a_fall_fails(check_run, tmp_path):
         options = CheckOptions(before=before)
         return check(Scripted(shares), SUITE, tmp_path / name, settings, no_bar, options)[1]
 
-    same = against("a", SHARES, earlier)
-    assert [(item.verdict, item.first_failure) for item in same] == [(PASS, None)] * 3
-    assert [item.comparison.pairs for item in same] == [len(earlier[item.id]) for item in same]
-    assert all(rule.now == rule.before for item in same for rule in item.comparison.rules)
-    text = "\n".join(lines_of(same, no_bar))
+    equal = against("a", SHARES, earlier)
+    assert [(item.verdict, item.first_failure) for item in equal] == [(PASS, None)] * 3
+    assert [item.comparison.pairs for item in equal] == [len(earlier[item.id]) for item in equal]
+    assert all(rule.now == rule.before for item in equal for rule in item.comparison.rules)
+    text = "\n".join(lines_of(equal, no_bar))
     assert "no mean is lower" in text and "over 60 pairs" in text
     assert "3 of 3 prompts passed" in text
     fell = against("b", {**SHARES, "good": [1.0, 1.0, 0.9, 0.3]}, earlier)
@@ -356,9 +356,9 @@ def test_a_rule_that_only_one_run_has_is_not_compared():
 
 def test_an_earlier_run_without_these_prompts_is_refused(check_run, tmp_path):
     _, before, _, _ = check_run
-    other = drift.Suite("other", (case("new"),), ("hello",))
+    other_suite = drift.Suite("other", (case("new"),), ("hello",))
     with pytest.raises(RecordsError, match=r"\(new\)"):
-        earlier_conversations(before.folder, other, "none")
+        earlier_conversations(before.folder, other_suite, "none")
     with pytest.raises(RecordsError, match="not a run"):
         earlier_conversations(tmp_path / "nowhere", SUITE, "none")
     some = drift.Suite("some", (case("new"), case("good")), ("hello",))

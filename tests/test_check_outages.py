@@ -55,13 +55,13 @@ def no_waiting(monkeypatch):
     monkeypatch.setattr("holdfast.models.endpoint_server._MAX_WAIT", 0.01)
 
 
-def run(answer, suite, tmp_path, *more):
+def run(answer, suite, tmp_path, *options):
     junit = tmp_path / "checks.xml"
     with Server(answer) as server:
         words = ["check", str(suite), "--model", server.url, "--endpoint-model", "tiny"]
         words += ["--rounds", "2", "--out", str(tmp_path / "run"), "--junit", str(junit)]
         words += ["--user-turns", "none"]
-        code = main([*words, *more])
+        code = main([*words, *options])
     root = ElementTree.parse(junit).getroot()
     return code, int(root.get("failures")), int(root.get("errors"))
 

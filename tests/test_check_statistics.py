@@ -47,8 +47,8 @@ def test_capitals_match_the_bets_one_by_one():
                 observed = values[:after, cell]
                 expected = literal_capital_above(observed, bar)
                 assert capitals[after - 1, cell] == pytest.approx(expected, rel=1e-9)
-                other = literal_capital_above(1 - observed, 1 - bar)
-                assert below[after - 1, cell] == pytest.approx(other, rel=1e-9)
+                below_capital = literal_capital_above(1 - observed, 1 - bar)
+                assert below[after - 1, cell] == pytest.approx(below_capital, rel=1e-9)
 
 
 @pytest.mark.parametrize("bar", only_fast([0.5, 0.8, 0.9, 0.95], 0.9))
@@ -105,8 +105,8 @@ def test_a_rule_that_has_not_fallen_is_named_no_more_often_than_declared():
 
 def reported_falls(now, before):
     """Whether the prompts fell at any time [check], and which rules did [check, rule]."""
-    both = zip(now, before, strict=False)
-    pairs = [sequential.falls(by_rule(new), by_rule(old), ERROR) for new, old in both]
+    paired_checks = zip(now, before, strict=False)
+    pairs = [sequential.falls(by_rule(new), by_rule(old), ERROR) for new, old in paired_checks]
     rules = np.array([rules.any(axis=1) for _, rules in pairs])
     return np.array([prompt.any() for prompt, _ in pairs]), rules
 

@@ -38,7 +38,7 @@ def test_the_lead_is_over_a_mixture_of_the_same_cost():
     )
     none, weak, strong, between, dear, gain = calibration.candidates
     mixed = 0.6 + 0.3 * 2 / 8  # weak (2 lost) and strong (10 lost) in a mix of 3 to 1 lose 4
-    for ours, others, expected in (
+    for ours, rivals, expected in (
         ([between], [weak, strong], 0.8 - mixed),
         ([between], [strong, weak], 0.8 - mixed),
         ([weak], [weak, strong], 0.0),
@@ -48,8 +48,8 @@ def test_the_lead_is_over_a_mixture_of_the_same_cost():
         ([between, dear], [weak, strong], (0.85 - mixed) / 2),
         ([weak], [strong], 0.6 - (0.5 + 0.4 * 2 / 10)),
     ):
-        ahead = ahead_at_cost(calibration, ours, others)
-        names = ours[0].method, others[0].method
+        ahead = ahead_at_cost(calibration, ours, rivals)
+        names = ours[0].method, rivals[0].method
         assert ahead.mean == pytest.approx(expected), names
         assert ahead.low - 1e-9 <= expected <= ahead.high + 1e-9, names
 
@@ -60,10 +60,10 @@ def test_the_uncertainty_of_the_cost_is_in_the_interval():
     costs = 100.0 * (rng.random(200) < 0.7)
     ours = Candidate("ours", 0, "1", np.ones((200, 1)), np.full(200, 0.7), costs, 0)
     none = Candidate("none", None, "", np.ones((200, 1)), np.full(200, 0.5), np.full(200, 100.0), 0)
-    other = Candidate("other", 1, "1", np.ones((200, 1)), np.full(200, 0.9), np.full(200, 40.0), 0)
+    rival = Candidate("other", 1, "1", np.ones((200, 1)), np.full(200, 0.9), np.full(200, 40.0), 0)
     names = ("m", "k"), ("n", "k")
-    calibration = Calibration((none, ours, other), names, np.arange(200) % 2 == 1, ABOUT)
-    ahead = ahead_at_cost(calibration, [ours], [other])
+    calibration = Calibration((none, ours, rival), names, np.arange(200) % 2 == 1, ABOUT)
+    ahead = ahead_at_cost(calibration, [ours], [rival])
     mean_loss = 100 - costs.mean()
     half = 1.96 * costs.std(ddof=1) / 200**0.5 * 0.4 / 60  # 0.4 of stability over 60 points
     assert ahead.mean == pytest.approx(0.7 - (0.5 + 0.4 * mean_loss / 60))
@@ -168,9 +168,9 @@ def test_the_sizes_that_would_decide_follow_from_the_intervals():
     close = sampled(0.2, 1, 30)
     choice = pick(close, 5)
     sizes = sizes_needed(close, choice)
-    longer, more = times_needed(close, choice)
-    assert not choice.recommended and longer == 1 < more < 10
-    assert sizes == ("draws", 1, math.ceil(200 * more), 200)
+    longer, times = times_needed(close, choice)
+    assert not choice.recommended and longer == 1 < times < 10
+    assert sizes == ("draws", 1, math.ceil(200 * times), 200)
     for questions in (sizes.questions, 4 * sizes.questions):
         assert budget_shown(close, choice, questions) == (5 if questions < 1000 else 3)
     far = sampled(0.2, 1, 400)

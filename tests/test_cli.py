@@ -46,10 +46,10 @@ def suite(tmp_path) -> Path:
     return path
 
 
-def drift(folder, suite, out, *more: str) -> list[str]:
+def drift(folder, suite, out, *options: str) -> list[str]:
     words = f"drift --model {folder} --suite {suite} --rounds 2 --conversations 2"
     command = [*words.split(), "--max-new-tokens", "8", "--out", str(out)]
-    return changed(command, *more)
+    return changed(command, *options)
 
 
 def error_of(capsys, argv: list[str], code: int) -> str:
@@ -483,8 +483,8 @@ def test_a_single_bot_talks_with_a_user_model_without_a_prompt(folder, bot, tmp_
 
 def test_the_user_model_plays_the_personas_of_the_command_line(folder, bot, tmp_path, capsys):
     options = "--allow-code", "--pairs", "balanced", "--persona", "You are Ada."
-    more = "--persona", "You are Max."
-    assert main(drift(folder, bot, tmp_path / "run", *options, *more)) == 0
+    persona = "--persona", "You are Max."
+    assert main(drift(folder, bot, tmp_path / "run", *options, *persona)) == 0
     run = read_run(tmp_path / "run")
     records = sorted(run.records, key=lambda record: record.conversation)
     users = [record.user.system_prompt for record in records]
@@ -556,12 +556,12 @@ def test_a_changed_setting_of_a_resumed_run_is_named(folder, suite, tmp_path, ca
     command = drift(folder, suite, tmp_path / "run")
     assert main(command) == 0
     capsys.readouterr()
-    for more, sentence in (
+    for options, sentence in (
         (["--dtype", "bfloat16"], 'dtype is "float32" there and "bfloat16" here; choose'),
         (["--temperature", "0.5"], "temperature is 0.7 there and 0.5 here; choose"),
         (["--system-as", "first-user"], 'system_as is "role" there and "first-user" here'),
     ):
-        assert sentence in error_of(capsys, [*command, *more], 2)
+        assert sentence in error_of(capsys, [*command, *options], 2)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device here is always full")

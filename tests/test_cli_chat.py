@@ -304,7 +304,7 @@ class Terminal:
         self.process, self.screen = None, ""
         self._fd, child = pty.openpty()
         fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-        more = {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
+        variables = {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "holdfast", "chat", *command],
             stdin=child,
@@ -312,7 +312,7 @@ class Terminal:
             stderr=child,
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **more},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **variables},
         )
         os.close(child)
 

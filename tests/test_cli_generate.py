@@ -15,8 +15,8 @@ from holdfast.cli import main, model_loading, read_command
 RECORDED = Path(__file__).parent / "data" / "recorded" / "schema-3"
 
 
-def generate(folder: Path, *more: str) -> list[str]:
-    return ["generate", "--model", str(folder), "--max-new-tokens", "8", *more]
+def generate(folder: Path, *options: str) -> list[str]:
+    return ["generate", "--model", str(folder), "--max-new-tokens", "8", *options]
 
 
 def test_asterisks_without_the_marks_option_are_reported(folder, capsys):
@@ -74,8 +74,8 @@ def test_device_map_dtype_and_batch_size_reach_the_model(folder, capsys, monkeyp
 
     assert main(generate(folder, "--user", "hello", "--device-map", "atuo")) == 2
     assert "'atuo'; did you mean" in capsys.readouterr().err
-    both = ["--device-map", "auto", "--device", "cpu"]
-    assert main(generate(folder, "--user", "hello", *both)) == 2
+    placement = ["--device-map", "auto", "--device", "cpu"]
+    assert main(generate(folder, "--user", "hello", *placement)) == 2
     assert "not both" in capsys.readouterr().err
 
 
@@ -159,7 +159,7 @@ def test_a_study_refuses_the_folder_of_another_command_before_a_model_loads(comm
 
 def test_loading_is_announced_before_it_starts(monkeypatch, capsys):
     monkeypatch.setattr(
-        model_loading, "load_local", lambda arguments, **more: capsys.readouterr().err
+        model_loading, "load_local", lambda arguments, **options: capsys.readouterr().err
     )
     for words in (["drift"], ["trace"], ["profile"]):
         assert model_loading.load_model(read_command(words)[1]) == "holdfast: loading default ...\n"

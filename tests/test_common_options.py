@@ -70,7 +70,7 @@ def test_an_option_is_the_same_in_every_command(name):
 
 @pytest.mark.parametrize(("name", "command"), OTHERWISE)
 def test_an_option_listed_as_different_is_different(name, command):
-    usual = [other for other in with_option(name) if (name, other) not in OTHERWISE]
+    usual = [c for c in with_option(name) if (name, c) not in OTHERWISE]
     assert description_of(name, command) != description_of(name, usual[0])
     assert description_of(name, command)[2], "it has a help text"
 

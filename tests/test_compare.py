@@ -206,8 +206,8 @@ def test_only_shared_rounds_count(tmp_path):
 
 def test_what_differs_is_listed_with_its_cause(tmp_path):
     old = write(tmp_path / "old", equal())
-    more = {"settings": {"sampling": {"temperature": 0.5}}, "prompt": "Be very brief."}
-    new = write(tmp_path / "new", equal(), model="large", question="Which?", **more)
+    changes = {"settings": {"sampling": {"temperature": 0.5}}, "prompt": "Be very brief."}
+    new = write(tmp_path / "new", equal(), model="large", question="Which?", **changes)
     compared = compare_folders([old, new])
     contrasts = {item.name: item.values for item in compared.contrasts}
     assert contrasts["model"] == ("small", "large")
@@ -255,9 +255,9 @@ def test_folders_that_cannot_be_compared_are_refused(tmp_path):
     with pytest.raises(UsageError) as excinfo:
         compare_folders([run, tmp_path / "nowhere"])
     assert excinfo.value.option == str(tmp_path / "nowhere")
-    for other in ("tasks", "calibrate/capability"):
+    for name in ("tasks", "calibrate/capability"):
         with pytest.raises(RecordsError):
-            compare_folders([run, data / other])
+            compare_folders([run, data / name])
     with pytest.raises(RecordsError) as excinfo:
         compare_folders([run, write(tmp_path / "other", equal(), agent="cat")])
     assert excinfo.value.allowed == ["bot"]
@@ -359,7 +359,7 @@ def test_the_same_run_twice_shows_no_difference(tmp_path):
 )
 def test_methods_that_one_run_has_alone_are_named(alone, message):
     first, run = (
-        SimpleNamespace(label=label, methods=("none", *more))
-        for label, more in (("a", ()), ("b", alone))
+        SimpleNamespace(label=label, methods=("none", *methods))
+        for label, methods in (("a", ()), ("b", alone))
     )
     assert methods_alone(first, run) == [message]

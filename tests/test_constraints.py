@@ -157,9 +157,9 @@ def test_other_rows_of_a_batch_get_the_same_tokens_and_no_pass_is_added():
     mixed = [request for pair in zip(free, constrained, strict=True) for request in pair]
     replies = model().generate_batch(mixed)
     alone = [model().generate_batch([request])[0] for request in mixed]
-    for together, single in zip(replies, alone, strict=True):
-        assert together.token_ids == single.token_ids
-        assert together.stop_reason == single.stop_reason
+    for batched, single in zip(replies, alone, strict=True):
+        assert batched.token_ids == single.token_ids
+        assert batched.stop_reason == single.stop_reason
     for reply in alone:  # one pass per token, the prompt's included in the first
         passes = len(reply.token_ids) + (reply.stop_reason == "stop")
         assert reply.forwarded == len(reply.prompt_ids) + passes - 1
@@ -171,8 +171,8 @@ def test_a_constrained_reply_is_drawn_from_the_models_own_distribution():
     sampling = holdfast.Sampling(temperature=0, max_new_tokens=60)
     source = f"start: {json.dumps(free.text)}"
     grammar = Grammar(source, "the same text")
-    (same,) = model().generate_batch([Request(PIRATE, sampling=sampling, grammar=grammar)])
-    assert same.token_ids == free.token_ids and same.stop_reason == "stop"
+    (constrained,) = model().generate_batch([Request(PIRATE, sampling=sampling, grammar=grammar)])
+    assert constrained.token_ids == free.token_ids and constrained.stop_reason == "stop"
 
 
 def test_a_reply_that_is_cut_is_the_beginning_of_a_valid_one():
@@ -193,13 +193,13 @@ def test_a_failed_step_takes_back_what_a_matcher_has_read():
         read_response_format({"type": "json_object"}), model().tokenizer, model().stop_ids
     )
     ids = model().tokenizer('{"a": 1}', add_special_tokens=False).input_ids
-    matcher, other = grammar.matcher(), grammar.matcher()
+    matcher, fresh_matcher = grammar.matcher(), grammar.matcher()
     for length in (0, 1, 3, 2, 1, 4, len(ids)):
         allowed = matcher.allowed(ids[:length])
-        assert torch.equal(allowed, other.allowed(ids[:length]))
+        assert torch.equal(allowed, fresh_matcher.allowed(ids[:length]))
         following = ids[length] if length < len(ids) else min(model().stop_ids)
         assert allowed[following]
-        other = grammar.matcher()
+        fresh_matcher = grammar.matcher()
     assert matcher.allowed(ids).nonzero()[:, 0].tolist() == sorted(model().stop_ids)
 
 

@@ -62,11 +62,11 @@ def suite_of(tmp_path):
     return path
 
 
-def score(tmp_path, dialogs, *more):
+def score(tmp_path, dialogs, *args):
     logs = tmp_path / "logs.jsonl"
     logs.write_text("".join(json.dumps(dialog) + "\n" for dialog in dialogs))
     out = tmp_path / "run"
-    code = main(["logs", str(logs), "--suite", str(suite_of(tmp_path)), "--out", str(out), *more])
+    code = main(["logs", str(logs), "--suite", str(suite_of(tmp_path)), "--out", str(out), *args])
     return code, read_run(out)
 
 
@@ -136,12 +136,12 @@ def call_of(messages, answer, end):
 
 def test_a_cut_turn_stays_cut_in_the_calls_that_repeat_it(tmp_path):
     cut = {"role": "assistant", "content": "Well,"}
-    more = {"role": "user", "content": "And then?"}
+    turn = {"role": "user", "content": "And then?"}
     calls = [
         call_of([QUESTION], "Well,", "length"),
-        call_of([QUESTION, cut, more], "So, bye", "stop"),
+        call_of([QUESTION, cut, turn], "So, bye", "stop"),
         call_of(
-            [QUESTION, cut, more, {"role": "assistant", "content": "So, bye"}, more], "Bye", "stop"
+            [QUESTION, cut, turn, {"role": "assistant", "content": "So, bye"}, turn], "Bye", "stop"
         ),
     ]
     _, run = score(tmp_path, calls)

@@ -70,12 +70,12 @@ def test_a_regression_predicts_for_unseen_families_what_the_states_encode(signal
         "category": category.astype(str),
     }
     result = decodable.compared(table, "family")["predictors"]["outcome"]
-    every, same = result["auc"], result["auc_same_category_and_round"]
+    every, within = result["auc"], result["auc_same_category_and_round"]
     if signal == "outcome":
-        assert every["mean"] == same["mean"] == 1
+        assert every["mean"] == within["mean"] == 1
     elif signal == "category":
         assert every["low"] > 0.6
-        assert same["low"] == same["mean"] == same["high"] == 0.5
+        assert within["low"] == within["mean"] == within["high"] == 0.5
     else:
         assert every["low"] < 0.5 < every["high"]
         assert result["less"]["category and round"]["high"] < 0

@@ -268,8 +268,8 @@ def test_settings_limit_the_rounds_and_conversations_replayed(logs, tmp_path):
     few = replace(REPLAY, rounds=2, conversations=1)
     (first,) = replay(tmp_path / "few", logs, few)
     assert [probe["round"] for probe in first["probes"]] == [1, 2]
-    more = replay(tmp_path / "few", logs, replace(few, conversations=3))
-    assert len(more) == 3 and more[0] == first
+    three = replay(tmp_path / "few", logs, replace(few, conversations=3))
+    assert len(three) == 3 and three[0] == first
 
 
 def test_the_dialogs_are_part_of_a_runs_identity(logs, tmp_path):
@@ -281,9 +281,9 @@ def test_the_dialogs_are_part_of_a_runs_identity(logs, tmp_path):
     assert run.manifest.identity.to_json()["dialogs"]["name"] == "logs.jsonl"
     assert run.manifest.identity.to_json()["settings"]["user_prompt"] == "replayed"
     assert as_json(replay_once(logs)) == as_json(run)
-    other = write(tmp_path / "other.jsonl", talk("u1", "a1"))
+    other_logs = write(tmp_path / "other.jsonl", talk("u1", "a1"))
     with pytest.raises(RecordsError, match=r"dialogs.name is \"logs.jsonl\""):
-        replay_once(other)
+        replay_once(other_logs)
     page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text()
     assert "replayed logs.jsonl" in page and "are replayed" in page
     assert "1 with the agent’s" in page

@@ -178,8 +178,8 @@ def test_hardly_any_token_is_forwarded_twice(tmp_path):
 def test_repeating_gives_the_same_records_and_draws_do_not_depend_on_the_batch(tmp_path):
     runs = [drift.run(model(), SUITE, tmp_path / name, QUICK) for name in ("one", "two")]
     assert without_time(runs[0]) == without_time(runs[1])
-    other = drift.run(model(), SUITE, tmp_path / "three", replace(QUICK, batch=5))
-    assert texts(other) == texts(runs[0])  # float32 on a tiny model: rounding decides no token here
+    fives = drift.run(model(), SUITE, tmp_path / "three", replace(QUICK, batch=5))
+    assert texts(fives) == texts(runs[0])  # float32 on a tiny model: rounding decides no token here
 
 
 def exact():
@@ -227,14 +227,14 @@ def test_a_run_killed_20_times_and_resumed_equals_an_uninterrupted_one(tmp_path)
 @pytest.mark.slow
 def test_an_extended_run_equals_one_made_at_once(tmp_path):
     few = replace(QUICK, rounds=2)
-    more = replace(few, conversations=8)
+    eight = replace(few, conversations=8)
     fixes = [(SplitSoftmax(0.3),), (Repetition(1.0),)]
-    whole = drift.run(exact(), SUITE, tmp_path / "whole", more, [(), *fixes])
+    whole = drift.run(exact(), SUITE, tmp_path / "whole", eight, [(), *fixes])
     out = tmp_path / "extended"
     drift.run(exact(), SUITE, out, few, [()])
     drift.run(exact(), SUITE, out, few, [fixes[0]])  # another method
-    drift.run(exact(), SUITE, out, more, [fixes[1], ()])  # more, in another order of methods
-    extended = drift.run(exact(), SUITE, out, more, [fixes[0]])
+    drift.run(exact(), SUITE, out, eight, [fixes[1], ()])  # more, in another order of methods
+    extended = drift.run(exact(), SUITE, out, eight, [fixes[0]])
     assert texts(extended) == texts(whole)
     assert without_time(extended) == without_time(whole)
     identity = extended.manifest.identity.to_json()
@@ -385,21 +385,21 @@ def test_a_persona_prompts_the_user_model_and_adoption_is_not_probed(tmp_path):
     assert user_prompts == [r["user"]["system_prompt"] for r in records]
     assert all(r["user"]["category"] is None for r in records)
     plain = as_json(drift.run(Scripted(), ONE_BOT, tmp_path / "plain", BRIEF))
-    for record, other in zip(plain, records, strict=True):
-        assert (record["agent"], record["turns"][0]) == (other["agent"], other["turns"][0])
-        questions = [[p["question"] for p in r["probes"]] for r in (record, other)]
+    for record, row in zip(plain, records, strict=True):
+        assert (record["agent"], record["turns"][0]) == (row["agent"], row["turns"][0])
+        questions = [[p["question"] for p in r["probes"]] for r in (record, row)]
         assert questions[0] == questions[1]
 
 
 def test_the_source_of_the_user_prompt_follows_from_the_suite_unless_given():
-    both = replace(SUITE, personas=PERSONAS)
+    with_personas = replace(SUITE, personas=PERSONAS)
     for suite, choice, source in (
         (SUITE, "auto", "suite"),
         (ONE_BOT, "auto", "empty"),
         (replace(ONE_BOT, personas=PERSONAS), "auto", "persona"),
-        (both, "auto", "persona"),
-        (both, "suite", "suite"),
-        (both, "empty", "empty"),
+        (with_personas, "auto", "persona"),
+        (with_personas, "suite", "suite"),
+        (with_personas, "empty", "empty"),
     ):
         assert user_prompt_of(suite, replace(BRIEF, user_prompt=choice)) == source
 

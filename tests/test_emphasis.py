@@ -165,8 +165,8 @@ def test_the_traced_mass_is_that_of_the_emphasis():
     tiny = model()
     request = Request(TALK, (Boost(1e6),), SHORT, trace=True, emphasis=["garden", "old town"])
     plain = replace(request, emphasis=(), methods=())
-    emphasised, other = (reply.trace.mass.min() for reply in tiny.generate_batch([request, plain]))
-    assert emphasised > 0.9 > other
+    emphasised, base = (reply.trace.mass.min() for reply in tiny.generate_batch([request, plain]))
+    assert emphasised > 0.9 > base
 
 
 CHANGES = ((["garden"],) * 2, (["garden"], ["river runs"]), ((), ["garden"]), (["garden"], ()))
@@ -198,15 +198,15 @@ def test_the_command_line_takes_emphasis_and_marks(capsys, tmp_path):
     command = ["generate", "--system", "Reply in French.", "--temperature", "0"]
     command += ["--max-new-tokens", "8", "--user", "Do you like the garden, the garden?"]
     emphasis = ["--emphasis", "the garden", "2", "--emphasis", "French"]
-    for more in ([], ["--method", "boost:factor=4", *emphasis]):
-        assert cli.main([*command, *more]) == 0
+    for options in ([], ["--method", "boost:factor=4", *emphasis]):
+        assert cli.main([*command, *options]) == 0
         assert capsys.readouterr().out.strip()
-    for more, code, message in (
+    for options, code, message in (
         (["--emphasis", "the garden"], 2, "2 times"),
         (["--emphasis", "Frensh"], 1, "'French"),
         (["--emphasis", "a", "b"], 2, "'a b'"),
     ):
-        assert cli.main([*command, *more]) == code
+        assert cli.main([*command, *options]) == code
         assert message in capsys.readouterr().err
     command[command.index("--user") + 1] = "Do you *like it?"
     assert cli.main([*command, "--marks"]) == 2
@@ -263,19 +263,19 @@ def test_bad_head_files_are_refused_by_file_and_head(tmp_path, text, parts):
 
 def test_rankings_are_combined_and_an_empty_intersection_suggests_a_larger_k():
     ranking = Ranking(((0, 0), (0, 1), (1, 0), (1, 1)), TINY)
-    other = Ranking(((1, 1), (0, 1), (1, 0), (0, 0)), TINY)
+    reverse = Ranking(((1, 1), (0, 1), (1, 0), (0, 0)), TINY)
     assert ranking.top(2) == {(0, 0), (0, 1)} and ranking.top(2).made_for == TINY
-    both = intersection([ranking, other], 2)
-    assert both == {(0, 1)} == HeadSet.intersection(ranking.top(2), other.top(2))
-    assert both.made_for == TINY
-    assert union([ranking, other], 1) == {(0, 0), (1, 1)}
+    shared = intersection([ranking, reverse], 2)
+    assert shared == {(0, 1)} == HeadSet.intersection(ranking.top(2), reverse.top(2))
+    assert shared.made_for == TINY
+    assert union([ranking, reverse], 1) == {(0, 0), (1, 1)}
     with pytest.raises(UsageError) as excinfo:
-        intersection([ranking, other], 1)
+        intersection([ranking, reverse], 1)
     assert excinfo.value.value == 1
     assert {k: excinfo.value.allowed[k] for k in (2, 3)} == {2: 1, 3: 2}, "heads in common by k"
     with pytest.raises(ParameterOutOfRange) as excinfo:
         ranking.top(5)
     assert (excinfo.value.option, excinfo.value.value) == ("k", 5)
     with pytest.raises(UsageError) as excinfo:
-        union([ranking, replace(other, made_for=Shape(8, 8))], 1)
+        union([ranking, replace(reverse, made_for=Shape(8, 8))], 1)
     assert (excinfo.value.value, excinfo.value.allowed) == ((8, 8), (3, 4))

@@ -11,7 +11,7 @@ PLACE = {"kind": "stability", "probe": 0}
 PERSON = {"id": "a", "category": None, "system_prompt": "a"}
 
 
-def record(number=0, stop_reasons=("stop", "stop"), texts=(), probe_fields=None, **more):
+def record(number=0, stop_reasons=("stop", "stop"), texts=(), probe_fields=None, **changes):
     texts = texts or ["Yes."] * len(stop_reasons)
     turns = [
         {"round": place // 2 + 1, "speaker": "agent", "text": text, "stop_reason": why}
@@ -20,7 +20,7 @@ def record(number=0, stop_reasons=("stop", "stop"), texts=(), probe_fields=None,
     probe = {**PLACE, "round": 1, "question": "?", "reply": "Yes.", "score": 1.0, "reason": ""}
     fields = {"method": "none", "conversation": number, "agent": PERSON, "user": PERSON}
     probes = [{**probe, **(probe_fields or {})}]
-    return Conversation.model_validate({**fields, "turns": turns, "probes": probes, **more})
+    return Conversation.model_validate({**fields, "turns": turns, "probes": probes, **changes})
 
 
 def test_a_run_without_problems_reports_nothing():

@@ -106,8 +106,8 @@ def test_a_reply_without_content_says_why(serve, message, reason, text, stop_rea
 def test_lone_surrogates_are_received_as_they_are_and_sent_as_replacements(serve):
     model, server = serve(lambda body, number: completion("\ud83d and \ude00"))
     assert model.generate(CHAT).text == "\ud83d and \ude00"
-    reply, more = "\ud83d and \ude00", {"role": "user", "content": "😀"}
-    model.generate((*CHAT, {"role": "assistant", "content": reply}, more))
+    reply, emoji_message = "\ud83d and \ude00", {"role": "user", "content": "😀"}
+    model.generate((*CHAT, {"role": "assistant", "content": reply}, emoji_message))
     contents = [message["content"] for message in server.bodies[-1]["messages"]]
     assert contents[2:] == ["\ufffd and \ufffd", "😀"]
 
@@ -292,9 +292,9 @@ def test_neutral_sampling_is_left_out_if_it_is_refused(serve):
 
 def test_of_two_mutually_exclusive_parameters_the_neutral_one_is_left_out(serve):
     def answer(body, number):
-        both = "temperature" in body and "top_p" in body
+        has_both = "temperature" in body and "top_p" in body
         error = refusal(400, "`temperature` and `top_p` cannot both be specified for this model.")
-        return error if both else completion()
+        return error if has_both else completion()
 
     model, server = serve(answer)
     model.generate(CHAT, sampling=Sampling(temperature=1, top_p=0.9))

@@ -302,9 +302,9 @@ def test_a_key_that_the_server_repeats_is_in_no_record_or_page(serve, tmp_path):
         assert path.is_dir() or KEY.encode() not in path.read_bytes()
 
 
-def command(server, *more):
+def command(server, *options):
     sizes = ["--suite", "core", "--rounds", "1", "--conversations", "1"]
-    return changed(["drift", "--model", server.url, *sizes], *more)
+    return changed(["drift", "--model", server.url, *sizes], *options)
 
 
 def listing():

@@ -98,10 +98,10 @@ def test_the_error_for_an_unreachable_server_says_how_to_resume(tmp_path):
         model = connect(server.url, "tiny", max_retries=0, timeout=10)
         run = tasks.run(model, DATA, tmp_path / "run", SETTINGS)
     records = (tmp_path / "run" / "records.jsonl").read_bytes()
-    more = dataclasses.replace(SETTINGS, tasks=("json", "pronouns"))
+    settings = dataclasses.replace(SETTINGS, tasks=("json", "pronouns"))
     later = connect(server.url, "tiny", max_retries=0, timeout=10)
     with pytest.raises(Unreachable) as excinfo:
-        tasks.run(later, DATA, tmp_path / "run", more)
+        tasks.run(later, DATA, tmp_path / "run", settings)
     message = str(excinfo.value)
     assert message.startswith("Cannot reach http://127.0.0.1:") and message.count("repeat") == 1
     end = f"is running, then repeat the command: what is finished is kept in {run.folder}."
@@ -197,17 +197,17 @@ def test_a_torn_note_is_cut_and_a_damaged_one_named(tmp_path):
 def test_an_extended_run_names_the_command_that_extended_it(tmp_path):
     grows = Compatibility(joins={"methods": union})
     begin_run(tmp_path)
-    other = {**IDENTITY, "rounds": 9}
+    nine_rounds = {**IDENTITY, "rounds": 9}
     typed = {**ABOUT, "argv": "holdfast drift --rounds 9"}
     with pytest.raises(RecordsError, match="drift --seed 0`"):
-        open_run(tmp_path, other, typed, grows)
+        open_run(tmp_path, nine_rounds, typed, grows)
     wider = {**IDENTITY, "methods": ["none", "boost"]}
     open_run(tmp_path, wider, {**ABOUT, "argv": "holdfast drift --method boost"}, grows).close()
     about_again = {**ABOUT, "argv": "holdfast drift --seed 0 --progress"}
     open_run(tmp_path, IDENTITY, about_again, grows).close()
     message = r"repeat the last command that extended it to .*drift --method boost`"
     with pytest.raises(RecordsError, match=message):
-        open_run(tmp_path, other, typed, grows)
+        open_run(tmp_path, nine_rounds, typed, grows)
     run = read_run(tmp_path)
     assert command_of(run.manifest) == "holdfast drift --method boost"
     (about,) = about_runs([run], [""])
@@ -233,16 +233,16 @@ def test_a_changed_suite_is_reported_without_its_fingerprints(tmp_path):
 
 def test_a_run_of_another_command_is_reported_before_any_difference(tmp_path):
     begin_run(tmp_path)
-    other = {**IDENTITY, "rounds": 9}
+    nine_rounds = {**IDENTITY, "rounds": 9}
     check = {**ABOUT, "argv": "holdfast check bot.yaml"}
     message = r"a run of `holdfast drift`, not of `holdfast check`; .*--seed 0`\)\.$"
     with pytest.raises(AnotherRun, match=message):
-        open_run(tmp_path, other, check)
+        open_run(tmp_path, nine_rounds, check)
     python = {**ABOUT, "command": "tasks", "argv": ""}
     with pytest.raises(AnotherRun, match=r"`holdfast drift`.*`holdfast tasks`"):
-        open_run(tmp_path, other, python)
+        open_run(tmp_path, nine_rounds, python)
     with pytest.raises(AnotherRun, match="rounds is 8 there"):
-        open_run(tmp_path, other, {**python, "command": ABOUT["command"]})
+        open_run(tmp_path, nine_rounds, {**python, "command": ABOUT["command"]})
 
 
 def test_a_dry_run_is_not_the_command_that_made_the_run(tmp_path):

@@ -34,8 +34,8 @@ def test_a_run_over_the_wire_gives_the_local_records(remote, tmp_path):
     masses, apart = [], {"mass": None, "prompt_tokens": None}  # the second only from endpoints
     for key, record in ours.items():
         for part in ("turns", "probes"):
-            both = [[row | apart for row in m[part]] for m in (record, wire[key])]
-            assert both[0] == both[1], key
+            parts = [[row | apart for row in m[part]] for m in (record, wire[key])]
+            assert parts[0] == parts[1], key
             masses += [(a["mass"], b["mass"]) for a, b in zip(record[part], wire[key][part])]  # noqa: B905
     pairs = [(local, far) for local, far in masses if local is not None]
     assert len(pairs) == 3 * 9 * 2 and sum(far is not None for _, far in masses) == len(pairs)

@@ -46,7 +46,7 @@ def as_steered(body, number, masses=(0.25, 0.75)):
 @pytest.fixture
 def serve(serve):
     """serve(answer, info, **options) -> (model, server)."""
-    return lambda answer=as_steered, info=None, **more: serve(answer, info or steering(), **more)
+    return lambda answer=as_steered, info=None, **args: serve(answer, info or steering(), **args)
 
 
 def fields_of(server, *names):
@@ -111,9 +111,9 @@ def test_a_streamed_reply_reports_its_pieces_and_masses(serve):
     assert fields_of(server, "stream", "steering") == {"stream": True, "steering": "boost:factor=2"}
 
 
-def vllm(**more):
+def vllm(**fields):
     """The steering that vLLM with our plug-in reports."""
-    info = {"spelling": "vllm", "methods": offered_methods(), "fingerprint": "abc", **more}
+    info = {"spelling": "vllm", "methods": offered_methods(), "fingerprint": "abc", **fields}
     return lambda number: (200, {}, json.dumps(info))
 
 
@@ -282,9 +282,9 @@ def test_a_server_with_another_default_gives_the_same_run(serve, tmp_path):
     """The method is named in every request, so the default never applies."""
     model, server = serve()
     measure(model, tmp_path / "run")
-    later, other = serve(info=steering(default="boost:factor=9"))
+    later, other_server = serve(info=steering(default="boost:factor=9"))
     run = measure(later, tmp_path / "other")
-    assert all(body["steering"] == "none" for body in server.bodies + other.bodies)
+    assert all(body["steering"] == "none" for body in server.bodies + other_server.bodies)
     assert len(run.records) == 2
 
 
@@ -293,9 +293,9 @@ def test_another_model_at_the_same_address_is_another_run(serve, tmp_path):
     _, server = serve(info=lambda number: steering(next(fingerprints))(number))
     reconnected = holdfast.connect(server.url, "tiny")
     measure(reconnected, tmp_path / "run")
-    other = holdfast.connect(server.url, "tiny")
+    other_model = holdfast.connect(server.url, "tiny")
     with pytest.raises(RecordsError, match=r"Holdfast abc.*Holdfast def"):
-        measure(other, tmp_path / "run")
+        measure(other_model, tmp_path / "run")
 
 
 def test_the_command_line_steers_a_server(serve, tmp_path, capsys):

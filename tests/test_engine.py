@@ -97,10 +97,10 @@ def test_draws_depend_on_the_reply_and_not_on_the_batch():
     tiny = model()
     talks = [chat("be nice", "hello " * (n % 5 + 1)) for n in range(9)]
     requests = [Request(talk, sampling=SHORT, seed=n) for n, talk in enumerate(talks)]
-    together = tiny.generate_batch(requests)
+    batched = tiny.generate_batch(requests)
     alone = [tiny.generate_batch([request])[0] for request in requests]
-    assert [reply.token_ids for reply in together] == [reply.token_ids for reply in alone]
-    assert len({reply.token_ids for reply in together}) > 5
+    assert [reply.token_ids for reply in batched] == [reply.token_ids for reply in alone]
+    assert len({reply.token_ids for reply in batched}) > 5
     other_seed = tiny.generate(requests[0].messages, sampling=SHORT, seed=1000)
     assert other_seed.token_ids != alone[0].token_ids
 
@@ -172,11 +172,11 @@ def test_tied_tokens_are_drawn_the_same_whatever_the_other_rows():
     logits = (torch.randn(40, 3000) * 2).to(torch.bfloat16)
     samplings = [Sampling(1.0, 0.5), Sampling(0.0), Sampling(1.0, 0.1), Sampling(1.0, 0.99)] * 10
     numbers = torch.rand(40).tolist()
-    together = draw(logits, samplings, numbers)
-    for row, token in enumerate(together):
+    batched = draw(logits, samplings, numbers)
+    for row, token in enumerate(batched):
         row_only = slice(row, row + 1)
         assert draw(logits[row_only], samplings[row_only], numbers[row_only]) == [token]
-    assert together[1::4] == [int((row == row.max()).nonzero()[0]) for row in logits[1::4]]
+    assert batched[1::4] == [int((row == row.max()).nonzero()[0]) for row in logits[1::4]]
 
 
 def test_logits_that_are_not_finite_end_only_their_row():
@@ -220,8 +220,8 @@ def test_guidance_equals_the_equation_whatever_else_is_in_the_batch(kind):
     for guide in (Guidance(2.5), Guidance(4.0, plausibility=0.3), Guidance(0.0), Guidance(1.0)):
 
         def guided(ids, without, guide=guide):
-            both = last_logits(tiny, ids).tolist(), last_logits(tiny, without).tolist()
-            return torch.tensor(guidance(guide, *both))
+            logits = last_logits(tiny, ids).tolist(), last_logits(tiny, without).tolist()
+            return torch.tensor(guidance(guide, *logits))
 
         requests = [Request(talk, (guide,), greedy) for talk in chats]
         replies = tiny.generate_batch([*requests, Request(chats[0], sampling=greedy)])
@@ -251,8 +251,8 @@ def test_anchoring_equals_the_equation_with_every_span_token_masked(kind):
                 expected = torch.tensor(anchoring(method, *logits))
                 assert int(expected.argmax()) == token
                 tokens, masked = [*tokens, token], [*masked, token]
-        same = replies[0].token_ids == replies[3].token_ids
-        assert same == (method.strength == 1)
+        is_unchanged = replies[0].token_ids == replies[3].token_ids
+        assert is_unchanged == (method.strength == 1)
 
 
 def test_adacad_equals_its_formula_and_changes_nothing_where_its_streams_agree():
@@ -313,11 +313,11 @@ def test_prompt_strength_contrasts_with_its_default_prompt():
     (reply,) = tiny.generate_batch([Request(messages, (method,), greedy)])
     tokens = list(render(messages, tiny.tokenizer).token_ids)
     contrast = chat("the river is cold", messages[1]["content"])
-    other = list(render(contrast, tiny.tokenizer).token_ids)
+    contrast_tokens = list(render(contrast, tiny.tokenizer).token_ids)
     for token in reply.token_ids:
-        logits = last_logits(tiny, tokens).tolist(), last_logits(tiny, other).tolist()
+        logits = last_logits(tiny, tokens).tolist(), last_logits(tiny, contrast_tokens).tolist()
         assert int(torch.tensor(guidance(method, *logits)).argmax()) == token
-        tokens, other = [*tokens, token], [*other, token]
+        tokens, contrast_tokens = [*tokens, token], [*contrast_tokens, token]
     # no prompt, so nothing to contrast
     assert method.second_chat(messages[1:]) == tuple(messages[1:])
     with_two_prompts = ({"role": "system", "content": "be kind"}, *messages)
@@ -418,8 +418,8 @@ def test_guidance_has_no_default_system_prompt_in_its_unprompted_stream():
     empty = tokenizer()("<s><sys></s>", add_special_tokens=False)["input_ids"]
     expected = (*empty, *without[1:])  # with an empty system message
 
-    def guided(ids, other):
-        return Guidance(4.0).combine_logits(last_logits(tiny, ids), last_logits(tiny, other))
+    def guided(ids, unprompted):
+        return Guidance(4.0).combine_logits(last_logits(tiny, ids), last_logits(tiny, unprompted))
 
     streams = [list(render(messages, tokenizer()).token_ids), list(expected)]
     for token in replies[1].token_ids:

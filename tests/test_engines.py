@@ -21,8 +21,8 @@ from holdfast.study.fitting.fit import fit
 def test_an_engine_is_named_before_a_colon():
     assert engine_in("vllm:default") == engine_in("vllm:/a/folder:b") == "vllm"
     assert engine_in("sglang:default") == "sglang"
-    for other in ("default", "vllm", "vllm:", "owner/name", "http://localhost", "C:/model"):
-        assert engine_in(other) == ""
+    for name in ("default", "vllm", "vllm:", "owner/name", "http://localhost", "C:/model"):
+        assert engine_in(name) == ""
 
 
 def test_a_folder_with_a_colon_is_not_an_engine(tmp_path, monkeypatch):

@@ -79,8 +79,8 @@ def test_groups_are_resampled_whole():
     assert [alone["low"], alone["high"]] == pytest.approx([total.low, total.high], abs=1e-4)
     repeated = np.repeat(values, 4)
     groups = np.repeat(np.arange(CONVERSATIONS), 4).tolist()
-    together = equal_cost.over_groups(repeated, groups)
-    assert together == alone, "four conversations that are alike tell no more than one"
+    grouped = equal_cost.over_groups(repeated, groups)
+    assert grouped == alone, "four conversations that are alike tell no more than one"
     assert equal_cost.over_groups(repeated, range(len(repeated)))["low"] > alone["low"]
     uneven = np.array([1.0, 1.0, 1.0, 0.0])
     assert equal_cost.over_groups(uneven, list("aaab"))["mean"] == 0.75

@@ -86,9 +86,9 @@ def test_the_fingerprint_follows_a_change_and_an_open_session_refuses_it(model, 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda each: each.__name__)
 def test_the_same_change_has_the_same_fingerprint_in_another_process(model, change):
     change(model)
-    other = holdfast.load("default", dtype=model.hf_model.dtype)
-    change(other)
-    assert model.fingerprint == other.fingerprint
+    second = holdfast.load("default", dtype=model.hf_model.dtype)
+    change(second)
+    assert model.fingerprint == second.fingerprint
 
 
 def test_disabling_or_merging_an_adapter_changes_the_fingerprint(model):

@@ -184,11 +184,11 @@ def test_files_of_another_kind_are_refused(files, tmp_path):
 
 def test_a_file_that_changed_is_refused_when_it_is_used(tmp_path):
     fitted = write_for(model(), tmp_path / "v.safetensors", "vector", seed=11)
-    other = write_for(model(), tmp_path / "w.safetensors", "vector", seed=12)
-    fitted.path.write_bytes(other.path.read_bytes())
+    replacement = write_for(model(), tmp_path / "w.safetensors", "vector", seed=12)
+    fitted.path.write_bytes(replacement.path.read_bytes())
     with pytest.raises(UsageError) as excinfo:
         fitted.tensor("difference")
-    assert (excinfo.value.value, excinfo.value.allowed) == (fitted.digest, other.digest)
+    assert (excinfo.value.value, excinfo.value.allowed) == (fitted.digest, replacement.digest)
 
 
 def test_nothing_in_a_file_is_pickled_and_the_same_content_gives_the_same_bytes(tmp_path):

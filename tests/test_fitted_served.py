@@ -66,7 +66,7 @@ def test_serve_reads_the_files_of_its_operator(files, monkeypatch, capsys):
     from holdfast.cli import serve
 
     monkeypatch.setattr("holdfast.methods.fitted._FILES_READ", {})
-    monkeypatch.setattr(serve, "load_in_process", lambda arguments, **more: model())
+    monkeypatch.setattr(serve, "load_in_process", lambda arguments, **options: model())
     path = str(files["vector"].path)
     service = serve._service(read_command(["serve", "--fitted", path])[1])
     assert list(service.fitted) == [f"vector:file={files['vector'].digest}"]

@@ -90,13 +90,13 @@ def gguf_tensor(name: str, weights: torch.Tensor, config) -> tuple[str, torch.Te
     module, _, end = name.rpartition(".")
     if module in NAMES:
         return f"{NAMES[module]}.{end}", weights
-    _, _, layer, rest = module.split(".", 3)
+    _, _, layer, part = module.split(".", 3)
     heads = {"self_attn.q_proj": config.num_attention_heads}
     heads["self_attn.k_proj"] = config.num_key_value_heads
-    if rest in heads:
-        halves = weights.view(heads[rest], 2, -1, weights.shape[1])
+    if part in heads:
+        halves = weights.view(heads[part], 2, -1, weights.shape[1])
         weights = halves.transpose(1, 2).reshape(weights.shape)
-    return f"blk.{layer}.{LAYER_NAMES[rest]}.{end}", weights
+    return f"blk.{layer}.{LAYER_NAMES[part]}.{end}", weights
 
 
 @pytest.fixture(scope="module")
@@ -202,13 +202,13 @@ def test_the_dtype_is_that_of_the_file_or_none_if_quantised(tmp_path):
 
 
 def test_the_fingerprint_covers_every_byte_of_the_file_and_the_dtype(whole, tmp_path):
-    same = tmp_path / "renamed.gguf"
-    same.write_bytes(whole.read_bytes())
-    first, other = bytearray(whole.read_bytes()), tmp_path / "other.gguf"
+    renamed_file = tmp_path / "renamed.gguf"
+    renamed_file.write_bytes(whole.read_bytes())
+    first, changed_file = bytearray(whole.read_bytes()), tmp_path / "other.gguf"
     at = first.rindex(b"</s>")  # in the template: no weight changes
     first[at : at + 4] = b"<s> "
-    other.write_bytes(first)
-    prints = [load(path).fingerprint for path in (whole, same, other)]
+    changed_file.write_bytes(first)
+    prints = [load(path).fingerprint for path in (whole, renamed_file, changed_file)]
     assert prints[0] == prints[1] != prints[2]
     content = hashlib.sha256(whole.read_bytes()).hexdigest()
     assert prints[0] == hashlib.sha256(f"{content} torch.float32".encode()).hexdigest()[:32]

@@ -71,7 +71,7 @@ def test_a_file_that_is_cut_anywhere_is_refused(path, tmp_path):
 def test_other_versions_and_byte_orders_are_refused(path, tmp_path):
     content = path.read_bytes()
     for version in (struct.pack("<I", 1), struct.pack("<I", 4), struct.pack(">I", 3)):
-        other = tmp_path / "other.gguf"
-        other.write_bytes(content[:4] + version + content[8:])
+        path_of_other = tmp_path / "other.gguf"
+        path_of_other.write_bytes(content[:4] + version + content[8:])
         with pytest.raises(ValueError, match="version"):
-            read_header(other)
+            read_header(path_of_other)

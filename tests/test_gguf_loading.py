@@ -245,8 +245,8 @@ def test_a_damaged_cache_is_made_again(cached_file, damage):
 def test_other_versions_and_headers_have_other_places(cached_file, monkeypatch):
     header = read_header(cached_file)
     cache_files = [gguf_tokenizer.cache_file(header)]
-    other = write(cached_file.with_name("other.gguf"), template=None)
-    cache_files.append(gguf_tokenizer.cache_file(read_header(other)))
+    other_file = write(cached_file.with_name("other.gguf"), template=None)
+    cache_files.append(gguf_tokenizer.cache_file(read_header(other_file)))
     monkeypatch.setattr(gguf_tokenizer, "version", lambda name: "0")
     cache_files.append(gguf_tokenizer.cache_file(header))
     assert len(set(cache_files)) == 3

@@ -164,7 +164,7 @@ def test_attenuate_changes_nothing_before_the_first_reply():
 def test_keep_and_scale_differ_within_a_reply_and_agree_on_its_first_token():
     tiny, apart = double(), []
     for reply in ("b", "bread and music"):
-        both = [tiny.score(TALK, [reply], (Pasta(0.01, None, name),)) for name in ("keep", "scale")]
-        apart.append(abs(both[0].log_probabilities[0] - both[1].log_probabilities[0]))
-    assert both[0].tokens[0] > 1
+        pair = [tiny.score(TALK, [reply], (Pasta(0.01, None, name),)) for name in ("keep", "scale")]
+        apart.append(abs(pair[0].log_probabilities[0] - pair[1].log_probabilities[0]))
+    assert pair[0].tokens[0] > 1
     assert apart[0] < ROUNDING and apart[1] > 1e-2

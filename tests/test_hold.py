@@ -152,8 +152,8 @@ def test_requests_with_the_same_first_turn_share_one_rehearsal(monkeypatch):
     assert len(rows) == 4  # one rehearsal and three replies
     repeat = session.generate_batch(requests[:1])[0]
     assert repeat.token_ids == replies[0].token_ids and len(rows) == 5
-    other = Request(chat(SYSTEM, "good day"), Hold(), LONG, 3)
-    session.generate_batch([other])
+    other_request = Request(chat(SYSTEM, "good day"), Hold(), LONG, 3)
+    session.generate_batch([other_request])
     assert len(rows) == 7  # another first turn is another rehearsal
 
 
@@ -238,7 +238,7 @@ def test_a_rehearsal_that_nobody_waits_for_any_more_is_cancelled(caplog):
 
 
 def test_every_chat_names_itself_when_a_shared_rehearsal_fails():
-    async def both():
+    async def ask_both():
         async with model().session() as engine:
             replies = [
                 engine.generate(Request(TALK, (Broken(), Hold()), LONG, name=name))
@@ -246,7 +246,7 @@ def test_every_chat_names_itself_when_a_shared_rehearsal_fails():
             ]
             return await asyncio.gather(*replies, return_exceptions=True)
 
-    first, second = asyncio.run(both())
+    first, second = asyncio.run(ask_both())
     assert first is not second
     assert [error.__notes__ for error in (first, second)] == [["Chat 1"], ["Chat 2"]]
 
@@ -315,8 +315,8 @@ def test_chats_scored_together_stay_steered_when_rehearsals_are_forgotten(monkey
     replies = [["bread", "music"]] * 2
     alone = [tiny.session().score_batch([request], [["bread", "music"]])[0] for request in requests]
     monkeypatch.setattr("holdfast.models.rehearsals._MAX_CACHED", 1)
-    together = tiny.session().score_batch(requests, replies)
-    for score, other_score in zip(alone, together, strict=True):
+    batched = tiny.session().score_batch(requests, replies)
+    for score, other_score in zip(alone, batched, strict=True):
         assert score.log_probabilities == pytest.approx(other_score.log_probabilities, abs=1e-4)
     plain = tiny.session().score_batch([Request(messages) for messages in chats], replies)
-    assert plain[0].log_probabilities != pytest.approx(together[0].log_probabilities, abs=1e-4)
+    assert plain[0].log_probabilities != pytest.approx(batched[0].log_probabilities, abs=1e-4)

@@ -53,9 +53,9 @@ def imported_names(source: str) -> set[str]:
         else:
             continue
         for name in names:
-            package, _, rest = name.partition(".")
+            package, _, inner_name = name.partition(".")
             if package == "holdfast":
-                imported.add(rest)
+                imported.add(inner_name)
     return imported
 
 
@@ -103,7 +103,7 @@ def test_no_modules_import_one_another_in_a_circle():
         name = path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", ".")
         name = name.removesuffix(".__init__")
         imported = imported_names(path.read_text(encoding="utf-8"))
-        graph[name] = {module_of(other) for other in imported} - {name}
+        graph[name] = {module_of(name_imported) for name_imported in imported} - {name}
     assert len(graph) > 200
     try:
         graphlib.TopologicalSorter(graph).prepare()

@@ -74,10 +74,10 @@ def by_its_words(reply, messages):
     return "Yes." if re.search("(?i)thank|please|pleasure|welcome", reply) else "**No**, it is not."
 
 
-def judge_run(folder, judge, force=False, **more):
+def judge_run(folder, judge, force=False, **fields):
     checks = []
     judging = Judging(lambda model, name: judge, force, checks.append)
-    settings = replace(QUICK, conversations=2, **more)
+    settings = replace(QUICK, conversations=2, **fields)
     return drift.run(Agent(), suite(), folder, settings, cast=drift.Cast(judging=judging)), checks
 
 

@@ -269,11 +269,11 @@ def test_texts_of_librechat_in_every_form_are_read_without_reasoning(answer, tmp
 
 def test_an_error_of_librechat_is_no_reply(tmp_path):
     log = librechat(text="Something went wrong. Try again.", error=True)
-    more = [
+    messages = [
         {"messageId": "c", "parentMessageId": "b", "isCreatedByUser": True, "text": "?"},
         {"messageId": "d", "parentMessageId": "c", "isCreatedByUser": False, "text": "A."},
     ]
-    log["messages"] += more
+    log["messages"] += messages
     assert turns_of(read(tmp_path, "a.json", log)) == [("Hi\n\n?", "A.")]
 
 

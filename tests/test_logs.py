@@ -283,14 +283,14 @@ def test_verdicts_need_certainty(tmp_path, short):
 
 def test_against_earlier_logs_a_certain_fall_fails(tmp_path, short):
     before = score(tmp_path, short, "a", chats(40, lambda n: 9 if n % 2 else 6))
-    same = score(tmp_path, short, "b", chats(40, lambda n: 6 if n % 2 else 9))
+    unchanged = score(tmp_path, short, "b", chats(40, lambda n: 6 if n % 2 else 9))
     worse = score(tmp_path, short, "c", chats(40, lambda n: 3 if n % 2 else 6))
-    (rule,) = adherence(same, before=before)
+    (rule,) = adherence(unchanged, before=before)
     assert (rule.verdict, rule.against.certain) == ("pass", 0)
     (rule,) = adherence(worse, before=before)
     assert (rule.verdict, rule.against.certain) == ("fail", -1)
-    (both,) = adherence(worse, 0.5, before=before)
-    assert both.bounds[0] < rule.bounds[0], "the bar and the comparison share the error"
+    (row,) = adherence(worse, 0.5, before=before)
+    assert row.bounds[0] < rule.bounds[0], "the bar and the comparison share the error"
     fall = rule.adherence.mean - rule.against.before.mean
     assert rule.against.difference.mean == pytest.approx(fall)
     short.write_text(SHORT.replace("one_sentence}", "{name: at_most_words, count: 3}}"))
@@ -301,9 +301,9 @@ def test_against_earlier_logs_a_certain_fall_fails(tmp_path, short):
 def test_logs_scored_by_two_suites_have_a_folder_each(tmp_path, short, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (path := tmp_path / "a.jsonl").write_text(lines_of(chats(2, lambda n: 3)))
-    shutil.copy(short, other := tmp_path / "other.yaml")
+    shutil.copy(short, other_suite := tmp_path / "other.yaml")
     assert main(["logs", str(path), "--suite", str(short)]) in (0, 3)
-    assert main(["logs", str(path), "--suite", str(other)]) in (0, 3)
+    assert main(["logs", str(path), "--suite", str(other_suite)]) in (0, 3)
     assert {run.name for run in (tmp_path / "runs").iterdir()} == {
         "logs-other",
         f"logs-{short.stem}",

@@ -38,11 +38,11 @@ def transcript(*turns, compacted_before=None):
     """Lines of Claude Code: what the user says, and the commands that the assistant then runs."""
     lines = []
 
-    def add(kind, message, **more):
+    def add(kind, message, **fields):
         parent = lines[-1]["uuid"] if lines else None
         event = {"uuid": f"e{len(lines)}", "parentUuid": parent, "sessionId": SESSION}
         event |= {"type": kind, "timestamp": "2026-05-01T10:00:00Z", "message": message}
-        lines.append(event | more)
+        lines.append(event | fields)
 
     for number, (user, *commands) in enumerate(turns, start=1):
         if number == compacted_before:

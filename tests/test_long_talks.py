@@ -47,8 +47,8 @@ def chats_of(scripted, view):
     return [[message["content"] for message in chat[1:]] for chat in chats]
 
 
-def small_context(context, rounds=7, **more):
-    settings = replace(LONG, rounds=rounds, conversations=1, context=context, **more)
+def small_context(context, rounds=7, **fields):
+    settings = replace(LONG, rounds=rounds, conversations=1, context=context, **fields)
     return settings, Narrow(context=6)
 
 
@@ -106,8 +106,8 @@ def test_more_probes_do_not_change_what_a_dialog_leaves_out(tmp_path):
     for context in ("cut", "summarise"):
         settings, scripted = small_context(context)
         plain = as_json(drift.run(scripted, SUITE, tmp_path / context, settings))[0]
-        more = replace(settings, probes_per_round=2)
-        probed = as_json(drift.run(Narrow(context=6), SUITE, tmp_path / f"{context} 2", more))[0]
+        wide = replace(settings, probes_per_round=2)
+        probed = as_json(drift.run(Narrow(context=6), SUITE, tmp_path / f"{context} 2", wide))[0]
         views = [
             [(turn["round"], turn["speaker"], turn.get("left_out", 0)) for turn in r["turns"]]
             for r in (plain, probed)

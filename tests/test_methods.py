@@ -134,10 +134,10 @@ def test_a_method_that_lacks_a_member_of_its_protocol_is_refused(kind, protocol)
 
 def test_methods_without_a_target_are_those_that_would_do_nothing():
     boost, repetition = methods.Boost(2), methods.Repetition(1)
-    both = (boost, repetition, methods.Guidance(2))
-    lacking_target = methods.compile_methods(both).lacking_target
+    method_list = (boost, repetition, methods.Guidance(2))
+    lacking_target = methods.compile_methods(method_list).lacking_target
     assert lacking_target(prompted=True, emphasised=False).methods == ()
-    assert lacking_target(prompted=False, emphasised=False).methods == both
+    assert lacking_target(prompted=False, emphasised=False).methods == method_list
     assert lacking_target(prompted=False, emphasised=True).methods == (repetition,)
 
 
@@ -280,8 +280,8 @@ def test_log_odds_methods_match_the_papers_weights(method):
         elif isinstance(method, Spotlight):
             assert sum(expected[:7]) == pytest.approx(max(method.target, sum(weights[:7])))
         row = torch.tensor(scores)
-        both = zip(span, generated, strict=True)
-        in_span = torch.tensor([s or (g and method.span_includes_generated) for s, g in both])
+        flags = zip(span, generated, strict=True)
+        in_span = torch.tensor([s or (g and method.span_includes_generated) for s, g in flags])
         log_odds = row[in_span].logsumexp(0) - row[~in_span].logsumexp(0)
         shifted = method.shift(log_odds.view(1, 1, 1), 0)[0, 0, 0]
         merged = torch.empty(24)
@@ -407,7 +407,7 @@ def test_a_larger_probability_repeats_all_that_a_smaller_one_does():
     for seed in range(50):
         few = _repeated(Repetition(0.2).edit(_long_chat(rounds=8), seed))
         many = _repeated(Repetition(0.6).edit(_long_chat(rounds=8), seed))
-        assert all(more >= less for less, more in zip(few, many, strict=True))
+        assert all(b >= a for a, b in zip(few, many, strict=True))
 
 
 def test_repetition_draws_the_same_on_every_machine_and_version():
@@ -431,8 +431,8 @@ def test_reminders_stand_where_the_oracle_puts_them(every, text):
         edited = reminder.edit(chat, seed=0)
         edited_texts = [message["content"] for message in edited if message["role"] == "user"]
         assert edited_texts == oracles.reminder(reminder, texts, CHAT[0]["content"], 0)
-        others = [(a, b) for a, b in zip(chat, edited, strict=True) if a["role"] != "user"]
-        assert all(before is after for before, after in others)
+        unedited = [(a, b) for a, b in zip(chat, edited, strict=True) if a["role"] != "user"]
+        assert all(before is after for before, after in unedited)
     assert Reminder(0, 0, text).edit(chat, 0) == chat
 
 

@@ -132,16 +132,16 @@ def test_a_mixed_batch_that_rows_join_and_leave_equals_each_row_alone(kind):
     assert tiny.runner.supports_chunked_prefill == (kind not in WHOLE)
     alone = replace(tiny, reuses_cache=False)
     talks = dialogs(tiny)
-    together = turns(replace(tiny, batch_size=5).session(), talks)
+    batched = turns(replace(tiny, batch_size=5).session(), talks)
     expected = turns(alone.session(), talks)
     rounding = ROUNDING if kind in KINDS else IN_STATES
-    for (request, reply), (_, expected_reply) in zip(together, expected, strict=True):
+    for (request, reply), (_, expected_reply) in zip(batched, expected, strict=True):
         assert reply.token_ids == expected_reply.token_ids, request
         assert reply.prompt_ids == expected_reply.prompt_ids
         if tiny.steerable:
             assert torch.allclose(reply.trace.mass, expected_reply.trace.mass, atol=rounding)
-    assert len({reply.token_ids for _, reply in together}) > len(together) // 2
-    totals = [sum(reply.forwarded for _, reply in replies) for replies in (together, expected)]
+    assert len({reply.token_ids for _, reply in batched}) > len(batched) // 2
+    totals = [sum(reply.forwarded for _, reply in replies) for replies in (batched, expected)]
     if kind in WHOLE:
         assert totals[0] <= totals[1]
     else:
@@ -174,8 +174,8 @@ def test_rows_of_different_length_equal_each_row_alone_if_layers_read_the_length
     talks = [(n, chat("talk about cheese", "the garden " * n)) for n in (1, 6, 3, 6)]
     requests = [Request(talk, (), GREEDY, seed) for seed, talk in talks]
     alone = replace(tiny, reuses_cache=False).generate_batch(requests)
-    together = tiny.generate_batch(requests)
-    assert [reply.token_ids for reply in together] == [reply.token_ids for reply in alone]
+    batched = tiny.generate_batch(requests)
+    assert [reply.token_ids for reply in batched] == [reply.token_ids for reply in alone]
     plain = model("llama4_text", dtype="float64", **{**scaled, "floor_scale": 8192})
     assert plain.generate_batch(requests)[1].token_ids != alone[1].token_ids
 
@@ -197,15 +197,15 @@ def test_spans_inside_across_and_outside_the_windows_of_rows_that_keep_different
             sampling = Sampling(1.0, 0.9, most)
             rows.append(Row((stream,), sampling=sampling, seed=number, keep=True, trace=True))
     results = []
-    for batched, together in ((True, 9), (False, 1)):
-        scheduler = Scheduler(Runner(tiny.hf_model, batched=batched), frozenset(), together)
+    for batched, batch in ((True, 9), (False, 1)):
+        scheduler = Scheduler(Runner(tiny.hf_model, batched=batched), frozenset(), batch)
         handles = [scheduler.submit(row) for row in rows]
         while len(scheduler):
             scheduler.step()
         results.append([handle.result() for handle in handles])
-    for row, together, alone in zip(rows, *results, strict=True):
-        assert together.token_ids == alone.token_ids, row
-        assert torch.allclose(together.trace.mass, alone.trace.mass, atol=ROUNDING)
+    for row, batch, alone in zip(rows, *results, strict=True):
+        assert batch.token_ids == alone.token_ids, row
+        assert torch.allclose(batch.trace.mass, alone.trace.mass, atol=ROUNDING)
     masses = torch.stack([alone.trace.mass[..., 0].amax() for alone in results[1]])
     assert (masses > 0.1).sum() > 12
 
@@ -244,9 +244,9 @@ def test_a_row_is_traced_in_a_pass_of_its_own_beside_one_that_is_not():
         replies = tiny.generate_batch(requests)
         assert [reply.trace is not None for reply in replies] == [r.trace for r in requests]
         (alone,) = tiny.generate_batch([traced])
-        together = replies[requests.index(traced)].trace
-        torch.testing.assert_close(together.mass, alone.trace.mass, atol=IN_STATES, rtol=0)
-        torch.testing.assert_close(together.uniform, alone.trace.uniform, atol=1e-6, rtol=0)
+        trace = replies[requests.index(traced)].trace
+        torch.testing.assert_close(trace.mass, alone.trace.mass, atol=IN_STATES, rtol=0)
+        torch.testing.assert_close(trace.uniform, alone.trace.uniform, atol=1e-6, rtol=0)
 
 
 def windows(slots):

@@ -118,9 +118,9 @@ REPEAT = {"methods": ("repeat-prompt:probability=1.0",)}
 )
 def test_the_first_line_is_short(tmp_path, shape):
     series = read_series(read_run(write_run(tmp_path / "run", **shape)))
-    first, *rest = opening_of(series)
+    first, *lines = opening_of(series)
     assert len(first.split()) <= opening_sentences.MAX_WORDS == 25, first
-    assert all(line.endswith(".") and "None" not in line for line in (first, *rest))
+    assert all(line.endswith(".") and "None" not in line for line in (first, *lines))
 
 
 def test_the_headline_of_one_round_has_its_score_and_count(tmp_path):

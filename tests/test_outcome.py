@@ -42,8 +42,8 @@ def baseline_with(verdict: str, *names: str, by_rule: bool = False) -> Baseline:
     return Baseline(all=overall, measures=tuple(cases), cases=tuple(cases), by_rule=by_rule)
 
 
-def outcome_of(folder, first, last, n=40, baseline=None, **more) -> Findings:
-    return findings_of(series_of(folder, first, last, n, **more)[0], baseline)
+def outcome_of(folder, first, last, n=40, baseline=None, **options) -> Findings:
+    return findings_of(series_of(folder, first, last, n, **options)[0], baseline)
 
 
 @pytest.mark.parametrize(
@@ -101,18 +101,18 @@ def test_a_run_made_in_python_gets_no_command_to_repeat(tmp_path):
 
 def test_drift_of_conversations_that_broke_down_is_not_called_drift(tmp_path):
     """The text below the title does not contradict it, even if the other conversations drift."""
-    same = [record(i, [1.0, 0.0, 0.0, 0.0]) for i in range(60)]
-    for item in same[:40]:
+    rows = [record(i, [1.0, 0.0, 0.0, 0.0]) for i in range(60)]
+    for item in rows[:40]:
         for turn in item["turns"]:
             turn["text"] = "I can help with that, my friend, and I will say it again and again."
-    collapsed = read_series(run_of(tmp_path / "broken", same[:40]))
+    collapsed = read_series(run_of(tmp_path / "broken", rows[:40]))
     assert findings_of(collapsed[0]).outcome is Outcome.BROKEN_DOWN
     assert opening_of(collapsed)[0].startswith("40 of 40 conversations")
     assert "drifts" not in " ".join(opening_of(collapsed))
-    few = run_of(tmp_path / "few", same[:4])  # which show nothing, whether or not they broke down
+    few = run_of(tmp_path / "few", rows[:4])  # which show nothing, whether or not they broke down
     assert findings_of(read_series(few)[0]).outcome is Outcome.TOO_FEW
     assert collapse_lines(results_of(few))[-1].startswith("Scores of broken-down conversations")
-    run = run_of(tmp_path / "mixed", same)
+    run = run_of(tmp_path / "mixed", rows)
     # the last 20 did not break down, and drift as well
     (mixed,) = read_series(run)
     assert findings_of(mixed).outcome is Outcome.DRIFTS
@@ -151,8 +151,8 @@ def test_a_run_that_is_extended_is_read_at_its_second_look(tmp_path):
     assert read_raw_manifest(tmp_path / "run")["earlier_sizes"] == [20, 22]
     few = drift.Settings(rounds=1, conversations=4)
     drift.run(Scripted(), SUITE, tmp_path / "few", few)
-    more = drift.run(Scripted(), SUITE, tmp_path / "few", drift.Settings(1, 24))
-    assert read_series(more)[0].look == 1, "no verdict could be read from 4 conversations"
+    larger_run = drift.run(Scripted(), SUITE, tmp_path / "few", drift.Settings(1, 24))
+    assert read_series(larger_run)[0].look == 1, "no verdict could be read from 4 conversations"
 
 
 @pytest.mark.slow

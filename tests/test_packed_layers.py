@@ -104,9 +104,9 @@ def test_reading_a_weight_is_no_edit(plain, packed):
 
 
 def test_copies_and_moved_models_are_plain(plain, packed):
-    for other in (copy.deepcopy(packed), pickle.loads(pickle.dumps(packed)), packed.float()):
-        assert type(other.middle) is nn.Linear and other.head.weight is other.embed.weight
-        assert torch.equal(other.middle.weight.to(torch.bfloat16), plain.middle.weight)
+    for copied in (copy.deepcopy(packed), pickle.loads(pickle.dumps(packed)), packed.float()):
+        assert type(copied.middle) is nn.Linear and copied.head.weight is copied.embed.weight
+        assert torch.equal(copied.middle.weight.to(torch.bfloat16), plain.middle.weight)
 
 
 def test_gradients_are_those_of_the_plain_model(plain, packed):

@@ -53,8 +53,8 @@ def test_a_summary_says_what_the_records_say(tmp_path):
     summary = json.loads(report.write_summary(folder).read_text(encoding="utf-8"))
     assert (summary["schema"], summary["command"], summary["records"]) == (2, "drift", 48)
     assert summary["identity"] == read_run(folder).manifest.identity.to_json()
-    both = read_series(read_run(folder))
-    for item, method in zip(both, summary["results"], strict=True):
+    series = read_series(read_run(folder))
+    for item, method in zip(series, summary["results"], strict=True):
         assert method["method"] == item.method and method["conversations"] == 24
         for kind in ("stability", "adoption", "mass"):
             means = [point["mean"] for point in method["by_round"][kind]]
@@ -64,7 +64,7 @@ def test_a_summary_says_what_the_records_say(tmp_path):
     none, fix = summary["results"]
     assert none["against"] is None and fix["against"]["method"] == "none"
     assert fix["against"]["pairs"] == 24
-    by_hand = np.mean(both[1].stability[:, -1] - both[0].stability[:, -1])
+    by_hand = np.mean(series[1].stability[:, -1] - series[0].stability[:, -1])
     assert fix["against"]["stability"]["last_round"]["mean"] == pytest.approx(by_hand, abs=1e-6)
     assert none["baseline"] is None and fix["baseline"] is None
     fall = none["change"]["stability"]

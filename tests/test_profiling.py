@@ -159,10 +159,10 @@ def test_a_run_is_not_resumed_under_another_score(tmp_path):
     assert heads == sorted(record["scores"])
     profile(tiny, questions(2), tmp_path / "run", plan)  # other functions that score alike
     before = [file.read_bytes() for file in files]
-    other = [replace(item, score=lambda text: len(text) + 2.0) for item in questions(2)]
+    rescored = [replace(item, score=lambda text: len(text) + 2.0) for item in questions(2)]
     message = r"sample 1's reply '.*' is scored 0.\d+ there and \d+ by this command"
     with pytest.raises(RecordsError, match=message):
-        profile(tiny, other, tmp_path / "run", plan)
+        profile(tiny, rescored, tmp_path / "run", plan)
     assert [file.read_bytes() for file in files] == before
 
 
@@ -237,15 +237,15 @@ def rows(count: int = 3) -> list[dict]:
 def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(folder, tmp_path, capsys):
     write(tmp_path / "one.jsonl", rows())
     write(tmp_path / "two.jsonl", rows(2))
-    one, two = (str(tmp_path / f"{name}.jsonl") for name in ("one", "two"))
-    command = ["profile", "--model", str(folder), "--samples", one, "--samples", two]
+    first_file, second_file = (str(tmp_path / f"{name}.jsonl") for name in ("one", "two"))
+    command = ["profile", "--model", str(folder), "--samples", first_file, "--samples", second_file]
     command += ["--out", str(tmp_path / "out")]
     assert cli.main([*command, "--top", "12"]) == 0
     stdout, warned = capsys.readouterr()
     assert "Unsteered -" in stdout
     assert "3 samples, fewer than 20" in stdout
-    both = [read_profile(tmp_path / "out" / name).gains for name in ("one", "two")]
-    gaining = {head for head in both[0] if all(round(gains[head].mean, 4) > 0 for gains in both)}
+    runs = [read_profile(tmp_path / "out" / name).gains for name in ("one", "two")]
+    gaining = {head for head in runs[0] if all(round(gains[head].mean, 4) > 0 for gains in runs)}
     assert 0 < len(gaining) < 12 and f"\n{len(gaining)} heads: " in stdout
     warning_text = f"0 of these {len(gaining)} heads have a gain distinguishable from chance; "
     assert f"{warning_text}{12 - len(gaining)} head" in warned

@@ -53,10 +53,10 @@ def test_the_process_finishes_streams_when_it_is_stopped(tmp_path):
         if request.line.startswith("GET"):
             return reply_json(b"{}")(request, writer)
         writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
-        first, *rest = chunks("Fine, ", "Tony")
+        first, *later = chunks("Fine, ", "Tony")
         writer.chunk(first)
         go_on.wait(20)
-        for event in rest:
+        for event in later:
             writer.chunk(event)
         return writer.raw(b"0\r\n\r\n")
 

@@ -27,13 +27,13 @@ from holdfast.proxy.reply_scores import WhyUnscored
 def test_a_stream_arrives_as_it_comes(suite):
     """The first piece arrives while the upstream still waits to send the second."""
     go_on = threading.Event()
-    first, *rest = chunks("Fine, ", "Tony")
+    first, *later = chunks("Fine, ", "Tony")
 
     def answer(request, writer):
         writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
         writer.chunk(first)
         assert go_on.wait(10)
-        for event in rest:
+        for event in later:
             writer.chunk(event)
         writer.raw(b"0\r\n\r\n")
 
@@ -124,7 +124,7 @@ def test_a_reply_that_is_not_whole_is_not_scored(suite, body):
 
 
 @pytest.mark.parametrize(
-    ("more", "is_scored"),
+    ("fields", "is_scored"),
     [
         ({"status": "completed"}, True),
         ({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}, False),
@@ -134,8 +134,8 @@ def test_a_reply_that_is_not_whole_is_not_scored(suite, body):
     ],
 )
 @pytest.mark.parametrize("method", ["none", "check-and-retry"])
-def test_a_response_that_has_not_ended_is_not_scored(suite, more, is_scored, method):
-    body = json.dumps(response("Fine. Sir") | more).encode()
+def test_a_response_that_has_not_ended_is_not_scored(suite, fields, is_scored, method):
+    body = json.dumps(response("Fine. Sir") | fields).encode()
     with through(reply_json(body), suite, method) as (upstream, proxy):
         request = {"input": "Hi.", "background": True}
         httpx2.post(f"{proxy.url}/v1/responses", json=request)

@@ -43,8 +43,8 @@ def close(request, writer):
     return False
 
 
-def ask(url, **more):
-    return httpx2.post(f"{url}/v1/chat/completions", json={"messages": CHAT, **more})
+def ask(url, **fields):
+    return httpx2.post(f"{url}/v1/chat/completions", json={"messages": CHAT, **fields})
 
 
 def text_of(reply):

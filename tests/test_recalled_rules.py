@@ -43,8 +43,8 @@ class Remembers(ScriptedModel):
         return "Hello." if len(request.messages) > 2 else "Hello. Tony"
 
 
-def run_of(suite, folder, **more):
-    settings = drift.Settings(rounds=4, conversations=2, user_prompt="empty", recall=True, **more)
+def run_of(suite, folder, **fields):
+    settings = drift.Settings(rounds=4, conversations=2, user_prompt="empty", recall=True, **fields)
     return drift.run(Remembers(), suite, folder, settings)
 
 
@@ -91,8 +91,8 @@ cases:
     probe: Hi?
     measure: {name: ends_with, word: Tony}
 """
-    more = "    text: End every reply with Tony.\n    recalled: {regex: Tony}\n"
-    plain, stated = (parse_suite(text, "bots.yaml", "bots") for text in (yaml, yaml + more))
+    recall_lines = "    text: End every reply with Tony.\n    recalled: {regex: Tony}\n"
+    plain, stated = (parse_suite(text, "bots.yaml", "bots") for text in (yaml, yaml + recall_lines))
     (rule,) = stated.cases[0].rules
     assert rule.text == "End every reply with Tony."
     assert (rule.recalled.score("Tony").value, rule.recalled.score("Ann").value) == (1, 0)

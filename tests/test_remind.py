@@ -228,8 +228,8 @@ def test_after_a_tool_what_was_done_is_judged_and_not_what_is_said(event, sessio
     session.append(user("u1", None, "The price?"), reply("a1", "u1", LONG, PUSH))
     assert session.hook(event, **call, tool_use_id="t1") == [ALL[2]]
     session.append(result("r1", "a1", "t1"))
-    more = {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t2"}
-    assert session.hook(event, **more) == []
+    tool_fields = {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t2"}
+    assert session.hook(event, **tool_fields) == []
     assert session.hook(event, **{**call, "tool_use_id": "t3"}) == [ALL[2]]  # again
     session.append(reply("a2", "r1", bash("t2", "ls"), bash("t3", "git push --force")))
     assert session.hook("UserPromptSubmit") == ALL[:2]

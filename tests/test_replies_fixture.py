@@ -77,8 +77,8 @@ def test_answers_that_differ_by_rounding_stay_as_they_were_recorded():
     recorded = {"a": {"tokens": [1], "masses": [0.5]}, "gone": {"tokens": [2]}}
     current = {"a": {"tokens": [1], "masses": [0.500001]}, "new": {"tokens": [3]}}
     assert fixture.with_recorded(recorded, current) == {"a": recorded["a"], "new": current["new"]}
-    other = {"a": {"tokens": [4], "masses": [0.5]}}
-    assert fixture.with_recorded(recorded, other) == other
+    new_answers = {"a": {"tokens": [4], "masses": [0.5]}}
+    assert fixture.with_recorded(recorded, new_answers) == new_answers
 
 
 @pytest.mark.parametrize(

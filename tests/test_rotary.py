@@ -236,11 +236,11 @@ def test_a_block_refuses_rows_on_both_sides_of_the_switch():
 def test_only_a_length_at_which_something_changes_is_a_switch():
     of = RotaryLengths.of
     config = model().hf_model.config
-    same = {**LONGROPE, "long_factor": LONGROPE["short_factor"]}
+    equal_factors = {**LONGROPE, "long_factor": LONGROPE["short_factor"]}
     for parameters, switch in (
         (LONGROPE, SWITCH),
-        (same, None),
-        ({**same, "short_mscale": 1.0, "long_mscale": 1.2}, SWITCH),
+        (equal_factors, None),
+        ({**equal_factors, "short_mscale": 1.0, "long_mscale": 1.2}, SWITCH),
         ({"full_attention": LONGROPE, "sliding_attention": {"rope_type": "default"}}, SWITCH),
         ({"rope_type": "yarn", "original_max_position_embeddings": SWITCH}, None),
         (None, None),

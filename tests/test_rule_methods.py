@@ -200,7 +200,7 @@ def test_a_reply_that_breaks_a_rule_is_drawn_again(draws, reply, discarded, draw
     model = Draws(*draws)
     outcome = draw_checked(model)
     assert outcome.text == reply
-    assert [other.text for other in outcome.discarded] == discarded
+    assert [draft.text for draft in outcome.discarded] == discarded
     assert model.asked == draws_asked and not model.texts
     assert len(set(model.seeds)) == len(model.seeds)
 
@@ -340,8 +340,8 @@ def test_a_page_says_what_methods_cost_in_tokens_and_draws(tmp_path):
     }
     (about,) = about_runs([run], ["run"])
     rows = dict(about.rows)
-    more = sum(tokens_read["check-and-retry"]) / sum(tokens_read["none"]) - 1
-    assert more > 1
-    assert f"(+{more:.0%})" in rows["tokens read per conversation"]
+    increase = sum(tokens_read["check-and-retry"]) / sum(tokens_read["none"]) - 1
+    assert increase > 1
+    assert f"(+{increase:.0%})" in rows["tokens read per conversation"]
     replies = 2 * (2 + len(run.conversations[0].probes))  # of two rounds, and to the probes
     assert rows["replies drawn again"] == f"check-and-retry {replies} of {replies}"

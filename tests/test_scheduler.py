@@ -91,8 +91,8 @@ def test_a_failing_method_ends_only_its_row_and_the_error_names_the_request(how,
     with pytest.raises(kind, match=message) as error:
         handles[2].result()
     assert how == "no number" or error.value.__notes__ == ["Request 2"]
-    others = [handles[n].result().token_ids for n in (0, 1, 3)]
-    assert others == [expected[n] for n in (0, 1, 3)]
+    other_ids = [handles[n].result().token_ids for n in (0, 1, 3)]
+    assert other_ids == [expected[n] for n in (0, 1, 3)]
 
 
 @pytest.mark.parametrize("methods", ((), (Guidance(1.5),)), ids=("plain", "guided"))

@@ -109,8 +109,8 @@ def test_a_reply_is_greedy_if_each_token_is_the_likeliest(kind):
     tiny = model(kind)
     (score_input,) = run_sync(tiny.session().score_inputs([Request(CHATS[0])], [REPLIES[0]]))
     ids = tiny.generate(CHATS[0], (), Sampling(0, 1, 3)).token_ids
-    other = (ids[2] + 1) % 400
-    options = [ids, ids[:1], (*ids[:2], other), (other, *ids[1:])]
+    other_token = (ids[2] + 1) % 400
+    options = [ids, ids[:1], (*ids[:2], other_token), (other_token, *ids[1:])]
     (row,) = score_rows(tiny.runner, [Row((score_input.stream,))], [options], 8)
     assert row.scored.greedy == (True, True, False, False)
 

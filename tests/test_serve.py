@@ -61,9 +61,9 @@ def offline(messages, methods="none", seed=0, tokens=40, **sampling) -> str:
     return model().generate(messages, methods, sampling, seed).text
 
 
-def ask(client, messages=FRENCH, **more):
+def ask(client, messages=FRENCH, **fields):
     return client.chat.completions.create(
-        model="default", messages=messages, **{"max_tokens": 40, "seed": 1, **more}
+        model="default", messages=messages, **{"max_tokens": 40, "seed": 1, **fields}
     )
 
 
@@ -98,8 +98,8 @@ def test_several_choices_use_consecutive_seeds(client):
 
 @pytest.mark.slow
 def test_a_response_says_which_messages_were_edited_or_why_none_was(client):
-    def applied(steering: str, **more):
-        return ask(client, extra_body={"steering": steering}, **more).model_extra["holdfast"]
+    def applied(steering: str, **fields):
+        return ask(client, extra_body={"steering": steering}, **fields).model_extra["holdfast"]
 
     half, user = "repetition:probability=0.5", len(FRENCH) - 1
     draws = [applied(half, seed=seed) for seed in range(4)]
@@ -108,9 +108,9 @@ def test_a_response_says_which_messages_were_edited_or_why_none_was(client):
         repeats = offline(FRENCH, half, seed) != offline(FRENCH, "none", seed)
         assert draw["applied"] is repeats and draw["edited"] == [[user] if repeats else []]
         assert repeats or half in draw["why"]
-    both = [applied(f"{half}+boost:factor=2", seed=seed) for seed in range(4)]
-    assert all(answer["applied"] and "why" not in answer for answer in both)
-    assert [answer["edited"] for answer in both] == [draw["edited"] for draw in draws]
+    answers = [applied(f"{half}+boost:factor=2", seed=seed) for seed in range(4)]
+    assert all(answer["applied"] and "why" not in answer for answer in answers)
+    assert [answer["edited"] for answer in answers] == [draw["edited"] for draw in draws]
     several = applied(half, seed=0, n=4)
     assert several["applied"] and several["edited"] == [draw["edited"][0] for draw in draws]
 
@@ -129,9 +129,9 @@ def test_the_assistants_message_is_continued_or_refused(url):
         assert '"continue_final_message": true' in refusal.json()["error"]["message"]
         odd = post(path, messages=FRENCH, continue_final_message=True)
         assert odd.status_code == 400 and odd.json()["error"]["param"] == "messages"
-        for both in (True, False):
-            fields = {"continue_final_message": both, "add_generation_prompt": both}
-            odd = post(path, messages=messages if both else FRENCH, **fields)
+        for has_both in (True, False):
+            fields = {"continue_final_message": has_both, "add_generation_prompt": has_both}
+            odd = post(path, messages=messages if has_both else FRENCH, **fields)
             assert odd.json()["error"]["param"] == "add_generation_prompt"
     options = {"continue_final_message": True, "add_generation_prompt": False}
     continued = post("/v1/chat/completions", messages=messages, **greedy, **options)
@@ -372,10 +372,10 @@ def calling() -> Iterator[RunningServer]:
         yield running
 
 
-def ask_with_tools(server: RunningServer, messages=ASKED, **more):
+def ask_with_tools(server: RunningServer, messages=ASKED, **changes):
     client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0)
     seed, parts = reply_with_a_mark()
-    fields = {"seed": seed, "max_tokens": 20, "stop": parts[3], "tools": [tiny.LOOK], **more}
+    fields = {"seed": seed, "max_tokens": 20, "stop": parts[3], "tools": [tiny.LOOK], **changes}
     return client.chat.completions.create(model="default", messages=messages, **fields)
 
 
@@ -392,9 +392,9 @@ def test_tool_calls_are_parsed_and_the_content_is_as_the_model_wrote_it(calling)
     streamed = [chunk.choices[0] for chunk in ask_with_tools(calling, stream=True)]
     assert "".join(piece.delta.content or "" for piece in streamed) == answer.message.content
     *_, last = streamed
-    (same,) = last.delta.tool_calls
-    assert (last.finish_reason, same.index) == ("tool_calls", 0)
-    assert same.function.arguments == call.function.arguments
+    (streamed_call,) = last.delta.tool_calls
+    assert (last.finish_reason, streamed_call.index) == ("tool_calls", 0)
+    assert streamed_call.function.arguments == call.function.arguments
 
     cut = ask_with_tools(calling, stop=None, max_tokens=19).choices[0]
     assert cut.finish_reason == "length" and cut.message.tool_calls is None

@@ -53,9 +53,9 @@ def client(server) -> openai.OpenAI:
     return client_of(server)
 
 
-def ask(client, messages=PIRATE, **more):
+def ask(client, messages=PIRATE, **fields):
     return client.chat.completions.create(
-        model="default", messages=messages, **{"max_tokens": 200, "seed": 1, **more}
+        model="default", messages=messages, **{"max_tokens": 200, "seed": 1, **fields}
     )
 
 
@@ -111,15 +111,15 @@ def test_the_clients_own_parser_reads_a_pydantic_class(client):
 
 @pytest.mark.slow
 def test_free_requests_in_the_same_batch_get_the_same_replies(client):
-    def both(pair):
+    def text_of_pair(pair):
         seed, form = pair
-        more = {"response_format": FORMAT} if form else {}
-        return ask(client, seed=seed, **more).choices[0].message.content
+        fields = {"response_format": FORMAT} if form else {}
+        return ask(client, seed=seed, **fields).choices[0].message.content
 
     pairs = [(seed, form) for seed in range(4) for form in (False, True)]
-    alone = [both(pair) for pair in pairs]
+    alone = [text_of_pair(pair) for pair in pairs]
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(both, pairs)) == alone
+        assert list(pool.map(text_of_pair, pairs)) == alone
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,8 @@ NUMBERED = {"type": "object", "properties": {"x": {"enum": [1, 2]}}, "required":
 NUMBERED["additionalProperties"] = False
 
 
-def tool(name, parameters=NUMBERED, **more):
-    return {"type": "function", "function": {"name": name, "parameters": parameters, **more}}
+def tool(name, parameters=NUMBERED, **fields):
+    return {"type": "function", "function": {"name": name, "parameters": parameters, **fields}}
 
 
 TOOLS = [tool("add"), tool("look_up")]
@@ -318,8 +318,8 @@ def test_a_stop_id_without_a_text_does_not_cut_a_call_off():
     local = calls_in_tags()
     unknown = len(local.tokenizer) + 7
     assert local.tokenizer.decode([unknown]) == ""
-    more = replace(local, stop_ids=local.stop_ids | {unknown})
-    assert CallParser("mine", more).form == CallParser("mine", local).form is not None
+    with_unknown = replace(local, stop_ids=local.stop_ids | {unknown})
+    assert CallParser("mine", with_unknown).form == CallParser("mine", local).form is not None
 
 
 def test_a_template_whose_calls_cannot_be_forced_is_refused():

@@ -299,11 +299,11 @@ def test_the_names_of_the_vllm_plug_in_mean_the_same(url):
     fields = {"steering": "boost:factor=5", "emphasis": ["music"], "trace": True}
     ours = post(url, messages=BRIEF, seed=1, **fields)
     vllm_fields = {"holdfast": "boost:factor=5", "holdfast_text": "music", "holdfast_trace": 1}
-    same = post(url, messages=BRIEF, seed=1, vllm_xargs=vllm_fields).json()
-    assert same["choices"] == ours.json()["choices"]
-    assert same["holdfast"] == ours.json()["holdfast"]
-    both = post(url, messages=BRIEF, steering="boost:factor=2", vllm_xargs=vllm_fields)
-    assert both.status_code == 400 and "boost:factor=2" in error_of(both)["message"]
+    vllm_reply = post(url, messages=BRIEF, seed=1, vllm_xargs=vllm_fields).json()
+    assert vllm_reply["choices"] == ours.json()["choices"]
+    assert vllm_reply["holdfast"] == ours.json()["holdfast"]
+    conflict = post(url, messages=BRIEF, steering="boost:factor=2", vllm_xargs=vllm_fields)
+    assert conflict.status_code == 400 and "boost:factor=2" in error_of(conflict)["message"]
 
 
 def test_the_mass_on_the_prompt_is_not_traced_under_attenuate(url):

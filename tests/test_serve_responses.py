@@ -42,9 +42,9 @@ def calling() -> Iterator[RunningServer]:
         yield running
 
 
-def respond(client, items=ASK, instructions=PROMPT, seed=1, steering=None, **more):
+def respond(client, items=ASK, instructions=PROMPT, seed=1, steering=None, **changes):
     extra = {"seed": seed, **({"steering": steering} if steering else {})}
-    fields = {"max_output_tokens": 60, **more}
+    fields = {"max_output_tokens": 60, **changes}
     return client.responses.create(
         model="default", input=items, instructions=instructions, extra_body=extra, **fields
     )
@@ -184,10 +184,10 @@ def test_tools_are_called_and_their_results_are_sent_back(calling, stream):
         },
         {"role": "tool", "tool_call_id": call.call_id, "content": "nine"},
     ]
-    same = client.chat.completions.create(
+    completion = client.chat.completions.create(
         model="default", messages=messages, tools=TOOLS, max_tokens=4, seed=1
     )
-    assert after.usage.input_tokens == same.usage.prompt_tokens
+    assert after.usage.input_tokens == completion.usage.prompt_tokens
 
 
 def test_a_forced_call_that_is_cut_is_shown_as_text(calling):

@@ -218,11 +218,11 @@ def test_the_event_loop_goes_on_while_a_step_is_made(monkeypatch):
 
 
 def test_a_long_prompt_is_rendered_while_other_rows_run(slow, monkeypatch):
-    tiny, (request, other) = endless(2)
+    tiny, (request, long_request) = endless(2)
     render, rendering, go_on = LocalSession.render, threading.Event(), threading.Event()
 
     def render_slowly(self, request, top_logprobs=None):
-        if request is other:
+        if request is long_request:
             rendering.set()
             assert go_on.wait(30)
         return render(self, request, top_logprobs)
@@ -232,7 +232,7 @@ def test_a_long_prompt_is_rendered_while_other_rows_run(slow, monkeypatch):
     async def work():
         async with running_engine(tiny) as engine:
             (chat,) = await engine.render([request])
-            late = asyncio.create_task(engine.render([other]))
+            late = asyncio.create_task(engine.render([long_request]))
             await until(rendering.is_set)
             async with aclosing(engine.stream(chat)) as stream:
                 tokens = [await anext(stream) for _ in range(5)]

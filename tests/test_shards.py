@@ -81,9 +81,9 @@ def test_traces_are_joined_too(shards, tmp_path):
 
 
 def test_another_run_is_refused(shards, tmp_path):
-    other = drift(tmp_path / "other", *BOTH, "--shard", "2/2", "--seed", "5")
+    other_shard = drift(tmp_path / "other", *BOTH, "--shard", "2/2", "--seed", "5")
     with pytest.raises(AnotherRun) as excinfo:
-        join_runs([shards[0], other], tmp_path / "joined", "holdfast drift")
+        join_runs([shards[0], other_shard], tmp_path / "joined", "holdfast drift")
     assert (excinfo.value.option, excinfo.value.value, excinfo.value.allowed) == (
         "settings.seed",
         5,

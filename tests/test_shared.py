@@ -97,8 +97,8 @@ def test_nothing_is_shared_across_steering():
             assert answer.outcome.token_ids == expected[number]
             alike = spans.setdefault(ways[number].methods, [])
             span = answer.chat.row.streams[0].span
-            differs = (enumerate(zip(span, other, strict=False)) for other in alike)
-            common = [next(at for at, (a, b) in both if a != b) for both in differs]
+            differs = (enumerate(zip(span, other_span, strict=False)) for other_span in alike)
+            common = [next(at for at, (a, b) in aligned if a != b) for aligned in differs]
             assert answer.row.cached == max(common, default=0)
             alike.append(span)
         for number in range(len(ways)):

@@ -49,8 +49,8 @@ def test_rows_of_different_lengths_get_the_same_logits_as_each_alone(kind):
     runner, slots = Runner(model), Runner(model).slots()
     torch.manual_seed(1)
     rows = [torch.randint(3, 99, (length + STEPS,)).tolist() for length in LENGTHS]
-    both = zip(rows, LENGTHS, strict=True)
-    streams = [Stream(tuple(row[:length]), (False,) * length) for row, length in both]
+    row_lengths = zip(rows, LENGTHS, strict=True)
+    streams = [Stream(tuple(row[:length]), (False,) * length) for row, length in row_lengths]
 
     def forward(slots, states):
         ends, every = [len(state) for state in states], range(len(states))

@@ -318,10 +318,10 @@ def test_dropped_or_reordered_scores_make_no_difference(seed):
     probes = [ProbeId(f"rule-{place}", 0) for place in range(rng.integers(1, 7))]
     # each rule keeps its score over the rounds, so that no change is one either
     scores = {probe: np.repeat(rng.random((8, 1)), 5, axis=1) for probe in probes}
-    first, other = random_series(rng, scores), random_series(rng, scores)
-    for pair in shared_means(*(entry.scores("stability") for entry in (first, other))):
-        assert np.isfinite(pair).any() or set(first.by_probe) != set(other.by_probe)
-    rows = [row_of(series, "stability") for series in (first, other)]
+    first, second = random_series(rng, scores), random_series(rng, scores)
+    for pair in shared_means(*(entry.scores("stability") for entry in (first, second))):
+        assert np.isfinite(pair).any() or set(first.by_probe) != set(second.by_probe)
+    rows = [row_of(series, "stability") for series in (first, second)]
     difference = compare_rows(*rows)
     for value in (difference.over_all_rounds, difference.last_round, *(row.change for row in rows)):
         assert value.n == 0 or value.mean == pytest.approx(0, abs=1e-12)

@@ -68,21 +68,21 @@ def test_core_scores_low_without_its_prompt():
     unprompted = fmean(
         case.rules[0].measure.score(reply).value for case in CORE.cases for reply in UNPROMPTED
     )
-    others = fmean(
-        case.rules[0].measure.score(other.rules[0].breaks[0]).value
+    other_score = fmean(
+        case.rules[0].measure.score(other_case.rules[0].breaks[0]).value
         for case in CORE.cases
-        for other in CORE.cases[::9]
-        if case.category != other.category
+        for other_case in CORE.cases[::9]
+        if case.category != other_case.category
     )
-    assert unprompted <= LUCK and others <= LUCK
+    assert unprompted <= LUCK and other_score <= LUCK
 
 
 @pytest.mark.slow
 def test_everyday_probes_and_unprompted_replies_score_nothing():
     """Names, cities and numbers that measures look for occur in no probe or unrelated reply."""
     probes = {probe for case in EVERYDAY.cases for rule in case.rules for probe in rule.probes}
-    others = {rule.breaks for case in EVERYDAY.cases for rule in case.rules}
-    replies = {*probes, *UNPROMPTED, *(text for texts in others for text in texts)}
+    breaking_texts = {rule.breaks for case in EVERYDAY.cases for rule in case.rules}
+    replies = {*probes, *UNPROMPTED, *(text for texts in breaking_texts for text in texts)}
     for case in EVERYDAY.cases:
         for rule in case.rules:
             # a French reply that breaks a Spanish rule follows a French one
@@ -184,12 +184,14 @@ class Obeys(ScriptedModel):
 
 
 def test_the_screen_has_a_row_for_each_rule(tmp_path):
-    both = ("Hi?", "Hello?")
-    signs = Rule("signs", both, {"name": "ends_with", "word": "Tony"}, kind="closing")
-    proud = Rule("proud", both, {"name": "never_contains", "words": ["sorry"]}, kind="forbidden")
-    long = Rule("long", both, {"name": "long_reply", "words": 20})
+    probes = ("Hi?", "Hello?")
+    signs = Rule("signs", probes, {"name": "ends_with", "word": "Tony"}, kind="closing")
+    proud = Rule("proud", probes, {"name": "never_contains", "words": ["sorry"]}, kind="forbidden")
+    long = Rule("long", probes, {"name": "long_reply", "words": 20})
     pizza = Case("pizza-1", "shop", "Sign with Tony.", rules=(signs, proud, long))
-    single = Case("tony-1", "shop", "Sign with Tony.", both, {"name": "ends_with", "word": "Tony"})
+    single = Case(
+        "tony-1", "shop", "Sign with Tony.", probes, {"name": "ends_with", "word": "Tony"}
+    )
     suite = replace(BOTS, cases=(pizza, single), personas=())
     settings = drift.Settings(rounds=1, conversations=4, user_prompt="empty", pairs="in-turn")
     run = drift.run(Obeys(), suite, tmp_path, settings)

@@ -148,8 +148,8 @@ def test_servers_of_different_models_are_refused(serve, others, difference):
         connect(servers)
     error = excinfo.value
     assert (error.option, error.allowed, error.value) == difference
-    first, other = (value or "none" for value in difference[1:])
-    assert f"({first} and {other})" in str(error)
+    first, second = (value or "none" for value in difference[1:])
+    assert f"({first} and {second})" in str(error)
     assert all(server.url in str(error) for server in servers)
 
 

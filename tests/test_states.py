@@ -176,15 +176,15 @@ def test_a_steered_pass_equals_one_edited_by_plain_hooks(kind, method, tmp_path)
 def test_replies_in_a_mixed_batch_match_each_request_alone(kind, tmp_path):
     local = build(kind)
     steerers = [steerer(local, tmp_path, name) for name in METHODS]
-    other = steerer(local, tmp_path, "seka", seed=1)
+    other_seka = steerer(local, tmp_path, "seka", seed=1)
     by_name = dict(zip(METHODS, steerers, strict=True))
     vector = by_name["vector"]
     reply_only = Vector(vector.file, 2.0, "reply")
     mixed = (by_name["seka"], Boost(3), vector)
-    method_sets = [(), *((m,) for m in steerers), (other,), mixed, (reply_only,)]
+    method_sets = [(), *((m,) for m in steerers), (other_seka,), mixed, (reply_only,)]
     requests = [Request(TALKS[n % 2], own_set, GREEDY, n) for n, own_set in enumerate(method_sets)]
-    together = local.generate_batch(requests)
-    for request, reply in zip(requests, together, strict=True):
+    batched = local.generate_batch(requests)
+    for request, reply in zip(requests, batched, strict=True):
         stream = stream_of(local, request.messages)
         tokens, own_set = list(reply.token_ids), request.methods
         if len(own_set) > 1:
@@ -199,7 +199,7 @@ def test_replies_in_a_mixed_batch_match_each_request_alone(kind, tmp_path):
         best = outputs.amax(-1)
         values = outputs.gather(-1, torch.tensor(tokens, device=DEVICE)[:, None])[:, 0]
         assert float((best - values).max()) <= 1e-3 * float(best.abs().max()), own_set
-    assert len({reply.token_ids for reply in together}) > 3
+    assert len({reply.token_ids for reply in batched}) > 3
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -263,8 +263,8 @@ def test_a_block_edits_a_plain_model(method, side, tmp_path):
     positions = (mask.cumsum(1) - 1).clamp(min=0)
     with holdfast.steering(local, span.bool(), [[steering_method], []]), torch.inference_mode():
         logits = local.hf_model(input_ids=ids, attention_mask=mask, position_ids=positions).logits
-    both = eager_logits(local, streams[0], steering_method), run(local, streams[1])
-    for row, (stream, expected) in enumerate(zip(streams, both, strict=True)):
+    pair = eager_logits(local, streams[0], steering_method), run(local, streams[1])
+    for row, (stream, expected) in enumerate(zip(streams, pair, strict=True)):
         count = len(stream.token_ids)
         row_logits = logits[row, -count:] if side == "left" else logits[row, :count]
         assert apart_by(row_logits, expected) < ROUNDING
@@ -313,11 +313,11 @@ def test_models_offer_their_abilities_and_refuse_other_methods_by_name(tmp_path)
 
 
 def test_a_file_of_another_model_is_refused(tmp_path):
-    local, other, wider = build("llama"), model("llama", seed=1), build("gemma3_text")
+    local, other_model, wider = build("llama"), model("llama", seed=1), build("gemma3_text")
     for name in METHODS:
         steering_method = steerer(local, tmp_path, name)
         with pytest.raises(ModelError, match=f"{name} .*fingerprint"):
-            other.check([steering_method])
+            other_model.check([steering_method])
         with pytest.raises(ModelError, match=f"{name} .*3 layers.*4 of"):
             wider.check([steering_method])
         with pytest.raises(ModelError, match=f"holdfast fit {name}"):
@@ -385,9 +385,9 @@ def test_only_passes_of_the_same_thread_are_watched():
     local = build("llama")
     with watch_states(local.hf_model, [Site.KEYS]) as states:
         _pass(local, 1, 2, 3)
-        other = threading.Thread(target=_pass, args=(local, 4, 5))
-        other.start()
-        other.join()
+        thread = threading.Thread(target=_pass, args=(local, 4, 5))
+        thread.start()
+        thread.join()
     assert {keys.shape[1] for keys in states[Site.KEYS].values()} == {3}
 
 

@@ -131,12 +131,12 @@ def test_the_interval_for_other_prompts_resamples_whole_prompts(tmp_path):
     """Conversations of one prompt are identical here, so only the prompts set the interval."""
     many = row_of(prompts_run(tmp_path / "many", 24, 5)[0], "stability").change
     of_prompts = estimate(np.array([-1.0, 0.0] * 12), DIFFERENCES)
-    others = many.other_prompts
-    assert (others.prompts, others.low, others.high) == (
+    interval = many.other_prompts
+    assert (interval.prompts, interval.low, interval.high) == (
         24,
         pytest.approx(of_prompts.low, abs=BOOTSTRAP_NOISE),
         pytest.approx(of_prompts.high, abs=BOOTSTRAP_NOISE),
     )
-    assert others.low < many.low < many.high < others.high
+    assert interval.low < many.low < many.high < interval.high
     few = row_of(prompts_run(tmp_path / "few", 19, 5)[0], "stability").change
     assert few.other_prompts is None

@@ -92,8 +92,8 @@ def test_a_bound_function_is_steered_and_traced_in_any_thread(attention):
     )
     assert [trace.mass.shape for trace in bound_block.traces] == [(3, 4, 6)] * 2
     assert "2 rows, 6 passes" in repr(bound_block)
-    for record, other in zip(block.traces, bound_block.traces, strict=True):
-        assert torch.equal(record.mass, other.mass)
+    for record, bound_record in zip(block.traces, bound_block.traces, strict=True):
+        assert torch.equal(record.mass, bound_record.mass)
     with pytest.raises(UsageError, match=r"LlamaForCausalLM.*was left"):
         generate()
 
@@ -257,12 +257,12 @@ def test_another_model_inside_the_block_is_never_steered():
 
 def test_blocks_on_two_models_each_steer_their_own():
     hf_model, ids, span, _, steered = both_ways()
-    inner, other = hugging_face(seed=1, attention="eager"), span.roll(3, 1)
-    with holdfast.steering(inner, other, [BOOST]):
+    inner, inner_span = hugging_face(seed=1, attention="eager"), span.roll(3, 1)
+    with holdfast.steering(inner, inner_span, [BOOST]):
         expected = logits(inner, ids)
     with (
         holdfast.steering(hf_model, span, [SPLIT]) as handle,
-        holdfast.steering(inner, other, [BOOST]),
+        holdfast.steering(inner, inner_span, [BOOST]),
     ):
         assert torch.equal(logits(hf_model, ids), steered)
         assert torch.equal(logits(inner, ids), expected)
@@ -279,8 +279,8 @@ def test_generate_and_score_of_a_holdfast_model_are_refused_in_a_block_on_it():
             with pytest.raises(UsageError, match=r"methods=\[\.\.\.\].*hf_model\.generate"):
                 call(messages, *args)
         local.hf_model.generate(**chats.inputs, **GREEDY)
-        elsewhere = in_a_thread(lambda: local.generate(messages, [SPLIT], seed=1))
-        assert elsewhere == alone
+        in_thread = in_a_thread(lambda: local.generate(messages, [SPLIT], seed=1))
+        assert in_thread == alone
     assert local.generate(messages, [SPLIT], seed=1) == alone
 
 
@@ -635,14 +635,14 @@ def by_the_formula(monkeypatch, file, span, exponent=0.3):
         if getattr(layer, "is_cross_attention", "Cross" in type(layer).__name__):
             return output, weights
         weights, in_span = weights.double(), span[:, None, None]
-        pi, rest = (
+        pi, rest_mass = (
             (weights * in_span).sum(-1, keepdim=True),
             (weights * ~in_span).sum(-1, keepdim=True),
         )
         steered = torch.where(
-            in_span, weights * pi ** (exponent - 1), weights * (1 - pi**exponent) / rest
+            in_span, weights * pi ** (exponent - 1), weights * (1 - pi**exponent) / rest_mass
         )
-        weights = torch.where((pi > 0) & (rest > 0), steered, weights)
+        weights = torch.where((pi > 0) & (rest_mass > 0), steered, weights)
         value = value.repeat_interleave(weights.shape[1] // value.shape[1], 1).double()
         return (weights @ value).to(output.dtype).transpose(1, 2).contiguous(), weights
 
@@ -701,13 +701,13 @@ def test_heads_of_layers_without_attention_are_refused_by_name(kind):
     options, layers = {**STATES, "zamba2": ZAMBA2}[kind], () if kind == "zamba2" else (1,)
     hf_model, (ids, _, span) = hugging_face(kind, **options), prompts()
     with holdfast.steering(hf_model, span, [SPLIT]):
-        everywhere = logits(hf_model, ids)
-    assert apart(everywhere, logits(hf_model, ids)) > 1e-4
+        on_all_heads = logits(hf_model, ids)
+    assert apart(on_all_heads, logits(hf_model, ids)) > 1e-4
     for layer in range(3):
         method = SplitSoftmax(0.3, {(layer, 1)})
         if layer in layers:
             with holdfast.steering(hf_model, span, [method]):
-                assert apart(logits(hf_model, ids), everywhere) > 0
+                assert apart(logits(hf_model, ids), on_all_heads) > 0
             continue
         cure = r"layers 1\." if layers else "leave heads out"
         message = rf"layer {layer}, .*{type(hf_model).__name__}.*{cure}"
@@ -739,13 +739,13 @@ def test_gradients_are_those_of_the_formula(exponent, start):
             weights = scores.softmax(-1) * mask
             in_span = span[:, None, None]
             pi = (weights * in_span).sum(-1, keepdim=True)
-            rest = (weights * ~in_span).sum(-1, keepdim=True)
-            both = (pi > 0) & (rest > 0)
-            pi, rest = torch.where(both, pi, 0.5), torch.where(both, rest, 0.5)
+            rest_mass = (weights * ~in_span).sum(-1, keepdim=True)
+            in_both = (pi > 0) & (rest_mass > 0)
+            pi, rest_mass = torch.where(in_both, pi, 0.5), torch.where(in_both, rest_mass, 0.5)
             steered = torch.where(
-                in_span, weights / pi * pi**exponent, weights / rest * (1 - pi**exponent)
+                in_span, weights / pi * pi**exponent, weights / rest_mass * (1 - pi**exponent)
             )
-            return torch.where(both, steered, weights) @ value
+            return torch.where(in_both, steered, weights) @ value
 
         class Layer(torch.nn.Module):
             layer_idx, is_causal, num_key_value_groups = 0, True, 1
@@ -860,7 +860,7 @@ def test_a_model_that_cannot_be_steered_is_refused_in_a_sentence(kind):
 def test_a_holdfast_model_and_methods_given_as_text_are_accepted():
     local, (ids, _, span) = model(), prompts()
     split, boost = "split-softmax:exponent=0.3", "boost:factor=5"
-    for objects, *others in (
+    for objects, *forms in (
         (
             [[SPLIT, BOOST], [Pasta(0.05)]],
             [[split, boost], ["pasta:alpha=0.05"]],
@@ -870,7 +870,7 @@ def test_a_holdfast_model_and_methods_given_as_text_are_accepted():
     ):
         with holdfast.steering(local.hf_model, span, objects):
             expected = logits(local.hf_model, ids)
-        for methods in others:
+        for methods in forms:
             with holdfast.steering(local, span, methods):
                 assert torch.equal(logits(local.hf_model, ids), expected)
     for spec, message in (("bost:factor=2", "boost"), ("repetition:probability=1", "repetition")):
@@ -884,10 +884,10 @@ def test_a_batch_of_chats_is_padded_on_the_left_with_its_span():
     assert chats.attention_mask[0, 0] == 0 and chats.attention_mask[:, -1].all()
     assert chats.span_mask.dtype == torch.bool
     with holdfast.steering(local, chats.span_mask, [SPLIT]):
-        together = local.hf_model.generate(**chats.inputs, **GREEDY)[:, chats.input_ids.shape[1] :]
+        batched = local.hf_model.generate(**chats.inputs, **GREEDY)[:, chats.input_ids.shape[1] :]
     for row, talk in enumerate(messages):
         alone = local.generate(talk, [SPLIT], holdfast.Sampling(temperature=0, max_new_tokens=6))
-        assert together[row, : len(alone.token_ids)].tolist() == list(alone.token_ids)
+        assert batched[row, : len(alone.token_ids)].tolist() == list(alone.token_ids)
     words = holdfast.encode_chats(messages, local.tokenizer, emphasis=[("cheese",), ()])
     marked = [
         tokenizer().decode(ids[span])

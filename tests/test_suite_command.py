@@ -753,8 +753,8 @@ def test_what_has_an_exception_or_is_a_fact_is_no_rule(text):
 
 def test_what_to_run_instead_is_not_forbidden():
     (rule,) = rules_of("## Avoid\n\n- Running `npm install`. Run `pnpm install`.")
-    (same,) = rules_of("Never run `npm install`.")
-    assert rule == same
+    (expected,) = rules_of("Never run `npm install`.")
+    assert rule == expected
 
 
 @pytest.mark.parametrize("path", ["config/a.ts", "src/config.ts", "vite.config.ts"])
@@ -805,10 +805,10 @@ cases:
 """
 
 
-def suite_test(tmp_path, capsys, text: str, *more: str) -> tuple[int, str]:
+def suite_test(tmp_path, capsys, text: str, *options: str) -> tuple[int, str]:
     path = tmp_path / "suite.yaml"
     path.write_text(text)
-    code = main(["suite", "test", str(path), *more])
+    code = main(["suite", "test", str(path), *options])
     return code, capsys.readouterr().out
 
 
@@ -896,8 +896,8 @@ def test_labelled_turns_are_checked_when_a_suite_is_read(tmp_path):
     path.write_text(SUITE)
     rule = load_suite(str(path), probed=False).cases[0].rules[1]
     assert [labelled.follows for labelled in rule.labelled] == [True, False, False]
-    other = LabelledTurn(False, ran("git push"), "Hello")
-    assert score_labelled(rule, other) is None
+    without_measure = LabelledTurn(False, ran("git push"), "Hello")
+    assert score_labelled(rule, without_measure) is None
     path.write_text(SUITE.replace("git status", "git push"))
     with pytest.raises(Exception, match="'follows'"):
         load_suite(str(path), probed=False)

@@ -186,19 +186,19 @@ def test_rules_and_personas_are_in_the_fingerprint_and_single_measures_keep_thei
     signs, proud = suite.cases[0].rules
     renamed, measured = replace(signs, id="x"), replace(signs, measure="one_sentence")
     rule_sets = (proud, signs), (renamed, proud), (measured, proud)
-    other = [suite, replace(suite, personas=()), *(swap(suite, rules=rules) for rules in rule_sets)]
-    assert len({rule_sets.fingerprint for rule_sets in other}) == 5
+    suites = [suite, replace(suite, personas=()), *(swap(suite, rules=r) for r in rule_sets)]
+    assert len({item.fingerprint for item in suites}) == 5
     assert load_suite(suite_file(GOOD)).fingerprint == GOOD_FINGERPRINT
 
 
 def test_fingerprint_changes_only_with_what_affects_results(suite_file):
     suite = load_suite(suite_file(GOOD))
-    same = (
+    equal = (
         replace(suite, name="other"),
         replace(suite, notes=("n",)),
         with_rule(suite, follows=("x",)),
     )
-    other = (
+    variants = (
         replace(suite, starters=("Hi.",)),
         replace(suite, cases=suite.cases[::-1]),
         swap(suite, id="uno"),
@@ -206,8 +206,8 @@ def test_fingerprint_changes_only_with_what_affects_results(suite_file):
         with_rule(suite, probes=("Who?",)),
         with_rule(suite, measure=build({"name": "sentence_count", "count": 1})),
     )
-    assert {variant.fingerprint for variant in same} == {suite.fingerprint}
-    assert len({variant.fingerprint for variant in (suite, *other)}) == len(other) + 1
+    assert {variant.fingerprint for variant in equal} == {suite.fingerprint}
+    assert len({variant.fingerprint for variant in (suite, *variants)}) == len(variants) + 1
 
 
 def test_a_case_needs_no_category_whatever_it_measures(suite_file):

@@ -40,8 +40,8 @@ def test_prompts_and_emphasis_match_the_paper():
         assert pronoun_sample.prompts == (f"{text} {pronoun_sample.emphasis[0]}",)
     sample = BIOS.ask(person, "original", ("nurse",))
     assert sample.prompts == (f"{text} Ann has the occupation of",)
-    relation, other = "The pet of {} is a", ("At home Ann has a",)
-    pet = data.ChangedFact("Ann", relation, "cat", "dog", other, "Bo has a cow.")
+    relation, other_prompts = "The pet of {} is a", ("At home Ann has a",)
+    pet = data.ChangedFact("Ann", relation, "cat", "dog", other_prompts, "Bo has a cow.")
     fact = COUNTERFACT.ask(pet, "original")
     facts = "Previously, the pet of Ann is a cat. Currently, the pet of Ann is a dog. Bo has a cow."
     assert fact.prompts == (f"{facts} The pet of Ann is a", f"{facts} At home Ann has a")
@@ -95,8 +95,8 @@ def test_the_shape_sets_length_and_distraction():
         short = synthetic.biography(rng, "test", plain)
         long = synthetic.biography(rng, "test", full)
         jobs = {*synthetic.OCCUPATIONS} & {*catalogue.words_of(short.text)}
-        others = jobs - {short.occupation}
-        assert short.text.count(".") == 3 and not others and long.text.count(".") == 17
+        other_jobs = jobs - {short.occupation}
+        assert short.text.count(".") == 3 and not other_jobs and long.text.count(".") == 17
         assert sum(catalogue.words_of(long.text).count(job) for job in synthetic.OCCUPATIONS) >= 8
         assert synthetic.changed_fact(rng, "test", synthetic.TextShape(asides=0)).aside == ""
     for wrong in (
@@ -213,12 +213,12 @@ def test_a_folder_of_splits_is_read_and_a_single_file_is_split(tmp_path):
     assert [biographies[split][0].occupation for split in SPLITS] == ["dj", "poet", "nurse"]
     rows = [{**BIO, "raw": f"{BIO['raw']} {n}"} for n in range(700)]
     path = write(tmp_path / "all.jsonl", rows)
-    files, repeat, other = (
+    files, repeat, other_seed = (
         published_data.load_files(path, seed=seed).items[BIOGRAPHIES] for seed in (0, 0, 1)
     )
     assert [70 < len(files[split]) < 130 for split in SPLITS] == [True, True, False]
     assert sum(map(len, files.values())) == 700
-    assert files["test"] == repeat["test"] != other["test"]
+    assert files["test"] == repeat["test"] != other_seed["test"]
 
 
 @pytest.mark.skipif(not CORE.exists(), reason="../shared/data/counterfact_core.csv.gz is absent")
@@ -239,11 +239,11 @@ def test_the_core_of_counterfact_is_read():
 def test_synthetic_data_supply_what_the_files_lack(tmp_path):
     settings = tasks.Settings(samples=4)
     file = write(tmp_path / "facts.json", [{**FACT, "case_id": n} for n in range(20)])
-    both = tasks.load_data([file, tasks.SYNTHETIC], settings)
+    combined = tasks.load_data([file, tasks.SYNTHETIC], settings)
     synthetic_data = tasks.load_data([tasks.SYNTHETIC], settings)
-    assert both.items[BIOGRAPHIES] == synthetic_data.items[BIOGRAPHIES]
-    assert both.candidates == synthetic_data.candidates == synthetic.OCCUPATIONS
-    assert both.items[FACTS] == published_data.load_files(file).items[FACTS]
+    assert combined.items[BIOGRAPHIES] == synthetic_data.items[BIOGRAPHIES]
+    assert combined.candidates == synthetic_data.candidates == synthetic.OCCUPATIONS
+    assert combined.items[FACTS] == published_data.load_files(file).items[FACTS]
     bios = write(tmp_path / "bios.jsonl", [BIO])
     with pytest.raises(UsageError, match=r"bios\.jsonl"):
         tasks.load_data([file, bios, tasks.SYNTHETIC], settings)

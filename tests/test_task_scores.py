@@ -139,8 +139,8 @@ def test_choices_scored_by_hand():
     sample = BIOS.ask(person, "original", ("chef", "judge", "nurse"))
     assert BIOS.score(sample, [(-3.0, -9.0, -2.5)]) == {"accuracy": 1}
     assert BIOS.score(sample, [(-2.0, -9.0, -2.5)]) == {"accuracy": 0}
-    others = ("The instrument of Ann is the", "Ann is heard on the")
-    fact = data.ChangedFact("Ann", "{} plays the", "harp", "flute", others)
+    other_prompts = ("The instrument of Ann is the", "Ann is heard on the")
+    fact = data.ChangedFact("Ann", "{} plays the", "harp", "flute", other_prompts)
     sample = COUNTERFACT.ask(fact, "original")
     scores = COUNTERFACT.score(sample, [(-1.0, -2.0), (-2.0, -1.0), (-3.0, -4.0)])
     assert scores == {"efficacy": 1, "paraphrase": 0.5}

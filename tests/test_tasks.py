@@ -92,9 +92,9 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, settings, total,
 
 
 def test_another_run_in_the_folder_is_refused(tmp_path, whole):
-    other = model(max_position_embeddings=4096, seed=1)
+    other_model = model(max_position_embeddings=4096, seed=1)
     with pytest.raises(RecordsError, match=r"has changed since|dtype is"):
-        tasks.run(other, small_data(), whole.folder, SMALL)
+        tasks.run(other_model, small_data(), whole.folder, SMALL)
     with pytest.raises(RecordsError, match=r"seed is 0"):
         tasks.run(long_tiny(), small_data(), whole.folder, replace(SMALL, seed=9))
     with pytest.raises(RecordsError, match=r"samples is 3 .* 2 "):
@@ -229,8 +229,8 @@ def test_impossible_data_models_and_settings_are_refused(tmp_path):
         with pytest.raises(UsageError, match=message):
             tasks.run(long_tiny(), dataset, tmp_path / "a", settings)
     with pytest.raises(ModelError, match=r"scripted .*bios"):
-        both = replace(json_only, tasks=("json", "bios"))
-        tasks.run(Scripted(), small_data(), tmp_path / "a", both)
+        two_tasks = replace(json_only, tasks=("json", "bios"))
+        tasks.run(Scripted(), small_data(), tmp_path / "a", two_tasks)
     repeated = [(Pasta(0.5),), (Pasta(0.5),)]
     for settings, method_lists, option, value in (
         (json_only, repeated, "method", "pasta:alpha=0.5"),

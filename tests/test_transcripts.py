@@ -170,12 +170,12 @@ def test_another_answer_to_the_same_message_replaces_it(tmp_path):
 
 def test_tools_that_are_called_at_once_are_no_abandoned_branches(tmp_path):
     """Each block of a reply is an event, and each result follows its own call."""
-    same = {"message": {"id": "m1"}}
+    message_id = {"message": {"id": "m1"}}
     turns, problems, dialog = read(
         tmp_path,
         user("u1", None, "Look."),
-        reply("a1", "u1", bash("t1", "ls a"), **same),
-        reply("a2", "a1", bash("t2", "ls b"), **same),
+        reply("a1", "u1", bash("t1", "ls a"), **message_id),
+        reply("a2", "a1", bash("t2", "ls b"), **message_id),
         result("r2", "a2", "t2"),
         result("r1", "a1", "t1"),
         reply("a3", "r1", "Two files."),
@@ -186,8 +186,8 @@ def test_tools_that_are_called_at_once_are_no_abandoned_branches(tmp_path):
 
 
 def test_a_history_that_is_written_again_counts_once(tmp_path):
-    more = (user("u2", "a1", "Thanks."), reply("a2", "u2", "Welcome."))
-    for events in ((*FIRST, *FIRST, *more), (*FIRST, *more, *FIRST)):
+    next_turn = (user("u2", "a1", "Thanks."), reply("a2", "u2", "Welcome."))
+    for events in ((*FIRST, *FIRST, *next_turn), (*FIRST, *next_turn, *FIRST)):
         turns, problems, _ = read(tmp_path, *events)
         assert turns == [("Rename it.", "Done."), ("Thanks.", "Welcome.")] and not problems
 
@@ -211,9 +211,9 @@ def copy_to(events, session):
 
 
 def test_a_turn_that_a_resumed_session_copied_counts_once(tmp_path):
-    more = (user("u2", "a1", "Thanks."), reply("a2", "u2", "Welcome."))
+    next_turn = (user("u2", "a1", "Thanks."), reply("a2", "u2", "Welcome."))
     write(tmp_path, *FIRST, name="logs/one.jsonl")
-    write(tmp_path, *copy_to((*FIRST, *more), "s2"), name="logs/two.jsonl")
+    write(tmp_path, *copy_to((*FIRST, *next_turn), "s2"), name="logs/two.jsonl")
     logs = read_logs([tmp_path / "logs"])
     (dialog,) = logs.dialogs
     assert "two.jsonl" in dialog.source and len(dialog.turns) == 2
@@ -347,9 +347,9 @@ def test_subagents_are_dialogs_of_their_own(tmp_path):
 
 
 def test_sessions_that_were_put_into_one_file_are_dialogs_of_their_own(tmp_path):
-    other = [{**event, "sessionId": "s2", "uuid": f"{event['uuid']}x"} for event in FIRST]
-    other[1]["parentUuid"] = "u1x"
-    logs = read_logs([write(tmp_path, *FIRST, *other)])
+    second_session = [{**event, "sessionId": "s2", "uuid": f"{event['uuid']}x"} for event in FIRST]
+    second_session[1]["parentUuid"] = "u1x"
+    logs = read_logs([write(tmp_path, *FIRST, *second_session)])
     assert len(logs.dialogs) == 2 and not logs.problems
 
 
@@ -415,23 +415,23 @@ CODEX_WROTE = [
 
 @pytest.mark.parametrize("text", CODEX_WROTE)
 def test_what_codex_wrote_was_not_said_by_the_user(text, tmp_path):
-    more = (codex_says("user", text), codex_says("assistant", "Noted."))
-    turns, problems, _ = read(tmp_path, *CODEX, *more)
+    next_turn = (codex_says("user", text), codex_says("assistant", "Noted."))
+    turns, problems, _ = read(tmp_path, *CODEX, *next_turn)
     assert turns == [("Explain it.", "It adds up.\n\nNoted.")] and not problems
 
 
 def test_an_element_that_the_user_typed_was_said(tmp_path):
     text = "<my_page>\nprice\n</my_page>"
     event = codex("event_msg", type="user_message", message=text)
-    more = (codex_says("user", text), event, codex_says("assistant", "I see."))
-    assert read(tmp_path, *CODEX, *more)[0][1] == (text, "I see.")
+    next_turn = (codex_says("user", text), event, codex_says("assistant", "I see."))
+    assert read(tmp_path, *CODEX, *next_turn)[0][1] == (text, "I see.")
 
 
 def test_codex_takes_back_turns(tmp_path):
     price = (codex_says("user", "The price?"), codex_says("assistant", "Ten."))
     back = codex("event_msg", type="thread_rolled_back", num_turns=1)
-    more = (codex_says("user", "Bye."), codex_says("assistant", "Bye!"))
-    turns, (problem,), _ = read(tmp_path, *CODEX, *price, back, *more)
+    next_turn = (codex_says("user", "Bye."), codex_says("assistant", "Bye!"))
+    turns, (problem,), _ = read(tmp_path, *CODEX, *price, back, *next_turn)
     assert turns == [("Explain it.", "It adds up."), ("Bye.", "Bye!")]
     assert "line 6" in problem and "rewound" in problem
 
@@ -847,8 +847,8 @@ def test_a_format_is_added_as_the_page_on_contributing_says(tmp_path, monkeypatc
     for damaged in (3, [3], {"by": 3}, [{"by": [], "text": 3}], [{"text": "Meow."}]):
         (file,) = read_transcripts(write(tmp_path, {"ticket": 9, "entries": damaged}))
         assert not file.transcripts and len(file.unread) == 1
-    for other in (None, 5, [1], {"a": 1}):
-        (file,) = read_transcripts(write(tmp_path, other), "tickets")
+    for value in (None, 5, [1], {"a": 1}):
+        (file,) = read_transcripts(write(tmp_path, value), "tickets")
         assert not file.transcripts and len(file.unread) == 1
     (file,) = read_transcripts(write(tmp_path, ticket.text.strip(), wrong))
     (transcript,) = file.transcripts
@@ -1054,11 +1054,11 @@ def test_a_message_of_another_session_is_not_the_users(tmp_path):
 
 def test_what_programs_keep_beside_their_sessions_is_no_log(tmp_path):
     write(tmp_path, user("u1", None, "Hi"), reply("a1", "u1", bash("t1")), name="c/s.jsonl")
-    others = {"c/s/custom-title.json": {"customTitle": "x"}, "c/s/tool-results/a.json": [{"a": 1}]}
+    files = {"c/s/custom-title.json": {"customTitle": "x"}, "c/s/tool-results/a.json": [{"a": 1}]}
     hello, answer = gemini(1, "user", "Hi"), gemini(2, "gemini", "Hello.")
     write(tmp_path, GEMINI, hello, answer, name="g/chats/session-1.jsonl")
     typed = {"sessionId": "s", "messageId": 0, "type": "user", "message": "Hi", "timestamp": "t"}
-    for name, value in {**others, "g/logs.json": [typed]}.items():
+    for name, value in {**files, "g/logs.json": [typed]}.items():
         write(tmp_path, value, name=name)
     logs = read_logs([tmp_path])
     assert len(logs.dialogs) == 2 and not logs.problems

@@ -67,11 +67,11 @@ def truncating_server(*, keeps_prompt=False, limit=LIMIT, counts_cached=True, fo
 def measure(monkeypatch, tmp_path):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
-    def run(answer, canary=True, **more):
+    def run(answer, canary=True, **fields):
         with contextlib.ExitStack() as stack:
             server = stack.enter_context(Server(answer))
             model = connect(server.url, "tiny", max_retries=0, timeout=10)
-            settings = drift.Settings(8, 12, sampling=SAMPLING, canary=canary, **more)
+            settings = drift.Settings(8, 12, sampling=SAMPLING, canary=canary, **fields)
             return drift.run(model, SUITE, tmp_path / "run", settings)
 
     return run

@@ -429,8 +429,8 @@ def test_reasons_are_in_words(spec, turn, reason):
 def test_paths_of_windows_match_like_others(call):
     spec = {"name": "file_not_touched", "path": "migrations/*"}
     assert score_turn(spec, Turn("", (call,))) == 0
-    other = {"name": "file_not_touched", "path": "*.py"}
-    assert score_turn(other, Turn("", (ToolCall("Edit", {"file_path": "C:\\a\\b.ts"}),))) == 1
+    measure = {"name": "file_not_touched", "path": "*.py"}
+    assert score_turn(measure, Turn("", (ToolCall("Edit", {"file_path": "C:\\a\\b.ts"}),))) == 1
 
 
 def test_a_file_that_was_read_by_a_path_of_windows_is_known_to_exist():

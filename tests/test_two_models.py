@@ -36,9 +36,9 @@ def test_giving_the_same_model_as_user_model_changes_nothing(tmp_path, batch):
     methods = ["none", "split-softmax:exponent=0.5"]
     alone = drift.run(model(), SUITE, tmp_path / "alone", settings, methods)
     cast = drift.Cast(user_model=model())
-    both = drift.run(model(), SUITE, tmp_path / "both", settings, methods, cast=cast)
-    assert texts(both) == texts(alone)
-    tokens = [sum(r["tokens"]["forwarded"] for r in as_json(run)) for run in (alone, both)]
+    same_models = drift.run(model(), SUITE, tmp_path / "both", settings, methods, cast=cast)
+    assert texts(same_models) == texts(alone)
+    tokens = [sum(r["tokens"]["forwarded"] for r in as_json(run)) for run in (alone, same_models)]
     assert tokens[0] == tokens[1], "each view is computed once, wherever it is"
 
 
@@ -47,9 +47,9 @@ def test_each_turn_comes_from_its_speakers_model(tmp_path):
     run = drift.run(agent, SUITE, tmp_path / "run", QUICK, cast=drift.Cast(user_model=user))
     assert len(run.records) == QUICK.conversations
     for record in as_json(run):
-        starter, *rest = record["turns"]
+        starter, *turns = record["turns"]
         assert starter["text"] in SUITE.starters
-        assert all(turn["text"].startswith(turn["speaker"]) for turn in rest) and len(rest) == 5
+        assert all(turn["text"].startswith(turn["speaker"]) for turn in turns) and len(turns) == 5
         assert all(probe["reply"].startswith("agent") for probe in record["probes"])
     prompts = [case.system_prompt for case in SUITE.cases]
     assert {request.thread[0] for request in user.requests} == {"user"}

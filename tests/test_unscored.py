@@ -173,11 +173,11 @@ def test_drift_prints_no_verdict_on_replies_without_text(
     assert summary["results"][0]["unscored"] == {why: 4}
 
 
-def run_check(server, suite, tmp_path, *more, budget=30):
+def run_check(server, suite, tmp_path, *options, budget=30):
     sizes = ["--rounds", "2", "--budget", str(budget), "--user-turns", "none"]
     words = ["check", str(suite), "--model", server.url, *sizes]
     outputs = ["--out", str(tmp_path / "run"), "--junit", str(tmp_path / "junit.xml")]
-    return main([*words, "--user-prompt", "empty", *outputs, *more])
+    return main([*words, "--user-prompt", "empty", *outputs, *options])
 
 
 def errors_in(path):
@@ -222,8 +222,8 @@ def test_check_passes_with_some_empty_replies(serve, suite, tmp_path):
     def answer(body, number):
         return completion("") if number % 5 == 0 else completion("Oui.")
 
-    more = ["--min-stability", "0.7"]
-    assert run_check(serve(answer), suite, tmp_path, *more, budget=100) == PASSED
+    options = ["--min-stability", "0.7"]
+    assert run_check(serve(answer), suite, tmp_path, *options, budget=100) == PASSED
 
 
 def test_a_check_that_meets_an_outage_leaves_no_file_of_an_earlier_run(serve, suite, tmp_path):
@@ -243,13 +243,13 @@ MALFORMED = {
 }
 
 
-@pytest.mark.parametrize("more", MALFORMED.values(), ids=MALFORMED)
-def test_a_malformed_check_leaves_no_file_of_an_earlier_run(serve, suite, tmp_path, more):
+@pytest.mark.parametrize("options", MALFORMED.values(), ids=MALFORMED)
+def test_a_malformed_check_leaves_no_file_of_an_earlier_run(serve, suite, tmp_path, options):
     junit = tmp_path / "junit.xml"
     junit.write_text("earlier")
-    if more is None:
-        suite, more = tmp_path / "absent.yaml", []
-    assert run_check(serve(lambda body, number: completion("Oui.")), suite, tmp_path, *more) == 2
+    if options is None:
+        suite, options = tmp_path / "absent.yaml", []
+    assert run_check(serve(lambda body, number: completion("Oui.")), suite, tmp_path, *options) == 2
     assert errors_in(junit)
 
 

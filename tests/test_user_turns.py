@@ -64,9 +64,9 @@ def test_every_script_is_used_before_one_is_used_again(scripts):
     ]
     assert Counter(lines) == {1: 3, 2: 3, 3: 3}
     assert all(set(lines[lap : lap + 3]) == {1, 2, 3} for lap in (0, 3, 6))
-    other = replace(settings, seed=5)
+    other_seed = replace(settings, seed=5)
     assert lines != [
-        draw_conversation(SUITE, other, user_turns, number).script.line for number in range(9)
+        draw_conversation(SUITE, other_seed, user_turns, number).script.line for number in range(9)
     ]
 
 
@@ -113,9 +113,9 @@ def test_too_few_messages_are_refused(tmp_path, scripts):
 
 
 def test_conflicting_sources_of_user_turns_are_refused(tmp_path, scripts):
-    both = drift.Cast(dialogs="logs.jsonl", user_turns=scripts)
+    cast_of_both = drift.Cast(dialogs="logs.jsonl", user_turns=scripts)
     with pytest.raises(UsageError, match=r"--dialogs logs.jsonl .*scripts.jsonl"):
-        drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, cast=both)
+        drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, cast=cast_of_both)
     with pytest.raises(UsageError, match=r"--user-prompt empty.*scripts.jsonl"):
         resolve_settings(SUITE, replace(QUICK, user_prompt="empty"), read_user_turns(scripts))
 
@@ -139,8 +139,8 @@ def test_calibrate_and_check_take_user_turns_too(tmp_path, scripts, capsys):
     sizes = ["--rounds", "2", "--max-new-tokens", "8", "--user-turns", str(scripts)]
     folder = tmp_path / "calibration"
     options = ["--prompts", "upper-1,upper-2", "--draws", "2", "--ask-at", "2"]
-    more = ["--questions", "4", "--sweep", "boost:factor=2", "--out", str(folder)]
-    main(["calibrate", *options, *more, *sizes])
+    sweep = ["--questions", "4", "--sweep", "boost:factor=2", "--out", str(folder)]
+    main(["calibrate", *options, *sweep, *sizes])
     stability = read_run(folder / "stability")
     assert stability.manifest.identity.to_json()["user_turns"]["name"] == "scripts.jsonl"
     texts = {turn["text"] for record in as_json(stability) for turn in record["turns"][::2]}
@@ -148,7 +148,7 @@ def test_calibrate_and_check_take_user_turns_too(tmp_path, scripts, capsys):
     main(["check", "bot", "--budget", "1", "--out", str(tmp_path / "check"), *sizes])
     assert as_json(read_run(tmp_path / "check"))[0]["scripted"]["line"] in (1, 2, 3)
     scripts.write_text(json.dumps(["d1", "d2"]))
-    assert main(["calibrate", *options, *more, *sizes]) == 2
+    assert main(["calibrate", *options, *sweep, *sizes]) == 2
     error = capsys.readouterr().err
     assert "'scripts.jsonl' have changed" in error, error
 

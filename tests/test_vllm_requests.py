@@ -133,9 +133,9 @@ def test_salts_differ_whenever_keys_differ():
         return Admitted(methods, ranges, prompt).salt(extra)
 
     assert salt() == salt(prompt=30)  # a longer dialog reuses the shorter one's keys
-    others = [salt(methods=SCALE), salt(ranges=((2, 6),)), salt(extra="user"), salt(methods=KEEP)]
-    others.append(salt(methods=KEEP, prompt=30))
-    assert len({salt(), *others}) == 6
+    salts = [salt(methods=SCALE), salt(ranges=((2, 6),)), salt(extra="user"), salt(methods=KEEP)]
+    salts.append(salt(methods=KEEP, prompt=30))
+    assert len({salt(), *salts}) == 6
     assert salt(methods=(), extra="user") == "user"  # reading the mass changes no key
 
 

@@ -73,10 +73,10 @@ def test_rows_with_different_methods_match_each_row_alone():
     scores = torch.randn(3, HEADS, 1, KEYS)
     positions = torch.full((3, 1), KEYS - 1)
     specs = ["boost:factor=3", "none", "spotlight:target=0.6"]
-    together, _ = move_rows([admit(spec) for spec in specs], scores, positions, False)
+    batched, _ = move_rows([admit(spec) for spec in specs], scores, positions, False)
     for number, spec in enumerate(specs):
         alone, _ = move_rows([admit(spec)], scores[number, None], positions[:1], False)
-        torch.testing.assert_close(together[number], alone[0], rtol=0, atol=FLOAT32)
+        torch.testing.assert_close(batched[number], alone[0], rtol=0, atol=FLOAT32)
 
 
 def test_a_method_reaches_its_floor_even_if_the_span_has_almost_no_weight():

@@ -245,13 +245,13 @@ def test_a_method_inside_the_model_is_refused_if_only_messages_are_sent():
 def test_concurrent_calls_share_batches_and_draw_by_their_seeds(model, monkeypatch):
     from holdfast.models.stepped_model import SteppedModel
 
-    together = []
+    batch_sizes = []
     step = SteppedModel.step
     monkeypatch.setattr(
-        SteppedModel, "step", lambda self: (together.append(self.running), step(self))[1]
+        SteppedModel, "step", lambda self: (batch_sizes.append(self.running), step(self))[1]
     )
     outputs = ask(model, 6, temperature=1.0, top_p=0.9, max_tokens=30)
-    assert max(together) >= 4
+    assert max(batch_sizes) >= 4
     sampling = Sampling(max_new_tokens=30)
     requests = [holdfast.Request(FRENCH, (), sampling, seed) for seed in range(6)]
     replies = local().generate_batch(requests)

@@ -56,9 +56,9 @@ async def until(holds) -> None:
     raise AssertionError("it was not called back")
 
 
-def call(url, **more):
+def call(url, **options):
     return litellm.acompletion(
-        model="openai/m", api_base=f"{url}/v1", api_key="k", messages=CHAT, num_retries=0, **more
+        model="openai/m", api_base=f"{url}/v1", api_key="k", messages=CHAT, num_retries=0, **options
     )
 
 

@@ -180,11 +180,11 @@ def test_steered_replies_match_those_of_the_model_up_to_the_stop_text(evaluate):
 
 def test_draws_depend_on_the_seed_but_not_on_the_batch_size(evaluate):
     options = {"gen_kwargs": {"do_sample": True, "temperature": 1.0, "top_p": 0.9}, **CHAT}
-    first, repeat, other = (
+    first, repeat, other_seed = (
         answers(evaluate("holdfast", {"seed": seed}, "writing", batch_size=size, **options))
         for seed, size in ((0, "auto"), (0, 2), (1, "auto"))
     )
-    assert first == repeat != other
+    assert first == repeat != other_seed
 
 
 def test_the_entry_point_for_future_versions_names_the_model():

@@ -117,9 +117,9 @@ def actors() -> list[int]:
     return pids
 
 
-def same(run, other):
+def same(run, other_run):
     """Whether two runs have the same records, except for times and token counts."""
-    return texts(run) == texts(other) and without_tokens(run) == without_tokens(other)
+    return texts(run) == texts(other_run) and without_tokens(run) == without_tokens(other_run)
 
 
 def without_tokens(run):
@@ -247,9 +247,9 @@ def test_only_the_conversation_that_kills_its_actors_fails(exact, alone, tmp_pat
     (failed_record,) = [record for record in run.records if record.ended]
     assert failed_record.agent.id == "case-rain" and failed_record.ended.round == 1
     assert "Three actors were lost" in failed_record.ended.reason
-    others = [record for record in run.records if record is not failed_record]
+    other_records = [record for record in run.records if record is not failed_record]
     local_turns = {r.conversation: r.turns for r in alone(QUICK).records}
-    assert all(local_turns[record.conversation] == record.turns for record in others)
+    assert all(local_turns[record.conversation] == record.turns for record in other_records)
 
 
 def test_a_user_model_in_this_process_talks_to_the_actors(exact, alone, tmp_path):
@@ -358,9 +358,9 @@ def test_an_actor_with_another_model_is_refused(exact):
     first = exact.description
     actors_module.check_alike(first, "node-1", replace(first), "node-7")
     for name, value in (("fingerprint", "abc"), ("runtime", {"device": "x"})):
-        other = replace(first, **{name: value})
+        other_model = replace(first, **{name: value})
         with pytest.raises(ModelError, match=r"node-1 .*node-7") as excinfo:
-            actors_module.check_alike(first, "node-1", other, "node-7")
+            actors_module.check_alike(first, "node-1", other_model, "node-7")
         assert (excinfo.value.option, excinfo.value.value) == (name, value)
 
 

@@ -81,8 +81,8 @@ def test_a_row_is_bit_identical_alone_and_in_a_batch(in_llama, prompts):
             SteeredRow(n, len(prompt.token_ids) + step, prompt.span_mask, parse(spec), True)
             for n, (prompt, spec) in enumerate(zip(prompts, specs, strict=True))
         ]
-        together = context.decode(rows, [[token]] * 3).logits[:, 0]
-        assert bits(together) == bits(np.stack([row[step + 1] for row in alone]))
+        batched = context.decode(rows, [[token]] * 3).logits[:, 0]
+        assert bits(batched) == bits(np.stack([row[step + 1] for row in alone]))
 
 
 def test_a_restored_stream_continues_bit_for_bit(in_llama, prompts):

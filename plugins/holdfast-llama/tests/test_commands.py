@@ -79,8 +79,8 @@ def test_a_steered_run_ends_on_a_signal(file_of, tmp_path, kind):
                 break
         time.sleep(1)
         run.send_signal(kind)
-        _, rest = run.communicate(timeout=60)
-    assert run.returncode == 128 + kind and "finished" in rest and "holdfast drift" in rest
+        _, stderr = run.communicate(timeout=60)
+    assert run.returncode == 128 + kind and "finished" in stderr and "holdfast drift" in stderr
 
 
 @contextmanager

@@ -33,12 +33,12 @@ def test_logits_masses_and_replies_match_holdfast(in_llama, local_model, method)
     requests = [Request(messages, method, GREEDY, trace=True) for messages in CHATS]
     expected = local_model.generate_batch(requests)
     replies = in_llama().generate_batch(requests)
-    for local, other in zip(expected, replies, strict=True):
-        assert other.token_ids == local.token_ids and other.text == local.text
-        assert other.stop_reason == local.stop_reason and other.prompt_ids == local.prompt_ids
-        assert other.trace.mass.shape == local.trace.mass.shape
-        assert (other.trace.mass - local.trace.mass).abs().max() < MASS
-        assert torch.allclose(other.trace.uniform, local.trace.uniform)
+    for local, output in zip(expected, replies, strict=True):
+        assert output.token_ids == local.token_ids and output.text == local.text
+        assert output.stop_reason == local.stop_reason and output.prompt_ids == local.prompt_ids
+        assert output.trace.mass.shape == local.trace.mass.shape
+        assert (output.trace.mass - local.trace.mass).abs().max() < MASS
+        assert torch.allclose(output.trace.uniform, local.trace.uniform)
     request = requests[0]
     reply = expected[0].token_ids
     count = len(expected[0].prompt_ids) + len(reply)
@@ -89,9 +89,9 @@ def test_dialogs_continue_and_fork_as_they_do_in_holdfast(in_llama, local_model,
                 ]
                 dialog_replies += [reply, *session.generate_batch(forks)]
             replies.append(dialog_replies)
-        for local, other in zip(*replies, strict=True):
-            assert other.token_ids == local.token_ids and other.prompt_ids == local.prompt_ids
-            assert other.forwarded >= local.forwarded  # flash attention shares with nothing else
+        for local, output in zip(*replies, strict=True):
+            assert output.token_ids == local.token_ids and output.prompt_ids == local.prompt_ids
+            assert output.forwarded >= local.forwarded  # flash attention shares with nothing else
 
 
 def test_given_replies_are_as_probable_as_in_holdfast(in_llama, local_model):

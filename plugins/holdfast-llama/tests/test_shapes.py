@@ -33,7 +33,7 @@ COMMON = {
 }
 
 
-def header(config, **more):
+def header(config, **fields):
     return {
         "block_count": config.num_hidden_layers,
         "context_length": 512,
@@ -42,7 +42,7 @@ def header(config, **more):
         "attention.head_count": 4,
         "attention.layer_norm_rms_epsilon": config.rms_norm_eps,
         "vocab_size": 2048,
-        **more,
+        **fields,
     }
 
 
@@ -182,10 +182,10 @@ def deepseek():
     model = DeepseekV3ForCausalLM(config)
     tensors = renamed(model, names)
     for name in [name for name in tensors if name.endswith(".kv_b.weight")]:
-        both = tensors.pop(name).view(4, 16 + 12, 32)
+        key_value = tensors.pop(name).view(4, 16 + 12, 32)
         block = name.removesuffix(".kv_b.weight")
-        tensors[f"{block}.attn_k_b.weight"] = both[:, :16].transpose(1, 2)
-        tensors[f"{block}.attn_v_b.weight"] = both[:, 16:]
+        tensors[f"{block}.attn_k_b.weight"] = key_value[:, :16].transpose(1, 2)
+        tensors[f"{block}.attn_v_b.weight"] = key_value[:, 16:]
     return "deepseek2", header(config, **keys), model, tensors
 
 
@@ -199,8 +199,8 @@ def renamed(model, names):
             if not (tied and module == "lm_head"):
                 tensors[f"{outside[module]}.{end}"] = weights
         else:
-            _, _, layer, rest = module.split(".", 3)
-            tensors[f"blk.{layer}.{names[rest]}.{end}"] = weights
+            _, _, layer, part = module.split(".", 3)
+            tensors[f"blk.{layer}.{names[part]}.{end}"] = weights
     return tensors
 
 

@@ -66,8 +66,8 @@ def test_rows_that_remain_share_every_pass(model, passes):
 
 def test_replies_in_a_batch_are_those_alone(model, local_model):
     batch = requests((4, 20, 7, 20, 11, 20, 2, 20, 20, 13))
-    together = model.session().generate_batch(batch)
-    for request, reply in zip(batch, together, strict=True):
+    replies = model.session().generate_batch(batch)
+    for request, reply in zip(batch, replies, strict=True):
         (alone,) = model.session().generate_batch([request])
         (local,) = local_model.generate_batch([request])
         assert reply.token_ids == alone.token_ids == local.token_ids
@@ -78,10 +78,10 @@ def test_replies_in_a_batch_are_those_alone(model, local_model):
 def test_prompts_of_similar_length_share_a_padded_pass(model, passes):
     chats = [[{"role": "user", "content": "Tell me" + " more" * n}] for n in (0, 3, 5, 1)]
     batch = [Request(chat, sampling=Sampling(0, max_new_tokens=4)) for chat in chats]
-    together = model.session().generate_batch(batch)
+    replies = model.session().generate_batch(batch)
     assert passes[0][0] == 4 and passes[0][1] > 1
     alone = [model.session().generate_batch([request])[0] for request in batch]
-    assert [reply.token_ids for reply in together] == [reply.token_ids for reply in alone]
+    assert [reply.token_ids for reply in replies] == [reply.token_ids for reply in alone]
 
 
 def test_padding_changes_no_row(model, local_model):
@@ -99,10 +99,10 @@ def test_padding_changes_no_row(model, local_model):
     after = [context.decode([row(n, len(tokens[n]))], [[70]]).logits for n in range(2)]
     for stream in range(2):
         context.crop(stream, 0)
-    together = context.decode([row(0), row(1)], tokens)
+    batched = context.decode([row(0), row(1)], tokens)
     for n in range(2):
-        assert np.abs(together.logits[n] - alone[n].logits[0]).max() < 1e-4
-        assert np.abs(together.mass[n] - alone[n].mass[0]).max() < 1e-6
+        assert np.abs(batched.logits[n] - alone[n].logits[0]).max() < 1e-4
+        assert np.abs(batched.mass[n] - alone[n].mass[0]).max() < 1e-6
         follow = context.decode([row(n, len(tokens[n]))], [[70]]).logits
         assert np.abs(follow - after[n]).max() < 1e-4
 

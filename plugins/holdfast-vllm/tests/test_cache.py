@@ -28,8 +28,8 @@ def test_the_cache_is_shared_only_under_the_same_setting(llm):
     assert first.num_cached_tokens == 0
     assert again.num_cached_tokens >= 64
     assert compare(again, span, BOOST)[0] < FLOAT32
-    for other in (run(llm, POWER), run(llm, None), run(llm, BOOST, holdfast_span=[5, 20])):
-        assert other.num_cached_tokens == 0
+    for output in (run(llm, POWER), run(llm, None), run(llm, BOOST, holdfast_span=[5, 20])):
+        assert output.num_cached_tokens == 0
     assert compare(run(llm, POWER), span, POWER)[0] < FLOAT32
 
 

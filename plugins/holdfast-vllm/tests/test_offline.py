@@ -75,11 +75,11 @@ def test_a_run_gives_the_local_records(tmp_path, temperature, methods):
         traces = [read_traces(tmp_path / name, *key) for name in ("here", "vllm")]
         assert traces[0].keys() == traces[1].keys() == {1, 2, 3}
         for number, turn in traces[0].items():
-            other = traces[1][number]
-            assert turn.mass.shape == other.mass.shape == (4, 8, turn.uniform.shape[-1])
+            vllm_turn = traces[1][number]
+            assert turn.mass.shape == vllm_turn.mass.shape == (4, 8, turn.uniform.shape[-1])
             # stored as float16
-            assert abs(turn.mass - other.mass).max() < MASS + 2**-10 * abs(turn.mass).max()
-            assert abs(turn.uniform - other.uniform).max() < 1e-6
+            assert abs(turn.mass - vllm_turn.mass).max() < MASS + 2**-10 * abs(turn.mass).max()
+            assert abs(turn.uniform - vllm_turn.uniform).max() < 1e-6
 
 
 def test_forks_share_what_the_engine_has_cached(tmp_path):
@@ -162,12 +162,12 @@ def test_a_worker_that_stops_answering_is_an_error_that_says_what_to_do(tmp_path
 
 def test_batched_and_streamed_replies_match_the_local_model():
     request = Request(CHATS[0], "boost:factor=4", Sampling(max_new_tokens=40), 2**70, trace=True)
-    together = in_vllm().generate_batch([request, Request(CHATS[1], seed=3)])
+    replies = in_vllm().generate_batch([request, Request(CHATS[1], seed=3)])
     (expected,) = model().generate_batch([request])
-    assert (together[0].text, together[0].token_ids) == (expected.text, expected.token_ids)
-    assert together[0].stop_reason == expected.stop_reason
-    assert together[0].prompt_ids == expected.prompt_ids
-    assert abs(together[0].trace.mass - expected.trace.mass).max() < MASS
+    assert (replies[0].text, replies[0].token_ids) == (expected.text, expected.token_ids)
+    assert replies[0].stop_reason == expected.stop_reason
+    assert replies[0].prompt_ids == expected.prompt_ids
+    assert abs(replies[0].trace.mass - expected.trace.mass).max() < MASS
     pieces = []
     streamed = in_vllm().stream(request, pieces.append)
     assert streamed.text == expected.text == "".join(pieces) and len(pieces) > 1
