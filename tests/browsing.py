@@ -95,8 +95,8 @@ def wait(browser, script):
 def requests(browser):
     """Every URL the page has requested since the log was last read."""
     events = (json.loads(entry["message"])["message"] for entry in browser.get_log("performance"))
-    sent = [event for event in events if event["method"] == "Network.requestWillBeSent"]
-    return [event["params"]["request"]["url"] for event in sent]
+    sent_events = [event for event in events if event["method"] == "Network.requestWillBeSent"]
+    return [event["params"]["request"]["url"] for event in sent_events]
 
 
 def look(browser, name):
@@ -106,8 +106,8 @@ def look(browser, name):
         height = "Math.min(9000, document.documentElement.scrollHeight)"
         size = js(browser, f"[innerWidth, {height}]")
         clip = {"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1}
-        given = {"captureBeyondViewport": True, "clip": clip}
-        shot = browser.execute_cdp_cmd("Page.captureScreenshot", given)
+        options = {"captureBeyondViewport": True, "clip": clip}
+        shot = browser.execute_cdp_cmd("Page.captureScreenshot", options)
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, f"{name}.png"), "wb") as file:
             file.write(base64.b64decode(shot["data"]))

@@ -47,19 +47,19 @@ def against_none(stability: list[float], capability: list[float]) -> Calibration
 
 def at_chance(score: float, gain: float = 0.2) -> Calibration:
     """A model that scores this many points on questions with four choices."""
-    found = sampled(gain, 0, 5)
+    calibration = sampled(gain, 0, 5)
     noise = np.random.default_rng(1).standard_normal(200) * 40
-    moved = score - 60 + noise - noise.mean()
+    shift = score - 60 + noise - noise.mean()
     none, fix = (
-        dataclasses.replace(candidate, capability=candidate.capability + moved)
-        for candidate in found.candidates
+        dataclasses.replace(candidate, capability=candidate.capability + shift)
+        for candidate in calibration.candidates
     )
-    return dataclasses.replace(found, candidates=(none, fix), chance=25.0)
+    return dataclasses.replace(calibration, candidates=(none, fix), chance=25.0)
 
 
 def sentences() -> str:
     """The sentences on calibrations with every kind of result, for the approved texts."""
-    found = {
+    calibrations = {
         "a setting within the budget": (sampled(0.2, 1, 5), 5),
         "a cost that is too uncertain": (sampled(0.2, 1, 150), 5),
         "a gain that is too uncertain": (sampled(0.0005, 0, 5), 5),
@@ -71,8 +71,8 @@ def sentences() -> str:
         "a model that guesses": (at_chance(27.0), 5),
     }
     texts = []
-    for name, (calibration, budget) in found.items():
-        chosen = pick(calibration, budget)
-        lines = table(calibration), answer(calibration, chosen), chance_line(calibration)
-        texts.append("\n".join([f"# {name}", *filter(None, lines), next_step(calibration, chosen)]))
+    for name, (calibration, budget) in calibrations.items():
+        choice = pick(calibration, budget)
+        lines = table(calibration), answer(calibration, choice), chance_line(calibration)
+        texts.append("\n".join([f"# {name}", *filter(None, lines), next_step(calibration, choice)]))
     return "\n\n".join([*texts, ""])

@@ -115,16 +115,16 @@ def streamed(text):
     message, tokens = choice["message"], choice.get("holdfast", {}).get("tokens")
     words = (message["content"] or "").split(" ")
     pieces = [word + " " for word in words[:-1]] + words[-1:]
-    more = {name: answer[name] for name in ("holdfast",) if name in answer}
+    data = {name: answer[name] for name in ("holdfast",) if name in answer}
     chunks = []
     for number, piece in enumerate(pieces):
         delta = {**message, "content": piece} if number == 0 else {"content": piece}
-        told = {"holdfast": {"tokens": tokens[number : number + 1]}} if tokens else {}
-        chunks.append(({"index": 0, "delta": delta, "finish_reason": None, **told}, more))
-        more = {}
+        steering = {"holdfast": {"tokens": tokens[number : number + 1]}} if tokens else {}
+        chunks.append(({"index": 0, "delta": delta, "finish_reason": None, **steering}, data))
+        data = {}
     chunks.append(({"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}, {}))
     head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "tiny"}
-    events = [json.dumps({**head, "choices": [choice], **more}) for choice, more in chunks]
+    events = [json.dumps({**head, "choices": [choice], **data}) for choice, data in chunks]
     return "".join(f"data: {event}\n\n" for event in [*events, "[DONE]"])
 
 

@@ -7,11 +7,11 @@ def changed(words: Sequence[str], *options: str) -> list[str]:
     """A command with further options, which replace those of its own that have the same name; each
     of the command's own options has one value."""
     names = {word.partition("=")[0] for word in options if word.startswith("--")}
-    kept: list[str] = []
+    kept_words: list[str] = []
     follows_replaced = False
     for word in words:
         replaced = word in names
         if not replaced and not follows_replaced:
-            kept.append(word)
+            kept_words.append(word)
         follows_replaced = replaced
-    return [*kept, *options]
+    return [*kept_words, *options]

@@ -20,8 +20,8 @@ SLOWEST = (
 
 def pytest_collection_modifyitems(items):
     """Puts the slowest files first; the others keep their order."""
-    places = {name: place for place, name in enumerate(SLOWEST)}
-    items.sort(key=lambda item: places.get(item.path.name, len(places)))
+    ranks = {name: rank for rank, name in enumerate(SLOWEST)}
+    items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
 
 
 def pytest_collection_finish():
@@ -58,14 +58,14 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def serve(monkeypatch):
-    """serve(answer, told, **options) -> (model, server)."""
+    """serve(answer, *server_arguments, **options) -> (model, server)."""
     import holdfast
 
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with contextlib.ExitStack() as servers:
 
-        def start(answer, *told, **options):
-            server = servers.enter_context(Server(answer, *told))
+        def start(answer, *server_arguments, **options):
+            server = servers.enter_context(Server(answer, *server_arguments))
             options = {"max_retries": 0, "timeout": 10, **options}
             return holdfast.connect(server.url, "tiny", **options), server
 

@@ -51,8 +51,8 @@ def run_of(folder, records, argv="", **identity):
     return read_run(folder)
 
 
-def series_of(folder, first, last, n=40, **more):
-    return read_series(run_of(folder, [record(i, [first(i), last(i)], **more) for i in range(n)]))
+def series_of(folder, first, last, n=40, **fields):
+    return read_series(run_of(folder, [record(i, [first(i), last(i)], **fields) for i in range(n)]))
 
 
 def opening_of(series, baseline=None):
@@ -60,11 +60,11 @@ def opening_of(series, baseline=None):
     return opening(series, findings_of(series[0], baseline), baseline)
 
 
-def prompts_run(folder, prompts, each):
-    """A run in which every other prompt is lost; each prompt has `each` conversations."""
+def prompts_run(folder, prompts, conversations):
+    """A run in which every other prompt is lost; each prompt has `conversations` conversations."""
     records = [
         record(number, [1.0, float(number % prompts % 2)], agent=f"p{number % prompts}")
-        for number in range(prompts * each)
+        for number in range(prompts * conversations)
     ]
     return read_series(run_of(folder, records))
 
@@ -122,9 +122,9 @@ def _results(
 
 def with_outcome(results, outcome, **findings):
     """The same results with other findings."""
-    changed = replace(results)
-    vars(changed)["findings"] = replace(results.findings, outcome=outcome, **findings)  # the cache
-    return changed
+    copy = replace(results)
+    vars(copy)["findings"] = replace(results.findings, outcome=outcome, **findings)  # the cache
+    return copy
 
 
 def _made_worse(results):
@@ -165,8 +165,8 @@ def next_steps(folder: Path) -> dict[str, str]:
     """The next step after runs with every kind of result."""
     names = iter(range(100))
 
-    def results(*scores, **more):
-        return _results(folder / str(next(names)), *scores, **more)
+    def results(*scores, **options):
+        return _results(folder / str(next(names)), *scores, **options)
 
     def fixed(number):
         return 0.5 + number % 2 / 2
@@ -221,7 +221,7 @@ def next_steps(folder: Path) -> dict[str, str]:
             _undecided, first=0.5, conversations=24, typed=None
         ),
     }
-    return {name: next_step(found) for name, found in runs.items()}
+    return {name: next_step(drift_results) for name, drift_results in runs.items()}
 
 
 def openings(folder: Path) -> dict[str, list[str]]:

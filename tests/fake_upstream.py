@@ -42,7 +42,7 @@ EVERY = 'reminder:every=1,text="Be brief."'
 
 
 @dataclass
-class Seen:
+class ReceivedRequest:
     """A request as it arrived."""
 
     line: str
@@ -57,7 +57,7 @@ class Seen:
         return next((value for key, value in self.headers if key.lower() == name), None)
 
 
-Answer = Callable[[Seen, "Writer"], None]
+Answer = Callable[[ReceivedRequest, "Writer"], None]
 
 
 class Writer:
@@ -92,10 +92,10 @@ class Writer:
 
 
 class FakeUpstream:
-    """Answers every request by `answer(seen, writer)`; if that is False, the connection ends."""
+    """Answers every request by `answer(request, writer)`; if that is False, the connection ends."""
 
     def __init__(self, answer: Answer):
-        self.seen: list[Seen] = []
+        self.requests: list[ReceivedRequest] = []
         self.answer = answer
         upstream = self
 
@@ -104,9 +104,9 @@ class FakeUpstream:
 
             def handle(self):
                 with contextlib.suppress(ConnectionError):
-                    while (seen := _read(self.rfile)) is not None:
-                        upstream.seen.append(seen)
-                        if upstream.answer(seen, Writer(self)) is False:
+                    while (request := _read(self.rfile)) is not None:
+                        upstream.requests.append(request)
+                        if upstream.answer(request, Writer(self)) is False:
                             return
 
         self._server = _Server(("127.0.0.1", 0), Handler)
@@ -126,7 +126,7 @@ class _Server(socketserver.ThreadingTCPServer):
     request_queue_size = 256  # connections that wait to be accepted; others may be reset
 
 
-def _read(file) -> Seen | None:
+def _read(file) -> ReceivedRequest | None:
     line = file.readline().decode().strip()
     if not line:
         return None
@@ -134,15 +134,15 @@ def _read(file) -> Seen | None:
     while header := file.readline().decode("latin-1").strip():
         name, _, value = header.partition(":")
         headers.append((name, value.strip()))
-    seen = Seen(line, headers, b"")
-    if seen.header("transfer-encoding") == "chunked":
+    request = ReceivedRequest(line, headers, b"")
+    if request.header("transfer-encoding") == "chunked":
         while size := int(file.readline(), 16):
-            seen.body += file.read(size)
+            request.body += file.read(size)
             file.readline()
         file.readline()
     else:
-        seen.body = file.read(int(seen.header("content-length") or 0))
-    return seen
+        request.body = file.read(int(request.header("content-length") or 0))
+    return request
 
 
 @dataclass
@@ -231,7 +231,7 @@ def chunks(*pieces: str, finish: str | None = "stop") -> list[bytes]:
     return [b"data: " + json.dumps(event).encode() + b"\n\n" for event in events] + done
 
 
-def response(text="Fine. Tony", status="completed", **more) -> dict:
+def response(text="Fine. Tony", status="completed", **fields) -> dict:
     """An answer of the Responses API."""
     message = {
         "type": "message",
@@ -240,18 +240,18 @@ def response(text="Fine. Tony", status="completed", **more) -> dict:
         "status": "completed",
         "content": [{"type": "output_text", "text": text, "annotations": []}],
     }
-    return {"id": "r1", "object": "response", "status": status, "output": [message], **more}
+    return {"id": "r1", "object": "response", "status": status, "output": [message], **fields}
 
 
 def reply_json(body: bytes) -> Answer:
     """Answers every request with this JSON."""
-    return lambda seen, writer: writer.whole("200 OK", body, "Content-Type: application/json")
+    return lambda request, writer: writer.whole("200 OK", body, "Content-Type: application/json")
 
 
 def reply_events(*events: bytes) -> Answer:
     """Answers every request with these events."""
 
-    def answer(seen, writer):
+    def answer(request, writer):
         writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
         for event in events:
             writer.chunk(event)
@@ -262,8 +262,8 @@ def reply_events(*events: bytes) -> Answer:
 
 def in_turn(*answers: Answer) -> Answer:
     """Answers each request by the next of these."""
-    left = iter(answers)
-    return lambda seen, writer: next(left)(seen, writer)
+    remaining = iter(answers)
+    return lambda request, writer: next(remaining)(request, writer)
 
 
 def client(proxy, **options) -> openai.OpenAI:
@@ -274,7 +274,7 @@ def user(text, *before):
     return [{"role": "system", "content": SYSTEM}, *before, {"role": "user", "content": text}]
 
 
-def kept(proxy):
-    """How many replies kept each rule at each turn, of how many."""
+def counts(proxy):
+    """The replies that kept each rule at each turn, and all that were scored by it."""
     proxy.settle()
     return {(row.cell.rule, row.cell.turn): (row.kept, row.scored) for row in proxy.counts.rules}

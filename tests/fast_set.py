@@ -1,4 +1,4 @@
-"""Which values of a parametrised test are in the fast set, which `make test` runs."""
+"""Choice of the values of parametrised tests for the fast set, which `make test` runs."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 
-def only_fast(values: Iterable[Any], *chosen: Any) -> list[Any]:
-    """The values as parameters of a test; all but the chosen ones are marked slow."""
+def only_fast(values: Iterable[Any], *fast: Any) -> list[Any]:
+    """The values as parameters of a test; all but the `fast` ones are marked slow."""
     values = list(values)
-    assert all(value in values for value in chosen)
+    assert all(value in values for value in fast)
     return [
-        value if value in chosen else pytest.param(value, marks=pytest.mark.slow)
-        for value in values
+        value if value in fast else pytest.param(value, marks=pytest.mark.slow) for value in values
     ]

@@ -40,16 +40,16 @@ def write_random(
         tensors["percentiles"] = normal(count, 101).sort(-1).values
     elif method == "vector":
         tensors = {"difference": normal(count, hidden)}
-    given = {"method": method, "on": on, "layers": layers, "chosen": chosen}
-    return write_fitted(path, tensors, **given, made_from={"recipe": "random"})
+    fields = {"method": method, "on": on, "layers": layers, "chosen": chosen}
+    return write_fitted(path, tensors, **fields, made_from={"recipe": "random"})
 
 
-def write_for(model, path: Path, method: str, seed: int = 0, **more) -> Fitted:
+def write_for(model, path: Path, method: str, seed: int = 0, **fields) -> Fitted:
     """The same for a loaded model, with its name, fingerprint and shape."""
     sites, config = sites_of(model.hf_model), model.hf_model.config
     shape = config.num_hidden_layers, sites.hidden_size, sites.key_heads, sites.head_size
     on = FittedOn(model.name, model.fingerprint, *shape)
-    return write_random(path, method, on, seed=seed, **more)
+    return write_random(path, method, on, seed=seed, **fields)
 
 
 def write_all(folder: Path) -> None:

@@ -55,22 +55,22 @@ def check(variation: Variation, folder: Path) -> None:
         if isinstance(content, bytes):
             path.write_bytes(content)
         else:
-            path.write_text(written(content), encoding="utf-8", newline="")
+            path.write_text(file_text(content), encoding="utf-8", newline="")
     paths = [folder / name for name in variation.files]
     if variation.refused:
-        with pytest.raises(UsageError) as refusal:
+        with pytest.raises(UsageError) as excinfo:
             read_logs(paths)
-        assert variation.refused in str(refusal.value)
+        assert variation.refused in str(excinfo.value)
         return
     logs = read_logs(paths)
-    said = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
-    assert said == variation.said
+    texts = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
+    assert texts == variation.said
     events = [event for dialog in logs.dialogs for event in dialog.transcript.path]
     if variation.calls is not None:
-        made = [call for d in logs.dialogs for turn in d.turns for call in turn.done.calls]
-        assert [" ".join(map(str, call.arguments.values())) for call in made] == variation.calls
+        calls = [call for d in logs.dialogs for turn in d.turns for call in turn.done.calls]
+        assert [" ".join(map(str, call.arguments.values())) for call in calls] == variation.calls
     if variation.system is not None:
-        assert [dialog.system for dialog in logs.dialogs] == [variation.system] * len(said)
+        assert [dialog.system for dialog in logs.dialogs] == [variation.system] * len(texts)
     if variation.seen is not None:
         assert [e.text for e in events if e.kind is EventKind.REMINDER] == variation.seen
     if variation.results is not None:
@@ -97,7 +97,7 @@ def lines(*values: Any) -> Lines:
     return Lines(values)
 
 
-def written(content: Any) -> str:
+def file_text(content: Any) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, Lines):

@@ -44,8 +44,8 @@ def chats(count: int, broken_from: Callable[[int], int]) -> Iterator[dict]:
     for number in range(count):
         messages = [{"role": "system", "content": "Answer in one sentence."}]
         for turn in range(1, 7):
-            kept = turn < broken_from(number)
-            answer = "Yes." if kept else "Yes. And more. And more."
+            is_kept = turn < broken_from(number)
+            answer = "Yes." if is_kept else "Yes. And more. And more."
             messages += asked_and_answered(f"Question {turn}?", answer)
         yield {"messages": messages}
 

@@ -27,6 +27,6 @@ def example(method: type[Any]) -> Method:
 def neutral(method: Method) -> Method | None:
     """The method with the value that changes nothing by its description; None if it names none."""
     for name, declared in parameters_of(type(method)).items():
-        if named := _NEUTRAL.search(declared.description):
-            return dataclasses.replace(method, **{name: float(named[1])})
+        if match := _NEUTRAL.search(declared.description):
+            return dataclasses.replace(method, **{name: float(match[1])})
     return None

@@ -34,10 +34,12 @@ def softmax(scores: list[float]) -> list[float]:
 @oracle_of("split-softmax")
 def split_softmax(method, weights, span, generated) -> list[float]:
     """Li et al. (2024), equation 6: one row of attention weights."""
-    pi = math.fsum(weight for weight, held in zip(weights, span, strict=True) if held)
+    pi = math.fsum(weight for weight, inside in zip(weights, span, strict=True) if inside)
     return [
-        pi**method.exponent / pi * weight if held else (1 - pi**method.exponent) / (1 - pi) * weight
-        for weight, held in zip(weights, span, strict=True)
+        pi**method.exponent / pi * weight
+        if inside
+        else (1 - pi**method.exponent) / (1 - pi) * weight
+        for weight, inside in zip(weights, span, strict=True)
     ]
 
 
@@ -52,15 +54,15 @@ def split_softmax_log_odds(log_odds: float, exponent: float) -> float:
 @oracle_of("guidance", "prompt-strength")
 def guidance(method, with_prompt, without) -> list[float]:
     """Li et al. (2024), equation 5, and Dong et al. (2026); 0 for implausible tokens."""
-    one, other = softmax(with_prompt), softmax(without)
+    p_with, p_without = softmax(with_prompt), softmax(without)
     return softmax(
         [
             (
                 math.log(q) + method.scale * (math.log(p) - math.log(q))
-                if p >= method.plausibility * max(one)
+                if p >= method.plausibility * max(p_with)
                 else -math.inf
             )
-            for p, q in zip(one, other, strict=True)
+            for p, q in zip(p_with, p_without, strict=True)
         ]
     )
 
@@ -71,7 +73,7 @@ def adacad(method, with_prompt, without) -> list[float]:
     prompt, a the strength times the Jensen-Shannon divergence (base 2) of their distributions.
     """
     p, q = softmax(with_prompt), softmax(without)
-    m = [(one + other) / 2 for one, other in zip(p, q, strict=True)]
+    m = [(x + y) / 2 for x, y in zip(p, q, strict=True)]
     bits = [
         math.fsum(a * math.log2(a / b) for a, b in zip(part, m, strict=True) if a)
         for part in (p, q)
@@ -94,8 +96,8 @@ def pasta(method, weights, span, generated) -> list[float]:
     tokens only on request; then all are divided by their sum.
     """
     scaled = [
-        weight if held or (said and method.generated == "keep") else method.alpha * weight
-        for weight, held, said in zip(weights, span, generated, strict=True)
+        weight if inside or (earlier and method.generated == "keep") else method.alpha * weight
+        for weight, inside, earlier in zip(weights, span, generated, strict=True)
     ]
     return [weight / math.fsum(scaled) for weight in scaled]
 
@@ -104,8 +106,8 @@ def pasta(method, weights, span, generated) -> list[float]:
 def boost(method, weights, span, generated) -> list[float]:
     """InstABoost: weights on the span are multiplied by M, then all divided by their sum."""
     scaled = [
-        method.factor * weight if held else weight
-        for weight, held in zip(weights, span, strict=True)
+        method.factor * weight if inside else weight
+        for weight, inside in zip(weights, span, strict=True)
     ]
     return [weight / math.fsum(scaled) for weight in scaled]
 
@@ -116,8 +118,8 @@ def attenuate(method, weights, span, generated) -> list[float]:
     multiplied by the factor, then all divided by their sum.
     """
     scaled = [
-        weight if held or said else method.factor * weight
-        for weight, held, said in zip(weights, span, generated, strict=True)
+        weight if inside or earlier else method.factor * weight
+        for weight, inside, earlier in zip(weights, span, generated, strict=True)
     ]
     return [weight / math.fsum(scaled) for weight in scaled]
 
@@ -125,7 +127,7 @@ def attenuate(method, weights, span, generated) -> list[float]:
 def guide(scores: list[float], span: list[bool], delta: float) -> list[float]:
     """GUIDE: delta added to the scores of the span before the softmax."""
     return softmax(
-        [score + delta if held else score for score, held in zip(scores, span, strict=True)]
+        [score + delta if inside else score for score, inside in zip(scores, span, strict=True)]
     )
 
 
@@ -134,38 +136,38 @@ def spotlight(method, weights, span, generated) -> list[float]:
     """Spotlight with its target reached: a span with less than the target mass is scaled up to
     it, and the rest down to what remains.
     """
-    pi = math.fsum(weight for weight, held in zip(weights, span, strict=True) if held)
+    pi = math.fsum(weight for weight, inside in zip(weights, span, strict=True) if inside)
     target = method.target
     if pi >= target:
         return list(weights)
     return [
-        weight * (target / pi if held else (1 - target) / (1 - pi))
-        for weight, held in zip(weights, span, strict=True)
+        weight * (target / pi if inside else (1 - target) / (1 - pi))
+        for weight, inside in zip(weights, span, strict=True)
     ]
 
 
 @oracle_of("reminder")
-def reminder(method, said, prompt, seed) -> list[str]:
+def reminder(method, texts, prompt, seed) -> list[str]:
     """A user's messages with reminders: one is due at number `every`, twice that and so on, and
     stands `depth` of the user's messages before the one that it is due at.
     """
-    shown, every, depth = list(said), method.every, method.depth
+    edited, every, depth = list(texts), method.every, method.depth
     text = prompt if method.text == "prompt" else method.text
     due = every
-    while every and due - depth <= len(said):
+    while every and due - depth <= len(texts):
         if due - depth >= 1:
-            shown[due - depth - 1] = f"[Reminder: {text}]\n\n{said[due - depth - 1]}"
+            edited[due - depth - 1] = f"[Reminder: {text}]\n\n{texts[due - depth - 1]}"
         due += every
-    return shown
+    return edited
 
 
 @oracle_of("repetition")
-def repetition(method, said, prompt, seed) -> list[str]:
+def repetition(method, texts, prompt, seed) -> list[str]:
     """Li et al. (2024), section 6.1: the prompt before some of the user's messages."""
-    draws = [random.Random(f"repetition {seed} {number}").random() for number in range(len(said))]
+    draws = [random.Random(f"repetition {seed} {number}").random() for number in range(len(texts))]
     return [
         f"{prompt}\n\n{text}" if draw < method.probability else text
-        for text, draw in zip(said, draws, strict=True)
+        for text, draw in zip(texts, draws, strict=True)
     ]
 
 
@@ -194,8 +196,8 @@ def steering_table(log_odds: float, bias: float, power: float, floor: float) -> 
     with decimal.localcontext(prec=120):
         pi = 1 / (1 + (-decimal.Decimal(log_odds) - decimal.Decimal(bias)).exp())
         raised = (decimal.Decimal(power) * pi.ln()).exp()
-        moved = math.inf if raised == 1 else float((raised / (1 - raised)).ln())
-    return max(moved, floor)
+        log_odds_after = math.inf if raised == 1 else float((raised / (1 - raised)).ln())
+    return max(log_odds_after, floor)
 
 
 def seka(
@@ -254,12 +256,12 @@ def capping(
 
 
 def penalised(
-    logits: list[float], drawn: list[int], frequency: float, presence: float
+    logits: list[float], tokens: list[int], frequency: float, presence: float
 ) -> list[float]:
     """OpenAI's API: mu[j] - c[j] * alpha_frequency - float(c[j] > 0) * alpha_presence, where c[j]
     is how often token j was drawn before.
     """
     return [
-        logit - drawn.count(token) * frequency - float(drawn.count(token) > 0) * presence
+        logit - tokens.count(token) * frequency - float(tokens.count(token) > 0) * presence
         for token, logit in enumerate(logits)
     ]

@@ -34,8 +34,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._json(200, {"data": [{"id": "quick"}]})
         if self.path == "/v1/steering":
             layers, heads = self.server.shape
-            known = {"methods": methods.schema(), "layers": layers, "heads": heads}
-            return self._json(200, known | {"attention": True})
+            info = {"methods": methods.schema(), "layers": layers, "heads": heads}
+            return self._json(200, info | {"attention": True})
         return self._refuse(404, "There is nothing at this path.")
 
     def do_POST(self):

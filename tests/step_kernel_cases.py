@@ -9,7 +9,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from test_attention import BFLOAT16, FLOAT32, KEEP, SPLIT, SPOT, far, wanted
+from test_attention import BFLOAT16, FLOAT32, KEEP, SPLIT, SPOT, by_papers, max_difference
 from tiny import DEVICE
 
 from holdfast.attention import BatchSteering, Starts
@@ -29,30 +29,30 @@ def test_a_step_matches_the_papers(dtype, masked, keys, heads, groups, size, fir
     torch.manual_seed(heads)
     sizes = (3, heads, 1, size), (3, groups, keys, size), (3, groups, keys, size)
     q, k, v = (torch.randn(shape).to(DEVICE, dtype) for shape in sizes)
-    seen = torch.ones(3, 1, 1, keys, dtype=torch.bool, device=DEVICE)
+    visible = torch.ones(3, 1, 1, keys, dtype=torch.bool, device=DEVICE)
     if masked != "not":
-        seen[0, ..., :7] = seen[2, ..., keys - 9 :] = False
-    mask = None if masked == "not" else seen
+        visible[0, ..., :7] = visible[2, ..., keys - 9 :] = False
+    mask = None if masked == "not" else visible
     if masked == "additive":
-        mask = torch.zeros_like(seen, dtype=dtype).masked_fill(~seen, torch.finfo(dtype).min)
+        mask = torch.zeros_like(visible, dtype=dtype).masked_fill(~visible, torch.finfo(dtype).min)
     span = torch.zeros(3, keys + 5, dtype=torch.bool, device=DEVICE)
     span[0, 5:20] = span[1, 8 : keys - 8] = span[2, 6] = True
     prompts, methods = (keys - 5, keys - 4, keys // 2), [(SPLIT,), (KEEP,), (SPOT,)]
     spec = BatchSteering(span, list(map(compile_methods, methods)), prompt_columns=prompts)
     first = torch.tensor(firsts, device=DEVICE)[:, None]
-    one = Starts(keys, firsts, first) if any(firsts) else 0
+    starts = Starts(keys, firsts, first) if any(firsts) else 0
     inputs = LayerInputs(q, k, v, mask, False, size**-0.5)
-    columns = SpanColumns(span, spec.included_from, one, 1)
+    columns = SpanColumns(span, spec.included_from, starts, 1)
     output, mass = attend_step(inputs, columns, spec.layer_shift(0, q), traced=True)
     plain, _ = attend_step(inputs)
-    held = span.gather(1, first + torch.arange(keys, device=DEVICE))
+    in_span = span.gather(1, first + torch.arange(keys, device=DEVICE))
     prompts = [prompt - begin for prompt, begin in zip(prompts, firsts, strict=True)]
-    expected, masses = wanted(q, k, v, seen, held, methods, prompts, size**-0.5)
-    unmoved, _ = wanted(q, k, v, seen, held, [()] * 3, prompts, size**-0.5)
+    expected, masses = by_papers(q, k, v, visible, in_span, methods, prompts, size**-0.5)
+    unmoved, _ = by_papers(q, k, v, visible, in_span, [()] * 3, prompts, size**-0.5)
     rounding = FLOAT32 if dtype == torch.float32 else BFLOAT16
-    assert far(output.transpose(1, 2), expected) < rounding
-    assert far(plain.transpose(1, 2), unmoved) < rounding
-    assert far(mass, masses[..., 0]) < FLOAT32
+    assert max_difference(output.transpose(1, 2), expected) < rounding
+    assert max_difference(plain.transpose(1, 2), unmoved) < rounding
+    assert max_difference(mass, masses[..., 0]) < FLOAT32
 
 
 @triton.jit

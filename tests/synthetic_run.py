@@ -104,36 +104,36 @@ def conversation(
     hard = HARD[agent[1]]
     turns, probes = [], []
 
-    def text(category: str | None, kept: bool) -> str:
+    def text(category: str | None, is_kept: bool) -> str:
         if nasty and draw.random() < 0.3:
             return draw.choice(NASTY)
-        return draw.choice(KEPT[category]) if kept and category else draw.choice(PLAIN)
+        return draw.choice(KEPT[category]) if is_kept and category else draw.choice(PLAIN)
 
     for round in range(1, rounds + 1):
         fade = DECAY[method] * hard * (0.45 if empty_user else 1.0)
         keep = 1 / (1 + math.exp(-(3.4 + strength - 3.0 * fade * (round - 1))))
         take = 0.0 if empty_user else max(0.0, 0.35 * (1 - keep))
         mass = (0.15 if method == "none" else 0.31) * round**-0.65 * draw.uniform(0.85, 1.15)
-        kept, taken = draw.random() < keep, draw.random() < take
-        stability = {"kind": "stability", "question": agent[3], "reply": text(agent[1], kept)}
-        stability["score"] = round_score(draw, kept, agent[1] == "persona")
+        is_kept, is_adopted = draw.random() < keep, draw.random() < take
+        stability = {"kind": "stability", "question": agent[3], "reply": text(agent[1], is_kept)}
+        stability["score"] = round_score(draw, is_kept, agent[1] == "persona")
         reasons = "12 of 40 letters are capitals; the first is ‘w’", "all 31 letters are capitals"
         about = {"round": round, "probe": 0, "mass": mass}
-        probes.append({**about, **stability, "reason": reasons[kept]})
+        probes.append({**about, **stability, "reason": reasons[is_kept]})
         if not empty_user:
-            adoption = {"kind": "adoption", "question": user[3], "reply": text(user[1], taken)}
-            adoption["score"] = round_score(draw, taken, False)
+            adoption = {"kind": "adoption", "question": user[3], "reply": text(user[1], is_adopted)}
+            adoption["score"] = round_score(draw, is_adopted, False)
             reasons = "the reply is English (fr 0.00)", "follows the user’s instruction"
-            probes.append({**about, **adoption, "reason": reasons[taken]})
+            probes.append({**about, **adoption, "reason": reasons[is_adopted]})
         if round == 1:
-            said = draw.choice(STARTERS)
+            user_text = draw.choice(STARTERS)
         else:
-            said = text(None if empty_user else user[1], draw.random() < 0.8)
-        asked = {"speaker": "user", "text": said, "stop_reason": "stop", "mass": None}
+            user_text = text(None if empty_user else user[1], draw.random() < 0.8)
+        user_turn = {"speaker": "user", "text": user_text, "stop_reason": "stop", "mass": None}
         answer = {"speaker": "agent", "text": text(agent[1], draw.random() < keep), "mass": mass}
         answer["stop_reason"] = "length" if draw.random() < 0.02 else "stop"
         answer["divergence"] = 0.5  # as versions before 0.3 could measure it
-        turns += [{"round": round, **asked}, {"round": round, **answer}]
+        turns += [{"round": round, **user_turn}, {"round": round, **answer}]
     person = (
         {"id": None, "category": None, "system_prompt": ""}
         if empty_user

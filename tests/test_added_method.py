@@ -28,9 +28,9 @@ def run(tmp_path):
     (package / "assets").symlink_to(ROOT / "src" / "holdfast" / "assets")
     shutil.copytree(ROOT / "tests", tests, ignore=leave)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    (written,) = (block for block in blocks_of(PAGE, "python") if "class Lift" in block.text)
+    (example,) = (block for block in blocks_of(PAGE, "python") if "class Lift" in block.text)
     row, oracle = (block.text for block in blocks_of(PAGE, "text") if "lift" in block.text)
-    (package / "methods" / "lift.py").write_text(written.text)
+    (package / "methods" / "lift.py").write_text(example.text)
     for path, added in (
         (package / "methods/method_classes.py", row),
         (tests / "oracles.py", oracle),
@@ -47,14 +47,16 @@ def run(tmp_path):
 
 @pytest.mark.slow
 def test_an_added_method_is_known_exported_and_listed(run):
-    ran = run("-c", SCRIPT)
-    assert not ran.returncode, ran.stderr
-    assert re.search(r"^ *lift\b.*Adds a number to the log-odds", ran.stdout, re.MULTILINE)
+    result = run("-c", SCRIPT)
+    assert not result.returncode, result.stderr
+    assert re.search(r"^ *lift\b.*Adds a number to the log-odds", result.stdout, re.MULTILINE)
 
 
 @pytest.mark.slow
 def test_the_tests_take_an_added_method_from_its_row(run):
     files = ("tests/test_methods.py", "tests/test_steering_table.py")
-    ran = run("-m", "pytest", "-p", "no:cacheprovider", *files, "-k", "Lift or oracle or exported")
-    assert not ran.returncode, ran.stdout
-    assert int(re.search(r"(\d+) passed", ran.stdout)[1]) > 8
+    result = run(
+        "-m", "pytest", "-p", "no:cacheprovider", *files, "-k", "Lift or oracle or exported"
+    )
+    assert not result.returncode, result.stdout
+    assert int(re.search(r"(\d+) passed", result.stdout)[1]) > 8

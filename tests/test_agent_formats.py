@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from test_logs import paths_in, replaced
+from test_logs import paths_in, replace_at
 from test_transcripts import (
     FIRST,
     boundary,
@@ -20,7 +20,7 @@ from test_transcripts import (
     reply,
     summary,
     user,
-    written,
+    write,
 )
 
 from holdfast.cli import main
@@ -61,31 +61,31 @@ def text(words):
 
 @pytest.mark.parametrize("goes_on_from", ["a2", "s1"], ids=["the last kept", "the summary"])
 def test_messages_that_a_compaction_kept_follow_its_summary(goes_on_from, tmp_path):
-    kept = {"headUuid": "u2", "anchorUuid": "s1", "tailUuid": "a2"}
-    path = written(
+    segment = {"headUuid": "u2", "anchorUuid": "s1", "tailUuid": "a2"}
+    path = write(
         tmp_path,
         user("u1", None, "x" * 4000),
         reply("a1", "u1", "Done."),
         user("u2", "a1", "y" * 400),
         reply("a2", "u2", "Yes."),
-        {**boundary("b1", "a2"), "compactMetadata": {"preservedSegment": kept}},
+        {**boundary("b1", "a2"), "compactMetadata": {"preservedSegment": segment}},
         summary("s1", "b1", "z" * 800),
         user("u3", goes_on_from, "Bye."),
         reply("a3", "u3", "Bye!"),
     )
     turns, problems, dialog = turns_of(path)
-    assert [said for _, said in turns] == ["Done.", "Yes.", "Bye!"] and not problems
+    assert [answer_text for _, answer_text in turns] == ["Done.", "Yes.", "Bye!"] and not problems
     tokens = [turn.tokens for turn in dialog.turns]
     assert tokens[1] == 1101 and abs(tokens[2] - (400 + 800) // 4) < 5
 
 
 def test_a_compaction_without_a_terminal_begins_the_context_again(tmp_path):
     fields = {"session_id": "s1", "parent_tool_use_id": None}
-    said = {"message": {"role": "assistant", "content": [text("x" * 4000)]}}
-    path = written(
+    assistant_message = {"message": {"role": "assistant", "content": [text("x" * 4000)]}}
+    path = write(
         tmp_path,
         {"type": "user", **fields, "message": {"role": "user", "content": "Hi."}},
-        {"type": "assistant", **fields, **said},
+        {"type": "assistant", **fields, **assistant_message},
         {"type": "stream_event", **fields, "event": {"type": "ping"}, "uuid": "p1"},
         {"type": "system", "subtype": "compact_boundary", "session_id": "s1", "uuid": "b1"},
         {"type": "user", **fields, "message": {"role": "user", "content": "Bye."}},
@@ -100,12 +100,12 @@ def test_a_compaction_without_a_terminal_begins_the_context_again(tmp_path):
 def test_subagents_in_files_of_their_own_are_dialogs_of_their_own(tmp_path):
     of = {"isSidechain": True, "agentId": "a1"}
     inner = (user("x1", None, "Count.", **of), claude("assistant", "x2", "x1", [text("1")], **of))
-    written(tmp_path, *FIRST, name="s1.jsonl")
-    written(tmp_path, *inner, name="s1/subagents/agent-a1.jsonl")
+    write(tmp_path, *FIRST, name="s1.jsonl")
+    write(tmp_path, *inner, name="s1/subagents/agent-a1.jsonl")
     document(tmp_path, {"agentType": "Explore"}, "s1/subagents/agent-a1.meta.json")
     logs = read_logs([tmp_path])
-    said = {dialog.turns[0].user: dialog.turns[0].done.text for dialog in logs.dialogs}
-    assert said == {"Rename it.": "Done.", "Count.": "1"} and not logs.problems
+    replies = {dialog.turns[0].user: dialog.turns[0].done.text for dialog in logs.dialogs}
+    assert replies == {"Rename it.": "Done.", "Count.": "1"} and not logs.problems
 
 
 # Cline and Roo Code
@@ -125,16 +125,16 @@ FEEDBACK = [
 ]
 
 
-def says(words, **fields):
+def agent(words, **fields):
     return {"role": "assistant", "content": [text(words)], **fields}
 
 
-def hears(*blocks, **fields):
+def human(*blocks, **fields):
     return {"role": "user", "content": list(blocks), **fields}
 
 
-def test_a_task_of_cline_with_calls_in_the_text(tmp_path):
-    messages = [TASK, says(LISTED), hears(*RESULT), says(DONE), hears(*FEEDBACK), says("None.")]
+def test_calls_in_the_text_of_a_cline_task_are_read(tmp_path):
+    messages = [TASK, agent(LISTED), human(*RESULT), agent(DONE), human(*FEEDBACK), agent("None.")]
     path = document(tmp_path, messages, "api_conversation_history.json")
     turns, problems, dialog = turns_of(path)
     assert turns == [("List it.", "I will look.\n\nOne file."), ("And the tests?", "None.")]
@@ -144,7 +144,7 @@ def test_a_task_of_cline_with_calls_in_the_text(tmp_path):
     assert [command.words for command in commands_of(calls)] == [("ls", "src")]
 
 
-def test_a_task_of_roo_code_with_native_calls(tmp_path):
+def test_native_calls_of_a_roo_code_task_are_read(tmp_path):
     edit = {"path": "cart.py", "diff": "<read_file><path>no/call.py</path></read_file>"}
     call = {"type": "tool_use", "id": "c1", "name": "apply_diff", "input": edit}
     question = {"type": "tool_use", "id": "c2", "name": "ask_followup_question"}
@@ -158,11 +158,11 @@ def test_a_task_of_roo_code_with_native_calls(tmp_path):
         },
     ]
     messages = [
-        hears(text("<user_message>\nFix it.\n</user_message>"), ENVIRONMENT, ts=1),
+        human(text("<user_message>\nFix it.\n</user_message>"), ENVIRONMENT, ts=1),
         {"type": "reasoning", "role": "assistant", "summary": []},
         {"role": "assistant", "content": [text("I edit."), call, question], "ts": 2},
-        hears(*answers, ENVIRONMENT, ts=3),
-        says("Done.", ts=4),
+        human(*answers, ENVIRONMENT, ts=3),
+        agent("Done.", ts=4),
     ]
     turns, problems, dialog = turns_of(document(tmp_path, messages))
     assert turns == [("Fix it.", "I edit.\n\nWhich one?"), ("A.", "Done.")] and not problems
@@ -180,7 +180,7 @@ def test_the_commands_of_a_call_of_cline_are_commands(tmp_path):
 
 def test_a_result_of_a_command_of_several_lines_was_not_said_by_the_user(tmp_path):
     result = text("[execute_command for 'cat <<X\n<task>\nX'] Result:\nCommand executed.")
-    messages = [TASK, says(LISTED), hears(result, ENVIRONMENT), says("One file.")]
+    messages = [TASK, agent(LISTED), human(result, ENVIRONMENT), agent("One file.")]
     turns, problems, _ = turns_of(document(tmp_path, messages))
     assert turns == [("List it.", "I will look.\n\nOne file.")] and not problems
 
@@ -188,33 +188,33 @@ def test_a_result_of_a_command_of_several_lines_was_not_said_by_the_user(tmp_pat
 def test_a_summary_of_roo_code_begins_the_context_again(tmp_path):
     messages = [
         TASK,
-        says("x" * 4000, condenseParent="s1"),
+        agent("x" * 4000, condenseParent="s1"),
         {"role": "user", "content": [text("y" * 400)], "isSummary": True, "condenseId": "s1"},
-        hears(text("<user_message>\nGo on.\n</user_message>")),
-        says("Done."),
+        human(text("<user_message>\nGo on.\n</user_message>")),
+        agent("Done."),
     ]
     turns, _, dialog = turns_of(document(tmp_path, messages))
     assert [user for user, _ in turns] == ["List it.", "Go on."]
     assert dialog.turns[1].tokens == (400 + len("Go on.")) // 4
 
 
-def test_a_task_in_a_prompt_alone_is_no_sign_of_cline(tmp_path):
+def test_a_task_tag_in_a_prompt_does_not_make_a_file_clines(tmp_path):
     words = "<task>List it.</task> Be brief."
-    turns, _, _ = turns_of(document(tmp_path, [{"role": "user", "content": words}, says("One.")]))
+    turns, _, _ = turns_of(document(tmp_path, [{"role": "user", "content": words}, agent("One.")]))
     assert turns == [(words, "One.")]
 
 
 def test_several_files_of_a_call_of_roo_code_are_a_call_each(tmp_path):
     files = "".join(f"<file><path>{name}</path></file>" for name in ("a.py", "b.py"))
-    messages = [TASK, says(f"<apply_diff>\n<args>{files}</args>\n</apply_diff>")]
+    messages = [TASK, agent(f"<apply_diff>\n<args>{files}</args>\n</apply_diff>")]
     (dialog,) = read_logs([document(tmp_path, messages)]).dialogs
     assert files_changed(dialog.turns[0].done.calls) == ["a.py", "b.py"]
 
 
-def test_what_cline_shows_is_not_read_beside_its_task_and_named_alone(tmp_path):
-    shown = [{"ts": 1, "type": "say", "say": "text", "text": "List it."}]
-    document(tmp_path / "tasks/1", [TASK, says("One.")], "api_conversation_history.json")
-    document(tmp_path / "tasks/1", shown, "ui_messages.json")
+def test_clines_display_file_is_skipped_beside_its_task_and_refused_alone(tmp_path):
+    display = [{"ts": 1, "type": "say", "say": "text", "text": "List it."}]
+    document(tmp_path / "tasks/1", [TASK, agent("One.")], "api_conversation_history.json")
+    document(tmp_path / "tasks/1", display, "ui_messages.json")
     document(tmp_path / "tasks/1", {"files_in_context": []}, "task_metadata.json")
     assert not read_logs([tmp_path / "tasks"]).problems
     with pytest.raises(UsageError, match="api_conversation_history"):
@@ -257,10 +257,10 @@ def test_an_exported_chat_is_read(tmp_path):
 
 
 def test_a_command_that_vs_code_only_shows_is_a_call(tmp_path):
-    shown = {"kind": "toolInvocationSerialized", "toolId": "run_in_terminal", "isComplete": True}
-    old = {**shown, "toolSpecificData": {"kind": "terminal", "command": "ls a"}}
+    call = {"kind": "toolInvocationSerialized", "toolId": "run_in_terminal", "isComplete": True}
+    old = {**call, "toolSpecificData": {"kind": "terminal", "command": "ls a"}}
     edited = {"original": "ls b", "userEdited": "ls c"}
-    new = {**shown, "toolSpecificData": {"kind": "terminal", "commandLine": edited}}
+    new = {**call, "toolSpecificData": {"kind": "terminal", "commandLine": edited}}
     (dialog,) = read_logs([document(tmp_path, chat(request("Look.", old, new)))]).dialogs
     words = [command.words for command in commands_of(dialog.turns[0].done.calls)]
     assert words == [("ls", "a"), ("ls", "c")] and dialog.turns[0].role == "tool"
@@ -297,7 +297,7 @@ def test_parts_and_versions_of_vs_code_that_are_not_known_are_named(tmp_path):
 
 def test_a_log_of_changes_is_replayed(tmp_path):
     first, second = request("Hi.", {"value": "Hel"}), request("Undo it.", {"value": "Undone."})
-    path = written(
+    path = write(
         tmp_path,
         {"kind": 0, "v": chat(first, second)},
         {"kind": 1, "k": ["requests", 0, "response", 0, "value"], "v": "Hello."},
@@ -309,9 +309,9 @@ def test_a_log_of_changes_is_replayed(tmp_path):
 
 
 def test_a_change_that_fits_no_state_and_a_torn_line_are_named(tmp_path):
-    lost = {"kind": 2, "k": ["requests", 5, "response"], "v": [{"value": "?"}]}
-    path = written(
-        tmp_path, {"kind": 0, "v": chat(request("Hi.", {"value": "Yes."}))}, lost, '{"kin'
+    change = {"kind": 2, "k": ["requests", 5, "response"], "v": [{"value": "?"}]}
+    path = write(
+        tmp_path, {"kind": 0, "v": chat(request("Hi.", {"value": "Yes."}))}, change, '{"kin'
     )
     turns, problems, _ = turns_of(path)
     assert turns == [("Hi.", "Yes.")]
@@ -338,7 +338,7 @@ BEGUN = (
 
 
 def test_what_copilot_cli_put_before_the_model_was_not_said_by_the_user(tmp_path):
-    path = written(
+    path = write(
         tmp_path,
         *BEGUN,
         event(3, "user.message", content="The price.", source="skill-pdf"),
@@ -352,14 +352,14 @@ def test_what_copilot_cli_put_before_the_model_was_not_said_by_the_user(tmp_path
 
 def test_a_subagent_of_copilot_cli_is_a_dialog_of_its_own(tmp_path):
     inner = event(4, "assistant.message", agent="a1", content="One file.")
-    logs = read_logs([written(tmp_path, *BEGUN, inner)])
+    logs = read_logs([write(tmp_path, *BEGUN, inner)])
     assert [dialog.turns[0].done.text for dialog in logs.dialogs] == ["Hello.", "One file."]
     (file,) = read_transcripts(tmp_path / "log.jsonl")
     assert [transcript.is_of_subagent for transcript in file.transcripts] == [False, True]
 
 
 def test_copilot_cli_takes_back_events_and_compacts(tmp_path):
-    path = written(
+    path = write(
         tmp_path,
         *BEGUN,
         event(3, "user.message", content="Undo it."),
@@ -377,8 +377,8 @@ def test_copilot_cli_takes_back_events_and_compacts(tmp_path):
 
 
 def test_files_that_copilot_and_opencode_edit_are_changed(tmp_path):
-    made = {"id": "c1", "name": "create_file", "arguments": '{"filePath": "/a.py"}'}
-    result = {"metadata": {"toolCallRounds": [{"toolCalls": [made]}], "toolCallResults": {}}}
+    call = {"id": "c1", "name": "create_file", "arguments": '{"filePath": "/a.py"}'}
+    result = {"metadata": {"toolCallRounds": [{"toolCalls": [call]}], "toolCallResults": {}}}
     state = {"status": "completed", "input": {"filePath": "/b.py"}, "output": ""}
     part = {"type": "tool", "callID": "c1", "tool": "edit", "state": state}
     chats = [chat(request("Go.", result=result)), session(*ASKED, message(3, "assistant", part))]
@@ -411,7 +411,7 @@ def test_messages_that_were_reverted_are_left_out_and_named(tmp_path):
     assert turns == [("Hi.", "Hello.")] and "2 messages" in problem
 
 
-def test_what_opencode_wrote_and_how_a_reply_ended(tmp_path):
+def test_opencode_summaries_cut_replies_and_errors_are_told_apart(tmp_path):
     exported = session(
         *ASKED,
         message(3, "user", {**text("The price."), "synthetic": True}, {"type": "compaction"}),
@@ -428,7 +428,7 @@ def test_what_opencode_wrote_and_how_a_reply_ended(tmp_path):
     assert "'hologram'" in problem
 
 
-def stored(root, old=False):
+def write_storage(root, old=False):
     """The fixture's session in the files of `storage/`."""
     whole = json.loads((DATA / "opencode.jsonl").read_text())
     info = "info/ses_1.json" if old else "session/project-1/ses_1.json"
@@ -445,7 +445,10 @@ def stored(root, old=False):
 
 def test_the_folder_and_the_database_of_opencode_tell_what_its_export_tells(tmp_path):
     expected = turns_of(DATA / "opencode.jsonl")[0]
-    for root in (stored(tmp_path / "new/storage"), stored(tmp_path / "old/session", old=True)):
+    for root in (
+        write_storage(tmp_path / "new/storage"),
+        write_storage(tmp_path / "old/session", old=True),
+    ):
         turns, problems, dialog = turns_of(root)
         assert turns == expected and not problems and len(dialog.turns[0].done.calls) == 1
         assert turns_of(root / "message/ses_1")[0] == expected
@@ -473,7 +476,7 @@ def test_a_file_of_opencodes_folder_by_itself_is_named_with_the_cure(tmp_path):
 
 
 def test_a_damaged_file_of_opencodes_folder_is_named_and_the_rest_read(tmp_path):
-    root = stored(tmp_path / "storage")
+    root = write_storage(tmp_path / "storage")
     (root / "part/msg_5/prt_51.json").write_text('{"id": "prt')
     logs = read_logs([root])
     (problem,) = logs.problems
@@ -516,7 +519,7 @@ Hello.
 """
 
 
-def test_the_history_of_aider(tmp_path):
+def test_aiders_history_file_is_split_into_dialogs(tmp_path):
     logs = read_logs([document(tmp_path, HISTORY, ".aider.chat.history.md")])
     first, second = logs.dialogs
     assert not logs.problems and logs.formats == {"aider": 2}
@@ -531,7 +534,7 @@ def test_the_history_of_aider(tmp_path):
 # Cursor
 
 
-def test_the_markdown_that_cursor_exports(tmp_path):
+def test_cursors_markdown_export_is_read(tmp_path):
     rule = "One.\n\n---\n\nTwo, **User** and all."
     exported = (
         "# Title\n_Exported on 5/15/2025 at 17:47:04 PDT from Cursor (0.50.4)_\n\n---\n\n"
@@ -542,12 +545,12 @@ def test_the_markdown_that_cursor_exports(tmp_path):
     assert turns == [("Hi.", rule), ("Bye.", "Bye!")] and not problems
 
 
-def test_the_transcript_of_cursors_agent(tmp_path):
+def test_cursors_agent_transcript_is_read(tmp_path):
     call = {"type": "tool_use", "name": "Shell", "input": {"command": "ls"}}
-    asked = "<timestamp>t</timestamp>\n<user_query>\nHi.\n</user_query>"
-    path = written(
+    prompt = "<timestamp>t</timestamp>\n<user_query>\nHi.\n</user_query>"
+    path = write(
         tmp_path,
-        {"role": "user", "message": {"content": [text(asked)]}},
+        {"role": "user", "message": {"content": [text(prompt)]}},
         {"role": "assistant", "message": {"content": [text("Hello."), call]}},
         {"type": "turn_ended", "status": "success"},
     )
@@ -568,7 +571,7 @@ def cursor_database(path, rows):
     return path
 
 
-def test_the_database_of_cursor(tmp_path):
+def test_cursors_database_gives_a_dialog_per_chat(tmp_path):
     tool = {"name": "run_terminal_cmd", "rawArgs": '{"command": "ls"}', "result": '{"output": "a"}'}
     tabs = [{"bubbles": [{"type": "user", "text": "Old?"}, {"type": "ai", "rawText": "Old."}]}]
     headers = [{"bubbleId": name, "type": 1} for name in ("b1", "b2", "b3", "gone")]
@@ -586,8 +589,8 @@ def test_the_database_of_cursor(tmp_path):
         },
     )
     logs = read_logs([tmp_path])
-    said = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
-    assert said == [[("Old?", "Old.")], [("Look.", "One file.")]]
+    texts = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
+    assert texts == [[("Old?", "Old.")], [("Look.", "One file.")]]
     assert commands_of(logs.dialogs[1].turns[0].done.calls)[0].words == ("ls",)
     assert len(logs.problems) == 3 and all(path.name in problem for problem in logs.problems)
     assert any("composer c2" in problem for problem in logs.problems)
@@ -597,17 +600,17 @@ def test_the_database_of_cursor(tmp_path):
 
 
 def sample(number, epoch=1, **fields):
-    said = [
+    assistant_messages = [
         {"role": "user", "content": "Hi."},
         {"role": "assistant", "content": f"Hello {number}."},
     ]
-    return {"id": number, "epoch": epoch, "input": "Hi.", "messages": said, **fields}
+    return {"id": number, "epoch": epoch, "input": "Hi.", "messages": assistant_messages, **fields}
 
 
 HEADER = {"version": 2, "status": "success", "eval": {"task": "shop"}}
 
 
-def packed(content):
+def compress(content):
     zstandard = pytest.importorskip("zstandard")
     return zstandard.ZstdCompressor().compress(content)
 
@@ -619,7 +622,7 @@ def archive(path, zstandard=False):
     with zipfile.ZipFile(path, "w") as file:
         for name, value in members.items():
             content = json.dumps(value).encode()
-            file.writestr(name, packed(content) if zstandard else content)
+            file.writestr(name, compress(content) if zstandard else content)
     if zstandard:  # the method in the headers of the members
         content = path.read_bytes()
         for mark, place in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
@@ -652,11 +655,11 @@ def test_a_sample_that_was_cut_or_failed_says_so(tmp_path):
 # SillyTavern
 
 
-def test_of_the_versions_of_a_message_the_shown_one_counts(tmp_path):
+def test_only_the_selected_version_of_a_message_is_read(tmp_path):
     def line(words, is_user=False, **fields):
         return {"name": "x", "is_user": is_user, "is_system": False, "mes": words, **fields}
 
-    path = written(
+    path = write(
         tmp_path,
         {"chat_metadata": {}, "user_name": "unused", "character_name": "unused"},
         line("Welcome."),
@@ -679,18 +682,18 @@ def test_of_the_versions_of_a_message_the_shown_one_counts(tmp_path):
 
 
 def test_a_rollout_that_is_compressed_by_zstandard_is_read(tmp_path):
-    rollout = written(tmp_path, codex("session_meta", id="s"), codex_says("user", "Hi."))
-    first = packed(rollout.read_bytes())
-    second = packed(json.dumps(codex_says("assistant", "Hello.")).encode())
+    rollout = write(tmp_path, codex("session_meta", id="s"), codex_says("user", "Hi."))
+    first = compress(rollout.read_bytes())
+    second = compress(json.dumps(codex_says("assistant", "Hello.")).encode())
     path = tmp_path / "rollout-1.jsonl.zst"
     path.write_bytes(first + second)  # two frames
     assert turns_of(path)[0] == [("Hi.", "Hello.")]
 
 
 def test_a_log_that_is_named_is_read_whatever_its_name_before_the_suffix_of_zstandard(tmp_path):
-    rollout = written(tmp_path, codex_says("user", "Hi."), codex_says("assistant", "Hello."))
+    rollout = write(tmp_path, codex_says("user", "Hi."), codex_says("assistant", "Hello."))
     path = tmp_path / "july.zst"
-    path.write_bytes(packed(rollout.read_bytes()))
+    path.write_bytes(compress(rollout.read_bytes()))
     assert turns_of(path)[0] == [("Hi.", "Hello.")]
 
 
@@ -698,7 +701,7 @@ def test_without_the_package_for_it_a_compressed_rollout_is_named_with_the_cure(
     tmp_path, monkeypatch
 ):
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    written(tmp_path, codex_says("user", "Hi."), codex_says("assistant", "Hello."))
+    write(tmp_path, codex_says("user", "Hi."), codex_says("assistant", "Hello."))
     (tmp_path / "rollout-1.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfd")
     (problem,) = read_logs([tmp_path]).problems
     assert "rollout-1.jsonl.zst" in problem and "holdfast-llm[zstd]" in problem
@@ -713,31 +716,31 @@ DAMAGED = [b"", bytes(4096), b"PK\x03\x04torn", b"\xff\xfe{}", b"[]", b"{}"]
 @pytest.mark.parametrize("content", DAMAGED)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_damaged_file_is_named_in_a_sentence(name, content, tmp_path):
-    written(tmp_path, {"messages": [{"role": "user", "content": "Hi."}, says("Hello.")]})
+    write(tmp_path, {"messages": [{"role": "user", "content": "Hi."}, agent("Hello.")]})
     (tmp_path / name).write_bytes(content)
     logs = read_logs([tmp_path])
     *notes, problem = logs.problems
     assert all("was read as Windows-1252" in note for note in notes)
     assert name in problem and "\n" not in problem and len(logs.dialogs) == 1
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         read_logs([tmp_path / name])
-    assert name in str(raised.value)
+    assert name in str(excinfo.value)
 
 
 @pytest.mark.parametrize("size", [30, 200, 1000, 5000])
 def test_a_torn_archive_or_database_is_named_in_a_sentence(size, tmp_path):
-    whole = cursor_database(tmp_path / "state.vscdb", {"composerData:c": {"conversation": []}})
+    database = cursor_database(tmp_path / "state.vscdb", {"composerData:c": {"conversation": []}})
     archive(tmp_path / "log.eval")
-    for path in (whole, tmp_path / "log.eval"):
+    for path in (database, tmp_path / "log.eval"):
         content = path.read_bytes()
         path.write_bytes(content[: min(size, len(content) - 30)])
-        with pytest.raises(UsageError) as raised:
+        with pytest.raises(UsageError) as excinfo:
             read_logs([path])
-        assert path.name in str(raised.value)
+        assert path.name in str(excinfo.value)
 
 
 def test_markdown_and_databases_are_logs_in_a_folder_only_by_their_names(tmp_path):
-    written(tmp_path, {"messages": [{"role": "user", "content": "Hi."}, says("Hello.")]})
+    write(tmp_path, {"messages": [{"role": "user", "content": "Hi."}, agent("Hello.")]})
     document(tmp_path, HISTORY, "README.md")
     cursor_database(tmp_path / "other.db", {"composerData:c": {}})
     logs = read_logs([tmp_path])
@@ -748,15 +751,15 @@ def test_markdown_and_databases_are_logs_in_a_folder_only_by_their_names(tmp_pat
 @pytest.mark.parametrize("lines", [1, 2, 3])
 @pytest.mark.parametrize("name", ["cline", "copilot", "copilot_cli", "opencode", "sillytavern"])
 def test_a_torn_line_is_named(name, lines, tmp_path):
-    whole = (DATA / f"{name}.jsonl").read_text().splitlines()
-    kept = whole[:lines]
-    kept[-1] = kept[-1][: len(kept[-1]) // 2]
-    (file,) = read_transcripts(written(tmp_path, *kept))
-    assert any(f"line {len(kept)}" in sentence for sentence in file.unread)
+    all_lines = (DATA / f"{name}.jsonl").read_text().splitlines()
+    torn = all_lines[:lines]
+    torn[-1] = torn[-1][: len(torn[-1]) // 2]
+    (file,) = read_transcripts(write(tmp_path, *torn))
+    assert any(f"line {len(torn)}" in sentence for sentence in file.unread)
 
 
 VARIANTS = {
-    "cline's task": [TASK, says(LISTED, ts=1), hears(*RESULT, isSummary=False), says(DONE)],
+    "cline's task": [TASK, agent(LISTED, ts=1), human(*RESULT, isSummary=False), agent(DONE)],
     "an exported chat": chat(
         request(
             "Hi.",
@@ -795,9 +798,9 @@ def test_a_sample_that_is_nested_too_deeply_is_named(tmp_path):
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_field_of_another_type_is_read_or_named_in_a_sentence(name, tmp_path):
     path = tmp_path / "log.json"
-    for place in paths_in(VARIANTS[name]):
+    for path_to_field in paths_in(VARIANTS[name]):
         for new in (3, True, None, "x", {"a": 1}, [[]], [{}]):
-            path.write_text(json.dumps([replaced(VARIANTS[name], place, new)]))
+            path.write_text(json.dumps([replace_at(VARIANTS[name], path_to_field, new)]))
             for file in read_transcripts(path):
                 assert all(path.name in sentence for sentence in file.unread)
 
@@ -820,13 +823,13 @@ def test_the_formats_are_listed_without_a_suite(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["logs", "--list-formats"])
     assert not ended.value.code
-    printed = capsys.readouterr().out
-    assert printed.strip() == formats_list()
-    assert all(f"\n{name}\n" in f"\n{printed}" for name in FORMATS)
-    for place in (
+    output = capsys.readouterr().out
+    assert output.strip() == formats_list()
+    assert all(f"\n{name}\n" in f"\n{output}" for name in FORMATS)
+    for row in (
         "Linux: ~/.config/Cursor/User/globalStorage/state.vscdb",
         "macOS: ~/Library/Application Support/Cursor/User/globalStorage/state.vscdb",
         r"Windows: %APPDATA%\Cursor\User\globalStorage\state.vscdb",
         r"Windows: %USERPROFILE%\.claude\projects\*\*.jsonl",
     ):
-        assert place in printed
+        assert row in output

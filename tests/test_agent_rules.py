@@ -39,7 +39,7 @@ def bash(command: str) -> ToolCall:
     return ToolCall("Bash", {"command": command})
 
 
-def judged(spec, turn: Turn):
+def judge(spec, turn: Turn):
     judgement = build(spec).judge_turn(turn)
     if isinstance(judgement, Undecided):
         assert judgement.reason
@@ -114,14 +114,14 @@ def files(text: str) -> list[Turn]:
 
 @pytest.mark.parametrize("turn", [*edits(NEW, OLD), *files(OLD)])
 def test_code_that_is_added_is_found_whatever_tool_wrote_it(turn):
-    assert judged(NO_PRINT, turn) == 0
-    assert judged({**NO_PRINT, "name": "code_written"}, turn) == 1
+    assert judge(NO_PRINT, turn) == 0
+    assert judge({**NO_PRINT, "name": "code_written"}, turn) == 1
 
 
 @pytest.mark.parametrize("turn", [*edits(OLD, NEW), *files(NEW)])
 def test_code_that_is_removed_or_in_another_file_does_not_count(turn):
-    assert judged(NO_PRINT, turn) == 1
-    assert judged({**NO_PRINT, "name": "code_written"}, turn) == 0
+    assert judge(NO_PRINT, turn) == 1
+    assert judge({**NO_PRINT, "name": "code_written"}, turn) == 0
 
 
 NOTEBOOK = {"notebook_path": "a.ipynb", "cell_id": "1"}
@@ -436,7 +436,7 @@ def ordered(words: str) -> Turn:
     return Turn("", (bash("git push"),), user=words, previous="Done.")
 
 
-def undone(command: str) -> Turn:
+def after_edit(command: str) -> Turn:
     """A turn after one that changed a file."""
     edit = call("Edit", file_path="/w/migrations/a.sql", old_string="a", new_string="b")
     return Turn("", (bash(command),), earlier=(edit,))
@@ -449,13 +449,13 @@ OVERLOOKED = [
     (MIGRATIONS, ran("git restore migrations/a.sql"), 0),
     (MIGRATIONS, ran("git restore --staged migrations/a.sql"), None),
     (MIGRATIONS, ran("git checkout main"), None),
-    (MIGRATIONS, undone("git restore migrations/a.sql"), 1),
-    (MIGRATIONS, undone("git checkout -- migrations/a.sql"), 1),
-    (MIGRATIONS, undone("git checkout HEAD -- migrations/a.sql"), 1),
-    (MIGRATIONS, undone("git checkout main -- migrations/a.sql"), 0),
-    (MIGRATIONS, undone("git restore --source=main migrations/a.sql"), 0),
-    (MIGRATIONS, undone("git restore migrations/b.sql"), 0),
-    (MIGRATIONS, undone("rm migrations/a.sql"), 0),
+    (MIGRATIONS, after_edit("git restore migrations/a.sql"), 1),
+    (MIGRATIONS, after_edit("git checkout -- migrations/a.sql"), 1),
+    (MIGRATIONS, after_edit("git checkout HEAD -- migrations/a.sql"), 1),
+    (MIGRATIONS, after_edit("git checkout main -- migrations/a.sql"), 0),
+    (MIGRATIONS, after_edit("git restore --source=main migrations/a.sql"), 0),
+    (MIGRATIONS, after_edit("git restore migrations/b.sql"), 0),
+    (MIGRATIONS, after_edit("rm migrations/a.sql"), 0),
     (MIGRATIONS, ran("rm -r migrations"), 0),
     (MIGRATIONS, ran("mv migrations old"), 0),
     (MIGRATIONS, ran("rm migrations.md"), 1),
@@ -498,11 +498,11 @@ PREFERS = [
     [*CODE, *HEADERS, *CHANGES, *PULLS, *AFTER, *ASKS, *KEPT, *COMMITS, *PREFERS, *OVERLOOKED],
 )
 def test_a_turn_is_judged_by_what_the_agent_did(spec, turn, value):
-    assert judged(spec, turn) == value
+    assert judge(spec, turn) == value
 
 
 @pytest.mark.parametrize(
-    ("spec", "named"),
+    ("spec", "message"),
     [
         ({"name": "code_written", "pattern": "("}, "'('"),
         ({"name": "code_not_written", "pattern": "a", "files": []}, "files"),
@@ -517,10 +517,10 @@ def test_a_turn_is_judged_by_what_the_agent_did(spec, turn, value):
         ({"name": "commit_excludes", "paths": "a", "trailer": "b"}, "commit_excludes"),
     ],
 )
-def test_a_malformed_argument_is_named(spec, named):
-    with pytest.raises(UsageError) as caught:
+def test_a_malformed_argument_is_named(spec, message):
+    with pytest.raises(UsageError) as excinfo:
         build(spec)
-    assert named in str(caught.value)
+    assert message in str(excinfo.value)
 
 
 LABELLED = """
@@ -562,7 +562,7 @@ def test_labelled_turns_of_a_suite_test_its_measures():
 
 
 @pytest.mark.parametrize(
-    ("text", "changed", "named"),
+    ("text", "replacement", "message"),
     [
         ("'a: any'", "'a: number'", "'code_not_written'"),  # on the wrong side
         ("file_path: a.ts, content", "file_path: a.md, content", "'code_not_written'"),  # no case
@@ -573,28 +573,28 @@ def test_labelled_turns_of_a_suite_test_its_measures():
         ("{reply: Yes.}", "{reply: Yes. No.}", "'one_sentence'"),
     ],
 )
-def test_a_labelled_turn_on_the_wrong_side_is_refused(text, changed, named):
+def test_a_labelled_turn_on_the_wrong_side_is_refused(text, replacement, message):
     assert text in LABELLED
-    with pytest.raises(UsageError) as caught:
-        parse_suite(LABELLED.replace(text, changed), "rules.yaml", "rules", probed=False)
-    assert named in str(caught.value)
+    with pytest.raises(UsageError) as excinfo:
+        parse_suite(LABELLED.replace(text, replacement), "rules.yaml", "rules", probed=False)
+    assert message in str(excinfo.value)
 
 
 def test_turns_that_do_not_show_what_decides_are_counted_and_not_scored(tmp_path, capsys):
     def dialog(command: str) -> dict:
         function = {"name": "Bash", "arguments": json.dumps({"command": command})}
         calls = [{"id": "1", "type": "function", "function": function}]
-        asked = {"role": "user", "content": "Go."}
-        return {"messages": [asked, {"role": "assistant", "content": "", "tool_calls": calls}]}
+        prompt = {"role": "user", "content": "Go."}
+        return {"messages": [prompt, {"role": "assistant", "content": "", "tool_calls": calls}]}
 
     scripts = ["sed -i s/a/b/ a.ts", "echo 'a: any' > a.ts", "ls"]
     logs, rules = tmp_path / "logs.jsonl", tmp_path / "rules.yaml"
     logs.write_text("".join(json.dumps(dialog(script)) + "\n" for script in scripts))
     rules.write_text(LABELLED)
     assert main(["logs", str(logs), "--suite", str(rules), "--out", str(tmp_path / "run")]) == 0
-    hidden, broken, other = read_run(tmp_path / "run").records
+    hidden, visible, answered_turn = read_run(tmp_path / "run").records
     assert [(probe.rule, probe.why) for probe in hidden.unscored] == [("typed", "not shown")]
-    assert ("typed", 0.0) in [(probe.rule, probe.score) for probe in broken.probes]
-    assert "typed" not in [probe.rule for probe in (*hidden.probes, *other.answered)]
-    printed = capsys.readouterr().out
-    assert "Not judged: 1 score, as the logs do not show" in printed and "cut at" not in printed
+    assert ("typed", 0.0) in [(probe.rule, probe.score) for probe in visible.probes]
+    assert "typed" not in [probe.rule for probe in (*hidden.probes, *answered_turn.answered)]
+    output = capsys.readouterr().out
+    assert "Not judged: 1 score, as the logs do not show" in output and "cut at" not in output

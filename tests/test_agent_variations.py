@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from log_variations import IMAGE, ONE, TWO, Variation, check, lines, text, variations, written
+from log_variations import IMAGE, ONE, TWO, Variation, check, file_text, lines, text, variations
 
 from holdfast.drift import load_suite
 from holdfast.errors import UsageError
@@ -34,8 +34,8 @@ def u(uuid: str, parent: str | None, content: Any, **fields: Any) -> dict:
 
 
 def a(uuid: str, parent: str | None, *blocks: Any, **fields: Any) -> dict:
-    listed = [text(block) if isinstance(block, str) else block for block in blocks]
-    return cc("assistant", uuid, parent, listed, **fields)
+    content_blocks = [text(block) if isinstance(block, str) else block for block in blocks]
+    return cc("assistant", uuid, parent, content_blocks, **fields)
 
 
 def use(call: str, command: str = "ls") -> dict:
@@ -1180,8 +1180,8 @@ KEYS = {"bubbleId__k__b1": B1, "bubbleId__k__b2": B2}
 
 
 def cur(role: str, *blocks: Any) -> dict:
-    listed = [text(block) if isinstance(block, str) else block for block in blocks]
-    return {"role": role, "message": {"content": listed}}
+    content_blocks = [text(block) if isinstance(block, str) else block for block in blocks]
+    return {"role": role, "message": {"content": content_blocks}}
 
 
 RULES = "<rules>\nBe kind.\n</rules>"
@@ -1254,8 +1254,8 @@ def cs(kind: str, words: str, **fields: Any) -> dict:
 
 
 def ctool(subtype: str, call: str = "t1", **result: Any) -> dict:
-    named = {"shellToolCall": {"args": {"command": "ls"}, **result}}
-    return {"type": "tool_call", "subtype": subtype, "call_id": call, "tool_call": named, **CS}
+    tool_call = {"shellToolCall": {"args": {"command": "ls"}, **result}}
+    return {"type": "tool_call", "subtype": subtype, "call_id": call, "tool_call": tool_call, **CS}
 
 
 CEND = {"type": "result", "subtype": "success", "result": "A.", **CS}
@@ -1560,7 +1560,7 @@ test_histories_of_aider = variations(
 def in_context(folder: Path, name: str, content: Any) -> list[str]:
     """The texts in the context before the last reply."""
     path = folder / name
-    path.write_text(written(content))
+    path.write_text(file_text(content))
     (dialog,) = read_logs([path]).dialogs
     events = dialog.transcript.path
     last = max(n for n, event in enumerate(events) if event.is_by_assistant)
@@ -1627,7 +1627,7 @@ SNAKE = {"pre_tokens": 9, "preserved_segment": {"head_uuid": "r1", "anchor_uuid"
          "two clearings", "an attachment is cleared", "kept results",
          "kept, but cleared before", "kept messages", "kept in a stream", "nothing is kept"],
 )  # fmt: skip
-def test_what_claude_code_had_in_the_context(events, texts, tmp_path):
+def test_the_context_of_claude_code_before_its_last_reply(events, texts, tmp_path):
     assert in_context(tmp_path, "s.jsonl", lines(*events)) == texts
 
 
@@ -1635,10 +1635,10 @@ def test_a_cleared_result_without_an_id_is_of_no_call(tmp_path):
     unidentified = u("r1", "a0", [{"type": "tool_result", "content": "price"}])
     path = tmp_path / "s.jsonl"
     events = [*READ[:2], unidentified, READ[3], END_OF_CC[0]]
-    path.write_text(written(lines(*events, with_edits(1))))
+    path.write_text(file_text(lines(*events, with_edits(1))))
     (dialog,) = read_logs([path]).dialogs
     assert not any(event.clears for event in dialog.transcript.path)
-    path.write_text(written(lines(*events, with_edits(2))))
+    path.write_text(file_text(lines(*events, with_edits(2))))
     (dialog,) = read_logs([path]).dialogs
     assert [event.clears for event in dialog.transcript.path if event.clears] == [{"t2"}]
 
@@ -1648,7 +1648,7 @@ def test_a_cleared_result_is_not_counted_among_the_tokens_before_a_turn(tmp_path
     for events, least in (([*long, *END_OF_CC], 1000), (
         [*long, cleared("m1", "r2", "t1"), {**END_OF_CC[0], "parentUuid": "m1"}, END_OF_CC[1]], 0),
     ):  # fmt: skip
-        (tmp_path / "s.jsonl").write_text(written(lines(*events)))
+        (tmp_path / "s.jsonl").write_text(file_text(lines(*events)))
         (dialog,) = read_logs([tmp_path / "s.jsonl"]).dialogs
         assert least <= dialog.turns[1].tokens < least + 50
 
@@ -1670,7 +1670,7 @@ OLD = om("msg_2", "assistant", oc(output="price", time={"compacted": 25}), ot("A
     ],
     ids=["a result is cleared", "cleared after the turn", "a kept tail", "no tail"],
 )  # fmt: skip
-def test_what_opencode_had_in_the_context(messages, texts, tmp_path):
+def test_the_context_of_opencode_before_its_last_reply(messages, texts, tmp_path):
     content = session(*messages)["o.json"]
     assert in_context(tmp_path, "o.json", content) == texts
 
@@ -1681,7 +1681,7 @@ def test_what_opencode_had_in_the_context(messages, texts, tmp_path):
      ([gem("9", "user", "Summary"), GA], ["A.", "Summary", "More?"])],
     ids=["all", "all but the last message"],
 )  # fmt: skip
-def test_what_gemini_cli_had_in_the_context(replaced, texts, tmp_path):
+def test_the_context_of_gemini_cli_before_its_last_reply(replaced, texts, tmp_path):
     log = lines(GHEAD, GU, GA, {"$set": {"messages": replaced}}, GU2, GA2)
     assert in_context(tmp_path, "s.jsonl", log) == texts
 
@@ -1755,15 +1755,17 @@ PUSH = use("t9", "git push --force")
     ],
     ids=["nothing left", "cleared", "kept by a compaction", "compacted"],
 )  # fmt: skip
-def test_why_a_rule_was_broken_that_a_file_said(between, cause, why, tmp_path):
+def test_the_cause_of_a_breach_depends_on_whether_its_rules_file_was_in_context(
+    between, cause, why, tmp_path
+):
     last = between[-1]["uuid"] if between else "u2"
     log = [*RULES, *between, u("u9", last, "Push."), a("a9", "u9", PUSH, mid="m9")]
-    (tmp_path / "s.jsonl").write_text(written(lines(*log)))
+    (tmp_path / "s.jsonl").write_text(file_text(lines(*log)))
     (tmp_path / "suite.yaml").write_text(RULE)
     suite = load_suite(str(tmp_path / "suite.yaml"), probed=False)
     run = score_logs(read_logs([tmp_path / "s.jsonl"]), suite, tmp_path / "run")
-    (broken,) = [probe.cause for d in run.dialogs for probe in d.probes if probe.cause is not None]
-    assert broken.cause == cause and why in broken.why
+    (breach,) = [probe.cause for d in run.dialogs for probe in d.probes if probe.cause is not None]
+    assert breach.cause == cause and why in breach.why
 
 
 def test_a_patch_that_a_script_of_codex_applied_is_an_edit(tmp_path):
@@ -1773,7 +1775,7 @@ def test_a_patch_that_a_script_of_codex_applied_is_an_edit(tmp_path):
     }
     patched = cx("event_msg", type="patch_apply_end", call_id="c2", success=True, changes=changes)
     path = tmp_path / "r.jsonl"
-    path.write_text(written(lines(META, CU, patched, CA)), encoding="utf-8")
+    path.write_text(file_text(lines(META, CU, patched, CA)), encoding="utf-8")
     (dialog,) = read_logs([path]).dialogs
     edits = [edit for call in dialog.turns[0].done.calls for edit in edits_by_call(call)]
     assert [(edit.path, edit.added) for edit in edits] == [

@@ -80,24 +80,24 @@ class Thawed:
 FORMS = ("boost:factor=2", ["boost:factor=2"], Boost(2), [Boost(2)], (Boost(2), "none"))
 
 
-@pytest.mark.parametrize("given", (*FORMS, iter([Boost(2)])))
-def test_methods_are_accepted_in_every_form(given):
-    assert Request(TALK, given).methods == (Boost(2),)
+@pytest.mark.parametrize("form", (*FORMS, iter([Boost(2)])))
+def test_methods_are_accepted_in_every_form(form):
+    assert Request(TALK, form).methods == (Boost(2),)
 
 
-def test_spellings_are_accepted_wherever_methods_are(tmp_path):
+def test_spec_strings_are_accepted_wherever_methods_are(tmp_path):
     tiny = model()
     expected = tiny.generate(TALK, [SplitSoftmax(0.2)], SHORT)
     assert tiny.generate(TALK, "split-softmax:exponent=0.2", SHORT).token_ids == expected.token_ids
-    scored = tiny.score(TALK, ["bread"], "boost:factor=3")
-    assert scored == tiny.score(TALK, ["bread"], [Boost(3)])
-    given = ["none", "boost:factor=2", SplitSoftmax(0.5), [Boost(3)]]
-    run = drift.run(tiny, "starter", tmp_path / "drift", SETTINGS, given)
+    score = tiny.score(TALK, ["bread"], "boost:factor=3")
+    assert score == tiny.score(TALK, ["bread"], [Boost(3)])
+    specs = ["none", "boost:factor=2", SplitSoftmax(0.5), [Boost(3)]]
+    run = drift.run(tiny, "starter", tmp_path / "drift", SETTINGS, specs)
     spelled = ["none", "boost:factor=2", "split-softmax:exponent=0.5", "boost:factor=3"]
     assert [record.method for record in run.records] == spelled
-    wanted = tasks.Settings(("json",), 2)
-    data = tasks.load_data(["synthetic"], wanted)
-    run = tasks.run(tiny, data, tmp_path / "tasks", wanted, ["boost:factor=2"])
+    settings = tasks.Settings(("json",), 2)
+    data = tasks.load_data(["synthetic"], settings)
+    run = tasks.run(tiny, data, tmp_path / "tasks", settings, ["boost:factor=2"])
     assert any("boost:factor=2" in record.variant for record in run.records)
     assert ProfilingPlan("boost:factor=2").method == Boost(2)
 
@@ -112,10 +112,10 @@ def test_a_chat_that_is_no_list_is_refused(chat):
 
 def test_an_error_about_a_folder_names_the_argument_in_python_and_the_option_elsewhere(tmp_path):
     (tmp_path / "mine.txt").write_text("")
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         drift.run(model(), "core", tmp_path, SETTINGS)
-    assert "folder with out." in str(refused.value)
-    assert "folder with --out." in refused.value.message_in(lambda name, value: f"--{name}")
+    assert "folder with out." in str(excinfo.value)
+    assert "folder with --out." in excinfo.value.message_in(lambda name, value: f"--{name}")
 
 
 def test_a_suite_that_cannot_be_loaded_is_refused(tmp_path):
@@ -130,8 +130,8 @@ def test_a_suite_that_cannot_be_loaded_is_refused(tmp_path):
 
 def test_a_plain_class_works_as_a_method_everywhere(tmp_path):
     tiny = model()
-    both = Plain(), Boost(2.718281828459045**2)
-    replies = [tiny.generate(TALK, [method], SHORT).token_ids for method in both]
+    pair = Plain(), Boost(2.718281828459045**2)
+    replies = [tiny.generate(TALK, [method], SHORT).token_ids for method in pair]
     assert replies[0] == replies[1] != tiny.generate(TALK, sampling=SHORT).token_ids
     run = drift.run(tiny, "starter", tmp_path, SETTINGS, [[Plain(1.5)], [Plain()]])
     spelled = ["plain:strength=1.5", "plain:strength=2"]
@@ -139,7 +139,7 @@ def test_a_plain_class_works_as_a_method_everywhere(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"),
+    ("wrong", "message"),
     (
         (NoHeads(), "lacks heads; a method of its kind has name, heads, span_includes_generated"),
         (
@@ -156,7 +156,7 @@ def test_a_plain_class_works_as_a_method_everywhere(tmp_path):
         ({"boost": 2}, "{'boost': 2} is no method"),
     ),
 )
-def test_anything_but_a_method_is_refused_in_one_sentence_everywhere(wrong, says, tmp_path):
+def test_anything_but_a_method_is_refused_in_one_sentence_everywhere(wrong, message, tmp_path):
     tiny = model()
     calls = (
         lambda: tiny.generate(TALK, [wrong], SHORT),
@@ -167,15 +167,15 @@ def test_anything_but_a_method_is_refused_in_one_sentence_everywhere(wrong, says
         lambda: methods.read_methods([wrong]),
     )
     for call in calls:
-        with pytest.raises(UsageError) as caught:
+        with pytest.raises(UsageError) as excinfo:
             call()
-        assert says in str(caught.value) and "\n" not in str(caught.value)
+        assert message in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 def test_a_block_refuses_methods_that_cannot_act_in_it_by_their_specs():
     tiny = model()
     chats = holdfast.encode_chats([TALK], tiny.tokenizer)
-    for method, says in (
+    for method, message in (
         ("reminder:every=1", "reminder:every=1 does not act inside a forward pass"),
         ("check-and-retry", "`holdfast proxy --suite FILE --method check-and-retry`"),
         (
@@ -184,9 +184,9 @@ def test_a_block_refuses_methods_that_cannot_act_in_it_by_their_specs():
         ),
     ):
         block = holdfast.steering(tiny.hf_model, chats.span_mask, method)
-        with pytest.raises(UsageError) as refused, block:
+        with pytest.raises(UsageError) as excinfo, block:
             pass
-        assert says in str(refused.value) and "\n" not in str(refused.value)
+        assert message in str(excinfo.value) and "\n" not in str(excinfo.value)
 
 
 def test_a_string_is_no_list_of_replies_and_unknown_arguments_are_named():
@@ -214,10 +214,10 @@ def test_a_string_is_no_list_of_replies_and_unknown_arguments_are_named():
         ),
     ],
 )
-def test_sampling_has_ranges(values, sentence):
-    with pytest.raises(holdfast.errors.ParameterOutOfRange) as caught:
+def test_sampling_out_of_range_is_refused(values, sentence):
+    with pytest.raises(holdfast.errors.ParameterOutOfRange) as excinfo:
         Sampling(**values)
-    assert str(caught.value) == sentence
+    assert str(excinfo.value) == sentence
 
 
 def test_a_percentage_is_only_suggested_for_a_share():
@@ -227,18 +227,18 @@ def test_a_percentage_is_only_suggested_for_a_share():
         ("repetition:probability=50", "not 50; did you mean 0.5?"),
         ("repetition:probability=7", "from 0 to 1, not 7."),
     ):
-        with pytest.raises(UsageError) as caught:
+        with pytest.raises(UsageError) as excinfo:
             methods.parse(spec)
-        assert str(caught.value).endswith(hint)
+        assert str(excinfo.value).endswith(hint)
 
 
-def test_an_option_of_an_error_is_worded_by_who_shows_it():
+def test_the_caller_decides_how_an_error_spells_an_option():
     error = UsageError(f"No role; use {option('system_as', 'first-user')}.")
     assert str(error) == "No role; use system_as='first-user'."
     wording = error.message_in(lambda name, value: f"{name} {value}")
     assert wording.endswith("system_as first-user.")
-    copied = pickle.loads(pickle.dumps(error))
-    assert str(copied) == str(error)
+    copy = pickle.loads(pickle.dumps(error))
+    assert str(copy) == str(error)
 
 
 def test_errors_have_their_values_as_fields_and_survive_another_process():
@@ -253,10 +253,10 @@ def test_errors_have_their_values_as_fields_and_survive_another_process():
         (whole.value, {"option": "max_new_tokens", "value": 0, "allowed": "from 1 to 1048576"}),
         (unknown.value, {"kind": "method", "name": "bost", "suggestion": "boost"}),
     ):
-        copied = pickle.loads(pickle.dumps(error))
+        copy = pickle.loads(pickle.dumps(error))
         for name, value in fields.items():
-            assert getattr(error, name) == getattr(copied, name) == value
-        assert str(copied) == str(error)
+            assert getattr(error, name) == getattr(copy, name) == value
+        assert str(copy) == str(error)
 
 
 @pytest.mark.parametrize(
@@ -268,5 +268,5 @@ def test_errors_have_their_values_as_fields_and_survive_another_process():
         ({"type": "array", "minItems": 2}, "a list of 2 or more entries"),
     ],
 )
-def test_a_length_is_said_with_its_noun(schema, words):
+def test_a_length_limit_is_described_with_its_unit(schema, words):
     assert describe_schema(schema, schema) == words

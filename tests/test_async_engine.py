@@ -22,16 +22,16 @@ def make_requests(count):
 
 
 def test_tasks_that_wait_at_the_same_time_share_every_step(monkeypatch):
-    tiny, together, step = model(), [], SteppedModel.step
+    tiny, batch_sizes, step = model(), [], SteppedModel.step
 
-    def watched(self):
-        moved = step(self)
-        together.append(self.running)
-        return moved
+    def watch(self):
+        outcomes = step(self)
+        batch_sizes.append(self.running)
+        return outcomes
 
-    monkeypatch.setattr(SteppedModel, "step", watched)
+    monkeypatch.setattr(SteppedModel, "step", watch)
     expected = [reply.token_ids for reply in tiny.generate_batch(make_requests(6))]
-    together.clear()
+    batch_sizes.clear()
 
     async def ask_all():
         async with tiny.session() as engine, task_group() as group:
@@ -40,7 +40,7 @@ def test_tasks_that_wait_at_the_same_time_share_every_step(monkeypatch):
 
     assert asyncio.run(ask_all()) == expected
     # one step for all of them
-    assert together[0] == 6 and len(together) <= 32
+    assert batch_sizes[0] == 6 and len(batch_sizes) <= 32
 
 
 def test_a_cancelled_task_frees_its_row_and_changes_no_other():
@@ -169,7 +169,7 @@ def test_a_task_cancelled_before_it_starts_is_not_reported_as_never_awaited(recw
 
 
 def test_an_interrupt_is_raised_whatever_else_ends_the_tasks():
-    async def interrupted():
+    async def interrupt():
         raise SystemExit(3)
 
     async def fails_when_cancelled():
@@ -182,7 +182,7 @@ def test_an_interrupt_is_raised_whatever_else_ends_the_tasks():
         async with task_group() as group:
             group.create_task(fails_when_cancelled())
             await asyncio.sleep(0)
-            group.create_task(interrupted())
+            group.create_task(interrupt())
 
     async def returns_all_the_same():
         with contextlib.suppress(asyncio.CancelledError):
@@ -198,12 +198,12 @@ def test_the_handler_of_a_signal_is_back_after_an_interrupt_in_a_task():
     def handler(number, frame):
         raise AssertionError("not sent")
 
-    async def interrupted():
+    async def interrupt():
         raise SystemExit(3)
 
     async def work():
         async with task_group() as group:
-            group.create_task(interrupted())
+            group.create_task(interrupt())
 
     before = signal.signal(signal.SIGTERM, handler)
     try:

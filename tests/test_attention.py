@@ -46,46 +46,48 @@ class Layer(torch.nn.Module):
 def by_the_paper(weights, span, generated, methods, head):
     """One row of weights after each method's own formula."""
     for method in methods:
-        pi = sum(w for w, held in zip(weights, span, strict=True) if held)
-        rest = sum(w for w, held in zip(weights, span, strict=True) if not held)
-        elsewhere = method.heads is not None and (0, head) not in method.heads
-        if elsewhere or (not isinstance(method, Pasta) and not (pi > 0 and rest > 0)):
+        pi = sum(w for w, inside in zip(weights, span, strict=True) if inside)
+        rest_mass = sum(w for w, inside in zip(weights, span, strict=True) if not inside)
+        is_other_head = method.heads is not None and (0, head) not in method.heads
+        if is_other_head or (not isinstance(method, Pasta) and not (pi > 0 and rest_mass > 0)):
             continue
         weights = oracles.ORACLES[method.name](method, weights, span, generated)
     return weights
 
 
-def drawn(queries, keys, groups, dtype, seed=0):
+def random_qkv(queries, keys, groups, dtype, seed=0):
     torch.manual_seed(seed)
     q, k = torch.randn(3, 4, queries, 16) * 1.5, torch.randn(3, groups, keys, 16) * 1.5
     v = torch.randn(3, groups, keys, 16).clamp(-3, 3)
     return [states.to(DEVICE, dtype) for states in (q, k, v)]
 
 
-def wanted(q, k, v, seen, span, methods, prompt, scaling, sinks=None, softcap=None):
+def by_papers(q, k, v, visible, span, methods, prompt, scaling, sinks=None, softcap=None):
     """Outputs [B, Q, H, D] and the mass on the span [B, H, Q], in float64."""
-    q, k, v, seen, span = (given.cpu() for given in (q, k, v, seen, span))
+    q, k, v, visible, span = (tensor.cpu() for tensor in (q, k, v, visible, span))
     times = q.shape[1] // k.shape[1]
     scores = (q.double() @ k.double().repeat_interleave(times, 1).mT) * scaling
     scores = scores if softcap is None else (scores / softcap).tanh() * softcap
-    scores = scores.masked_fill(~seen, -torch.inf)
+    scores = scores.masked_fill(~visible, -torch.inf)
     if sinks is not None:
         sinks = sinks.cpu().double().view(1, -1, 1, 1).expand(*scores.shape[:3], 1)
         scores = torch.cat([scores, sinks], -1)
     weights = scores.softmax(-1).nan_to_num(0.0)
     for row, head, query in torch.cartesian_prod(*map(torch.arange, weights.shape[:3])).tolist():
-        one = weights[row, head, query]
-        if one.any():
-            held, sink = span[row].tolist(), [False] * (sinks is not None)
-            said = [index >= prompt[row] and not h for index, h in enumerate(held)]
-            moved = by_the_paper(one.tolist(), held + sink, said + sink, methods[row], head)
-            weights[row, head, query] = torch.tensor(moved, dtype=torch.double)
+        seen_weights = weights[row, head, query]
+        if seen_weights.any():
+            inside, sink = span[row].tolist(), [False] * (sinks is not None)
+            generated = [index >= prompt[row] and not h for index, h in enumerate(inside)]
+            new_weights = by_the_paper(
+                seen_weights.tolist(), inside + sink, generated + sink, methods[row], head
+            )
+            weights[row, head, query] = torch.tensor(new_weights, dtype=torch.double)
     weights = weights[..., : k.shape[2]]
     outputs = weights @ v.double().repeat_interleave(times, 1)
     return outputs.transpose(1, 2), (weights * span[:, None, None]).sum(-1)
 
 
-def far(out, expected):
+def max_difference(out, expected):
     """The largest difference."""
     return (out.double().cpu() - expected).abs().max()
 
@@ -123,38 +125,38 @@ def test_outputs_and_masses_match_the_papers(methods, kind, shape, dtype):
     for masked in ("not", "left", "nothing seen"):
         if masked == "not" and shape == "more":
             continue  # transformers passes a mask here
-        q, k, v = drawn(queries, keys, 2, dtype)
-        seen = causal(queries, keys).clone()
+        q, k, v = random_qkv(queries, keys, 2, dtype)
+        visible = causal(queries, keys).clone()
         if masked != "not":
-            seen[1, :, :, :2] = False
-            seen[0, :, :, :10] &= masked == "left"
+            visible[1, :, :, :2] = False
+            visible[0, :, :, :10] &= masked == "left"
         for prompt in ((14, 14, 14), (11, 13, 12)):
-            told = torch.arange(keys) < torch.tensor(prompt)[:, None]
-            span = spans(kind, keys) & told.to(DEVICE)
-            expected, mass = wanted(q, k, v, seen, span, methods, prompt, 0.25)
+            in_prompt = torch.arange(keys) < torch.tensor(prompt)[:, None]
+            span = spans(kind, keys) & in_prompt.to(DEVICE)
+            expected, mass = by_papers(q, k, v, visible, span, methods, prompt, 0.25)
             for trace in (False, True):
                 rows = list(map(compile_methods, methods))
                 steering = BatchSteering(span, rows, trace=trace, prompt_columns=prompt)
-                given = q, k, v, None if masked == "not" else seen
+                inputs = q, k, v, None if masked == "not" else visible
                 with steer_pass(steering) as state, torch.inference_mode():
-                    out, _ = holdfast_attention(Layer(), *given, scaling=0.25)
+                    out, _ = holdfast_attention(Layer(), *inputs, scaling=0.25)
                 # the output of a query that sees nothing is undefined on a GPU
-                out = out * seen.any(-1)[:, 0, :, None, None]
-                assert far(out, expected) < rounding
+                out = out * visible.any(-1)[:, 0, :, None, None]
+                assert max_difference(out, expected) < rounding
             if dtype == torch.float32:
-                assert far(state.masses[0], mass[..., -1]) < FLOAT32
+                assert max_difference(state.masses[0], mass[..., -1]) < FLOAT32
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
 @pytest.mark.parametrize("queries", [1, 14])
-def test_grouped_and_multi_query_attention(groups, queries):
-    q, k, v = drawn(queries, 14, groups, torch.float32)
+def test_grouped_and_multi_query_attention_match_the_papers(groups, queries):
+    q, k, v = random_qkv(queries, 14, groups, torch.float32)
     methods, span = [(SPLIT,), (KEEP,), ()], spans("even", 14)
     steering = BatchSteering(span, list(map(compile_methods, methods)), prompt_columns=[12] * 3)
     with steer_pass(steering), torch.inference_mode():
         out, _ = holdfast_attention(Layer(groups), q, k, v, None, scaling=0.25)
-    expected, _ = wanted(q, k, v, causal(queries, 14), span, methods, [12] * 3, 0.25)
-    assert far(out, expected) < FLOAT32
+    expected, _ = by_papers(q, k, v, causal(queries, 14), span, methods, [12] * 3, 0.25)
+    assert max_difference(out, expected) < FLOAT32
 
 
 @pytest.mark.parametrize(
@@ -162,9 +164,9 @@ def test_grouped_and_multi_query_attention(groups, queries):
 )
 @pytest.mark.parametrize("queries", [1, 14])
 def test_features_that_the_fused_kernels_lack_match_the_papers(extra, queries):
-    q, k, v = drawn(queries, 14, 2, torch.float64 if extra == "float64" else torch.float32)
-    seen = causal(queries, 14)
-    given, kwargs, methods = None, {}, [(SPLIT,), (BOOST, KEEP), (SPOT,)]
+    q, k, v = random_qkv(queries, 14, 2, torch.float64 if extra == "float64" else torch.float32)
+    visible = causal(queries, 14)
+    attention_mask, kwargs, methods = None, {}, [(SPLIT,), (BOOST, KEEP), (SPOT,)]
     if extra in ("softcap", "both"):
         kwargs["softcap"] = 2.0
     if extra in ("s_aux", "both"):
@@ -172,21 +174,21 @@ def test_features_that_the_fused_kernels_lack_match_the_papers(extra, queries):
     if extra == "narrow":
         v = v[..., :6]
     if extra == "heads":
-        seen = seen.expand(3, 4, -1, -1) & (torch.rand(3, 4, queries, 14) < 0.8).to(DEVICE)
-        given = seen
+        visible = visible.expand(3, 4, -1, -1) & (torch.rand(3, 4, queries, 14) < 0.8).to(DEVICE)
+        attention_mask = visible
     if extra == "additive":
         least = torch.finfo(torch.float32).min
-        given = torch.zeros(3, 1, queries, 14, device=DEVICE).masked_fill(~seen, least)
-        given[2, ..., 3:8] = least  # this row does not see the span
-        seen = given == 0
+        attention_mask = torch.zeros(3, 1, queries, 14, device=DEVICE).masked_fill(~visible, least)
+        attention_mask[2, ..., 3:8] = least  # this row does not see the span
+        visible = attention_mask == 0
     q.requires_grad_(extra == "gradients")
     span, prompt, extras = spans("even", 14), [12] * 3, (kwargs.get("s_aux"), kwargs.get("softcap"))
     rows = list(map(compile_methods, methods))
     with steer_pass(BatchSteering(span, rows, trace=True, prompt_columns=prompt)) as state:
-        out, _ = holdfast_attention(Layer(), q, k, v, given, scaling=0.25, **kwargs)
-    expected, mass = wanted(q.detach(), k, v, seen, span, methods, prompt, 0.25, *extras)
-    assert far(out, expected) < FLOAT32
-    assert far(state.masses[0], mass[..., -1]) < FLOAT32
+        out, _ = holdfast_attention(Layer(), q, k, v, attention_mask, scaling=0.25, **kwargs)
+    expected, mass = by_papers(q.detach(), k, v, visible, span, methods, prompt, 0.25, *extras)
+    assert max_difference(out, expected) < FLOAT32
+    assert max_difference(state.masses[0], mass[..., -1]) < FLOAT32
     if extra == "gradients":
         out.sum().backward()
         assert q.grad.isfinite().all() and q.grad.abs().sum() > 0
@@ -194,7 +196,7 @@ def test_features_that_the_fused_kernels_lack_match_the_papers(extra, queries):
 
 @pytest.mark.parametrize("queries", [1, 14])
 @pytest.mark.parametrize("toward", [-1, 1])
-def test_masses_within_1e_minus_30_of_0_and_1(queries, toward):
+def test_masses_within_1e_minus_30_of_0_and_1_give_finite_outputs(queries, toward):
     """For scores 70 below or above the others, float32 can hold only the log-odds."""
     q, k = torch.ones(3, 4, queries, 16), torch.randn(3, 2, 14, 16) * 1e-3
     q, k, v = (states.to(DEVICE) for states in (q, k, torch.randn(3, 2, 14, 16)))
@@ -205,11 +207,11 @@ def test_masses_within_1e_minus_30_of_0_and_1(queries, toward):
         out, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
     assert out.isfinite().all()
     if toward < 0:  # the mass is 1e-30; near 1 the oracle itself would divide by 0
-        seen = causal(queries, 14)
-        expected, mass = wanted(q, k, v, seen, spans("even", 14), methods, [14] * 3, 0.25)
+        visible = causal(queries, 14)
+        expected, mass = by_papers(q, k, v, visible, spans("even", 14), methods, [14] * 3, 0.25)
         # scores of 70 have a rounding of 4e-6, times 20 in the exponent
-        assert far(out, expected) < 10 * FLOAT32
-        assert far(state.masses[0], mass[..., -1]) < 10 * FLOAT32
+        assert max_difference(out, expected) < 10 * FLOAT32
+        assert max_difference(state.masses[0], mass[..., -1]) < 10 * FLOAT32
     else:
         assert (state.masses[0] > 1 - FLOAT32).all()
 
@@ -219,7 +221,7 @@ def test_masses_within_1e_minus_30_of_0_and_1(queries, toward):
     "method", [SplitSoftmax(1), Pasta(1), Boost(1), Spotlight(0)], ids=lambda method: method.name
 )
 def test_neutral_settings_give_unsteered_attention(method, queries):
-    q, k, v = drawn(queries, 14, 2, torch.float32)
+    q, k, v = random_qkv(queries, 14, 2, torch.float32)
     with torch.inference_mode():
         with steer_pass(None):
             plain, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
@@ -227,10 +229,10 @@ def test_neutral_settings_give_unsteered_attention(method, queries):
             out, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
         traced = BatchSteering(spans("even", 14), [compile_methods(())] * 3, trace=True)
         with steer_pass(traced):
-            read, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
+            with_mass, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
     assert (out - plain).abs().max() < 2e-6
     if DEVICE.type == "cpu":  # on a GPU, steered steps have a kernel of their own
-        assert torch.equal(read, plain)  # though the mass was read
+        assert torch.equal(with_mass, plain)  # though the mass was read
 
 
 class Largest(TorchDispatchMode):
@@ -239,11 +241,11 @@ class Largest(TorchDispatchMode):
     numbers = 0
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        made = function(*args, **(kwargs or {}))
-        for tensor in made if isinstance(made, (tuple, list)) else [made]:
+        result = function(*args, **(kwargs or {}))
+        for tensor in result if isinstance(result, (tuple, list)) else [result]:
             if isinstance(tensor, torch.Tensor):
                 self.numbers = max(self.numbers, tensor.numel())
-        return made
+        return result
 
 
 @pytest.mark.slow
@@ -268,11 +270,13 @@ def hugging_face(kind="llama", attention="sdpa", seed=0, **options):
     torch.manual_seed(seed)
     lists = {name: list(v) for name, v in options.items() if isinstance(v, tuple)}
     config = AutoConfig.for_model(kind, **{**SHAPE, **options, **lists})
-    made = AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval().to(DEVICE)
-    for parameter in made.parameters():
+    model = (
+        AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval().to(DEVICE)
+    )
+    for parameter in model.parameters():
         if parameter.ndim > 1:
             parameter.data.mul_(4)
-    return made
+    return model
 
 
 def prompts(length=20):
@@ -309,20 +313,20 @@ def test_generating_step_by_step_equals_the_full_forward_and_padding_changes_not
     plain = model(ids, attention_mask=mask).logits
     greedy = {"max_new_tokens": 6, "min_new_tokens": 6, "do_sample": False}
     greedy |= {"output_logits": True, "return_dict_in_generate": True}
-    with holdfast.steering(model, span, methods, trace=True) as seen:
+    with holdfast.steering(model, span, methods, trace=True) as block:
         done = model.generate(ids, attention_mask=mask, **greedy)
     steps = torch.stack(done.logits, 1)
-    assert [trace.mass.shape for trace in seen.traces] == [(3, 4, 6)] * 2
-    with holdfast.steering(model, span, methods) as other:
-        whole = torch.cat([mask, mask.new_ones(2, 6)], 1)
-        places = (whole.cumsum(-1) - 1).clamp(min=0)
-        given = {"attention_mask": whole, "position_ids": places, "use_cache": False}
-        full = model(done.sequences, **given).logits
-        assert not other.traces
+    assert [trace.mass.shape for trace in block.traces] == [(3, 4, 6)] * 2
+    with holdfast.steering(model, span, methods) as untraced:
+        full_mask = torch.cat([mask, mask.new_ones(2, 6)], 1)
+        positions = (full_mask.cumsum(-1) - 1).clamp(min=0)
+        inputs = {"attention_mask": full_mask, "position_ids": positions, "use_cache": False}
+        full = model(done.sequences, **inputs).logits
+        assert not untraced.traces
         if kind in ("llama", "gemma3_text"):
             static = {"cache_implementation": "static", "disable_compile": True, **greedy}
-            again = model.generate(ids, attention_mask=mask, **static)
-            assert (torch.stack(again.logits, 1) - steps).abs().max() < ROUNDING
+            static_output = model.generate(ids, attention_mask=mask, **static)
+            assert (torch.stack(static_output.logits, 1) - steps).abs().max() < ROUNDING
     with holdfast.steering(model, span[:1, 4:], methods):
         alone = model(done.sequences[:1, 4:], use_cache=False).logits
     assert (steps - full[:, 19:25]).abs().max() < ROUNDING
@@ -349,24 +353,24 @@ def test_leaving_restores_the_model_after_an_exception_too(attention):
 @torch.inference_mode()
 def test_rows_have_their_own_methods_and_replies_of_one_prompt_share_them():
     model, (ids, _, span) = hugging_face(), prompts()
-    each = [[SPLIT], [KEEP, BOOST]]
-    with holdfast.steering(model, span, each):
-        together = model(ids).logits
+    row_methods = [[SPLIT], [KEEP, BOOST]]
+    with holdfast.steering(model, span, row_methods):
+        batched = model(ids).logits
     for row in (0, 1):
-        with holdfast.steering(model, span[row : row + 1], each[row]):
+        with holdfast.steering(model, span[row : row + 1], row_methods[row]):
             alone = model(ids[row : row + 1]).logits
-        assert (alone - together[row : row + 1]).abs().max() < ROUNDING
+        assert (alone - batched[row : row + 1]).abs().max() < ROUNDING
     search = {"num_beams": 3, "num_return_sequences": 2, "max_new_tokens": 5, "do_sample": False}
-    with holdfast.steering(model, span, each):
+    with holdfast.steering(model, span, row_methods):
         beams = model.generate(ids, **search)
     for row in (0, 1):
-        with holdfast.steering(model, span[row : row + 1], each[row]):
+        with holdfast.steering(model, span[row : row + 1], row_methods[row]):
             alone = model.generate(ids[row : row + 1], **search)
         assert torch.equal(alone, beams[2 * row : 2 * row + 2, : alone.shape[1]])
 
 
 @pytest.mark.parametrize(
-    ("span", "methods", "says"),
+    ("span", "methods", "message"),
     [
         (ALL & False, [SPLIT], r"\[2, 20\].*empty in row 0:.*add a system message"),
         (ALL[0], [SPLIT], r"\[batch, token\].*\[20\]"),
@@ -377,9 +381,9 @@ def test_rows_have_their_own_methods_and_replies_of_one_prompt_share_them():
         (ALL, [SplitSoftmax(0.5, {(7, 0)})], "layer 7.*3 layers"),
     ],
 )
-def test_bad_input_is_refused_on_entering(span, methods, says):
+def test_bad_input_is_refused_on_entering(span, methods, message):
     model = hugging_face()
-    with pytest.raises(UsageError, match=says), holdfast.steering(model, span, methods):
+    with pytest.raises(UsageError, match=message), holdfast.steering(model, span, methods):
         raise AssertionError("entered")
     assert model.config._attn_implementation == "sdpa"
 
@@ -389,8 +393,8 @@ def test_a_mask_longer_than_the_prompt_or_of_another_batch_size_is_refused():
     model, (ids, _, span) = hugging_face(), prompts()
     with pytest.raises(UsageError, match=r"20 tokens.*15"), holdfast.steering(model, span, [SPLIT]):
         model(ids[:, :15])
-    says = r"2 rows.*batch 3"
-    with pytest.raises(UsageError, match=says), holdfast.steering(model, span, [SPLIT]):
+    message = r"2 rows.*batch 3"
+    with pytest.raises(UsageError, match=message), holdfast.steering(model, span, [SPLIT]):
         model(ids[:1].expand(3, -1))
     assert model.config._attn_implementation == "sdpa"
 
@@ -407,22 +411,22 @@ def test_dropout_is_refused_rather_than_ignored():
 def test_an_adopted_model_runs_its_own_attention_when_unsteered(kind, monkeypatch):
     options = dict(ZOO[3][2] if kind == "gemma2" else ZOO[5][2] if kind == "gpt_oss" else {})
     model, (ids, mask, span) = hugging_face(kind, "eager", **options), prompts()
-    given = {"attention_mask": mask, "max_new_tokens": 4, "do_sample": False}
-    static = {**given, "cache_implementation": "static", "disable_compile": True}
+    arguments = {"attention_mask": mask, "max_new_tokens": 4, "do_sample": False}
+    static = {**arguments, "cache_implementation": "static", "disable_compile": True}
 
     def outputs():
-        generated = [model.generate(ids, **options) for options in (given, static)]
+        generated = [model.generate(ids, **options) for options in (arguments, static)]
         return [model(ids, attention_mask=mask).logits, *generated]
 
-    wanted = outputs()
+    expected = outputs()
     assert install(model)
     with steer_pass(BatchSteering(span, [compile_methods((SPLIT,))] * 2)):
-        moved = model(ids, attention_mask=mask, use_cache=False).logits
+        steered = model(ids, attention_mask=mask, use_cache=False).logits
     monkeypatch.setattr(layers, "attend_explicitly", None)  # not called
-    assert all(torch.equal(*pair) for pair in zip(outputs(), wanted, strict=True))
-    assert (moved - wanted[0]).abs().max() > 1e-3
+    assert all(torch.equal(*pair) for pair in zip(outputs(), expected, strict=True))
+    assert (steered - expected[0]).abs().max() > 1e-3
     with steer_pass(None):
-        assert torch.equal(model(ids, attention_mask=mask).logits, wanted[0])
+        assert torch.equal(model(ids, attention_mask=mask).logits, expected[0])
 
 
 class CudaKernels:

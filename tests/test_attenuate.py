@@ -1,4 +1,4 @@
-"""Where attenuate, whose span is not the system prompt, is refused, and what it leaves out."""
+"""`attenuate`, whose span is not the system prompt: refusals, defaults and traces."""
 
 import httpx2
 import pytest
@@ -21,29 +21,29 @@ GREEDY = Sampling(temperature=0, max_new_tokens=8)
 
 
 @pytest.mark.parametrize(
-    "other", ("boost:factor=2", "hold", "anchoring:strength=2", "split-softmax:exponent=0.5")
+    "other_method", ("boost:factor=2", "hold", "anchoring:strength=2", "split-softmax:exponent=0.5")
 )
-def test_methods_that_act_on_the_prompt_are_refused_beside_it(other):
-    with pytest.raises(UsageError, match=r"give only one of them\.$") as caught:
-        compile_methods(read_methods(f"{METHOD}+{other}"))
-    assert other.split(":")[0] in str(caught.value)
+def test_attenuate_is_refused_beside_methods_that_act_on_the_prompt(other_method):
+    with pytest.raises(UsageError, match=r"give only one of them\.$") as excinfo:
+        compile_methods(read_methods(f"{METHOD}+{other_method}"))
+    assert other_method.split(":")[0] in str(excinfo.value)
 
 
-def test_methods_that_need_no_span_work_beside_it():
+def test_attenuate_works_beside_methods_that_need_no_span():
     tiny = model("llama")
     alone = tiny.generate(TALK, METHOD, GREEDY)
-    for other in ("guidance:scale=2", "repetition:probability=1"):
-        assert tiny.generate(TALK, f"{METHOD}+{other}", GREEDY).token_ids != alone.token_ids
+    for other_method in ("guidance:scale=2", "repetition:probability=1"):
+        assert tiny.generate(TALK, f"{METHOD}+{other_method}", GREEDY).token_ids != alone.token_ids
 
 
-def test_emphasis_and_plain_texts_are_refused():
+def test_attenuate_refuses_emphasis_and_plain_texts():
     with pytest.raises(UsageError, match="emphasis"):
         Request(TALK, METHOD, emphasis=["cheese"])
     with pytest.raises(UsageError, match="attenuate works on the messages of a chat"):
         Request([{"role": "user", "content": "once"}], METHOD, plain=True)
 
 
-def test_a_chat_needs_no_system_prompt():
+def test_attenuate_needs_no_system_prompt():
     tiny = model("llama")
     unprompted = TALK[1:]
     plain, steered = (tiny.score(unprompted, ["bread"], way) for way in ((), METHOD))
@@ -52,12 +52,12 @@ def test_a_chat_needs_no_system_prompt():
         tiny.generate(unprompted, f"{METHOD}+guidance:scale=2", GREEDY)
 
 
-def test_as_a_servers_default_it_gives_way_to_emphasis():
+def test_emphasis_switches_off_attenuate_as_a_servers_default():
     body = {"messages": [*TALK], "max_tokens": 2}
     with served(holdfast.load("default"), RequestLimits(), default=read_methods(METHOD)) as running:
 
-        def steering_of(**more):
-            answer = httpx2.post(f"{running.url}/v1/chat/completions", json=body | more)
+        def steering_of(**fields):
+            answer = httpx2.post(f"{running.url}/v1/chat/completions", json=body | fields)
             return answer.json()["holdfast"]
 
         assert steering_of()["steering"] == METHOD
@@ -66,7 +66,7 @@ def test_as_a_servers_default_it_gives_way_to_emphasis():
     assert emphasised["why"] == f"{METHOD} acts on earlier replies, and the request emphasises text"
 
 
-def test_a_block_does_the_same_with_pasta():
+def test_attenuate_equals_pasta_in_a_block_whose_span_spares_replies():
     tiny = model("llama", dtype="float64")
     reply = tiny.generate(TALK, METHOD, GREEDY)
     chats = holdfast.encode_chats([TALK], tiny.tokenizer, spares_replies=True)
@@ -84,7 +84,7 @@ def test_a_block_does_the_same_with_pasta():
         pass
 
 
-def test_heads_are_not_profiled_under_it():
+def test_profiling_refuses_attenuate():
     with pytest.raises(UsageError, match="acts on earlier replies"):
         ProfilingPlan(METHOD)
 

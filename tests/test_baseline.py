@@ -46,7 +46,7 @@ class Shop(Scripted):
         return "Warm regards, Robin" if signs else "Take the green one."
 
 
-def asked(folder, conversations=60):
+def run_with_baseline(folder, conversations=60):
     settings = drift.Settings(rounds=1, conversations=conversations, batch=8)
     drift.run(Shop(), SHOP, folder, settings)
     ask_baseline(Shop(), SHOP, folder, settings)
@@ -55,12 +55,12 @@ def asked(folder, conversations=60):
 
 def test_every_question_is_asked_alone_and_scored_by_its_measure(tmp_path):
     before = drift.run(Shop(), SHOP, tmp_path / "run", SETTINGS).records
-    shop, told = Shop(), []
-    running = drift.Running(progress=lambda n, tokens: told.append(n))
-    found = ask_baseline(shop, SHOP, tmp_path / "run", SETTINGS, running=running)
+    shop, progress = Shop(), []
+    running = drift.Running(progress=lambda n, tokens: progress.append(n))
+    run = ask_baseline(shop, SHOP, tmp_path / "run", SETTINGS, running=running)
     assert read_run(tmp_path / "run").records == before, "the run itself is as it was"
-    assert sum(told) == 60 and len(found.records) == 60
-    for record, request in zip(found.records, shop.requests, strict=True):
+    assert sum(progress) == 60 and len(run.records) == 60
+    for record, request in zip(run.records, shop.requests, strict=True):
         pairing = draw_pairing(SHOP, SETTINGS, record.conversation)
         (question,) = pairing.stability_questions
         assert [dict(message) for message in request.messages] == [
@@ -75,10 +75,10 @@ def test_every_question_is_asked_alone_and_scored_by_its_measure(tmp_path):
 
 
 def test_a_baseline_resumes_and_can_be_extended(tmp_path):
-    folder = asked(tmp_path / "run", 20)
+    folder = run_with_baseline(tmp_path / "run", 20)
     path = folder / "baseline" / "records.jsonl"
-    kept = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(kept[:5]))
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:5]))
     shop = Shop()
     assert len(ask_baseline(shop, SHOP, folder, drift.Settings(conversations=30)).records) == 30
     assert len(shop.requests) == 25
@@ -93,11 +93,11 @@ def test_the_prompt_that_a_template_inserts_is_left_out_and_named(tmp_path):
     tokens = copy.deepcopy(tokenizer())
     tokens.chat_template = tokens.chat_template.replace("<s>", "<s>" + default, 1)
     tiny, settings = replace(model(), tokenizer=tokens), drift.Settings(rounds=1, conversations=4)
-    named = DefaultPrompt(text="You are Tiny.", can_be_left_out=True)
+    default_prompt = DefaultPrompt(text="You are Tiny.", can_be_left_out=True)
     run = drift.run(tiny, SHOP, tmp_path / "run", settings)
-    found = ask_baseline(tiny, SHOP, tmp_path / "run", settings)
-    assert run.manifest.default_system_prompt == named
-    assert found.manifest.default_system_prompt == named
+    baseline_run = ask_baseline(tiny, SHOP, tmp_path / "run", settings)
+    assert run.manifest.default_system_prompt == default_prompt
+    assert baseline_run.manifest.default_system_prompt == default_prompt
     assert "default_system_prompt" not in run.manifest.identity.to_json()
     baseline = baseline_beside(run, read_series(run)[0])
     sentence = "Without a system prompt this template inserts 'You are Tiny.'"
@@ -111,16 +111,16 @@ def test_the_prompt_that_a_template_inserts_is_left_out_and_named(tmp_path):
 
 
 def test_measures_that_do_not_discriminate_are_marked(tmp_path):
-    run = read_run(asked(tmp_path / "run"))
-    found = baseline_beside(run, read_series(run)[0])
-    rows = {row.name: row for row in (*found.measures, *found.cases)}
+    run = read_run(run_with_baseline(tmp_path / "run"))
+    baseline = baseline_beside(run, read_series(run)[0])
+    rows = {row.name: row for row in (*baseline.measures, *baseline.cases)}
     assert rows["never_contains"].verdict == rows["no-discount"].verdict == "uninformative"
     assert rows["never_contains"].unprompted.mean == rows["never_contains"].prompted.mean == 1
     assert rows["ends_with"].verdict == rows["signs"].verdict == "discriminates"
     assert (rows["ends_with"].prompted.mean, rows["ends_with"].unprompted.mean) == (1, 0)
-    assert found.all.n == 60
-    assert found.all.unprompted.mean == pytest.approx(rows["no-discount"].n / 60)
-    lines = baseline_lines(found)
+    assert baseline.all.n == 60
+    assert baseline.all.unprompted.mean == pytest.approx(rows["no-discount"].n / 60)
+    lines = baseline_lines(baseline)
     assert "higher" in lines[0] and len(lines) == 2
     assert "never_contains (1.00" in lines[1] and "ends_with" not in lines[1]
     table = report.table(run)
@@ -137,8 +137,8 @@ def test_an_uninformative_rule_is_not_counted_as_lost(tmp_path):
         def text(self, request):
             messages = request.messages
             first = messages[0]["content"].startswith("Sign")
-            lost = len(messages) > 3 or (request.methods and request.seed % 7)
-            return "A discount." if lost else "Take Robin" if first else "Take one."
+            breaks_rule = len(messages) > 3 or (request.methods and request.seed % 7)
+            return "A discount." if breaks_rule else "Take Robin" if first else "Take one."
 
     suite, settings = Suite("bot", (BOTH,), ("Hello.",)), drift.Settings(rounds=2, conversations=24)
     run = drift.run(Losing(), suite, tmp_path / "run", settings, ("none", "boost:factor=2"))
@@ -148,10 +148,10 @@ def test_an_uninformative_rule_is_not_counted_as_lost(tmp_path):
     assert baseline.by_rule and baseline.verdict_on("both", "price") == "uninformative"
     assert baseline.verdict_on(None, "price") == "uninformative"
     assert baseline.verdict_on("both", "signs") == "discriminates"
-    first, _, left_out, _, lost = opening_of(series, baseline)
+    first, _, left_out, _, losses = opening_of(series, baseline)
     assert "“signs”" in first and "round 2" in first and "price" not in first
     assert "“price”" in left_out and "uninformative" in left_out
-    assert "“signs” (0%)" in lost and "price" not in lost
+    assert "“signs” (0%)" in losses and "price" not in losses
     assert "“price”" in opening_of(series)[0], "without a baseline it counts as lost"
     page = report.write([run.folder], tmp_path / "page.html").read_text(encoding="utf-8")
     assert "The same by measure" in page and left_out in page
@@ -174,35 +174,35 @@ def test_an_uninformative_rule_is_not_counted_as_lost(tmp_path):
     ],
 )
 def test_the_verdict_on_a_rule_follows_from_both_scores(prompted, unprompted, verdict):
-    def told(n):
+    def verdict_of(n):
         scores = np.tile(np.array([prompted, unprompted], dtype=float), n // 4)
         without = statistics.estimate(scores[1], statistics.SCORES)
         never = is_never_followed(scores[0][:, None], statistics.ERROR)
         return _verdict(statistics.paired_difference(*scores), without, never_followed=never)
 
-    assert told(40) == verdict
-    assert told(16) == "cannot tell"
+    assert verdict_of(40) == verdict
+    assert verdict_of(16) == "cannot tell"
 
 
 def test_the_summary_of_a_run_contains_its_baseline(tmp_path):
-    run = read_run(asked(tmp_path / "run"))
+    run = read_run(run_with_baseline(tmp_path / "run"))
     rows = baseline_beside(run, read_series(run)[0])
     (method,) = json.loads(report.write_summary(tmp_path / "run").read_text())["results"]
-    told = method["baseline"]
-    assert told["all"]["n"] == 60 and told["all"]["difference"]["verdict"] == "higher"
+    baseline = method["baseline"]
+    assert baseline["all"]["n"] == 60 and baseline["all"]["difference"]["verdict"] == "higher"
     for kind, expected in (("measures", rows.measures), ("cases", rows.cases)):
         verdicts = [(row.name, row.verdict) for row in expected]
-        assert [(row["name"], row["verdict"]) for row in told[kind]] == verdicts
-    useless = next(row for row in told["measures"] if row["name"] == "never_contains")
+        assert [(row["name"], row["verdict"]) for row in baseline[kind]] == verdicts
+    useless = next(row for row in baseline["measures"] if row["name"] == "never_contains")
     assert useless["difference"]["verdict"] == "cannot tell"
     assert useless["difference"]["why"].startswith("none of ")
 
 
 def test_too_few_conversations_give_no_verdict_on_the_measures(tmp_path):
-    run = read_run(asked(tmp_path / "run", 12))
-    found = baseline_beside(run, read_series(run)[0])
-    assert {row.verdict for row in (*found.measures, *found.cases)} == {"cannot tell"}
-    (line,) = baseline_lines(found)
+    run = read_run(run_with_baseline(tmp_path / "run", 12))
+    baseline = baseline_beside(run, read_series(run)[0])
+    assert {row.verdict for row in (*baseline.measures, *baseline.cases)} == {"cannot tell"}
+    (line,) = baseline_lines(baseline)
     assert "1.00 [0.73, 1.00]" in line and "too few" in line
 
 
@@ -211,10 +211,10 @@ def test_each_rule_of_a_prompt_has_its_own_verdict(tmp_path):
     settings = drift.Settings(rounds=1, conversations=24)
     run = drift.run(Shop(), one_bot, tmp_path / "run", settings)
     ask_baseline(Shop(), one_bot, tmp_path / "run", settings)
-    found = baseline_beside(run, read_series(run)[0])
-    verdicts = {row.name: row.verdict for row in found.cases}
+    baseline = baseline_beside(run, read_series(run)[0])
+    verdicts = {row.name: row.verdict for row in baseline.cases}
     assert verdicts == {"both · signs": "discriminates", "both · price": "uninformative"}
-    assert {row.n for row in found.cases} == {24}
+    assert {row.n for row in baseline.cases} == {24}
 
 
 def test_a_run_without_a_baseline_does_not_mention_it(tmp_path):

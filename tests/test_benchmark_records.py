@@ -34,8 +34,8 @@ def names_defined_in(path: Path) -> set[str]:
         elif isinstance(node, ast.Import | ast.ImportFrom):
             names |= {alias.asname or alias.name for alias in node.names}
         else:
-            stored = (part for part in ast.walk(node) if isinstance(part, ast.Name))
-            names |= {part.id for part in stored if isinstance(part.ctx, ast.Store)}
+            names_stored = (part for part in ast.walk(node) if isinstance(part, ast.Name))
+            names |= {part.id for part in names_stored if isinstance(part.ctx, ast.Store)}
     return names
 
 
@@ -63,14 +63,14 @@ def test_the_names_that_a_benchmark_imports_from_another_exist(script):
 
 @pytest.mark.parametrize("record", record_list.RECORDS, ids=lambda record: record.name)
 def test_a_record_names_what_it_was_measured_on(record):
-    whole = json.loads((RESULTS / f"{record.name}.json").read_text())
-    told = whole["measured_on"]
-    assert told["commit"] and told["machine"] and told["versions"]["torch"]
+    record_json = json.loads((RESULTS / f"{record.name}.json").read_text())
+    measured_on = record_json["measured_on"]
+    assert measured_on["commit"] and measured_on["machine"] and measured_on["versions"]["torch"]
     if record.default_model:
         # the fingerprint depends on the dtype that the weights were loaded in
-        dtypes = {"float32", whole.get("dtype", "float32")}
+        dtypes = {"float32", record_json.get("dtype", "float32")}
         shipped = {holdfast.load("default", dtype=dtype).fingerprint for dtype in dtypes}
-        assert told["fingerprint"] in shipped, (
+        assert measured_on["fingerprint"] in shipped, (
             f"{record.name} was measured on other weights than those that ship; "
             f"run python benchmarks/records.py {record.name}"
         )

@@ -24,7 +24,7 @@ SAID_TWICE = {("parcels-1", "format")}  # "Plain text only. No bold, no bullet p
 
 
 @cache
-def drafted(prompt: str) -> tuple[Draft, ...]:
+def drafts_of(prompt: str) -> tuple[Draft, ...]:
     """The different rules of a prompt."""
     rules: list[Draft] = []
     for statement in read_statements(prompt):
@@ -44,15 +44,15 @@ def decides(rule, draft: Draft) -> bool:
     return all(follows) and 2 * sum(breaks) >= len(breaks)
 
 
-def matched(case) -> tuple[list, list[Draft]]:
+def match_rules(case) -> tuple[list, list[Draft]]:
     """The rules of a case that are drafted, and the drafts that are none of its rules."""
-    left, kept = list(drafted(case.system_prompt)), []
+    unmatched, drafted_rules = list(drafts_of(case.system_prompt)), []
     for rule in case.rules:
-        same = next((draft for draft in left if decides(rule, draft)), None)
-        if same is not None:
-            left.remove(same)
-            kept.append(rule)
-    return kept, left
+        match = next((draft for draft in unmatched if decides(rule, draft)), None)
+        if match is not None:
+            unmatched.remove(match)
+            drafted_rules.append(rule)
+    return drafted_rules, unmatched
 
 
 def is_for_every_reply(rule) -> bool:
@@ -60,15 +60,15 @@ def is_for_every_reply(rule) -> bool:
 
 
 def test_most_rules_for_every_reply_of_the_suite_are_drafted():
-    wanted = [rule for case in BOTS for rule in case.rules if is_for_every_reply(rule)]
-    kept = [rule for case in BOTS for rule in matched(case)[0]]
-    assert len(wanted) == 166
-    assert len(kept) / len(wanted) >= 0.84  # 141 of them
+    rules = [rule for case in BOTS for rule in case.rules if is_for_every_reply(rule)]
+    drafted_rules = [rule for case in BOTS for rule in match_rules(case)[0]]
+    assert len(rules) == 166
+    assert len(drafted_rules) / len(rules) >= 0.84  # 141 of them
 
 
-def test_nothing_else_is_drafted_but_names_and_what_is_said_twice():
+def test_drafts_beyond_the_suites_rules_are_only_names_and_repeated_rules():
     for case in BOTS:
-        for rule in matched(case)[1]:
+        for rule in match_rules(case)[1]:
             is_name = (
                 rule.kind == "identity" and NAMES.get(case.id) in rule.measure.arguments["words"]
             )
@@ -76,7 +76,7 @@ def test_nothing_else_is_drafted_but_names_and_what_is_said_twice():
 
 
 def test_all_prompts_of_the_suite_but_one_have_a_drafted_rule():
-    assert [case.id for case in BOTS if not drafted(case.system_prompt)] == ["sql-2"]
+    assert [case.id for case in BOTS if not drafts_of(case.system_prompt)] == ["sql-2"]
 
 
 RULES = [  # a line, a reply that follows it, one that breaks it
@@ -171,7 +171,7 @@ RULES = [  # a line, a reply that follows it, one that breaks it
 
 @pytest.mark.parametrize(("line", "follows", "breaks"), RULES)
 def test_a_line_of_a_bot_becomes_a_rule_that_decides_it(line, follows, breaks):
-    (rule,) = drafted(f"You are a bot for customers.\n\n- {line}\n")
+    (rule,) = drafts_of(f"You are a bot for customers.\n\n- {line}\n")
     measure = build(rule.measure.entry)
     assert measure.score(follows).value >= 0.5
     assert measure.score(breaks).value < 0.5
@@ -236,8 +236,8 @@ def test_a_line_with_a_condition_is_no_rule_and_says_so(line, reason):
         "Introduce yourself as an AI.",
     ],
 )
-def test_what_holds_only_at_times_or_for_other_texts_is_no_rule(line):
-    assert not drafted(f"You are a bot for customers.\n\n{line}\n")
+def test_lines_that_hold_only_at_times_or_for_other_texts_are_not_drafted(line):
+    assert not drafts_of(f"You are a bot for customers.\n\n{line}\n")
 
 
 @pytest.mark.parametrize(
@@ -254,12 +254,12 @@ def test_what_holds_only_at_times_or_for_other_texts_is_no_rule(line):
         "A brief explanation of the causes (1-2 sentences, factual)",
     ],
 )
-def test_what_is_one_way_of_several_or_of_a_part_is_no_rule(line):
-    assert not drafted(f"- {line}")
+def test_one_of_several_ways_and_rules_about_a_part_are_not_drafted(line):
+    assert not drafts_of(f"- {line}")
 
 
 def test_a_length_of_commit_messages_is_no_length_of_replies():
-    (draft,) = drafted("Commit messages must be at most 72 characters.\n")
+    (draft,) = drafts_of("Commit messages must be at most 72 characters.\n")
     assert draft.measure.entry == {"name": "commit_message", "pattern": r"\A.{1,72}(?:\n|\Z)"}
 
 
@@ -278,7 +278,7 @@ def test_a_length_of_commit_messages_is_no_length_of_replies():
     ],
 )
 def test_numbers_of_a_limit_are_read_whole(line, count):
-    (rule,) = drafted(line)
+    (rule,) = drafts_of(line)
     assert rule.measure.arguments["count"] == count
 
 
@@ -299,7 +299,7 @@ def test_numbers_of_a_limit_are_read_whole(line, count):
     ],
 )
 def test_a_lower_limit_is_no_upper_limit(line):
-    assert not drafted(line)
+    assert not drafts_of(line)
 
 
 @pytest.mark.parametrize(
@@ -312,8 +312,8 @@ def test_a_lower_limit_is_no_upper_limit(line):
         ("Verwende nie mehr als 50 Wörter.", 50),
     ],
 )
-def test_a_negation_turns_a_limit_round(line, count):
-    (rule,) = drafted(line)
+def test_a_negated_limit_becomes_the_opposite_limit(line, count):
+    (rule,) = drafts_of(line)
     assert rule.measure.entry == {"name": "at_most_words", "count": count}
 
 
@@ -331,7 +331,7 @@ def test_a_negation_turns_a_limit_round(line, count):
     ],
 )
 def test_questions_are_counted_by_their_ends(reply, is_kept):
-    (rule,) = drafted("Ask at most one question per reply.")
+    (rule,) = drafts_of("Ask at most one question per reply.")
     assert (build(rule.measure.entry).score(reply).value == 1) == is_kept
 
 
@@ -340,43 +340,43 @@ def scores_low(rule: Draft, reply: str) -> bool:
 
 
 def test_each_of_two_forbidden_formats_is_a_rule():
-    broken = [
+    failures = [
         [
             build(rule.measure.entry).score(reply).value < 0.5
             for reply in ("Yes.", "{}", "```\na\n```")
         ]
-        for rule in drafted("Never reply in JSON or code.")
+        for rule in drafts_of("Never reply in JSON or code.")
     ]
-    assert broken == [[False, True, False], [False, False, True]]
-    assert not drafted("Never reply in JSON, code or something else.")
+    assert failures == [[False, True, False], [False, False, True]]
+    assert not drafts_of("Never reply in JSON, code or something else.")
 
 
 def test_hashtags_and_emojis_are_both_forbidden():
-    broken = [
+    failures = [
         [
             build(rule.measure.entry).score(reply).value < 0.5
             for reply in ("Yes.", "Yes #a", "Yes 🎉")
         ]
-        for rule in drafted("Never use hashtags or emojis.")
+        for rule in drafts_of("Never use hashtags or emojis.")
     ]
-    assert sorted(broken) == [[False, False, True], [False, True, False]]
+    assert sorted(failures) == [[False, False, True], [False, True, False]]
 
 
 def test_a_name_is_given_without_what_kind_of_program_it_is():
-    (name,) = drafted("You are Luna AI, a helper of Orchid.")
+    (name,) = drafts_of("You are Luna AI, a helper of Orchid.")
     assert build(name.measure.entry).score("I'm Luna!").value == 1
     assert build(name.measure.entry).score("I'm a helper.").value == 0
 
 
-def test_a_limit_of_nothing_and_rules_below_a_condition_are_none():
-    assert not drafted("At most zero words.")
-    assert not drafted("## When the user is angry\n\n- At most 20 words.\n")
+def test_a_limit_of_zero_and_rules_below_a_condition_are_not_drafted():
+    assert not drafts_of("At most zero words.")
+    assert not drafts_of("## When the user is angry\n\n- At most 20 words.\n")
 
 
 def test_rules_of_coding_agents_are_not_read_as_those_of_bots():
     text = "Run `pytest` before you commit.\nAt most 72 characters.\nThe repo has a linter.\n"
     assert not is_of_a_bot(text)
-    assert all(rule.kind != "length" for rule in drafted(text))
+    assert all(rule.kind != "length" for rule in drafts_of(text))
 
 
 def test_rules_that_one_sentence_says_are_named_by_what_they_ask_for(tmp_path):
@@ -397,7 +397,7 @@ def test_a_rules_file_of_coding_agents_is_known_by_its_name(tmp_path):
         assert len(draft_lines(tmp_path / name).rules) == count
 
 
-def test_a_name_is_asked_for_when_it_is_tried(tmp_path):
+def test_a_drafted_name_rule_is_probed_by_asking_for_the_name(tmp_path):
     prompt = "You are Luna, the assistant of Orchid Hotel.\nKeep replies under 60 words.\n"
     (tmp_path / "bot.txt").write_text(prompt)
     file = probed(draft_lines(tmp_path / "bot.txt"))
@@ -424,7 +424,7 @@ def test_a_name_is_asked_for_when_it_is_tried(tmp_path):
 )
 def test_long_lines_are_read_in_little_time(piece):
     started = time.process_time()
-    drafted(f"You are a bot. {piece * 1000}\n")
+    drafts_of(f"You are a bot. {piece * 1000}\n")
     assert time.process_time() - started < 5
 
 

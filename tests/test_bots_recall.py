@@ -396,9 +396,9 @@ def recalled_rules(case, text):
 
 
 def without_lines(text, beginnings):
-    kept = [line for line in text.split("\n") if not line.startswith(tuple(beginnings))]
-    assert len(kept) == text.count("\n") + 1 - len(beginnings)
-    return "\n".join(kept)
+    lines = [line for line in text.split("\n") if not line.startswith(tuple(beginnings))]
+    assert len(lines) == text.count("\n") + 1 - len(beginnings)
+    return "\n".join(lines)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -410,8 +410,8 @@ def test_a_prompt_states_all_of_its_rules(case):
 def test_a_prompt_without_a_line_does_not_state_its_rule(case_id):
     case = CASES[case_id]
     for rule, beginnings in LINES[case_id].items():
-        rest = without_lines(case.system_prompt, beginnings)
-        assert rule not in recalled_rules(case, rest), rule
+        remaining = without_lines(case.system_prompt, beginnings)
+        assert rule not in recalled_rules(case, remaining), rule
 
 
 @pytest.mark.parametrize("case", FIRST, ids=lambda case: case.id)
@@ -419,8 +419,8 @@ def test_the_text_of_a_rule_states_this_rule_and_no_other(case):
     for rule in case.rules:
         assert 0 < len(rule.text.split()) <= 16
         assert recalled_rules(case, rule.text) == {rule.id}
-        others = [f"- {other.text}" for other in case.rules if other is not rule]
-        assert rule.id not in recalled_rules(case, "\n".join(others))
+        lines = [f"- {r.text}" for r in case.rules if r is not rule]
+        assert rule.id not in recalled_rules(case, "\n".join(lines))
 
 
 @pytest.mark.parametrize("case", FIRST, ids=lambda case: case.id)
@@ -449,13 +449,13 @@ def test_prompts_of_other_families_state_few_of_the_rules():
     kinds = {case.id: {rule.kind for rule in case.rules} for case in FIRST}
     stated, pairs = 0, 0
     for case in FIRST:
-        others = [other for other in CASES.values() if family_of(other.id) != family_of(case.id)]
-        stated += sum(len(recalled_rules(case, other.system_prompt)) for other in others)
-        pairs += len(others) * len(case.rules)
+        cases = [c for c in CASES.values() if family_of(c.id) != family_of(case.id)]
+        stated += sum(len(recalled_rules(case, c.system_prompt)) for c in cases)
+        pairs += len(cases) * len(case.rules)
         for rule in case.rules:
-            unlike = [o for o in others if rule.kind not in kinds[family_of(o.id) + "-1"]]
+            unlike = [o for o in cases if rule.kind not in kinds[family_of(o.id) + "-1"]]
             by_chance = [o.id for o in unlike if rule.id in recalled_rules(case, o.system_prompt)]
-            assert len(by_chance) < 0.05 * len(others), (case.id, rule.id, by_chance)
+            assert len(by_chance) < 0.05 * len(cases), (case.id, rule.id, by_chance)
     assert stated < 0.05 * pairs
 
 

@@ -52,26 +52,26 @@ def run(out, capability=ITEMS, sweeps=SWEEPS, plan=SMALL, suite=SUITE):
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def sweep_run(tmp_path_factory):
     out = tmp_path_factory.mktemp("calibrate") / "run"
     return out, *run(out)
 
 
-def steady(records):
-    kept = ({name: value for name, value in one.items() if name != "seconds"} for one in records)
-    return sorted(json.dumps(record, sort_keys=True) for record in kept)
+def without_seconds(records):
+    untimed = ({name: value for name, value in row.items() if name != "seconds"} for row in records)
+    return sorted(json.dumps(record, sort_keys=True) for record in untimed)
 
 
-def test_all_pairs_talk_in_turn():
+def test_pairs_are_drawn_in_rotation():
     settings = drift.Settings(pairs="all", conversations=14)
-    drawn = [draw_pairing(SUITE, settings, number) for number in range(14)]
-    pairs = [(one.agent.id, one.user.id) for one in drawn]
+    pairings = [draw_pairing(SUITE, settings, number) for number in range(14)]
+    pairs = [(pairing.agent.id, pairing.user.id) for pairing in pairings]
     ids = [case.id for case in SUITE.cases]
     assert pairs[:6] == pairs[6:12] == list(itertools.permutations(ids, 2))
     assert pairs[12:] == pairs[:2]
     alike = drift.Settings(conversations=14)
     starters = [draw_pairing(SUITE, alike, number).starter for number in range(14)]
-    assert [one.starter for one in drawn] == starters and len(set(starters)) == 2
+    assert [pairing.starter for pairing in pairings] == starters and len(set(starters)) == 2
     for number, pairs in itertools.product(range(40), (1, 2, 3, 4, 20)):  # each pair in both halves
         assert half_of(number, pairs) != half_of(number + pairs, pairs)
     assert sum(half_of(number, 20) for number in range(20)) == 10
@@ -79,29 +79,29 @@ def test_all_pairs_talk_in_turn():
 
 def test_one_prompt_per_category_or_those_named():
     starter = drift.load_suite("starter")
-    chosen = choose_prompts(starter)
-    assert sorted(case.category for case in chosen.cases) == sorted(CATEGORIES)
-    assert chosen == choose_prompts(starter)
-    named = choose_prompts(SUITE, ["case-rain", "case-bread"])
-    assert [case.id for case in named.cases] == ["case-rain", "case-bread"]
+    by_category = choose_prompts(starter)
+    assert sorted(case.category for case in by_category.cases) == sorted(CATEGORIES)
+    assert by_category == choose_prompts(starter)
+    by_id = choose_prompts(SUITE, ["case-rain", "case-bread"])
+    assert [case.id for case in by_id.cases] == ["case-rain", "case-bread"]
     with pytest.raises(UnknownName, match=r"'case-ran'.*'case-rain'"):
         choose_prompts(SUITE, ["case-ran", "case-bread"])
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         choose_prompts(SUITE)
-    assert (raised.value.option, raised.value.value) == ("prompts", 1)
+    assert (excinfo.value.option, excinfo.value.value) == ("prompts", 1)
 
 
-def test_questions_are_asked_in_the_dialogs_of_the_same_method(finished):
-    _, stability, asked = finished
+def test_questions_are_asked_in_the_dialogs_of_the_same_method(sweep_run):
+    _, stability, questions = sweep_run
     names = ["none", *(f"split-softmax:exponent={value}" for value in (0.7, 0.3))]
     names += ["repetition:probability=0.5", "repetition:probability=1"]
     assert stability.manifest.identity.to_json()["methods"] == names
     assert stability.manifest.identity.to_json()["settings"]["pairs"] == "all"
     dialogs = {(r["method"], r["conversation"]): r for r in as_json(stability)}
-    of_questions = {(r["method"], r["conversation"]) for r in as_json(asked)}
+    of_questions = {(r["method"], r["conversation"]) for r in as_json(questions)}
     assert of_questions == set(dialogs) == set(itertools.product(names, range(12)))
     tiny = model()
-    for record in as_json(asked):
+    for record in as_json(questions):
         dialog = dialogs[record["method"], record["conversation"]]
         numbers = [n for n in range(14) if n % 12 == record["conversation"]]
         assert [probe["probe"] for probe in record["probes"]] == numbers
@@ -119,8 +119,8 @@ def test_questions_are_asked_in_the_dialogs_of_the_same_method(finished):
             assert probe["log_probabilities"] == pytest.approx(alone.log_probabilities, abs=1e-3)
             right = float(int(np.argmax(probe["log_probabilities"])) == item.answer)
             assert probe["likeliest"] == probe["score"] == right
-            written = tiny.generate(chat, methods.parse(record["method"]), GREEDY)
-            assert probe["reply"] == written.text
+            reply = tiny.generate(chat, methods.parse(record["method"]), GREEDY)
+            assert probe["reply"] == reply.text
 
 
 def history_of(record, turns):
@@ -130,33 +130,33 @@ def history_of(record, turns):
     return history + [{"role": roles[t["speaker"]], "content": t["text"]} for t in turns]
 
 
-def test_items_of_one_dialog_share_its_history(finished):
-    _, _, asked = finished
-    plain = [r for r in as_json(asked) if r["method"] == "none"]
-    forwarded = {r["conversation"]: r["tokens"]["forwarded"] for r in plain}
-    assert forwarded[0] < 2 * forwarded[2], "two questions cost less than twice one"
+def test_items_of_one_dialog_share_its_history(sweep_run):
+    _, _, questions = sweep_run
+    plain = [r for r in as_json(questions) if r["method"] == "none"]
+    tokens = {r["conversation"]: r["tokens"]["forwarded"] for r in plain}
+    assert tokens[0] < 2 * tokens[2], "two questions cost less than twice one"
 
 
 @pytest.mark.slow
-def test_the_last_reply_is_scored_without_a_method(finished):
-    out, _, asked = finished
-    scored = [record for record in as_json(asked) if "last_reply" in record]
-    assert {record["method"] for record in scored} == set(
-        asked.manifest.identity.to_json()["methods"]
+def test_the_last_reply_is_scored_without_a_method(sweep_run):
+    out, _, questions = sweep_run
+    last_replies = [record for record in as_json(questions) if "last_reply" in record]
+    assert {record["method"] for record in last_replies} == set(
+        questions.manifest.identity.to_json()["methods"]
     )
-    for record in scored[::5]:
+    for record in last_replies[::5]:
         *before, last = record["turns"]
         alone = model().score(history_of(record, before), [last["text"]])
-        told = record["last_reply"]
-        assert told["tokens"] == alone.tokens[0]
-        assert told["log_probability"] == pytest.approx(alone.log_probabilities[0], abs=1e-4)
-    found = read_calibration(out)
-    assert all(one.perplexity > 1 for one in calibrated_settings(found))
+        last_reply = record["last_reply"]
+        assert last_reply["tokens"] == alone.tokens[0]
+        assert last_reply["log_probability"] == pytest.approx(alone.log_probabilities[0], abs=1e-4)
+    calibration = read_calibration(out)
+    assert all(candidate.perplexity > 1 for candidate in calibrated_settings(calibration))
 
 
 @pytest.mark.slow
-def test_an_interrupted_sweep_resumes(finished, tmp_path):
-    _, stability, asked = finished
+def test_an_interrupted_sweep_resumes(sweep_run, tmp_path):
+    _, stability, questions = sweep_run
     run(tmp_path / "run")
     for name in ("stability", "capability"):
         path = tmp_path / "run" / name / "records.jsonl"
@@ -164,35 +164,35 @@ def test_an_interrupted_sweep_resumes(finished, tmp_path):
         path.write_bytes(b"".join(lines[:-7]) + lines[-7][:50])
     with pytest.raises(RecordsError, match=r"not finished.*repeat"):
         read_calibration(tmp_path / "run")
-    again = run(tmp_path / "run")
-    assert steady(as_json(again[0])) == steady(as_json(stability))
-    assert steady(as_json(again[1])) == steady(as_json(asked))
+    resumed = run(tmp_path / "run")
+    assert without_seconds(as_json(resumed[0])) == without_seconds(as_json(stability))
+    assert without_seconds(as_json(resumed[1])) == without_seconds(as_json(questions))
     with pytest.raises(RecordsError, match=r"holds another run"):
         run(tmp_path / "run", plan=dataclasses.replace(SMALL, seed=1))
 
 
-def test_findings_figures_and_method_file(finished, tmp_path):
-    out, stability, asked = finished
-    found = read_calibration(out)
-    assert [one.method for one in found.candidates] == stability.manifest.identity.to_json()[
-        "methods"
-    ]
+def test_a_calibration_writes_findings_figures_and_a_method_file(sweep_run, tmp_path):
+    out, stability, questions = sweep_run
+    calibration = read_calibration(out)
+    assert [
+        candidate.method for candidate in calibration.candidates
+    ] == stability.manifest.identity.to_json()["methods"]
     by_hand = {}
-    for record in as_json(asked):
+    for record in as_json(questions):
         score = np.mean([probe["score"] for probe in record["probes"]])
         by_hand.setdefault(record["method"], []).append(100 * score)
-    for one in found.candidates:
-        mean = np.mean(by_hand[one.method])
-        assert np.nanmean(one.capability) == pytest.approx(mean)
-        assert found.drop(one).mean == pytest.approx(np.mean(by_hand["none"]) - mean)
-    assert found.report.sum() == 6 and found.chance == pytest.approx(100 / len(REPLIES))
-    chosen = pick(found, 100)
-    write_method_file(found, chosen, tmp_path / "method.json")
-    assert methods.spec_of(methods.parse(str(tmp_path / "method.json"))) == chosen.method
-    written = json.loads((tmp_path / "method.json").read_text())
-    assert written["model_fingerprint"] == model().fingerprint
-    assert "split-softmax:exponent=0.3" in table(found)
-    files = write_calibration_figures(found, 1.0, tmp_path)
+    for candidate in calibration.candidates:
+        mean = np.mean(by_hand[candidate.method])
+        assert np.nanmean(candidate.capability) == pytest.approx(mean)
+        assert calibration.drop(candidate).mean == pytest.approx(np.mean(by_hand["none"]) - mean)
+    assert calibration.report.sum() == 6 and calibration.chance == pytest.approx(100 / len(REPLIES))
+    choice = pick(calibration, 100)
+    write_method_file(calibration, choice, tmp_path / "method.json")
+    assert methods.spec_of(methods.parse(str(tmp_path / "method.json"))) == choice.method
+    method_file = json.loads((tmp_path / "method.json").read_text())
+    assert method_file["model_fingerprint"] == model().fingerprint
+    assert "split-softmax:exponent=0.3" in table(calibration)
+    files = write_calibration_figures(calibration, 1.0, tmp_path)
     kinds = itertools.product(("trade_off", "by_round"), ("svg", "png"))
     assert [path.name for path in files] == [f"{name}.{kind}" for name, kind in kinds]
     svg = files[0].read_text()
@@ -214,24 +214,24 @@ def test_a_budget_is_refused_before_the_sweep_if_the_model_guesses(tmp_path, cap
     assert cli.main([*command, "--budget", "5"]) == 1
     refusal = capsys.readouterr().err
     assert "at chance" in refusal and "--budget 5" in refusal
-    measured = [row["method"] for row in as_json(holdfast.records.read_run(out / "capability"))]
-    assert set(measured) == {"none"}
+    methods_run = [row["method"] for row in as_json(holdfast.records.read_run(out / "capability"))]
+    assert set(methods_run) == {"none"}
     assert cli.main(command) == 0, "goes on without --budget"
     output = capsys.readouterr()
     assert "at chance" in output.err + output.out and "boost:factor=2" in output.out
     assert "--capability" in output.out.splitlines()[-1]
 
 
-def test_facts_knowledge_and_perplexity(tmp_path):
+def test_facts_knowledge_and_perplexity_measure_capability(tmp_path):
     facts = load_capability("facts").items
     assert len(facts) == 395 and all(len(set(item.replies)) == 4 for item in facts)
-    said = {item.question: item.replies[item.answer] for item in facts}
-    assert said["What is the capital of Canada?"] == "The capital of Canada is Ottawa."
+    answers = {item.question: item.replies[item.answer] for item in facts}
+    assert answers["What is the capital of Canada?"] == "The capital of Canada is Ottawa."
     assert usual_capability("smollm2", "likeliest") == "facts"
     assert usual_capability("default", "likeliest") == usual_capability("m", "written")
-    known = load_capability("knowledge", 300)
-    assert len(known.items) == 300 and {len(item.replies) for item in known.items} == {4}
-    for item in known.items:
+    knowledge = load_capability("knowledge", 300)
+    assert len(knowledge.items) == 300 and {len(item.replies) for item in knowledge.items} == {4}
+    for item in knowledge.items:
         for letter, reply in zip("ABCD", item.replies, strict=True):
             assert f"{letter}) {reply[:-4]}" in item.question
     some = load_capability("knowledge", 10, seed=3)
@@ -242,15 +242,15 @@ def test_facts_knowledge_and_perplexity(tmp_path):
     text = load_capability(f"perplexity:{tmp_path}/text.txt")
     assert text.is_text and len(text.items) == 8 and len(text.items[0].replies[0].split()) == 64
     plan = CalibrationPlan(draws=1, rounds=1, ask_at=2, sampling=Sampling(max_new_tokens=8))
-    _, asked = run(tmp_path / "run", text, ("boost:factor=2,9",), plan)
-    plain = [record for record in as_json(asked) if record["method"] == "none"]
+    _, questions = run(tmp_path / "run", text, ("boost:factor=2,9",), plan)
+    plain = [record for record in as_json(questions) if record["method"] == "none"]
     probes = [probe for record in plain for probe in record["probes"]]
     assert sorted(probe["probe"] for probe in probes) == list(range(8))
     for probe in probes:
         assert probe["score"] == probe["log_probabilities"][0] / probe["tokens"] < 0
         assert not probe["reply"]
-    found = read_calibration(tmp_path / "run")
-    assert "nat" in table(found) and np.nanmean(found.candidates[0].capability) < 0
+    calibration = read_calibration(tmp_path / "run")
+    assert "nat" in table(calibration) and np.nanmean(calibration.candidates[0].capability) < 0
 
 
 def test_mmlu_is_read_and_malformed_rows_are_named(tmp_path):
@@ -270,21 +270,21 @@ def test_mmlu_is_read_and_malformed_rows_are_named(tmp_path):
     ):
         row = {"subject": "s", "question": "q", "choices": []} if not change else {**good, **change}
         bad.write_text("\n".join([lines[0], json.dumps(row)]))
-        with pytest.raises(UsageError, match=r"Row 2 of .*bad.jsonl") as raised:
+        with pytest.raises(UsageError, match=r"Row 2 of .*bad.jsonl") as excinfo:
             load_capability(f"mmlu:{bad}")
-        assert (raised.value.option, raised.value.value) == (option, value)
+        assert (excinfo.value.option, excinfo.value.value) == (option, value)
     bad.write_text("{")
     with pytest.raises(UsageError, match=r"Line 1 .*bad.jsonl"):
         load_capability(f"mmlu:{bad}")
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         load_capability("mmlu:no-such/folder")
-    assert raised.value.value == str(Path("no-such/folder"))
+    assert excinfo.value.value == str(Path("no-such/folder"))
 
 
 @pytest.mark.skipif(not MMLU.is_dir(), reason="../shared/data/mmlu is absent")
 def test_the_whole_of_mmlu_is_read():
-    found = load_capability(f"mmlu:{MMLU}", 20_000)
-    assert len(found.items) == 14_042 and {item.answer for item in found.items} == {0, 1, 2, 3}
+    mmlu = load_capability(f"mmlu:{MMLU}", 20_000)
+    assert len(mmlu.items) == 14_042 and {item.answer for item in mmlu.items} == {0, 1, 2, 3}
 
 
 HARNESS_TASK = """task: {name}
@@ -308,18 +308,18 @@ def test_tasks_of_the_harness_are_asked(tmp_path):
     for name, kind, metric in kinds:
         task = HARNESS_TASK.format(name=name, data=data, kind=kind, metric=metric)
         (tmp_path / f"{name}.yaml").write_text(task)
-    found = load_capability(f"lm-eval:{tmp_path / 'towns.yaml'}")
-    assert not found.lettered and len(found.items) == 6
-    assert Item("Which is number 4?", ("rain", "bread", "town"), 1) in found.items
+    capability = load_capability(f"lm-eval:{tmp_path / 'towns.yaml'}")
+    assert not capability.lettered and len(capability.items) == 6
+    assert Item("Which is number 4?", ("rain", "bread", "town"), 1) in capability.items
     with pytest.raises(UsageError) as raised:
         load_capability(f"lm-eval:{tmp_path / 'writing.yaml'}")
     assert (raised.value.option, raised.value.value) == ("writing", "generate_until")
     with pytest.raises(HoldfastError) as failed:
         load_capability("lm-eval:no_such_task")
     assert failed.value.value == "no_such_task"
-    _, asked = run(tmp_path / "run", found)
-    assert len(asked.records) == 5 * 6
-    for probe in (probe for record in as_json(asked) for probe in record["probes"]):
+    _, questions = run(tmp_path / "run", capability)
+    assert len(questions.records) == 5 * 6
+    for probe in (probe for record in as_json(questions) for probe in record["probes"]):
         assert probe["likeliest"] in (0.0, 1.0)
 
 
@@ -334,30 +334,30 @@ def test_invalid_calibrations_are_refused(tmp_path):
         load_capability("knowledge", 3)
     with pytest.raises(UsageError, match="boost:factor=3"):
         run(tmp_path / "twice", sweeps=("boost:factor=2,3", "boost:factor=3,4"))
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         run(
             tmp_path,
             suite=choose_prompts(SUITE, ["case-rain", "case-bread"]),
             plan=CalibrationPlan(draws=1),
         )
-    assert (raised.value.option, raised.value.value) == ("draws", 2)
-    with pytest.raises(ParameterOutOfRange) as raised:
+    assert (excinfo.value.option, excinfo.value.value) == ("draws", 2)
+    with pytest.raises(ParameterOutOfRange) as excinfo:
         CalibrationPlan(rounds=2)
-    assert (raised.value.option, raised.value.value) == ("ask_at", 4)
-    assert raised.value.allowed == "up to 3"
-    assert str(raised.value).endswith("give ask_at=3, or more rounds.")
-    with pytest.raises(UsageError) as raised:
+    assert (excinfo.value.option, excinfo.value.value) == ("ask_at", 4)
+    assert excinfo.value.allowed == "up to 3"
+    assert str(excinfo.value).endswith("give ask_at=3, or more rounds.")
+    with pytest.raises(UsageError) as excinfo:
         CalibrationPlan(reading="guessed")
-    assert (raised.value.option, raised.value.value) == ("reading", "guessed")
+    assert (excinfo.value.option, excinfo.value.value) == ("reading", "guessed")
     assert list(tmp_path.iterdir()) == [tmp_path / "twice"] or not list(tmp_path.iterdir())
 
 
 def test_an_endpoint_is_scored_by_what_it_writes(tmp_path):
     repeated = dataclasses.replace(SMALL, sweeps=SWEEPS[1:])
-    with pytest.raises(ModelError, match=r"scripted .*--reading=written") as raised:
+    with pytest.raises(ModelError, match=r"scripted .*--reading=written") as excinfo:
         calibrate(Endpoint(), SUITE, ITEMS, tmp_path / "a", repeated)
-    assert (raised.value.option, raised.value.value) == ("reading", "likeliest")
-    with pytest.raises(UsageError) as raised:
+    assert (excinfo.value.option, excinfo.value.value) == ("reading", "likeliest")
+    with pytest.raises(UsageError) as excinfo:
         calibrate(
             Endpoint(),
             SUITE,
@@ -365,13 +365,13 @@ def test_an_endpoint_is_scored_by_what_it_writes(tmp_path):
             tmp_path,
             CalibrationPlan(reading="written"),
         )
-    assert (raised.value.option, raised.value.value) == ("reading", "written")
+    assert (excinfo.value.option, excinfo.value.value) == ("reading", "written")
     remote = holdfast.connect("http://localhost:1/v1", "m")
     with pytest.raises(ModelError, match=r"split-softmax:exponent=0.9 needs attention"):
         calibrate(remote, SUITE, ITEMS, tmp_path / "b", CalibrationPlan(reading="written"))
     plan = CalibrationPlan(draws=1, rounds=1, ask_at=2, reading="written", sweeps=SWEEPS[1:])
-    _, asked = calibrate(Endpoint(), SUITE, ITEMS, tmp_path / "c", plan)
-    probes = [probe for record in as_json(asked) for probe in record["probes"]]
+    _, questions = calibrate(Endpoint(), SUITE, ITEMS, tmp_path / "c", plan)
+    probes = [probe for record in as_json(questions) for probe in record["probes"]]
     assert len(probes) == 3 * 14
     for probe in probes:  # it always says B
         assert probe["log_probabilities"] is None and probe["likeliest"] is None
@@ -405,7 +405,7 @@ def test_sweeps_and_method_files_are_parsed(tmp_path):
     second = "split-softmax:exponent=0.5,heads=0.1/1.0+repetition:probability=0.5"
     assert sweep.steerings[1] == methods.parse(second)
     assert all(len(methods.parse_sweep(spec).steerings) >= 3 for spec in DEFAULT_SWEEPS)
-    for spec, named in (
+    for spec, message in (
         ("boost:factor=2,2.0", "same value twice"),
         ("boost:2,3", "PARAMETER=VALUE,VALUE, not '2'"),
         ("boost:factor=2,0.5", "factor from 1 upwards, not 0.5"),
@@ -414,23 +414,23 @@ def test_sweeps_and_method_files_are_parsed(tmp_path):
         ("boost:factor=2,3+", "empty method"),
         ("boost:factor=2,3+spotlight:target=0.1,0.2", "several values to factor and target"),
     ):
-        with pytest.raises(UsageError, match=named):
+        with pytest.raises(UsageError, match=message):
             methods.parse_sweep(spec)
     path = tmp_path / "fix.json"
     path.write_text('{"method": "split-softmax:exponent=0.5", "model_fingerprint": "x"}')
     assert methods.parse(str(path)) == (SplitSoftmax(0.5),)
-    for text, named in (
+    for text, message in (
         ("[1]", "None for its method"),
         ("{", "not JSON"),
         ('{"method": "other.json"}', "'other.json' for its method"),
     ):
         path.write_text(text)
-        with pytest.raises(UsageError, match=named):
+        with pytest.raises(UsageError, match=message):
             methods.parse(str(path))
 
 
 @pytest.mark.slow
-def test_from_the_command_line_to_a_method_that_drift_accepts(tmp_path, capsys, monkeypatch):
+def test_the_command_writes_a_method_file_that_drift_accepts(tmp_path, capsys, monkeypatch):
     out = tmp_path / "run"
     ids = [case.id for case in drift.load_suite("starter").cases[::60]][:3]
     command = "calibrate --sweep split-softmax:exponent=0.8,0.5 --questions 8 --draws 1".split()
@@ -450,9 +450,9 @@ def test_from_the_command_line_to_a_method_that_drift_accepts(tmp_path, capsys, 
     headline = page.split("<h1>")[1].split("</h1>")[0]
     assert advice in page
     assert refusal.startswith(headline.removesuffix(".")) and ". " not in headline
-    wanted = ["none", "split-softmax:exponent=0.8", "split-softmax:exponent=0.5"]
+    expected = ["none", "split-softmax:exponent=0.8", "split-softmax:exponent=0.5"]
     results = json.loads((out / "summary.json").read_text())["results"]
-    assert [row["method"] for row in results] == wanted
+    assert [row["method"] for row in results] == expected
     assert all((out / name / "summary.json").is_file() for name in ("stability", "capability"))
     before = (out / "capability" / "records.jsonl").read_bytes()
     file.write_text("of an earlier budget")
@@ -464,9 +464,9 @@ def test_from_the_command_line_to_a_method_that_drift_accepts(tmp_path, capsys, 
     none, fix = sampled(0.2, 1, 5).candidates
     candidates = none, dataclasses.replace(fix, method="split-softmax:exponent=0.5")
     about, names = read_calibration(out).about, (("split-softmax", "exponent"),)
-    found = sampled(0.2, 1, 5)
-    found = dataclasses.replace(found, candidates=candidates, about=about, names=names)
-    monkeypatch.setattr("holdfast.cli.calibrate.read_calibration", lambda folder: found)
+    calibration = sampled(0.2, 1, 5)
+    calibration = dataclasses.replace(calibration, candidates=candidates, about=about, names=names)
+    monkeypatch.setattr("holdfast.cli.calibrate.read_calibration", lambda folder: calibration)
     assert cli.main(command) == 0
     *_, recommendation, _, last = capsys.readouterr().out.splitlines()
     assert recommendation.startswith("Use split-softmax:exponent=0.5, ")
@@ -483,14 +483,14 @@ def test_from_the_command_line_to_a_method_that_drift_accepts(tmp_path, capsys, 
 
 
 @pytest.mark.slow
-def test_a_calibration_accepts_more_sweeps_and_refuses_more_draws(finished, tmp_path):
+def test_a_calibration_accepts_more_sweeps_and_refuses_more_draws(sweep_run, tmp_path):
     narrow = run(tmp_path / "run", sweeps=("split-softmax:exponent=0.7,0.3",))
     assert len(narrow[0].manifest.identity.to_json()["methods"]) == 3
     with pytest.raises(RecordsError, match=r"draws is 2 .* 3 "):
         run(tmp_path / "run", plan=dataclasses.replace(SMALL, draws=3))
     wide = run(tmp_path / "run")
-    assert steady(as_json(wide[0])) == steady(as_json(finished[1]))
-    assert steady(as_json(wide[1])) == steady(as_json(finished[2]))
+    assert without_seconds(as_json(wide[0])) == without_seconds(as_json(sweep_run[1]))
+    assert without_seconds(as_json(wide[1])) == without_seconds(as_json(sweep_run[2]))
     assert len(read_calibration(tmp_path / "run").candidates) == 5
     with pytest.raises(RecordsError, match="sweeps"):
         run(tmp_path / "run", sweeps=("split-softmax:exponent=0.7,0.3",))

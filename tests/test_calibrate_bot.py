@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from calibrations import sampled, synthetic
 from command_lines import changed
-from test_baseline import asked
+from test_baseline import run_with_baseline
 from test_calibrate import SMALL, SUITE, run
 
 from holdfast import cli, drift
@@ -53,7 +53,7 @@ def test_one_prompt_talks_to_every_persona(tmp_path):
     stability, _ = run(tmp_path, sweeps=POINTS, suite=choose_prompts(BOT), plan=plan)
     assert stability.manifest.identity.to_json()["settings"]["user_prompt"] == "persona"
     calibration = read_calibration(tmp_path)
-    assert [each.method for each in calibration.candidates] == ["none", *POINTS]
+    assert [candidate.method for candidate in calibration.candidates] == ["none", *POINTS]
     report = calibration.report
     plain = [record for record in stability.records if record.method == "none"]
     met = Counter((r.user.id, bool(report[r.conversation])) for r in plain)
@@ -69,13 +69,13 @@ def test_one_prompt_talks_to_every_persona(tmp_path):
 @pytest.mark.slow
 def test_one_prompt_without_personas_talks_to_a_user_model_without_a_prompt(tmp_path):
     plan = dataclasses.replace(SMALL, draws=4)
-    named = choose_prompts(SUITE, ["case-rain"])
-    stability, _ = run(tmp_path, sweeps=POINTS[:1], suite=named, plan=plan)
+    suite = choose_prompts(SUITE, ["case-rain"])
+    stability, _ = run(tmp_path, sweeps=POINTS[:1], suite=suite, plan=plan)
     assert {record.user.id for record in stability.records} == {None}
     assert read_calibration(tmp_path).report.tolist() == [False, True] * 2
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         conversations(ALONE, CalibrationPlan(draws=1))
-    assert (raised.value.option, raised.value.value) == ("draws", 1)
+    assert (excinfo.value.option, excinfo.value.value) == ("draws", 1)
 
 
 def test_cases_with_personas_have_each_pair_in_both_halves(tmp_path):
@@ -115,24 +115,24 @@ def test_pairs_can_be_drawn_at_random_from_the_whole_suite(tmp_path, count, roun
     assert suite.cases == SUITE.cases, "all categories"
     stability, _ = run(tmp_path, sweeps=POINTS[:1], suite=suite, plan=plan)
     settings = drift.Settings(conversations=count, seed=plan.seed)
-    drawn = [draw_pairing(SUITE, settings, number) for number in range(count)]
+    pairings = [draw_pairing(SUITE, settings, number) for number in range(count)]
     for record in stability.records:
-        pairing = drawn[record.conversation]
+        pairing = pairings[record.conversation]
         assert (record.agent.id, record.user.id) == (pairing.agent.id, pairing.user.id)
     calibration = read_calibration(tmp_path)
     assert len(calibration.none.stability) == count
     assert count // 2 <= calibration.report.sum() <= (count + 1) // 2
-    chosen = pick(calibration, 2)
-    assert not chosen.recommended
-    assert sizes_needed(calibration, chosen).option == "conversations"
+    choice = pick(calibration, 2)
+    assert not choice.recommended
+    assert sizes_needed(calibration, choice).option == "conversations"
 
 
 def test_a_number_of_conversations_that_does_not_suit_is_named(capsys):
     plan = dataclasses.replace(SMALL, conversations=9)
     assert "(use --conversations 40)" in why_too_small(SUITE, 200, 200, plan)
-    with pytest.raises(ParameterOutOfRange) as raised:
+    with pytest.raises(ParameterOutOfRange) as excinfo:
         CalibrationPlan(conversations=3)
-    assert (raised.value.option, raised.value.value) == ("conversations", 3)
+    assert (excinfo.value.option, excinfo.value.value) == ("conversations", 3)
     assert cli.main(["calibrate", "--draws", "2", "--conversations", "9"]) == 2
     message = capsys.readouterr().err
     assert "--draws 2" in message and "--conversations 9" in message
@@ -167,15 +167,15 @@ def test_invalid_input_is_refused_before_the_model_is_loaded(tmp_path, capsys, m
     monkeypatch.setattr("holdfast.cli.calibrate.load_model", load)
     calibrated = ["calibrate", "--suite", str(tmp_path / "hotel.yaml")]
     before = everything(tmp_path)
-    for more, named in (
+    for options, message in (
         (["--out", str(tmp_path / "other")], "`holdfast drift`"),
         (["--out", str(tmp_path / "other"), "--dry-run"], "`holdfast drift`"),
         (["--sweep", "boost:factor=2,3", "--sweep", "boost:factor=3"], "'boost:factor=3'"),
         (["--sweep", "boost:factor=0.5"], "not 0.5"),
         (["--draws", "1"], "2 conversations"),
     ):
-        assert cli.main(changed([*calibrated, "--out", str(tmp_path / "new")], *more)) == 2
-        assert named in capsys.readouterr().err
+        assert cli.main(changed([*calibrated, "--out", str(tmp_path / "new")], *options)) == 2
+        assert message in capsys.readouterr().err
     assert everything(tmp_path) == before
 
 
@@ -186,16 +186,16 @@ def test_the_closest_setting_is_named_if_none_is_chosen():
     weak = halves.candidates[1]
     weak = dataclasses.replace(weak, capability=weak.capability + noise)
     calibration = dataclasses.replace(halves, candidates=(halves.none, weak), questions=1600)
-    chosen = pick(calibration, 2)
-    line = answer(calibration, chosen)
-    assert chosen.none_fits and chosen.near.method == "weak"
+    choice = pick(calibration, 2)
+    line = answer(calibration, choice)
+    assert choice.none_fits and choice.near.method == "weak"
     chosen_on, on_all = re.findall(r"(\+0.10 \[.*?\]), points lost (\+\d\.\d)", line)
     assert chosen_on == ("+0.10 [+0.00, +0.18]", "+3.0")
     assert on_all == ("+0.10 [+0.05, +0.14]", "+1.6")
-    drop = calibration.drop(chosen.near)
+    drop = calibration.drop(choice.near)
     times = 2 * ((drop.high - drop.low) / 2 / 0.4) ** 2
-    assert times_needed(calibration, chosen) == pytest.approx((1, times))
-    assert sizes_needed(calibration, chosen) == ("draws", 1, math.ceil(times * 1600), 80)
+    assert times_needed(calibration, choice) == pytest.approx((1, times))
+    assert sizes_needed(calibration, choice) == ("draws", 1, math.ceil(times * 1600), 80)
     dear = sampled(0.2, 9, 5)
     assert sizes_needed(dear, pick(dear, 2)) is None
     assert "--budget (11 " in next_step(dear, pick(dear, 2))
@@ -204,10 +204,10 @@ def test_the_closest_setting_is_named_if_none_is_chosen():
 
 
 def test_uninformative_prompts_are_named(tmp_path):
-    first, named, advice = unprompted_lines(read_run(asked(tmp_path / "shop")))
+    first, uninformative, advice = unprompted_lines(read_run(run_with_baseline(tmp_path / "shop")))
     assert re.search(r"score 0\.\d\d", first) and "--out" in advice
-    assert named.startswith("Uninformative") and "no-discount (1.00 " in named
-    (few,) = unprompted_lines(read_run(asked(tmp_path / "few", 4)))
+    assert uninformative.startswith("Uninformative") and "no-discount (1.00 " in uninformative
+    (few,) = unprompted_lines(read_run(run_with_baseline(tmp_path / "few", 4)))
     assert "too few" in few
 
 
@@ -223,15 +223,15 @@ def test_a_planned_calibration_goes_on_and_asks_its_baseline_once(tmp_path, caps
     assert planned in [line.split() for line in capsys.readouterr().out.splitlines()]
     assert cli.main(command) == 0, "after a smaller dry run"
     plain = capsys.readouterr().out
-    held = (folder / "stability" / "records.jsonl").read_bytes()
+    records = (folder / "stability" / "records.jsonl").read_bytes()
     baseline = "Without a system prompt"
     assert baseline not in plain and 'id="baseline"' not in page_in(folder)
     assert cli.main([*command, "--baseline"]) == 0
     lines = capsys.readouterr().out.splitlines()
     (line,) = [line for line in lines if line.startswith(baseline)]
-    assert [other for other in lines if other != line] == plain.splitlines()
+    assert [output_line for output_line in lines if output_line != line] == plain.splitlines()
     assert "too few" in line and baseline in page_in(folder)
-    assert (folder / "stability" / "records.jsonl").read_bytes() == held
+    assert (folder / "stability" / "records.jsonl").read_bytes() == records
     assert cli.main(command) == 0
     assert baseline in capsys.readouterr().out and baseline in page_in(folder)
 

@@ -50,15 +50,15 @@ def sweeps(tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SWEEPS)
 def test_questions_are_answered_as_the_model_answers_under_the_method(name, sweeps, tmp_path):
-    own = model()
+    local_model = model()
     plan = replace(SMALL, sweeps=(sweeps[name],))
-    stability, asked = calibrate(own, SUITE, ITEMS, tmp_path / "run", plan)
+    stability, questions = calibrate(local_model, SUITE, ITEMS, tmp_path / "run", plan)
     settings = methods.parse_sweep(sweeps[name]).steerings
     names = ["none", *map(methods.spec_of, settings)]
     assert stability.manifest.identity.to_json()["methods"] == names
-    of_questions = {(r["method"], r["conversation"]) for r in as_json(asked)}
+    of_questions = {(r["method"], r["conversation"]) for r in as_json(questions)}
     assert of_questions == set(itertools.product(names, range(12)))
-    for record in as_json(asked):
+    for record in as_json(questions):
         if record["conversation"] not in (0, 5):
             continue
         under = methods.parse(record["method"])
@@ -66,13 +66,13 @@ def test_questions_are_answered_as_the_model_answers_under_the_method(name, swee
             item = ITEMS.items[probe["probe"]]
             history = history_of(record, record["turns"])
             chat = [*history, {"role": "user", "content": item.question}]
-            scored = own.score(chat, item.replies, under)
-            assert probe["log_probabilities"] == pytest.approx(scored.log_probabilities, abs=1e-3)
+            score = local_model.score(chat, item.replies, under)
+            assert probe["log_probabilities"] == pytest.approx(score.log_probabilities, abs=1e-3)
             likeliest = int(np.argmax(probe["log_probabilities"])) == item.answer
             assert probe["likeliest"] == probe["score"] == float(likeliest)
-            assert probe["reply"] == own.generate(chat, under, GREEDY).text
-    found = read_calibration(tmp_path / "run")
-    assert [each.method for each in found.candidates] == names
+            assert probe["reply"] == local_model.generate(chat, under, GREEDY).text
+    calibration = read_calibration(tmp_path / "run")
+    assert [candidate.method for candidate in calibration.candidates] == names
 
 
 @pytest.mark.slow
@@ -82,47 +82,47 @@ def test_a_served_model_writes_the_same_answers_as_a_local_one(name, sweeps, tmp
     plan = replace(WRITTEN, sweeps=(sweeps[name],))
     with served(model(), RequestLimits(200, 60.0)) as server:
         remote = holdfast.connect(f"{server.url}/v1", timeout=60)
-        there, here = (
-            calibrate(each, SUITE, ITEMS, tmp_path / place, plan)[1]
-            for place, each in (("there", remote), ("here", model()))
+        remote_run, local = (
+            calibrate(source, SUITE, ITEMS, tmp_path / place, plan)[1]
+            for place, source in (("there", remote), ("here", model()))
         )
 
-    def written(run):
+    def texts_of(run):
         rows = [(r["method"], probe) for r in as_json(run) for probe in r["probes"]]
         return {(name, p["probe"]): (p["reply"], p["score"]) for name, p in rows}
 
-    assert written(there) == written(here) and len(written(here)) == 3 * len(ITEMS.items)
+    assert texts_of(remote_run) == texts_of(local) and len(texts_of(local)) == 3 * len(ITEMS.items)
 
 
 @pytest.fixture
-def commanded(tmp_path):
+def run_command(tmp_path):
     """Runs `holdfast calibrate` with one sweep, as small as possible."""
     ids = ",".join(case.id for case in holdfast.drift.load_suite("starter").cases[::60][:3])
 
-    def run(sweep, *more, out="run"):
+    def run(sweep, *options, out="run"):
         command = ["calibrate", "--sweep", sweep, "--questions", "4", "--draws", "1"]
         command += ["--rounds", "1", "--ask-at", "2", "--prompts", ids, "--max-new-tokens", "8"]
-        return cli.main([*command, "--out", str(tmp_path / out), *more])
+        return cli.main([*command, "--out", str(tmp_path / out), *options])
 
     return run
 
 
 @pytest.mark.slow
-def test_a_served_sweep_accepts_only_files_that_the_server_was_given(commanded, tmp_path, capsys):
+def test_a_served_sweep_accepts_only_files_that_the_server_was_given(run_command, tmp_path, capsys):
     default = holdfast.load("default")
-    given, other = (
+    known, unknown = (
         write_for(default, tmp_path / f"{seed}.safetensors", "seka", seed) for seed in (0, 1)
     )
     command = [sys.executable, "-m", "holdfast", "serve", "--port", "0", "--fitted"]
-    with subprocess.Popen([*command, str(given.path)], stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen([*command, str(known.path)], stdout=subprocess.PIPE, text=True) as server:
         try:
-            assert f"seka:file={given.digest}" in server.stdout.readline()
+            assert f"seka:file={known.digest}" in server.stdout.readline()
             url = re.search(r"http://\S+", server.stdout.readline())[0]
-            asked = ["--model", f"{url}/v1", "--reading", "written"]
-            assert commanded(f"seka:gain=0.1,0.2,file={given.path}", *asked) == 0
-            assert f"seka:file={given.digest},gain=0.2" in capsys.readouterr().out
-            sweep = f"seka:gain=0.1,0.2,file={other.path}"
-            assert commanded(sweep, *asked, out="other") != 0
+            options = ["--model", f"{url}/v1", "--reading", "written"]
+            assert run_command(f"seka:gain=0.1,0.2,file={known.path}", *options) == 0
+            assert f"seka:file={known.digest},gain=0.2" in capsys.readouterr().out
+            sweep = f"seka:gain=0.1,0.2,file={unknown.path}"
+            assert run_command(sweep, *options, out="other") != 0
             assert "a server knows only the files that" in capsys.readouterr().err
         finally:
             server.kill()

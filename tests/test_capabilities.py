@@ -71,10 +71,10 @@ class Empty(Louder):
     kind: ClassVar[MethodKind] = MethodKind.LOGITS
 
 
-@pytest.mark.parametrize("made", (*MIXED, Pasta(0.1), Spotlight(0.3), Hold()), ids=str)
-def test_every_method_declares_its_kind_and_its_requirements(made):
-    assert isinstance(type(made).kind, MethodKind) and made.kind is kind_of(made)
-    assert compile_methods([made]).requires == TRAITS[made.kind].requires
+@pytest.mark.parametrize("method", (*MIXED, Pasta(0.1), Spotlight(0.3), Hold()), ids=str)
+def test_every_method_declares_its_kind_and_its_requirements(method):
+    assert isinstance(type(method).kind, MethodKind) and method.kind is kind_of(method)
+    assert compile_methods([method]).requires == TRAITS[method.kind].requires
 
 
 def test_compiled_methods_are_sorted_by_what_they_change():
@@ -101,12 +101,12 @@ def test_the_same_methods_compiled_twice_are_equal_even_in_another_process():
 
 def test_equal_methods_keep_the_files_that_they_come_from():
     heads = [HeadSet({(0, 1)}, file=name) for name in ("a.json", "b.json")]
-    both = [compile_methods([Boost(2, some)]) for some in heads]
-    assert both[0] == both[1] and hash(both[0]) == hash(both[1])
-    assert [compiled.attention[0].heads.file for compiled in both] == ["a.json", "b.json"]
+    pair = [compile_methods([Boost(2, some)]) for some in heads]
+    assert pair[0] == pair[1] and hash(pair[0]) == hash(pair[1])
+    assert [compiled.attention[0].heads.file for compiled in pair] == ["a.json", "b.json"]
 
 
-def test_a_list_without_methods_is_false():
+def test_an_empty_list_of_compiled_methods_is_falsy():
     assert not compile_methods(()) and compile_methods([Boost(2)])
 
 
@@ -134,7 +134,7 @@ def test_only_the_methods_package_asks_for_a_kind():
         assert not any(map(asks.search, imported)), path.name
 
 
-def test_what_a_list_needs_is_what_its_methods_need():
+def test_compiled_methods_need_what_each_of_them_needs():
     compiled = compile_methods(MIXED)
     needed = {Ability.MESSAGES, Ability.LOG_ODDS, Ability.SECOND_STREAM}
     assert compiled.requires == needed
@@ -164,17 +164,17 @@ WRONG = (
 
 @pytest.mark.parametrize(("wrong", "value", "allowed"), WRONG)
 def test_a_kind_that_does_not_match_the_class_is_refused(wrong, value, allowed):
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         methods.read_methods([wrong])
-    assert (raised.value.option, raised.value.value) == ("method", value)
-    assert raised.value.allowed == allowed
+    assert (excinfo.value.option, excinfo.value.value) == ("method", value)
+    assert excinfo.value.allowed == allowed
 
 
 def test_a_refusal_names_what_is_needed_and_what_is_offered():
     offered = frozenset({Ability.MESSAGES, Ability.SECOND_STREAM, Ability.REPLY_SCORES})
     check_requirements((Repetition(1), Guidance(2.0)), offered, "the model", "use another")
-    says = r"boost:factor=3 needs attention, and the model supports only .*; use another\."
-    with pytest.raises(Unsteerable, match=says):
+    message = r"boost:factor=3 needs attention, and the model supports only .*; use another\."
+    with pytest.raises(Unsteerable, match=message):
         check_requirements((Guidance(2.0), Boost(3)), offered, "the model", "use another")
     with pytest.raises(Unsteerable, match=r"^hold needs"):
         check_requirements((Hold(),), frozenset({Ability.MESSAGES}), "the model", "use another")
@@ -200,12 +200,12 @@ def test_a_custom_method_on_one_head_acts_as_a_built_in_one_there():
     class OnOneHead(Louder):
         heads: ClassVar[HeadSet] = HeadSet({(0, 1)})
 
-    both = OnOneHead(math.log(4)), Boost(4, {(0, 1)})
+    pair = OnOneHead(math.log(4)), Boost(4, {(0, 1)})
     greedy = Sampling(temperature=0, max_new_tokens=3)
-    custom, boosted = (model().generate(TALK, [made], greedy, trace=True) for made in both)
+    custom, boosted = (model().generate(TALK, [method], greedy, trace=True) for method in pair)
     assert torch.allclose(custom.trace.mass, boosted.trace.mass, atol=1e-5)
-    everywhere = model().generate(TALK, [Louder(math.log(4))], greedy, trace=True)
-    assert not torch.allclose(custom.trace.mass, everywhere.trace.mass, atol=1e-3)
+    on_all_heads = model().generate(TALK, [Louder(math.log(4))], greedy, trace=True)
+    assert not torch.allclose(custom.trace.mass, on_all_heads.trace.mass, atol=1e-3)
 
 
 def test_only_a_dataclass_method_can_be_put_on_chosen_heads():
@@ -221,6 +221,6 @@ def test_only_a_dataclass_method_can_be_put_on_chosen_heads():
     assert with_heads(Boost(2, {(0, 1)}), None) == Boost(2)
 
 
-def test_facts_about_a_model_without_a_tokenizer_are_its_own():
+def test_a_model_without_a_tokenizer_reports_its_own_facts():
     assert facts_about(SimpleNamespace(tokenizer=None, about={"family": "x"})) == {"family": "x"}
     assert facts_about(SimpleNamespace()) == {}

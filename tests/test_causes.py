@@ -1,4 +1,4 @@
-"""Why rules were broken: labelled transcripts, and each definition of docs/causes.md."""
+"""Causes of broken rules: labelled transcripts, and each definition of docs/causes.md."""
 
 import json
 import sys
@@ -28,7 +28,7 @@ FILE = labelled.load()
 LABELS = [label for dialog in FILE["dialogs"] for label in labelled.labels(dialog)]
 
 
-def scored(tmp_path, dialog, file=FILE):
+def score_dialog(tmp_path, dialog, file=FILE):
     """The run of a labelled dialog, under its suite."""
     suite = dict(file["suites"][dialog["suite"]])
     suite["rules"] = [
@@ -55,15 +55,15 @@ def agreements(dialogs, file, folder):
     """Whether each labelled breach has the cause that its label names."""
     for dialog in dialogs:
         (folder / dialog["id"]).mkdir()
-        causes = causes_of(scored(folder / dialog["id"], dialog, file))
+        causes = causes_of(score_dialog(folder / dialog["id"], dialog, file))
         for label in labelled.labels(dialog):
             yield causes[label.record, label.turn, label.rule] == label.cause
 
 
 @pytest.mark.parametrize("dialog", FILE["dialogs"], ids=lambda dialog: dialog["id"])
 def test_every_breach_of_the_labelled_transcripts_has_a_label(dialog, tmp_path):
-    broken = [*causes_of(scored(tmp_path, dialog))]
-    assert sorted(broken) == sorted(
+    causes = [*causes_of(score_dialog(tmp_path, dialog))]
+    assert sorted(causes) == sorted(
         (label.record, label.turn, label.rule) for label in labelled.labels(dialog)
     )
 
@@ -109,7 +109,7 @@ def test_a_rule_is_found_in_its_words_and_in_others(text):
 
 
 @pytest.mark.parametrize("text", SAYS_NOT)
-def test_a_mention_is_not_the_rule(text):
+def test_a_mere_mention_does_not_state_the_rule(text):
     assert RULE.find_in(text) is None
 
 
@@ -371,8 +371,8 @@ FRESH = labelled.load_fresh()
 def test_every_breach_of_the_fourth_set_has_a_label(dialog, tmp_path):
     if any("drop" in event for event in dialog["events"]):
         pytest.skip("what a cut request repeats is not labelled again")
-    broken = [*causes_of(scored(tmp_path, dialog, FRESH))]
-    assert sorted(broken) == sorted(
+    causes = [*causes_of(score_dialog(tmp_path, dialog, FRESH))]
+    assert sorted(causes) == sorted(
         (label.record, label.turn, label.rule) for label in labelled.labels(dialog)
     )
 
@@ -382,7 +382,7 @@ def test_causes_agree_with_the_fourth_set(tmp_path):
     assert len(agree) >= 40 and sum(agree) / len(agree) >= 0.8
 
 
-def of(name):
+def dialog_named(name):
     return next(dialog for dialog in FILE["dialogs"] if dialog["id"] == name)
 
 
@@ -392,11 +392,11 @@ def causes_in(run, turn):
 
 
 def test_a_cause_has_its_evidence(tmp_path):
-    run = scored(tmp_path, of("web-compacted-summary-drops-some"))
+    run = score_dialog(tmp_path, dialog_named("web-compacted-summary-drops-some"))
     causes = causes_in(run, 2)
-    said, left = causes["tests"].evidence
-    assert (said.what, said.turn, said.quote) == ("said", 1, "Run `make test` before every commit.")
-    assert (left.what, left.turn, left.source) == ("left", 2, f"{tmp_path}/{FILE_OF}, line 5")
+    rule, loss = causes["tests"].evidence
+    assert (rule.what, rule.turn, rule.quote) == ("said", 1, "Run `make test` before every commit.")
+    assert (loss.what, loss.turn, loss.source) == ("left", 2, f"{tmp_path}/{FILE_OF}, line 5")
     (summary,) = causes["push"].evidence
     assert "main branch must never be pushed to" in summary.quote
 
@@ -405,17 +405,17 @@ FILE_OF = "web-compacted-summary-drops-some.jsonl"
 
 
 def test_an_order_is_evidence_beside_the_rule(tmp_path):
-    causes = causes_in(scored(tmp_path, of("shop-user-overrides-some")), 1)
-    said, ordered = causes["metric"].evidence
-    assert (said.what, ordered.what) == ("said", "ordered")
-    assert "forget about centimetres" in ordered.quote
+    causes = causes_in(score_dialog(tmp_path, dialog_named("shop-user-overrides-some")), 1)
+    statement, order = causes["metric"].evidence
+    assert (statement.what, order.what) == ("said", "ordered")
+    assert "forget about centimetres" in order.quote
 
 
 def test_what_a_compaction_kept_is_recorded_rule_by_rule(tmp_path):
-    run = scored(tmp_path, of("data-codex-compacted"))
+    run = score_dialog(tmp_path, dialog_named("data-codex-compacted"))
     (compaction,) = run.dialogs[0].compactions
-    kept = {item.rule: (item.in_summary, item.in_context) for item in compaction.rules}
-    assert kept == {
+    rules = {item.rule: (item.in_summary, item.in_context) for item in compaction.rules}
+    assert rules == {
         "uv": (True, True),
         "force": (False, True),  # in the AGENTS.md, which stays
         "ruff": (False, True),
@@ -426,7 +426,7 @@ def test_what_a_compaction_kept_is_recorded_rule_by_rule(tmp_path):
 
 
 def test_a_score_says_where_its_rule_was(tmp_path):
-    run = scored(tmp_path, of("web-compacted-summary-drops-some"))
+    run = score_dialog(tmp_path, dialog_named("web-compacted-summary-drops-some"))
     contexts = {probe.rule: probe.context for probe in run.dialogs[0].probes if probe.round == 2}
     assert contexts["push"].in_context and contexts["push"].tokens < 40
     assert not contexts["tests"].in_context and contexts["tests"].tokens is None
@@ -466,8 +466,8 @@ def test_the_command_says_why_and_the_summary_counts(web, tmp_path, capsys):
     count = sum(len([*labelled.labels(dialog)]) for dialog in dialogs)
     events = [event for dialog in dialogs for event in dialog["events"]]
     assert main(["logs", str(folder), "--suite", str(suite), "--out", str(out)]) == 0
-    printed = capsys.readouterr().out
-    assert f"Why: {count} breaches: never sent 2, removed " in printed
+    output = capsys.readouterr().out
+    assert f"Why: {count} breaches: never sent 2, removed " in output
     results = json.loads((out / "summary.json").read_text())["results"]
     assert sum(results["context"]["why"].values()) == count
     rules = {rule["rule"]: rule["why"] for rule in results["rules"]}
@@ -496,14 +496,14 @@ def test_a_folder_of_an_earlier_version_has_no_causes(web, tmp_path):
             probe.pop("cause", None)
         old.append(to_line(LogDialog.model_validate(record).to_json()))
     (tmp_path / "run" / "records.jsonl").write_bytes(b"".join(old))
-    read = read_run(run.folder)
-    assert len(read.dialogs) == len(run.dialogs)
-    assert count_causes(read) == {} and why_table(read) == ""
-    assert context_effects(read).by_calls == ()
+    reread = read_run(run.folder)
+    assert len(reread.dialogs) == len(run.dialogs)
+    assert count_causes(reread) == {} and why_table(reread) == ""
+    assert context_effects(reread).by_calls == ()
 
 
 def test_codex_repeats_what_the_user_said_after_a_compaction_that_logs_only_a_summary(tmp_path):
-    dialog = of("data-codex-compacted")
+    dialog = dialog_named("data-codex-compacted")
     lines = labelled.as_codex(dialog)
     for line in lines:
         if line["type"] == "compacted":

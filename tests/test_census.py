@@ -46,17 +46,17 @@ def test_every_class_has_a_row_and_nine_in_ten_that_reach_the_interface_are_exac
 def test_a_sample_of_the_table_is_reproduced(capsys):
     from census import examine
 
-    wanted = {row["type"]: outcomes_of(row) for row in TABLE["rows"]}
+    expected = {row["type"]: outcomes_of(row) for row in TABLE["rows"]}
     verbosity = transformers.utils.logging.get_verbosity()
     transformers.utils.logging.set_verbosity(50)
     started = time.perf_counter()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = {kind: outcomes_of(examine(kind)) for kind in SAMPLE if kind in wanted}
+            rows = {kind: outcomes_of(examine(kind)) for kind in SAMPLE if kind in expected}
     finally:
         transformers.utils.logging.set_verbosity(verbosity)
     seconds = time.perf_counter() - started
     with capsys.disabled():
-        print(f"\n{len(found)} of {len(wanted)} model types examined in {seconds:.0f} s", end="")
-    assert found == {kind: wanted[kind] for kind in found}
+        print(f"\n{len(rows)} of {len(expected)} model types examined in {seconds:.0f} s", end="")
+    assert rows == {kind: expected[kind] for kind in rows}

@@ -1,7 +1,7 @@
 """The interface of chat models: what a request may contain."""
 
 import pytest
-from tiny import LOOK, looked_up, model
+from tiny import LOOK, model, tool_talk
 
 from holdfast.errors import ParameterOutOfRange, UsageError
 from holdfast.generation.sampling import Sampling
@@ -37,9 +37,9 @@ def test_values_at_the_ends_of_the_ranges_are_accepted(parameter, value):
 )
 def test_a_value_outside_its_range_is_named(wrong):
     parameter, value = next(iter(wrong.items()))
-    with pytest.raises(ParameterOutOfRange) as caught:
+    with pytest.raises(ParameterOutOfRange) as excinfo:
         Sampling(**wrong)
-    assert parameter in str(caught.value) and repr(value) in str(caught.value)
+    assert parameter in str(excinfo.value) and repr(value) in str(excinfo.value)
 
 
 def test_editing_uses_the_seed_of_the_conversation_if_given():
@@ -48,13 +48,16 @@ def test_editing_uses_the_seed_of_the_conversation_if_given():
 
 
 def test_roles_that_only_a_template_knows_pass_through():
-    Request([*HELLO, {"role": "tool", "content": "4", "name": "add"}])
-    Request(looked_up("be kind")[:4], tools=[LOOK])
+    result = {"role": "tool", "content": "4", "name": "add"}
+    assert Request([*HELLO, result]).messages[-1] == result
+    request = Request(tool_talk("be kind")[:4], tools=[LOOK])
+    roles = ["system", "user", "assistant", "tool"]
+    assert [message["role"] for message in request.messages] == roles
 
 
-def with_message(content, role="user", **more):
+def with_message(content, role="user", **fields):
     """The arguments of a request with one message."""
-    return {"messages": ({"role": role, "content": content, **more},)}
+    return {"messages": ({"role": role, "content": content, **fields},)}
 
 
 @pytest.mark.parametrize(
@@ -80,33 +83,33 @@ def with_message(content, role="user", **more):
     ],
 )
 def test_a_request_that_cannot_be_answered_is_refused(wrong, option, value):
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError) as excinfo:
         Request(**{"messages": HELLO, **wrong})
-    assert (caught.value.option, caught.value.value) == (option, value)
-    message = str(caught.value)
+    assert (excinfo.value.option, excinfo.value.value) == (option, value)
+    message = str(excinfo.value)
     assert message.endswith(".") and "\n" not in message
 
 
 def test_developer_is_read_as_system():
     chat = [{"role": "developer", "content": "Be kind."}, *HELLO]
-    read = Request(chat, "boost:factor=2")
-    assert [message["role"] for message in read.messages] == ["system", "user"]
+    request = Request(chat, "boost:factor=2")
+    assert [message["role"] for message in request.messages] == ["system", "user"]
     assert chat[0]["role"] == "developer"
-    read.check_span()
+    request.check_span()
 
 
 def test_a_reply_continues_the_assistants_message_as_if_the_model_had_begun_it():
     tiny, greedy = model(), Sampling(0, 1.0, 8)
     chat = ({"role": "system", "content": "be brief about music"}, *HELLO)
-    begun = (*chat, {"role": "assistant", "content": "bread and"})
+    messages = (*chat, {"role": "assistant", "content": "bread and"})
     text = render_one(Request(chat), tiny.tokenizer).prompts[0].text + "bread and"
-    request = Request(begun, "boost:factor=2", greedy, continue_final_message=True)
+    request = Request(messages, "boost:factor=2", greedy, continue_final_message=True)
     assert render_one(request, tiny.tokenizer).prompts[0].text == text
-    continued = tiny.generate(begun, sampling=greedy, continue_final_message=True)
+    continued = tiny.generate(messages, sampling=greedy, continue_final_message=True)
     assert continued.prompt_ids == tuple(tiny.tokenizer(text, add_special_tokens=False).input_ids)
     raw = Request([{"role": "user", "content": text}], (), greedy, plain=True)
-    (same,) = tiny.generate_batch([raw])
-    assert same.prompt_ids == continued.prompt_ids and same.token_ids == continued.token_ids
+    (reply,) = tiny.generate_batch([raw])
+    assert reply.prompt_ids == continued.prompt_ids and reply.token_ids == continued.token_ids
 
 
 def test_the_beginning_of_a_reply_can_be_emphasised():

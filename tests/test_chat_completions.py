@@ -25,7 +25,7 @@ def test_a_message_is_the_same_whole_and_in_pieces(is_strict):
 
 @pytest.mark.parametrize("is_strict", [True, False])
 def test_the_parts_of_a_content_are_read(is_strict):
-    """As Mistral sends them."""
+    """Mistral sends a content in parts."""
     thoughts = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
     parts = [thoughts, {"type": "text", "text": "Hello "}]
     message, texts = read({"content": parts}, {"content": "there"}, is_strict=is_strict)

@@ -15,10 +15,10 @@ from log_variations import (
     TWO,
     A,
     Variation,
+    file_text,
     lines,
     text,
     variations,
-    written,
 )
 
 from holdfast.logs import read_logs
@@ -135,10 +135,10 @@ test_exports_of_claude_ai = variations(
 
 
 def ow(last: str = "2", **messages: dict) -> list:
-    named = {name.removeprefix("m"): {"id": name[1:], "childrenIds": [], "timestamp": 1, **fields}
+    by_id = {name.removeprefix("m"): {"id": name[1:], "childrenIds": [], "timestamp": 1, **fields}
              for name, fields in messages.items()}  # fmt: skip
     return [{"id": "1", "user_id": "u", "chat": {"title": "t", "models": ["x"], "history": {
-        "currentId": last, "messages": named}, "messages": []}}]  # fmt: skip
+        "currentId": last, "messages": by_id}, "messages": []}}]  # fmt: skip
 
 
 M1, M2 = {**HI, "parentId": None}, {**A, "parentId": "1", "done": True, "model": "x"}
@@ -459,9 +459,9 @@ IN, OUT = [msg("user", part("Hi"))], [msg("assistant", part("A."), finish_reason
 
 
 def span(name: str = "s1", trace: str = "t1", start: Any = 1, **attributes: Any) -> dict:
-    named = {f"gen_ai.{key.replace('__', '.')}": value for key, value in attributes.items()}
+    fields = {f"gen_ai.{key.replace('__', '.')}": value for key, value in attributes.items()}
     return {"name": "chat x", "context": {"trace_id": trace, "span_id": name}, "start_time": start,
-            "attributes": {"gen_ai.operation.name": "chat", **named}}  # fmt: skip
+            "attributes": {"gen_ai.operation.name": "chat", **fields}}  # fmt: skip
 
 
 def spans(*values: dict) -> dict:
@@ -561,16 +561,16 @@ def value(of: Any) -> dict:
     return {"stringValue": of}
 
 
-def otlp(*listed: dict, name: str = "o.jsonl") -> dict:
-    batch = {"resourceSpans": [{"resource": {}, "scopeSpans": [{"scope": {}, "spans": [*listed]}]}]}
+def otlp(*items: dict, name: str = "o.jsonl") -> dict:
+    batch = {"resourceSpans": [{"resource": {}, "scopeSpans": [{"scope": {}, "spans": [*items]}]}]}
     return {name: lines(batch) if name.endswith("l") else batch}
 
 
 def ospan(number: int = 1, **attributes: Any) -> dict:
-    named = [{"key": k, "value": value(v)} for k, v in span(**attributes)["attributes"].items()]
+    fields = [{"key": k, "value": value(v)} for k, v in span(**attributes)["attributes"].items()]
     return {"traceId": "t1", "spanId": f"s{number}", "name": "chat",
         "startTimeUnixNano": str(number),
-            "attributes": named}  # fmt: skip
+            "attributes": fields}  # fmt: skip
 
 
 test_batches_of_otlp = variations(
@@ -777,9 +777,9 @@ test_payloads_of_litellm = variations(
 
 
 def atif(*steps: dict, **fields: Any) -> dict:
-    listed = [{"step_id": n, **step} for n, step in enumerate(steps, start=1)]
+    numbered = [{"step_id": n, **step} for n, step in enumerate(steps, start=1)]
     return {"t.json": {"schema_version": "ATIF-v1.6", "session_id": "s", "agent": {"name": "x"},
-                       "steps": listed, **fields}}  # fmt: skip
+                       "steps": numbered, **fields}}  # fmt: skip
 
 
 def step(source: str, message: Any, **fields: Any) -> dict:
@@ -883,10 +883,10 @@ def test_turns_that_a_call_with_the_last_messages_repeats_count_once(tmp_path):
         span("s4", start=4, **io([*why, msg("assistant", part("C.")), *MORE[2:]], OUT_B)),
     )
     path = tmp_path / "spans.jsonl"
-    path.write_text(written(content["spans.jsonl"]))
+    path.write_text(file_text(content["spans.jsonl"]))
     logs = read_logs([path])
-    said = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
-    assert said == [TWO[0], [("Why?", "C.")], [("More?", "B.")]]
+    texts = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
+    assert texts == [TWO[0], [("Why?", "C.")], [("More?", "B.")]]
 
 
 def test_a_summary_in_a_log_of_inspect_replaces_all_but_the_input(tmp_path):
@@ -979,8 +979,8 @@ FIXTURES = sorted((Path(__file__).parent / "data" / "logs").glob("*.jsonl"))
 def as_read(path: Path) -> tuple[list, int]:
     """The texts in the dialogs of a file, and the number of its problems."""
     logs = read_logs([path])
-    said = [[(turn.user, turn.done) for turn in dialog.turns] for dialog in logs.dialogs]
-    return said, len(logs.problems)
+    turns = [[(turn.user, turn.done) for turn in dialog.turns] for dialog in logs.dialogs]
+    return turns, len(logs.problems)
 
 
 def rewritten(content: str, change: Callable[[Any], Any]) -> bytes:
@@ -1024,16 +1024,16 @@ def test_how_a_file_is_written_changes_nothing(fixture, tmp_path):
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.stem)
 def test_a_last_line_that_was_cut_is_named(fixture, tmp_path):
     content = fixture.read_text(encoding="utf-8")
-    said, problems = as_read(fixture)
+    turns, problems = as_read(fixture)
     path = tmp_path / "cut.jsonl"
     path.write_text(content + content.splitlines()[-1][:-9], encoding="utf-8")
-    assert as_read(path) == (said, problems + 1)
+    assert as_read(path) == (turns, problems + 1)
 
 
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.stem)
 def test_a_line_of_no_format_is_named(fixture, tmp_path):
     content = fixture.read_text(encoding="utf-8")
-    said, problems = as_read(fixture)
+    turns, problems = as_read(fixture)
     path = tmp_path / "other.jsonl"
     path.write_text(content + '{"weather": "fine"}\n', encoding="utf-8")
-    assert as_read(path) == (said, problems + 1)
+    assert as_read(path) == (turns, problems + 1)

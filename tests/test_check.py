@@ -37,8 +37,8 @@ TERMS = Terms(min_stability=0.8, budget=60)
 COUNTED = ("tests", "failures", "errors", "skipped")
 
 
-def case(name, **more):
-    return drift.Case(name, "mine", f"Be {name}.", (f"{name}?",), {"regex": "kept"}, **more)
+def case(name, **fields):
+    return drift.Case(name, "mine", f"Be {name}.", (f"{name}?",), {"regex": "kept"}, **fields)
 
 
 SUITE = drift.Suite("three", tuple(map(case, ("good", "late", "edge"))), ("hello", "hi there"))
@@ -67,18 +67,20 @@ SHARES = {"good": [1.0] * ROUNDS, "late": [1.0, 1.0, 0.1, 0.0], "edge": [0.82] *
 
 
 @pytest.fixture(scope="module")
-def checked(tmp_path_factory):
+def check_run(tmp_path_factory):
     model, out = Scripted(SHARES), tmp_path_factory.mktemp("check") / "run"
     looked, settings = [], drift.Settings(rounds=ROUNDS)
-    seen = CheckOptions(on_look=lambda n, checks: looked.append((n, [c.verdict for c in checks])))
-    run, checks = check(model, SUITE, out, settings, TERMS, seen)
+    options = CheckOptions(
+        on_look=lambda n, checks: looked.append((n, [c.verdict for c in checks]))
+    )
+    run, checks = check(model, SUITE, out, settings, TERMS, options)
     return model, run, checks, looked
 
 
-def test_each_prompt_has_its_verdict(checked):
-    _, run, checks, _ = checked
+def test_each_prompt_has_its_verdict(check_run):
+    _, run, checks, _ = check_run
     verdicts = [("good", PASS), ("late", FAIL), ("edge", UNDECIDED)]
-    assert [(one.id, one.verdict) for one in checks] == verdicts
+    assert [(item.id, item.verdict) for item in checks] == verdicts
     good, late, edge = checks
     assert late.first_failure.round == 3 and late.first_failure.mean < 0.3
     assert good.first_failure is None and good.lowest.low >= 0.8
@@ -87,18 +89,18 @@ def test_each_prompt_has_its_verdict(checked):
     assert run.manifest.identity.to_json()["settings"]["pairs"] == "in-turn"
 
 
-def test_a_prompt_with_a_verdict_gets_no_further_conversations(checked):
-    model, run, _, looked = checked
-    held = {name: [n for prompt, n in model.held if prompt == name] for name in SHARES}
-    assert sorted(held["edge"]) == list(range(2, 3 * 60, 3)), "the whole budget, in turn"
+def test_a_prompt_with_a_verdict_gets_no_further_conversations(check_run):
+    model, run, _, looked = check_run
+    numbers = {name: [n for prompt, n in model.held if prompt == name] for name in SHARES}
+    assert sorted(numbers["edge"]) == list(range(2, 3 * 60, 3)), "the whole budget, in turn"
     assert looked[0] == (0, [UNDECIDED] * 3)
-    for name, place in (("good", 0), ("late", 1)):
-        decided = next(count for count, told in looked if told[place] != UNDECIDED)
-        assert len(held[name]) == decided, "none after the look at which the verdict was seen"
-    assert len(run.records) == sum(map(len, held.values()))
+    for name, index in (("good", 0), ("late", 1)):
+        decided = next(count for count, verdicts in looked if verdicts[index] != UNDECIDED)
+        assert len(numbers[name]) == decided, "none after the look at which the verdict was seen"
+    assert len(run.records) == sum(map(len, numbers.values()))
 
 
-def test_looks_get_further_apart():
+def test_looks_are_spaced_by_a_factor_of_one_and_a_half():
     assert looks(200) == [8, 12, 18, 27, 40, 60, 90, 135, 200]
     assert looks(8) == [8] and looks(3) == [3]
 
@@ -117,8 +119,8 @@ def test_prompts_take_turns_and_their_users_are_drawn_at_random():
     assert len(set(first)) > 30, "drawn with replacement from all the others"
 
 
-def test_an_interrupted_check_resumes_to_the_same_verdicts(checked, tmp_path):
-    _, whole, checks, _ = checked
+def test_an_interrupted_check_resumes_to_the_same_verdicts(check_run, tmp_path):
+    _, whole, checks, _ = check_run
     model, replies = Scripted(SHARES), []
 
     def stop(count, tokens):
@@ -131,9 +133,9 @@ def test_an_interrupted_check_resumes_to_the_same_verdicts(checked, tmp_path):
         options = CheckOptions(running=drift.Running(progress=stop))
         check(model, SUITE, tmp_path, settings, TERMS, options)
     assert 0 < len(read_run(tmp_path).records) < len(whole.records)
-    run, again = check(Scripted(SHARES), SUITE, tmp_path, settings, TERMS)
+    run, resumed = check(Scripted(SHARES), SUITE, tmp_path, settings, TERMS)
     assert {key(record) for record in run.records} == {key(record) for record in whole.records}
-    assert [(c.verdict, c.cells) for c in again] == [(c.verdict, c.cells) for c in checks]
+    assert [(c.verdict, c.cells) for c in resumed] == [(c.verdict, c.cells) for c in checks]
 
 
 def key(record):
@@ -143,10 +145,10 @@ def key(record):
 def test_a_larger_budget_extends_a_check(tmp_path):
     settings, small = drift.Settings(rounds=ROUNDS), Terms(min_stability=0.8, budget=10)
     run, checks = check(Scripted(SHARES), SUITE, tmp_path, settings, small)
-    assert [one.verdict for one in checks] == [UNDECIDED, FAIL, UNDECIDED]
+    assert [item.verdict for item in checks] == [UNDECIDED, FAIL, UNDECIDED]
     model = Scripted(SHARES)
     _, checks = check(model, SUITE, tmp_path, settings, TERMS)
-    assert [one.verdict for one in checks] == [PASS, FAIL, UNDECIDED]
+    assert [item.verdict for item in checks] == [PASS, FAIL, UNDECIDED]
     assert not {n for _, n in model.held} & {record.conversation for record in run.records}
 
 
@@ -157,7 +159,7 @@ def bot_of(out, shares, terms):
     return check(Scripted(shares), suite, out, drift.Settings(rounds=ROUNDS), terms)[1][0]
 
 
-def test_every_rule_counts(tmp_path):
+def test_a_prompt_fails_if_one_of_its_rules_fails(tmp_path):
     shares, terms = {"a": [1.0] * ROUNDS, "b": [1.0, 0.2, 1.0, 1.0]}, Terms(min_stability=0.5)
     bot = bot_of(tmp_path, shares, terms)
     assert (bot.verdict, bot.first_failure.rule, bot.first_failure.round) == (FAIL, "b", 2)
@@ -172,8 +174,8 @@ def test_every_rule_gets_its_own_verdict_on_request(tmp_path):
     bot = bot_of(out, shares, terms)
     assert len(bot.records) == 40 > len(soon.records), "it goes on where the other check stopped"
     assert bot.verdict == FAIL
-    told = [(rule.rule, rule.verdict) for rule in bot.rules]
-    assert told == [("a", PASS), ("b", FAIL), ("c", UNDECIDED)]
+    verdicts = [(rule.rule, rule.verdict) for rule in bot.rules]
+    assert verdicts == [("a", PASS), ("b", FAIL), ("c", UNDECIDED)]
     assert bot.error == pytest.approx(0.05 / 3), "each rule has its share"
     assert bot.first_failure.rule == "b" and "c  undecided" in "\n".join(lines_of([bot], terms))
     assert read_check(read_run(out)).prompts[0].rules == bot.rules
@@ -194,14 +196,14 @@ def test_verdicts_on_all_rules_are_wrong_no_more_often_than_declared():
     assert wrong / 200 <= 0.1 + 2 * math.sqrt(0.1 * 0.9 / 200)
 
 
-def test_how_many_conversations_would_decide():
+def test_the_budget_that_would_decide_is_suggested():
     terms = Terms(min_stability=0.5, budget=8)
     (few,) = check_prompts(talks({None: [[1.0], [1.0], [0.0], [1.0]] * 2}), ["bot"], 1, terms)
     assert few.verdict == UNDECIDED
     needed = budget_needed([few], terms)
-    more = Terms(min_stability=0.5, budget=needed)
-    (same,) = check_prompts(talks({None: [[1.0], [1.0], [0.0], [1.0]] * needed}), ["bot"], 1, more)
-    assert same.verdict == PASS and same.decided_after == needed
+    wider = Terms(min_stability=0.5, budget=needed)
+    (bot,) = check_prompts(talks({None: [[1.0], [1.0], [0.0], [1.0]] * needed}), ["bot"], 1, wider)
+    assert bot.verdict == PASS and bot.decided_after == needed
     (even,) = check_prompts(talks({None: [[1.0], [0.0]] * 4}), ["bot"], 1, terms)
     assert budget_needed([even], terms) is None, "at the bar, no number would"
     assert closest_mean([even], terms) == 0.5
@@ -218,17 +220,17 @@ def test_the_mean_that_keeps_a_prompt_undecided_is_the_one_closest_to_the_bar():
 
 def test_a_conversation_that_kept_the_rule_is_not_shown_as_evidence(tmp_path):
     """Rule a is undecided though every score is 1; for rule b, the worst replies come first."""
-    kept = [[1.0]] * 8
+    kept_scores = [[1.0]] * 8
     mixed = [[1.0], [0.2], [1.0], [0.0], [0.3], [0.1], [1.0], [1.0]]
-    cases, _, _ = junit_of(talks({"a": kept, "b": mixed}), Terms(0.5, budget=8), tmp_path)
+    cases, _, _ = junit_of(talks({"a": kept_scores, "b": mixed}), Terms(0.5, budget=8), tmp_path)
     texts = [child.text for child in cases.values()]
     assert "conversation" not in texts[0].replace("8 conversations", "")
-    shown = [line for line in texts[1].splitlines() if line.startswith("conversation ")]
-    assert [line.split(",")[0] for line in shown] == [f"conversation {n}" for n in (3, 5, 1)]
+    headings = [line for line in texts[1].splitlines() if line.startswith("conversation ")]
+    assert [line.split(",")[0] for line in headings] == [f"conversation {n}" for n in (3, 5, 1)]
 
 
-def test_an_unanswered_probe_counts_for_nothing(checked):
-    _, run, _, _ = checked
+def test_an_unanswered_probe_counts_for_nothing(check_run):
+    _, run, _, _ = check_run
     records = list(run.conversations)
     for at, record in enumerate(records):
         if record.agent.id == "good":
@@ -243,8 +245,8 @@ def test_an_unanswered_probe_counts_for_nothing(checked):
 
 
 @pytest.mark.slow
-def test_a_fall_against_an_earlier_run_fails(checked, tmp_path):
-    _, before, _, _ = checked
+def test_a_fall_against_an_earlier_run_fails(check_run, tmp_path):
+    _, before, _, _ = check_run
     lower = {**SHARES, "good": [1.0, 1.0, 0.9, 0.45]}
     settings, low_bar = drift.Settings(rounds=ROUNDS), Terms(min_stability=0.3, budget=60)
     earlier = earlier_conversations(before.folder, SUITE, "none")
@@ -257,16 +259,16 @@ def test_a_fall_against_an_earlier_run_fails(checked, tmp_path):
     assert [(rule.rule, rule.fell, rule.round) for rule in good.comparison.rules] == [
         (None, True, 4)
     ]
-    told = "\n".join(lines_of([good], low_bar))
-    assert "most in round 4" in told and "from 1.00 to 0." in told
+    text = "\n".join(lines_of([good], low_bar))
+    assert "most in round 4" in text and "from 1.00 to 0." in text
     assert edge.verdict == PASS and not edge.comparison.fell
     assert edge.comparison.pairs == len(earlier["edge"]), "all pairs that the earlier run has"
 
 
 @pytest.mark.slow
-def test_without_a_bar_only_a_fall_fails(checked, tmp_path):
+def test_without_a_bar_only_a_fall_fails(check_run, tmp_path):
     """An unchanged bot passes against its own run, however little it keeps its prompts."""
-    _, before, _, _ = checked
+    _, before, _, _ = check_run
     settings, no_bar = drift.Settings(rounds=ROUNDS), Terms(min_stability=None, budget=60)
     earlier = earlier_conversations(before.folder, SUITE, "none")
 
@@ -274,17 +276,17 @@ def test_without_a_bar_only_a_fall_fails(checked, tmp_path):
         options = CheckOptions(before=before)
         return check(Scripted(shares), SUITE, tmp_path / name, settings, no_bar, options)[1]
 
-    same = against("a", SHARES, earlier)
-    assert [(one.verdict, one.first_failure) for one in same] == [(PASS, None)] * 3
-    assert [one.comparison.pairs for one in same] == [len(earlier[one.id]) for one in same]
-    assert all(rule.now == rule.before for one in same for rule in one.comparison.rules)
-    text = "\n".join(lines_of(same, no_bar))
+    equal = against("a", SHARES, earlier)
+    assert [(item.verdict, item.first_failure) for item in equal] == [(PASS, None)] * 3
+    assert [item.comparison.pairs for item in equal] == [len(earlier[item.id]) for item in equal]
+    assert all(rule.now == rule.before for item in equal for rule in item.comparison.rules)
+    text = "\n".join(lines_of(equal, no_bar))
     assert "no mean is lower" in text and "over 60 pairs" in text
     assert "3 of 3 prompts passed" in text
     fell = against("b", {**SHARES, "good": [1.0, 1.0, 0.9, 0.3]}, earlier)
-    assert [one.verdict for one in fell] == [FAIL, PASS, PASS]
-    shown = "\n".join(lines_of(fell[:1], no_bar))
-    assert "probe of round 4" in shown and "reply lost" in shown, "where it fell"
+    assert [item.verdict for item in fell] == [FAIL, PASS, PASS]
+    excerpt = "\n".join(lines_of(fell[:1], no_bar))
+    assert "probe of round 4" in excerpt and "reply lost" in excerpt, "where it fell"
     _, _, edge = against("c", SHARES, {name: earlier[name] for name in ("good", "late")})
     assert edge.verdict == PASS and edge.comparison is None and len(edge.records) == 60
     assert "not in the earlier run, so there is nothing to compare" in lines_of([edge], no_bar)[0]
@@ -313,15 +315,15 @@ def talks(scores):
 
 
 def test_a_lost_rule_does_not_hide_behind_one_that_gains():
-    kept, lost = [[1.0, 1.0]] * 30, [[1.0, 0.0]] * 30
-    before = talks({"signs": kept, "brief": lost, "polite": kept})
-    now = talks({"signs": lost, "brief": kept, "polite": kept})
+    kept_scores, lost_scores = [[1.0, 1.0]] * 30, [[1.0, 0.0]] * 30
+    before = talks({"signs": kept_scores, "brief": lost_scores, "polite": kept_scores})
+    now = talks({"signs": lost_scores, "brief": kept_scores, "polite": kept_scores})
     fall = compare_runs(now, before, 2, 30, 0.05)
     assert fall.fell
     fell = [("signs", True), ("brief", False), ("polite", False)]
     assert [(rule.rule, rule.fell) for rule in fall.rules] == fell
-    told = "fell against the earlier run: rule signs, most in round 2, from 1.00 to 0.00, over 30"
-    assert comparison_text(fall).startswith(told)
+    text = "fell against the earlier run: rule signs, most in round 2, from 1.00 to 0.00, over 30"
+    assert comparison_text(fall).startswith(text)
     assert not compare_runs(before, before, 2, 30, 0.05).fell
 
 
@@ -336,35 +338,35 @@ def test_a_lost_rule_does_not_hide_behind_one_that_gains():
     ),
 )
 def test_a_comparison_says_how_many_pairs_have_the_same_draws(pairs, alike, words):
-    kept = talks({"a": [[1.0, 1.0]] * 3})
-    compared = compare_runs(kept, kept, 2, 30, 0.05)
+    records = talks({"a": [[1.0, 1.0]] * 3})
+    compared = compare_runs(records, records, 2, 30, 0.05)
     compared = compared.model_copy(update={"pairs": pairs, "alike": alike})
     assert comparison_text(compared).endswith(f", {words}")
 
 
 def test_a_rule_that_only_one_run_has_is_not_compared():
-    kept = [[1.0, 1.0]] * 30
-    fall = compare_runs(talks({"a": kept, "b": kept}), talks({"a": kept, "c": kept}), 2, 30, 0.05)
+    ones = [[1.0, 1.0]] * 30
+    fall = compare_runs(talks({"a": ones, "b": ones}), talks({"a": ones, "c": ones}), 2, 30, 0.05)
     assert [rule.rule for rule in fall.rules] == ["a"] and fall.not_compared == ("b", "c")
     assert comparison_text(fall).endswith("; not compared: b, c")
-    fall = compare_runs(talks({"a": kept}), talks({"b": kept}), 2, 30, 0.05)
+    fall = compare_runs(talks({"a": ones}), talks({"b": ones}), 2, 30, 0.05)
     assert not fall.rules and not fall.fell
     assert comparison_text(fall) == "nothing to compare with the earlier run; not compared: a, b"
 
 
-def test_an_earlier_run_without_these_prompts_is_refused(checked, tmp_path):
-    _, before, _, _ = checked
-    other = drift.Suite("other", (case("new"),), ("hello",))
+def test_an_earlier_run_without_these_prompts_is_refused(check_run, tmp_path):
+    _, before, _, _ = check_run
+    other_suite = drift.Suite("other", (case("new"),), ("hello",))
     with pytest.raises(RecordsError, match=r"\(new\)"):
-        earlier_conversations(before.folder, other, "none")
+        earlier_conversations(before.folder, other_suite, "none")
     with pytest.raises(RecordsError, match="not a run"):
         earlier_conversations(tmp_path / "nowhere", SUITE, "none")
     some = drift.Suite("some", (case("new"), case("good")), ("hello",))
     assert list(earlier_conversations(before.folder, some, "boost:factor=2")) == ["good"]
 
 
-def test_the_output_names_the_round_and_shows_a_conversation(checked):
-    _, _, checks, _ = checked
+def test_the_output_names_the_round_and_shows_a_conversation(check_run):
+    _, _, checks, _ = check_run
     lines = lines_of(checks, TERMS)
     assert lines[0].startswith("PASS       good")
     late = checks[1]
@@ -376,21 +378,23 @@ def test_the_output_names_the_round_and_shows_a_conversation(checked):
     text = "\n".join(lines)
     assert "below 0.8 in round 3: " in text and "stability by round:\n  █" in text
     start = text.index("conversation ", text.index("FAIL late"))
-    shown = text[start : text.index("UNDECIDED", start)]
-    assert "system Be late." in shown and "probe late?" in shown and "reply lost" in shown
-    assert shown.count("so it goes") == 3, "two rounds behind the starter, up to the third's probe"
+    excerpt = text[start : text.index("UNDECIDED", start)]
+    assert "system Be late." in excerpt and "probe late?" in excerpt and "reply lost" in excerpt
+    assert excerpt.count("so it goes") == 3, (
+        "two rounds behind the starter, up to the third's probe"
+    )
     assert lines[-1].startswith("1 of 3 prompts failed, 1 undecided, 1 passed (bar: 0.8 for every")
 
 
 def test_an_interval_below_the_bar_that_does_not_decide_says_so():
     """One of four rules is never kept: below the bar on its own, but not certain as one of four."""
     terms = Terms(min_stability=0.5, budget=8)
-    kept = {rule: [[1.0]] * 12 for rule in ("signs", "brief", "polite")}
-    every = talks(kept | {"never": [[0.0]] * 12})
+    kept_rules = {rule: [[1.0]] * 12 for rule in ("signs", "brief", "polite")}
+    every = talks(kept_rules | {"never": [[0.0]] * 12})
     (eight,) = check_prompts(every[:8], ["bot"], 1, terms)
     assert eight.verdict == UNDECIDED and cell_verdict(eight.lowest, 0.5) == FAIL
-    told = "0.00 [0.00, 0.41] (below 0.5 on its own, but not yet certain as one of 4 comparisons)"
-    assert told in sentence(eight, terms)
+    text = "0.00 [0.00, 0.41] (below 0.5 on its own, but not yet certain as one of 4 comparisons)"
+    assert text in sentence(eight, terms)
     advice = how_to_decide(eight.verdict, eight.lowest, terms)
     assert advice.startswith("Undecided after at most 8 conversations: raise --budget, or")
     (twelve,) = check_prompts(every, ["bot"], 1, Terms(min_stability=0.5, budget=12))
@@ -401,19 +405,19 @@ def test_an_interval_below_the_bar_that_does_not_decide_says_so():
 
 def test_an_early_verdict_is_reported_with_the_numbers_of_all_conversations():
     """Round 2 is lost in the first four of eight conversations, round 3 in all of them."""
-    lost = [[1.0, 0.0, 0.0]] * 4
-    kept = [[1.0, 1.0, 0.0]] * 4
+    lost_scores = [[1.0, 0.0, 0.0]] * 4
+    kept_scores = [[1.0, 1.0, 0.0]] * 4
     terms = Terms(min_stability=0.9)
-    (bot,) = check_prompts(talks({None: lost + kept}), ["bot"], 3, terms)
+    (bot,) = check_prompts(talks({None: lost_scores + kept_scores}), ["bot"], 3, terms)
     assert bot.verdict == FAIL and bot.decided_after < 5 and len(bot.records) == 8
     assert [cell.mean for cell in bot.cells] == [1.0, 0.5, 0.0]
     assert bot.first_failure.round == 2 and bot.first_failure.mean == 0.5, (
         "certain at the verdict, so it stays"
     )
     assert sentence(bot, terms).startswith("below 0.9 in round 2: 0.50 [")
-    told = sentence(bot, terms)
-    assert told.endswith(f"] (decided after {bot.decided_after} of 8 conversations)")
-    assert "low since" not in told
+    text = sentence(bot, terms)
+    assert text.endswith(f"] (decided after {bot.decided_after} of 8 conversations)")
+    assert "low since" not in text
 
 
 def test_low_rounds_before_the_first_certain_one_are_reported():
@@ -428,8 +432,8 @@ def test_low_rounds_before_the_first_certain_one_are_reported():
     assert "low since" not in sentence(bot, terms), "round 3 between them holds"
 
 
-def test_junit_has_a_test_for_each_prompt(checked, tmp_path):
-    _, _, checks, _ = checked
+def test_junit_has_a_test_for_each_prompt(check_run, tmp_path):
+    _, _, checks, _ = check_run
     path = write_junit(
         Check.of("none", TERMS, tuple(checks)),
         "three \x00 <&>",
@@ -454,8 +458,8 @@ def test_junit_has_a_test_for_each_prompt(checked, tmp_path):
 
 
 def test_junit_has_a_test_for_each_rule_of_a_prompt(tmp_path):
-    kept, lost = [[1.0, 1.0, 1.0]] * 8, [[1.0, 0.0, 0.0]] * 8
-    bot = talks({"signs": kept, "brief": lost})
+    kept_scores, lost_scores = [[1.0, 1.0, 1.0]] * 8, [[1.0, 0.0, 0.0]] * 8
+    bot = talks({"signs": kept_scores, "brief": lost_scores})
     cases, counts, code = junit_of(bot, Terms(0.9, budget=8), tmp_path)
     assert list(cases) == [("holdfast.rules.bot", "signs"), ("holdfast.rules.bot", "brief")]
     assert counts == (2, 1, 0, 1) and code == 1
@@ -466,7 +470,7 @@ def test_junit_has_a_test_for_each_rule_of_a_prompt(tmp_path):
     assert "reply lost" in brief.text
     assert signs.tag == "skipped", "not red: the check ended before it was certain"
     assert signs.get("message").startswith("not decided: its prompt had already failed (--all-")
-    passing = talks({"signs": kept * 10, "brief": kept * 10})
+    passing = talks({"signs": kept_scores * 10, "brief": kept_scores * 10})
     cases, counts, code = junit_of(passing, Terms(0.9, budget=80), tmp_path)
     assert counts == (2, 0, 0, 0) and code == 0
     assert [child.tag for child in cases.values()] == ["system-out"] * 2
@@ -476,9 +480,9 @@ def test_junit_has_a_test_for_each_rule_of_a_prompt(tmp_path):
 
 def test_a_failure_that_no_single_rule_shows_has_its_own_test(tmp_path):
     """Two of three rules fall: certain for all together, but for neither on its own."""
-    kept = [[1.0]] * 8
-    before = talks({"a": kept, "b": kept, "c": kept})
-    now = talks({"a": [[0.2]] * 8, "b": [[0.2]] * 8, "c": kept})
+    kept_scores = [[1.0]] * 8
+    before = talks({"a": kept_scores, "b": kept_scores, "c": kept_scores})
+    now = talks({"a": [[0.2]] * 8, "b": [[0.2]] * 8, "c": kept_scores})
     cases, counts, code = junit_of(now, Terms(None, budget=8), tmp_path, before)
     assert counts == (4, 1, 0, 0) and code == 1
     assert [name for (_, name), child in cases.items() if child.tag == "failure"] == [ALL_RULES]
@@ -486,16 +490,16 @@ def test_a_failure_that_no_single_rule_shows_has_its_own_test(tmp_path):
 
 def test_a_bar_and_a_comparison_share_the_error():
     """A prompt that is neither below the bar nor worse than before could fail on either test."""
-    kept = talks({None: [[1.0]] * 8})
-    for bar, before, error in [(0.5, {"bot": kept}, 0.025), (0.5, None, 0.05)]:
-        (bot,) = check_prompts(kept, ["bot"], 1, Terms(bar), before)
+    records = talks({None: [[1.0]] * 8})
+    for bar, before, error in [(0.5, {"bot": records}, 0.025), (0.5, None, 0.05)]:
+        (bot,) = check_prompts(records, ["bot"], 1, Terms(bar), before)
         assert bot.error == error
 
 
 @pytest.mark.parametrize("all_rules", [False, True])
 def test_a_rule_missing_from_the_earlier_run_is_skipped(tmp_path, all_rules):
-    kept = [[1.0, 1.0]] * 30
-    before, now = talks({"a": kept}), talks({"a": kept, "new": kept})
+    kept_scores = [[1.0, 1.0]] * 30
+    before, now = talks({"a": kept_scores}), talks({"a": kept_scores, "new": kept_scores})
     terms = Terms(None, budget=30, all_rules=all_rules)
     cases, counts, code = junit_of(now, terms, tmp_path, before)
     assert counts == (2, 0, 0, 1) and code == 0
@@ -558,17 +562,17 @@ def test_the_command_on_the_default_model_and_then_served(prompts, tmp_path, cap
     assert main([*words, "--out", str(out)]) == 1
     assert (out / "records.jsonl").read_bytes() == lines, "nothing is held twice"
     verdicts = [line for line in local.out.splitlines() if line[:4] in ("PASS", "FAIL")]
-    again = capsys.readouterr().out.splitlines()
-    assert verdicts == [line for line in again if line[:4] in ("PASS", "FAIL")]
+    second_run = capsys.readouterr().out.splitlines()
+    assert verdicts == [line for line in second_run if line[:4] in ("PASS", "FAIL")]
     with served(holdfast.load("default"), RequestLimits()) as server:
-        there = [*words, "--model", f"{server.url}/v1", "--against", str(out)]
-        assert main([*there, "--out", str(tmp_path / "served")]) == 1
-    told = capsys.readouterr().out
-    assert "PASS  phrase" in told and "FAIL  lawyer" in told
+        arguments = [*words, "--model", f"{server.url}/v1", "--against", str(out)]
+        assert main([*arguments, "--out", str(tmp_path / "served")]) == 1
+    output = capsys.readouterr().out
+    assert "PASS  phrase" in output and "FAIL  lawyer" in output
     no_bar = [word for word in words if word not in ("--min-stability", "0.6")]
     junit = tmp_path / "same.xml"
-    again = ["--against", str(out), "--out", str(tmp_path / "again"), "--junit", str(junit)]
-    assert main([*no_bar, *again]) == 0, "an unchanged bot against its own run"
+    second_run = ["--against", str(out), "--out", str(tmp_path / "again"), "--junit", str(junit)]
+    assert main([*no_bar, *second_run]) == 0, "an unchanged bot against its own run"
     assert "2 of 2 prompts passed" in capsys.readouterr().out
     (suite,) = ElementTree.parse(junit).getroot()
     assert suite.get("failures") == suite.get("errors") == "0" and float(suite.get("time")) > 0.5
@@ -582,9 +586,9 @@ def test_other_exit_codes_say_that_nothing_was_checked(prompts, tmp_path, capsys
     assert main(["check", str(prompts), "--error", "5"]) == 2
     assert main(["check", str(tmp_path / "no.yaml")]) == 2
     assert main(["check", str(prompts), "--against", str(tmp_path / "no")]) == 2
-    told = capsys.readouterr().err
-    assert "--min-stability" in told and "not 1.5." in told
-    assert "not 90;" in told and "0.9?" in told
-    assert "not 1:" in told
-    assert "--error" in told and "not 5;" in told and "0.05?" in told
-    assert "no.yaml" in told and "not a run" in told
+    stderr = capsys.readouterr().err
+    assert "--min-stability" in stderr and "not 1.5." in stderr
+    assert "not 90;" in stderr and "0.9?" in stderr
+    assert "not 1:" in stderr
+    assert "--error" in stderr and "not 5;" in stderr and "0.05?" in stderr
+    assert "no.yaml" in stderr and "not a run" in stderr

@@ -55,13 +55,13 @@ def no_waiting(monkeypatch):
     monkeypatch.setattr("holdfast.models.endpoint_server._MAX_WAIT", 0.01)
 
 
-def run(answer, suite, tmp_path, *more):
+def run(answer, suite, tmp_path, *options):
     junit = tmp_path / "checks.xml"
     with Server(answer) as server:
         words = ["check", str(suite), "--model", server.url, "--endpoint-model", "tiny"]
         words += ["--rounds", "2", "--out", str(tmp_path / "run"), "--junit", str(junit)]
         words += ["--user-turns", "none"]
-        code = main([*words, *more])
+        code = main([*words, *options])
     root = ElementTree.parse(junit).getroot()
     return code, int(root.get("failures")), int(root.get("errors"))
 
@@ -75,8 +75,8 @@ def is_probe(body):
 def test_a_server_that_is_down_is_unavailable(suite, tmp_path, fault, smoke, capsys):
     code, failures, errors = run(lambda *_: FAULTS[fault], suite, tmp_path, *smoke)
     assert (code, failures) == (5, 0) and errors >= 1
-    told = capsys.readouterr()
-    assert "FAIL" not in told.out and "regress" not in told.out + told.err
+    captured = capsys.readouterr()
+    assert "FAIL" not in captured.out and "regress" not in captured.out + captured.err
 
 
 @pytest.mark.slow
@@ -85,15 +85,15 @@ def test_a_server_that_withholds_every_good_reply_does_not_look_like_a_failure(
     suite, tmp_path, fault
 ):
     """Only broken replies get through, one of four in each round: all scores there are, are 0."""
-    asked, lock = Counter(), threading.Lock()
+    counts, lock = Counter(), threading.Lock()
 
     def answer(body, number):
         if not is_probe(body):
             return completion("so it goes")
         round_asked = len(body["messages"])
         with lock:
-            asked[round_asked] += 1
-            return FAULTS[fault] if asked[round_asked] % 4 else completion("lost")
+            counts[round_asked] += 1
+            return FAULTS[fault] if counts[round_asked] % 4 else completion("lost")
 
     code, failures, _ = run(answer, suite, tmp_path, "--budget", "24", "--min-stability", "0.5")
     assert code in (3, 5) and failures == 0
@@ -101,8 +101,8 @@ def test_a_server_that_withholds_every_good_reply_does_not_look_like_a_failure(
 
 def test_a_failure_that_no_outage_can_explain_is_still_one(suite, tmp_path):
     def answer(body, number):
-        lost = is_probe(body) and number % 10 == 0
-        return refusal(500, "busy", headers=SOON) if lost else completion("lost")
+        is_lost = is_probe(body) and number % 10 == 0
+        return refusal(500, "busy", headers=SOON) if is_lost else completion("lost")
 
     code, failures, _ = run(answer, suite, tmp_path, "--budget", "24", "--min-stability", "0.8")
     assert (code, failures) == (1, 1)
@@ -121,13 +121,13 @@ starters""",
 @pytest.mark.parametrize("ends", only_fast([True, False], True))
 def test_a_prompt_whose_first_batch_met_an_outage_is_looked_at_again(suite, tmp_path, ends):
     suite.write_text(TWO_PROMPTS)
-    seen = []
+    numbers = []
 
     def answer(body, number):
         if body is None or "late" not in body["messages"][0]["content"]:
             return completion("kept")
-        seen.append(number)
-        return completion("kept") if ends and len(seen) > 3 * FIRST else FAULTS["filtered"]
+        numbers.append(number)
+        return completion("kept") if ends and len(numbers) > 3 * FIRST else FAULTS["filtered"]
 
     code, failures, _ = run(answer, suite, tmp_path, "--budget", "60", "--min-stability", "0.5")
     assert (code, failures) == ((0, 0) if ends else (5, 0))
@@ -146,13 +146,13 @@ def test_a_smoke_test_fails_only_what_is_clear(suite, tmp_path, capsys):
     code, failures, errors = run(lambda *_: completion("lost"), suite, tmp_path / "a", "--smoke")
     assert (code, failures) == (1, 1)
     code, failures, errors = run(lambda *_: completion("kept"), suite, tmp_path / "b", "--smoke")
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert (code, failures, errors) == (0, 0, 0)
-    assert "NO CLEAR FAILURE  kept" in told and "does not show that the prompts hold" in told
+    assert "NO CLEAR FAILURE  kept" in output and "does not show that the prompts hold" in output
     page = (tmp_path / "b" / "run" / "report.html").read_text(encoding="utf-8")
     assert "has no clear failure" in page and "does not show that the prompts hold" in page
-    stored = json.loads((tmp_path / "b" / "run" / "summary.json").read_text(encoding="utf-8"))
-    assert stored["check"]["smoke"] and stored["check"]["prompts"][0]["verdict"] == UNDECIDED
+    summary = json.loads((tmp_path / "b" / "run" / "summary.json").read_text(encoding="utf-8"))
+    assert summary["check"]["smoke"] and summary["check"]["prompts"][0]["verdict"] == UNDECIDED
 
 
 def test_a_smoke_test_of_every_rule_is_refused(suite, tmp_path):
@@ -170,18 +170,18 @@ def test_a_smoke_test_has_few_conversations_and_a_time(monkeypatch):
     assert clock.has_time_for(4) and not clock.has_time_for(5)
 
 
-def talk(number, scores, lost=()):
-    """A conversation with one score a round; those of rounds in `lost` had no answer."""
-    probes = [{"round": at, "score": score} for at, score in enumerate(scores, 1) if at not in lost]
-    gone = [
+def talk(number, scores, gaps=()):
+    """A conversation with one score a round; those of rounds in `gaps` had no answer."""
+    probes = [{"round": at, "score": score} for at, score in enumerate(scores, 1) if at not in gaps]
+    unanswered = [
         {"round": at, "kind": "stability", "probe": 0, "why": "failure", "reason": "500"}
-        for at in lost
+        for at in gaps
     ]
-    return conversation_of(conversation=number, probes=probes, unanswered=gone)
+    return conversation_of(conversation=number, probes=probes, unanswered=unanswered)
 
 
-def test_lost_replies_count_as_kept_against_the_prompt_and_not_for_it():
-    records = [talk(n, [1.0, 0.0], lost=(2,) if n % 2 else ()) for n in range(40)]
+def test_lost_replies_can_prevent_a_failure_but_never_make_a_pass():
+    records = [talk(n, [1.0, 0.0], gaps=(2,) if n % 2 else ()) for n in range(40)]
     scores = cell_scores(records, 2)
     assert scores.lost.sum() == 20 and np.nanmax(scores.values[:, 1]) == 0
     assert scores.at_best[:, 1].mean() == 0.5
@@ -191,18 +191,18 @@ def test_lost_replies_count_as_kept_against_the_prompt_and_not_for_it():
     assert open_.verdict == UNDECIDED and open_.unavailable and open_.lost == 20
     assert open_.cells[1].high > 0.5
     assert exit_code_of([open_], Terms(0.5)) == 5
-    dead = [talk(n, [1.0, 1.0], lost=(1, 2)) for n in range(40)]
+    dead = [talk(n, [1.0, 1.0], gaps=(1, 2)) for n in range(40)]
     (none,) = check_prompts(dead, ["bot"], 2, Terms(0.5, budget=40))
     assert none.verdict == UNDECIDED != PASS
 
 
 def test_an_outage_is_no_fall_against_an_earlier_run():
     before = [talk(n, [1.0]) for n in range(60)]
-    lost = [talk(n, [0.0], lost=() if n % 3 == 0 else (1,)) for n in range(60)]
+    with_outage = [talk(n, [0.0], gaps=() if n % 3 == 0 else (1,)) for n in range(60)]
     worse = [talk(n, [0.0]) for n in range(60)]
     assert compare_runs(worse, before, 1, 60, ERROR).fell
     mixed = [talk(n, [0.6]) for n in range(60)]
-    assert not compare_runs(lost, mixed, 1, 60, ERROR).fell
+    assert not compare_runs(with_outage, mixed, 1, 60, ERROR).fell
 
 
 @pytest.mark.parametrize("earlier", [{}, {"other": [talk(0, [1.0])]}])
@@ -212,37 +212,37 @@ def test_an_outage_is_no_fall_against_an_earlier_run():
 def test_without_a_bar_an_outage_is_no_pass_of_a_prompt_that_the_earlier_run_lacks(
     earlier, lost_rounds, verdict
 ):
-    records = [talk(n, [1.0, 1.0], lost=lost_rounds) for n in range(40)]
+    records = [talk(n, [1.0, 1.0], gaps=lost_rounds) for n in range(40)]
     terms = Terms(None, ERROR, 40)
-    (checked,) = check_prompts(records, ["A"], 2, terms, earlier)
-    assert checked.comparison is None and checked.verdict == verdict
-    assert checked.unavailable == bool(lost_rounds)
-    assert exit_code_of([checked], terms) == (5 if lost_rounds else 0)
+    (prompt_check,) = check_prompts(records, ["A"], 2, terms, earlier)
+    assert prompt_check.comparison is None and prompt_check.verdict == verdict
+    assert prompt_check.unavailable == bool(lost_rounds)
+    assert exit_code_of([prompt_check], terms) == (5 if lost_rounds else 0)
 
 
-@pytest.mark.parametrize(("lost", "verdict"), [(4, PASS), (5, UNDECIDED), (39, UNDECIDED)])
+@pytest.mark.parametrize(("lost_count", "verdict"), [(4, PASS), (5, UNDECIDED), (39, UNDECIDED)])
 def test_without_a_bar_a_comparison_of_the_few_replies_that_an_outage_left_is_no_pass(
-    lost, verdict
+    lost_count, verdict
 ):
     earlier = {"A": [talk(n, [1.0]) for n in range(40)]}
-    records = [talk(n, [1.0], lost=(1,) if n < lost else ()) for n in range(40)]
-    (checked,) = check_prompts(records, ["A"], 1, Terms(None, ERROR, 40), earlier)
-    assert checked.comparison.complete and not checked.comparison.fell
-    assert (checked.verdict, checked.unavailable) == (verdict, verdict == UNDECIDED)
+    records = [talk(n, [1.0], gaps=(1,) if n < lost_count else ()) for n in range(40)]
+    (prompt_check,) = check_prompts(records, ["A"], 1, Terms(None, ERROR, 40), earlier)
+    assert prompt_check.comparison.complete and not prompt_check.comparison.fell
+    assert (prompt_check.verdict, prompt_check.unavailable) == (verdict, verdict == UNDECIDED)
 
 
 def test_lost_good_replies_fail_a_good_prompt_no_more_often_than_declared():
     """A prompt at the bar, and a server that loses half of the good replies and no bad one."""
     draws = np.random.default_rng(5)
     values = (draws.random((1000, 120, 3)) < 0.8).astype(float)
-    lost = (values == 1) & (draws.random(values.shape) < 0.5)
-    seen = np.where(lost, np.nan, values)
-    naive = sequential.is_below(seen, 0.8, ERROR).any(axis=-1).mean()
-    guarded = sequential.is_below(np.where(lost, 1.0, seen), 0.8, ERROR).any(axis=-1).mean()
+    is_lost = (values == 1) & (draws.random(values.shape) < 0.5)
+    observed = np.where(is_lost, np.nan, values)
+    naive = sequential.is_below(observed, 0.8, ERROR).any(axis=-1).mean()
+    guarded = sequential.is_below(np.where(is_lost, 1.0, observed), 0.8, ERROR).any(axis=-1).mean()
     assert naive > 0.5, "what is left looks like a regression"
     assert guarded <= ERROR + 2.33 * (ERROR * (1 - ERROR) / 1000) ** 0.5
-    one = sequential.decide(seen[0], 0.8, ERROR, np.where(lost[0], 1.0, seen[0]))
-    assert one.verdict == UNDECIDED
+    decision = sequential.decide(observed[0], 0.8, ERROR, np.where(is_lost[0], 1.0, observed[0]))
+    assert decision.verdict == UNDECIDED
 
 
 def test_a_smoke_test_fails_a_prompt_at_the_bar_no_more_often_than_declared():
@@ -250,9 +250,9 @@ def test_a_smoke_test_fails_a_prompt_at_the_bar_no_more_often_than_declared():
     at_bar = (draws.random((4000, 8, 6)) < 0.9).astype(float)
     wrong = sequential.is_below(at_bar, 0.9, ERROR).any(axis=-1).mean()
     assert wrong <= ERROR + 2.33 * (ERROR * (1 - ERROR) / 4000) ** 0.5
-    found = {
+    failures = {
         mean: sequential.is_below((draws.random((1000, 8, 9)) < mean).astype(float), 0.9, ERROR)
         for mean in (0.5, 0.8)
     }
-    assert found[0.5].any(axis=-1).mean() > 0.95
-    assert found[0.8].any(axis=-1).mean() < 0.25, "as docs/checking.md says"
+    assert failures[0.5].any(axis=-1).mean() > 0.95
+    assert failures[0.8].any(axis=-1).mean() < 0.25, "as docs/checking.md says"

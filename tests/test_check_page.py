@@ -9,7 +9,7 @@ import pytest
 from browsing import click, js, look, needs_browser, open_browser, open_details, set_screen, wait
 from page_outline import Outline
 from synthetic_run import conversation_of
-from test_check import FAIL, PASS, ROUNDS, SHARES, SUITE, TERMS, UNDECIDED, Scripted, checked
+from test_check import FAIL, PASS, ROUNDS, SHARES, SUITE, TERMS, UNDECIDED, Scripted, check_run
 
 from holdfast import drift
 from holdfast.analysis.check_file import FILE, read_check, write_check
@@ -27,7 +27,7 @@ from holdfast.report.check_sentences import lines_of, numbers_text
 from holdfast.report.drift_page import render_page
 from holdfast.study.checking import CheckOptions, check, earlier_conversations
 
-__all__ = ["checked"]  # a fixture
+__all__ = ["check_run"]  # a fixture
 browser = pytest.fixture(scope="module")(open_browser)
 
 
@@ -39,8 +39,8 @@ def text_of(run):
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", body)).replace("\N{NO-BREAK SPACE}", " ")
 
 
-def test_the_page_begins_with_the_verdicts_and_calls_nothing_an_example(checked):
-    _, run, checks, _ = checked
+def test_the_page_begins_with_the_verdicts_and_calls_nothing_an_example(check_run):
+    _, run, checks, _ = check_run
     text = text_of(run)
     verdicts = "1 of 3 prompts failed, 1 undecided, 1 passed (bar: 0.8 for every rule in every roun"
     assert verdicts in text
@@ -50,10 +50,10 @@ def test_the_page_begins_with_the_verdicts_and_calls_nothing_an_example(checked)
     assert f"8 decided after {late.decided_after}" in text, "in the table"
     assert "example and not a measurement" not in text
     assert "at most 0.017" in text
-    told = [(row.prompt, row.verdict, row.why) for row in section_of(run).rows]
-    assert [verdict for _, verdict, _ in told] == [PASS, FAIL, UNDECIDED]
-    assert told[1][2] == f"below 0.8 in round 3: {numbers_text(late.first_failure)}"
-    for line, (_, _, why) in zip(lines_of(checks, TERMS), told, strict=False):
+    rows = [(row.prompt, row.verdict, row.why) for row in section_of(run).rows]
+    assert [verdict for _, verdict, _ in rows] == [PASS, FAIL, UNDECIDED]
+    assert rows[1][2] == f"below 0.8 in round 3: {numbers_text(late.first_failure)}"
+    for line, (_, _, why) in zip(lines_of(checks, TERMS), rows, strict=False):
         assert f"  {why} (" in line, "terminal and page say the same"
 
 
@@ -69,14 +69,14 @@ def test_a_drift_run_has_no_verdicts(tmp_path):
     assert "Verdicts of the check" not in text_of(run)
 
 
-def test_page_junit_and_summary_derive_the_verdicts_again(checked, tmp_path):
-    _, run, checks, _ = checked
-    again = read_check(run)
-    assert (again.method, again.terms) == ("none", TERMS)
-    derived = [(one.verdict, one.cells, one.first_failure) for one in again.prompts]
-    assert derived == [(one.verdict, one.cells, one.first_failure) for one in checks]
+def test_page_junit_and_summary_derive_the_verdicts_again(check_run, tmp_path):
+    _, run, checks, _ = check_run
+    reread = read_check(run)
+    assert (reread.method, reread.terms) == ("none", TERMS)
+    derived = [(item.verdict, item.cells, item.first_failure) for item in reread.prompts]
+    assert derived == [(item.verdict, item.cells, item.first_failure) for item in checks]
     summary = summarise(run).check
-    junit = write_junit(again, "three", tmp_path / "junit.xml", 1.0)
+    junit = write_junit(reread, "three", tmp_path / "junit.xml", 1.0)
     kinds = [test[0].tag for test in ElementTree.parse(junit).getroot()[0]]
     assert kinds == ["system-out", "failure", "error"], "those of the verdicts that follow"
     assert [prompt.verdict for prompt in summary.prompts] == [PASS, FAIL, UNDECIDED]
@@ -102,7 +102,7 @@ def records_of(scores, rule_names=(None,), prompt="bot"):
 
 
 def test_a_failing_prompt_has_a_round_that_shows_it_by_itself():
-    """However little each round is below the bar: some capital is as large as the mean of all."""
+    """However little each round is below the bar, some capital is as large as the mean of all."""
     terms, draws = Terms(0.9, budget=200), np.random.default_rng(5)
     for _ in range(5):
         scores = (draws.random((200, 8, 1)) < 0.8).astype(float)
@@ -132,7 +132,7 @@ def _cell(mean, low, high):
     return CheckedCell(rule=None, round=1, mean=mean, low=low, high=high)
 
 
-def test_ends_of_intervals_are_rounded_outwards(checked):
+def test_ends_of_intervals_are_rounded_outwards(check_run):
     assert numbers_text(_cell(0.95, 0.8996, 0.9904)) == "0.95 [0.89, 1.00]"
     assert numbers_text(_cell(0.5, 0.29, 0.71)) == "0.50 [0.29, 0.71]"
     assert numbers_text(_cell(None, 0, 1)) == "not answered"
@@ -141,13 +141,13 @@ def test_ends_of_intervals_are_rounded_outwards(checked):
 def test_the_verdict_on_a_single_prompt_is_in_the_headline():
     terms = Terms(0.9)
     (bot,) = check_prompts(records_of(np.zeros((8, 2, 1))), ["bot"], 2, terms)
-    told = Check.of("none", terms, (bot,))
-    line = check_headline(told)
+    check_result = Check.of("none", terms, (bot,))
+    line = check_headline(check_result)
     assert line.startswith(
         f"bot fails: below 0.9 in round 1: {numbers_text(bot.first_failure)} (decided"
     )
     assert line.endswith("at most 5%.")
-    assert check_lines(told) == []
+    assert check_lines(check_result) == []
     (bot,) = check_prompts(records_of(np.ones((4, 2, 1))), ["bot"], 2, terms)
     line = check_headline(Check.of("none", terms, (bot,)))
     lowest = f"lowest in round 1: {numbers_text(bot.lowest)} (4 conversations)."
@@ -162,61 +162,61 @@ def test_prompts_that_are_not_named_are_counted(count, words):
     terms = Terms(0.9)
     names = [f"bot{number}" for number in range(count)]
     records = [talk for name in names for talk in records_of(np.zeros((8, 2, 1)), prompt=name)]
-    told = Check.of("none", terms, tuple(check_prompts(records, names, 2, terms)))
-    assert check_lines(told)[-1] == words
+    check_result = Check.of("none", terms, tuple(check_prompts(records, names, 2, terms)))
+    assert check_lines(check_result)[-1] == words
 
 
-def test_a_fall_is_on_the_page_without_the_earlier_run(checked, tmp_path):
-    _, before, _, _ = checked
+def test_a_fall_is_on_the_page_without_the_earlier_run(check_run, tmp_path):
+    _, before, _, _ = check_run
     lower, low_bar = {**SHARES, "good": [1.0, 1.0, 0.9, 0.45]}, Terms(0.3, budget=60)
     earlier = earlier_conversations(before.folder, SUITE, "none")
     settings = drift.Settings(rounds=ROUNDS)
     options = CheckOptions(before=earlier)
     run, checks = check(Scripted(lower), SUITE, tmp_path, settings, low_bar, options)
-    falls = [(one.verdict, one.comparison) for one in checks]
-    assert [(one.verdict, one.comparison) for one in read_check(run).prompts] == falls
+    falls = [(item.verdict, item.comparison) for item in checks]
+    assert [(item.verdict, item.comparison) for item in read_check(run).prompts] == falls
     text = text_of(run)
     assert "most in round 4" in text and "from 1.00 to 0." in text
     assert "no mean is lower" in text
 
 
 def test_the_page_without_a_bar_names_the_rule_that_fell(tmp_path):
-    kept, lost = np.ones((30, 3, 2)), np.ones((30, 3, 2))
-    lost[:, 1:, 1] = 0
-    kept[:, :, 0] = 0  # never kept, before and now
-    lost[:, :, 0] = 0
+    kept_scores, lost_scores = np.ones((30, 3, 2)), np.ones((30, 3, 2))
+    lost_scores[:, 1:, 1] = 0
+    kept_scores[:, :, 0] = 0  # never kept, before and now
+    lost_scores[:, :, 0] = 0
     names = ("brief", "signs")
-    terms, before = Terms(None, budget=30), {"bot": records_of(kept, names)}
-    checks = check_prompts(records_of(lost, names), ["bot"], 3, terms, before)
+    terms, before = Terms(None, budget=30), {"bot": records_of(kept_scores, names)}
+    checks = check_prompts(records_of(lost_scores, names), ["bot"], 3, terms, before)
     verdicts = [(rule.rule, rule.verdict) for rule in checks[0].rules]
     assert verdicts == [("brief", PASS), ("signs", FAIL)]
     write_check(tmp_path, "none", terms, checks, 3)
-    run = Run(tmp_path, Manifest(), tuple(records_of(lost, names)))
-    again = read_check(run)
-    assert again.terms == terms and again.prompts[0].comparison == checks[0].comparison
-    told = check_headline(again)
-    assert told.startswith("bot fails: fell against the earlier run: rule signs, most in round")
-    assert told.endswith("The chance that this verdict is wrong is at most 5%.")
-    (rule, *_) = again.prompts[0].comparison.rules
+    run = Run(tmp_path, Manifest(), tuple(records_of(lost_scores, names)))
+    reread = read_check(run)
+    assert reread.terms == terms and reread.prompts[0].comparison == checks[0].comparison
+    headline = check_headline(reread)
+    assert headline.startswith("bot fails: fell against the earlier run: rule signs, most in round")
+    assert headline.endswith("The chance that this verdict is wrong is at most 5%.")
+    (rule, *_) = reread.prompts[0].comparison.rules
     assert (rule.rule, rule.fell, rule.round, rule.before, rule.now) == ("signs", True, 2, 1, 0)
 
 
 @pytest.mark.parametrize("damage", ["{", "[]", '{"schema": 2}', '{"schema": 1, "prompts": 3}'])
-def test_a_damaged_file_is_refused(checked, tmp_path, damage):
-    _, run, checks, _ = checked
-    moved = Run(tmp_path, run.manifest, run.records)
+def test_a_damaged_file_is_refused(check_run, tmp_path, damage):
+    _, run, checks, _ = check_run
+    run_elsewhere = Run(tmp_path, run.manifest, run.records)
     write_check(tmp_path, "none", TERMS, checks, ROUNDS)
     assert json.loads((tmp_path / FILE).read_text())["prompts"] == ["good", "late", "edge"]
-    assert [one.verdict for one in read_check(moved).prompts] == [PASS, FAIL, UNDECIDED]
+    assert [item.verdict for item in read_check(run_elsewhere).prompts] == [PASS, FAIL, UNDECIDED]
     (tmp_path / FILE).write_text(damage)
     with pytest.raises(RecordsError, match=r"check\.json"):
-        read_check(moved)
+        read_check(run_elsewhere)
 
 
 @needs_browser
 @pytest.mark.parametrize("width", [1280, 390])
-def test_a_reader_sees_the_verdicts_and_opens_a_conversation(browser, checked, tmp_path, width):
-    _, run, _, _ = checked
+def test_a_reader_sees_the_verdicts_and_opens_a_conversation(browser, check_run, tmp_path, width):
+    _, run, _, _ = check_run
     page = tmp_path / "check.html"
     page.write_text(render_page([results_of(run)]), encoding="utf-8")
     set_screen(browser, width)

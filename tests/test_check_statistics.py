@@ -40,15 +40,15 @@ def test_capitals_match_the_bets_one_by_one():
     values = draws.random((40, 3))
     values[draws.random((40, 3)) < 0.2] = math.nan
     for bar in (0.1, 0.5, 0.9):
-        told = np.exp(sequential.capital_above(values, bar))
+        capitals = np.exp(sequential.capital_above(values, bar))
         below = np.exp(sequential.capital_below(values, bar))
         for cell in range(3):
             for after in (1, 7, 40):
-                seen = values[:after, cell]
-                expected = literal_capital_above(seen, bar)
-                assert told[after - 1, cell] == pytest.approx(expected, rel=1e-9)
-                other = literal_capital_above(1 - seen, 1 - bar)
-                assert below[after - 1, cell] == pytest.approx(other, rel=1e-9)
+                observed = values[:after, cell]
+                expected = literal_capital_above(observed, bar)
+                assert capitals[after - 1, cell] == pytest.approx(expected, rel=1e-9)
+                below_capital = literal_capital_above(1 - observed, 1 - bar)
+                assert below[after - 1, cell] == pytest.approx(below_capital, rel=1e-9)
 
 
 @pytest.mark.parametrize("bar", only_fast([0.5, 0.8, 0.9, 0.95], 0.9))
@@ -87,26 +87,26 @@ def test_several_prompts_share_the_declared_error():
 
 def test_a_false_fall_is_reported_no_more_often_than_declared():
     now, before = checks([0.7] * 4, seed=7), checks([0.7] * 4, seed=8)
-    fell, named = told_falls(now, before)
-    assert fell.mean() <= LIMIT and named.any(axis=1).mean() <= LIMIT
-    fell, named = told_falls(checks([0.7, 0.7, 0.7, 0.35], seed=9, count=300), before)
-    assert fell.mean() > 0.9 and named[:, 1].mean() > 0.9 and not named[~fell].any()
+    is_fall, rules = reported_falls(now, before)
+    assert is_fall.mean() <= LIMIT and rules.any(axis=1).mean() <= LIMIT
+    is_fall, rules = reported_falls(checks([0.7, 0.7, 0.7, 0.35], seed=9, count=300), before)
+    assert is_fall.mean() > 0.9 and rules[:, 1].mean() > 0.9 and not rules[~is_fall].any()
 
 
 def test_a_rule_that_has_not_fallen_is_named_no_more_often_than_declared():
     """Beside one that certainly has fallen, the hardest case; nor does a gain hide a fall."""
     before = checks([0.7, 0.7, 0.9, 0.9], seed=12)
-    fell, named = told_falls(checks([0.7, 0.7, 0.1, 0.1], seed=13), before)
-    assert fell.all() and named[:, 1].all() and named[:, 0].mean() <= LIMIT
+    is_fall, rules = reported_falls(checks([0.7, 0.7, 0.1, 0.1], seed=13), before)
+    assert is_fall.all() and rules[:, 1].all() and rules[:, 0].mean() <= LIMIT
     before = checks([0.2, 0.2, 0.9, 0.9], seed=14, count=300)
-    fell, named = told_falls(checks([0.9, 0.9, 0.2, 0.2], seed=15, count=300), before)
-    assert fell.all() and named[:, 1].all() and not named[:, 0].any()
+    is_fall, rules = reported_falls(checks([0.9, 0.9, 0.2, 0.2], seed=15, count=300), before)
+    assert is_fall.all() and rules[:, 1].all() and not rules[:, 0].any()
 
 
-def told_falls(now, before):
+def reported_falls(now, before):
     """Whether the prompts fell at any time [check], and which rules did [check, rule]."""
-    both = zip(now, before, strict=False)
-    pairs = [sequential.falls(by_rule(new), by_rule(old), ERROR) for new, old in both]
+    paired_checks = zip(now, before, strict=False)
+    pairs = [sequential.falls(by_rule(new), by_rule(old), ERROR) for new, old in paired_checks]
     rules = np.array([rules.any(axis=1) for _, rules in pairs])
     return np.array([prompt.any() for prompt, _ in pairs]), rules
 
@@ -128,21 +128,21 @@ FAR = [
 @pytest.mark.parametrize(("mean", "verdict", "at_most"), FAR)
 def test_few_conversations_are_needed_far_from_the_bar(mean, verdict, at_most):
     values = checks([mean] * 4, seed=21, count=200, length=200)
-    told = [sequential.decide(check, 0.9, ERROR) for check in values]
-    assert np.mean([decision.verdict == verdict for decision in told]) >= 0.9
-    assert np.mean([decision.after for decision in told]) <= at_most
+    decisions = [sequential.decide(check, 0.9, ERROR) for check in values]
+    assert np.mean([decision.verdict == verdict for decision in decisions]) >= 0.9
+    assert np.mean([decision.after for decision in decisions]) <= at_most
 
 
 def test_a_certain_verdict_does_not_change():
     """Once it is certain, more conversations or a later look change nothing."""
     values = checks([0.4, 0.9], seed=31, count=1)[0]
-    whole = sequential.decide(values, 0.8, ERROR)
-    assert whole.verdict == sequential.FAIL
-    again = sequential.decide(values[: whole.after], 0.8, ERROR)
-    assert (again.verdict, again.after) == (sequential.FAIL, whole.after)
-    assert np.array_equal(again.below, whole.below)
-    assert sequential.decide(values[: whole.after - 1], 0.8, ERROR).verdict == sequential.UNDECIDED
-    assert whole.below[0] > -math.log(ERROR) > whole.below[1]
+    final = sequential.decide(values, 0.8, ERROR)
+    assert final.verdict == sequential.FAIL
+    early = sequential.decide(values[: final.after], 0.8, ERROR)
+    assert (early.verdict, early.after) == (sequential.FAIL, final.after)
+    assert np.array_equal(early.below, final.below)
+    assert sequential.decide(values[: final.after - 1], 0.8, ERROR).verdict == sequential.UNDECIDED
+    assert final.below[0] > -math.log(ERROR) > final.below[1]
 
 
 def test_missing_scores_leave_a_verdict_undecided():

@@ -46,21 +46,21 @@ def suite(tmp_path) -> Path:
     return path
 
 
-def drift(folder, suite, out, *more: str) -> list[str]:
+def drift(folder, suite, out, *options: str) -> list[str]:
     words = f"drift --model {folder} --suite {suite} --rounds 2 --conversations 2"
     command = [*words.split(), "--max-new-tokens", "8", "--out", str(out)]
-    return changed(command, *more)
+    return changed(command, *options)
 
 
-def says(capsys, argv: list[str], code: int) -> str:
+def error_of(capsys, argv: list[str], code: int) -> str:
     """The error message of a command that exits with `code`."""
     try:
         assert main(argv) == code
     except SystemExit as leaving:  # argparse's own refusals
         assert leaving.code == code
-    printed = refusal_in(capsys)
-    assert "Traceback" not in printed
-    return printed
+    message = refusal_in(capsys)
+    assert "Traceback" not in message
+    return message
 
 
 def test_drift_writes_records_a_table_and_a_page_and_resumes(folder, suite, tmp_path, capsys):
@@ -77,14 +77,14 @@ def test_drift_writes_records_a_table_and_a_page_and_resumes(folder, suite, tmp_
     assert len(read_run(tmp_path / "run").records) == 4 and main(command) == 0
     assert (tmp_path / "run" / "records.jsonl").read_bytes() == before
     capsys.readouterr()
-    again = ["report", str(tmp_path / "run"), "--out", str(tmp_path / "again.html")]
-    assert main(again) == 0
-    printed, page = (text.split("Report: ") for text in (capsys.readouterr().out, first))
-    assert printed[0] == page[0]
+    report_command = ["report", str(tmp_path / "run"), "--out", str(tmp_path / "again.html")]
+    assert main(report_command) == 0
+    output, page = (text.split("Report: ") for text in (capsys.readouterr().out, first))
+    assert output[0] == page[0]
     assert (tmp_path / "again.html").exists()
     page = tmp_path / "run" / "report.html"
     page.unlink()
-    assert main(again[:2]) == 0
+    assert main(report_command[:2]) == 0
     assert f"Report: {page}" in capsys.readouterr().out and page.exists()
 
 
@@ -96,30 +96,30 @@ def test_dialogs_that_fill_the_context_are_reported(folder, suite, tmp_path, cap
 
 def test_measures_and_methods_are_listed(capsys):
     assert main(["measures"]) == 0
-    printed = capsys.readouterr().out
-    first, *published = printed.split("\n\n")
+    output = capsys.readouterr().out
+    first, *published = output.split("\n\n")
     assert "at_most_sentences(count, prose=false)" in first and "released_" not in first
     assert [part.split("_")[0] for part in published[1:]] == ["ifeval", "released"]
-    assert "relation: at least|" in printed and "colours" in published[0]
+    assert "relation: at least|" in output and "colours" in published[0]
     assert main(["methods"]) == 0
-    assert "upper_case" in printed and "language(code)" in printed
+    assert "upper_case" in output and "language(code)" in output
     assert "split-softmax(exponent, heads)" in capsys.readouterr().out
 
 
 def test_a_named_method_is_described_in_full(capsys):
     assert main(["methods", "boost"]) == 0
-    printed = capsys.readouterr().out
-    (factor,) = re.findall(r"^  factor .*", printed, re.M)
+    output = capsys.readouterr().out
+    (factor,) = re.findall(r"^  factor .*", output, re.M)
     assert "from 1 upwards" in factor and "must be given" in factor and "changes nothing" in factor
-    assert "example: --method boost:factor=4\n" in printed
-    assert "source: InstABoost, arXiv 2506.13734" in printed and "Args" not in printed
+    assert "example: --method boost:factor=4\n" in output
+    assert "source: InstABoost, arXiv 2506.13734" in output and "Args" not in output
     assert main(["methods", "hold"]) == 0
     hold = capsys.readouterr().out
     assert re.search(r"^  tokens .* 1 .* 24 ", hold, re.M)
     assert "example: --method hold\n" in hold
-    with pytest.raises(UnknownName) as refused:
+    with pytest.raises(UnknownName) as excinfo:
         method_lines("bost")
-    assert (refused.value.kind, refused.value.suggestion) == ("method", "boost")
+    assert (excinfo.value.kind, excinfo.value.suggestion) == ("method", "boost")
 
 
 def test_the_pages_of_the_documentation_are_listed_and_printed(capsys):
@@ -146,15 +146,15 @@ def test_the_example_of_a_method_can_be_parsed(name):
 
 def test_a_named_measure_is_described_in_full(capsys):
     assert main(["measures", "contains"]) == 0
-    printed = capsys.readouterr().out
-    assert re.search(r"^  words .* must be given$", printed, re.M)
-    assert re.search(r"^  whole .* true$", printed, re.M)
-    assert 'measure: {name: contains, words: ["sea", "boat"]}\n' in printed
+    output = capsys.readouterr().out
+    assert re.search(r"^  words .* must be given$", output, re.M)
+    assert re.search(r"^  whole .* true$", output, re.M)
+    assert 'measure: {name: contains, words: ["sea", "boat"]}\n' in output
     assert main(["measures", "judge"]) == 0
     assert "example: measure: {judge: " in capsys.readouterr().out
-    with pytest.raises(UnknownName) as refused:
+    with pytest.raises(UnknownName) as excinfo:
         measure_lines("contain")
-    assert (refused.value.kind, refused.value.suggestion) == ("measure", "contains")
+    assert (excinfo.value.kind, excinfo.value.suggestion) == ("measure", "contains")
 
 
 def test_every_measure_is_explained():
@@ -214,9 +214,9 @@ def test_the_example_of_a_measure_can_be_built():
     ),
 )
 def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code, expected):
-    printed = says(capsys, drift(folder, suite, tmp_path / "run", *argv), code)
-    assert all(part in printed for part in expected), printed
-    assert printed.count("\n") == 1
+    message = error_of(capsys, drift(folder, suite, tmp_path / "run", *argv), code)
+    assert all(part in message for part in expected), message
+    assert message.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -301,8 +301,8 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
 )
 def test_every_command_refuses_in_one_sentence(capsys, monkeypatch, tmp_path, line, expected):
     monkeypatch.chdir(tmp_path)
-    printed = says(capsys, shlex.split(line), 2)
-    assert expected in printed and printed.count("\n") == 1
+    message = error_of(capsys, shlex.split(line), 2)
+    assert expected in message and message.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -339,8 +339,8 @@ def test_an_impossible_value_is_refused_before_the_model_is_loaded(
     biography = {"raw": "Ann is a nurse. She likes tea.", "title": "nurse", "start_pos": 16}
     Path("one.json").write_text(json.dumps([biography]))
     assert main(shlex.split(line)) == 2
-    printed = capsys.readouterr().err
-    assert expected in printed and "loading" not in printed
+    stderr = capsys.readouterr().err
+    assert expected in stderr and "loading" not in stderr
 
 
 # a command line of each command that loads a model
@@ -369,8 +369,8 @@ def test_a_place_where_no_model_can_be_loaded_is_refused_at_once(
 ):
     monkeypatch.chdir(tmp_path)
     assert main(shlex.split(f"{LOADING[command]} {option}")) == 2
-    printed = capsys.readouterr().err
-    assert f"{option.split()[1]!r}" in printed and "loading" not in printed
+    stderr = capsys.readouterr().err
+    assert f"{option.split()[1]!r}" in stderr and "loading" not in stderr
 
 
 @pytest.mark.parametrize(
@@ -387,37 +387,37 @@ def test_an_impossible_place_elsewhere_is_refused_at_once(
 ):
     monkeypatch.chdir(tmp_path)
     assert main(shlex.split(line)) == 2
-    printed = capsys.readouterr().err
-    assert expected in printed and "loading" not in printed
+    stderr = capsys.readouterr().err
+    assert expected in stderr and "loading" not in stderr
 
 
 def test_every_command_that_loads_a_model_is_among_those_tried():
     commands = _parsers(*ENTRIES).commands.items()
     assert LOADING.keys() == {
-        name for name, made in commands if "--dtype" in made._option_string_actions
+        name for name, parser in commands if "--dtype" in parser._option_string_actions
     }
 
 
 def test_no_option_with_one_value_can_be_given_twice():
     commands = _parsers(*ENTRIES).commands
-    for made in commands.values():
-        for action in made._actions:
+    for parser in commands.values():
+        for action in parser._actions:
             if not action.option_strings or action.nargs == 0 or collects(action):
                 continue
             option, value = action.option_strings[0], str((action.choices or ["1"])[0])
             with pytest.raises(UsageError, match=f"^{option} .*twice, with {value};"):
-                made.parse_args([option, value, option, value])
+                parser.parse_args([option, value, option, value])
 
 
 def test_folders_without_usable_weights_are_refused(folder, suite, tmp_path, capsys):
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert "config.json" in says(capsys, drift(empty, suite, tmp_path / "run"), 2)
+    assert "config.json" in error_of(capsys, drift(empty, suite, tmp_path / "run"), 2)
     (empty / "config.json").write_text((folder / "config.json").read_text())
-    assert "no weights" in says(capsys, drift(empty, suite, tmp_path / "run"), 2)
+    assert "no weights" in error_of(capsys, drift(empty, suite, tmp_path / "run"), 2)
     torch.save({}, empty / "pytorch_model.bin")
-    printed = says(capsys, drift(empty, suite, tmp_path / "run"), 1)
-    assert "pytorch_model.bin" in printed and "safetensors" in printed
+    message = error_of(capsys, drift(empty, suite, tmp_path / "run"), 1)
+    assert "pytorch_model.bin" in message and "safetensors" in message
 
 
 def heed_interrupts() -> None:
@@ -427,9 +427,9 @@ def heed_interrupts() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("measure", ["drift", "check", "check --smoke"])
-@pytest.mark.parametrize(("sent", "code", "expected"), STOPS)
+@pytest.mark.parametrize(("signal_sent", "code", "expected"), STOPS)
 def test_ctrl_c_and_sigterm_leave_a_run_that_can_be_resumed(
-    folder, suite, tmp_path, sent, code, expected, measure
+    folder, suite, tmp_path, signal_sent, code, expected, measure
 ):
     if measure == "drift":
         words = ["drift", "--suite", str(suite), "--conversations", "400"]
@@ -444,11 +444,11 @@ def test_ctrl_c_and_sigterm_leave_a_run_that_can_be_resumed(
     lines, deadline = tmp_path / "run" / "records.jsonl", time.monotonic() + 120
     while time.monotonic() < deadline and not (lines.exists() and lines.stat().st_size):
         time.sleep(0.05)
-    child.send_signal(sent)
-    _, printed = child.communicate(timeout=60)
+    child.send_signal(signal_sent)
+    _, stderr = child.communicate(timeout=60)
     assert child.returncode == code
-    assert f"holdfast: {expected}; " in printed and f" {tmp_path / 'run'}, " in printed
-    assert f"`{shlex.join(['holdfast', *command[3:]])}`" in printed and "Traceback" not in printed
+    assert f"holdfast: {expected}; " in stderr and f" {tmp_path / 'run'}, " in stderr
+    assert f"`{shlex.join(['holdfast', *command[3:]])}`" in stderr and "Traceback" not in stderr
     assert 0 < len(read_run(tmp_path / "run").records) < 400
 
 
@@ -475,16 +475,16 @@ def bot(tmp_path) -> Path:
 def test_a_single_bot_talks_with_a_user_model_without_a_prompt(folder, bot, tmp_path, capsys):
     options = "--allow-code", "--user-turns", "none"
     assert main(drift(folder, bot, tmp_path / "run", *options)) == 0
-    printed = capsys.readouterr()
-    assert "'bot'" in printed.err and "--persona" in printed.err
-    assert "Rule by rule, stability:" in printed.out
+    captured = capsys.readouterr()
+    assert "'bot'" in captured.err and "--persona" in captured.err
+    assert "Rule by rule, stability:" in captured.out
     assert {record.user.id for record in read_run(tmp_path / "run").records} == {None}
 
 
 def test_the_user_model_plays_the_personas_of_the_command_line(folder, bot, tmp_path, capsys):
     options = "--allow-code", "--pairs", "balanced", "--persona", "You are Ada."
-    more = "--persona", "You are Max."
-    assert main(drift(folder, bot, tmp_path / "run", *options, *more)) == 0
+    persona = "--persona", "You are Max."
+    assert main(drift(folder, bot, tmp_path / "run", *options, *persona)) == 0
     run = read_run(tmp_path / "run")
     records = sorted(run.records, key=lambda record: record.conversation)
     users = [record.user.system_prompt for record in records]
@@ -515,7 +515,7 @@ def test_all_pairs_that_end_half_way_are_reported(folder, suite, tmp_path, capsy
 )
 def test_a_user_model_that_makes_no_sense_is_refused(bot, tmp_path, capsys, options, message):
     command = drift(tmp_path / "nowhere", bot, tmp_path / "run", "--allow-code", *options)
-    assert message in says(capsys, command, 2)
+    assert message in error_of(capsys, command, 2)
     assert not (tmp_path / "run").exists()
 
 
@@ -531,7 +531,7 @@ def test_a_template_without_a_system_role_names_the_option(folder, tmp_path, cap
     settings.pop("chat_template", None)
     (strict / "tokenizer_config.json").write_text(json.dumps(settings))
     argv = ["generate", "--model", str(strict), "--system", "Be brief.", "--user", "hello"]
-    assert "(--system-as first-user)" in says(capsys, argv, 1)
+    assert "(--system-as first-user)" in error_of(capsys, argv, 1)
 
 
 @pytest.mark.slow
@@ -556,12 +556,12 @@ def test_a_changed_setting_of_a_resumed_run_is_named(folder, suite, tmp_path, ca
     command = drift(folder, suite, tmp_path / "run")
     assert main(command) == 0
     capsys.readouterr()
-    for more, sentence in (
+    for options, sentence in (
         (["--dtype", "bfloat16"], 'dtype is "float32" there and "bfloat16" here; choose'),
         (["--temperature", "0.5"], "temperature is 0.7 there and 0.5 here; choose"),
         (["--system-as", "first-user"], 'system_as is "role" there and "first-user" here'),
     ):
-        assert sentence in says(capsys, [*command, *more], 2)
+        assert sentence in error_of(capsys, [*command, *options], 2)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device here is always full")

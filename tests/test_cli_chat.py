@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from chat_server import Server, completion
 from refusals import refusal_in
-from test_endpoint_steering import steered, steering
+from test_endpoint_steering import as_steered, steering
 from tiny import chat, model, tokenizer
 
 from holdfast.cli import main
@@ -53,22 +53,22 @@ def say(folder, monkeypatch, capsys):
         monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
         command = ["chat", "--model", to or str(folder), "--max-new-tokens", "8", *options]
         code = main(command)
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
 
     return run
 
 
 @pytest.fixture
-def replied(monkeypatch):
+def exchanges(monkeypatch):
     """All chats that a session has answered, each with its reply."""
     pairs, reply_of = [], SteppedModel._reply
 
-    def noting(self, chat, row):
+    def note_reply(self, chat, row):
         pairs.append((chat, reply_of(self, chat, row)))
         return pairs[-1][1]
 
-    monkeypatch.setattr(SteppedModel, "_reply", noting)
+    monkeypatch.setattr(SteppedModel, "_reply", note_reply)
     return pairs
 
 
@@ -84,21 +84,21 @@ def test_lines_are_answered_as_the_model_answers_the_dialog(say):
     for number, text in enumerate(("the old town", "and the river"), 1):
         messages += ({"role": "user", "content": text},)
         seed = seed_of("chat", 0, number, 0)
-        asked = Request(messages, (), SHORT, seed, thread="a", keep=True)
-        replies += [session.generate_batch([asked])[0].text]
+        request = Request(messages, (), SHORT, seed, thread="a", keep=True)
+        replies += [session.generate_batch([request])[0].text]
         messages += ({"role": "assistant", "content": replies[-1]},)
     assert (code, out) == (0, printable("".join(f"{reply}\n" for reply in replies)))
 
 
-def test_no_token_is_forwarded_twice(say, replied):
+def test_no_token_is_forwarded_twice(say, exchanges):
     say("the old town", "and the river", "and rain", "/method boost:factor=4", "and bread", "and")
-    replies = [reply for _, reply in replied]
+    replies = [reply for _, reply in exchanges]
     views = ["none"] * 3 + ["boost"] * 2
-    read = [
+    prompts = [
         (view, reply.prompt_ids + reply.token_ids[: -1 if reply.stop_reason == "length" else None])
         for view, reply in zip(views, replies, strict=True)
     ]
-    assert sum(reply.forwarded for reply in replies) == least_tokens(read)
+    assert sum(reply.forwarded for reply in replies) == least_tokens(prompts)
 
 
 def test_a_method_steers_all_later_replies(say):
@@ -110,61 +110,61 @@ def test_a_method_steers_all_later_replies(say):
     assert steered_reply != expected(later, round=2) and "method: boost:factor=8" in err
 
 
-def test_replies_are_compared_outside_the_dialog(say, replied):
+def test_replies_are_compared_outside_the_dialog(say, exchanges):
     code, out, err = say("/compare none boost:factor=8", "the old town", "and the river")
     none, boost = (
         expected(chat(SYSTEM, "the old town"), method) for method in ("none", "boost:factor=8")
     )
     assert none != boost and code == 0 and "/method SPEC" in err
     assert out.startswith(printable(f"1 none\n{none}\n2 boost:factor=8\n{boost}\n"))
-    assert replied[2][0].request.messages == chat(SYSTEM, "and the river")
+    assert exchanges[2][0].request.messages == chat(SYSTEM, "and the river")
 
 
-def test_a_retry_replaces_the_reply(say, replied):
+def test_a_retry_replaces_the_reply(say, exchanges):
     say("the old town", "/retry", "and the river")
     first = chat(SYSTEM, "the old town")
-    replies = [reply.text for _, reply in replied[:2]]
+    replies = [reply.text for _, reply in exchanges[:2]]
     assert replies == [expected(first, attempt=attempt) for attempt in (0, 1)]
     later = chat(SYSTEM, "the old town", replies[1], "and the river")
-    assert replied[2][0].request.messages == later
+    assert exchanges[2][0].request.messages == later
 
 
-def test_the_prompt_and_the_emphasis_can_change_during_a_chat(say, replied):
+def test_the_prompt_and_the_emphasis_can_change_during_a_chat(say, exchanges):
     lines = ("the old town", "/emphasis old town", "/emphasis river", "and the river")
     _, _, err = say(*lines, "/system be brief", "and rain", "/system", "and bread")
-    requests = [each.request for each, _ in replied]
+    requests = [pending.request for pending, _ in exchanges]
     assert [request.emphasis for request in requests] == [(), ((1, 4, 12), (3, 8, 13)), (), ()]
     assert "emphasised: old town" in err and "next message: river" in err
     assert "system prompt: be brief\n" in err and "nothing is emphasised any longer" in err
     systems = [[m["content"] for m in r.messages if m["role"] == "system"] for r in requests]
     assert systems == [[SYSTEM], [SYSTEM], ["be brief"], []]
     say("/emphasis rain", "/compare none boost:factor=8", "and rain", "and bread")  # not in bread
-    assert [each.request.emphasis for each, _ in replied[4:]] == [((1, 4, 8),)] * 2
+    assert [pending.request.emphasis for pending, _ in exchanges[4:]] == [((1, 4, 8),)] * 2
 
 
-def test_a_dialog_is_saved_loaded_and_read_by_generate(say, folder, tmp_path, capsys, replied):
+def test_a_dialog_is_saved_loaded_and_read_by_generate(say, folder, tmp_path, capsys, exchanges):
     file = str(tmp_path / "dialog.json")
     say("/method boost:factor=8", "the old town", "/emphasis old", f"/save {file}")
     saved = json.loads(Path(file).read_text())
     first = expected(chat(SYSTEM, "the old town"), "boost:factor=8")
     assert saved["messages"] == list(chat(SYSTEM, "the old town", first))
     assert saved["method"] == "boost:factor=8" and saved["emphasis"] == [[1, 4, 7]]
-    del replied[:]
+    del exchanges[:]
     say("and rain", options=("--messages", file))
-    again = replied[0][0].request
-    assert again.emphasis == ((1, 4, 7),) and again.methods == parse("boost:factor=8")
-    assert again.messages == chat(SYSTEM, "the old town", first, "and rain")
-    asked = ["generate", "--model", str(folder), "--messages", file]
-    assert main(asked) == 2  # it ends with the assistant's message
+    request = exchanges[0][0].request
+    assert request.emphasis == ((1, 4, 7),) and request.methods == parse("boost:factor=8")
+    assert request.messages == chat(SYSTEM, "the old town", first, "and rain")
+    arguments = ["generate", "--model", str(folder), "--messages", file]
+    assert main(arguments) == 2  # it ends with the assistant's message
     assert "--continue-final-message." in refusal_in(capsys)
-    assert main([*asked, "--max-new-tokens", "2", "--continue-final-message"]) == 0
+    assert main([*arguments, "--max-new-tokens", "2", "--continue-final-message"]) == 0
     assert capsys.readouterr().err == f"holdfast: loading {folder} ...\n"
 
 
-def test_the_mass_is_drawn_by_round(say, replied):
+def test_the_mass_is_drawn_by_round(say, exchanges):
     _, out, _ = say("the old town", "/method boost:factor=8", "and the river", "/mass")
-    masses = [reply.token_masses for _, reply in replied]
-    means = [sum(each) / len(each) for each in masses]
+    masses = [reply.token_masses for _, reply in exchanges]
+    means = [sum(round_masses) / len(round_masses) for round_masses in masses]
     rows = re.findall(r"^ +(\d)  (\S+) +(0\.\d{3})  (█+)$", out, re.MULTILINE)
     means = [f"{mean:.3f}" for mean in means]
     assert [row[:3] for row in rows] == [("1", "none", means[0]), ("2", "boost:factor=8", means[1])]
@@ -220,34 +220,34 @@ def test_control_characters_do_not_reach_a_terminal():
     assert printable("a\x1b[2J\x07b\n\tc\ud83d\u202e") == "a [2J b\n\tc? "
 
 
-def test_ctrl_c_stops_the_reply_and_not_the_chat(say, monkeypatch, replied):
-    add, counted, cancel, cancelled = TextDecoder.add, [], SteppedModel.cancel, []
+def test_ctrl_c_stops_the_reply_and_not_the_chat(say, monkeypatch, exchanges):
+    add, drawn_tokens, cancel, cancelled = TextDecoder.add, [], SteppedModel.cancel, []
 
-    def interrupting(self, token):
+    def interrupt(self, token):
         decoded = add(self, token)
-        counted.append(token.token_id)
-        if len(counted) == 5:
+        drawn_tokens.append(token.token_id)
+        if len(drawn_tokens) == 5:
             os.kill(os.getpid(), signal.SIGINT)
         return decoded
 
-    def noting(self, row):
+    def note_row(self, row):
         cancel(self, row)
         cancelled.append(row.cancelled)
 
-    monkeypatch.setattr(TextDecoder, "add", interrupting)
-    monkeypatch.setattr(SteppedModel, "cancel", noting)
+    monkeypatch.setattr(TextDecoder, "add", interrupt)
+    monkeypatch.setattr(SteppedModel, "cancel", note_row)
     code, out, err = say("the old town", "and the river")
-    assert code == 0 and "(stopped)" in err and cancelled == [True] and len(replied) == 1
-    sent = replied[0][0].request.messages
-    part = sent[2]["content"]
-    assert sent == chat(SYSTEM, "the old town", part, "and the river")
-    assert tokenizer().decode(counted[:5]).startswith(part) and part
+    assert code == 0 and "(stopped)" in err and cancelled == [True] and len(exchanges) == 1
+    messages = exchanges[0][0].request.messages
+    part = messages[2]["content"]
+    assert messages == chat(SYSTEM, "the old town", part, "and the river")
+    assert tokenizer().decode(drawn_tokens[:5]).startswith(part) and part
     assert out.startswith(printable(part) + "\n")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_an_endpoint_that_steers_is_steered_and_reports_the_mass(say):
-    with Server(steered, steering()) as server:
+    with Server(as_steered, steering()) as server:
         lines = ("hello", "/method boost:factor=2", "and you", "/mass")
         code, out, _ = say(*lines, "/compare none spotlight:target=0.2", "why", to=server.url)
     bodies = [body for body in server.bodies if body]
@@ -258,7 +258,7 @@ def test_an_endpoint_that_steers_is_steered_and_reports_the_mass(say):
 
 def test_an_ordinary_endpoint_chats_and_refuses_what_it_cannot_do(say):
     def answer(body, number):
-        return steered(None, number) if body is None else completion("Arr, \x1b[2J mate.")
+        return as_steered(None, number) if body is None else completion("Arr, \x1b[2J mate.")
 
     with Server(answer) as server:
         assert say("hello", "you", to=server.url)[:2] == (0, "Arr,  [2J mate.\n" * 2)
@@ -274,7 +274,7 @@ def test_ctrl_c_hangs_up_on_an_endpoint(say):
         if body is not None and body["messages"][-1]["content"] == "slow":
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.5)
-        return steered(None, number) if body is None else completion("Arr.")
+        return as_steered(None, number) if body is None else completion("Arr.")
 
     with Server(answer) as server:
         code, out, err = say("slow", "quick", to=server.url)
@@ -304,7 +304,7 @@ class Terminal:
         self.process, self.screen = None, ""
         self._fd, child = pty.openpty()
         fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-        more = {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
+        variables = {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "holdfast", "chat", *command],
             stdin=child,
@@ -312,7 +312,7 @@ class Terminal:
             stderr=child,
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **more},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **variables},
         )
         os.close(child)
 
@@ -334,8 +334,8 @@ class Terminal:
             assert time.monotonic() < end, f"no {pattern!r} in {self.screen!r}"
             if select.select([self._fd], [], [], 0.2)[0]:
                 self.screen += os.read(self._fd, 65536).decode(errors="replace")
-        read, self.screen = self.screen[: match.end()], self.screen[match.end() :]
-        return read
+        output, self.screen = self.screen[: match.end()], self.screen[match.end() :]
+        return output
 
 
 @pytest.mark.slow

@@ -15,8 +15,8 @@ from holdfast.cli import main, model_loading, read_command
 RECORDED = Path(__file__).parent / "data" / "recorded" / "schema-3"
 
 
-def generate(folder: Path, *more: str) -> list[str]:
-    return ["generate", "--model", str(folder), "--max-new-tokens", "8", *more]
+def generate(folder: Path, *options: str) -> list[str]:
+    return ["generate", "--model", str(folder), "--max-new-tokens", "8", *options]
 
 
 def test_asterisks_without_the_marks_option_are_reported(folder, capsys):
@@ -26,7 +26,9 @@ def test_asterisks_without_the_marks_option_are_reported(folder, capsys):
     assert capsys.readouterr().err == f"holdfast: loading {folder} ...\n"
 
 
-def test_a_chat_from_a_file_or_from_the_standard_input(folder, tmp_path, capsys, monkeypatch):
+def test_a_chat_is_read_from_a_file_or_from_the_standard_input(
+    folder, tmp_path, capsys, monkeypatch
+):
     chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello there"}]
     assert main(generate(folder, "--system", "Be brief.", "--user", "hello there")) == 0
     expected = capsys.readouterr().out
@@ -67,13 +69,13 @@ def test_device_map_dtype_and_batch_size_reach_the_model(folder, capsys, monkeyp
     options = ["--device-map", "auto", "--dtype", "bfloat16", "--batch-size", "3"]
     assert main(generate(folder, "--user", "hello", *options)) == 0
     assert capsys.readouterr().out
-    (chosen,) = loaded
-    assert (str(chosen.hf_model.dtype), chosen.batch_size) == ("torch.bfloat16", 3)
+    (model,) = loaded
+    assert (str(model.hf_model.dtype), model.batch_size) == ("torch.bfloat16", 3)
 
     assert main(generate(folder, "--user", "hello", "--device-map", "atuo")) == 2
     assert "'atuo'; did you mean" in capsys.readouterr().err
-    both = ["--device-map", "auto", "--device", "cpu"]
-    assert main(generate(folder, "--user", "hello", *both)) == 2
+    placement = ["--device-map", "auto", "--device", "cpu"]
+    assert main(generate(folder, "--user", "hello", *placement)) == 2
     assert "not both" in capsys.readouterr().err
 
 
@@ -116,9 +118,9 @@ def test_a_folder_without_a_model_is_refused_before_torch_is_imported(tmp_path):
         (tmp_path / "no", "There is no folder"),
     ):
         words = [sys.executable, "-c", code, "drift", "--model", str(folder), "--out", "x"]
-        ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
-        assert ran.returncode == 0 and message in ran.stderr, ran.stderr
-        assert "loading" not in ran.stderr
+        result = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+        assert result.returncode == 0 and message in result.stderr, result.stderr
+        assert "loading" not in result.stderr
 
 
 def test_a_folder_of_another_run_is_refused_before_torch_is_imported(tmp_path):
@@ -138,10 +140,10 @@ def test_a_folder_of_another_run_is_refused_before_torch_is_imported(tmp_path):
         f"drift --out {tmp_path / 'notes'}",
     ]
     words = [sys.executable, "-c", code, *commands]
-    ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
-    message = ran.stderr.splitlines()
-    assert len(message) == 5 and "loading" not in ran.stderr
+    result = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    message = result.stderr.splitlines()
+    assert len(message) == 5 and "loading" not in result.stderr
     assert "rounds is 2" in message[0] and "samples is" in message[3]
     assert "`holdfast drift`" in message[2] and "`holdfast tasks`" in message[2]
     assert "'mine.txt'" in message[4]
@@ -157,7 +159,7 @@ def test_a_study_refuses_the_folder_of_another_command_before_a_model_loads(comm
 
 def test_loading_is_announced_before_it_starts(monkeypatch, capsys):
     monkeypatch.setattr(
-        model_loading, "load_local", lambda arguments, **more: capsys.readouterr().err
+        model_loading, "load_local", lambda arguments, **options: capsys.readouterr().err
     )
     for words in (["drift"], ["trace"], ["profile"]):
         assert model_loading.load_model(read_command(words)[1]) == "holdfast: loading default ...\n"
@@ -170,8 +172,8 @@ def test_a_method_that_needs_a_suite_is_refused_before_the_model_loads(
 ):
     monkeypatch.setattr(model_loading, "_load_checked", None)
     assert main([*command.split(), "--method", method]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "`holdfast proxy --suite FILE --method" in said
+    stderr = capsys.readouterr().err
+    assert stderr.count("\n") == 1 and "`holdfast proxy --suite FILE --method" in stderr
 
 
 def test_a_limit_above_the_context_is_reported(folder, capsys):

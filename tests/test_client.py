@@ -61,18 +61,18 @@ def test_the_body_contains_the_options(options, body):
     ],
 )
 def test_options_that_a_server_cannot_accept_are_refused(options, words):
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError) as excinfo:
         client.steer(**options)
-    assert all(word in str(caught.value) for word in words), caught.value
+    assert all(word in str(excinfo.value) for word in words), excinfo.value
 
 
 def test_a_custom_method_is_unknown_to_servers():
     class Louder(Boost):
         name = "louder"
 
-    with pytest.raises(UnknownName, match=r"^A server has no method 'louder'") as refused:
+    with pytest.raises(UnknownName, match=r"^A server has no method 'louder'") as excinfo:
         client.steer(Louder(2))
-    assert refused.value.option == "method"
+    assert excinfo.value.option == "method"
 
 
 def test_messages_are_edited_as_the_model_would_see_them():

@@ -32,9 +32,9 @@ PATCH = "*** Begin Patch\n*** Add File: a.py\n+x = 1\n*** End Patch"
     ],
 )
 def test_arguments_that_are_literals_are_read(script, arguments):
-    (call,), computed = calls_in_script(script)
+    (call,), computed_count = calls_in_script(script)
     assert arguments.items() <= dict(call.arguments).items()
-    assert not computed
+    assert not computed_count
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,9 @@ def test_the_commands_of_a_script_are_calls_of_the_session(tmp_path):
 
 
 def test_events_that_show_the_calls_of_scripts_are_read_instead(tmp_path):
-    shown = {"type": "exec_command_end", "call_id": "s1", "command": ["bash", "-lc", "git push"],
+    event = {"type": "exec_command_end", "call_id": "s1", "command": ["bash", "-lc", "git push"],
              "aggregated_output": "ok", "exit_code": 0}  # fmt: skip
     script = 'await tools.exec_command({cmd: "git push"}); tools.exec_command(x)'
-    logs = read_logs([rollout(tmp_path, script, shown)])
+    logs = read_logs([rollout(tmp_path, script, event)])
     assert not logs.problems
     assert commands(logs) == ["{'command': ['bash', '-lc', 'git push']}"]

@@ -43,8 +43,8 @@ LABELLED = json.loads((Path(__file__).parent / "data" / "smollm2_turns.json").re
 def test_a_reader_agrees_on_what_repeats(kind):
     agreed = []
     for dialog in LABELLED:
-        measured = repetitions([(turn["speaker"], turn["text"]) for turn in dialog])
-        pairs = list(zip(dialog, measured, strict=True))[1:]  # the starter is given
+        measured_turns = repetitions([(turn["speaker"], turn["text"]) for turn in dialog])
+        pairs = list(zip(dialog, measured_turns, strict=True))[1:]  # the starter is given
         agreed += [
             turn[kind] == (getattr(repeats, kind) >= NO_NEWS_FROM) for turn, repeats in pairs
         ]
@@ -58,7 +58,7 @@ OBEYING = yaml.safe_load(
 )
 
 
-def recorded(chat):
+def record_of(chat):
     """A labelled conversation as `drift` records it."""
     rules = tuple(
         drift.Rule(rule["id"], ("?",), rule["measure"], tuple(rule.get("follows", ())))
@@ -71,20 +71,20 @@ def recorded(chat):
         for speaker, text, stop in zip(("user", "agent"), pair, ("scripted", "stop"), strict=True)
     ]
     record = conversation_of(agent=agent_of(agent), user=participant_of(None), turns=turns)
-    measured = tuple(with_repetition(record.turns, {"agent": agent}))
-    return record.model_copy(update={"turns": measured})
+    turns_with_repeats = tuple(with_repetition(record.turns, {"agent": agent}))
+    return record.model_copy(update={"turns": turns_with_repeats})
 
 
 def test_a_reader_agrees_on_which_turns_have_broken_down():
     agreed = wrong_before = 0
     for chat in OBEYING:
-        for turn in model_turns(record := recorded(chat)):
+        for turn in model_turns(record := record_of(chat)):
             is_broken = turn.round in chat["broken"]
             agreed += turn.repetition.broken == is_broken
-            (spoken,) = (
-                each for each in record.turns if (each.round, each.speaker) == (turn.round, "agent")
+            (turn_read,) = (
+                item for item in record.turns if (item.round, item.speaker) == (turn.round, "agent")
             )
-            wrong_before += spoken.repeats.broken != is_broken
+            wrong_before += turn_read.repeats.broken != is_broken
     assert sum(len(chat["turns"]) for chat in OBEYING) == 114
     assert agreed == 114
     assert wrong_before == 39  # what repeats in any way is another question
@@ -92,13 +92,13 @@ def test_a_reader_agrees_on_which_turns_have_broken_down():
 
 @pytest.mark.parametrize("chat", OBEYING, ids=lambda chat: chat["id"])
 def test_a_reader_agrees_on_which_conversations_have_collapsed(chat):
-    assert collapsed_from(model_turns(recorded(chat))) == chat["collapsed_from"]
+    assert collapsed_from(model_turns(record_of(chat))) == chat["collapsed_from"]
 
 
 def test_obedience_is_not_reported_as_a_collapse(tmp_path):
     """An earlier run, which recorded repetition without regard to the prompt, is read so too."""
     chat = next(chat for chat in OBEYING if chat["id"] == "refuses-in-the-words-of-the-prompt")
-    record = recorded(chat)
+    record = record_of(chat)
     turns = [turn.model_copy(update={"repeats_unprompted": None}) for turn in record.turns]
     counts = count_turns([record.model_copy(update={"turns": tuple(turns)})])
     assert counts.broken == 0 and not counts.collapsed_from_round and not is_notable(counts)
@@ -129,8 +129,8 @@ def test_a_bot_that_refuses_as_told_is_not_said_to_break_down(tmp_path):
 
 def test_shares_count_the_words_in_runs_of_four():
     first = "I like to walk by the river."
-    copied = repetitions([("user", first), ("agent", "I like to walk, and then I sleep.")])[1]
-    assert (copied.own, copied.other) == (0.0, 0.5)  # four words of eight
+    copying_turn = repetitions([("user", first), ("agent", "I like to walk, and then I sleep.")])[1]
+    assert (copying_turn.own, copying_turn.other) == (0.0, 0.5)  # four words of eight
     turns = [("user", first), ("agent", "No."), ("user", "Yes: i LIKE to walk by the river!")]
     assert repetitions(turns)[2].own == 0.875
     assert repetitions(turns)[2].other == 0.0
@@ -156,7 +156,7 @@ def test_loops_are_found_in_any_script(text, share):
 
 
 def test_a_second_yes_repeats_nothing():
-    assert not any(each.broken for each in repetitions([("user", "Yes."), ("agent", "Yes.")] * 3))
+    assert not any(item.broken for item in repetitions([("user", "Yes."), ("agent", "Yes.")] * 3))
 
 
 class Parrot(ScriptedModel):
@@ -195,7 +195,7 @@ def test_a_broken_run_says_so_with_the_cures(parrot, capsys):
 
 
 def test_old_records_are_measured_on_their_texts(parrot):
-    kept = [count_turns(item.records) for item in read_series(parrot)]
+    counts = [count_turns(item.records) for item in read_series(parrot)]
     file = parrot.folder / "records.jsonl"
     old = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     for record in old:
@@ -203,7 +203,7 @@ def test_old_records_are_measured_on_their_texts(parrot):
         for turn in record["turns"]:
             del turn["repeats"]
     file.write_bytes(b"".join(map(to_line, old)))
-    assert [count_turns(item.records) for item in read_series(read_run(parrot.folder))] == kept
+    assert [count_turns(item.records) for item in read_series(read_run(parrot.folder))] == counts
 
 
 def test_only_the_replies_of_a_replayed_dialog_count(tmp_path):
@@ -219,12 +219,12 @@ def test_only_the_replies_of_a_replayed_dialog_count(tmp_path):
     assert collapse_cures(read_series(run)) == []
 
 
-def broken(pattern):
+def collapse_round(pattern):
     """The round from which a dialog has collapsed; each x is a broken turn, two turns a round."""
     turns = []
-    for place, mark in enumerate(f".{pattern}"):
-        turn = {"speaker": "agent" if place % 2 == 0 and place else "user", "text": ""}
-        turn |= {"round": place // 2 + 1, "stop_reason": "stop"}
+    for index, mark in enumerate(f".{pattern}"):
+        turn = {"speaker": "agent" if index % 2 == 0 and index else "user", "text": ""}
+        turn |= {"round": index // 2 + 1, "stop_reason": "stop"}
         shares = {"own": float(mark == "x"), "other": 0.0, "loops": 0.0}
         turns.append({**turn, "repeats": shares, "repeats_unprompted": shares})
     return collapsed_from(model_turns(conversation_of(turns=turns)))
@@ -243,36 +243,36 @@ def broken(pattern):
     ],
 )
 def test_a_conversation_has_collapsed_when_half_of_what_follows_is_broken(pattern, first):
-    assert broken(pattern) == first
+    assert collapse_round(pattern) == first
 
 
-def with_repeats(run, own):
+def with_repeats(run, own_share):
     """The run with other shares of repetition from the speaker's own turns, by record."""
     records = []
     for record in run.conversations:
-        shares = Repeated(own=own(record), other=0.0, loops=0.0)
+        shares = Repeated(own=own_share(record), other=0.0, loops=0.0)
         update = {"repeats": shares, "repeats_unprompted": shares}
         turns = tuple(turn.model_copy(update=update) for turn in record.turns)
         records.append(record.model_copy(update={"turns": turns}))
     return replace(run, records=tuple(records))
 
 
-def test_the_second_reading_leaves_collapsed_conversations_out(tmp_path):
+def test_collapsed_conversations_are_left_out_of_the_second_reading(tmp_path):
     run = read_run(write_run(tmp_path / "run", conversations=6, methods=("none",)))
     run = with_repeats(run, lambda record: float(record.conversation in (1, 4)))
     (item,) = read_series(run)
-    each = count_turns(item.records)
-    assert each.collapsed_from_round == {1: 1, 4: 1}
-    assert list(without_collapsed(item, each).conversations) == [0, 2, 3, 5]
+    counts = count_turns(item.records)
+    assert counts.collapsed_from_round == {1: 1, 4: 1}
+    assert list(without_collapsed(item, counts).conversations) == [0, 2, 3, 5]
     readings = collapse_section([item]).readings
     assert readings.rows[2][:2] == ("none, without the collapsed", "4, with 2 left out")
-    (told,) = summarise(run).to_json()["results"]
-    assert told["collapse"]["collapsed_from_round"] == {1: 1, 4: 1}
-    assert told["collapse"]["without_collapsed"]["conversations"] == 4
+    (summary,) = summarise(run).to_json()["results"]
+    assert summary["collapse"]["collapsed_from_round"] == {1: 1, 4: 1}
+    assert summary["collapse"]["without_collapsed"]["conversations"] == 4
 
 
 @pytest.mark.parametrize(
-    ("cut_at", "says"),
+    ("cut_at", "message"),
     [
         ([None, None], "are cut at 400 tokens"),
         ([23, 2], "are cut by the server or at the end of the context"),
@@ -282,14 +282,14 @@ def test_the_second_reading_leaves_collapsed_conversations_out(tmp_path):
         ),
     ],
 )
-def test_cut_turns_name_the_limit_that_cut_them(tmp_path, cut_at, says):
+def test_cut_turns_name_the_limit_that_cut_them(tmp_path, cut_at, message):
     run = read_run(write_run(tmp_path / "run", conversations=2, methods=("none",)))
     records = []
     for item, after in zip(run.conversations, cut_at, strict=True):
         update = {"stop_reason": "length", "cut_at": after}
         turns = tuple(turn.model_copy(update=update) for turn in item.turns)
         records.append(item.model_copy(update={"turns": turns}))
-    assert f"100% {says}" in collapse_lines(results_of(replace(run, records=tuple(records))))[0]
+    assert f"100% {message}" in collapse_lines(results_of(replace(run, records=tuple(records))))[0]
 
 
 def test_a_healthy_run_has_numbers_but_no_warning(tmp_path):
@@ -297,8 +297,8 @@ def test_a_healthy_run_has_numbers_but_no_warning(tmp_path):
     run = with_repeats(run, lambda record: 0.2)
     series = read_series(run)
     assert collapse_lines(results_of(run)) == [] and collapse_section(series) is None
-    (told,) = summarise(run).to_json()["results"]
-    assert told["collapse"]["broken"] == 0 and told["collapse"]["without_collapsed"] is None
+    (summary,) = summarise(run).to_json()["results"]
+    assert summary["collapse"]["broken"] == 0 and summary["collapse"]["without_collapsed"] is None
 
 
 def test_a_run_warns_once_if_most_of_its_first_replies_are_cut():

@@ -1,5 +1,7 @@
 """The contents of an agent's commits: files by lists, parts of files, and fixups."""
 
+import time
+
 import pytest
 
 from holdfast.measures import build
@@ -305,14 +307,15 @@ def test_files_of_other_environments_are_not_those_of_the_repository(script, val
 
 def test_staging_after_each_of_many_edits_takes_time_in_proportion():
     done = [entry for n in range(400) for entry in (edit(f"a{n}.py"), "git add .")]
-    files = StagedFiles()
+    files, start = StagedFiles(), time.process_time()
     for action in actions_of(calls(*done)):
         files.apply(action, WrittenTexts(()))
     assert len(files.staged) == 400
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize("name", CONTENTS)
-def test_what_a_commit_contains(name):
+def test_the_files_of_a_commit_follow_from_the_commands_before_it(name):
     rule, earlier, done, expected = CONTENTS[name]
     score = build(rule).judge_turn(AssistantTurn("", calls(*done), calls(*earlier)))
     if isinstance(score, Undecided):

@@ -53,7 +53,7 @@ OTHERWISE = {
 COMMANDS = {name: command_named(name) for group in GROUPS.values() for name in group}
 
 
-def described(name, command):
+def description_of(name, command):
     """An option of a command: its values, its default and its help."""
     field = COMMANDS[command].options.model_fields[name]
     arg = next((part for part in field.metadata if isinstance(part, Arg)), Arg())
@@ -69,20 +69,20 @@ def with_option(name):
 def test_an_option_is_the_same_in_every_command(name):
     usual = [command for command in with_option(name) if (name, command) not in OTHERWISE]
     assert len(usual) > 1
-    assert len({str(described(name, command)) for command in usual}) == 1, usual
-    assert described(name, usual[0])[2], "it has a help text"
+    assert len({str(description_of(name, command)) for command in usual}) == 1, usual
+    assert description_of(name, usual[0])[2], "it has a help text"
 
 
 @pytest.mark.parametrize(("name", "command"), OTHERWISE)
-def test_a_listed_difference_is_one(name, command):
-    usual = [other for other in with_option(name) if (name, other) not in OTHERWISE]
-    assert described(name, command) != described(name, usual[0])
-    assert described(name, command)[2], "it has a help text"
+def test_an_option_listed_as_different_is_different(name, command):
+    usual = [c for c in with_option(name) if (name, c) not in OTHERWISE]
+    assert description_of(name, command) != description_of(name, usual[0])
+    assert description_of(name, command)[2], "it has a help text"
 
 
-def test_methods_that_are_no_list_are_alike():
+def test_the_single_method_option_is_alike_in_all_commands():
     single = ("check", "trace", "chat", "generate")
-    assert len({str(described("method", command)) for command in single}) == 1
+    assert len({str(description_of("method", command)) for command in single}) == 1
 
 
 def test_every_command_but_the_harness_takes_json():

@@ -45,12 +45,12 @@ def write(
     prompt="Be brief.",
     settings=None,
     method="none",
-    wanted=None,
+    planned=None,
     versions=None,
     dtype=None,
 ):
     """A run in which each rule is kept with a given chance; pairs begin with the same words."""
-    protocol = {"rounds": rounds, "conversations": wanted or conversations, "seed": seed}
+    protocol = {"rounds": rounds, "conversations": planned or conversations, "seed": seed}
     protocol |= {"probe_at": "in-place"} | (settings or {})
     identity = {"model": model, "suite": "mine", "methods": [method], "settings": protocol}
     about = {"command": "drift", "created": "2026-11-21T03:10:00+00:00"}
@@ -76,7 +76,7 @@ def write(
     return folder
 
 
-def half(value=0.5):
+def equal(value=0.5):
     return dict.fromkeys(RULES, value)
 
 
@@ -109,9 +109,9 @@ def test_conversations_that_began_alike_are_pairs(tmp_path):
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"starters": 500}])
-def test_others_are_two_samples(tmp_path, change):
-    old = write(tmp_path / "old", half(0.8))
-    new = write(tmp_path / "new", half(0.4), **change)
+def test_conversations_that_did_not_begin_alike_are_compared_as_two_samples(tmp_path, change):
+    old = write(tmp_path / "old", equal(0.8))
+    new = write(tmp_path / "new", equal(0.4), **change)
     compared = compare_folders([old, new])
     assert compared.methods[0].pairs == 0
     assert any("did not begin alike" in line for line in compared.limits)
@@ -124,10 +124,10 @@ def test_others_are_two_samples(tmp_path, change):
     assert overall(compared).over_rounds.sign == -1
 
 
-def test_pairs_may_stand_in_another_order(tmp_path):
-    """As a run with several workers writes them."""
-    old = write(tmp_path / "old", half(0.8))
-    new = write(tmp_path / "new", half(0.5))
+def test_the_order_of_records_does_not_change_the_pairs(tmp_path):
+    """A run with several workers writes its records in any order."""
+    old = write(tmp_path / "old", equal(0.8))
+    new = write(tmp_path / "new", equal(0.5))
     expected = overall(compare_folders([old, new])).over_rounds
     lines = (new / "records.jsonl").read_bytes().splitlines(keepends=True)
     (new / "records.jsonl").write_bytes(b"".join(reversed(lines)))
@@ -135,8 +135,8 @@ def test_pairs_may_stand_in_another_order(tmp_path):
 
 
 def test_few_conversations_have_no_verdict(tmp_path):
-    old = write(tmp_path / "old", half(1.0), conversations=12)
-    new = write(tmp_path / "new", half(0.0), conversations=12)
+    old = write(tmp_path / "old", equal(1.0), conversations=12)
+    new = write(tmp_path / "new", equal(0.0), conversations=12)
     compared = compare_folders([old, new])
     row = overall(compared)
     assert row.over_rounds.mean == -1 and row.over_rounds.sign == 0
@@ -166,7 +166,7 @@ def test_two_equal_models_are_rarely_called_different(tmp_path):
     assert wrong / tried <= 0.05 + 2.33 * (0.05 * 0.95 / tried) ** 0.5
 
 
-def test_a_rule_that_only_its_own_interval_shows_is_open(tmp_path):
+def test_a_rule_significant_only_on_its_own_interval_has_no_verdict(tmp_path):
     """The verdict on one of many rules needs a wider interval than is printed."""
     rules = tuple(f"rule-{number}" for number in range(12))
     keeps = {**dict.fromkeys(rules, 1.0), "rule-3": 0.8}
@@ -187,82 +187,85 @@ def test_rules_are_aligned_by_id_kind_and_judge(tmp_path):
     new = write(tmp_path / "new", chances, kinds={**kinds, "brief": "format"})
     compared = compare_folders([old, new])
     assert [row.group for row in compared.methods[0].rows] == ["", "closing"]
-    said = " ".join(compared.limits)
-    assert "bot, brief" in said and "Only old has a score of bot, polite" in said
-    judged = write(tmp_path / "judged", half(), judge="large")
+    limits = " ".join(compared.limits)
+    assert "bot, brief" in limits and "Only old has a score of bot, polite" in limits
+    judged_run = write(tmp_path / "judged", equal(), judge="large")
     with pytest.raises(RecordsError):
-        compare_folders([write(tmp_path / "plain", half()), judged])
+        compare_folders([write(tmp_path / "plain", equal()), judged_run])
 
 
 def test_only_shared_rounds_count(tmp_path):
-    old, new = write(tmp_path / "old", half(), rounds=3), write(tmp_path / "new", half(), rounds=5)
+    old, new = (
+        write(tmp_path / "old", equal(), rounds=3),
+        write(tmp_path / "new", equal(), rounds=5),
+    )
     compared = compare_folders([old, new])
     assert compared.methods[0].rounds == (1, 2, 3)
     assert any("Rounds after 3 are only in new" in line for line in compared.limits)
 
 
 def test_what_differs_is_listed_with_its_cause(tmp_path):
-    old = write(tmp_path / "old", half())
-    more = {"settings": {"sampling": {"temperature": 0.5}}, "prompt": "Be very brief."}
-    new = write(tmp_path / "new", half(), model="large", question="Which?", **more)
+    old = write(tmp_path / "old", equal())
+    changes = {"settings": {"sampling": {"temperature": 0.5}}, "prompt": "Be very brief."}
+    new = write(tmp_path / "new", equal(), model="large", question="Which?", **changes)
     compared = compare_folders([old, new])
-    listed = {item.name: item.values for item in compared.contrasts}
-    assert listed["model"] == ("small", "large")
-    assert listed["settings.sampling.temperature"] == ("–", "0.5")
-    assert listed["prompt of bot"] == ("Be brief.", "Be very brief.")
+    contrasts = {item.name: item.values for item in compared.contrasts}
+    assert contrasts["model"] == ("small", "large")
+    assert contrasts["settings.sampling.temperature"] == ("–", "0.5")
+    assert contrasts["prompt of bot"] == ("Be brief.", "Be very brief.")
     assert compared.causes(compared.methods[0]) == ["model", "temperature", "prompts"]
     assert any("different questions" in line for line in compared.limits)
     assert "cannot be put down to one of them" in " ".join(compare_text(compared).split())
 
 
 def test_versions_of_later_runs_alone_are_listed_last(tmp_path):
-    old = write(tmp_path / "old", half(), dtype="float32")
+    old = write(tmp_path / "old", equal(), dtype="float32")
     versions = {"holdfast": "0.4.0", "peft": "0.18.0"}
-    new = write(tmp_path / "new", half(), dtype="bfloat16", versions=versions)
-    listed = [(item.name, item.values) for item in compare_folders([old, new]).contrasts]
-    assert listed == [
+    new = write(tmp_path / "new", equal(), dtype="bfloat16", versions=versions)
+    contrasts = [(item.name, item.values) for item in compare_folders([old, new]).contrasts]
+    assert contrasts == [
         ("versions.holdfast", ("0.3.0", "0.4.0")),
         ("dtype", ("float32", "bfloat16")),
         ("versions.peft", ("–", "0.18.0")),
     ]
 
 
-def test_an_unfinished_run_is_compared_and_said(tmp_path):
-    old = write(tmp_path / "old", half())
-    new = write(tmp_path / "new", half(), conversations=30, wanted=40)
+def test_an_unfinished_run_is_compared_and_reported_as_unfinished(tmp_path):
+    old = write(tmp_path / "old", equal())
+    new = write(tmp_path / "new", equal(), conversations=30, planned=40)
     compared = compare_folders([old, new])
     assert compared.methods[0].pairs == 30
     assert any(line.startswith("new is not finished: it has 30 of 40") for line in compared.limits)
 
 
-def test_one_method_each_may_differ(tmp_path):
-    old = write(tmp_path / "old", half())
-    new = write(tmp_path / "new", half(), method="boost:factor=2")
+def test_runs_with_one_method_each_are_compared_across_methods(tmp_path):
+    old = write(tmp_path / "old", equal())
+    new = write(tmp_path / "new", equal(), method="boost:factor=2")
     compared = compare_folders([old, new])
     assert compared.causes(compared.methods[0]) == ["method"]
     assert "new (boost:factor=2)" in compare_title(compared)
 
 
 def test_folders_that_cannot_be_compared_are_refused(tmp_path):
-    run, data = write(tmp_path / "run", half()), Path(__file__).parent / "data/recorded/schema-3"
+    run, data = write(tmp_path / "run", equal()), Path(__file__).parent / "data/recorded/schema-3"
     with pytest.raises(UsageError):
         compare_folders([run])
     with pytest.raises(UsageError):
         compare_folders([run, run])
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         compare_folders([run, tmp_path / "nowhere"])
-    assert refused.value.option == str(tmp_path / "nowhere")
-    for other in ("tasks", "calibrate/capability"):
+    assert excinfo.value.option == str(tmp_path / "nowhere")
+    for name in ("tasks", "calibrate/capability"):
         with pytest.raises(RecordsError):
-            compare_folders([run, data / other])
-    with pytest.raises(RecordsError) as refused:
-        compare_folders([run, write(tmp_path / "other", half(), agent="cat")])
-    assert refused.value.allowed == ["bot"]
-    late = write(tmp_path / "late", half(), settings={"probe_at": "after-round"})
-    with pytest.raises(RecordsError) as refused:
+            compare_folders([run, data / name])
+    with pytest.raises(RecordsError) as excinfo:
+        compare_folders([run, write(tmp_path / "other", equal(), agent="cat")])
+    assert excinfo.value.allowed == ["bot"]
+    late = write(tmp_path / "late", equal(), settings={"probe_at": "after-round"})
+    with pytest.raises(RecordsError) as excinfo:
         compare_folders([run, late])
-    assert refused.value.option == "probe_at"
-    empty = write(tmp_path / "empty", half(), conversations=0, wanted=4)
+    assert excinfo.value.option == "probe_at"
+    empty = write(tmp_path / "empty", equal(), conversations=0, planned=4)
     with pytest.raises(HoldfastError):
         compare_folders([run, empty])
 
@@ -273,15 +276,15 @@ def test_the_command_prints_tables_json_and_markdown(tmp_path, capsys, monkeypat
     new = write(tmp_path / "new", {"signs": 0.9, "brief": 0.3}, model="a|b <img src=x> @team")
     words = ["compare", str(old), str(new)]
     assert main(words) == 0
-    told = capsys.readouterr().out
-    assert "bot, brief" in told and "lower" in told and "compare.html" in told
+    output = capsys.readouterr().out
+    assert "bot, brief" in output and "lower" in output and "compare.html" in output
     assert main([*words, "--json"]) == 0
-    read = json.loads(capsys.readouterr().out)
+    summary = json.loads(capsys.readouterr().out)
     compared = compare_folders([old, new])
-    read_again = ComparisonSummary.model_validate(read)
+    read_again = ComparisonSummary.model_validate(summary)
     assert read_again.model_dump() == comparison_summary(compared).model_dump()
-    assert read["schema"] == 1 and read["runs"] == ["old", "new"]
-    assert [row["over_rounds"]["verdict"] for row in read["methods"][0]["rows"]] == [
+    assert summary["schema"] == 1 and summary["runs"] == ["old", "new"]
+    assert [row["over_rounds"]["verdict"] for row in summary["methods"][0]["rows"]] == [
         "lower",
         "cannot tell",
         "lower",
@@ -295,7 +298,7 @@ def test_the_command_prints_tables_json_and_markdown(tmp_path, capsys, monkeypat
 
 def test_more_than_two_runs_are_each_compared_with_the_first(tmp_path):
     folders = [
-        write(tmp_path / name, half(share), model=name)
+        write(tmp_path / name, equal(share), model=name)
         for name, share in (("a", 0.9), ("b", 0.5), ("c", 0.2))
     ]
     compared = compare_folders(folders)
@@ -312,8 +315,8 @@ def test_more_than_two_runs_are_each_compared_with_the_first(tmp_path):
 def test_a_figure_shows_the_first_run_as_it_is_compared_with_the_other_of_that_figure(tmp_path):
     """The rules, conversations and rounds that two runs share depend on both."""
     first = write(tmp_path / "a", {"signs": 1.0, "brief": 0.0})
-    second = write(tmp_path / "b", half(), rules=("signs",))
-    third = write(tmp_path / "c", half(), rules=("brief",), conversations=24, rounds=2)
+    second = write(tmp_path / "b", equal(), rules=("signs",))
+    third = write(tmp_path / "c", equal(), rules=("brief",), conversations=24, rounds=2)
     figures = compare_folders([first, second, third]).figures
     assert [[item.run for item in figure] for figure in figures] == [["a", "b"], ["a", "c"]]
     beside_second, beside_third = (figure[0] for figure in figures)
@@ -340,7 +343,7 @@ def test_the_page_fits_and_can_be_read(browser, tmp_path, width, dark):
 
 
 def test_the_same_run_twice_shows_no_difference(tmp_path):
-    old = write(tmp_path / "old", half())
+    old = write(tmp_path / "old", equal())
     shutil.copytree(old, tmp_path / "new")
     compared = compare_folders([old, tmp_path / "new"])
     assert compared.contrasts == () and compared.causes(compared.methods[0]) == []
@@ -348,15 +351,15 @@ def test_the_same_run_twice_shows_no_difference(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("alone", "says"),
+    ("alone", "message"),
     [
         (["repair"], "Only b has repair, which is not compared."),
         (["repair", "hold"], "Only b has repair and hold, which are not compared."),
     ],
 )
-def test_methods_that_one_run_has_alone_are_named(alone, says):
+def test_methods_that_one_run_has_alone_are_named(alone, message):
     first, run = (
-        SimpleNamespace(label=label, methods=("none", *more))
-        for label, more in (("a", ()), ("b", alone))
+        SimpleNamespace(label=label, methods=("none", *methods))
+        for label, methods in (("a", ()), ("b", alone))
     )
-    assert methods_alone(first, run) == [says]
+    assert methods_alone(first, run) == [message]

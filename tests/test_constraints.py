@@ -87,9 +87,9 @@ def test_penalties_equal_openais_formula(dtype):
         Drawn([3, 29, 29], Penalties(-2.0, 1.25)),
         Drawn([3, 3, 3]),  # no penalty
     ]
-    changed, failed = constrain(rows, logits)
-    assert failed == {} and logits[0, 3] != changed[0, 3]
-    for row, before, after in zip(rows, logits, changed, strict=True):
+    constrained, failed = constrain(rows, logits)
+    assert failed == {} and logits[0, 3] != constrained[0, 3]
+    for row, before, after in zip(rows, logits, constrained, strict=True):
         penalties = row.penalties.frequency, row.penalties.presence
         expected = oracles.penalised(before.double().tolist(), row.token_ids, *penalties)
         assert after.double().tolist() == pytest.approx(expected, abs=1e-6)
@@ -101,14 +101,14 @@ def test_penalties_act_on_every_draw_of_a_reply():
     reply = model().generate(PIRATE, temperature=0, max_new_tokens=24, penalties=penalties)
     plain = model().generate(PIRATE, temperature=0, max_new_tokens=24)
     assert reply.text != plain.text
-    ids, drawn = list(reply.prompt_ids), []
+    ids, tokens = list(reply.prompt_ids), []
     for token in reply.token_ids:
         with torch.inference_mode():
             logits = model().hf_model(torch.tensor([ids])).logits[0, -1]
-        least = oracles.penalised(logits.tolist(), drawn, -1.5, -0.5)
+        least = oracles.penalised(logits.tolist(), tokens, -1.5, -0.5)
         assert least.index(max(least)) == token
         ids.append(token)
-        drawn.append(token)
+        tokens.append(token)
 
 
 def test_a_row_counts_its_tokens_as_they_are_drawn():
@@ -125,9 +125,9 @@ def test_a_row_counts_its_tokens_as_they_are_drawn():
 
 
 def test_a_penalty_out_of_range_is_refused():
-    with pytest.raises(ParameterOutOfRange, match=r"-2 to 2, not 2\.5") as refused:
+    with pytest.raises(ParameterOutOfRange, match=r"-2 to 2, not 2\.5") as excinfo:
         Penalties(presence=2.5)
-    assert refused.value.option == "presence_penalty"
+    assert excinfo.value.option == "presence_penalty"
 
 
 def test_a_mask_forbids_tokens_beyond_the_vocabulary_and_leaves_other_rows():
@@ -135,10 +135,10 @@ def test_a_mask_forbids_tokens_beyond_the_vocabulary_and_leaves_other_rows():
     mask = torch.zeros(8, dtype=torch.bool)
     mask[[2, 5]] = True
     rows = [Drawn([4]), Drawn([1], matcher=Allows(mask)), Drawn([])]
-    changed, _ = constrain(rows, logits)
-    assert changed[1].isfinite().nonzero()[:, 0].tolist() == [2, 5]
-    assert torch.equal(changed[[0, 2]], logits[[0, 2]])
-    assert torch.equal(changed[1, [2, 5]], logits[1, [2, 5]])
+    constrained, _ = constrain(rows, logits)
+    assert constrained[1].isfinite().nonzero()[:, 0].tolist() == [2, 5]
+    assert torch.equal(constrained[[0, 2]], logits[[0, 2]])
+    assert torch.equal(constrained[1, [2, 5]], logits[1, [2, 5]])
     assert rows[1].matcher.seen == [[1]]
 
 
@@ -158,13 +158,13 @@ def test_replies_under_a_schema_always_parse_and_validate():
 def test_other_rows_of_a_batch_get_the_same_tokens_and_no_pass_is_added():
     grammar = read_response_format(format_of(PERSON))
     free = [Request(PIRATE, "boost:factor=2", seed=seed, trace=True) for seed in range(4)]
-    held = [Request(PIRATE, seed=seed, grammar=grammar) for seed in range(4)]
-    mixed = [request for pair in zip(free, held, strict=True) for request in pair]
+    constrained = [Request(PIRATE, seed=seed, grammar=grammar) for seed in range(4)]
+    mixed = [request for pair in zip(free, constrained, strict=True) for request in pair]
     replies = model().generate_batch(mixed)
     alone = [model().generate_batch([request])[0] for request in mixed]
-    for together, single in zip(replies, alone, strict=True):
-        assert together.token_ids == single.token_ids
-        assert together.stop_reason == single.stop_reason
+    for batched, single in zip(replies, alone, strict=True):
+        assert batched.token_ids == single.token_ids
+        assert batched.stop_reason == single.stop_reason
     for reply in alone:  # one pass per token, the prompt's included in the first
         passes = len(reply.token_ids) + (reply.stop_reason == "stop")
         assert reply.forwarded == len(reply.prompt_ids) + passes - 1
@@ -176,8 +176,8 @@ def test_a_constrained_reply_is_drawn_from_the_models_own_distribution():
     sampling = holdfast.Sampling(temperature=0, max_new_tokens=60)
     source = f"start: {json.dumps(free.text)}"
     grammar = Grammar(source, "the same text")
-    (same,) = model().generate_batch([Request(PIRATE, sampling=sampling, grammar=grammar)])
-    assert same.token_ids == free.token_ids and same.stop_reason == "stop"
+    (constrained,) = model().generate_batch([Request(PIRATE, sampling=sampling, grammar=grammar)])
+    assert constrained.token_ids == free.token_ids and constrained.stop_reason == "stop"
 
 
 def test_a_reply_that_is_cut_is_the_beginning_of_a_valid_one():
@@ -198,13 +198,13 @@ def test_a_failed_step_takes_back_what_a_matcher_has_read():
         read_response_format({"type": "json_object"}), model().tokenizer, model().stop_ids
     )
     ids = model().tokenizer('{"a": 1}', add_special_tokens=False).input_ids
-    matcher, other = grammar.matcher(), grammar.matcher()
+    matcher, fresh_matcher = grammar.matcher(), grammar.matcher()
     for length in (0, 1, 3, 2, 1, 4, len(ids)):
         allowed = matcher.allowed(ids[:length])
-        assert torch.equal(allowed, other.allowed(ids[:length]))
+        assert torch.equal(allowed, fresh_matcher.allowed(ids[:length]))
         following = ids[length] if length < len(ids) else min(model().stop_ids)
         assert allowed[following]
-        other = grammar.matcher()
+        fresh_matcher = grammar.matcher()
     assert matcher.allowed(ids).nonzero()[:, 0].tolist() == sorted(model().stop_ids)
 
 
@@ -215,13 +215,13 @@ def test_a_grammar_that_cannot_go_on_ends_its_own_row_alone():
     matcher = grammar.matcher()
     logits = torch.randn(2, len(model().tokenizer))
     wrong = model().tokenizer("no JSON", add_special_tokens=False).input_ids
-    changed, failed = constrain([Drawn(wrong, matcher=matcher), Drawn([])], logits)
+    constrained, failed = constrain([Drawn(wrong, matcher=matcher), Drawn([])], logits)
     assert isinstance(failed[0], ModelError) and "a JSON object" in str(failed[0])
-    assert torch.equal(changed[1], logits[1])
+    assert torch.equal(constrained[1], logits[1])
 
 
 @pytest.mark.parametrize(
-    ("schema", "named"),
+    ("schema", "message"),
     [
         ({"not": {"type": "string"}}, '"not"'),
         ({"type": "array", "uniqueItems": True}, "uniqueItems"),
@@ -230,15 +230,15 @@ def test_a_grammar_that_cannot_go_on_ends_its_own_row_alone():
         ({"$ref": "https://example.org/x"}, "https://example.org/x"),
     ],
 )
-def test_a_schema_that_cannot_be_enforced_is_refused_with_the_reason(schema, named):
-    with pytest.raises(UsageError) as refused:
+def test_a_schema_that_cannot_be_enforced_is_refused_with_the_reason(schema, message):
+    with pytest.raises(UsageError) as excinfo:
         model().generate(PIRATE, response_format=format_of(schema, "odd"))
-    assert refused.value.option == "response_format" and named in str(refused.value)
-    assert "'odd'" in str(refused.value) and str(refused.value).count("\n") == 0
+    assert excinfo.value.option == "response_format" and message in str(excinfo.value)
+    assert "'odd'" in str(excinfo.value) and str(excinfo.value).count("\n") == 0
 
 
 @pytest.mark.parametrize(
-    "given",
+    "response_format",
     [
         "json",
         {"type": "xml"},
@@ -246,13 +246,13 @@ def test_a_schema_that_cannot_be_enforced_is_refused_with_the_reason(schema, nam
         {"type": "json_schema", "json_schema": {"name": "a"}},
     ],
 )
-def test_an_unknown_response_format_is_refused(given):
-    with pytest.raises(UsageError) as refused:
-        read_response_format(given)
-    assert refused.value.option == "response_format"
+def test_an_unknown_response_format_is_refused(response_format):
+    with pytest.raises(UsageError) as excinfo:
+        read_response_format(response_format)
+    assert excinfo.value.option == "response_format"
 
 
-def test_a_free_format_is_none():
+def test_the_text_format_means_no_constraint():
     assert read_response_format(None) is read_response_format({"type": "text"}) is None
 
 
@@ -264,10 +264,10 @@ def test_a_missing_library_is_named(monkeypatch):
 
 
 def test_a_reply_that_is_continued_has_no_grammar_of_its_own():
-    begun = [*PIRATE, {"role": "assistant", "content": '{"a":'}]
+    messages = [*PIRATE, {"role": "assistant", "content": '{"a":'}]
     with pytest.raises(UsageError, match="continue_final_message"):
         model().generate(
-            begun, continue_final_message=True, response_format={"type": "json_object"}
+            messages, continue_final_message=True, response_format={"type": "json_object"}
         )
 
 

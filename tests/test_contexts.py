@@ -9,7 +9,7 @@ from holdfast.transcripts import read_transcripts
 from holdfast.transcripts.transcript import Event, EventKind
 
 
-def called(*names):
+def calls_of(*names):
     """Calls with their results, each of ten bytes."""
     for name in names:
         yield Event(EventKind.TOOL_CALL, call=ToolCall("read", {}, name), id=f"call {name}")
@@ -23,9 +23,9 @@ def clearing(*names):
 def test_the_first_clearing_of_an_event_counts_and_takes_its_size_off():
     path = [
         Event(EventKind.MESSAGE, "go", "user"),  # 0
-        *called("a", "b"),  # 1 to 4
+        *calls_of("a", "b"),  # 1 to 4
         clearing("a", "unknown"),  # 5
-        *called("c"),  # 6, 7
+        *calls_of("c"),  # 6, 7
         clearing("a", "b", "call c"),  # 8
         Event(EventKind.MESSAGE, "done", "assistant"),  # 9
     ]
@@ -44,7 +44,7 @@ def test_the_first_clearing_of_an_event_counts_and_takes_its_size_off():
 
 def test_what_was_cleared_before_a_compaction_is_not_taken_off_again():
     path = [
-        *called("a", "b"),
+        *calls_of("a", "b"),
         Event(EventKind.COMPACTION, "summary", keeps=frozenset(("result a", "result b"))),  # 4
         clearing("a"),  # 5: the result that was kept
         Event(EventKind.MESSAGE, "on", "user"),
@@ -60,7 +60,7 @@ def test_many_clearings_take_linear_time():
     count = 6000
     path = [Event(EventKind.MESSAGE, "go", "user")]
     for number in range(count):
-        path += [*called(f"{number}"), clearing(f"{number - 5}")]
+        path += [*calls_of(f"{number}"), clearing(f"{number - 5}")]
     contexts = Contexts(path)
     started = time.process_time()
     assert len(contexts.cleared) == count - 5

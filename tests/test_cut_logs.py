@@ -62,11 +62,11 @@ def suite_of(tmp_path):
     return path
 
 
-def score(tmp_path, dialogs, *more):
+def score(tmp_path, dialogs, *args):
     logs = tmp_path / "logs.jsonl"
     logs.write_text("".join(json.dumps(dialog) + "\n" for dialog in dialogs))
     out = tmp_path / "run"
-    code = main(["logs", str(logs), "--suite", str(suite_of(tmp_path)), "--out", str(out), *more])
+    code = main(["logs", str(logs), "--suite", str(suite_of(tmp_path)), "--out", str(out), *args])
     return code, read_run(out)
 
 
@@ -77,10 +77,10 @@ def test_a_cut_turn_is_judged_only_by_rules_that_its_end_cannot_mend(tmp_path, c
     assert code == 0
     assert [(probe.rule, probe.score) for probe in record.probes] == [("brief", 0.0)]
     assert [(probe.rule, probe.why) for probe in record.unscored] == [("bye", "cut")]
-    printed = capsys.readouterr().out
-    said = "Not judged: 1 score of turns that were cut"
-    assert said in printed and "no turn" not in printed
-    assert said in (tmp_path / "run" / "report.html").read_text()
+    output = capsys.readouterr().out
+    sentence = "Not judged: 1 score of turns that were cut"
+    assert sentence in output and "no turn" not in output
+    assert sentence in (tmp_path / "run" / "report.html").read_text()
 
 
 CUT = {"messages": [QUESTION, {"role": "assistant", "content": "Well,", "finish_reason": "length"}]}
@@ -114,8 +114,8 @@ def test_a_rule_that_was_judged_on_no_turn_is_undecided_beside_one_that_fails(tm
     verdicts, tests = outcomes(tmp_path)
     assert verdicts == {"bot/bye": "undecided", "bot/brief": "fail"}
     assert tests == {"bye": "error", "brief": "failure"}
-    printed = capsys.readouterr().out
-    assert "1 fail, 1 undecided" in printed and "bot/brief" in printed.splitlines()[0]
+    output = capsys.readouterr().out
+    assert "1 fail, 1 undecided" in output and "bot/brief" in output.splitlines()[0]
 
 
 def test_a_rule_that_was_judged_on_no_turn_is_not_compared(tmp_path, capsys):
@@ -136,12 +136,12 @@ def call_of(messages, answer, end):
 
 def test_a_cut_turn_stays_cut_in_the_calls_that_repeat_it(tmp_path):
     cut = {"role": "assistant", "content": "Well,"}
-    more = {"role": "user", "content": "And then?"}
+    turn = {"role": "user", "content": "And then?"}
     calls = [
         call_of([QUESTION], "Well,", "length"),
-        call_of([QUESTION, cut, more], "So, bye", "stop"),
+        call_of([QUESTION, cut, turn], "So, bye", "stop"),
         call_of(
-            [QUESTION, cut, more, {"role": "assistant", "content": "So, bye"}, more], "Bye", "stop"
+            [QUESTION, cut, turn, {"role": "assistant", "content": "So, bye"}, turn], "Bye", "stop"
         ),
     ]
     _, run = score(tmp_path, calls)

@@ -17,7 +17,7 @@ def default():
     return holdfast.load("default")
 
 
-def test_size_shape_and_licence(default):
+def test_the_default_model_is_small_and_has_a_licence(default):
     weights = DEFAULT_FOLDER / "model.safetensors"
     assert weights.stat().st_size <= 16 * 2**20
     parameters = sum(parameter.numel() for parameter in default.hf_model.parameters())
@@ -92,4 +92,4 @@ def test_the_suite_bot_is_followed_at_first_and_its_measures_discriminate(defaul
         for probe in record.probes:
             scores.setdefault(probe.rule, []).append(probe.score)
     assert scores.keys() == {rule.id for rule in case.rules}
-    assert min(sum(kept) / len(kept) for kept in scores.values()) >= 0.7
+    assert min(sum(values) / len(values) for values in scores.values()) >= 0.7

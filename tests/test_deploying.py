@@ -24,7 +24,7 @@ DEPLOY = ROOT / "deploy"
 DOCUMENT = (ROOT / "docs" / "deploying.md").read_text()
 
 
-def served(words: list[str]):
+def serve_options(words: list[str]):
     """The arguments of `holdfast serve` in a command, as the CLI parses them."""
     return read_command(words[words.index("serve") :])[1]
 
@@ -33,21 +33,21 @@ def test_the_image_starts_the_server_with_a_key():
     lines = (DEPLOY / "Dockerfile").read_text()
     command = r"^(?:ENTRYPOINT|CMD) (\[.*\])$"
     entry, default = map(json.loads, re.findall(command, lines, re.MULTILINE))
-    arguments = served(entry + default)
+    arguments = serve_options(entry + default)
     assert (arguments.host, arguments.api_key_env) == ("0.0.0.0", "HOLDFAST_KEY")
     assert parse(arguments.default_method)
-    copied = re.findall(r"^COPY (.*) \S+$", lines, re.MULTILINE)
+    files = re.findall(r"^COPY (.*) \S+$", lines, re.MULTILINE)
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
-    for name in " ".join(copied).split():
+    for name in " ".join(files).split():
         assert (ROOT / name).exists() and f"!{name}" in ignored
     run = next(line for line in DOCUMENT.splitlines() if line.startswith("docker run"))
-    assert served([*entry, *run.split(" holdfast ")[1].split()]).model.startswith("Qwen/")
+    assert serve_options([*entry, *run.split(" holdfast ")[1].split()]).model.startswith("Qwen/")
 
 
 def test_the_unit_starts_the_server_and_waits_as_long_as_a_request_may_take():
     lines = (DEPLOY / "holdfast.service").read_text().splitlines()
     unit = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
-    arguments = served(shlex.split(unit["ExecStart"]))
+    arguments = serve_options(shlex.split(unit["ExecStart"]))
     assert arguments.api_key_env == "HOLDFAST_KEY"
     assert f":{arguments.port}/ready" in unit["ExecStartPost"]
     assert arguments.timeout < int(unit["TimeoutStopSec"]) < arguments.timeout + 60
@@ -59,13 +59,13 @@ def test_systemd_accepts_the_unit(tmp_path):
     text = text.replace("/opt/holdfast/bin/holdfast", "/bin/true")
     (tmp_path / "holdfast.service").write_text(text.replace("/usr/bin/curl", "/bin/true"))
     words = ["systemd-analyze", "verify", str(tmp_path / "holdfast.service")]
-    ran = subprocess.run(words, capture_output=True, text=True, timeout=60)
-    assert (ran.returncode, ran.stderr) == (0, "")
+    result = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_alerts_watch_metrics_that_the_server_has(url):  # noqa: F811
-    asked = {"messages": FRENCH, "trace": True, "max_tokens": 4}
-    httpx2.post(f"{url}/v1/chat/completions", json=asked, timeout=60).raise_for_status()
+    body = {"messages": FRENCH, "trace": True, "max_tokens": 4}
+    httpx2.post(f"{url}/v1/chat/completions", json=body, timeout=60).raise_for_status()
     # a request is counted once its answer has been sent
     wait_until(lambda: "holdfast_requests_total{" in httpx2.get(f"{url}/metrics").text)
     families = text_string_to_metric_families(httpx2.get(f"{url}/metrics").text)
@@ -101,9 +101,9 @@ def test_nginx_passes_tokens_on_one_by_one(url, tmp_path):  # noqa: F811
     try:
         near = f"http://127.0.0.1:{port}"
         _until_it_answers(f"{near}/health")
-        asked = {"messages": FRENCH, "stream": True, "max_tokens": 200, "seed": 1}
+        body = {"messages": FRENCH, "stream": True, "max_tokens": 200, "seed": 1}
         arrived, text = [], b""
-        with httpx2.stream("POST", f"{near}/v1/chat/completions", json=asked, timeout=60) as reply:
+        with httpx2.stream("POST", f"{near}/v1/chat/completions", json=body, timeout=60) as reply:
             for part in reply.iter_raw():
                 arrived.append(time.monotonic())
                 text += part

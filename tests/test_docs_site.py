@@ -16,23 +16,23 @@ def site(tmp_path_factory):
 
 def test_every_page_is_written_with_its_pictures(site):
     assert {path.stem for path in site.glob("*.html")} == {*pages()}
-    shown = re.findall(r'<img src="([^"]+)"', (site / "what_is_lost.html").read_text())
-    assert shown == ["figures/loss_map.svg"] and (site / shown[0]).is_file()
+    images = re.findall(r'<img src="([^"]+)"', (site / "what_is_lost.html").read_text())
+    assert images == ["figures/loss_map.svg"] and (site / images[0]).is_file()
 
 
 def test_every_link_leads_to_a_place(site):
     texts = {path.name: path.read_text() for path in site.glob("*.html")}
-    broken, checked = [], 0
+    dead_links, link_count = [], 0
     for name, text in texts.items():
         for link in re.findall(r'href="([^"]+)"', text):
             if link.startswith(("http://", "https://")):
                 continue
             page, _, anchor = link.partition("#")
-            there = texts.get(page or name, "")
-            checked += 1
-            if not there or (anchor and not re.search(rf'(id|name)="{anchor}"', there)):
-                broken.append((name, link))
-    assert checked > 1000 and broken == []
+            html = texts.get(page or name, "")
+            link_count += 1
+            if not html or (anchor and not re.search(rf'(id|name)="{anchor}"', html)):
+                dead_links.append((name, link))
+    assert link_count > 1000 and dead_links == []
 
 
 def test_what_the_package_does_not_hold_is_named(tmp_path):

@@ -23,6 +23,7 @@ from holdfast.drift import load_suite
 from holdfast.methods import parse, write_heads
 from holdfast.models.checkpoint import DEFAULT_FOLDER
 from holdfast.models.local import LocalModel
+from holdfast.records.manifest import CURRENT
 from holdfast.serve.limits import RequestLimits
 
 MESSAGES = [
@@ -62,8 +63,8 @@ def folder(tmp_path, monkeypatch) -> Path:
     """A working folder with the files that the pages name."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "tests/data/recorded/schema-3/drift", tmp_path / "runs" / "first")
-    for place in ("heads.json", "runs/heads/heads.json"):
-        write_heads(place, [(0, 1)])
+    for path in ("heads.json", "runs/heads/heads.json"):
+        write_heads(path, [(0, 1)])
     (tmp_path / "runs/calibrate").mkdir()
     (tmp_path / "runs/calibrate/method.json").write_text('{"method": "boost:factor=4"}')
     (pizza,) = blocks_of(ROOT / "docs" / "measuring.md", "yaml")
@@ -101,9 +102,9 @@ def test_python_blocks_run(page, folder, server, capsys):
     if "stream" in names:  # the recipe of docs/steering.md
         pieces = names["stream"](names["hf_model"], names["tokenizer"], names["chats"])
         assert "".join(pieces).strip()
-    printed = capsys.readouterr().out.strip().splitlines()
+    lines = capsys.readouterr().out.strip().splitlines()
     assert len(promised) == 2 * (page.name == "emphasis.md")
-    assert all(line in printed for line in promised)
+    assert all(line in lines for line in promised)
 
 
 UNPROBED = ("logs.md", "reminding.md")
@@ -126,9 +127,9 @@ def test_the_rules_of_the_pizza_bot_distinguish_kept_from_broken(folder):
         return {rule.id: rule.measure.score(reply).value for rule in case.rules}
 
     rules = ("signs", "no-discount", "brief", "special")
-    kept = scores("Calzone, half a meter. It is 9 euros. Tony")
-    broken = scores("For you, with a discount: 8." + " Bye!" * 40)
-    assert kept == dict.fromkeys(rules, 1) and broken == dict.fromkeys(rules, 0)
+    keeping_scores = scores("Calzone, half a meter. It is 9 euros. Tony")
+    breaking_scores = scores("For you, with a discount: 8." + " Bye!" * 40)
+    assert keeping_scores == dict.fromkeys(rules, 1) and breaking_scores == dict.fromkeys(rules, 0)
     assert suite.personas
 
 
@@ -139,10 +140,10 @@ COMMANDING = [page for page in PAGES if commands_of(page)]
 def test_commands_parse(page, folder):
     for words in commands_of(page):
         arguments = parser().parse_args(words)
-        given = getattr(arguments, "method", None) or ()
+        specs = getattr(arguments, "method", None) or ()
         if words[0] == "fit":  # takes only the name of a method
             continue
-        for spec in [given] if isinstance(given, str) else given:
+        for spec in [specs] if isinstance(specs, str) else specs:
             parse(spec)
 
 
@@ -155,8 +156,8 @@ def test_commands_are_found_on_the_pages():
 @pytest.mark.parametrize("page", with_code("json"), ids=lambda page: page.name)
 def test_json_blocks_are_json(page):
     for block in blocks_of(page, "json"):
-        whole = block.text.startswith(("{", "["))  # otherwise the fields of an object
-        for text in _values(block.text) if whole else ["{" + block.text + "}"]:
+        is_whole = block.text.startswith(("{", "["))  # otherwise the fields of an object
+        for text in _values(block.text) if is_whole else ["{" + block.text + "}"]:
             json.loads(text)
 
 
@@ -174,9 +175,9 @@ def test_the_curl_request_is_answered(server):
     blocks = blocks_of(ROOT / "docs" / "serving.md", "sh")
     (command,) = [block.text for block in blocks if block.text.startswith("curl ")]
     words = ["bash", "-c", command.replace(ADDRESS, server.url)]
-    ran = subprocess.run(words, capture_output=True, text=True, timeout=120)
-    assert ran.returncode == 0, ran.stderr
-    assert '"choices"' in ran.stdout and '"error"' not in ran.stdout, ran.stdout
+    result = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, result.stderr
+    assert '"choices"' in result.stdout and '"error"' not in result.stdout, result.stdout
 
 
 LINKING = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
@@ -187,8 +188,8 @@ def test_links_lead_to_files_and_headings(page):
     for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text()):
         path, _, anchor = target.partition("#")
         file = (page.parent / path).resolve() if path else page
-        told = f"{page.name} links to {target}"
-        assert file.exists() and (not anchor or anchor in anchors_of(file)), told
+        link = f"{page.name} links to {target}"
+        assert file.exists() and (not anchor or anchor in anchors_of(file)), link
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -209,8 +210,8 @@ def test_the_tables_match_the_records():
     spec = importlib.util.spec_from_file_location("tables", code)
     tables = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tables)
-    written = tables.documents()
-    for path, text in written.items():
+    documents = tables.documents()
+    for path, text in documents.items():
         assert path.read_text() == text, f"{path.name}: run python benchmarks/tables.py"
     card = ROOT / "src/holdfast/assets/model/MODEL_CARD.md"
     texts = [path.read_text() for path in (*PAGES, card)]
@@ -218,18 +219,20 @@ def test_the_tables_match_the_records():
         name for text in texts for name in re.findall(r"<!-- ([\w-]+) -->\n<!-- /\1 -->", text)
     ]
     assert not empty, f"nothing stands between the markers {empty}"
-    assert sum("<!-- /" in text for text in written.values()) > 10
+    assert sum("<!-- /" in text for text in documents.values()) > 10
 
 
 def test_the_records_page_names_every_field_of_a_recorded_run():
-    told = set(re.findall(r"`([\w.]+)`", (ROOT / "docs" / "records.md").read_text()))
-    for folder in (ROOT / "tests/data/recorded/schema-3").rglob("manifest.json"):
-        manifest = json.loads(folder.read_text())
-        assert set(manifest) <= told, f"{folder} has {set(manifest) - told}"
-        for line in (folder.parent / "records.jsonl").read_text().splitlines():
+    documented = set(re.findall(r"`([\w.]+)`", (ROOT / "docs" / "records.md").read_text()))
+    files = [*(ROOT / f"tests/data/recorded/schema-{CURRENT}").rglob("manifest.json")]
+    assert files
+    for file in files:
+        manifest = json.loads(file.read_text())
+        assert set(manifest) <= documented, f"{file} has {set(manifest) - documented}"
+        for line in (file.parent / "records.jsonl").read_text().splitlines():
             record = json.loads(line)
             fields = set(record).union(*record.get("turns", ()), *record.get("probes", ()))
-            assert fields <= told, f"{folder.parent} has {fields - told}"
+            assert fields <= documented, f"{file.parent} has {fields - documented}"
 
 
 @pytest.mark.parametrize("journey", ["a spec string", "a conversation"])
@@ -260,11 +263,11 @@ def test_the_journey_of_a_coding_agent_prints_what_its_page_shows(tmp_path, monk
             monkeypatch.setattr("sys.stdin", hook)
             main(words)
     output = capsys.readouterr()
-    written = output.out + output.err + Path("rules.yaml").read_text()
-    shown = [line for block in blocks_of(page, "text") for line in block.text.splitlines()]
-    assert len(shown) > 15
-    for line in shown:
-        assert line == "[...]" or line.strip() in written, line
+    output_text = output.out + output.err + Path("rules.yaml").read_text()
+    lines = [line for block in blocks_of(page, "text") for line in block.text.splitlines()]
+    assert len(lines) > 15
+    for line in lines:
+        assert line == "[...]" or line.strip() in output_text, line
 
 
 @pytest.mark.parametrize("folder", ["src", "plugins", "benchmarks", "tests"])

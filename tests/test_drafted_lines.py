@@ -319,7 +319,7 @@ def test_a_line_that_is_about_something_else_or_holds_at_times_is_no_rule(line):
 
 
 @pytest.mark.parametrize(
-    ("line", "changed", "also"),
+    ("line", "changed_files", "also"),
     [
         ("When you change `a.proto`, update `docs/api.md`.", "a.proto", "docs/api.md"),
         ("Update `CHANGELOG.md` when modifying `src/`.", "src/*", "CHANGELOG.md"),
@@ -327,8 +327,8 @@ def test_a_line_that_is_about_something_else_or_holds_at_times_is_no_rule(line):
         ("Update both `en.json` and `de.json` for new strings", "en.json", "de.json"),
     ],
 )
-def test_files_that_are_changed_together(line, changed, also):
-    spec = {"name": "changes_together", "changed": changed, "also": also}
+def test_files_to_change_together_are_drafted_as_one_rule(line, changed_files, also):
+    spec = {"name": "changes_together", "changed": changed_files, "also": also}
     assert measures_of(line) == [spec]
 
 
@@ -402,7 +402,7 @@ MAKE_TEST = r"make test(?!\S)"
         ),
     ],
 )
-def test_orders_in_lists_blocks_and_tables(text, specs):
+def test_orders_are_drafted_from_lists_blocks_and_tables(text, specs):
     assert measures_of(text) == specs
 
 
@@ -419,7 +419,7 @@ def test_each_act_of_a_list_needs_the_users_word():
         ("We test plan B later.", True),
     ],
 )
-def test_a_section_that_is_not_wanted_in_pull_requests(body, is_kept):
+def test_a_section_forbidden_in_pull_requests_is_drafted(body, is_kept):
     (spec,) = measures_of("Never add test plan to PR description.")
     command = f"gh pr create --title x --body '{body}'"
     turn = AssistantTurn("", (ToolCall("Bash", {"command": command}),))

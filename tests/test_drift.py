@@ -40,8 +40,8 @@ LONG = drift.Settings(2, 40, batch=2, sampling=Sampling(max_new_tokens=8), seed=
 
 
 def without_time(run) -> list[str]:
-    kept = ({k: v for k, v in record.items() if k != "seconds"} for record in as_json(run))
-    return sorted(json.dumps(record, sort_keys=True) for record in kept)
+    records = ({k: v for k, v in record.items() if k != "seconds"} for record in as_json(run))
+    return sorted(json.dumps(record, sort_keys=True) for record in records)
 
 
 def texts(run) -> list[list[str]]:
@@ -145,8 +145,8 @@ def test_after_round_probes_follow_the_agents_turn(tmp_path):
     scripted = Scripted()
     settings = replace(BRIEF, rounds=1, conversations=1, probe_at="after-round", adoption=False)
     record = as_json(drift.run(scripted, SUITE, tmp_path / "run", settings))[0]
-    asked = [m["content"] for m in scripted.requests[-1].messages][1:]
-    assert asked == [*(turn["text"] for turn in record["turns"]), record["probes"][0]["question"]]
+    lines = [m["content"] for m in scripted.requests[-1].messages][1:]
+    assert lines == [*(turn["text"] for turn in record["turns"]), record["probes"][0]["question"]]
 
 
 def test_dialogs_that_fill_the_context_end_early_without_failing_the_run(tmp_path):
@@ -207,8 +207,8 @@ def test_hardly_any_token_is_forwarded_twice(tmp_path):
 def test_repeating_gives_the_same_records_and_draws_do_not_depend_on_the_batch(tmp_path):
     runs = [drift.run(model(), SUITE, tmp_path / name, QUICK) for name in ("one", "two")]
     assert without_time(runs[0]) == without_time(runs[1])
-    other = drift.run(model(), SUITE, tmp_path / "three", replace(QUICK, batch=5))
-    assert texts(other) == texts(runs[0])  # float32 on a tiny model: rounding decides no token here
+    fives = drift.run(model(), SUITE, tmp_path / "three", replace(QUICK, batch=5))
+    assert texts(fives) == texts(runs[0])  # float32 on a tiny model: rounding decides no token here
 
 
 def exact():
@@ -233,21 +233,21 @@ def test_a_run_killed_20_times_and_resumed_equals_an_uninterrupted_one(tmp_path)
     server.set_forkserver_preload(["test_drift"])
     out, rng, kills, sizes = tmp_path / "killed", random.Random(0), 0, set()
 
-    def written() -> int:
+    def bytes_written() -> int:
         return (out / "records.jsonl").stat().st_size if (out / "records.jsonl").exists() else 0
 
     for attempt in range(20):
         # kills by the size of the records, not by time, so that slow machines are hit mid-run too
-        goal = written() + (whole * rng.random() / 20 if attempt % 4 else 0)
+        goal = bytes_written() + (whole * rng.random() / 20 if attempt % 4 else 0)
         child = server.Process(target=run_in_child, args=(out,))
         child.start()
-        while child.is_alive() and written() < goal:
+        while child.is_alive() and bytes_written() < goal:
             time.sleep(0.001)
         child.join(rng.random() * 0.02)
         kills += child.is_alive()
         child.kill()
         child.join()
-        sizes.add(written())
+        sizes.add(bytes_written())
     assert kills == 20 and len(sizes) > 8, (kills, sizes)
     run_in_child(out)
     assert without_time(read_run(out)) == without_time(read_run(tmp_path / "whole"))
@@ -256,14 +256,14 @@ def test_a_run_killed_20_times_and_resumed_equals_an_uninterrupted_one(tmp_path)
 @pytest.mark.slow
 def test_an_extended_run_equals_one_made_at_once(tmp_path):
     few = replace(QUICK, rounds=2)
-    more = replace(few, conversations=8)
+    eight = replace(few, conversations=8)
     fixes = [(SplitSoftmax(0.3),), (Repetition(1.0),)]
-    whole = drift.run(exact(), SUITE, tmp_path / "whole", more, [(), *fixes])
+    whole = drift.run(exact(), SUITE, tmp_path / "whole", eight, [(), *fixes])
     out = tmp_path / "extended"
     drift.run(exact(), SUITE, out, few, [()])
     drift.run(exact(), SUITE, out, few, [fixes[0]])  # another method
-    drift.run(exact(), SUITE, out, more, [fixes[1], ()])  # more, in another order of methods
-    extended = drift.run(exact(), SUITE, out, more, [fixes[0]])
+    drift.run(exact(), SUITE, out, eight, [fixes[1], ()])  # more, in another order of methods
+    extended = drift.run(exact(), SUITE, out, eight, [fixes[0]])
     assert texts(extended) == texts(whole)
     assert without_time(extended) == without_time(whole)
     identity = extended.manifest.identity.to_json()
@@ -286,11 +286,11 @@ def test_a_smaller_command_completes_its_part_of_the_run(tmp_path):
 
 
 def stop_after(replies: int):
-    told = []
+    counts = []
 
     def progress(done: int, tokens: int) -> None:
-        told.append(done)
-        if len(told) > replies:
+        counts.append(done)
+        if len(counts) > replies:
             raise KeyboardInterrupt
 
     return progress
@@ -298,8 +298,8 @@ def stop_after(replies: int):
 
 def test_more_rounds_are_refused_with_the_reason(tmp_path):
     drift.run(Scripted(), SUITE, tmp_path / "run", QUICK)
-    says = r"rounds is 3 there and 4 here \(finished dialogs are recorded as text, .*\)"
-    with pytest.raises(RecordsError, match=says):
+    message = r"rounds is 3 there and 4 here \(finished dialogs are recorded as text, .*\)"
+    with pytest.raises(RecordsError, match=message):
         drift.run(Scripted(), SUITE, tmp_path / "run", replace(QUICK, rounds=4))
 
 
@@ -328,11 +328,11 @@ def test_a_run_that_could_have_measured_divergences_is_resumed_if_it_did_not(tmp
     folder = write_run(tmp_path / "run", conversations=2, rounds=2)
     page = report.write([folder], tmp_path / "page.html").read_text(encoding="utf-8")
     assert "ivergence" not in page
-    for measured in (False, True):
-        drift.run(Scripted(), SUITE, tmp_path / str(measured), QUICK)
-        manifest, settings = older_manifest(tmp_path / str(measured))
-        settings["divergence"] = measured
-        (tmp_path / str(measured) / "manifest.json").write_text(json.dumps(manifest))
+    for has_divergence in (False, True):
+        drift.run(Scripted(), SUITE, tmp_path / str(has_divergence), QUICK)
+        manifest, settings = older_manifest(tmp_path / str(has_divergence))
+        settings["divergence"] = has_divergence
+        (tmp_path / str(has_divergence) / "manifest.json").write_text(json.dumps(manifest))
     assert len(drift.run(Scripted(), SUITE, tmp_path / "False", QUICK).records) == 5
     with pytest.raises(RecordsError, match=r"divergence is true there and false here"):
         drift.run(Scripted(), SUITE, tmp_path / "True", QUICK)
@@ -359,8 +359,8 @@ def test_settings_that_make_no_sense_are_refused(tmp_path):
     with pytest.raises(UsageError, match="given twice"):
         drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, [(), ()])
     single = drift.Suite("one", SUITE.cases[:1], SUITE.starters)
-    says = r"'one' has only 1 system prompt, and so none.*a persona, or an empty prompt"
-    with pytest.raises(UsageError, match=says):
+    message = r"'one' has only 1 system prompt, and so none.*a persona, or an empty prompt"
+    with pytest.raises(UsageError, match=message):
         drift.run(Scripted(), single, tmp_path / "run", replace(QUICK, user_prompt="suite"))
     with pytest.raises(UsageError, match=r"'one' has no personas.*another user prompt"):
         drift.run(Scripted(), single, tmp_path / "run", replace(QUICK, user_prompt="persona"))
@@ -392,16 +392,16 @@ def test_one_bot_with_several_rules_is_probed_for_each_at_every_round(tmp_path):
 
 
 def test_each_rule_is_scored_by_its_own_measure(tmp_path):
-    says = Says("bread and rain")
-    record = as_json(drift.run(says, ONE_BOT, tmp_path / "run", BRIEF))[0]
+    speaking_model = Says("bread and rain")
+    record = as_json(drift.run(speaking_model, ONE_BOT, tmp_path / "run", BRIEF))[0]
     assert {p["rule"]: p["score"] for p in record["probes"]} == {"bread": 1, "rain": 1, "music": 0}
 
 
 def test_a_rule_draws_the_same_probe_whatever_other_rules_there_are():
     alone = replace(ONE_BOT, cases=(replace(BOT, rules=BOT.rules[1:2]),))
     for number in range(6):
-        (mine,) = draw_pairing(alone, BRIEF, number).round_probes
-        assert mine in draw_pairing(ONE_BOT, BRIEF, number).round_probes
+        (probe,) = draw_pairing(alone, BRIEF, number).round_probes
+        assert probe in draw_pairing(ONE_BOT, BRIEF, number).round_probes
 
 
 def test_a_persona_prompts_the_user_model_and_adoption_is_not_probed(tmp_path):
@@ -410,27 +410,27 @@ def test_a_persona_prompts_the_user_model_and_adoption_is_not_probed(tmp_path):
     records = as_json(drift.run(scripted, suite, tmp_path / "run", BRIEF))
     assert {r["user"]["id"] for r in records} == {"ada", "max"}
     assert {p["kind"] for r in records for p in r["probes"]} == {"stability"}
-    told = [q.messages[0]["content"] for q in scripted.requests if q.thread[0] == "user"]
-    assert told == [r["user"]["system_prompt"] for r in records]
+    user_prompts = [q.messages[0]["content"] for q in scripted.requests if q.thread[0] == "user"]
+    assert user_prompts == [r["user"]["system_prompt"] for r in records]
     assert all(r["user"]["category"] is None for r in records)
     plain = as_json(drift.run(Scripted(), ONE_BOT, tmp_path / "plain", BRIEF))
-    for mine, other in zip(plain, records, strict=True):
-        assert (mine["agent"], mine["turns"][0]) == (other["agent"], other["turns"][0])
-        questions = [[p["question"] for p in r["probes"]] for r in (mine, other)]
+    for record, row in zip(plain, records, strict=True):
+        assert (record["agent"], record["turns"][0]) == (row["agent"], row["turns"][0])
+        questions = [[p["question"] for p in r["probes"]] for r in (record, row)]
         assert questions[0] == questions[1]
 
 
 def test_the_source_of_the_user_prompt_follows_from_the_suite_unless_given():
-    both = replace(SUITE, personas=PERSONAS)
-    for suite, chosen, source in (
+    with_personas = replace(SUITE, personas=PERSONAS)
+    for suite, choice, source in (
         (SUITE, "auto", "suite"),
         (ONE_BOT, "auto", "empty"),
         (replace(ONE_BOT, personas=PERSONAS), "auto", "persona"),
-        (both, "auto", "persona"),
-        (both, "suite", "suite"),
-        (both, "empty", "empty"),
+        (with_personas, "auto", "persona"),
+        (with_personas, "suite", "suite"),
+        (with_personas, "empty", "empty"),
     ):
-        assert user_prompt_of(suite, replace(BRIEF, user_prompt=chosen)) == source
+        assert user_prompt_of(suite, replace(BRIEF, user_prompt=choice)) == source
 
 
 def test_rules_of_both_speakers_are_probed_if_the_user_is_a_bot_too(tmp_path):
@@ -438,8 +438,8 @@ def test_rules_of_both_speakers_are_probed_if_the_user_is_a_bot_too(tmp_path):
     for record in as_json(drift.run(Scripted(), suite, tmp_path / "run", BRIEF)):
         probes = [p for p in record["probes"] if p["round"] == 1]
         first = [(p["kind"], p.get("rule"), p["probe"]) for p in probes]
-        names, one = [("bread", 0), ("rain", 0), ("music", 0)], [(None, 0)]
-        agent, user = (names, one) if record["agent"]["id"] == "bot" else (one, names)
+        names, no_rule = [("bread", 0), ("rain", 0), ("music", 0)], [(None, 0)]
+        agent, user = (names, no_rule) if record["agent"]["id"] == "bot" else (no_rule, names)
         expected = [("stability", *name) for name in agent] + [("adoption", *name) for name in user]
         assert first == expected
 
@@ -448,29 +448,29 @@ def test_rules_of_both_speakers_are_probed_if_the_user_is_a_bot_too(tmp_path):
 def test_balanced_pairs_meet_equally_often_from_the_start(personas):
     suite = replace(SUITE, personas=personas)
     settings = replace(BRIEF, pairs="balanced")
-    drawn = [draw_pairing(suite, settings, number) for number in range(6)]
-    pairs = [(pairing.agent.id, pairing.user.id) for pairing in drawn]
+    pairings = [draw_pairing(suite, settings, number) for number in range(6)]
+    pairs = [(pairing.agent.id, pairing.user.id) for pairing in pairings]
     assert len(set(pairs)) == 6 and all(agent != user for agent, user in pairs)
     for end in range(1, 7):
         assert max(Counter(agent for agent, _ in pairs[:end]).values()) == -(-end // 3)
     starters = [draw_pairing(suite, BRIEF, number).starter for number in range(6)]
-    assert [pairing.starter for pairing in drawn] == starters
-    again = [draw_pairing(suite, settings, number + 6) for number in range(6)]
-    assert [(pairing.agent.id, pairing.user.id) for pairing in again] == pairs
+    assert [pairing.starter for pairing in pairings] == starters
+    later_pairings = [draw_pairing(suite, settings, number + 6) for number in range(6)]
+    assert [(pairing.agent.id, pairing.user.id) for pairing in later_pairings] == pairs
 
 
 def test_all_pairs_with_personas_combine_every_case_with_every_persona():
     suite = replace(SUITE, personas=PERSONAS)
-    drawn = [draw_pairing(suite, replace(BRIEF, pairs="all"), number) for number in range(6)]
-    assert len({(pairing.agent.id, pairing.user.id) for pairing in drawn}) == 6
+    pairings = [draw_pairing(suite, replace(BRIEF, pairs="all"), number) for number in range(6)]
+    assert len({(pairing.agent.id, pairing.user.id) for pairing in pairings}) == 6
 
 
 def test_all_pairs_go_through_the_permutations_of_the_cases():
     cases = tuple(replace(SUITE.cases[0], id=name) for name in "abcd")
     suite, settings = replace(SUITE, cases=cases), replace(BRIEF, pairs="all")
-    drawn = [draw_pairing(suite, settings, number) for number in range(13)]
+    pairings = [draw_pairing(suite, settings, number) for number in range(13)]
     pairs = list(itertools.permutations("abcd", 2))
-    assert [(pairing.agent.id, pairing.user.id) for pairing in drawn] == [*pairs, pairs[0]]
+    assert [(pairing.agent.id, pairing.user.id) for pairing in pairings] == [*pairs, pairs[0]]
 
 
 def test_batches_are_given_anew_for_every_method(tmp_path):

@@ -28,9 +28,9 @@ from holdfast.report.how_measured import about_runs
 SHORT = ["--rounds", "2", "--max-new-tokens", "8", "--conversations", "10"]
 
 
-def asked(**given):
+def namespace(**changes):
     plain = {"model": "default", "price_in": None, "price_out": None, "concurrency": 8}
-    return argparse.Namespace(**{**plain, "requests_per_minute": None, **given})
+    return argparse.Namespace(**{**plain, "requests_per_minute": None, **changes})
 
 
 def records(count=4, **tokens):
@@ -38,24 +38,24 @@ def records(count=4, **tokens):
     return [conversation_of(tokens=tokens or {"read": 2000, "written": 100})] * count
 
 
-def measured(made):
+def measurement(pilot):
     """Whole conversations, of which four took 20 seconds."""
-    count = len(made)
-    return Measured([record.tokens for record in made], count, 10 * count, 10 * count, 5.0 * count)
+    count = len(pilot)
+    return Measured([record.tokens for record in pilot], count, 10 * count, 10 * count, 5.0 * count)
 
 
 PARTS = [WorkItem("conversations", 100, 100, 1000), WorkItem("questions", 48, 48, 48)]
 
 
-def estimated(arguments, parts, measured, out):
+def estimate_output(arguments, parts, pilot, out):
     """The lines that are printed."""
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        print_estimate(arguments, parts, measured, out)
-    return printed.getvalue()
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        print_estimate(arguments, parts, pilot, out)
+    return output.getvalue()
 
 
 def test_the_rest_is_extrapolated_from_the_first_piece(tmp_path):
-    text = estimated(asked(), PARTS, measured(records()), tmp_path)
+    text = estimate_output(namespace(), PARTS, measurement(records()), tmp_path)
     lines = text.splitlines()
     assert lines[0].split() == ["part", "at", "most", "left", "requests"]
     assert lines[1].split() == ["conversations", "100", "96", "1,000"]
@@ -69,7 +69,7 @@ def test_the_rest_is_extrapolated_from_the_first_piece(tmp_path):
 
 def test_replies_that_may_be_drawn_again_are_among_the_requests_at_most(tmp_path):
     parts = [WorkItem("conversations", 100, 100, 1000, redraws=2000), PARTS[1]]
-    text = estimated(asked(), parts, measured(records()), tmp_path)
+    text = estimate_output(namespace(), parts, measurement(records()), tmp_path)
     assert text.splitlines()[1].split() == ["conversations", "100", "96", "3,000"]
     # the tokens and the time are those of the replies that were measured
     assert "200,000 read" in text and "about 8 minutes" in text
@@ -78,8 +78,8 @@ def test_replies_that_may_be_drawn_again_are_among_the_requests_at_most(tmp_path
 
 def test_the_cost_and_pace_of_an_endpoint_are_estimated(tmp_path):
     prices = {"price_in": 0.5, "price_out": 2.0}
-    paid = asked(model="http://there/v1", requests_per_minute=60, **prices)
-    text = estimated(paid, PARTS[:1], measured(records()), tmp_path)
+    paid = namespace(model="http://there/v1", requests_per_minute=60, **prices)
+    text = estimate_output(paid, PARTS[:1], measurement(records()), tmp_path)
     # 24 times 8,000 and 400 tokens: 192,000 * 0.5 and 9,600 * 2 millionths
     assert "about 0.1152" in text and "0.5 a million" in text and "2 a million" in text
     # 24 times 20 seconds, but with 8 running side by side instead of 4
@@ -89,7 +89,7 @@ def test_the_cost_and_pace_of_an_endpoint_are_estimated(tmp_path):
 
 def test_tokens_are_unknown_if_a_reply_came_without_a_count(tmp_path):
     uncounted = [*records(3), *records(1, forwarded=0)]
-    text = estimated(asked(price_in=1.0), PARTS, measured(uncounted), tmp_path)
+    text = estimate_output(namespace(price_in=1.0), PARTS, measurement(uncounted), tmp_path)
     assert "Tokens left: unknown" in text
     assert "Cost" not in text and "about 8 minutes" in text
 
@@ -102,20 +102,20 @@ def test_tokens_are_unknown_if_a_reply_came_without_a_count(tmp_path):
         (2, "in 3 conversations; the 2 that finished are recorded in o."),
     ],
 )
-def test_what_a_piece_that_was_cut_short_measured_is_said(ended, sentence):
+def test_the_estimate_says_how_much_of_a_cut_pilot_was_measured(ended, sentence):
     tokens = [record.tokens for record in records(ended)]
-    text = estimated(asked(), PARTS, Measured(tokens, 3, 30, 20, 9.0), Path("o"))
+    text = estimate_output(namespace(), PARTS, Measured(tokens, 3, 30, 20, 9.0), Path("o"))
     assert f"Measured on 20 of the 30 replies {sentence}" in text
 
 
 def test_without_an_answered_reply_nothing_is_measured():
-    text = estimated(asked(), PARTS, Measured([], 2, 32, 0, 0.0), Path("o"))
+    text = estimate_output(namespace(), PARTS, Measured([], 2, 32, 0, 0.0), Path("o"))
     assert text.splitlines()[-1] == "Nothing was measured: none of the 32 replies was answered."
 
 
 def test_a_cost_too_small_to_show_is_said_to_be_less(tmp_path):
-    prices = asked(price_in=1e-6, price_out=0.0)
-    text = estimated(prices, PARTS, measured(records()), tmp_path)
+    prices = namespace(price_in=1e-6, price_out=0.0)
+    text = estimate_output(prices, PARTS, measurement(records()), tmp_path)
     assert "Cost of these: less than 0.0001, at 1e-06 a million" in text
 
 
@@ -131,12 +131,12 @@ def test_a_dry_run_records_its_piece_and_the_run_continues_from_there(tmp_path, 
     words = ["drift", *SHORT]
     out = tmp_path / "run"
     assert main([*words, "--out", str(out), "--dry-run", "--baseline"]) == 0
-    told, progress = capsys.readouterr()
+    output, progress = capsys.readouterr()
     assert "--dry-run: 3 of 10" in progress
     assert read_run(out).manifest.identity.to_json()["settings"]["conversations"] == 10
-    assert told.splitlines()[1].split()[-3:] == ["10", "7", "70"]  # 10 x (3 turns + 4 probes)
-    assert "conversations asked without a prompt" in told and "Time left: about" in told
-    assert "Measured on 3" in told and f"recorded in {out}." in told
+    assert output.splitlines()[1].split()[-3:] == ["10", "7", "70"]  # 10 x (3 turns + 4 probes)
+    assert "conversations asked without a prompt" in output and "Time left: about" in output
+    assert "Measured on 3" in output and f"recorded in {out}." in output
     piece = (out / "records.jsonl").read_bytes()
     assert piece.count(b"\n") == 3 and not (out / "report.html").exists()
     assert main([*words, "--out", str(out)]) == 0
@@ -151,9 +151,9 @@ def test_a_dry_run_records_its_piece_and_the_run_continues_from_there(tmp_path, 
 def test_a_dry_run_says_where_conversations_outgrow_the_context(tmp_path, capsys):
     settings = drift.Settings(rounds=5, conversations=8)
     plan = DriftRun(Scripted(context=4), SUITE, tmp_path / "run", settings, [()], drift.Cast())
-    estimate_run(asked(), plan)
-    said = "2 of 2 conversations filled the model's context, the first in round 3 of 5; give fewer"
-    assert said in capsys.readouterr().err
+    estimate_run(namespace(), plan)
+    text = "2 of 2 conversations filled the model's context, the first in round 3 of 5; give fewer"
+    assert text in capsys.readouterr().err
 
 
 def test_a_page_says_how_many_of_the_allowed_conversations_were_run(tmp_path):
@@ -165,7 +165,7 @@ def test_a_page_says_how_many_of_the_allowed_conversations_were_run(tmp_path):
     assert dict(about_runs([whole], [""])[0].rows)["settings.conversations"] == "4"
 
 
-def test_a_dry_run_of_a_check_on_an_endpoint(tmp_path, capsys):
+def test_a_dry_run_of_a_check_estimates_requests_tokens_and_cost(tmp_path, capsys):
     suite = tmp_path / "prompts.yaml"
     case = {"system_prompt": "Be brief.", "probe": "Why?", "measure": "one_sentence"}
     cases = [{"id": name, "category": "x", **case} for name in "ab"]
@@ -176,13 +176,13 @@ def test_a_dry_run_of_a_check_on_an_endpoint(tmp_path, capsys):
         words += ["--rounds", "2", "--budget", "50", "--out", str(tmp_path / "run")]
         words += ["--user-turns", "none"]
         assert main([*words, "--dry-run", "--price-in", "1", "--price-out", "2"]) == 0
-    told = capsys.readouterr().out
-    assert told.splitlines()[1].split()[-3:] == ["100", "98", "500"]
-    assert "Measured on 2" in told
+    output = capsys.readouterr().out
+    assert output.splitlines()[1].split()[-3:] == ["100", "98", "500"]
+    assert "Measured on 2" in output
     # a conversation of 2 rounds has 3 turns and 2 probes; 98 of them are left
-    assert "8 conversations at a time" in told
-    assert "15,000 read" in told and "2,400 written" in told and "490 requests" in told
-    assert "about 0.0196" in told and "1 a million" in told
+    assert "8 conversations at a time" in output
+    assert "15,000 read" in output and "2,400 written" in output and "490 requests" in output
+    assert "about 0.0196" in output and "1 a million" in output
     assert {record.agent.id for record in read_run(tmp_path / "run").records} == {"a", "b"}
 
 
@@ -213,16 +213,16 @@ def test_a_dry_run_ends_in_time_and_estimates_from_the_rounds_that_ended(
     monkeypatch.setattr(dry_run, "_Pace", functools.partial(dry_run._Pace, began=0.0))
     settings = drift.Settings(rounds=8, conversations=40)
     plan = DriftRun(model, SUITE, tmp_path / "run", settings, [()], drift.Cast())
-    estimate_run(asked(), plan)
-    told, notes = capsys.readouterr()
+    estimate_run(namespace(), plan)
+    output, notes = capsys.readouterr()
     stopped = re.search(r"--dry-run stops after 1 second, with (\d+) of 248 replies done", notes)
     assert stopped, notes
     assert 100 <= int(stopped[1]) <= 116  # no reply is asked for once there is one after a second
-    assert re.search(r"Measured on \d+ of the 248 replies in 8 conversations;", told), told
-    assert "Tokens left: unknown" in told
+    assert re.search(r"Measured on \d+ of the 248 replies in 8 conversations;", output), output
+    assert "Tokens left: unknown" in output
     # 40 conversations of 31 replies take 12.4 seconds and more, as the model has no batches
-    left = int(re.search(r"Time left: about (\d+) seconds", told)[1])
-    assert 12 <= left <= 16
+    seconds_left = int(re.search(r"Time left: about (\d+) seconds", output)[1])
+    assert 12 <= seconds_left <= 16
     # the folder is that of the run, which starts from the beginning
     assert len(drift.run(Scripted(), SUITE, tmp_path / "run", settings).records) == 40
 
@@ -231,7 +231,7 @@ def test_conversations_that_have_ended_are_kept_though_time_is_up(tmp_path, caps
     monkeypatch.setattr(dry_run, "MIN_SECONDS", 0.02)
     settings = drift.Settings(rounds=2, conversations=40)
     plan = DriftRun(Slow(), SUITE, tmp_path / "run", settings, [()], drift.Cast())
-    estimate_run(asked(), plan)
+    estimate_run(namespace(), plan)
     assert len(read_run(tmp_path / "run").conversations) == 8
     assert "stops after" not in capsys.readouterr().err
 
@@ -242,7 +242,7 @@ def test_a_baseline_that_was_asked_is_not_estimated_again(tmp_path, capsys):
     drift.ask_baseline(Scripted(), SUITE, tmp_path / "run", settings)
     longer = dataclasses.replace(settings, conversations=20)
     plan = DriftRun(Scripted(), SUITE, tmp_path / "run", longer, [()], drift.Cast())
-    estimate_run(asked(), plan, baseline=True)
+    estimate_run(namespace(), plan, baseline=True)
     (row,) = (line for line in capsys.readouterr().out.splitlines() if "without a prompt" in line)
     assert row.split()[-3:-1] == ["20", "10"]
 
@@ -252,7 +252,7 @@ def test_a_dry_run_says_why_it_does_not_end(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(dry_run, "LATE_SECONDS", 0.1)
     settings = drift.Settings(rounds=1, conversations=40)
     plan = DriftRun(Slow(), SUITE, tmp_path / "run", settings, [()], drift.Cast())
-    estimate_run(asked(), plan)
+    estimate_run(namespace(), plan)
     assert "because 8 conversations have not ended" in capsys.readouterr().err
 
 
@@ -260,6 +260,6 @@ def test_what_an_earlier_command_recorded_is_not_measured(tmp_path, capsys):
     settings = drift.Settings(rounds=2, conversations=12)
     for measured_now in (3, 3):
         plan = DriftRun(Scripted(), SUITE, tmp_path / "run", settings, [()], drift.Cast())
-        estimate_run(asked(), plan)
+        estimate_run(namespace(), plan)
         assert f"Measured on {measured_now} of the conversations" in capsys.readouterr().out
     assert len(read_run(tmp_path / "run").records) == 6

@@ -21,7 +21,7 @@ SHORT = Sampling(0, 1, 8)
 THREE = ["the garden", "The river runs", "old town"]
 
 
-def shown(messages, *, template=TEMPLATE, **options) -> str:
+def marked_text(messages, *, template=TEMPLATE, **options) -> str:
     """The rendered chat with its spans in brackets."""
     text, spans = render_with_spans(messages, tokenizer(template), **options)
     for first, last in reversed(spans):
@@ -45,42 +45,42 @@ def test_parts_of_any_role_are_found_where_they_are_written(emphasis, expected):
     request = Request(TALK, emphasis=emphasis)
     contents = [message["content"] for message in request.messages]
     assert [contents[at][first:last] for at, first, last in request.emphasis] == expected
-    text = shown(TALK, emphasis=emphasis)
+    text = marked_text(TALK, emphasis=emphasis)
     assert [part.split("⟧")[0] for part in text.split("⟦")[1:]] == expected
-    assert text.replace("⟦", "").replace("⟧", "") == shown(TALK, emphasis=())
+    assert text.replace("⟦", "").replace("⟧", "") == marked_text(TALK, emphasis=())
     assert replace(request, seed=3).emphasis == request.emphasis
 
 
 def test_a_text_that_also_occurs_in_the_template_or_another_message_is_found_once():
     messages = chat("user", "Be kind to the user", "user")
-    each = "{% for m in messages %}<{{ m['role'] }}>{{ m['content']|trim }}{% endfor %}"
-    template = f"{each}Be kind to the user"
-    text = shown(messages, template=template, emphasis=[("user", 1)])
+    message_template = "{% for m in messages %}<{{ m['role'] }}>{{ m['content']|trim }}{% endfor %}"
+    template = f"{message_template}Be kind to the user"
+    text = marked_text(messages, template=template, emphasis=[("user", 1)])
     assert text == "<system>⟦user⟧<user>Be kind to the user<assistant>userBe kind to the user"
-    assert "⟦user⟧Be kind" in shown(messages, template=template, emphasis=[("user", 3)])
-    text = shown(chat("", " hello there "), template=template, emphasis=[(0, 0, 6)])
+    assert "⟦user⟧Be kind" in marked_text(messages, template=template, emphasis=[("user", 3)])
+    text = marked_text(chat("", " hello there "), template=template, emphasis=[(0, 0, 6)])
     assert text.startswith("<user>⟦hello⟧ there")
 
 
 @pytest.mark.parametrize(
-    ("text", "plain", "held"),
+    ("text", "plain", "emphasised"),
     (
         ("Is *the river* by *the town*?", "Is the river by the town?", ["the river", "the town"]),
         (r"2 \* 3 is *six \* one*", "2 * 3 is six * one", ["six * one"]),
         (r"nothing \*here\*", "nothing *here*", []),
     ),
 )
-def test_marks_are_read_and_removed(text, plain, held):
+def test_marks_are_read_and_removed(text, plain, emphasised):
     request = Request(chat("", text), marks=True)
     assert request.messages[0]["content"] == plain
-    assert [plain[first:last] for _, first, last in request.emphasis] == held
+    assert [plain[first:last] for _, first, last in request.emphasis] == emphasised
     assert replace(request, seed=1).messages == request.messages
     unread = Request(chat("", text))
     assert unread.messages[0]["content"] == text and unread.emphasis == ()
 
 
 @pytest.mark.parametrize(
-    ("emphasis", "error", "named"),
+    ("emphasis", "error", "parts"),
     (
         (["the old twon"], PromptError, ["'the old twon'", "nearest is 'the old town"]),
         (["twown"], PromptError, ["'twown'", "nearest is 'town'"]),
@@ -94,14 +94,14 @@ def test_marks_are_read_and_removed(text, plain, held):
         ([(0, 4, 5)], UsageError, ["(0, 4, 5)", "white space"]),
     ),
 )
-def test_what_cannot_be_emphasised_is_refused_by_name(emphasis, error, named):
-    with pytest.raises(error) as caught:
+def test_what_cannot_be_emphasised_is_refused_by_name(emphasis, error, parts):
+    with pytest.raises(error) as excinfo:
         Request(TALK, emphasis=emphasis)
-    assert all(part in str(caught.value) for part in named), str(caught.value)
+    assert all(part in str(excinfo.value) for part in parts), str(excinfo.value)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "text", "near"),
+    ("quote", "text", "near"),
     [
         ("Pierre", "Ask the concierge.", ""),
         ("Pierre", "Ask Pierres mother.", "Pierres"),
@@ -111,33 +111,33 @@ def test_what_cannot_be_emphasised_is_refused_by_name(emphasis, error, named):
         ("北京大學", "我在北京大学。", "北京大学"),
     ],
 )
-def test_the_nearest_match_is_made_of_whole_words(wanted, text, near):
-    assert find_nearest(wanted, [text]) == near
+def test_the_nearest_match_is_made_of_whole_words(quote, text, near):
+    assert find_nearest(quote, [text]) == near
 
 
 def test_unpaired_or_empty_marks_are_refused_with_their_position():
-    for messages, named in (
+    for messages, parts in (
         (chat("s", "a *b"), ["Message 2", "character 2", "'*b'"]),
         (chat("", "**bold**"), ["Message 1", "nothing", "character 0"]),
     ):
-        with pytest.raises(UsageError) as caught:
+        with pytest.raises(UsageError) as excinfo:
             Request(messages, marks=True)
-        assert all(part in str(caught.value) for part in named), str(caught.value)
+        assert all(part in str(excinfo.value) for part in parts), str(excinfo.value)
 
 
 @pytest.mark.parametrize(
-    ("body", "named"),
+    ("body", "parts"),
     (
         ("m['content']|upper", ["rewrites the emphasised 'old town'", "'OLD TOWN'"]),
         ("m['content']|replace('old ', '')", ["rewrites the emphasised 'old town'", "nearest"]),
         ("m['content'] ~ m['content']", ["repeats the emphasised 'old town'"]),
     ),
 )
-def test_emphasis_that_the_template_rewrites_or_repeats_is_refused(body, named):
+def test_emphasis_that_the_template_rewrites_or_repeats_is_refused(body, parts):
     template = "{% for m in messages %}{{ " + body + " }}{% endfor %}"
-    with pytest.raises(PromptError) as caught:
+    with pytest.raises(PromptError) as excinfo:
         render(TALK, tokenizer(template), emphasis=["old town"])
-    assert all(part in str(caught.value) for part in named), str(caught.value)
+    assert all(part in str(excinfo.value) for part in parts), str(excinfo.value)
 
 
 @pytest.mark.parametrize(
@@ -147,8 +147,8 @@ def test_methods_steer_towards_the_emphasis_instead_of_the_system_prompt(steered
     tiny = model()
 
     def score(emphasis):
-        scored = tiny.score(TALK, ["bread and rain"], steered, emphasis=emphasis)
-        return scored.log_probabilities[0]
+        result = tiny.score(TALK, ["bread and rain"], steered, emphasis=emphasis)
+        return result.log_probabilities[0]
 
     emphases = {"system": (), "the same words": ["Talk about the garden."]}
     emphases["other words"] = ["And the old town?"]
@@ -165,8 +165,8 @@ def test_the_traced_mass_is_that_of_the_emphasis():
     tiny = model()
     request = Request(TALK, (Boost(1e6),), SHORT, trace=True, emphasis=["garden", "old town"])
     plain = replace(request, emphasis=(), methods=())
-    held, other = (one.trace.mass.min() for one in tiny.generate_batch([request, plain]))
-    assert held > 0.9 > other
+    emphasised, base = (reply.trace.mass.min() for reply in tiny.generate_batch([request, plain]))
+    assert emphasised > 0.9 > base
 
 
 CHANGES = ((["garden"],) * 2, (["garden"], ["river runs"]), ((), ["garden"]), (["garden"], ()))
@@ -190,7 +190,6 @@ def test_an_endpoint_refuses_emphasis_by_name():
     endpoint = connect("http://localhost:1/v1", "m")
     with pytest.raises(ModelError, match="'old town'"):
         endpoint.generate(TALK, emphasis=["old town"])
-        endpoint.generate(TALK, emphasis=["old town"])
     with pytest.raises(ModelError, match=r"pasta:alpha=0\.01 needs attention"):
         endpoint.generate(TALK, [Pasta(0.01)], emphasis=["old town"])
 
@@ -199,16 +198,16 @@ def test_the_command_line_takes_emphasis_and_marks(capsys, tmp_path):
     command = ["generate", "--system", "Reply in French.", "--temperature", "0"]
     command += ["--max-new-tokens", "8", "--user", "Do you like the garden, the garden?"]
     emphasis = ["--emphasis", "the garden", "2", "--emphasis", "French"]
-    for more in ([], ["--method", "boost:factor=4", *emphasis]):
-        assert cli.main([*command, *more]) == 0
+    for options in ([], ["--method", "boost:factor=4", *emphasis]):
+        assert cli.main([*command, *options]) == 0
         assert capsys.readouterr().out.strip()
-    for more, code, named in (
+    for options, code, message in (
         (["--emphasis", "the garden"], 2, "2 times"),
         (["--emphasis", "Frensh"], 1, "'French"),
         (["--emphasis", "a", "b"], 2, "'a b'"),
     ):
-        assert cli.main([*command, *more]) == code
-        assert named in capsys.readouterr().err
+        assert cli.main([*command, *options]) == code
+        assert message in capsys.readouterr().err
     command[command.index("--user") + 1] = "Do you *like it?"
     assert cli.main([*command, "--marks"]) == 2
     assert "without a partner" in capsys.readouterr().err
@@ -233,8 +232,8 @@ def test_head_files_are_written_in_the_published_format_and_read_back(tmp_path):
 
 def test_a_head_set_of_another_shape_is_refused_but_not_one_of_a_parent_model(tmp_path):
     write_heads(tmp_path / "large.json", HEADS, Shape(32, 32, "large"))
-    says = r"large\.json.*chosen for large with 32 layers x 32 heads, but this model has 3 x 4"
-    with pytest.raises(UsageError, match=says):
+    message = r"large\.json.*chosen for large with 32 layers x 32 heads, but this model has 3 x 4"
+    with pytest.raises(UsageError, match=message):
         model().check(methods.parse(f"pasta:alpha=0.1,heads={tmp_path / 'large.json'}"))
     write_heads(tmp_path / "plain.json", {(2, 9)})
     with pytest.raises(UsageError, match=r"head 9 .*plain\.json.* 4"):
@@ -243,7 +242,7 @@ def test_a_head_set_of_another_shape_is_refused_but_not_one_of_a_parent_model(tm
 
 
 @pytest.mark.parametrize(
-    ("text", "named"),
+    ("text", "parts"),
     (
         ('{"2": [0, 3, 0]}', ["head 0 in layer 2 twice"]),
         ('{"2": [0], "2": [1]}', ["layer 2 twice"]),
@@ -255,28 +254,28 @@ def test_a_head_set_of_another_shape_is_refused_but_not_one_of_a_parent_model(tm
         ("[[1, 2, 3]]", ["[[layer, head], ...]"]),
     ),
 )
-def test_bad_head_files_are_refused_by_file_and_head(tmp_path, text, named):
+def test_bad_head_files_are_refused_by_file_and_head(tmp_path, text, parts):
     (tmp_path / "heads.json").write_text(text)
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError) as excinfo:
         methods.parse(f"pasta:alpha=0.1,heads={tmp_path / 'heads.json'}")
-    assert all(part in str(caught.value) for part in ["heads.json", *named]), str(caught.value)
+    assert all(part in str(excinfo.value) for part in ["heads.json", *parts]), str(excinfo.value)
 
 
 def test_rankings_are_combined_and_an_empty_intersection_suggests_a_larger_k():
-    one = Ranking(((0, 0), (0, 1), (1, 0), (1, 1)), TINY)
-    other = Ranking(((1, 1), (0, 1), (1, 0), (0, 0)), TINY)
-    assert one.top(2) == {(0, 0), (0, 1)} and one.top(2).made_for == TINY
-    both = intersection([one, other], 2)
-    assert both == {(0, 1)} == HeadSet.intersection(one.top(2), other.top(2))
-    assert both.made_for == TINY
-    assert union([one, other], 1) == {(0, 0), (1, 1)}
-    with pytest.raises(UsageError) as refused:
-        intersection([one, other], 1)
-    assert refused.value.value == 1
-    assert {k: refused.value.allowed[k] for k in (2, 3)} == {2: 1, 3: 2}, "heads in common by k"
-    with pytest.raises(ParameterOutOfRange) as refused:
-        one.top(5)
-    assert (refused.value.option, refused.value.value) == ("k", 5)
-    with pytest.raises(UsageError) as refused:
-        union([one, replace(other, made_for=Shape(8, 8))], 1)
-    assert (refused.value.value, refused.value.allowed) == ((8, 8), (3, 4))
+    ranking = Ranking(((0, 0), (0, 1), (1, 0), (1, 1)), TINY)
+    reverse = Ranking(((1, 1), (0, 1), (1, 0), (0, 0)), TINY)
+    assert ranking.top(2) == {(0, 0), (0, 1)} and ranking.top(2).made_for == TINY
+    shared = intersection([ranking, reverse], 2)
+    assert shared == {(0, 1)} == HeadSet.intersection(ranking.top(2), reverse.top(2))
+    assert shared.made_for == TINY
+    assert union([ranking, reverse], 1) == {(0, 0), (1, 1)}
+    with pytest.raises(UsageError) as excinfo:
+        intersection([ranking, reverse], 1)
+    assert excinfo.value.value == 1
+    assert {k: excinfo.value.allowed[k] for k in (2, 3)} == {2: 1, 3: 2}, "heads in common by k"
+    with pytest.raises(ParameterOutOfRange) as excinfo:
+        ranking.top(5)
+    assert (excinfo.value.option, excinfo.value.value) == ("k", 5)
+    with pytest.raises(UsageError) as excinfo:
+        union([ranking, replace(reverse, made_for=Shape(8, 8))], 1)
+    assert (excinfo.value.value, excinfo.value.allowed) == ((8, 8), (3, 4))

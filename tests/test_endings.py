@@ -11,7 +11,7 @@ PLACE = {"kind": "stability", "probe": 0}
 PERSON = {"id": "a", "category": None, "system_prompt": "a"}
 
 
-def record(number=0, stop_reasons=("stop", "stop"), texts=(), asked=None, **more):
+def record(number=0, stop_reasons=("stop", "stop"), texts=(), probe_fields=None, **changes):
     texts = texts or ["Yes."] * len(stop_reasons)
     turns = [
         {"round": place // 2 + 1, "speaker": "agent", "text": text, "stop_reason": why}
@@ -19,8 +19,8 @@ def record(number=0, stop_reasons=("stop", "stop"), texts=(), asked=None, **more
     ]
     probe = {**PLACE, "round": 1, "question": "?", "reply": "Yes.", "score": 1.0, "reason": ""}
     fields = {"method": "none", "conversation": number, "agent": PERSON, "user": PERSON}
-    probes = [{**probe, **(asked or {})}]
-    return Conversation.model_validate({**fields, "turns": turns, "probes": probes, **more})
+    probes = [{**probe, **(probe_fields or {})}]
+    return Conversation.model_validate({**fields, "turns": turns, "probes": probes, **changes})
 
 
 def test_a_run_without_problems_reports_nothing():
@@ -35,12 +35,12 @@ def test_dialogs_that_ended_early_are_counted_by_reason_and_the_first_is_quoted(
         record(2, ended={"round": 2, "why": "filter", "reason": "other."}),
         record(3, ended={"round": 2, "why": "filter", "reason": "other."}),
     ]
-    ((what, said),) = ending_lines([*ended, record(4)])
+    ((what, sentence),) = ending_lines([*ended, record(4)])
     assert what == "dialogs that ended early"
     counts = "2 met a content filter, 1 filled the model's context, 1 had a request that failed"
-    assert said.startswith(f"4 of 5 ({counts})")
-    assert "1 are whole" in said
-    assert said.endswith("conversation 1 in round 2: http://host/v1 failed (500: no)")
+    assert sentence.startswith(f"4 of 5 ({counts})")
+    assert "1 are whole" in sentence
+    assert sentence.endswith("conversation 1 in round 2: http://host/v1 failed (500: no)")
 
 
 def test_replies_without_content_and_unanswered_probes_are_counted():

@@ -16,7 +16,7 @@ import pytest
 from chat_server import KEY, Server, completion, refusal
 from fake_upstream import FakeUpstream, chunks, reply_events, reply_json
 from test_cli import heed_interrupts
-from tiny import LOOK, looked_up
+from tiny import LOOK, tool_talk
 
 import holdfast.models.endpoint
 from holdfast import methods
@@ -33,10 +33,10 @@ WRONG_NUMBERS = "concurrency=0 concurrency=2.5 timeout=0 max_retries=-1 requests
 
 def failure_of(model, methods=()):
     """The message of the error; no part of the error may show the key."""
-    with pytest.raises(ModelError) as caught:
+    with pytest.raises(ModelError) as excinfo:
         model.generate(CHAT, methods)
-    assert KEY not in "".join(traceback.format_exception(caught.value)) + repr(model)
-    message = str(caught.value)
+    assert KEY not in "".join(traceback.format_exception(excinfo.value)) + repr(model)
+    message = str(excinfo.value)
     assert message.endswith(".") and message.isprintable() and len(message) < 600
     return message
 
@@ -46,20 +46,20 @@ def test_a_request_carries_the_chat_and_the_sampling(serve):
     reply = model.generate(CHAT, sampling=Sampling(0.5, 0.8, 7), seed=11)
     assert reply == Reply("Arr.", None, "stop")
     assert server.paths == ["/v1/chat/completions"] and server.keys == [f"Bearer {KEY}"]
-    drawn = {"temperature": 0.5, "top_p": 0.8, "max_tokens": 7, "seed": 11}
-    assert server.bodies == [{"model": "tiny", "messages": list(CHAT), **drawn}]
+    sampling = {"temperature": 0.5, "top_p": 0.8, "max_tokens": 7, "seed": 11}
+    assert server.bodies == [{"model": "tiny", "messages": list(CHAT), **sampling}]
 
 
 def test_tools_and_their_calls_are_sent_in_openais_format(serve):
     model, server = serve(lambda body, number: completion())
-    system, user, called, result, _ = looked_up("Be kind.")
+    system, user, called, result, _ = tool_talk("Be kind.")
     messages = (system, user, {**called, "content": ""}, result)
     (reply,) = model.generate_batch([Request(messages, tools=[LOOK])])
     (body,) = server.bodies
     assert (reply.text, body["tools"], body["tool_choice"]) == ("Arr.", [LOOK], "none")
     function = {"name": "look", "arguments": '{"at": "the price", "many": 2}'}
-    sent = {"id": "call00001", "type": "function", "function": function}
-    alone = {"role": "assistant", "content": None, "tool_calls": [sent]}
+    call = {"id": "call00001", "type": "function", "function": function}
+    alone = {"role": "assistant", "content": None, "tool_calls": [call]}
     assert body["messages"] == [system, user, alone, result]
     assert messages[2]["tool_calls"][0]["function"]["arguments"]["many"] == 2
 
@@ -106,18 +106,18 @@ def test_a_reply_without_content_says_why(serve, message, reason, text, stop_rea
 def test_lone_surrogates_are_received_as_they_are_and_sent_as_replacements(serve):
     model, server = serve(lambda body, number: completion("\ud83d and \ude00"))
     assert model.generate(CHAT).text == "\ud83d and \ude00"
-    reply, more = "\ud83d and \ude00", {"role": "user", "content": "😀"}
-    model.generate((*CHAT, {"role": "assistant", "content": reply}, more))
-    sent = [message["content"] for message in server.bodies[-1]["messages"]]
-    assert sent[2:] == ["\ufffd and \ufffd", "😀"]
+    reply, emoji_message = "\ud83d and \ude00", {"role": "user", "content": "😀"}
+    model.generate((*CHAT, {"role": "assistant", "content": reply}, emoji_message))
+    contents = [message["content"] for message in server.bodies[-1]["messages"]]
+    assert contents[2:] == ["\ufffd and \ufffd", "😀"]
 
 
 def test_repetition_draws_by_the_conversation_and_not_by_the_turn(serve):
     model, server = serve(lambda body, number: completion(), concurrency=1)
     spread = methods.parse("repetition:probability=0.5")
     chat = (*CHAT, *({"role": "user", "content": f"{number}"} for number in range(20)))
-    asked = [Request(chat, spread, seed=turn, conversation_seed=5) for turn in range(4)]
-    model.generate_batch(asked)
+    requests = [Request(chat, spread, seed=turn, conversation_seed=5) for turn in range(4)]
+    model.generate_batch(requests)
     edited = list(methods.compile_methods(spread).edit(chat, 5))
     assert all(body["messages"] == edited for body in server.bodies)
 
@@ -138,9 +138,9 @@ def test_methods_that_need_attention_are_refused_before_anything_is_sent(serve):
 
 def test_a_batch_keeps_its_order(serve):
     def answer(body, number):
-        asked = int(body["messages"][0]["content"])
-        time.sleep(0.02 * (5 - asked))
-        return completion(f"answer {asked}")
+        question = int(body["messages"][0]["content"])
+        time.sleep(0.02 * (5 - question))
+        return completion(f"answer {question}")
 
     model, server = serve(answer)
     assert model.generate_batch([]) == [] and server.bodies == []
@@ -194,11 +194,11 @@ def test_an_interrupt_does_not_wait_for_pending_answers():
         try:
             assert arrived.wait(60)
             program.send_signal(signal.SIGINT)
-            _, said = program.communicate(timeout=20)  # far less than the 60 s that answers take
+            _, stderr = program.communicate(timeout=20)  # far less than the 60 s that answers take
         finally:
             program.kill()
             released.set()
-    assert said.rstrip().endswith("KeyboardInterrupt")
+    assert stderr.rstrip().endswith("KeyboardInterrupt")
     assert len(server.bodies) <= 8
 
 
@@ -234,27 +234,27 @@ EXTRA = '{"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs are not perm
 
 
 @pytest.mark.parametrize(
-    "said",
+    "response",
     [
         refusal(400, NO_SEED, "unsupported_parameter"),
         refusal(400, "Unrecognized request argument supplied: seed"),
         (422, {}, EXTRA),
     ],
 )
-def test_a_refused_seed_is_left_out_for_good_with_one_warning(serve, said):
-    model, server = serve(lambda body, number: said if "seed" in body else completion())
+def test_a_refused_seed_is_left_out_for_good_with_one_warning(serve, response):
+    model, server = serve(lambda body, number: response if "seed" in body else completion())
     with pytest.warns(UserWarning) as warned:
         assert model.generate(CHAT, seed=3).text == "Arr."
         assert model.generate(CHAT, seed=4).text == "Arr."
     assert [body.get("seed") for body in server.bodies] == [3, None, None]
-    (warning,) = (str(one.message) for one in warned)
+    (warning,) = (str(entry.message) for entry in warned)
     assert server.url in warning and "'seed'" in warning
 
 
-@pytest.mark.parametrize("said", ["seed must be at most 1000", "max_tokens must be at most 256"])
-def test_another_complaint_about_a_field_is_passed_on(serve, said):
-    model, server = serve(lambda body, number: refusal(400, said))
-    assert f"400: {said}" in failure_of(model)
+@pytest.mark.parametrize("reason", ["seed must be at most 1000", "max_tokens must be at most 256"])
+def test_another_complaint_about_a_field_is_passed_on(serve, reason):
+    model, server = serve(lambda body, number: refusal(400, reason))
+    assert f"400: {reason}" in failure_of(model)
     assert len(server.bodies) == 1
 
 
@@ -271,7 +271,7 @@ def reasoning(body, number):
 
 
 @pytest.mark.parametrize("name", ["temperature", "top_p"])
-def test_refused_sampling_is_an_error_that_names_the_knob_and_the_cure(serve, name):
+def test_refused_sampling_is_an_error_that_names_the_parameter_and_the_cure(serve, name):
     model, _ = serve(reasoning)
     with pytest.raises(ModelError, match=f"'{name}'.*; set {name}=1, this"):
         model.generate(CHAT, sampling=Sampling(**{"temperature": 1, "top_p": 1, name: 0.7}))
@@ -282,8 +282,8 @@ def test_neutral_sampling_is_left_out_if_it_is_refused(serve):
     with pytest.warns(UserWarning, match="'seed'"):
         for _ in range(2):
             assert model.generate(CHAT, sampling=Sampling(temperature=1, top_p=1)).text == "Arr."
-    sent = [set(body) - {"model", "messages"} for body in server.bodies[-2:]]
-    assert sent == [{"temperature", "max_completion_tokens"}] * 2
+    fields = [set(body) - {"model", "messages"} for body in server.bodies[-2:]]
+    assert fields == [{"temperature", "max_completion_tokens"}] * 2
     assert len(server.bodies) == 5
     # a parameter that was left out as neutral is not dropped once it is set
     with pytest.raises(ModelError, match="set top_p=1"):
@@ -292,9 +292,9 @@ def test_neutral_sampling_is_left_out_if_it_is_refused(serve):
 
 def test_of_two_mutually_exclusive_parameters_the_neutral_one_is_left_out(serve):
     def answer(body, number):
-        both = "temperature" in body and "top_p" in body
-        refused = refusal(400, "`temperature` and `top_p` cannot both be specified for this model.")
-        return refused if both else completion()
+        has_both = "temperature" in body and "top_p" in body
+        error = refusal(400, "`temperature` and `top_p` cannot both be specified for this model.")
+        return error if has_both else completion()
 
     model, server = serve(answer)
     model.generate(CHAT, sampling=Sampling(temperature=1, top_p=0.9))
@@ -418,22 +418,22 @@ def test_an_unreachable_server_fails_quickly():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-    began = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(ModelError, match=f"Cannot reach {url} .*is running"):
         holdfast.connect(url)
     assert url in failure_of(holdfast.connect(url, "tiny"))
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - start < 6
 
 
 def models(*names):
-    listed = [{"id": name, "object": "model"} for name in names]
-    return 200, {}, json.dumps({"object": "list", "data": listed})
+    entries = [{"id": name, "object": "model"} for name in names]
+    return 200, {}, json.dumps({"object": "list", "data": entries})
 
 
-def find(listed, monkeypatch):
+def find(answer, monkeypatch):
     """Connects, without naming a model, to a server that answers `listed`."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with Server(lambda body, number: listed if body is None else completion()) as server:
+    with Server(lambda body, number: answer if body is None else completion()) as server:
         model = holdfast.connect(server.url, max_retries=0)
         assert server.paths == ["/v1/models"] and server.keys == [f"Bearer {KEY}"]
         model.generate(CHAT)
@@ -447,7 +447,7 @@ def test_the_only_model_that_a_server_lists_is_used(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("listed", "words"),
+    ("answer", "words"),
     [
         (models("first", "second"), ["has 2 models (first, second)", "--endpoint-model"]),
         (models(*(f"m{n}" for n in range(500))), ["has 500 models (m0, m1", "m9 and 490 more)"]),
@@ -458,10 +458,10 @@ def test_the_only_model_that_a_server_lists_is_used(monkeypatch):
         (refusal(401, f"bad {KEY}"), ["refused the API key"]),
     ],
 )
-def test_a_model_that_cannot_be_chosen_from_the_list_is_explained(monkeypatch, listed, words):
-    with pytest.raises(ModelError) as caught:
-        find(listed, monkeypatch)
-    message = str(caught.value)
+def test_a_model_that_cannot_be_chosen_from_the_list_is_explained(monkeypatch, answer, words):
+    with pytest.raises(ModelError) as excinfo:
+        find(answer, monkeypatch)
+    message = str(excinfo.value)
     assert all(word in message for word in words), message
     assert message.isprintable() and KEY not in message and len(message) < 600
 
@@ -474,9 +474,9 @@ def test_the_client_is_closed_if_no_model_is_found(monkeypatch):
         closed.append(await close(client))
 
     monkeypatch.setattr(openai.AsyncOpenAI, "close", note)
-    with pytest.raises(ModelError) as caught:
+    with pytest.raises(ModelError) as excinfo:
         find(models("first", "second"), monkeypatch)
-    assert caught.value.option == "model" and len(closed) == 1
+    assert excinfo.value.option == "model" and len(closed) == 1
 
 
 def test_an_address_without_v1_is_completed_in_the_message(serve):
@@ -517,7 +517,7 @@ def test_a_variable_that_is_named_has_to_hold_a_key(monkeypatch):
         holdfast.connect("http://127.0.0.1:8000/v1", "tiny", "MY_KEY")
 
 
-def test_what_stands_in_for_a_key_is_no_secret(monkeypatch, serve):
+def test_a_placeholder_key_is_not_masked_in_messages(monkeypatch, serve):
     """A server that needs no key is often given "x", which is in many words."""
     _, server = serve(lambda body, number: refusal(400, "The text exceeds the maximum."))
     monkeypatch.setenv("OPENAI_API_KEY", "x")
@@ -549,39 +549,39 @@ def test_a_missing_key_is_named_by_its_variable(monkeypatch, key):
 @pytest.mark.parametrize("key", ["sk-secret\nsk-other", "sk-schlüssel", "sk secret"])
 def test_an_invalid_key_is_refused_without_being_shown(monkeypatch, key):
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    with pytest.raises(ModelError) as caught:
+    with pytest.raises(ModelError) as excinfo:
         holdfast.connect("https://api.example.com/v1", "tiny")
-    error = caught.value
+    error = excinfo.value
     assert (error.option, error.value) == ("api_key_env", "OPENAI_API_KEY")
     assert "OPENAI_API_KEY" in str(error) and "sk" not in str(error)
 
 
 @pytest.mark.parametrize("mistake", ["sk-secret", "gsk_secret"])
 def test_a_key_given_in_place_of_its_variable_is_not_shown(mistake):
-    with pytest.raises((UsageError, ModelError)) as caught:
+    with pytest.raises((UsageError, ModelError)) as excinfo:
         holdfast.connect("https://api.example.com/v1", "tiny", mistake)
-    assert (caught.value.option, caught.value.value) == ("api_key_env", None)
-    assert mistake not in str(caught.value)
+    assert (excinfo.value.option, excinfo.value.value) == ("api_key_env", None)
+    assert mistake not in str(excinfo.value)
 
 
 @pytest.mark.parametrize("url", WRONG)
 def test_an_invalid_address_is_named(url):
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError) as excinfo:
         holdfast.connect(url, "tiny")
-    assert repr(url) in str(caught.value) and "http://localhost:8000/v1" in str(caught.value)
+    assert repr(url) in str(excinfo.value) and "http://localhost:8000/v1" in str(excinfo.value)
 
 
 def test_forbidden_parts_of_an_address_are_refused_without_being_shown():
     too_long = "http://localhost:8000/v1/chat/completions"
-    for url, says, value in (
+    for url, message, value in (
         (too_long, "ends in /chat/completions", too_long),
         ("https://me:secret@host/v1", "environment variable", None),
         ("https://host/v1?key=secret", "environment variable", None),
     ):
-        with pytest.raises(UsageError, match=says) as caught:
+        with pytest.raises(UsageError, match=message) as excinfo:
             holdfast.connect(url, "tiny")
-        assert (caught.value.option, caught.value.value) == ("base_url", value)
-        assert "secret" not in str(caught.value)
+        assert (excinfo.value.option, excinfo.value.value) == ("base_url", value)
+        assert "secret" not in str(excinfo.value)
 
 
 @pytest.mark.parametrize("wrong", WRONG_NUMBERS.split())

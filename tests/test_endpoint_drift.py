@@ -86,8 +86,8 @@ def test_a_bad_answer_ends_only_its_dialog(serve, tmp_path, answer, why, words):
 
 def test_a_probe_that_is_withheld_is_left_out_and_its_dialog_continues(serve, tmp_path):
     def answer(body, number):
-        asked = body["messages"][-1]["content"] == "What?"
-        withheld = asked and "rain" in str(body["messages"][0])
+        is_probe = body["messages"][-1]["content"] == "What?"
+        withheld = is_probe and "rain" in str(body["messages"][0])
         return completion(None, "content_filter") if withheld else completion()
 
     model, _ = serve(answer)
@@ -98,32 +98,32 @@ def test_a_probe_that_is_withheld_is_left_out_and_its_dialog_continues(serve, tm
         assert len(record["probes"]) == (0 if withheld else 2 * ROUNDS)
         assert len(record.get("unanswered", ())) == (2 * ROUNDS if withheld else 0)
     unanswered = next(record["unanswered"] for record in as_json(run) if "unanswered" in record)
-    told = {(item["round"], item["kind"], item["why"]) for item in unanswered}
-    assert told == set(itertools.product(range(1, 5), ("stability", "adoption"), ("filter",)))
+    failures = {(item["round"], item["kind"], item["why"]) for item in unanswered}
+    assert failures == set(itertools.product(range(1, 5), ("stability", "adoption"), ("filter",)))
 
 
 def test_a_filter_that_always_refuses_one_prompt_lets_the_run_finish(serve, tmp_path):
     def answer(body, number):
-        refused = is_turn(body, 1) and "rain" in body["messages"][0]["content"]
-        return completion(None, "content_filter") if refused else completion()
+        is_refused = is_turn(body, 1) and "rain" in body["messages"][0]["content"]
+        return completion(None, "content_filter") if is_refused else completion()
 
     model, server = serve(answer)
     run = measure(model, tmp_path / "run")
     assert [r["ended"]["round"] for r in as_json(run) if r["agent"]["id"] == "case-rain"] != []
     assert all(("ended" in r) == (r["agent"]["id"] == "case-rain") for r in as_json(run))
-    asked = len(server.bodies)
+    request_count = len(server.bodies)
     assert as_json(measure(model, tmp_path / "run")) == as_json(run)
-    assert len(server.bodies) == asked  # nothing is asked again
+    assert len(server.bodies) == request_count  # nothing is asked again
 
 
 def test_malformed_answers_are_retried(serve, tmp_path, monkeypatch):
     monkeypatch.setattr("holdfast.models.endpoint_server._MAX_WAIT", 0.01)
-    seen, broken = set(), (200, {}, completion()[2][:40])
+    bodies, malformed = set(), (200, {}, completion()[2][:40])
 
     def answer(body, number):  # the second attempt at each request succeeds
-        first = str(body) not in seen
-        seen.add(str(body))
-        return broken if first else completion()
+        first = str(body) not in bodies
+        bodies.add(str(body))
+        return malformed if first else completion()
 
     model, server = serve(answer, max_retries=1)
     run = measure(model, tmp_path / "run", conversations=2)
@@ -141,21 +141,21 @@ def test_malformed_answers_are_retried_a_bounded_number_of_times(serve, monkeypa
 
 @pytest.mark.slow
 def test_failures_in_a_row_stop_the_run_which_can_be_resumed(serve, tmp_path):
-    gone = threading.Event()
+    shutdown = threading.Event()
 
     def answer(body, number):
         if number > 0.5 * 14 * REQUESTS:
-            gone.set()
-        return refusal(500, "shutting down") if gone.is_set() else completion()
+            shutdown.set()
+        return refusal(500, "shutting down") if shutdown.is_set() else completion()
 
     model, server = serve(answer, concurrency=4)
-    says = r"5 conversations in a row failed.*repeat the command.*500: shutting down"
-    with pytest.raises(ModelError, match=says):
+    message = r"5 conversations in a row failed.*repeat the command.*500: shutting down"
+    with pytest.raises(ModelError, match=message):
         measure(model, tmp_path / "run", conversations=14)
-    kept = as_json(read_run(tmp_path / "run"))
+    records = as_json(read_run(tmp_path / "run"))
     # begun conversations are completed before others begin, so only those in progress are lost
-    assert len(kept) >= 5
-    assert sum("ended" in record for record in kept) < 4  # requests in progress may be answered
+    assert len(records) >= 5
+    assert sum("ended" in record for record in records) < 4  # requests in progress may be answered
     server._answer = lambda body, number: completion()
     assert len(measure(model, tmp_path / "run", conversations=14).records) == 14
 
@@ -175,11 +175,11 @@ def test_a_server_that_goes_down_during_the_last_conversation_leaves_it_open(ser
         return refusal(500, "gone") if number > int(5.5 * REQUESTS) else completion()
 
     model, server = serve(answer, concurrency=1)
-    says = r"Stopped, because requests of a conversation failed.*500: gone"
-    with pytest.raises(ModelError, match=says):
+    message = r"Stopped, because requests of a conversation failed.*500: gone"
+    with pytest.raises(ModelError, match=message):
         measure(model, tmp_path / "run")
-    kept = as_json(read_run(tmp_path / "run"))
-    assert len(kept) == 5 and not any("ended" in record for record in kept)
+    records = as_json(read_run(tmp_path / "run"))
+    assert len(records) == 5 and not any("ended" in record for record in records)
     server._answer = lambda body, number: completion()
     assert not any("ended" in record for record in as_json(measure(model, tmp_path / "run")))
 
@@ -224,13 +224,13 @@ def test_an_error_that_concerns_every_request_stops_the_run_at_once(serve, tmp_p
 def test_begun_conversations_are_completed_before_others_begin(serve, tmp_path):
     model, server = serve(lambda body, number: completion(), concurrency=1)
     measure(model, tmp_path / "one", conversations=4)
-    starts = [place for place, body in enumerate(server.bodies) if is_turn(body, 1)]
+    starts = [index for index, body in enumerate(server.bodies) if is_turn(body, 1)]
     assert starts == [number * REQUESTS for number in range(4)]
     model, server = serve(lambda body, number: completion(), concurrency=4)
     measure(model, tmp_path / "many", conversations=10)
-    starts = [place for place, body in enumerate(server.bodies) if is_turn(body, 1)]
-    for number, place in enumerate(starts):  # at most four are open at a time
-        assert place >= (number - 4) * REQUESTS
+    starts = [index for index, body in enumerate(server.bodies) if is_turn(body, 1)]
+    for number, index in enumerate(starts):  # at most four are open at a time
+        assert index >= (number - 4) * REQUESTS
 
 
 @pytest.mark.parametrize(
@@ -302,9 +302,9 @@ def test_a_key_that_the_server_repeats_is_in_no_record_or_page(serve, tmp_path):
         assert path.is_dir() or KEY.encode() not in path.read_bytes()
 
 
-def command(server, *more):
+def command(server, *options):
     sizes = ["--suite", "core", "--rounds", "1", "--conversations", "1"]
-    return changed(["drift", "--model", server.url, *sizes], *more)
+    return changed(["drift", "--model", server.url, *sizes], *options)
 
 
 def listing():
@@ -323,9 +323,9 @@ def test_the_command_finds_the_model_and_says_what_ended(serve, tmp_path, monkey
     _, server = serve(answer)
     monkeypatch.chdir(tmp_path)
     assert main(command(server, "--no-adoption", "--rounds", "2")) == 0
-    printed = capsys.readouterr().out
-    assert "ended early: 1 of 1 (1 " in printed
-    assert "without content: 1 of 3" in printed
+    output = capsys.readouterr().out
+    assert "ended early: 1 of 1 (1 " in output
+    assert "without content: 1 of 3" in output
     (folder,) = (tmp_path / "runs").iterdir()
     assert "tiny" in folder.name
     assert "1 of 1 (1 met" in (folder / "report.html").read_text()
@@ -335,9 +335,9 @@ def test_a_run_without_any_scored_probe_says_so(serve, tmp_path, capsys):
     withheld = completion(None, "content_filter")
     _, server = serve(lambda body, number: withheld if body else listing())
     assert main(command(server, "--out", str(tmp_path / "run"))) == 1
-    printed = capsys.readouterr()
-    assert "ended early: 1 of 1" in printed.out
-    assert "nothing to draw (dialogs that ended early: 1 of 1 (1 met a content" in printed.err
+    captured = capsys.readouterr()
+    assert "ended early: 1 of 1" in captured.out
+    assert "nothing to draw (dialogs that ended early: 1 of 1 (1 met a content" in captured.err
     assert main(["report", str(tmp_path / "run")]) == 1
     assert "1 met a content filter" in capsys.readouterr().err
 
@@ -366,8 +366,8 @@ def test_a_run_succeeds_even_if_one_method_got_no_answers(serve, tmp_path, capsy
 def test_generate_prints_any_reply(serve, capsys, answer, out, err):
     _, server = serve(lambda body, number: answer if body else listing())
     assert main(["generate", "--model", server.url, "--user", "Hello."]) == 0
-    printed = capsys.readouterr()
-    assert printed.out == out and err in printed.err
+    captured = capsys.readouterr()
+    assert captured.out == out and err in captured.err
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from chat_server import Server, completion, refusal
 from synthetic_run import as_json
 from test_calibrate import ITEMS
 from test_endpoint_drift import SUITE
-from test_records import ABOUT, IDENTITY, begun, record
+from test_records import ABOUT, IDENTITY, begin_run, record
 
 from holdfast import drift, tasks
 from holdfast.analysis.calibration_results import read_calibration
@@ -42,11 +42,11 @@ def number_of(body) -> int:
 def failing(numbers, answer=None):
     """A server that fails on the samples with these `numbers`."""
 
-    def answered(body, number):
+    def respond(body, number):
         failure = answer or refusal(500, "CUDA error")
         return failure if number_of(body) in numbers else completion(REPLY)
 
-    return answered
+    return respond
 
 
 def numbers_of(run) -> list[int]:
@@ -61,9 +61,9 @@ def test_a_sample_that_fails_is_noted_and_a_rerun_asks_only_for_it(serve, tmp_pa
     notes = [(note.conversation, note.why) for note in run.failures]
     assert notes == [(3, "failure"), (7, "failure")]
     assert "CUDA error" in run.failures[0].reason
-    told = "Not answered: 2 (2 had a request that failed); left out of the means, and asked again"
-    assert told in table(run)
-    assert any(told[14:] in value for about in about_runs([run], [""]) for _, value in about.rows)
+    text = "Not answered: 2 (2 had a request that failed); left out of the means, and asked again"
+    assert text in table(run)
+    assert any(text[14:] in value for about in about_runs([run], [""]) for _, value in about.rows)
     (result,) = read_results(run)
     assert len(result.numbers) == SAMPLES - 2
     bad.clear()
@@ -97,16 +97,16 @@ def test_the_error_for_an_unreachable_server_says_how_to_resume(tmp_path):
     with Server(failing(())) as server:
         model = connect(server.url, "tiny", max_retries=0, timeout=10)
         run = tasks.run(model, DATA, tmp_path / "run", SETTINGS)
-    kept = (tmp_path / "run" / "records.jsonl").read_bytes()
-    more = dataclasses.replace(SETTINGS, tasks=("json", "pronouns"))
+    records = (tmp_path / "run" / "records.jsonl").read_bytes()
+    settings = dataclasses.replace(SETTINGS, tasks=("json", "pronouns"))
     later = connect(server.url, "tiny", max_retries=0, timeout=10)
-    with pytest.raises(Unreachable) as gone:
-        tasks.run(later, DATA, tmp_path / "run", more)
-    told = str(gone.value)
-    assert told.startswith("Cannot reach http://127.0.0.1:") and told.count("repeat") == 1
+    with pytest.raises(Unreachable) as excinfo:
+        tasks.run(later, DATA, tmp_path / "run", settings)
+    message = str(excinfo.value)
+    assert message.startswith("Cannot reach http://127.0.0.1:") and message.count("repeat") == 1
     end = f"is running, then repeat the command: what is finished is kept in {run.folder}."
-    assert told.endswith(end)
-    assert (tmp_path / "run" / "records.jsonl").read_bytes() == kept
+    assert message.endswith(end)
+    assert (tmp_path / "run" / "records.jsonl").read_bytes() == records
 
 
 BRIEF = Sampling(max_new_tokens=5)
@@ -123,10 +123,10 @@ def test_a_question_that_fails_is_noted_and_the_calibration_continues(serve, tmp
     """Questions 2 and 8 belong to conversation 2."""
 
     def answer(body, number):
-        fails = any(f"number {bad}?" in body["messages"][-1]["content"] for bad in broken)
+        fails = any(f"number {bad}?" in body["messages"][-1]["content"] for bad in failing_numbers)
         return refusal(500, "CUDA error") if fails else completion("bread (B)")
 
-    broken = [8]
+    failing_numbers = [8]
     model, server = serve(answer)
     _, run = calibrate(model, SUITE, ITEMS, tmp_path, PLAN)
     assert len(run.records) == 3 * 5 and {note.conversation for note in run.failures} == {2}
@@ -134,7 +134,7 @@ def test_a_question_that_fails_is_noted_and_the_calibration_continues(serve, tmp
     calibration = read_calibration(tmp_path)
     names = ["none", "repetition:probability=0.5", "repetition:probability=1"]
     assert [candidate.method for candidate in calibration.candidates] == names
-    broken.clear()
+    failing_numbers.clear()
     before = len(server.bodies)
     _, whole = calibrate(model, SUITE, ITEMS, tmp_path, PLAN)
     assert len(whole.records) == 3 * 6 and whole.failures == ()
@@ -147,10 +147,10 @@ def test_a_baseline_continues_without_a_question_that_fails(serve, tmp_path):
     asked_by = draw_pairing(SUITE, settings, 3).round_probes
     probes = [probe for probe in asked_by if probe.kind == "stability"]
     seeds = [seed_of("baseline", 0, 3, probe.rule.id, probe.index) % 2**31 for probe in probes]
-    broken = seeds[:1]
+    failing_seeds = seeds[:1]
 
     def answer(body, number):
-        return refusal(500, "CUDA error") if body["seed"] in broken else completion("tea")
+        return refusal(500, "CUDA error") if body["seed"] in failing_seeds else completion("tea")
 
     model, server = serve(answer)
     run = ask_baseline(model, SUITE, tmp_path, settings)
@@ -158,7 +158,7 @@ def test_a_baseline_continues_without_a_question_that_fails(serve, tmp_path):
     (note,) = run.failures
     assert note.conversation == 3 and note.why == "failure"
     assert "CUDA error" in note.reason
-    broken.clear()
+    failing_seeds.clear()
     before = len(server.bodies)
     whole = ask_baseline(model, SUITE, tmp_path, settings)
     assert numbers_of(whole) == list(range(6)) and whole.failures == ()
@@ -166,7 +166,7 @@ def test_a_baseline_continues_without_a_question_that_fails(serve, tmp_path):
 
 
 def test_failure_notes_are_read_until_their_key_is_recorded(tmp_path):
-    begun(tmp_path)
+    begin_run(tmp_path)
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
         run.note_failure("none", 1, "failure", "It failed.")
         run.note_failure("none", 2, "filter", "Naïve \u2028 line.")
@@ -175,12 +175,12 @@ def test_failure_notes_are_read_until_their_key_is_recorded(tmp_path):
     assert notes == {1: "context", 2: "filter"}
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
         run.append(record(1))
-    (left,) = read_run(tmp_path).failures
-    assert left.conversation == 2 and left.reason == "Naïve \u2028 line."
+    (failure,) = read_run(tmp_path).failures
+    assert failure.conversation == 2 and failure.reason == "Naïve \u2028 line."
 
 
 def test_a_torn_note_is_cut_and_a_damaged_one_named(tmp_path):
-    begun(tmp_path)
+    begin_run(tmp_path)
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
         run.note_failure("none", 1, "failure", "It failed.")
         run.note_failure("none", 2, "failure", "It failed.")
@@ -196,18 +196,18 @@ def test_a_torn_note_is_cut_and_a_damaged_one_named(tmp_path):
 
 def test_an_extended_run_names_the_command_that_extended_it(tmp_path):
     grows = Compatibility(joins={"methods": union})
-    begun(tmp_path)
-    other = {**IDENTITY, "rounds": 9}
+    begin_run(tmp_path)
+    nine_rounds = {**IDENTITY, "rounds": 9}
     typed = {**ABOUT, "argv": "holdfast drift --rounds 9"}
     with pytest.raises(RecordsError, match="drift --seed 0`"):
-        open_run(tmp_path, other, typed, grows)
+        open_run(tmp_path, nine_rounds, typed, grows)
     wider = {**IDENTITY, "methods": ["none", "boost"]}
     open_run(tmp_path, wider, {**ABOUT, "argv": "holdfast drift --method boost"}, grows).close()
-    again = {**ABOUT, "argv": "holdfast drift --seed 0 --progress"}
-    open_run(tmp_path, IDENTITY, again, grows).close()
-    says = r"repeat the last command that extended it to .*drift --method boost`"
-    with pytest.raises(RecordsError, match=says):
-        open_run(tmp_path, other, typed, grows)
+    about_again = {**ABOUT, "argv": "holdfast drift --seed 0 --progress"}
+    open_run(tmp_path, IDENTITY, about_again, grows).close()
+    message = r"repeat the last command that extended it to .*drift --method boost`"
+    with pytest.raises(RecordsError, match=message):
+        open_run(tmp_path, nine_rounds, typed, grows)
     run = read_run(tmp_path)
     assert command_of(run.manifest) == "holdfast drift --method boost"
     (about,) = about_runs([run], [""])
@@ -215,34 +215,34 @@ def test_an_extended_run_names_the_command_that_extended_it(tmp_path):
 
 
 def test_the_refusal_of_a_command_does_not_suggest_repeating_it(tmp_path):
-    begun(tmp_path)
-    says = r"there and 9 here; choose another folder with out\.$"
-    with pytest.raises(AnotherRun, match=says) as told:
+    begin_run(tmp_path)
+    message = r"there and 9 here; choose another folder with out\.$"
+    with pytest.raises(AnotherRun, match=message) as excinfo:
         open_run(tmp_path, {**IDENTITY, "rounds": 9}, ABOUT)
-    assert "repeat" not in str(told.value)
+    assert "repeat" not in str(excinfo.value)
 
 
 def test_a_changed_suite_is_reported_without_its_fingerprints(tmp_path):
     edited = [{**IDENTITY, "suite": "bot", "suite_fingerprint": sign * 64} for sign in "ab"]
-    begun(tmp_path, edited[0])
-    with pytest.raises(AnotherRun) as refused:
+    begin_run(tmp_path, edited[0])
+    with pytest.raises(AnotherRun) as excinfo:
         open_run(tmp_path, edited[1], ABOUT)
-    told = f"The suite 'bot' has changed since the run in {tmp_path}; choose another folder"
-    assert str(refused.value).startswith(told) and "fingerprint" not in str(refused.value)
+    message = f"The suite 'bot' has changed since the run in {tmp_path}; choose another folder"
+    assert str(excinfo.value).startswith(message) and "fingerprint" not in str(excinfo.value)
 
 
 def test_a_run_of_another_command_is_reported_before_any_difference(tmp_path):
-    begun(tmp_path)
-    other = {**IDENTITY, "rounds": 9}
+    begin_run(tmp_path)
+    nine_rounds = {**IDENTITY, "rounds": 9}
     check = {**ABOUT, "argv": "holdfast check bot.yaml"}
-    says = r"a run of `holdfast drift`, not of `holdfast check`; .*--seed 0`\)\.$"
-    with pytest.raises(AnotherRun, match=says):
-        open_run(tmp_path, other, check)
+    message = r"a run of `holdfast drift`, not of `holdfast check`; .*--seed 0`\)\.$"
+    with pytest.raises(AnotherRun, match=message):
+        open_run(tmp_path, nine_rounds, check)
     python = {**ABOUT, "command": "tasks", "argv": ""}
     with pytest.raises(AnotherRun, match=r"`holdfast drift`.*`holdfast tasks`"):
-        open_run(tmp_path, other, python)
+        open_run(tmp_path, nine_rounds, python)
     with pytest.raises(AnotherRun, match="rounds is 8 there"):
-        open_run(tmp_path, other, {**python, "command": ABOUT["command"]})
+        open_run(tmp_path, nine_rounds, {**python, "command": ABOUT["command"]})
 
 
 def test_a_dry_run_is_not_the_command_that_made_the_run(tmp_path):
@@ -257,6 +257,6 @@ def test_a_dry_run_is_not_the_command_that_made_the_run(tmp_path):
 
 def test_errors_of_a_reachable_endpoint_are_passed_on_unchanged(tmp_path):
     for error in (ModelError("The key is wrong."), RequestFailed("It failed.")):
-        with pytest.raises(type(error)) as caught, open_run(tmp_path, IDENTITY, ABOUT):
+        with pytest.raises(type(error)) as excinfo, open_run(tmp_path, IDENTITY, ABOUT):
             raise error
-        assert caught.value is error
+        assert excinfo.value is error

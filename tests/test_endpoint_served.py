@@ -26,20 +26,20 @@ def remote(url, monkeypatch):  # noqa: F811
 def test_a_run_over_the_wire_gives_the_local_records(remote, tmp_path):
     settings = drift.Settings(rounds=2, conversations=3, sampling=Sampling(max_new_tokens=60))
     runs = [
-        drift.run(each, "starter", tmp_path / name, settings, METHODS)
-        for name, each in (("here", model()), ("there", remote))
+        drift.run(m, "starter", tmp_path / name, settings, METHODS)
+        for name, m in (("here", model()), ("there", remote))
     ]
-    here, there = ({(r["method"], r["conversation"]): r for r in as_json(run)} for run in runs)
-    assert here.keys() == there.keys() and len(here) == 9
+    ours, wire = ({(r["method"], r["conversation"]): r for r in as_json(run)} for run in runs)
+    assert ours.keys() == wire.keys() and len(ours) == 9
     masses, apart = [], {"mass": None, "prompt_tokens": None}  # the second only from endpoints
-    for key, record in here.items():
+    for key, record in ours.items():
         for part in ("turns", "probes"):
-            both = [[row | apart for row in each[part]] for each in (record, there[key])]
-            assert both[0] == both[1], key
-            masses += [(a["mass"], b["mass"]) for a, b in zip(record[part], there[key][part])]  # noqa: B905
-    seen = [(local, far) for local, far in masses if local is not None]
-    assert len(seen) == 3 * 9 * 2 and sum(far is not None for _, far in masses) == len(seen)
-    assert max(abs(far - local) for local, far in seen) < WIRE
+            parts = [[row | apart for row in m[part]] for m in (record, wire[key])]
+            assert parts[0] == parts[1], key
+            masses += [(a["mass"], b["mass"]) for a, b in zip(record[part], wire[key][part])]  # noqa: B905
+    pairs = [(local, far) for local, far in masses if local is not None]
+    assert len(pairs) == 3 * 9 * 2 and sum(far is not None for _, far in masses) == len(pairs)
+    assert max(abs(far - local) for local, far in pairs) < WIRE
 
 
 def test_seeds_emphasis_and_the_prompts_position_reach_the_server(remote):
@@ -61,10 +61,10 @@ def test_seeds_emphasis_and_the_prompts_position_reach_the_server(remote):
 def test_both_spellings_of_the_client_steer(url, spelling):  # noqa: F811
     import openai
 
-    asked = client.steer("boost:factor=9", emphasis=["garden"], trace=True, server=spelling)
-    given = {"messages": FRENCH, "seed": 3, "max_tokens": 20, "top_p": 0.9}
+    extra_body = client.steer("boost:factor=9", emphasis=["garden"], trace=True, server=spelling)
+    options = {"messages": FRENCH, "seed": 3, "max_tokens": 20, "top_p": 0.9}
     chats = openai.OpenAI(base_url=f"{url}/v1", api_key="none").chat.completions
-    reply = chats.create(model="default", **given, extra_body=asked)
+    reply = chats.create(model="default", **options, extra_body=extra_body)
     sampling = Sampling(max_new_tokens=20)
     local = model().generate(FRENCH, "boost:factor=9", sampling, 3, emphasis=["garden"])
     assert reply.choices[0].message.content == local.text
@@ -74,22 +74,22 @@ def test_both_spellings_of_the_client_steer(url, spelling):  # noqa: F811
 
 def test_a_chat_with_a_server_matches_the_local_chat(url, monkeypatch, capsys):  # noqa: F811
     lines = ["Do you like the garden?", "/method boost:factor=4", "And the sea?", "/mass"]
-    printed = []
+    outputs = []
     for name in ("default", f"{url}/v1"):
         monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines)))
         options = ["--system", "Always reply in French.", "--max-new-tokens", "60"]
         options += ["--temperature", "1"]  # as the default model has without it
         assert main(["chat", "--model", name, *options]) == 0
-        printed.append(capsys.readouterr().out)
+        outputs.append(capsys.readouterr().out)
     assert (
-        printed[0].splitlines()[:3] == printed[1].splitlines()[:3]
-        and "Attention mass" in printed[1]
+        outputs[0].splitlines()[:3] == outputs[1].splitlines()[:3]
+        and "Attention mass" in outputs[1]
     )
 
 
 def test_a_message_is_continued_by_a_server_that_can(remote):
-    begun = [*FRENCH, {"role": "assistant", "content": "Oui, "}]
-    request = Request(begun, (), Sampling(0, 1.0, 9), continue_final_message=True)
+    messages = [*FRENCH, {"role": "assistant", "content": "Oui, "}]
+    request = Request(messages, (), Sampling(0, 1.0, 9), continue_final_message=True)
     (reply,) = remote.generate_batch([request])
     assert reply.text == model().generate_batch([request])[0].text
 
@@ -102,11 +102,11 @@ def test_an_interrupted_command_at_an_endpoint_says_how_to_resume(
     monkeypatch,
     capsys,
 ):
-    def interrupted(*arguments, **options):
+    def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("holdfast.drift.run", interrupted)
-    monkeypatch.setattr("holdfast.cli.check.check", interrupted)
+    monkeypatch.setattr("holdfast.drift.run", interrupt)
+    monkeypatch.setattr("holdfast.cli.check.check", interrupt)
     out = str(tmp_path / "run")
     assert main([*command.split(), "--model", f"{url}/v1", "--out", out]) == 130
     assert out in capsys.readouterr().err

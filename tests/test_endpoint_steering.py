@@ -22,21 +22,21 @@ CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "He
 CHATS = (CHAT, CHAT[1:])
 
 
-def steering(fingerprint="abc", default="none", known=None):
+def steering(fingerprint="abc", default="none", offered=None):
     """The answer to `GET /v1/steering`."""
-    known = methods.schema() if known is None else known
-    told = {"methods": known, "default": default, "fingerprint": fingerprint}
-    return lambda number: (200, {}, json.dumps(told))
+    offered = methods.schema() if offered is None else offered
+    info = {"methods": offered, "default": default, "fingerprint": fingerprint}
+    return lambda number: (200, {}, json.dumps(info))
 
 
-def steered(body, number, masses=(0.25, 0.75)):
+def as_steered(body, number, masses=(0.25, 0.75)):
     """An answer like that of `holdfast serve`."""
     if body is None:
         return 200, {}, json.dumps({"object": "list", "data": [{"id": "tiny"}]})
     method = body.get("steering", "boost:factor=9")  # the server's default, if none is named
-    told = {"steering": method, "applied": method != "none", "span": [[1, 3]], "round": 1}
+    info = {"steering": method, "applied": method != "none", "span": [[1, 3]], "round": 1}
     status, headers, text = completion("Oui, bien.")
-    answer = {**json.loads(text), "holdfast": told}
+    answer = {**json.loads(text), "holdfast": info}
     if body.get("trace"):
         tokens = [{"text": "Oui", "mass": mass, "uniform": 0.1} for mass in masses]
         answer["choices"][0]["holdfast"] = {"tokens": tokens}
@@ -45,11 +45,11 @@ def steered(body, number, masses=(0.25, 0.75)):
 
 @pytest.fixture
 def serve(serve):
-    """serve(answer, steering, **options) -> (model, server)."""
-    return lambda answer=steered, told=None, **more: serve(answer, told or steering(), **more)
+    """serve(answer, info, **options) -> (model, server)."""
+    return lambda answer=as_steered, info=None, **args: serve(answer, info or steering(), **args)
 
 
-def sent(server, *names):
+def fields_of(server, *names):
     """The fields `names` of the last request."""
     return {name: server.bodies[-1].get(name) for name in names}
 
@@ -70,11 +70,11 @@ def test_a_request_carries_methods_emphasis_trace_and_its_whole_seed(serve):
     asked = Request(CHAT, "boost:factor=2", seed=seed, trace=True, emphasis=["Hello"])
     (reply,) = model.generate_batch([asked])
     asked = ("boost:factor=2", [[1, 0, 5]], True, seed, list(CHAT), None)
-    assert sent(server, *fields) == dict(zip(fields, asked, strict=True))
+    assert fields_of(server, *fields) == dict(zip(fields, asked, strict=True))
     assert reply.token_masses == (0.25, 0.75) and reply.trace is None
     model.generate_batch([Request(CHAT, system_as="first-user")])
-    told = {"steering": "none", "emphasis": None, "trace": None, "system_as": "first-user"}
-    assert sent(server, *told) == told
+    defaults = {"steering": "none", "emphasis": None, "trace": None, "system_as": "first-user"}
+    assert fields_of(server, *defaults) == defaults
     assert server.bodies[-1]["messages"] == list(CHAT)
 
 
@@ -92,7 +92,7 @@ def test_without_a_system_prompt_or_emphasis_a_method_is_refused_as_locally(serv
     with pytest.raises(UsageError, match=r"^boost:factor=2"):
         model.generate_batch([Request(plain, "boost:factor=2", trace=True)])
     model.generate_batch([Request(plain, "boost:factor=2", emphasis=["Hello"])])
-    assert sent(server, "steering") == {"steering": "boost:factor=2"}
+    assert fields_of(server, "steering") == {"steering": "boost:factor=2"}
 
 
 def test_attenuate_needs_no_system_prompt_and_is_not_traced_as_locally(serve):
@@ -108,13 +108,13 @@ def test_a_streamed_reply_reports_its_pieces_and_masses(serve):
     reply = model.stream(Request(CHAT, "boost:factor=2", trace=True), pieces.append)
     assert pieces == ["Oui, ", "bien."] and reply.text == "Oui, bien."
     assert reply.token_masses == (0.25, 0.75) and reply.stop_reason == "stop"
-    assert sent(server, "stream", "steering") == {"stream": True, "steering": "boost:factor=2"}
+    assert fields_of(server, "stream", "steering") == {"stream": True, "steering": "boost:factor=2"}
 
 
-def vllm(**more):
+def vllm(**fields):
     """The steering that vLLM with our plug-in reports."""
-    told = {"spelling": "vllm", "methods": offered_methods(), "fingerprint": "abc", **more}
-    return lambda number: (200, {}, json.dumps(told))
+    info = {"spelling": "vllm", "methods": offered_methods(), "fingerprint": "abc", **fields}
+    return lambda number: (200, {}, json.dumps(info))
 
 
 def answered_by_vllm(body, number):
@@ -126,8 +126,8 @@ def answered_by_vllm(body, number):
 def test_vllm_gets_requests_in_its_own_format(serve):
     model, server = serve(answered_by_vllm, vllm())
     assert model.fingerprint == "tiny Holdfast vllm abc"
-    asked = Request(CHAT, "boost:factor=2", seed=2**63 + 5, trace=True, emphasis=["Hello"])
-    (reply,) = model.generate_batch([asked])
+    request = Request(CHAT, "boost:factor=2", seed=2**63 + 5, trace=True, emphasis=["Hello"])
+    (reply,) = model.generate_batch([request])
     assert reply.token_masses == (0.5, 0.25)
     assert server.paths[-1].endswith("/steering/mass/chatcmpl-1")
     body = server.bodies[0]
@@ -136,7 +136,7 @@ def test_vllm_gets_requests_in_its_own_format(serve):
     assert body["seed"] == 5 and body["messages"] == list(CHAT)
     # a model's generation_config.json may set these, which a draw by seed does not support
     assert (body["top_k"], body["min_p"], body["repetition_penalty"]) == (0, 0.0, 1.0)
-    assert model.stream(asked, lambda piece: None).masses == (0.5, 0.25)
+    assert model.stream(request, lambda piece: None).masses == (0.5, 0.25)
     model.generate_batch([Request(CHAT, "boost:factor=2", system_as="first-user")])
     assert server.bodies[-1]["vllm_xargs"]["holdfast_text"] == "Rhyme."
     assert [message["role"] for message in server.bodies[-1]["messages"]] == ["user"]
@@ -154,22 +154,22 @@ def test_a_mass_that_vllm_does_not_report_is_an_error(serve):
 
 
 @pytest.mark.parametrize(
-    ("told", "why"),
+    ("info", "why"),
     [
         ({"methods": [], "refusal": "it has sinks"}, r"it cannot steer now \(it has sinks\)"),
         ({"spelling": "smoke"}, "this version does not know its wire format 'smoke'"),
     ],
 )
-def test_a_steering_server_that_cannot_be_used_is_refused_with_the_reason(serve, told, why):
-    model, _ = serve(lambda body, number: completion(), vllm(**told))
+def test_a_steering_server_that_cannot_be_used_is_refused_with_the_reason(serve, info, why):
+    model, _ = serve(lambda body, number: completion(), vllm(**info))
     assert model.generate(CHAT).text == "Arr."
     with pytest.raises(ModelError, match=why):
         model.generate(CHAT, "boost:factor=2")
 
 
 def test_needs_of_methods_that_are_no_list_of_names_are_ignored(serve):
-    listed = [{"name": "a", "needs": [["log_odds"]]}, {"name": "b", "needs": 3}]
-    odd = json.dumps({"methods": listed})
+    offered = [{"name": "a", "needs": [["log_odds"]]}, {"name": "b", "needs": 3}]
+    odd = json.dumps({"methods": offered})
     model, _ = serve(lambda body, number: completion(), lambda number: (200, {}, odd))
     assert model.capabilities == ENDPOINT_ABILITIES
 
@@ -206,15 +206,15 @@ def test_a_server_that_was_busy_when_connecting_is_asked_again(serve):
     def answer(number):
         return refusal(503, "starting") if number == 1 else steering()(number)
 
-    model, _ = serve(steered, answer)
+    model, _ = serve(as_steered, answer)
     model.reach()
     assert model.generate(CHAT, "boost:factor=2").text == "Oui, bien."
     assert "Holdfast abc" in model.fingerprint
 
 
 def test_a_method_that_the_server_does_not_know_is_refused_before_anything_is_sent(serve):
-    known = [method for method in methods.schema() if method["name"] == "boost"]
-    model, server = serve(told=steering(known=known))
+    offered = [method for method in methods.schema() if method["name"] == "boost"]
+    model, server = serve(info=steering(offered=offered))
     with pytest.raises(ModelError, match=r"^spotlight .*\(boost\)"):
         model.generate(CHAT, "spotlight:target=0.3")
     with pytest.raises(ModelError, match=r"^guidance:scale=2"):
@@ -223,7 +223,7 @@ def test_a_method_that_the_server_does_not_know_is_refused_before_anything_is_se
 
 
 @pytest.mark.parametrize(
-    ("told", "method", "words"),
+    ("info", "method", "words"),
     [
         (NOT_APPLIED, "boost:factor=2", r"'boost:factor=2' and applied 'none' \(no span\)"),
         ({"steering": "boost:factor=4", "applied": True}, "none", "applied 'boost:factor=4'"),
@@ -231,10 +231,10 @@ def test_a_method_that_the_server_does_not_know_is_refused_before_anything_is_se
     ],
 )
 @pytest.mark.parametrize("way", ["whole", "streamed"])
-def test_a_reply_steered_differently_from_the_request_is_an_error(serve, told, method, words, way):
+def test_a_reply_steered_differently_from_the_request_is_an_error(serve, info, method, words, way):
     def answer(body, number):
         status, headers, text = completion()
-        return status, headers, json.dumps({**json.loads(text), "holdfast": told})
+        return status, headers, json.dumps({**json.loads(text), "holdfast": info})
 
     model, _ = serve(answer)
     with pytest.raises(ModelError, match=words):
@@ -246,7 +246,7 @@ def test_a_reply_steered_differently_from_the_request_is_an_error(serve, told, m
 
 def test_unexpected_steering_by_an_ordinary_endpoint_is_noticed(serve):
     """When the model was connected, another server, or none, was at the address."""
-    model, _ = serve(steered, lambda number: refusal(404, "Not Found"))
+    model, _ = serve(as_steered, lambda number: refusal(404, "Not Found"))
     with pytest.raises(ModelError, match=r"boost:factor=9.*connect again"):
         model.generate(CHAT)
 
@@ -273,40 +273,40 @@ def test_a_run_records_the_mass_that_the_server_reports(serve, tmp_path):
         masses = {turn.speaker: turn.mass for turn in record.turns}
         assert masses == {"user": None, "agent": 0.5}
         assert {probe.mass for probe in record.probes} == {0.5}
-    asked = [body for body in server.bodies if body["steering"] != "none"]
-    assert asked and all(body["messages"][0]["role"] == "system" for body in asked)
-    assert {body["trace"] for body in asked} == {True}
+    bodies = [body for body in server.bodies if body["steering"] != "none"]
+    assert bodies and all(body["messages"][0]["role"] == "system" for body in bodies)
+    assert {body["trace"] for body in bodies} == {True}
 
 
 def test_a_server_with_another_default_gives_the_same_run(serve, tmp_path):
     """The method is named in every request, so the default never applies."""
     model, server = serve()
     measure(model, tmp_path / "run")
-    later, other = serve(told=steering(default="boost:factor=9"))
+    later, other_server = serve(info=steering(default="boost:factor=9"))
     run = measure(later, tmp_path / "other")
-    assert all(body["steering"] == "none" for body in server.bodies + other.bodies)
+    assert all(body["steering"] == "none" for body in server.bodies + other_server.bodies)
     assert len(run.records) == 2
 
 
 def test_another_model_at_the_same_address_is_another_run(serve, tmp_path):
     fingerprints = iter(("abc", "abc", "def"))
-    _, server = serve(told=lambda number: steering(next(fingerprints))(number))
-    again = holdfast.connect(server.url, "tiny")
-    measure(again, tmp_path / "run")
-    other = holdfast.connect(server.url, "tiny")
+    _, server = serve(info=lambda number: steering(next(fingerprints))(number))
+    reconnected = holdfast.connect(server.url, "tiny")
+    measure(reconnected, tmp_path / "run")
+    other_model = holdfast.connect(server.url, "tiny")
     with pytest.raises(RecordsError, match=r"Holdfast abc.*Holdfast def"):
-        measure(other, tmp_path / "run")
+        measure(other_model, tmp_path / "run")
 
 
 def test_the_command_line_steers_a_server(serve, tmp_path, capsys):
-    _, server = serve(told=steering(default="boost:factor=9"))
+    _, server = serve(info=steering(default="boost:factor=9"))
     command = ["drift", "--model", server.url, "--conversations", "1", "--rounds", "2"]
     command += ["--method", "boost:factor=4", "--out", str(tmp_path / "run")]
     assert main(command) == 0
-    told = capsys.readouterr()
-    assert "boost:factor=4" in told.out and "--method boost:factor=9" in told.err
+    captured = capsys.readouterr()
+    assert "boost:factor=4" in captured.out and "--method boost:factor=9" in captured.err
     command = ["generate", "--model", server.url, "--user", "Hi.", "--system", "Rhyme."]
     assert main(command) == 0
     assert capsys.readouterr().out == "Oui, bien.\n"
     assert main([*command, "--method", "spotlight:target=0.2"]) == 0
-    assert sent(server, "steering") == {"steering": "spotlight:target=0.2"}
+    assert fields_of(server, "steering") == {"steering": "spotlight:target=0.2"}

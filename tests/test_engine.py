@@ -55,10 +55,10 @@ def test_stepwise_decoding_in_a_ragged_batch_equals_the_full_forward(kind):
     tiny = model(kind, **SHAPES.get(kind, {}))
     chats = [chat("talk " * n, "the garden " * (4 - n)) for n in range(1, 4)]
     greedy = Sampling(temperature=0, max_new_tokens=12)
-    replies = tiny.generate_batch([Request(one, sampling=greedy) for one in chats])
-    for one, reply in zip(chats, replies, strict=True):
-        assert reply.token_ids == greedy_by_hand(tiny, render(one, tiny.tokenizer).token_ids, 12)
-        assert reply.prompt_ids == render(one, tiny.tokenizer).token_ids
+    replies = tiny.generate_batch([Request(talk, sampling=greedy) for talk in chats])
+    for talk, reply in zip(chats, replies, strict=True):
+        assert reply.token_ids == greedy_by_hand(tiny, render(talk, tiny.tokenizer).token_ids, 12)
+        assert reply.prompt_ids == render(talk, tiny.tokenizer).token_ids
 
 
 @pytest.mark.parametrize("kind", ("llama", "gpt_neox", "gemma3_text", "gemma2", "gpt_oss", "gptj"))
@@ -67,20 +67,20 @@ def test_steered_decoding_in_a_ragged_batch_equals_the_steered_full_forward(kind
     tiny = model(kind, **SHAPES.get(kind, {}))
     greedy = Sampling(temperature=0, max_new_tokens=8)
     heads = frozenset({(0, 1), (2, 3)})
-    each = [(SplitSoftmax(0.3),), (Pasta(0.1, heads),), (Boost(3), Pasta(0.2), Spotlight(0.4)), ()]
+    sets = [(SplitSoftmax(0.3),), (Pasta(0.1, heads),), (Boost(3), Pasta(0.2), Spotlight(0.4)), ()]
     chats = [chat("talk " * n, "the garden " * (5 - n)) for n in range(1, 5)]
-    asked = [Request(one, methods, greedy) for one, methods in zip(chats, each, strict=True)]
-    replies = tiny.generate_batch(asked)
-    for one, methods, reply in zip(chats, each, replies, strict=True):
-        prompt = render(one, tiny.tokenizer)
+    batch = [Request(talk, methods, greedy) for talk, methods in zip(chats, sets, strict=True)]
+    replies = tiny.generate_batch(batch)
+    for talk, methods, reply in zip(chats, sets, replies, strict=True):
+        prompt = render(talk, tiny.tokenizer)
         ids = list(prompt.token_ids)
         with holdfast.steering(tiny.hf_model, tensor([prompt.span_mask]), list(methods)):
             for _ in range(8):
                 logits = tiny.hf_model(tensor([ids]), use_cache=False).logits
                 ids.append(int(logits[0, -1].argmax()))
         expected = ids[len(prompt.token_ids) :]
-        spoken = itertools.takewhile(lambda token: token not in tiny.stop_ids, expected)
-        assert reply.token_ids == tuple(spoken)
+        generated = itertools.takewhile(lambda token: token not in tiny.stop_ids, expected)
+        assert reply.token_ids == tuple(generated)
 
 
 def test_models_whose_attention_cannot_be_reached_still_chat_and_refuse_steering_by_name():
@@ -97,12 +97,12 @@ def test_draws_depend_on_the_reply_and_not_on_the_batch():
     tiny = model()
     talks = [chat("be nice", "hello " * (n % 5 + 1)) for n in range(9)]
     requests = [Request(talk, sampling=SHORT, seed=n) for n, talk in enumerate(talks)]
-    together = tiny.generate_batch(requests)
+    batched = tiny.generate_batch(requests)
     alone = [tiny.generate_batch([request])[0] for request in requests]
-    assert [reply.token_ids for reply in together] == [reply.token_ids for reply in alone]
-    assert len({reply.token_ids for reply in together}) > 5
-    again = tiny.generate(requests[0].messages, sampling=SHORT, seed=1000)
-    assert again.token_ids != alone[0].token_ids
+    assert [reply.token_ids for reply in batched] == [reply.token_ids for reply in alone]
+    assert len({reply.token_ids for reply in batched}) > 5
+    other_seed = tiny.generate(requests[0].messages, sampling=SHORT, seed=1000)
+    assert other_seed.token_ids != alone[0].token_ids
 
 
 @pytest.mark.parametrize(("temperature", "top_p"), NUCLEI)
@@ -114,13 +114,13 @@ def test_the_sampler_draws_from_the_nucleus_as_defined(temperature, top_p):
     logits, rows = torch.randn(1, 900) * 3, 4000
     numbers = [uniforms(seed, 1)[0] for seed in range(rows)]
     tokens = draw(logits.expand(rows, -1), [Sampling(temperature, top_p, 1)] * rows, numbers)
-    drawn = torch.bincount(torch.tensor(tokens), minlength=900) / rows
+    shares = torch.bincount(torch.tensor(tokens), minlength=900) / rows
     probabilities, order = (logits[0].double() / temperature).softmax(-1).sort(descending=True)
-    kept = int((probabilities.cumsum(-1) < top_p).sum()) + 1
-    wanted = torch.zeros(900, dtype=torch.double)
-    wanted[order[:kept]] = probabilities[:kept] / probabilities[:kept].sum()
-    assert not drawn[wanted == 0].any()
-    assert (drawn - wanted).abs().max() < 4 * (wanted.max() / rows) ** 0.5 + 1e-3
+    size = int((probabilities.cumsum(-1) < top_p).sum()) + 1
+    expected = torch.zeros(900, dtype=torch.double)
+    expected[order[:size]] = probabilities[:size] / probabilities[:size].sum()
+    assert not shares[expected == 0].any()
+    assert (shares - expected).abs().max() < 4 * (expected.max() / rows) ** 0.5 + 1e-3
 
 
 @pytest.mark.parametrize("size", [1, 63, 64, 65, 4097, 20_000])
@@ -140,8 +140,8 @@ def test_a_draw_inverts_the_cumulated_nucleus(size):
         before = probabilities.cumsum(-1) - probabilities
         cumulated = probabilities.masked_fill(before >= top_p, 0.0).cumsum(-1)
         at = torch.tensor(numbers, dtype=torch.float64)[:, None] * cumulated[:, -1:]
-        places = (cumulated <= at).sum(-1, keepdim=True)
-        assert tokens == order.gather(-1, places)[:, 0].tolist()
+        ranks = (cumulated <= at).sum(-1, keepdim=True)
+        assert tokens == order.gather(-1, ranks)[:, 0].tolist()
 
 
 @pytest.mark.parametrize("top_p", [0.5, 0.9, 0.999, 1.0])
@@ -160,8 +160,8 @@ def test_a_wide_nucleus_of_a_large_vocabulary_is_drawn_as_if_it_were_sorted(top_
     before = shares.cumsum(-1) - shares
     cumulated = shares.masked_fill(before >= top_p, 0.0).cumsum(-1)
     at = torch.tensor(numbers, dtype=torch.float64)[:, None] * cumulated[:, -1:]
-    places = (cumulated <= at).sum(-1, keepdim=True)
-    assert tokens == order.gather(-1, places)[:, 0].tolist()
+    ranks = (cumulated <= at).sum(-1, keepdim=True)
+    assert tokens == order.gather(-1, ranks)[:, 0].tolist()
 
 
 def test_tied_tokens_are_drawn_the_same_whatever_the_other_rows():
@@ -172,11 +172,11 @@ def test_tied_tokens_are_drawn_the_same_whatever_the_other_rows():
     logits = (torch.randn(40, 3000) * 2).to(torch.bfloat16)
     samplings = [Sampling(1.0, 0.5), Sampling(0.0), Sampling(1.0, 0.1), Sampling(1.0, 0.99)] * 10
     numbers = torch.rand(40).tolist()
-    together = draw(logits, samplings, numbers)
-    for row, token in enumerate(together):
-        one = slice(row, row + 1)
-        assert draw(logits[one], samplings[one], numbers[one]) == [token]
-    assert together[1::4] == [int((row == row.max()).nonzero()[0]) for row in logits[1::4]]
+    batched = draw(logits, samplings, numbers)
+    for row, token in enumerate(batched):
+        row_only = slice(row, row + 1)
+        assert draw(logits[row_only], samplings[row_only], numbers[row_only]) == [token]
+    assert batched[1::4] == [int((row == row.max()).nonzero()[0]) for row in logits[1::4]]
 
 
 def test_logits_that_are_not_finite_end_only_their_row():
@@ -184,9 +184,9 @@ def test_logits_that_are_not_finite_end_only_their_row():
 
     logits = torch.stack([torch.full((9,), value) for value in (math.nan, 0.0, -math.inf, 1.0)])
     tokens = draw_or_fail(logits, [Sampling()] * 4, [0.5] * 4)
-    for place in (0, 2):
+    for index in (0, 2):
         with pytest.raises(ModelError, match=r"not finite.*float32"):
-            raise tokens[place]
+            raise tokens[index]
     assert tokens[1] == tokens[3] == 4
 
 
@@ -194,20 +194,20 @@ def test_logits_that_are_not_finite_end_only_their_row():
 def by_hand(tiny, messages, next_logits, count):
     """Greedy tokens of `next_logits(ids, ids without the system prompt)`, without a cache."""
     without = [message for message in messages if message["role"] != "system"]
-    streams = [list(render(one, tiny.tokenizer).token_ids) for one in (messages, without)]
-    made = []
-    while len(made) < count:
+    streams = [list(render(talk, tiny.tokenizer).token_ids) for talk in (messages, without)]
+    tokens = []
+    while len(tokens) < count:
         token = int(next_logits(*streams).argmax())
         if token in tiny.stop_ids:
             break
-        made.append(token)
+        tokens.append(token)
         streams = [[*ids, token] for ids in streams]
-    return tuple(made)
+    return tuple(tokens)
 
 
 def last_logits(tiny, ids, methods=(), span=()):
-    held = tensor([list(span) + [False] * (len(ids) - len(span))])
-    steering = BatchSteering(held, [compile_methods(methods)]) if methods else None
+    span_mask = tensor([list(span) + [False] * (len(ids) - len(span))])
+    steering = BatchSteering(span_mask, [compile_methods(methods)]) if methods else None
     with steer_pass(steering), torch.inference_mode():
         return tiny.hf_model(tensor([ids]), use_cache=False).logits[0, -1].double()
 
@@ -220,13 +220,13 @@ def test_guidance_equals_the_equation_whatever_else_is_in_the_batch(kind):
     for guide in (Guidance(2.5), Guidance(4.0, plausibility=0.3), Guidance(0.0), Guidance(1.0)):
 
         def guided(ids, without, guide=guide):
-            both = last_logits(tiny, ids).tolist(), last_logits(tiny, without).tolist()
-            return torch.tensor(guidance(guide, *both))
+            logits = last_logits(tiny, ids).tolist(), last_logits(tiny, without).tolist()
+            return torch.tensor(guidance(guide, *logits))
 
-        asked = [Request(one, (guide,), greedy) for one in chats]
-        replies = tiny.generate_batch([*asked, Request(chats[0], sampling=greedy)])
-        for one, reply in zip(chats, replies, strict=False):
-            assert reply.token_ids == by_hand(tiny, one, guided, 12)
+        requests = [Request(talk, (guide,), greedy) for talk in chats]
+        replies = tiny.generate_batch([*requests, Request(chats[0], sampling=greedy)])
+        for talk, reply in zip(chats, replies, strict=False):
+            assert reply.token_ids == by_hand(tiny, talk, guided, 12)
         plain = by_hand(tiny, chats[0], lambda ids, _: last_logits(tiny, ids), 12)
         assert replies[3].token_ids == plain
         if guide.scale == 1:
@@ -238,21 +238,21 @@ def test_anchoring_equals_the_equation_with_every_span_token_masked(kind):
     tiny, greedy = model(kind), Sampling(temperature=0, max_new_tokens=12)
     chats = [chat("always talk about cheese", "the old town " * n) for n in (1, 3, 5)]
     for method in (Anchoring(2.5), Anchoring(0.0), Anchoring(1.0)):
-        asked = [Request(one, (method,), greedy) for one in chats]
-        replies = tiny.generate_batch([*asked, Request(chats[0], (), greedy)])
+        requests = [Request(talk, (method,), greedy) for talk in chats]
+        replies = tiny.generate_batch([*requests, Request(chats[0], (), greedy)])
         for messages, reply in zip(chats, replies, strict=False):
             prompt = render(messages, tiny.tokenizer)
             assert sum(prompt.span_mask) > 3
-            seen = list(prompt.token_ids)
-            pairs = zip(seen, prompt.span_mask, strict=True)
+            tokens = list(prompt.token_ids)
+            pairs = zip(tokens, prompt.span_mask, strict=True)
             masked = [tiny.tokenizer.pad_token_id if inside else token for token, inside in pairs]
             for token in reply.token_ids:
-                logits = last_logits(tiny, seen).tolist(), last_logits(tiny, masked).tolist()
-                wanted = torch.tensor(anchoring(method, *logits))
-                assert int(wanted.argmax()) == token
-                seen, masked = [*seen, token], [*masked, token]
-        same = replies[0].token_ids == replies[3].token_ids
-        assert same == (method.strength == 1)
+                logits = last_logits(tiny, tokens).tolist(), last_logits(tiny, masked).tolist()
+                expected = torch.tensor(anchoring(method, *logits))
+                assert int(expected.argmax()) == token
+                tokens, masked = [*tokens, token], [*masked, token]
+        is_unchanged = replies[0].token_ids == replies[3].token_ids
+        assert is_unchanged == (method.strength == 1)
 
 
 def test_adacad_equals_its_formula_and_changes_nothing_where_its_streams_agree():
@@ -261,9 +261,9 @@ def test_adacad_equals_its_formula_and_changes_nothing_where_its_streams_agree()
     plain = first.log_softmax(-1)
     for strength in (1.0, 2.5):
         rows = zip(first.tolist(), second.tolist(), strict=True)
-        wanted = torch.tensor([adacad(AdaCad(strength), *row) for row in rows])
+        expected = torch.tensor([adacad(AdaCad(strength), *row) for row in rows])
         combined = AdaCad(strength).combine_logits(first, second).softmax(-1)
-        assert torch.allclose(combined, wanted, atol=1e-5)
+        assert torch.allclose(combined, expected, atol=1e-5)
     assert torch.equal(AdaCad(0).combine_logits(first, second), plain)
     assert torch.allclose(AdaCad(3).combine_logits(first, first), plain, atol=1e-5)
     first[:, 7] = second[:, 7] = -math.inf
@@ -311,17 +311,17 @@ def test_prompt_strength_contrasts_with_its_default_prompt():
     messages = chat("always talk about cheese", "the old town by the river")
     method = PromptStrength(2.5, "the river is cold")
     (reply,) = tiny.generate_batch([Request(messages, (method,), greedy)])
-    seen = list(render(messages, tiny.tokenizer).token_ids)
+    tokens = list(render(messages, tiny.tokenizer).token_ids)
     contrast = chat("the river is cold", messages[1]["content"])
-    other = list(render(contrast, tiny.tokenizer).token_ids)
+    contrast_tokens = list(render(contrast, tiny.tokenizer).token_ids)
     for token in reply.token_ids:
-        logits = last_logits(tiny, seen).tolist(), last_logits(tiny, other).tolist()
+        logits = last_logits(tiny, tokens).tolist(), last_logits(tiny, contrast_tokens).tolist()
         assert int(torch.tensor(guidance(method, *logits)).argmax()) == token
-        seen, other = [*seen, token], [*other, token]
+        tokens, contrast_tokens = [*tokens, token], [*contrast_tokens, token]
     # no prompt, so nothing to contrast
     assert method.second_chat(messages[1:]) == tuple(messages[1:])
-    twice = ({"role": "system", "content": "be kind"}, *messages)
-    assert method.second_chat(twice) == method.second_chat(messages)
+    with_two_prompts = ({"role": "system", "content": "be kind"}, *messages)
+    assert method.second_chat(with_two_prompts) == method.second_chat(messages)
 
 
 def test_keys_and_values_are_freed_with_the_call_not_when_cycles_are_collected(monkeypatch):
@@ -330,16 +330,16 @@ def test_keys_and_values_are_freed_with_the_call_not_when_cycles_are_collected(m
 
     alive, make = [], SlotCache.__init__
 
-    def noting(self, *given):
-        make(self, *given)
+    def note_object(self, *arguments):
+        make(self, *arguments)
         alive.append(weakref.ref(self))
 
-    monkeypatch.setattr(SlotCache, "__init__", noting)
+    monkeypatch.setattr(SlotCache, "__init__", note_object)
     gc.collect()
     gc.disable()
     try:
-        each = ((), (Guidance(2.0),), (SplitSoftmax(0.5),))
-        model().generate_batch([Request(chat("be nice", "hello"), m, SHORT) for m in each])
+        method_sets = ((), (Guidance(2.0),), (SplitSoftmax(0.5),))
+        model().generate_batch([Request(chat("be nice", "hello"), m, SHORT) for m in method_sets])
         assert len(alive) == 1 and alive[0]() is None
     finally:
         gc.enable()
@@ -356,20 +356,20 @@ def test_a_thread_forwards_only_what_is_new_and_a_fork_leaves_no_trace():
     fork = Request(longer, sampling=SHORT, seed=2, thread="t", trace=True)
     keep = Request(longer, sampling=SHORT, seed=3, thread="t", keep=True, trace=True)
     forks = [session.generate_batch([fork])[0] for _ in range(2)]
-    kept = session.generate_batch([fork, keep])
-    assert forks[0].token_ids == forks[1].token_ids == kept[0].token_ids
-    new = len(kept[1].prompt_ids) - len(first.prompt_ids) - len(first.token_ids) + cut
-    assert kept[1].forwarded == new + len(kept[1].token_ids) - (kept[1].stop_reason == "length")
+    pair = session.generate_batch([fork, keep])
+    assert forks[0].token_ids == forks[1].token_ids == pair[0].token_ids
+    new = len(pair[1].prompt_ids) - len(first.prompt_ids) - len(first.token_ids) + cut
+    assert pair[1].forwarded == new + len(pair[1].token_ids) - (pair[1].stop_reason == "length")
     # The same tokens from scratch: the logits, hence greedy replies and the mass, must be the same.
-    whole = tensor([kept[1].prompt_ids + kept[1].token_ids])
-    held = render(messages, tiny.tokenizer).span_mask
-    span = tensor([[*held, *[False] * (whole.shape[1] - len(held))]])
-    last = len(kept[1].prompt_ids) + 3
+    whole = tensor([pair[1].prompt_ids + pair[1].token_ids])
+    span_mask = render(messages, tiny.tokenizer).span_mask
+    span = tensor([[*span_mask, *[False] * (whole.shape[1] - len(span_mask))]])
+    last = len(pair[1].prompt_ids) + 3
     steering = BatchSteering(span[:, :last], [compile_methods(())], trace=True)
     with steer_pass(steering) as state, torch.inference_mode():
         tiny.hf_model(whole[:, :last], use_cache=False)
-    seen = torch.stack([layer[0] for layer in state.masses]).cpu()
-    assert torch.allclose(seen, kept[1].trace.mass[:, :, 3], atol=ROUNDING)
+    masses = torch.stack([layer[0] for layer in state.masses]).cpu()
+    assert torch.allclose(masses, pair[1].trace.mass[:, :, 3], atol=ROUNDING)
 
 
 TRIMS = "{% for m in messages %}{{ '<user>' + m['content'] | upper }}{% endfor %}"
@@ -380,11 +380,11 @@ NO_SYSTEM = (
 
 
 @pytest.mark.parametrize(
-    ("template", "says"),
+    ("template", "message"),
     ((TRIMS, "first-user"), (NO_SYSTEM, "no system role.*first-user"), (None, "no chat template")),
 )
-def test_chats_that_cannot_be_rendered_are_refused_with_the_cure(template, says):
-    with pytest.raises(PromptError, match=says):
+def test_chats_that_cannot_be_rendered_are_refused_with_the_cure(template, message):
+    with pytest.raises(PromptError, match=message):
         render(chat("be kind", "hello"), tokenizer(template))
 
 
@@ -399,8 +399,8 @@ def test_a_reply_ends_where_the_context_does():
     lengths = [len(render(talk, tiny.tokenizer).token_ids) for talk in talks]
     count = next(n for n, length in enumerate(lengths) if length >= 500)
     room, messages = 512 - lengths[count], talks[count]
-    asked = [Request(messages, sampling=Sampling(2.0, 1.0, 100), seed=seed) for seed in range(20)]
-    cut = [reply for reply in tiny.generate_batch(asked) if reply.stop_reason == "length"]
+    batch = [Request(messages, sampling=Sampling(2.0, 1.0, 100), seed=seed) for seed in range(20)]
+    cut = [reply for reply in tiny.generate_batch(batch) if reply.stop_reason == "length"]
     assert cut and all(len(reply.token_ids) == room for reply in cut)
 
 
@@ -416,12 +416,12 @@ def test_guidance_has_no_default_system_prompt_in_its_unprompted_stream():
     ]
     without = render(({"role": "system", "content": ""}, *messages[1:]), tokenizer()).token_ids
     empty = tokenizer()("<s><sys></s>", add_special_tokens=False)["input_ids"]
-    wanted = (*empty, *without[1:])  # with an empty system message
+    expected = (*empty, *without[1:])  # with an empty system message
 
-    def guided(ids, other):
-        return Guidance(4.0).combine_logits(last_logits(tiny, ids), last_logits(tiny, other))
+    def guided(ids, unprompted):
+        return Guidance(4.0).combine_logits(last_logits(tiny, ids), last_logits(tiny, unprompted))
 
-    streams = [list(render(messages, tokenizer()).token_ids), list(wanted)]
+    streams = [list(render(messages, tokenizer()).token_ids), list(expected)]
     for token in replies[1].token_ids:
         assert int(guided(*streams).argmax()) == token
         streams = [[*ids, token] for ids in streams]

@@ -1,4 +1,4 @@
-"""Which engine runs a GGUF file, with a stand-in for holdfast-llama."""
+"""The choice of the engine for a GGUF file, with a stand-in for holdfast-llama."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -40,19 +40,19 @@ def file(tmp_path_factory):
 
 
 @pytest.fixture
-def installed(monkeypatch):
+def with_llama(monkeypatch):
     points = [SimpleNamespace(name="llama", load=lambda: load)]
     monkeypatch.setattr("holdfast.models.engine_plugins.entry_points", lambda **_: points)
     LOADED.clear()
 
 
 @pytest.fixture
-def missing(monkeypatch):
+def without_llama(monkeypatch):
     monkeypatch.setattr("holdfast.models.engine_plugins.entry_points", lambda **_: [])
 
 
-def chosen(file, engine="auto", wanted=None, machine=LARGE):
-    return choose_engine("tiny", read_gguf(str(file)), engine, wanted or EngineNeeds(), machine)
+def choose(file, engine="auto", needs=None, machine=LARGE):
+    return choose_engine("tiny", read_gguf(str(file)), engine, needs or EngineNeeds(), machine)
 
 
 @pytest.mark.parametrize(
@@ -67,53 +67,55 @@ def chosen(file, engine="auto", wanted=None, machine=LARGE):
         ("loop", replace(LARGE, gpu_memory=1_000_000), "llama", "this GPU has 1 MB"),
     ],
 )
-def test_the_work_and_the_memory_choose(installed, file, work, machine, engine, why):
-    choice = chosen(file, wanted=EngineNeeds(work), machine=machine)
+def test_the_engine_is_chosen_by_the_work_and_the_memory(
+    with_llama, file, work, machine, engine, why
+):
+    choice = choose(file, needs=EngineNeeds(work), machine=machine)
     assert choice.engine == engine and why in choice.sentence
     assert choice.sentence.count("\n") == 0 and "--engine" in choice.sentence
 
 
 @pytest.mark.parametrize(
-    ("wanted", "names"),
+    ("needs", "names"),
     [
         (EngineNeeds("chat", options={"--dtype": "float32"}), "--dtype float32"),
         (EngineNeeds("chat", abilities=frozenset({Ability.LAYERS})), Ability.LAYERS.value),
         (EngineNeeds("chat", [parse("boost:factor=2"), parse("guidance:scale=1.5")]), "guidance"),
     ],
 )
-def test_what_llama_cpp_cannot_do_is_done_by_ours_or_refused(installed, file, wanted, names):
-    choice = chosen(file, wanted=wanted, machine=SMALL)
+def test_what_llama_cpp_cannot_do_runs_in_torch_or_is_refused(with_llama, file, needs, names):
+    choice = choose(file, needs=needs, machine=SMALL)
     assert choice.engine == "torch" and names in choice.sentence
-    with pytest.raises(UsageError, match="--engine llama") as caught:
-        chosen(file, "llama", wanted)
-    assert names in str(caught.value)
+    with pytest.raises(UsageError, match="--engine llama") as excinfo:
+        choose(file, "llama", needs)
+    assert names in str(excinfo.value)
 
 
-def test_attention_methods_are_left_to_llama_cpp(installed, file):
-    assert chosen(file, wanted=EngineNeeds("chat", [parse("boost:factor=2")])).engine == "llama"
+def test_attention_methods_are_left_to_llama_cpp(with_llama, file):
+    assert choose(file, needs=EngineNeeds("chat", [parse("boost:factor=2")])).engine == "llama"
 
 
-def test_the_engine_chosen_by_hand_is_taken_without_a_sentence(installed, file):
+def test_an_engine_given_by_the_user_is_used_without_a_message(with_llama, file):
     for engine in ("torch", "llama"):
-        choice = chosen(file, engine, machine=SMALL)
+        choice = choose(file, engine, machine=SMALL)
         assert (choice.engine, choice.sentence) == (engine, "")
 
 
-def test_without_the_plug_in_ours_is_taken(missing, file):
-    assert chosen(file).engine == "torch" and not chosen(file).sentence
-    short = chosen(file, machine=SMALL)
+def test_without_the_plug_in_torch_is_used(without_llama, file):
+    assert choose(file).engine == "torch" and not choose(file).sentence
+    short = choose(file, machine=SMALL)
     assert short.engine == "torch" and "pip install" in short.sentence
     with pytest.raises(ModelError, match="pip install"):
-        chosen(file, "llama")
+        choose(file, "llama")
 
 
-def test_only_a_gguf_file_runs_in_llama_cpp(installed):
+def test_only_a_gguf_file_runs_in_llama_cpp(with_llama):
     assert choose_engine("default", None, "auto", EngineNeeds(), LARGE).engine == "torch"
     with pytest.raises(UsageError, match=r"default .* no GGUF"):
         choose_engine("default", None, "llama", EngineNeeds(), LARGE)
 
 
-def test_engines_are_told_from_options():
+def test_engine_names_are_told_apart_from_engine_options():
     assert read_engine(None) == ("auto", [])
     for engine in ENGINES:
         assert read_engine(["context=2048", engine]) == (engine, ["context=2048"])
@@ -125,12 +127,12 @@ def test_engines_are_told_from_options():
 CHAT = ["--user", "Hello!", "--max-new-tokens", "2"]
 
 
-def test_a_command_says_what_it_chose_and_loads_that(installed, file, capsys, monkeypatch):
+def test_a_command_says_what_it_chose_and_loads_that(with_llama, file, capsys, monkeypatch):
     monkeypatch.setattr(Machine, "current", lambda: LARGE)
     assert main(["generate", "--model", str(file), *CHAT, "--engine", "context=64"]) == 2
-    said = capsys.readouterr().err
-    assert f"{file} runs in llama.cpp" in said
-    assert said.index("runs in llama.cpp") < said.index("loading")
+    stderr = capsys.readouterr().err
+    assert f"{file} runs in llama.cpp" in stderr
+    assert stderr.index("runs in llama.cpp") < stderr.index("loading")
     assert [(str(file), 2, {"trust_remote_code": False, "context": 64})] == LOADED
     assert main(["generate", "--model", str(file), *CHAT, "--engine", "torch"]) == 0
     assert "llama.cpp" not in capsys.readouterr().err and len(LOADED) == 1
@@ -138,7 +140,7 @@ def test_a_command_says_what_it_chose_and_loads_that(installed, file, capsys, mo
     assert "as --dtype float32 is" in capsys.readouterr().err and len(LOADED) == 1
 
 
-def test_a_server_is_chosen_for_like_a_command(installed, file, capsys, monkeypatch):
+def test_serve_chooses_the_engine_as_other_commands_do(with_llama, file, capsys, monkeypatch):
     monkeypatch.setattr(Machine, "current", lambda: SMALL)
     assert main(["serve", "--port", "0", "--model", str(file), "--max-batch", "4"]) == 2
     assert f"{file} runs in llama.cpp" in capsys.readouterr().err
@@ -156,10 +158,10 @@ def test_a_server_is_chosen_for_like_a_command(installed, file, capsys, monkeypa
         ["--model", "FILE", "--engine", "lama"],
     ],
 )
-def test_choices_that_cannot_be_are_refused(installed, file, wrong, capsys):
-    given = [word.replace("FILE", str(file)) for word in wrong]
-    assert main(["generate", *given, *CHAT]) == 2
-    assert given[-1] in capsys.readouterr().err and not LOADED
+def test_impossible_engine_choices_are_refused(with_llama, file, wrong, capsys):
+    arguments = [word.replace("FILE", str(file)) for word in wrong]
+    assert main(["generate", *arguments, *CHAT]) == 2
+    assert arguments[-1] in capsys.readouterr().err and not LOADED
 
 
 def user_model_of(*words):
@@ -167,7 +169,7 @@ def user_model_of(*words):
     return model_loading.load_user_model(arguments)
 
 
-def test_the_engine_chosen_by_hand_runs_the_user_model_too(installed, file, monkeypatch, capsys):
+def test_an_engine_given_by_the_user_runs_the_user_model_too(with_llama, file, monkeypatch, capsys):
     monkeypatch.setattr(Machine, "current", lambda: SMALL)
     with pytest.raises(UsageError, match="stand-in"):
         user_model_of(str(file))
@@ -179,16 +181,16 @@ def test_the_engine_chosen_by_hand_runs_the_user_model_too(installed, file, monk
     assert "context" not in LOADED[-1][2]
 
 
-def test_an_engine_is_chosen_for_a_user_model_only_if_there_is_a_choice(installed, file):
+def test_an_engine_is_chosen_for_a_user_model_only_if_there_is_a_choice(with_llama, file):
     assert user_model_of("default", "--engine", "llama").name == "default"
     with pytest.raises(UsageError, match="stand-in"):
-        named = f"llama:{file}"
-        user_model_of(named, "--engine", "torch", "--engine", "context=64")
+        llama_model = f"llama:{file}"
+        user_model_of(llama_model, "--engine", "torch", "--engine", "context=64")
     assert LOADED[-1][2]["context"] == 64
 
 
 def test_the_agents_methods_do_not_choose_the_engine_of_the_user_model(
-    installed, file, monkeypatch, capsys
+    with_llama, file, monkeypatch, capsys
 ):
     monkeypatch.setattr(Machine, "current", lambda: SMALL)
     with pytest.raises(UsageError, match="stand-in"):
@@ -196,8 +198,8 @@ def test_the_agents_methods_do_not_choose_the_engine_of_the_user_model(
     assert "guidance" not in capsys.readouterr().err and len(LOADED) == 1
 
 
-def test_replicas_of_a_model_in_an_engine_are_refused(installed, capsys):
-    given = ["--model", "llama:tiny.gguf", "--replicas", "2"]
-    assert main(["drift", *given]) == 2
-    told = capsys.readouterr().err
-    assert "--replicas 2 is for models that Holdfast places" in told and not LOADED
+def test_replicas_of_a_model_in_an_engine_are_refused(with_llama, capsys):
+    arguments = ["--model", "llama:tiny.gguf", "--replicas", "2"]
+    assert main(["drift", *arguments]) == 2
+    stderr = capsys.readouterr().err
+    assert "--replicas 2 is for models that Holdfast places" in stderr and not LOADED

@@ -21,8 +21,8 @@ from holdfast.study.fitting.fit import fit
 def test_an_engine_is_named_before_a_colon():
     assert engine_in("vllm:default") == engine_in("vllm:/a/folder:b") == "vllm"
     assert engine_in("sglang:default") == "sglang"
-    for other in ("default", "vllm", "vllm:", "owner/name", "http://localhost", "C:/model"):
-        assert engine_in(other) == ""
+    for name in ("default", "vllm", "vllm:", "owner/name", "http://localhost", "C:/model"):
+        assert engine_in(name) == ""
 
 
 def test_a_folder_with_a_colon_is_not_an_engine(tmp_path, monkeypatch):
@@ -32,16 +32,16 @@ def test_a_folder_with_a_colon_is_not_an_engine(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("installed", "name", "says"),
+    ("installed", "name", "message"),
     [
         ((), "vllm:tiny", r"'vllm:tiny' needs the engine 'vllm'.*\(installed: none\); pip insta"),
         (("vllm",), "vlm:tiny", r"'vlm'.*\(installed: vllm\); did you mean vllm:tiny"),
     ],
 )
-def test_an_engine_that_is_not_installed_is_refused(monkeypatch, installed, name, says):
+def test_an_engine_that_is_not_installed_is_refused(monkeypatch, installed, name, message):
     points = [EntryPoint(name, "tests.none:load", "holdfast.models") for name in installed]
     monkeypatch.setattr("holdfast.models.engine_plugins.entry_points", lambda **_: points)
-    with pytest.raises(ModelError, match=says):
+    with pytest.raises(ModelError, match=message):
         load_in_engine(name)
 
 
@@ -58,18 +58,18 @@ def test_an_engine_gets_only_options_that_it_declares(monkeypatch):
     standard = {"dtype": None, "batch_size": None, "trust_remote_code": False}
     assert load_in_engine("echo:tiny", **standard) == ("tiny", 1)
     assert load_in_engine("echo:tiny", **standard, volume=0) == ("tiny", 0)
-    given = [("dtype", "float32"), ("batch_size", 8), ("pitch", 0), ("pitch", False)]
-    for name, value in given:
-        with pytest.raises(UsageError) as refused:
+    options = [("dtype", "float32"), ("batch_size", 8), ("pitch", 0), ("pitch", False)]
+    for name, value in options:
+        with pytest.raises(UsageError) as excinfo:
             load_in_engine("echo:tiny", **{**standard, name: value})
-        assert (refused.value.option, refused.value.value) == (name, value)
-        assert refused.value.allowed == ["volume"]
+        assert (excinfo.value.option, excinfo.value.value) == (name, value)
+        assert excinfo.value.allowed == ["volume"]
 
 
 def test_engine_options_are_parsed_or_refused():
-    given = ["max_model_len=4096", "enforce_eager=true", "x=[1, 2]", "y=CUSTOM"]
+    texts = ["max_model_len=4096", "enforce_eager=true", "x=[1, 2]", "y=CUSTOM"]
     options = {"max_model_len": 4096, "enforce_eager": True, "x": [1, 2], "y": "CUSTOM"}
-    assert read_options(given) == options
+    assert read_options(texts) == options
     for wrong in (["max_model_len"], ["=3"], ["max-model-len=3"], ["x=1", "x=2"]):
         with pytest.raises(UsageError, match=repr(wrong[-1])):
             read_options(wrong)
@@ -92,9 +92,9 @@ STUDIES = [
 
 @pytest.mark.parametrize("study", STUDIES, ids=["trace", "geometry", "profile", "fit"])
 def test_a_study_says_what_a_model_lacks_and_not_what_it_is(study, tmp_path):
-    with pytest.raises(ModelError, match=r"^vllm:tiny does not") as caught:
+    with pytest.raises(ModelError, match=r"^vllm:tiny does not") as excinfo:
         study(tmp_path)
-    assert "endpoint" not in str(caught.value)
+    assert "endpoint" not in str(excinfo.value)
 
 
 def test_a_command_that_loads_a_model_here_refuses_one_in_an_engine(capsys):

@@ -25,8 +25,8 @@ def setting(name: str, sweep: int | None, stability: float, capability: float, n
     """A setting whose conversations vary together with those of the other settings."""
     rng = np.random.default_rng(0)
     shared = rng.normal(0, 0.1, CONVERSATIONS)
-    own = np.random.default_rng(1).normal(0, noise, CONVERSATIONS)
-    scores = stability + shared + own, capability + 10 * shared
+    setting_noise = np.random.default_rng(1).normal(0, noise, CONVERSATIONS)
+    scores = stability + shared + setting_noise, capability + 10 * shared
     return Candidate(name, sweep, "", np.zeros((CONVERSATIONS, 8)), *scores, 0)
 
 
@@ -74,14 +74,14 @@ def test_groups_are_resampled_whole():
     rng = np.random.default_rng(0)
     values = rng.normal(0.05, 0.1, CONVERSATIONS)
     alone = equal_cost.over_groups(values, range(CONVERSATIONS))
-    told = estimate(values, None)
-    assert alone["mean"] == pytest.approx(told.mean, abs=1e-4)
-    assert [alone["low"], alone["high"]] == pytest.approx([told.low, told.high], abs=1e-4)
-    twice = np.repeat(values, 4)
+    total = estimate(values, None)
+    assert alone["mean"] == pytest.approx(total.mean, abs=1e-4)
+    assert [alone["low"], alone["high"]] == pytest.approx([total.low, total.high], abs=1e-4)
+    repeated = np.repeat(values, 4)
     groups = np.repeat(np.arange(CONVERSATIONS), 4).tolist()
-    together = equal_cost.over_groups(twice, groups)
-    assert together == alone, "four conversations that are alike tell no more than one"
-    assert equal_cost.over_groups(twice, range(len(twice)))["low"] > alone["low"]
+    grouped = equal_cost.over_groups(repeated, groups)
+    assert grouped == alone, "four conversations that are alike tell no more than one"
+    assert equal_cost.over_groups(repeated, range(len(repeated)))["low"] > alone["low"]
     uneven = np.array([1.0, 1.0, 1.0, 0.0])
     assert equal_cost.over_groups(uneven, list("aaab"))["mean"] == 0.75
     assert equal_cost.over_groups(np.array([1.0, np.nan, 0.0]), list("aab"))["mean"] == 0.5
@@ -89,12 +89,12 @@ def test_groups_are_resampled_whole():
 
 def test_stages_of_many_prompts_share_no_family():
     explore, confirm = (equal_cost.STAGES[name] for name in ("explore-many", "confirm-many"))
-    here, there = (equal_cost.prompts_of(stage).cases for stage in (explore, confirm))
-    families = [{equal_cost.family_of(case.id) for case in cases} for cases in (here, there)]
+    first, later = (equal_cost.prompts_of(stage).cases for stage in (explore, confirm))
+    families = [{equal_cost.family_of(case.id) for case in cases} for cases in (first, later)]
     assert not families[0] & families[1] and list(map(len, families)) == [33, 33]
     assert not set(explore.seeds) & set(confirm.seeds)
     chose = {case.id for case in drift.load_suite("starter").cases[::2]}
-    assert not chose & {case.id for case in there}, "the prompts that chose heads are left out"
+    assert not chose & {case.id for case in later}, "the prompts that chose heads are left out"
 
 
 def test_stages_share_neither_prompts_nor_seeds():
@@ -114,16 +114,16 @@ def test_recall_asks_for_a_fact_mentioned_earlier_in_the_chat():
         for speaker in ("user", "agent")
     ]
     record = conversation_of(turns=turns)
-    places = set()
+    positions = set()
     for seed in range(30):
         chat, replies, answer = recall.recall_question(record, random.Random(seed))
-        told = next(at for at, turn in enumerate(chat) if " is called " in turn["content"])
-        places.add(told)
+        mention = next(at for at, turn in enumerate(chat) if " is called " in turn["content"])
+        positions.add(mention)
         name = replies[answer].split()[0]
-        assert chat[told]["content"].endswith(f" is called {name}.")
+        assert chat[mention]["content"].endswith(f" is called {name}.")
         assert [turn["role"] for turn in chat] == ["system", *["user", "assistant"] * 4, "user"]
         assert all(reply.split()[0] in chat[-1]["content"] for reply in replies)
         assert len(set(replies)) == 4
-        assert "agent 3" in chat[-2]["content"] or told == len(chat) - 3
+        assert "agent 3" in chat[-2]["content"] or mention == len(chat) - 3
         assert not any("4" in turn["content"] for turn in chat[1:]), "asked as the fourth turn"
-    assert places == {1, 3, 5, 7}
+    assert positions == {1, 3, 5, 7}

@@ -42,10 +42,10 @@ def test_the_script_runs(name, tmp_path):
     used = processor_seconds()
     env, captured = {**os.environ, "HF_HUB_OFFLINE": "1"}, {"capture_output": True, "text": True}
     command = [sys.executable, str(EXAMPLES / name)]
-    ran = subprocess.run(command, cwd=tmp_path, env=env, timeout=PATIENCE, **captured)
-    assert ran.returncode == 0, ran.stderr
+    result = subprocess.run(command, cwd=tmp_path, env=env, timeout=PATIENCE, **captured)
+    assert result.returncode == 0, result.stderr
     for pattern in SCRIPTS[name]:
-        assert re.search(pattern, ran.stdout), ran.stdout
+        assert re.search(pattern, result.stdout), result.stdout
     assert processor_seconds() - used < LIMIT
 
 
@@ -53,8 +53,8 @@ def test_the_script_runs(name, tmp_path):
 def test_steering_raises_the_mass_that_the_scripts_show(tmp_path):
     command = [sys.executable, str(EXAMPLES / "steer_your_model.py")]
     captured = {"capture_output": True, "text": True, "check": True}
-    ran = subprocess.run(command, cwd=tmp_path, **captured)
-    masses = [float(mass) for mass in re.findall(r"mass on the prompt: (0\.\d+)", ran.stdout)]
+    result = subprocess.run(command, cwd=tmp_path, **captured)
+    masses = [float(mass) for mass in re.findall(r"mass on the prompt: (0\.\d+)", result.stdout)]
     plain, steered = masses[:2], masses[2:]
     assert len(steered) == 2 and min(steered) > max(plain)
 
@@ -73,23 +73,23 @@ def run_the_cells(folder: Path, **settings: str) -> str:
     env = {**os.environ, "HF_HUB_OFFLINE": "1", "MPLBACKEND": "Agg"}
     command = [sys.executable, "notebook.py"]
     captured = {"capture_output": True, "text": True, "timeout": PATIENCE}
-    ran = subprocess.run(command, cwd=folder, env=env, **captured)
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
+    result = subprocess.run(command, cwd=folder, env=env, **captured)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
-def assert_a_fix_was_served(printed: str) -> None:
-    fix = re.search(r"To be served: (\S+)", printed)[1].partition(":")[0]
-    asked = "Please talk about the holiday.", "Tell me your name.", "How old are you now?"
-    assert all(re.search(rf"^{re.escape(text)} -> \S", printed, re.MULTILINE) for text in asked)
-    assert re.search(rf"'steering': '{fix}:.*'applied': True", printed), printed
+def assert_a_fix_was_served(output: str) -> None:
+    fix = re.search(r"To be served: (\S+)", output)[1].partition(":")[0]
+    questions = "Please talk about the holiday.", "Tell me your name.", "How old are you now?"
+    assert all(re.search(rf"^{re.escape(text)} -> \S", output, re.MULTILINE) for text in questions)
+    assert re.search(rf"'steering': '{fix}:.*'applied': True", output), output
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fix", ["STEERING", "REMINDER"])
 def test_the_cells_of_the_notebook_end_with_a_served_fix(fix, tmp_path):
-    printed = run_the_cells(tmp_path, fix=fix, **{"ROUNDS, CONVERSATIONS": "2, 4"})
-    assert_a_fix_was_served(printed)
+    output = run_the_cells(tmp_path, fix=fix, **{"ROUNDS, CONVERSATIONS": "2, 4"})
+    assert_a_fix_was_served(output)
     assert (tmp_path / "bot.html").is_file()
 
 
@@ -116,8 +116,8 @@ def test_the_notebook_runs(tmp_path):
 
 
 def test_every_example_is_listed_and_run():
-    listed = (EXAMPLES / "README.md").read_text()
+    readme = (EXAMPLES / "README.md").read_text()
     scripts = {path.name for path in EXAMPLES.glob("*.py")}
     assert scripts == set(SCRIPTS)
     for path in (*EXAMPLES.glob("*.py"), *EXAMPLES.glob("*.ipynb")):
-        assert f"]({path.name})" in listed
+        assert f"]({path.name})" in readme

@@ -39,7 +39,7 @@ def offline(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
 
-def said_with_code_2(words: list[str], capsys) -> str:
+def usage_error(words: list[str], capsys) -> str:
     """The one line that a command says when it exits with 2."""
     assert main(words) == 2, words
     return capsys.readouterr().err.splitlines()[-1]
@@ -56,8 +56,8 @@ def test_the_documentation_has_every_exit_code(page):
 
 @pytest.mark.parametrize("model", NO_MODEL)
 @pytest.mark.parametrize("command", USE_A_MODEL)
-def test_a_model_that_is_not_there(command, model, capsys):
-    assert repr(model) in said_with_code_2([*command.split(), "--model", model], capsys)
+def test_a_missing_model_exits_with_2(command, model, capsys):
+    assert repr(model) in usage_error([*command.split(), "--model", model], capsys)
 
 
 # commands in one process, each with a model that is not there; the last line lists slow imports
@@ -109,19 +109,19 @@ def test_a_model_that_is_not_there_is_refused_before_torch_is_imported(model, tm
     assert imported == "[]"
 
 
-def test_a_folder_without_a_model(tmp_path, capsys):
-    said = said_with_code_2(["drift", "--suite", "starter", "--model", str(tmp_path)], capsys)
-    assert "config.json" in said
+def test_a_folder_without_a_model_exits_with_2(tmp_path, capsys):
+    message = usage_error(["drift", "--suite", "starter", "--model", str(tmp_path)], capsys)
+    assert "config.json" in message
 
 
 @pytest.mark.parametrize("run", ["nowhere", str(RECORDED / "tasks")])
 @pytest.mark.parametrize("command", READ_A_RUN)
-def test_a_run_that_is_not_there_or_of_another_command(command, run, capsys):
+def test_a_missing_run_or_one_of_another_command_exits_with_2(command, run, capsys):
     words = command.format(drift=RECORDED / "drift").split()
-    assert run in said_with_code_2([*words, run], capsys)
+    assert run in usage_error([*words, run], capsys)
 
 
-def test_a_run_that_is_damaged_is_another_failure(tmp_path, capsys):
+def test_a_damaged_run_exits_with_1(tmp_path, capsys):
     folder = Path(shutil.copytree(RECORDED / "drift", tmp_path / "run"))
     (folder / "manifest.json").write_text("{")
     assert main(["report", str(folder)]) == 1
@@ -129,26 +129,26 @@ def test_a_run_that_is_damaged_is_another_failure(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("command", ["drift --suite", "check", "calibrate --suite", "suite test"])
-def test_a_suite_that_is_not_there(command, capsys):
-    said = said_with_code_2([*command.split(), "nowhere.yaml"], capsys)
-    assert "nowhere.yaml" in said
+def test_a_missing_suite_exits_with_2(command, capsys):
+    message = usage_error([*command.split(), "nowhere.yaml"], capsys)
+    assert "nowhere.yaml" in message
 
 
 def test_a_folder_in_place_of_a_suite_is_called_a_folder(tmp_path, capsys):
     (tmp_path / "mine").mkdir()
-    said = said_with_code_2(["drift", "--suite", "mine"], capsys)
-    assert said == "holdfast: The suite 'mine' is a folder; give a YAML file."
+    message = usage_error(["drift", "--suite", "mine"], capsys)
+    assert message == "holdfast: The suite 'mine' is a folder; give a YAML file."
     (tmp_path / "mine" / "bot.yaml").touch()
-    said = said_with_code_2(["check", "mine"], capsys)
-    assert said.endswith("is a folder; give one of its files, such as mine/bot.yaml.")
+    message = usage_error(["check", "mine"], capsys)
+    assert message.endswith("is a folder; give one of its files, such as mine/bot.yaml.")
 
 
 @pytest.mark.parametrize(
-    ("words", "meant"),
+    ("words", "suggestion"),
     [("check starter --conversations 5", "--budget"), ("drift --budget 5", "--conversations")],
 )
-def test_an_option_that_another_command_has_names_this_commands(words, meant, capsys):
-    assert said_with_code_2(words.split(), capsys).endswith(f"did you mean {meant}?")
+def test_a_wrong_option_suggests_that_of_the_same_command(words, suggestion, capsys):
+    assert usage_error(words.split(), capsys).endswith(f"did you mean {suggestion}?")
 
 
 ASK_A_SERVER = (
@@ -159,11 +159,11 @@ ASK_A_SERVER = (
 
 @pytest.mark.parametrize("command", [f"{command} --model" for command in ASK_A_SERVER])
 def test_a_server_that_is_not_available_is_5_for_every_command(command, capsys):
-    named = ["--endpoint-model", "tiny"]  # asking for its name is retried
+    model_name = ["--endpoint-model", "tiny"]  # asking for its name is retried
     url = "http://127.0.0.1:9/v1"  # the port for discarding, where nothing listens
-    assert main([*command.split(), url, *named]) == 5
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert said == (
+    assert main([*command.split(), url, *model_name]) == 5
+    last_line = capsys.readouterr().err.splitlines()[-1]
+    assert last_line == (
         f"holdfast: Cannot reach {url} (Connection refused); check the address and that the server"
         " is running."
     )
@@ -184,11 +184,11 @@ def test_a_reply_that_is_withheld_is_no_outage(serve, capsys):
 @pytest.mark.parametrize(
     "origin", ["*", "null", "https://example.org", "http://localhost:3000", "tauri://localhost"]
 )
-def test_what_sends_an_origin_may_be_allowed(origin):
+def test_valid_origins_may_be_allowed(origin):
     check_origin(origin)
 
 
 @pytest.mark.parametrize("origin", ["example.org", "https://example.org/", "https://a.org/page"])
-def test_what_no_page_sends_as_its_origin_is_refused(origin):
+def test_invalid_origins_are_refused(origin):
     with pytest.raises(UsageError, match="--allow-origin"):
         check_origin(origin)

@@ -33,24 +33,24 @@ ROUNDS = [(8, "rounds 1 to 4", "rounds 5 to 8"), (3, "round 1", "rounds 2 to 3")
 
 
 @pytest.fixture
-def drawn(monkeypatch):
+def saved_figures(monkeypatch):
     """Every saved figure by file name."""
     figures = {}
 
-    def noted(path, data):
+    def note_path(path, data):
         figures[path.stem] = None
         return path
 
-    monkeypatch.setattr("holdfast.report.figures.write_whole", noted)
+    monkeypatch.setattr("holdfast.report.figures.write_whole", note_path)
     print_svg = FigureCanvasSVG.print_svg
 
-    def keep(canvas, *arguments, **named):
-        print_svg(canvas, *arguments, **named)
-        kept.append(canvas.figure)
+    def keep(canvas, *arguments, **options):
+        print_svg(canvas, *arguments, **options)
+        saved.append(canvas.figure)
 
-    kept = []
+    saved = []
     monkeypatch.setattr(FigureCanvasSVG, "print_svg", keep)
-    return lambda: dict(zip(figures, kept, strict=True))
+    return lambda: dict(zip(figures, saved, strict=True))
 
 
 def texts_of(figure):
@@ -63,31 +63,31 @@ def texts_of(figure):
         patch.setattr(Text, "draw", lambda text, *_, **__: texts.setdefault(id(text), text))
         patch.setattr(Annotation, "draw", Text.draw)
         figure.draw(renderer)
-    shown = [text for text in texts.values() if text.get_visible() and text.get_text().strip()]
-    return [(text.get_text(), text.get_window_extent(renderer)) for text in shown]
+    visible = [text for text in texts.values() if text.get_visible() and text.get_text().strip()]
+    return [(text.get_text(), text.get_window_extent(renderer)) for text in visible]
 
 
 def overlapping(figure):
     """Pairs of texts whose boxes overlap by more than a touch."""
     pairs = itertools.combinations(texts_of(figure), 2)
     return [
-        (one, other)
-        for (one, a), (other, b) in pairs
+        (text, other_text)
+        for (text, a), (other_text, b) in pairs
         if min(a.x1, b.x1) - max(a.x0, b.x0) > TOUCH and min(a.y1, b.y1) - max(a.y0, b.y0) > TOUCH
     ]
 
 
-def outside(figure):
+def overflow(figure):
     """Texts that stick out of the figure."""
     e, boxes = figure.bbox, texts_of(figure)
-    left = [text for text, box in boxes if box.x0 < -TOUCH or box.x1 > e.x1 + TOUCH]
-    return left + [text for text, box in boxes if box.y0 < -TOUCH or box.y1 > e.y1 + TOUCH]
+    overflowing = [text for text, box in boxes if box.x0 < -TOUCH or box.x1 > e.x1 + TOUCH]
+    return overflowing + [text for text, box in boxes if box.y0 < -TOUCH or box.y1 > e.y1 + TOUCH]
 
 
 def assert_apart(figures):
     for name, figure in figures.items():
         assert overlapping(figure) == [], name
-        assert outside(figure) == [], name
+        assert overflow(figure) == [], name
 
 
 def calibration(sweeps, values=3, conversations=20, seed=0, name="split-softmax"):
@@ -100,20 +100,20 @@ def calibration(sweeps, values=3, conversations=20, seed=0, name="split-softmax"
     for sweep in range(sweeps):
         names.append((f"{name}-{sweep} on heads of layer {sweep}", "exponent"))
         for value in range(values):
-            moved = 0.01 * rng.normal() + 0.002 * rng.normal(size=conversations)
+            shift = 0.01 * rng.normal() + 0.002 * rng.normal(size=conversations)
             points = capability - 0.3 * rng.normal() + 0.1 * rng.normal(size=conversations)
-            method, told = f"{name}-{sweep}:exponent=0.{value}", f"0.{value}25"
+            method, value_text = f"{name}-{sweep}:exponent=0.{value}", f"0.{value}25"
             candidates.append(
-                Candidate(method, sweep, told, by_round, stability + moved, points, 0)
+                Candidate(method, sweep, value_text, by_round, stability + shift, points, 0)
             )
     halves, about = np.arange(conversations) % 2 == 1, CalibrationIdentity(capability="knowledge")
     return Calibration(tuple(candidates), tuple(names), halves, about)
 
 
 @pytest.mark.parametrize("sweeps", only_fast([1, 5, 10], 5))
-def test_labels_of_a_calibration_do_not_overlap(drawn, tmp_path, sweeps):
+def test_labels_of_a_calibration_do_not_overlap(saved_figures, tmp_path, sweeps):
     write_calibration_figures(calibration(sweeps), 1.0, tmp_path)
-    figures = drawn()
+    figures = saved_figures()
     assert set(figures) == {"trade_off", "by_round"}
     assert_apart(figures)
     texts = [text for text, _ in texts_of(figures["trade_off"])]
@@ -122,18 +122,20 @@ def test_labels_of_a_calibration_do_not_overlap(drawn, tmp_path, sweeps):
 
 
 @pytest.mark.slow
-def test_labels_of_a_run_with_many_long_methods_do_not_overlap(drawn, tmp_path, monkeypatch):
+def test_labels_of_a_run_with_many_long_methods_do_not_overlap(
+    saved_figures, tmp_path, monkeypatch
+):
     parts = "heads=0.1/0.5/2.3/3.1/3.4+repetition:probability"
     methods = [f"split-softmax:exponent=0.{n},{parts}=0.0{n}" for n in range(1, 8)]
     monkeypatch.setattr(synthetic_run, "DECAY", dict.fromkeys(("none", *methods), 0.2))
     run = write_run(tmp_path / "run", conversations=6, rounds=12, methods=("none", *methods))
     write_figures(read_series(read_run(run)), tmp_path, whiskers=True)
-    assert_apart(drawn())
+    assert_apart(saved_figures())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("rounds", "early", "late"), ROUNDS)
-def test_labels_of_a_trace_do_not_overlap(drawn, tmp_path, rounds, early, late):
+def test_labels_of_a_trace_do_not_overlap(saved_figures, tmp_path, rounds, early, late):
     curve = [[0.3 / number] * 20 for number in range(1, rounds + 1)]
     first, drop = (np.full((32, 32), value).tolist() for value in (0.3, 0.1))
     probes = [[number % rounds + 1, number / 100, number % 2] for number in range(80)]
@@ -141,7 +143,7 @@ def test_labels_of_a_trace_do_not_overlap(drawn, tmp_path, rounds, early, late):
     change = MassChange(real=some, uniform=some, difference=some)
     fall = Decay(mass=[some] * rounds, within_turns=change, between_turns=change, slope=change)
     r = Correlation(n=20, r=0.1, low=-0.2, high=0.3)
-    found = Trace(
+    trace = Trace(
         model="a model with a rather long name-Instruct-v0.3",
         method="none",
         dialogs=20,
@@ -156,15 +158,15 @@ def test_labels_of_a_trace_do_not_overlap(drawn, tmp_path, rounds, early, late):
             all=r, within_rounds=r, within_dialogs=r, between_dialogs=r, probes=probes
         ),
     )
-    write_trace_figures(found, tmp_path, [found])
-    figures = drawn()
+    write_trace_figures(trace, tmp_path, [trace])
+    figures = saved_figures()
     assert_apart(figures)
-    written = [text for text, _ in texts_of(figures["mass_and_behaviour"])]
-    assert early in written and late in written
+    texts = [text for text, _ in texts_of(figures["mass_and_behaviour"])]
+    assert early in texts and late in texts
 
 
-@pytest.mark.parametrize("asked", only_fast([False, True], True))
-def test_whiskers_are_drawn_only_if_requested(drawn, tmp_path, asked):
+@pytest.mark.parametrize("whiskers", only_fast([False, True], True))
+def test_whiskers_are_drawn_only_if_requested(saved_figures, tmp_path, whiskers):
     series = read_series(read_run(write_run(tmp_path / "run", conversations=4, rounds=2)))
-    write_figures(series, tmp_path, whiskers=asked)
-    assert len(drawn()["drift"].axes[0].containers) == (2 if asked else 0)
+    write_figures(series, tmp_path, whiskers=whiskers)
+    assert len(saved_figures()["drift"].axes[0].containers) == (2 if whiskers else 0)

@@ -64,9 +64,9 @@ def test_a_link_keeps_pointing_to_its_file(tmp_path):
 
 def test_a_full_disk_leaves_the_old_file(small_disk):
     write_whole(small_disk / "page.html", "old")
-    with pytest.raises(RecordsError) as caught:
+    with pytest.raises(RecordsError) as excinfo:
         write_whole(small_disk / "page.html", b"x" * 100_000, "another place with --report")
-    message = str(caught.value)
+    message = str(excinfo.value)
     assert str(small_disk / "page.html") in message and FULL[errno.ENOSPC] in message
     assert message.endswith("another place with --report.")
     assert (small_disk / "page.html").read_text() == "old" and names(small_disk) == ["page.html"]
@@ -129,16 +129,16 @@ def test_a_file_system_without_sync_only_causes_a_warning(tmp_path, monkeypatch,
         real(file)
 
     monkeypatch.setattr(os, "fsync", unsupported)
-    with pytest.warns(UserWarning, match="cannot be synced") as told:
+    with pytest.warns(UserWarning, match="cannot be synced") as warned:
         write_whole(tmp_path / "page.html", "x")
-    assert len(told) == 1 and (tmp_path / "page.html").read_text() == "x"
+    assert len(warned) == 1 and (tmp_path / "page.html").read_text() == "x"
 
 
 def test_a_disk_that_fails_to_sync_is_an_error(tmp_path, monkeypatch):
-    def broken(file: int) -> None:
+    def failing_sync(file: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(files.os, "fsync", broken)
+    monkeypatch.setattr(files.os, "fsync", failing_sync)
     with warnings.catch_warnings(), pytest.raises(RecordsError, match="Input/output error"):
         warnings.simplefilter("error")
         write_whole(tmp_path / "page.html", "x")

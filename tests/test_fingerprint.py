@@ -40,7 +40,7 @@ def in_place(model: LocalModel) -> None:
         model.hf_model.get_parameter("model.layers.1.mlp.up_proj.weight")[3, 5] += 1
 
 
-def behind_the_counter(model: LocalModel) -> None:
+def through_data(model: LocalModel) -> None:
     model.hf_model.get_parameter("model.layers.1.mlp.up_proj.weight").data.mul_(1.5)
 
 
@@ -57,7 +57,7 @@ def another_configuration(model: LocalModel) -> None:
     model.hf_model.config.rms_norm_eps *= 2
 
 
-CHANGES = (with_adapter, in_place, behind_the_counter, replaced, another_template)
+CHANGES = (with_adapter, in_place, through_data, replaced, another_template)
 CHANGES = (*CHANGES, another_configuration)
 
 
@@ -86,9 +86,9 @@ def test_the_fingerprint_follows_a_change_and_an_open_session_refuses_it(model, 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda each: each.__name__)
 def test_the_same_change_has_the_same_fingerprint_in_another_process(model, change):
     change(model)
-    other = holdfast.load("default", dtype=model.hf_model.dtype)
-    change(other)
-    assert model.fingerprint == other.fingerprint
+    second = holdfast.load("default", dtype=model.hf_model.dtype)
+    change(second)
+    assert model.fingerprint == second.fingerprint
 
 
 def test_disabling_or_merging_an_adapter_changes_the_fingerprint(model):

@@ -81,10 +81,10 @@ def test_a_clock_that_measured_no_time_plans_all_conversations():
 
 
 def test_a_bot_of_more_rules_gets_fewer_conversations():
-    one, five = (pilot_of(1.0, per_round=1 + rules) for rules in (1, 5))
-    assert five.seconds_of(8, 400) == pytest.approx(3 * one.seconds_of(8, 400))
+    one_rule, five_rules = (pilot_of(1.0, per_round=1 + rules) for rules in (1, 5))
+    assert five_rules.seconds_of(8, 400) == pytest.approx(3 * one_rule.seconds_of(8, 400))
     plan = RunPlan(8, 400, 8)
-    assert five.first_group(plan, 120, 40) < one.first_group(plan, 120, 40)
+    assert five_rules.first_group(plan, 120, 40) < one_rule.first_group(plan, 120, 40)
 
 
 def test_groups_end_with_the_conversations():
@@ -126,19 +126,19 @@ def group_after(seconds_per_round, *, rounds=4, count=8):
     return group, bar
 
 
-def stopped(group):
+def stops(group):
     return [number for number in group.numbers if group.should_stop(number)]
 
 
-def test_a_group_in_time_stays_whole():
+def test_a_group_in_time_stops_no_conversation():
     group, bar = group_after([20, 20, 25, 25])
-    assert stopped(group) == [] and bar.done == bar.total == 32
+    assert stops(group) == [] and bar.done == bar.total == 32
 
 
 def test_a_late_group_gets_smaller_after_a_round_and_again_if_that_is_not_enough():
     group, bar = group_after([40])  # about 40 per round and more, with 60 seconds left
     assert 2 <= group.size <= 4
-    assert stopped(group) == list(range(10 + group.size, 18))
+    assert stops(group) == list(range(10 + group.size, 18))
     assert bar.total == 8 + 3 * group.size
     later, _ = group_after([40, 40])
     assert 1 <= later.size < group.size
@@ -146,11 +146,11 @@ def test_a_late_group_gets_smaller_after_a_round_and_again_if_that_is_not_enough
 
 def test_the_last_conversation_goes_on_until_well_after_the_time():
     group, _ = group_after([90])
-    assert stopped(group) == list(range(11, 18))
+    assert stops(group) == list(range(11, 18))
     group.clock.now = 149
-    assert stopped(group) == list(range(11, 18))
+    assert stops(group) == list(range(11, 18))
     group.clock.now = 151
-    assert stopped(group) == list(range(10, 18))
+    assert stops(group) == list(range(10, 18))
 
 
 def test_after_the_time_conversations_go_on_only_until_the_first_has_ended(capsys):
@@ -162,13 +162,13 @@ def test_after_the_time_conversations_go_on_only_until_the_first_has_ended(capsy
         )
         group.size = 1
         clock.now = 116
-        assert stopped(group) == list(range(1, 8))
+        assert stops(group) == list(range(1, 8))
         assert "no conversation has ended" in capsys.readouterr().err
         ended.append(0)
-        assert stopped(group) == list(range(8))
+        assert stops(group) == list(range(8))
         ended.clear()
         clock.now = 166
-        assert stopped(group) == list(range(8))
+        assert stops(group) == list(range(8))
 
 
 @pytest.mark.parametrize("spent", [0, 10, 40, 69])
@@ -229,7 +229,7 @@ def test_replies_that_are_cut_become_shorter_before_conversations_do():
 
 @pytest.mark.parametrize("seconds", [0.01, 0.1, 1, 10, 30])
 @pytest.mark.parametrize("cut", [0.0, 0.5, 1.0])
-def test_what_is_planned_fits_unless_nothing_does(seconds, cut):
+def test_a_plan_fits_the_time_unless_it_is_the_smallest(seconds, cut):
     pilot = pilot_of(seconds, cut)
     plan = pilot.plan(120, 400)
     expected = plan.conversations * pilot.seconds_of(plan.rounds, plan.max_new_tokens)
@@ -310,9 +310,9 @@ def test_the_pilot_ends_in_time_and_knows_how_fast_the_model_is(
     per_token, limit, waits_are_skipped
 ):
     suite, settings = load_suite("starter"), Settings(rounds=4, conversations=4)
-    model, began = Timed(0.3, 0.1, per_token), time.monotonic()
+    model, start = Timed(0.3, 0.1, per_token), time.monotonic()
     pilot = time_replies(model, suite, settings, None, seconds=1.5)
-    assert time.monotonic() - began <= 0.4 + per_token + 1.5 + 0.001
+    assert time.monotonic() - start <= 0.4 + per_token + 1.5 + 0.001
     assert (pilot.replies, pilot.limit, pilot.cut) == (4, limit, 1.0)
     assert pilot.start + 64 * pilot.per_token == pytest.approx(0.1 + 64 * per_token, abs=0.01)
 
@@ -373,20 +373,20 @@ def test_a_prompt_without_rules_says_what_to_do(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bot.txt").write_text("You are a friendly assistant.\n")
     assert main(["try", "--prompt", "bot.txt"]) == 2
-    printed = capsys.readouterr()
-    assert "not an instruction" in printed.out
-    assert "bot.txt" in printed.err and "Always reply in German" in printed.err
+    captured = capsys.readouterr()
+    assert "not an instruction" in captured.out
+    assert "bot.txt" in captured.err and "Always reply in German" in captured.err
     assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1", "inf"])
-def test_a_time_that_is_none_is_refused(minutes, capsys):
+def test_an_invalid_time_is_refused(minutes, capsys):
     assert main(["try", f"--minutes={minutes}"]) == 2
     assert f"{float(minutes):g}" in refusal_in(capsys)
 
 
 class FirstGroup(TimeBox):
-    """As if the time were over with the first group."""
+    """A time box that is over after its first group."""
 
     def groups(self, missing):
         yield missing[: self.first]
@@ -471,12 +471,12 @@ def test_a_model_whose_pace_is_not_known_gets_twice_the_time_at_most(bot, capsys
     monkeypatch.setattr(first_run, "load_model", lambda *_: Stuck())
     first_token_only = Pilot(4, start=0, per_token=3600, limit=1)
     monkeypatch.setattr(first_run, "time_replies", lambda *_: first_token_only)
-    began = time.monotonic()
+    start = time.monotonic()
     assert main(changed(bot, "--minutes", "0.02")) == 1
-    assert time.monotonic() - began < 30  # the estimate is days
-    printed = capsys.readouterr().err
-    assert "no more than its first token" in printed and "--minutes 1." in printed
-    assert "an hour" not in printed
+    assert time.monotonic() - start < 30  # the estimate is days
+    stderr = capsys.readouterr().err
+    assert "no more than its first token" in stderr and "--minutes 1." in stderr
+    assert "an hour" not in stderr
 
 
 class SometimesCut(ScriptedModel):
@@ -494,9 +494,9 @@ class SometimesCut(ScriptedModel):
 def test_scores_that_are_left_out_are_counted(bot, capsys, monkeypatch):
     monkeypatch.setattr(first_run, "load_model", lambda *_: SometimesCut())
     assert main(bot) == 0
-    printed = capsys.readouterr().out
-    assert "Cut, not judged: " in printed
-    assert printed.index("Cut, not judged: ") < printed.index("\nPage: ")
+    output = capsys.readouterr().out
+    assert "Cut, not judged: " in output
+    assert output.index("Cut, not judged: ") < output.index("\nPage: ")
 
 
 class CallsTools(ScriptedModel):
@@ -510,31 +510,31 @@ class CallsTools(ScriptedModel):
 def test_a_model_without_a_reply_to_score_is_explained(bot, capsys, monkeypatch):
     monkeypatch.setattr(first_run, "load_model", lambda *_: CallsTools())
     assert main(bot) == 1
-    printed = capsys.readouterr()
-    assert "Nothing was measured" in printed.out
-    assert "called a tool" in printed.out and "called a tool" in printed.err
+    captured = capsys.readouterr()
+    assert "Nothing was measured" in captured.out
+    assert "called a tool" in captured.out and "called a tool" in captured.err
 
 
 def test_an_interrupted_run_says_that_nothing_was_finished(bot, capsys, monkeypatch):
-    def interrupted(*_):
+    def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(first_run, "time_replies", interrupted)
+    monkeypatch.setattr(first_run, "time_replies", interrupt)
     monkeypatch.setattr(first_run, "load_model", lambda *_: Stuck())
     assert main(bot) == 130
-    printed = capsys.readouterr().err
-    assert "nothing was finished" in printed and f"`{shlex.join(['holdfast', *bot])}`" in printed
+    stderr = capsys.readouterr().err
+    assert "nothing was finished" in stderr and f"`{shlex.join(['holdfast', *bot])}`" in stderr
 
 
 @pytest.mark.slow
 def test_a_run_can_be_gone_on_with_by_its_own_command(bot, capsys, monkeypatch):
     assert main(bot) == 0
-    printed = capsys.readouterr()
-    assert "n = 1, too few to tell (that takes 20)" in printed.out
-    assert "Always reply in French." in printed.out and "needs a judge" in printed.out
+    captured = capsys.readouterr()
+    assert "n = 1, too few to tell (that takes 20)" in captured.out
+    assert "Always reply in French." in captured.out and "needs a judge" in captured.out
     run = read_run("runs/mine")
     step = next_step(results_of(run))  # the page's too
-    assert printed.out.rstrip().endswith(step) and "--conversations 20" in step
+    assert captured.out.rstrip().endswith(step) and "--conversations 20" in step
     settings = run.identity_as(ConversationsIdentity).settings
     assert len(run.conversations) == 1 and settings.rounds == 2
     assert settings.sampling.temperature == 0.7 and settings.user_prompt == "scripted"

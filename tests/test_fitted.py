@@ -65,8 +65,8 @@ def test_seka_equals_the_papers_formula(files, gains):
         negative = columns(parts["negative.vectors"][head])[behind:]
         for row in range(2):
             for token in range(3):
-                wanted = oracles.seka(keys[row, token, head].tolist(), positive, negative, *gains)
-                assert edited[row, token, head].tolist() == pytest.approx(wanted, **ROUNDING)
+                expected = oracles.seka(keys[row, token, head].tolist(), positive, negative, *gains)
+                assert edited[row, token, head].tolist() == pytest.approx(expected, **ROUNDING)
         # as claimed, the part along the directions grows by half the gain
         before = oracles.projected(keys[0, 0, head].tolist(), positive)
         after = oracles.projected(edited[0, 0, head].tolist(), positive)
@@ -86,20 +86,20 @@ def test_the_rank_is_the_smallest_that_reaches_the_coverage():
 @pytest.mark.parametrize("part", ("keys", "values"))
 def test_prism_equals_the_papers_formula(files, part):
     method = Prism(files["prism"], 0.4, 0.7, coverage=0.5, offset=0.2)
-    given = states(2, 3, 2, HEAD_DIM)
-    edited = (method.edit_keys if part == "keys" else method.edit_values)(given, LAYER)
-    place = method.file.index_of(LAYER)
-    vectors = method.file.tensor(f"{part}.vectors")[place]
-    values = method.file.tensor(f"{part}.values")[place]
-    distances = method.file.tensor("distance" if part == "keys" else "values.distance")[place]
+    original = states(2, 3, 2, HEAD_DIM)
+    edited = (method.edit_keys if part == "keys" else method.edit_values)(original, LAYER)
+    index = method.file.index_of(LAYER)
+    vectors = method.file.tensor(f"{part}.vectors")[index]
+    values = method.file.tensor(f"{part}.values")[index]
+    distances = method.file.tensor("distance" if part == "keys" else "values.distance")[index]
     gain = 0.4 if part == "keys" else 0.7
     for head in range(2):
-        kept = oracles.rank(values[head].tolist(), 0.5)
-        directions, distance = columns(vectors[head])[:kept], float(distances[head])
+        rank = oracles.rank(values[head].tolist(), 0.5)
+        directions, distance = columns(vectors[head])[:rank], float(distances[head])
         for row in range(2):
-            state = given[row, 2, head].tolist()
-            wanted = oracles.prism(state, directions, distance, 0.2, gain)
-            assert edited[row, 2, head].tolist() == pytest.approx(wanted, **ROUNDING)
+            state = original[row, 2, head].tolist()
+            expected = oracles.prism(state, directions, distance, 0.2, gain)
+            assert edited[row, 2, head].tolist() == pytest.approx(expected, **ROUNDING)
 
 
 @pytest.mark.parametrize(("percentile", "strength"), [(0, 1), (25, 1), (62.5, 0.5), (100, 1)])
@@ -107,15 +107,15 @@ def test_capping_equals_the_papers_formula_and_respects_the_cap(files, percentil
     method = Capping(files["capping"], percentile, strength)
     hidden = states(3, 7, 48) * 2
     edited = method.edit_hidden(hidden, LAYER)
-    place = method.file.index_of(LAYER)
-    direction = method.file.tensor("direction")[place].double().tolist()
-    percents = method.file.tensor("percentiles")[place].double().tolist()
+    index = method.file.index_of(LAYER)
+    direction = method.file.tensor("direction")[index].double().tolist()
+    percents = method.file.tensor("percentiles")[index].double().tolist()
     low = math.floor(percentile)
     cap = percents[low] + (percentile - low) * (percents[min(low + 1, 100)] - percents[low])
     for row in range(3):
         for token in range(7):
-            wanted = oracles.capping(hidden[row, token].tolist(), direction, cap, strength)
-            assert edited[row, token].tolist() == pytest.approx(wanted, **ROUNDING)
+            expected = oracles.capping(hidden[row, token].tolist(), direction, cap, strength)
+            assert edited[row, token].tolist() == pytest.approx(expected, **ROUNDING)
             if strength == 1:
                 assert oracles.dot(edited[row, token].tolist(), direction) <= cap + 1e-5
     below = torch.tensor([oracles.dot(h.tolist(), direction) < cap for h in hidden[0]])
@@ -125,8 +125,8 @@ def test_capping_equals_the_papers_formula_and_respects_the_cap(files, percentil
 def test_vectors_are_added(files):
     method = Vector(files["vector"], 1.5)
     hidden = states(2, 3, 48)
-    added = 1.5 * method.file.tensor("difference")[method.file.index_of(LAYER)]
-    assert torch.allclose(method.edit_hidden(hidden, LAYER), hidden + added)
+    addition = 1.5 * method.file.tensor("difference")[method.file.index_of(LAYER)]
+    assert torch.allclose(method.edit_hidden(hidden, LAYER), hidden + addition)
 
 
 @pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float64))
@@ -138,7 +138,7 @@ def test_states_keep_their_dtype(files, dtype):
         Capping(files["capping"]).edit_hidden(hidden, 0),
         Vector(files["vector"]).edit_hidden(hidden, 0),
     )
-    assert {each.dtype for each in edited} == {dtype}
+    assert {tensor.dtype for tensor in edited} == {dtype}
 
 
 def test_a_spelling_names_the_content_and_not_the_path(files, tmp_path, monkeypatch):
@@ -147,35 +147,35 @@ def test_a_spelling_names_the_content_and_not_the_path(files, tmp_path, monkeypa
     assert spelled == f"seka:file={files['seka'].digest},gain=2"
     copy = tmp_path / "copy.safetensors"
     copy.write_bytes(source.read_bytes())
-    (again,) = methods.parse(f"seka:file={copy},gain=2")
-    assert again == Seka(files["seka"], 2.0) and hash(again) == hash(Seka(files["seka"], 2.0))
-    assert methods.spec_of([again]) == spelled and methods.parse(spelled) == (again,)
+    (seka,) = methods.parse(f"seka:file={copy},gain=2")
+    assert seka == Seka(files["seka"], 2.0) and hash(seka) == hash(Seka(files["seka"], 2.0))
+    assert methods.spec_of([seka]) == spelled and methods.parse(spelled) == (seka,)
     monkeypatch.setattr("holdfast.methods.fitted._FILES_READ", {})
     monkeypatch.chdir(tmp_path)
-    assert methods.parse(spelled) == (again,), "read from the folder"
+    assert methods.parse(spelled) == (seka,), "read from the folder"
     monkeypatch.setattr("holdfast.methods.fitted._FILES_READ", {})
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         methods.parse(spelled, files=False)
-    assert (raised.value.option, raised.value.value) == ("file", files["seka"].digest)
-    with pytest.raises(UsageError) as raised:
+    assert (excinfo.value.option, excinfo.value.value) == ("file", files["seka"].digest)
+    with pytest.raises(UsageError) as excinfo:
         methods.parse("seka:file=copy.safetensors", files=False)
-    assert (raised.value.option, raised.value.value) == ("file", "copy.safetensors")
+    assert (excinfo.value.option, excinfo.value.value) == ("file", "copy.safetensors")
 
 
 def test_files_of_another_kind_are_refused(files, tmp_path):
-    broken, foreign = tmp_path / "broken.safetensors", tmp_path / "foreign.safetensors"
-    broken.write_bytes(files["seka"].path.read_bytes()[:40])
+    truncated, foreign = tmp_path / "broken.safetensors", tmp_path / "foreign.safetensors"
+    truncated.write_bytes(files["seka"].path.read_bytes()[:40])
     save_file({"weight": torch.zeros(2)}, foreign)
     for path, value, allowed in (
-        (broken, str(broken), None),
+        (truncated, str(truncated), None),
         (foreign, str(foreign), None),
         (files["prism"].path, "prism", "seka"),
         ("seka.pt", "seka.pt", ".safetensors"),
     ):
-        with pytest.raises(UsageError) as raised:
+        with pytest.raises(UsageError) as excinfo:
             methods.parse(f"seka:file={path}")
-        assert raised.value.option == "file"
-        assert (raised.value.value, raised.value.allowed) == (value, allowed)
+        assert excinfo.value.option == "file"
+        assert (excinfo.value.value, excinfo.value.allowed) == (value, allowed)
     with pytest.raises(UsageError, match="No such file"):
         methods.parse(f"seka:file={tmp_path / 'none.safetensors'}")
     with pytest.raises(UsageError, match=r"seka:file=seka.safetensors"):
@@ -184,11 +184,11 @@ def test_files_of_another_kind_are_refused(files, tmp_path):
 
 def test_a_file_that_changed_is_refused_when_it_is_used(tmp_path):
     fitted = write_for(model(), tmp_path / "v.safetensors", "vector", seed=11)
-    other = write_for(model(), tmp_path / "w.safetensors", "vector", seed=12)
-    fitted.path.write_bytes(other.path.read_bytes())
-    with pytest.raises(UsageError) as raised:
+    replacement = write_for(model(), tmp_path / "w.safetensors", "vector", seed=12)
+    fitted.path.write_bytes(replacement.path.read_bytes())
+    with pytest.raises(UsageError) as excinfo:
         fitted.tensor("difference")
-    assert (raised.value.value, raised.value.allowed) == (fitted.digest, other.digest)
+    assert (excinfo.value.value, excinfo.value.allowed) == (fitted.digest, replacement.digest)
 
 
 def test_nothing_in_a_file_is_pickled_and_the_same_content_gives_the_same_bytes(tmp_path):
@@ -197,29 +197,30 @@ def test_nothing_in_a_file_is_pickled_and_the_same_content_gives_the_same_bytes(
     assert first == second and first.path.read_bytes() == second.path.read_bytes()
     length = int.from_bytes(first.path.read_bytes()[:8], "little")
     header = json.loads(first.path.read_bytes()[8 : 8 + length])
-    told = json.loads(header.pop("__metadata__")["holdfast"])
-    assert told["on"]["fingerprint"] == model().fingerprint and told["method"] == "seka"
+    metadata = json.loads(header.pop("__metadata__")["holdfast"])
+    assert metadata["on"]["fingerprint"] == model().fingerprint and metadata["method"] == "seka"
     assert {entry["dtype"] for entry in header.values()} == {"F32"}
 
 
 def test_a_fitted_method_is_pickled_without_its_tensors(files):
     import pickle
 
-    sent = pickle.dumps(Seka(files["seka"], 2.0))
-    assert len(sent) < 1000 and pickle.loads(sent) == Seka(files["seka"], 2.0)
+    pickled = pickle.dumps(Seka(files["seka"], 2.0))
+    assert len(pickled) < 1000 and pickle.loads(pickled) == Seka(files["seka"], 2.0)
 
 
 def test_spellings_of_all_fitted_methods_parse_back(tmp_path, monkeypatch):
     write_all(tmp_path)
     monkeypatch.chdir(tmp_path)
     for name in METHODS:
-        (made,) = methods.parse(f"{name}:file={name}.safetensors")
-        assert type(made) is BY_NAME[name] and methods.parse(methods.spec_of([made])) == (made,)
+        (method,) = methods.parse(f"{name}:file={name}.safetensors")
+        assert type(method) is BY_NAME[name]
+        assert methods.parse(methods.spec_of([method])) == (method,)
     (vector,) = methods.parse("vector:file=vector.safetensors,layers=0/2,tokens=reply")
     assert methods.spec_of([vector]).endswith(",tokens=reply,layers=0/2")
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         methods.parse("vector:file=vector.safetensors,layers=1-2")
-    assert (raised.value.option, raised.value.value) == ("layers", "1-2")
+    assert (excinfo.value.option, excinfo.value.value) == ("layers", "1-2")
 
 
 @pytest.fixture(scope="module")
@@ -230,7 +231,7 @@ def pairs():
 
 def test_every_method_that_takes_a_file_can_be_fitted():
     fields = {name: dataclasses.fields(method) for name, method in BY_NAME.items()}
-    declared = {name for name, own in fields.items() if "file" in {field.name for field in own}}
+    declared = {name for name, items in fields.items() if "file" in {field.name for field in items}}
     assert set(fitted_methods()) == declared == set(METHODS)
 
 
@@ -239,7 +240,7 @@ def few(name: str, pairs, folder):
     triplets, contrasts = pairs
     lines = [vars(triplet) for triplet in triplets]
     if name in ("capping", "vector", "gcad"):
-        lines = [{"prompted": each.prompted, "plain": each.plain} for each in contrasts]
+        lines = [{"prompted": contrast.prompted, "plain": contrast.plain} for contrast in contrasts]
     path = folder / "few.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)))
     return path
@@ -248,30 +249,30 @@ def few(name: str, pairs, folder):
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("kind", only_fast(("llama", "qwen3"), "llama"))
 def test_a_fitted_file_steers_the_model_it_was_fitted_on(name, kind, tmp_path, pairs):
-    own, data = model(kind), few(name, pairs, tmp_path)
-    steps, told = [], []
+    local, data = model(kind), few(name, pairs, tmp_path)
+    steps, progress = [], []
 
     def watch(step, total):
         steps.append(total)
-        return nullcontext(lambda done, tokens=0: told.append(done))
+        return nullcontext(lambda done, tokens=0: progress.append(done))
 
-    fitted = fit(name, own, tmp_path / f"{name}.safetensors", data, watch=watch)
-    assert sum(told) == sum(steps) > 0, "every step is told of"
-    again = fit(name, own, tmp_path / "again.safetensors", data)
-    assert again == fitted, "the same model and data give the same file"
-    assert fitted.made_from["data"] == "few.jsonl" and fitted.on.model == own.name
+    fitted = fit(name, local, tmp_path / f"{name}.safetensors", data, watch=watch)
+    assert sum(progress) == sum(steps) > 0, "every step is told of"
+    refit = fit(name, local, tmp_path / "again.safetensors", data)
+    assert refit == fitted, "the same model and data give the same file"
+    assert fitted.made_from["data"] == "few.jsonl" and fitted.on.model == local.name
     method = BY_NAME[name](fitted)
-    own.check([method])
+    local.check([method])
     talk = chat("always talk about cheese", "the old town")
-    assert own.generate(talk, [method], Sampling(0.0, 1.0, 4)).token_ids
+    assert local.generate(talk, [method], Sampling(0.0, 1.0, 4)).token_ids
     with pytest.raises(HoldfastError, match="was fitted on"):
         model(kind, seed=5).check([method])
 
 
 def test_directions_of_keys_are_the_singular_vectors_of_their_covariance(pairs):
-    own = model()
+    local = model()
     examples = pairs[0][:4]
-    learned = learn_seka(own, examples, lambda done: None)
+    learned = learn_seka(local, examples, lambda done: None)
     sums, count, distance = torch.zeros(HEAD_DIM, HEAD_DIM).double(), 0, 0.0
     for example in examples:
         keys = []
@@ -281,13 +282,13 @@ def test_directions_of_keys_are_the_singular_vectors_of_their_covariance(pairs):
             start = text.rindex(example.answer)
             part = (0, start, start + len(example.answer))
             request = Request([{"role": "user", "content": text}], emphasis=[part])
-            prompt = own.session().render(request).token_request.prompts[0]
-            with watch_states(own.hf_model, [Site.KEYS]) as seen, torch.inference_mode():
+            prompt = local.session().render(request).token_request.prompts[0]
+            with watch_states(local.hf_model, [Site.KEYS]) as watched, torch.inference_mode():
                 ids = torch.tensor([prompt.token_ids], device=DEVICE)
-                own.hf_model(input_ids=ids, use_cache=False)
-            keys.append(seen[Site.KEYS][2][0].cpu()[torch.tensor(prompt.span), 1].double())
+                local.hf_model(input_ids=ids, use_cache=False)
+            keys.append(watched[Site.KEYS][2][0].cpu()[torch.tensor(prompt.span), 1].double())
         neutral, relevant, irrelevant = keys
-        if len({len(each) for each in keys}) > 1:
+        if len({len(key) for key in keys}) > 1:
             continue
         sums += neutral.T @ relevant
         count += len(neutral)
@@ -307,8 +308,8 @@ def test_directions_of_replies_are_differences_of_means(pairs, monkeypatch, coun
     sampling = Sampling(1.0, 0.9, length)
     if length != replies._SAMPLING.max_new_tokens:
         monkeypatch.setattr(replies, "_SAMPLING", sampling)
-    own, quiet, contrasts = model(), lambda done: None, pairs[1][:count]
-    vector, capping = (learn(own, contrasts, quiet) for learn in (learn_vector, learn_capping))
+    local, quiet, contrasts = model(), lambda done: None, pairs[1][:count]
+    vector, capping = (learn(local, contrasts, quiet) for learn in (learn_vector, learn_capping))
     difference = vector.tensors["difference"]
     unit = -difference / difference.norm(dim=-1, keepdim=True)
     assert torch.allclose(capping.tensors["direction"], unit, atol=1e-5)
@@ -320,12 +321,12 @@ def test_directions_of_replies_are_differences_of_means(pairs, monkeypatch, coun
         means = []
         for seed, example in enumerate(contrasts):
             talk = (example.prompted, example.plain)[number]
-            reply = own.generate(talk, (), sampling, seed)
+            reply = local.generate(talk, (), sampling, seed)
             if not reply.token_ids:
                 continue
             ids = torch.tensor([[*reply.prompt_ids, *reply.token_ids]], device=DEVICE)
             with torch.inference_mode():
-                hidden = own.hf_model(ids, output_hidden_states=True).hidden_states[1].cpu()
+                hidden = local.hf_model(ids, output_hidden_states=True).hidden_states[1].cpu()
             means.append(hidden[0, -len(reply.token_ids) :].double().mean(0))
         sides.append(torch.stack(means).mean(0))
     assert torch.allclose(difference[0].double(), sides[0] - sides[1], atol=1e-4)
@@ -336,8 +337,8 @@ def test_the_recipe_has_distinct_triplets_and_matched_contrasts():
     assert len(set(triplets)) == len(triplets) == 144
     contrasts = recipe.contrasts()
     assert len(contrasts) == 48
-    assert all(each.prompted[0]["role"] == "system" for each in contrasts)
-    assert all(each.prompted[1:] == each.plain for each in contrasts)
+    assert all(contrast.prompted[0]["role"] == "system" for contrast in contrasts)
+    assert all(contrast.prompted[1:] == contrast.plain for contrast in contrasts)
 
 
 def test_custom_data_is_checked_and_fitted(tmp_path):
@@ -346,9 +347,9 @@ def test_custom_data_is_checked_and_fitted(tmp_path):
     line |= {"relevant": "Where?", "irrelevant": "Who?"}
     path.write_text(json.dumps(line) + "\n\n")
     assert read_examples(path, Triplet) == (Triplet(**line),)
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         read_examples(path, Contrast)
-    assert (raised.value.option, raised.value.value) == (str(path), 1)
+    assert (excinfo.value.option, excinfo.value.value) == (str(path), 1)
     path.write_text(json.dumps(line | {"answer": "Oslo"}))
     with pytest.raises(UsageError, match="'Oslo'"):
         read_examples(path, Triplet)
@@ -386,13 +387,13 @@ def test_the_command_fits_and_its_file_steers(tmp_path, monkeypatch, capsys):
     lines = [json.dumps(vars(triplet)) for triplet in recipe.triplets()[:8]]
     (tmp_path / "few.jsonl").write_text("\n".join(lines))
     assert main(["fit", "seka", "--out", "s.safetensors", "--data", "few.jsonl"]) == 0
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     digest = methods.parse("seka:file=s.safetensors")[0].file.digest
-    assert "--method seka:file=s.safetensors" in told and digest in told
-    asked = ["generate", "--system", "Always reply in French.", "--user", "What do you like?"]
-    asked += ["--max-new-tokens", "8", "--method"]
-    assert main([*asked, "seka:file=s.safetensors,gain=1"]) == 0
-    assert main([*asked, "vector:file=s.safetensors"]) == 2
+    assert "--method seka:file=s.safetensors" in output and digest in output
+    arguments = ["generate", "--system", "Always reply in French.", "--user", "What do you like?"]
+    arguments += ["--max-new-tokens", "8", "--method"]
+    assert main([*arguments, "seka:file=s.safetensors,gain=1"]) == 0
+    assert main([*arguments, "vector:file=s.safetensors"]) == 2
     assert "`holdfast fit vector`" in capsys.readouterr().err
     assert main(["fit", "seka", "--out", "s.pt"]) == 2
     assert main(["fit", "boost", "--out", "s.safetensors"]) == 2
@@ -406,20 +407,20 @@ def test_a_vector_is_written_as_a_control_vector_for_llama_cpp(tmp_path, monkeyp
     gguf = pytest.importorskip("gguf")
     fitted = write_for(model(), tmp_path / "vector.safetensors", "vector")
     write_control_vector(fitted, tmp_path / "vector.gguf")
-    read = gguf.GGUFReader(tmp_path / "vector.gguf")
-    assert read.fields["general.architecture"].contents() == "controlvector"
-    assert read.fields["controlvector.layer_count"].contents() == fitted.on.layers
-    directions = {tensor.name: torch.from_numpy(tensor.data.copy()) for tensor in read.tensors}
+    reader = gguf.GGUFReader(tmp_path / "vector.gguf")
+    assert reader.fields["general.architecture"].contents() == "controlvector"
+    assert reader.fields["controlvector.layer_count"].contents() == fitted.on.layers
+    directions = {tensor.name: torch.from_numpy(tensor.data.copy()) for tensor in reader.tensors}
     assert directions.keys() == {f"direction.{layer}" for layer in fitted.chosen}
     for layer in fitted.chosen:
         nothing = torch.zeros(1, 1, fitted.on.hidden_size)
-        added = Vector(fitted).edit_hidden(nothing, layer)[0, 0]
-        assert torch.equal(directions[f"direction.{layer}"], added)
+        addition = Vector(fitted).edit_hidden(nothing, layer)[0, 0]
+        assert torch.equal(directions[f"direction.{layer}"], addition)
 
     first = dataclasses.replace(fitted, chosen=(0,))
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         write_control_vector(first, tmp_path / "first.gguf")
-    assert (raised.value.option, raised.value.value) == ("gguf", 0)
+    assert (excinfo.value.option, excinfo.value.value) == ("gguf", 0)
     monkeypatch.chdir(tmp_path)
     assert main(["fit", "seka", "--out", "s.safetensors", "--gguf", "s.gguf"]) == 2
     assert "--gguf s.gguf" in capsys.readouterr().err

@@ -27,7 +27,7 @@ async def steady(messages):
     return "Sure."
 
 
-def measured(answer, folder, methods=("none",)):
+def measure(answer, folder, methods=("none",)):
     settings = drift.Settings(rounds=3, conversations=2)
     model = holdfast.from_function(answer, "my bot", "1")
     cast = drift.Cast(user_turns="everyday")
@@ -38,48 +38,50 @@ def measured(answer, folder, methods=("none",)):
     ("answer", "scores"), ((forgetful, {1: 1, 2: 1, 3: 0}), (steady, {1: 1, 2: 1, 3: 1}))
 )
 def test_functions_are_measured_whether_async_or_not(answer, scores, tmp_path):
-    for record in measured(answer, tmp_path).conversations:
-        found = {probe.round: probe.score for probe in record.probes if probe.kind == "stability"}
-        assert found == scores
+    for record in measure(answer, tmp_path).conversations:
+        by_round = {
+            probe.round: probe.score for probe in record.probes if probe.kind == "stability"
+        }
+        assert by_round == scores
 
 
 def test_methods_that_edit_messages_reach_the_function(tmp_path):
-    seen = []
+    contents = []
 
     def answer(messages):
-        seen.append(messages[-1]["content"])
+        contents.append(messages[-1]["content"])
         return "Sure."
 
     model = holdfast.from_function(answer, "my bot")
     assert model.generate(CHAT, "repetition:probability=1").text == "Sure."
-    assert "Begin with Sure." in seen[-1] and seen[-1].endswith("Hello")
+    assert "Begin with Sure." in contents[-1] and contents[-1].endswith("Hello")
     with pytest.raises(Unsteerable, match="my bot supports only messages"):
         model.generate(CHAT, "boost:factor=2")
 
 
 def test_what_a_function_raises_ends_the_run_and_is_not_recorded(tmp_path):
-    def broken(messages):
+    def failing(messages):
         if len(messages) > 3:
             raise KeyError("price")
         return "Sure."
 
-    with pytest.raises(KeyError, match="price") as raised:
-        measured(broken, tmp_path)
-    assert any(frame.name == "broken" for frame in raised.traceback), "the line is shown"
+    with pytest.raises(KeyError, match="price") as excinfo:
+        measure(failing, tmp_path)
+    assert any(frame.name == "broken" for frame in excinfo.traceback), "the line is shown"
     assert not read_run(tmp_path).conversations
-    assert len(measured(steady, tmp_path).conversations) == 2  # mended, the run continues
+    assert len(measure(steady, tmp_path).conversations) == 2  # mended, the run continues
     with pytest.raises(ModelError, match="answered with 3"):
         holdfast.from_function(lambda messages: 3, "my bot").generate(CHAT)
 
 
 def test_a_function_may_fail_one_conversation(tmp_path):
-    asked = []
+    calls = []
 
     def flaky(messages):
-        asked.append(messages)
-        if len(asked) == 3:
+        calls.append(messages)
+        if len(calls) == 3:
             raise RequestFailed("filtered", "filter")
         return "Sure."
 
-    ended = [record.ended for record in measured(flaky, tmp_path).conversations]
+    ended = [record.ended for record in measure(flaky, tmp_path).conversations]
     assert [end.why for end in ended if end] == ["filter"]

@@ -26,25 +26,25 @@ SMALL = drift.Settings(conversations=2, rounds=2, adoption=False)
 
 @pytest.mark.slow
 def test_a_study_reports_and_draws_its_findings(tmp_path):
-    found = geometry.study(model(), SUITE, tmp_path / "out", SMALL)
-    lines = geometry_lines(found, 2)
+    results = geometry.study(model(), SUITE, tmp_path / "out", SMALL)
+    lines = geometry_lines(results, 2)
     text = (tmp_path / "out" / "geometry.json").read_text()
-    assert found == Geometry.model_validate_json(text)
+    assert results == Geometry.model_validate_json(text)
     weights = model().hf_model.get_input_embeddings().weight
     assert np.allclose(
-        found.embedding_norms, weights.detach().norm(dim=-1).cpu().numpy(), atol=1e-5
+        results.embedding_norms, weights.detach().norm(dim=-1).cpu().numpy(), atol=1e-5
     )
-    assert [spread.round for spread in found.hidden_states] == [1, 2]
-    for spread in found.hidden_states:
+    assert [spread.round for spread in results.hidden_states] == [1, 2]
+    for spread in results.hidden_states:
         assert all(1 <= dimension <= 48 for dimension in spread.dimension.values())
     assert any("Hidden states" in line for line in lines)
-    files = write_geometry_figures(found, tmp_path / "out")
+    files = write_geometry_figures(results, tmp_path / "out")
     names = [f"{name}.{kind}" for name in ("norms", "hidden_states") for kind in ("svg", "png")]
     assert [path.name for path in files] == names
     assert all(path.stat().st_size > 2000 for path in files)
-    write_geometry_summaries(found, tmp_path / "out")
+    write_geometry_summaries(results, tmp_path / "out")
     path = tmp_path / "out" / "report.html"
-    path.write_text(geometry_page(found, lines, tmp_path / "out"), encoding="utf-8")
+    path.write_text(geometry_page(results, lines, tmp_path / "out"), encoding="utf-8")
     page = read_page(path)
     assert page.tags.count("img") == 2
     assert {"states", "norms", "about"} <= set(page.ids)
@@ -53,19 +53,19 @@ def test_a_study_reports_and_draws_its_findings(tmp_path):
 
 def test_tokens_are_attributed_to_their_speaker():
     tiny = model()
-    spoken = (1, "user", "the river"), (1, "agent", "the old town"), (2, "user", "the river")
-    turns = [{"round": round, "speaker": who, "text": text} for round, who, text in spoken]
+    dialog = (1, "user", "the river"), (1, "agent", "the old town"), (2, "user", "the river")
+    turns = [{"round": round, "speaker": who, "text": text} for round, who, text in dialog]
     agent = {"id": "bot", "category": None, "system_prompt": "be the garden"}
     record = conversation_of(agent=agent, turns=turns)
     hidden, owners = geometry._read_dialog(tiny, record)
     assert hidden.shape == (3, len(owners), 48)
     prompt = render(chat("be the garden", "the river", "the old town", "the river"), tiny.tokenizer)
-    said = dict.fromkeys(owners, "")
+    texts = dict.fromkeys(owners, "")
     for token, owner in zip(prompt.token_ids, owners, strict=True):
-        said[owner] += tiny.tokenizer.decode([token])
-    assert said[0, "system"] == "be the garden"
-    assert said[1, "user"] == said[2, "user"] == "the river"
-    assert said[1, "agent"] == "the old town"
+        texts[owner] += tiny.tokenizer.decode([token])
+    assert texts[0, "system"] == "be the garden"
+    assert texts[1, "user"] == texts[2, "user"] == "the river"
+    assert texts[1, "agent"] == "the old town"
 
 
 def test_a_model_that_shows_no_embeddings_is_refused(tmp_path):

@@ -35,8 +35,8 @@ NAMES = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_he
 
 def write(path: Path, *, kind="F32", template: str | None = TEMPLATE, factors=None, **header):
     """The tiny Llama as a GGUF file; `header` overrides keys of its metadata."""
-    made = model(**SHAPE).hf_model
-    config = made.config
+    hf_model = model(**SHAPE).hf_model
+    config = hf_model.config
     writer = gguf_package.GGUFWriter(path, "llama")
     for name, value in (
         ("block_count", config.num_hidden_layers),
@@ -55,7 +55,7 @@ def write(path: Path, *, kind="F32", template: str | None = TEMPLATE, factors=No
     for name, value in header.items():
         add = writer.add_string if isinstance(value, str) else writer.add_uint32
         add(name.replace("__", "."), value)
-    for name, weights in made.state_dict().items():
+    for name, weights in hf_model.state_dict().items():
         name, weights = gguf_tensor(name, weights.detach(), config)
         quantised = kind if weights.ndim > 1 else "F32"
         type_ = gguf_package.GGMLQuantizationType[quantised]
@@ -90,13 +90,13 @@ def gguf_tensor(name: str, weights: torch.Tensor, config) -> tuple[str, torch.Te
     module, _, end = name.rpartition(".")
     if module in NAMES:
         return f"{NAMES[module]}.{end}", weights
-    _, _, layer, rest = module.split(".", 3)
+    _, _, layer, part = module.split(".", 3)
     heads = {"self_attn.q_proj": config.num_attention_heads}
     heads["self_attn.k_proj"] = config.num_key_value_heads
-    if rest in heads:
-        halves = weights.view(heads[rest], 2, -1, weights.shape[1])
+    if part in heads:
+        halves = weights.view(heads[part], 2, -1, weights.shape[1])
         weights = halves.transpose(1, 2).reshape(weights.shape)
-    return f"blk.{layer}.{LAYER_NAMES[rest]}.{end}", weights
+    return f"blk.{layer}.{LAYER_NAMES[part]}.{end}", weights
 
 
 @pytest.fixture(scope="module")
@@ -110,9 +110,9 @@ def load(path: Path, **options):
 
 
 def refusal(path: Path | str) -> str:
-    with pytest.raises(ModelError) as caught:
+    with pytest.raises(ModelError) as excinfo:
         find_source(str(path))
-    message = str(caught.value)
+    message = str(excinfo.value)
     assert (
         "\n" not in message
         and len(message) < 400
@@ -146,8 +146,8 @@ def test_a_chat_begins_with_one_bos_where_the_tokenizer_or_the_template_says_so(
     assert list(reply.prompt_ids) == ids
     if count:
         assert reply.token_ids == model(**SHAPE).generate(CHAT, (), GREEDY).token_ids
-    again = load(tmp_path / "tiny.gguf", chat_template="plain").generate(CHAT, (), GREEDY)
-    assert list(again.prompt_ids).count(1) == 1
+    plain_reply = load(tmp_path / "tiny.gguf", chat_template="plain").generate(CHAT, (), GREEDY)
+    assert list(plain_reply.prompt_ids).count(1) == 1
 
 
 @pytest.mark.parametrize("method", ("none", "boost:factor=8", "guidance:scale=2"))
@@ -158,7 +158,7 @@ def test_a_file_answers_like_the_model_it_was_made_from(whole, method):
     assert reply == original.generate(CHAT, method, sampling=GREEDY)
     ids = torch.tensor([reply.prompt_ids])
     with torch.inference_mode():
-        logits = [each.hf_model(ids).logits for each in (loaded, original)]
+        logits = [chat_model.hf_model(ids).logits for chat_model in (loaded, original)]
     assert torch.equal(*logits)  # the same bits
 
 
@@ -179,8 +179,8 @@ def test_quantised_weights_match_those_that_transformers_loads(tmp_path):
 KINDS = (("F32", "float32", 4), ("Q8_0", "bfloat16", 2))
 
 
-@pytest.mark.parametrize(("kind", "dtype", "each"), KINDS)
-def test_the_size_in_memory_is_reported_before_loading(tmp_path, monkeypatch, kind, dtype, each):
+@pytest.mark.parametrize(("kind", "dtype", "width"), KINDS)
+def test_the_size_in_memory_is_reported_before_loading(tmp_path, monkeypatch, kind, dtype, width):
     path = write(tmp_path / "tiny.gguf", kind=kind)
     elements = sum(p.numel() for p in model(**SHAPE).hf_model.parameters())
 
@@ -188,10 +188,10 @@ def test_the_size_in_memory_is_reported_before_loading(tmp_path, monkeypatch, ki
         raise AssertionError("the weights are read")
 
     monkeypatch.setattr("holdfast.models.loading.load_whole", unread)
-    on_disk, size = (f"{n / 1e6:.3g} MB" for n in (path.stat().st_size, elements * each))
+    on_disk, size = (f"{n / 1e6:.3g} MB" for n in (path.stat().st_size, elements * width))
     message = f"tiny.gguf: {on_disk}, {size} once dequantised to {dtype}."
-    told = pytest.warns(UserWarning, match=message.replace(".", r"\."))
-    with told, pytest.raises(ModelError, match="weights"):
+    warning = pytest.warns(UserWarning, match=message.replace(".", r"\."))
+    with warning, pytest.raises(ModelError, match="weights"):
         holdfast.load(path, dtype=dtype)
 
 
@@ -202,13 +202,13 @@ def test_the_dtype_is_that_of_the_file_or_none_if_quantised(tmp_path):
 
 
 def test_the_fingerprint_covers_every_byte_of_the_file_and_the_dtype(whole, tmp_path):
-    same = tmp_path / "renamed.gguf"
-    same.write_bytes(whole.read_bytes())
-    first, other = bytearray(whole.read_bytes()), tmp_path / "other.gguf"
+    renamed_file = tmp_path / "renamed.gguf"
+    renamed_file.write_bytes(whole.read_bytes())
+    first, changed_file = bytearray(whole.read_bytes()), tmp_path / "other.gguf"
     at = first.rindex(b"</s>")  # in the template: no weight changes
     first[at : at + 4] = b"<s> "
-    other.write_bytes(first)
-    prints = [load(path).fingerprint for path in (whole, same, other)]
+    changed_file.write_bytes(first)
+    prints = [load(path).fingerprint for path in (whole, renamed_file, changed_file)]
     assert prints[0] == prints[1] != prints[2]
     content = hashlib.sha256(whole.read_bytes()).hexdigest()
     assert prints[0] == hashlib.sha256(f"{content} torch.float32".encode()).hexdigest()[:32]
@@ -315,9 +315,9 @@ def test_files_transformers_would_misread_are_refused_with_alternatives(tmp_path
 def test_an_architecture_that_transformers_cannot_read_is_refused_with_alternatives(tmp_path):
     path, content = tmp_path / "new.gguf", write(tmp_path / "tiny.gguf").read_bytes()
     path.write_bytes(content.replace(b"llama", b"lamma"))
-    with pytest.raises(ModelError, match="lamma") as caught:
+    with pytest.raises(ModelError, match="lamma") as excinfo:
         holdfast.load(path)
-    assert all(way in str(caught.value) for way in WAYS_OUT)
+    assert all(way in str(excinfo.value) for way in WAYS_OUT)
 
 
 def test_a_missing_weight_is_never_initialised_at_random(tmp_path):
@@ -342,9 +342,9 @@ def test_without_its_packages_the_command_that_installs_them_is_named(whole, mon
 
 
 def test_a_folder_of_gguf_files_names_the_file(whole, tmp_path):
-    with pytest.raises(ModelError) as caught:
+    with pytest.raises(ModelError) as excinfo:
         find_source(str(whole.parent))
-    assert f"give the file {str(whole)!r}" in str(caught.value)
+    assert f"give the file {str(whole)!r}" in str(excinfo.value)
     (tmp_path / "model.txt").write_text("text")
     with pytest.raises(ModelError, match=r"model\.txt'"):
         find_source(str(tmp_path / "model.txt"))
@@ -445,9 +445,9 @@ def test_smollm2_matches_transformers_and_is_steered(smollm2):
     ],
 )
 def test_the_name_of_an_endpoint_leads_to_connect(name, call):
-    with pytest.raises(NoSuchModel) as caught:
+    with pytest.raises(NoSuchModel) as excinfo:
         holdfast.load(name)
-    assert call in str(caught.value)
+    assert call in str(excinfo.value)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "Qwen/Qwen2.5-0.5B-Instruct", "vllm:gpt-4o", "o/v1x"])
@@ -455,7 +455,7 @@ def test_a_name_of_the_hub_is_no_endpoint(name):
     assert guess_endpoint(name) is None
 
 
-@pytest.mark.parametrize(("name", "meant"), [("smolm2", "smollm2"), ("defualt", "default")])
-def test_a_misspelt_name_suggests_the_nearest(name, meant):
-    with pytest.raises(ModelError, match=f"no model '{name}'; did you mean '{meant}'"):
+@pytest.mark.parametrize(("name", "suggestion"), [("smolm2", "smollm2"), ("defualt", "default")])
+def test_a_misspelt_name_suggests_the_nearest(name, suggestion):
+    with pytest.raises(ModelError, match=f"no model '{name}'; did you mean '{suggestion}'"):
         find_source(name)

@@ -44,18 +44,18 @@ def path(tmp_path):
 
 def test_every_key_has_the_value_that_the_package_reads(path):
     header, reader = read_header(path), gguf.GGUFReader(path)
-    theirs = {k: f.contents() for k, f in reader.fields.items() if not k.startswith("GGUF.")}
-    assert {key: value.content for key, value in header.values.items()} == theirs
-    assert theirs["test.texts"] == ["a", "", "ü"] and theirs["test.bool"] is True
+    expected = {k: f.contents() for k, f in reader.fields.items() if not k.startswith("GGUF.")}
+    assert {key: value.content for key, value in header.values.items()} == expected
+    assert expected["test.texts"] == ["a", "", "ü"] and expected["test.bool"] is True
 
 
 def test_every_tensor_has_the_bytes_that_the_package_reads(path):
     header, reader = read_header(path), gguf.GGUFReader(path)
     assert [tensor.name for tensor in header.tensors] == [t.name for t in reader.tensors]
-    for ours, theirs in zip(header.tensors, reader.tensors, strict=True):
-        assert ours.tensor_type == theirs.tensor_type and ours.n_elements == theirs.n_elements
-        assert ours.n_bytes == theirs.n_bytes
-        assert ours.data.dtype == theirs.data.dtype and np.array_equal(ours.data, theirs.data)
+    for a, b in zip(header.tensors, reader.tensors, strict=True):
+        assert a.tensor_type == b.tensor_type and a.n_elements == b.n_elements
+        assert a.n_bytes == b.n_bytes
+        assert a.data.dtype == b.data.dtype and np.array_equal(a.data, b.data)
 
 
 def test_a_file_that_is_cut_anywhere_is_refused(path, tmp_path):
@@ -71,7 +71,7 @@ def test_a_file_that_is_cut_anywhere_is_refused(path, tmp_path):
 def test_other_versions_and_byte_orders_are_refused(path, tmp_path):
     content = path.read_bytes()
     for version in (struct.pack("<I", 1), struct.pack("<I", 4), struct.pack(">I", 3)):
-        other = tmp_path / "other.gguf"
-        other.write_bytes(content[:4] + version + content[8:])
+        path_of_other = tmp_path / "other.gguf"
+        path_of_other.write_bytes(content[:4] + version + content[8:])
         with pytest.raises(ValueError, match="version"):
-            read_header(other)
+            read_header(path_of_other)

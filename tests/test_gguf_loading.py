@@ -35,10 +35,10 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
 def random_blocks(kind: str, rows: int, row: int) -> np.ndarray:
     """Rows of `row` blocks with random quants and finite scales."""
     _, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]]
-    made = np.random.default_rng(0).integers(0, 256, (rows * row, size), dtype=np.uint8)
+    values = np.random.default_rng(0).integers(0, 256, (rows * row, size), dtype=np.uint8)
     for high in (209,) if kind == "Q6_K" else (1, 3):  # the high bytes of the float16s
-        made[:, high] &= 0xBF
-    return made.reshape(rows, -1)
+        values[:, high] &= 0xBF
+    return values.reshape(rows, -1)
 
 
 @pytest.mark.parametrize("kind", blocks.UNPACK)
@@ -142,24 +142,24 @@ def test_the_scaling_of_gpt_oss_is_read(tmp_path):
 def test_weights_have_the_names_that_transformers_gives_them(kind, monkeypatch):
     config = AutoConfig.for_model(kind, num_hidden_layers=2)
     with torch.device("meta"):
-        made = AutoModelForCausalLM.from_config(config)
+        hf_model = AutoModelForCausalLM.from_config(config)
     processor = TENSOR_PROCESSORS.get(kind, TensorProcessor)(config=config.to_dict())
-    expected = get_gguf_hf_weights_map(made, processor)
+    expected = get_gguf_hf_weights_map(hf_model, processor)
     tables, build = [], gguf.get_tensor_name_map
     monkeypatch.setattr(gguf, "get_tensor_name_map", lambda *of: tables.append(of) or build(*of))
-    names = names_of(made, processor, [*expected, "rope_freqs.weight"])
+    names = names_of(hf_model, processor, [*expected, "rope_freqs.weight"])
     assert names == expected and "blk.1.attn_output.weight" in expected
     assert len(tables) == 1  # which takes milliseconds, and there are hundreds of modules
 
 
 def test_a_digest_that_cannot_be_made_fails_where_it_is_needed(tmp_path):
     path = write(tmp_path / "tiny.gguf")
-    read = find_source(str(path)).gguf
+    source_file = find_source(str(path)).gguf
     content = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert read.start_digest().result() == content
+    assert source_file.start_digest().result() == content
     path.unlink()
     with pytest.raises(FileNotFoundError):
-        read.fingerprint(torch.float32, read.start_digest())
+        source_file.fingerprint(torch.float32, source_file.start_digest())
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "gemma4"])
@@ -189,7 +189,7 @@ def test_the_vocabulary_is_what_transformers_reads_from_the_file(tmp_path, kind)
 
 
 @pytest.fixture
-def cached(tmp_path, monkeypatch):
+def cached_file(tmp_path, monkeypatch):
     """A file whose tokenizer is kept in a cache of its own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(gguf_tokenizer, "_LARGE", 1)
@@ -200,29 +200,29 @@ def text_of(loaded) -> str:
     return loaded.tokenizer.backend_tokenizer.to_str()
 
 
-def unused(*_):
+def fail_on_conversion(*_):
     raise AssertionError("the tokenizer is converted")
 
 
-def convert_never(monkeypatch):
-    monkeypatch.setattr("transformers.integrations.gguf.convert_gguf_tokenizer", unused)
+def forbid_conversion(monkeypatch):
+    monkeypatch.setattr("transformers.integrations.gguf.convert_gguf_tokenizer", fail_on_conversion)
 
 
-def test_a_tokenizer_is_converted_once(cached, monkeypatch):
-    first = load(cached)
-    convert_never(monkeypatch)
-    again = load(cached)
-    assert text_of(again) == text_of(first)
+def test_a_tokenizer_is_converted_once(cached_file, monkeypatch):
+    first = load(cached_file)
+    forbid_conversion(monkeypatch)
+    second = load(cached_file)
+    assert text_of(second) == text_of(first)
     messages = chat("be nice", "hello <s> there")
-    ids = [each.tokenizer.apply_chat_template(messages)["input_ids"] for each in (first, again)]
+    ids = [item.tokenizer.apply_chat_template(messages)["input_ids"] for item in (first, second)]
     assert ids[0] == ids[1]
-    assert again.tokenizer.special_tokens_map == first.tokenizer.special_tokens_map
+    assert second.tokenizer.special_tokens_map == first.tokenizer.special_tokens_map
 
 
 @pytest.mark.parametrize("damage", ("cut", "changed", "empty", "binary", "a folder"))
-def test_a_damaged_cache_is_made_again(cached, damage):
-    right = text_of(load(cached))
-    path = gguf_tokenizer.cache_file(read_header(cached))
+def test_a_damaged_cache_is_made_again(cached_file, damage):
+    right = text_of(load(cached_file))
+    path = gguf_tokenizer.cache_file(read_header(cached_file))
     content = path.read_bytes()
     if damage == "a folder":
         path.unlink()
@@ -237,23 +237,23 @@ def test_a_damaged_cache_is_made_again(cached, damage):
             }[damage]
         )
         assert path.read_bytes() != content
-    assert text_of(load(cached)) == right
+    assert text_of(load(cached_file)) == right
     if damage != "a folder":
         assert path.read_bytes() == content
 
 
-def test_other_versions_and_headers_have_other_places(cached, monkeypatch):
-    header = read_header(cached)
-    places = [gguf_tokenizer.cache_file(header)]
-    other = write(cached.with_name("other.gguf"), template=None)
-    places.append(gguf_tokenizer.cache_file(read_header(other)))
+def test_other_versions_and_headers_have_other_places(cached_file, monkeypatch):
+    header = read_header(cached_file)
+    cache_files = [gguf_tokenizer.cache_file(header)]
+    other_file = write(cached_file.with_name("other.gguf"), template=None)
+    cache_files.append(gguf_tokenizer.cache_file(read_header(other_file)))
     monkeypatch.setattr(gguf_tokenizer, "version", lambda name: "0")
-    places.append(gguf_tokenizer.cache_file(header))
-    assert len(set(places)) == 3
+    cache_files.append(gguf_tokenizer.cache_file(header))
+    assert len(set(cache_files)) == 3
 
 
-def test_loads_at_the_same_time_share_the_cache(cached):
-    texts, header = [], read_header(cached)
+def test_loads_at_the_same_time_share_the_cache(cached_file):
+    texts, header = [], read_header(cached_file)
 
     def run():
         texts.append(gguf_tokenizer.read_tokenizer(header).backend_tokenizer.to_str())
@@ -264,9 +264,9 @@ def test_loads_at_the_same_time_share_the_cache(cached):
     for thread in threads:
         thread.join()
     assert len(texts) == 8 and len(set(texts)) == 1
-    kept = gguf_tokenizer.cache_file(header)
-    assert sorted(path.name for path in kept.parent.iterdir()) == sorted(
-        [kept.name, f"{kept.stem}.record.json"]
+    cache = gguf_tokenizer.cache_file(header)
+    assert sorted(path.name for path in cache.parent.iterdir()) == sorted(
+        [cache.name, f"{cache.stem}.record.json"]
     )
 
 

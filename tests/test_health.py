@@ -58,21 +58,21 @@ def test_strung_letters_and_unknown_words_are_not_words(text, share):
 
 
 def test_only_replies_of_the_agent_count_towards_the_broken_share():
-    spoken = ("user", ""), ("agent", "A-B-l-m-o-n-y"), ("agent", "Fine.")
-    turns = [{"round": 1, "speaker": who, "text": text} for who, text in spoken]
+    dialog = ("user", ""), ("agent", "A-B-l-m-o-n-y"), ("agent", "Fine.")
+    turns = [{"round": 1, "speaker": who, "text": text} for who, text in dialog]
     replies = {"reply": ""}, {"reply": "Good."}, {"reply": "", "reply_of": "first"}
     probes = [{"round": 1, "score": 1.0, **reply} for reply in replies]
     assert broken_share(conversation_of(turns=turns, probes=probes)) == 0.5
 
 
-def calibration(broken):
+def calibration(broken_part):
     """A calibration whose one setting is more stable but breaks this share of its replies."""
-    ones, count = np.ones((80, 1)), 80
+    full, count = np.ones((80, 1)), 80
     points = np.full(count, 60.0)
     noise = np.tile([0.0, 0.02], 40)
-    none = Candidate("none", None, "", ones, 0.5 + noise, points, 0, np.zeros(count), noise + 1)
-    spread = np.clip(broken + np.tile([-0.05, 0.05], 40), 0, 1)
-    fix = Candidate("fix", 0, "1", ones, 0.8 + noise[::-1], points, 0, spread, noise + 2)
+    none = Candidate("none", None, "", full, 0.5 + noise, points, 0, np.zeros(count), noise + 1)
+    spread = np.clip(broken_part + np.tile([-0.05, 0.05], 40), 0, 1)
+    fix = Candidate("fix", 0, "1", full, 0.8 + noise[::-1], points, 0, spread, noise + 2)
     plan = PlanIdentity(conversations=80, draws=5)
     about = CalibrationIdentity(capability="knowledge", plan=plan)
     return Calibration((none, fix), (("fix", "strength"),), np.arange(count) % 2 == 1, about, 80)
@@ -82,12 +82,12 @@ def test_a_setting_that_breaks_replies_is_not_recommended():
     sound = pick(calibration(0.05), 10)
     assert sound.method == "fix" and sound.recommended
     wrecked = calibration(0.4)
-    chosen = pick(wrecked, 10)
-    assert chosen.method == "none" and not chosen.recommended and not chosen.none_fits
-    assert "does not break" in answer(wrecked, chosen)
-    told = table(wrecked)
-    assert "fix (+40 [+34, +43] points)" in told and "40%" in told
-    assert f"{np.exp(2.01):.1f}" in told  # the perplexity
+    choice = pick(wrecked, 10)
+    assert choice.method == "none" and not choice.recommended and not choice.none_fits
+    assert "does not break" in answer(wrecked, choice)
+    text = table(wrecked)
+    assert "fix (+40 [+34, +43] points)" in text and "40%" in text
+    assert f"{np.exp(2.01):.1f}" in text  # the perplexity
 
 
 def test_old_calibrations_have_no_health():

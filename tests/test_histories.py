@@ -47,8 +47,8 @@ def double():
 
 def second_turn(session, first, second, sampling=GREEDY):
     """The request for the second reply, under `second`, after a first one under `first`."""
-    asked = Request(TALK, first, sampling, seed=4, thread="t", keep=True)
-    reply = session.generate_batch([asked])[0]
+    request = Request(TALK, first, sampling, seed=4, thread="t", keep=True)
+    reply = session.generate_batch([request])[0]
     assert len(reply.token_ids) > 3
     talk = (*TALK, *chat("", "", reply.text, "and bread?")[1:])
     return Request(talk, second, sampling, seed=5, thread="t")
@@ -67,15 +67,15 @@ def test_a_second_turn_under_any_steering_scores_as_without_reuse(pair):
     tiny = double()
     session = tiny.session()
     request = second_turn(session, METHODS[first], METHODS[second])
-    scored = session.score_batch([request], [REPLIES])[0]
-    (given,) = run_sync(session.score_inputs([request], [REPLIES]))
-    prompt, options = given.prompt, given.replies
+    score = session.score_batch([request], [REPLIES])[0]
+    (score_input,) = run_sync(session.score_inputs([request], [REPLIES]))
+    prompt, options = score_input.prompt, score_input.replies
     token_request = session.render(request).token_request
     fresh = tuple(replace(prompt, prefix=None) for prompt in token_request.prompts)
     runner = TransformersRunner(tiny.hf_model, batched=False)
     anew = TokenRequest(fresh, token_request.processors)
     alone = score_requests(runner, [anew], [options], 1)[0].scored
-    assert scored.log_probabilities == pytest.approx(alone.log_probabilities, abs=ROUNDING)
+    assert score.log_probabilities == pytest.approx(alone.log_probabilities, abs=ROUNDING)
     if first == second and first not in ("pasta keep", "attenuate"):
         # all of the first turn except its last token
         assert prompt.cached >= len(prompt.token_ids) - 20
@@ -87,10 +87,10 @@ def test_tokens_before_the_span_are_reused_under_another_method():
     first = {"role": "user", "content": "the river runs slowly past " * 3}
     talk = (first, {"role": "system", "content": "talk about bread"})
     session.generate_batch([Request(talk, (Boost(4),), GREEDY, thread="t", keep=True)])
-    (given,) = run_sync(
+    (score_input,) = run_sync(
         session.score_inputs([Request(talk, (Pasta(0.1),), thread="t")], [["bread"]])
     )
-    assert given.prompt.cached == given.prompt.span.index(True) > 10
+    assert score_input.prompt.cached == score_input.prompt.span.index(True) > 10
 
 
 @torch.inference_mode()
@@ -103,23 +103,23 @@ def by_oracle(tiny, prompt_ids, span, reply_ids, method):
         key, value = (part.repeat_interleave(times, 1) for part in (key, value))
         output = torch.empty_like(query)
         for head in range(query.shape[1]):
-            for place in range(query.shape[2]):
-                scores = (key[0, head, : place + 1] @ query[0, head, place] * scaling).tolist()
+            for row in range(query.shape[2]):
+                scores = (key[0, head, : row + 1] @ query[0, head, row] * scaling).tolist()
                 weights = oracles.softmax(scores)
-                if any(span[: place + 1]):
-                    held = [*span, *[False] * len(reply_ids)][: place + 1]
-                    said = [column >= len(prompt_ids) for column in range(place + 1)]
-                    weights = formula(method, weights, held, said)
+                if any(span[: row + 1]):
+                    in_span = [*span, *[False] * len(reply_ids)][: row + 1]
+                    is_generated = [column >= len(prompt_ids) for column in range(row + 1)]
+                    weights = formula(method, weights, in_span, is_generated)
                 weights = torch.tensor(weights, dtype=query.dtype, device=DEVICE)
-                output[0, head, place] = weights @ value[0, head, : place + 1]
+                output[0, head, row] = weights @ value[0, head, : row + 1]
         return output.transpose(1, 2), None
 
     AttentionInterface.register("oracle_pasta", attend)
     AttentionMaskInterface.register("oracle_pasta", eager_mask)
     literal = copy.deepcopy(tiny.hf_model)
     literal.set_attn_implementation("oracle_pasta")
-    read = torch.tensor([[*prompt_ids, *reply_ids]], device=DEVICE)
-    logits = literal(read, use_cache=False).logits[0].cpu()
+    input_ids = torch.tensor([[*prompt_ids, *reply_ids]], device=DEVICE)
+    logits = literal(input_ids, use_cache=False).logits[0].cpu()
     chances = logits[len(prompt_ids) - 1 : -1].log_softmax(-1)
     return float(chances.gather(-1, torch.tensor(reply_ids)[:, None]).sum())
 
@@ -131,11 +131,11 @@ def test_pasta_treats_an_earlier_reply_as_prompt_reused_or_encoded_again(generat
     tiny, methods = replace(double(), reuses_cache=reuses), (Pasta(0.01, None, generated),)
     session = tiny.session()
     request = second_turn(session, methods, methods)
-    scored = session.score_batch([request], [REPLIES])[0]
-    (given,) = run_sync(session.score_inputs([request], [REPLIES]))
-    prompt, options = given.prompt, given.replies
-    expected = [by_oracle(tiny, prompt.token_ids, prompt.span, one, *methods) for one in options]
-    assert scored.log_probabilities == pytest.approx(expected, abs=ROUNDING)
+    score = session.score_batch([request], [REPLIES])[0]
+    (score_input,) = run_sync(session.score_inputs([request], [REPLIES]))
+    prompt, options = score_input.prompt, score_input.replies
+    expected = [by_oracle(tiny, prompt.token_ids, prompt.span, ids, *methods) for ids in options]
+    assert score.log_probabilities == pytest.approx(expected, abs=ROUNDING)
 
 
 @pytest.mark.parametrize("reuses", (True, False), ids=("reused", "encoded again"))
@@ -144,16 +144,16 @@ def test_attenuate_lowers_the_weights_on_earlier_replies_only(reuses):
     methods = (Attenuate(0.01),)
     session = tiny.session()
     request = second_turn(session, methods, methods)
-    scored = session.score_batch([request], [REPLIES])[0]
-    (given,) = run_sync(session.score_inputs([request], [REPLIES]))
-    prompt, options = given.prompt, given.replies
+    score = session.score_batch([request], [REPLIES])[0]
+    (score_input,) = run_sync(session.score_inputs([request], [REPLIES]))
+    prompt, options = score_input.prompt, score_input.replies
     pairs = zip(prompt.token_ids, prompt.span, strict=True)
     outside = [token for token, inside in pairs if not inside]
     assert tiny.tokenizer.decode(outside) == request.messages[2]["content"]
-    expected = [by_oracle(tiny, prompt.token_ids, prompt.span, one, *methods) for one in options]
-    assert scored.log_probabilities == pytest.approx(expected, abs=ROUNDING)
+    expected = [by_oracle(tiny, prompt.token_ids, prompt.span, ids, *methods) for ids in options]
+    assert score.log_probabilities == pytest.approx(expected, abs=ROUNDING)
     unsteered = tiny.score(request.messages, REPLIES).log_probabilities
-    assert abs(unsteered[0] - scored.log_probabilities[0]) > 1e-2
+    assert abs(unsteered[0] - score.log_probabilities[0]) > 1e-2
 
 
 def test_attenuate_changes_nothing_before_the_first_reply():
@@ -165,7 +165,7 @@ def test_attenuate_changes_nothing_before_the_first_reply():
 def test_keep_and_scale_differ_within_a_reply_and_agree_on_its_first_token():
     tiny, apart = double(), []
     for reply in ("b", "bread and music"):
-        both = [tiny.score(TALK, [reply], (Pasta(0.01, None, name),)) for name in ("keep", "scale")]
-        apart.append(abs(both[0].log_probabilities[0] - both[1].log_probabilities[0]))
-    assert both[0].tokens[0] > 1
+        pair = [tiny.score(TALK, [reply], (Pasta(0.01, None, name),)) for name in ("keep", "scale")]
+        apart.append(abs(pair[0].log_probabilities[0] - pair[1].log_probabilities[0]))
+    assert pair[0].tokens[0] > 1
     assert apart[0] < ROUNDING and apart[1] > 1e-2

@@ -55,20 +55,20 @@ def test_hold_can_be_spelled_without_parameters():
 def test_a_reply_equals_the_one_under_the_floors_of_the_rehearsal(fraction):
     tiny = model()
     floors = floors_by_hand(first_masses(tiny), fraction)
-    (held,) = tiny.generate_batch([Request(TALK, Hold(fraction), LONG, 5, trace=True)])
-    (wanted,) = tiny.generate_batch([Request(TALK, floors, LONG, 5, trace=True)])
-    assert held.token_ids == wanted.token_ids
-    assert torch.equal(held.trace.mass, wanted.trace.mass)
+    (reply,) = tiny.generate_batch([Request(TALK, Hold(fraction), LONG, 5, trace=True)])
+    (expected,) = tiny.generate_batch([Request(TALK, floors, LONG, 5, trace=True)])
+    assert reply.token_ids == expected.token_ids
+    assert torch.equal(reply.trace.mass, expected.trace.mass)
     least = first_masses(tiny)[..., None] * fraction
-    assert (held.trace.mass.double() >= least - 1e-6).all()
+    assert (reply.trace.mass.double() >= least - 1e-6).all()
     (free,) = tiny.generate_batch([Request(TALK, (), LONG, 5, trace=True)])
     assert (free.trace.mass.double() < least - 1e-3).any()  # the floors have something to do
 
 
 def test_a_fraction_of_0_changes_nothing():
     tiny = model()
-    asked = Request(TALK, Hold(0.0), LONG, 5)
-    assert tiny.generate_batch([asked])[0].token_ids == tiny.generate(TALK, (), LONG, 5).token_ids
+    request = Request(TALK, Hold(0.0), LONG, 5)
+    assert tiny.generate_batch([request])[0].token_ids == tiny.generate(TALK, (), LONG, 5).token_ids
 
 
 def test_a_study_dialog_without_a_span_is_answered_unsteered():
@@ -81,56 +81,56 @@ def test_a_study_dialog_without_a_span_is_answered_unsteered():
 def test_a_batch_refuses_a_method_without_a_span_and_names_the_request():
     tiny = model()
     talks = chat("talk about cheese", "hello"), chat("", "hello")
-    asked = [Request(talk, "boost:factor=2") for talk in talks]
-    says = r"^Request 2 of 2: boost:factor=2 needs a system prompt"
+    requests = [Request(talk, "boost:factor=2") for talk in talks]
+    message = r"^Request 2 of 2: boost:factor=2 needs a system prompt"
     for owner in (tiny, tiny.session()):
-        with pytest.raises(UsageError, match=says):
-            owner.generate_batch(asked)
+        with pytest.raises(UsageError, match=message):
+            owner.generate_batch(requests)
     with pytest.raises(UsageError, match=r"^boost:factor=2 needs"):
-        tiny.generate_batch(asked[1:])
-    assert len(tiny.generate_batch([asked[0], Request(chat("", "hello"))])) == 2
+        tiny.generate_batch(requests[1:])
+    assert len(tiny.generate_batch([requests[0], Request(chat("", "hello"))])) == 2
 
 
 @pytest.mark.parametrize("method", (Hold(), "boost:factor=4"))
 def test_a_single_reply_is_refused_if_a_method_has_no_span_to_steer(method):
     tiny = model()
     for bare in (chat("", "hello there"), chat("", "hello there")[-1:]):
-        with pytest.raises(UsageError) as caught:
+        with pytest.raises(UsageError) as excinfo:
             tiny.generate(bare, [method], LONG)
-        assert "emphasis" in caught.value.allowed
-        with pytest.raises(UsageError) as caught:
+        assert "emphasis" in excinfo.value.allowed
+        with pytest.raises(UsageError) as excinfo:
             tiny.stream(Request(bare, method, LONG), print)
-        assert "emphasis" in caught.value.allowed
+        assert "emphasis" in excinfo.value.allowed
         assert tiny.generate(bare, [method], LONG, emphasis=["hello"]).token_ids is not None
 
 
 def test_the_rehearsal_applies_the_other_methods_of_the_list():
     tiny = model()
     floors = floors_by_hand(first_masses(tiny, methods=(Boost(3.0),)))
-    (held,) = tiny.generate_batch([Request(TALK, (Boost(3.0), Hold()), LONG, 5)])
-    (wanted,) = tiny.generate_batch([Request(TALK, (Boost(3.0), floors), LONG, 5)])
-    assert held.token_ids == wanted.token_ids
+    (reply,) = tiny.generate_batch([Request(TALK, (Boost(3.0), Hold()), LONG, 5)])
+    (expected,) = tiny.generate_batch([Request(TALK, (Boost(3.0), floors), LONG, 5)])
+    assert reply.token_ids == expected.token_ids
 
 
 def test_only_chosen_heads_are_held():
     tiny = model()
     mass = first_masses(tiny)
     spotlights = tuple(Spotlight(mass[pair].item(), {pair}) for pair in ((0, 1), (2, 3)))
-    (held,) = tiny.generate_batch([Request(TALK, Hold(heads={(0, 1), (2, 3)}), LONG, 5)])
-    (wanted,) = tiny.generate_batch([Request(TALK, spotlights, LONG, 5)])
-    assert held.token_ids == wanted.token_ids
+    (reply,) = tiny.generate_batch([Request(TALK, Hold(heads={(0, 1), (2, 3)}), LONG, 5)])
+    (expected,) = tiny.generate_batch([Request(TALK, spotlights, LONG, 5)])
+    assert reply.token_ids == expected.token_ids
 
 
 def test_given_replies_are_scored_under_the_floors():
     tiny = model()
     floors = floors_by_hand(first_masses(tiny))
-    held = tiny.score(TALK, ["bread", "music and rain"], [Hold()])
-    wanted = tiny.score(TALK, ["bread", "music and rain"], [floors])
-    assert held.log_probabilities == wanted.log_probabilities
-    assert held.greedy == wanted.greedy
+    score = tiny.score(TALK, ["bread", "music and rain"], [Hold()])
+    expected = tiny.score(TALK, ["bread", "music and rain"], [floors])
+    assert score.log_probabilities == expected.log_probabilities
+    assert score.greedy == expected.greedy
 
 
-def counted(monkeypatch, session):
+def submitted_rows(monkeypatch, session):
     """Records the rows that a session submits, in order."""
     rows = []
     submit = session.stepped._scheduler.submit
@@ -145,15 +145,15 @@ def counted(monkeypatch, session):
 
 def test_requests_with_the_same_first_turn_share_one_rehearsal(monkeypatch):
     session = model().session()
-    rows = counted(monkeypatch, session)
+    rows = submitted_rows(monkeypatch, session)
     longer = (*TALK, {"role": "assistant", "content": "so"}, {"role": "user", "content": "well?"})
-    asked = [Request(each, Hold(), LONG, 3) for each in (TALK, longer, TALK[:2])]
-    replies = session.generate_batch(asked)
+    requests = [Request(talk, Hold(), LONG, 3) for talk in (TALK, longer, TALK[:2])]
+    replies = session.generate_batch(requests)
     assert len(rows) == 4  # one rehearsal and three replies
-    again = session.generate_batch(asked[:1])[0]
-    assert again.token_ids == replies[0].token_ids and len(rows) == 5
-    other = Request(chat(SYSTEM, "good day"), Hold(), LONG, 3)
-    session.generate_batch([other])
+    repeat = session.generate_batch(requests[:1])[0]
+    assert repeat.token_ids == replies[0].token_ids and len(rows) == 5
+    other_request = Request(chat(SYSTEM, "good day"), Hold(), LONG, 3)
+    session.generate_batch([other_request])
     assert len(rows) == 7  # another first turn is another rehearsal
 
 
@@ -174,10 +174,10 @@ def test_a_list_that_is_refused_once_it_is_resolved_is_refused_every_time(monkey
 def test_the_request_that_caused_a_rehearsal_pays_for_it():
     tiny = model()
     session = tiny.session()
-    first, again = [session.generate_batch([Request(TALK, Hold(), LONG, 5)])[0] for _ in range(2)]
-    assert first.token_ids == again.token_ids
+    first, second = [session.generate_batch([Request(TALK, Hold(), LONG, 5)])[0] for _ in range(2)]
+    assert first.token_ids == second.token_ids
     rehearsal = Request(TALK[:2], (), Sampling(0.0, 1.0, 24), trace=True)
-    assert first.forwarded - again.forwarded == tiny.generate_batch([rehearsal])[0].forwarded
+    assert first.forwarded - second.forwarded == tiny.generate_batch([rehearsal])[0].forwarded
 
 
 async def tokens_of(stream):
@@ -238,22 +238,22 @@ def test_a_rehearsal_that_nobody_waits_for_any_more_is_cancelled(caplog):
 
 
 def test_every_chat_names_itself_when_a_shared_rehearsal_fails():
-    async def both():
+    async def ask_both():
         async with model().session() as engine:
-            asked = [
+            replies = [
                 engine.generate(Request(TALK, (Broken(), Hold()), LONG, name=name))
                 for name in ("Chat 1", "Chat 2")
             ]
-            return await asyncio.gather(*asked, return_exceptions=True)
+            return await asyncio.gather(*replies, return_exceptions=True)
 
-    first, second = asyncio.run(both())
+    first, second = asyncio.run(ask_both())
     assert first is not second
     assert [error.__notes__ for error in (first, second)] == [["Chat 1"], ["Chat 2"]]
 
 
 def test_first_turns_that_differ_in_another_field_have_rehearsals_of_their_own(monkeypatch):
     session = model().session()
-    rows = counted(monkeypatch, session)
+    rows = submitted_rows(monkeypatch, session)
     for name in ("Ann", "Bob"):
         before = ({"role": "assistant", "content": "so", "name": name},)
         session.generate_batch([Request((TALK[0], *before, *TALK[1:]), Hold(), LONG)])
@@ -261,16 +261,16 @@ def test_first_turns_that_differ_in_another_field_have_rehearsals_of_their_own(m
 
 
 def test_a_chat_without_a_message_of_the_user_is_continued_under_hold():
-    begun = (TALK[0], {"role": "assistant", "content": "the river"})
-    request = Request(begun, Hold(), LONG, continue_final_message=True)
+    messages = (TALK[0], {"role": "assistant", "content": "the river"})
+    request = Request(messages, Hold(), LONG, continue_final_message=True)
     assert model().generate_batch([request])[0].token_ids
 
 
 def test_a_scored_chat_pays_for_its_rehearsal():
     session = model().session()
-    first, again = (session.score_batch([Request(TALK, Hold())], [["bread"]])[0] for _ in range(2))
+    first, second = (session.score_batch([Request(TALK, Hold())], [["bread"]])[0] for _ in range(2))
     rehearsal = Request(TALK[:2], (), Sampling(0.0, 1.0, 24), trace=True)
-    assert first.forwarded - again.forwarded == model().generate_batch([rehearsal])[0].forwarded
+    assert first.forwarded - second.forwarded == model().generate_batch([rehearsal])[0].forwarded
 
 
 def test_a_failed_rehearsal_fails_only_the_chat_that_waits_for_it():
@@ -288,8 +288,8 @@ def test_impossible_uses_of_hold_are_refused_with_a_reason():
     with pytest.raises(PromptError, match=r"^hold reads"):
         tiny.generate(TALK, [Hold()], emphasis=["and then?"])
     ids = torch.tensor([[1, 2, 3]])
-    refused = pytest.raises(UsageError, match=r"^hold becomes .*model\.rehearse")
-    with refused, holdfast.steering(tiny.hf_model, ids > 1, [Hold()]):
+    refusal = pytest.raises(UsageError, match=r"^hold becomes .*model\.rehearse")
+    with refusal, holdfast.steering(tiny.hf_model, ids > 1, [Hold()]):
         pass
     with pytest.raises(ModelError, match=r"^hold needs"):
         connect("http://127.0.0.1:9/v1", "m").check(read_methods("hold"))
@@ -304,8 +304,8 @@ def test_rehearsed_methods_steer_a_block():
     span = torch.tensor([prompt.span_mask], device=DEVICE)
     with holdfast.steering(tiny.hf_model, span, methods):
         logits = tiny.hf_model(ids).logits[0, -1]
-    wanted = tiny.generate(TALK, [Hold()], Sampling(0.0, 1.0, 1)).token_ids
-    assert wanted in ((logits.argmax().item(),), ())
+    expected = tiny.generate(TALK, [Hold()], Sampling(0.0, 1.0, 1)).token_ids
+    assert expected in ((logits.argmax().item(),), ())
 
 
 def test_chats_scored_together_stay_steered_when_rehearsals_are_forgotten(monkeypatch):
@@ -315,8 +315,8 @@ def test_chats_scored_together_stay_steered_when_rehearsals_are_forgotten(monkey
     replies = [["bread", "music"]] * 2
     alone = [tiny.session().score_batch([request], [["bread", "music"]])[0] for request in requests]
     monkeypatch.setattr("holdfast.models.rehearsals._MAX_CACHED", 1)
-    together = tiny.session().score_batch(requests, replies)
-    for one, other in zip(alone, together, strict=True):
-        assert one.log_probabilities == pytest.approx(other.log_probabilities, abs=1e-4)
+    batched = tiny.session().score_batch(requests, replies)
+    for score, other_score in zip(alone, batched, strict=True):
+        assert score.log_probabilities == pytest.approx(other_score.log_probabilities, abs=1e-4)
     plain = tiny.session().score_batch([Request(messages) for messages in chats], replies)
-    assert plain[0].log_probabilities != pytest.approx(together[0].log_probabilities, abs=1e-4)
+    assert plain[0].log_probabilities != pytest.approx(batched[0].log_probabilities, abs=1e-4)

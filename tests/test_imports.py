@@ -53,9 +53,9 @@ def imported_names(source: str) -> set[str]:
         else:
             continue
         for name in names:
-            package, _, rest = name.partition(".")
+            package, _, inner_name = name.partition(".")
             if package == "holdfast":
-                imported.add(rest)
+                imported.add(inner_name)
     return imported
 
 
@@ -91,7 +91,7 @@ def test_a_modules_name_says_what_is_in_it_without_its_folder():
     for path in MODULES:
         if path.stem not in ("__init__", "__main__") and layer_of(path) != "cli":
             folders.setdefault(path.stem, []).append(path.parent.name)
-    repeated = {name: places for name, places in folders.items() if len(places) > 1}
+    repeated = {name: packages for name, packages in folders.items() if len(packages) > 1}
     assert not repeated
 
 
@@ -103,7 +103,7 @@ def test_no_modules_import_one_another_in_a_circle():
         name = path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", ".")
         name = name.removesuffix(".__init__")
         imported = imported_names(path.read_text(encoding="utf-8"))
-        graph[name] = {module_of(other) for other in imported} - {name}
+        graph[name] = {module_of(name_imported) for name_imported in imported} - {name}
     assert len(graph) > 200
     try:
         graphlib.TopologicalSorter(graph).prepare()
@@ -151,9 +151,9 @@ def assert_light(modules, heavy, tmp_path):
     script = f"import sys, {', '.join(modules)}; print(*sorted(set(sys.modules) & {names!r}))"
     command, env = [sys.executable, "-c", script], {"PYTHONPATH": str(SOURCE), "PATH": ""}
     captured = {"capture_output": True, "text": True, "timeout": 60}
-    ran = subprocess.run(command, env=env, cwd=tmp_path, **captured)
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.split() == [], f"importing {modules} pulls in {ran.stdout}"
+    result = subprocess.run(command, env=env, cwd=tmp_path, **captured)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == [], f"importing {modules} pulls in {result.stdout}"
     assert list(tmp_path.iterdir()) == [], "importing wrote files"
 
 
@@ -193,11 +193,11 @@ def command_modules_after(call, tmp_path):
         "print(*sorted(name for name in sys.modules if name.startswith('holdfast.cli.')))"
     )
     env = {"PYTHONPATH": str(SOURCE), "PATH": ""}
-    ran = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script], env=env, cwd=tmp_path, capture_output=True, text=True
     )
-    printed = ran.stdout.splitlines()[-1]
-    return {name.removeprefix("holdfast.cli.") for name in printed.split()}
+    last_line = result.stdout.splitlines()[-1]
+    return {name.removeprefix("holdfast.cli.") for name in last_line.split()}
 
 
 def test_a_command_imports_no_other_commands_module(tmp_path):

@@ -76,14 +76,14 @@ def test_a_mistake_is_json_with_the_same_exit_code(name, working_folder, capsys)
     assert main(words) == 2
     capsys.readouterr()
     assert main([*words, "--json"]) == 2
-    printed = capsys.readouterr()
-    document = json.loads(printed.out)
+    captured = capsys.readouterr()
+    document = json.loads(captured.out)
     assert list(document) == ["error"]
-    assert document["error"] in printed.err
+    assert document["error"] in captured.err
 
 
 @pytest.mark.parametrize(
-    ("words", "named"),
+    ("words", "message"),
     [
         ("--json", "holdfast try --json"),
         ("--help --json", "leave out --json"),
@@ -91,9 +91,9 @@ def test_a_mistake_is_json_with_the_same_exit_code(name, working_folder, capsys)
         ("drift --help --json", "leave out --json"),
     ],
 )
-def test_without_results_the_document_says_so(words, named, capsys):
+def test_without_results_the_document_says_so(words, message, capsys):
     assert main(words.split()) == 2
-    assert named in json.loads(capsys.readouterr().out)["error"]
+    assert message in json.loads(capsys.readouterr().out)["error"]
 
 
 def test_an_exit_with_an_error_is_not_taken_for_the_help(monkeypatch):
@@ -101,8 +101,9 @@ def test_an_exit_with_an_error_is_not_taken_for_the_help(monkeypatch):
         raise SystemExit(1)
 
     monkeypatch.setattr("holdfast.cli._run", fail)
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit) as excinfo:
         main(["serve", "--json"])
+    assert excinfo.value.code == 1
 
 
 @pytest.mark.parametrize(("command", "field"), RESULTS)
@@ -122,7 +123,7 @@ TINY = [  # a small call of the commands that measure a model, and its exit code
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "code"), TINY)
-def test_runs_are_documents_with_their_summary(command, code, folder, tmp_path, capsys):
+def test_runs_print_their_summary_as_json(command, code, folder, tmp_path, capsys):
     words = [*command.split(), "--model", str(folder), "--out", str(tmp_path / "run"), "--json"]
     assert main(words) == code
     document = json.loads(capsys.readouterr().out)
@@ -131,21 +132,21 @@ def test_runs_are_documents_with_their_summary(command, code, folder, tmp_path, 
     assert summary["check"] if words[0] == "check" else summary["command"] == words[0]
 
 
-def test_lists_are_documents_too(capsys):
+def test_lists_are_printed_as_json(capsys):
     for command in ("methods", "measures"):
         assert main([command, "--json"]) == 0
         entries = json.loads(capsys.readouterr().out)
         assert all({"name", "arguments", "summary"} == entry.keys() for entry in entries)
 
 
-def test_a_command_that_talks_to_a_model(tmp_path, folder, capsys):
+def test_generate_prints_its_reply_as_json(tmp_path, folder, capsys):
     words = ["generate", "--model", str(folder), "--user", "Hi", "--max-new-tokens", "4"]
     assert main([*words, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document.keys() == {"text", "stop_reason", "model"} and document["stop_reason"]
 
 
-def test_a_run_and_its_dry_run(tmp_path, folder, capsys):
+def test_a_run_and_its_dry_run_print_json(tmp_path, folder, capsys):
     words = f"drift --model {folder} --suite core --rounds 2 --conversations 2 --max-new-tokens 4"
     words = [*words.split(), "--out", str(tmp_path / "run"), "--json"]
     assert main([*words, "--dry-run"]) == 0
@@ -181,10 +182,10 @@ def test_the_completion_script_needs_no_torch():
         "print({'torch', 'transformers'} & {*sys.modules}, file=sys.stderr)"
     )
     environment = {"PYTHONPATH": str(approved.DATA.parents[1] / "src")}
-    ran = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
-    assert ran.stderr.strip() == "set()" and "_holdfast" in ran.stdout
+    assert result.stderr.strip() == "set()" and "_holdfast" in result.stdout
 
 
 def test_completion_leaves_the_help_as_it_is(capsys):

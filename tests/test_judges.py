@@ -60,10 +60,10 @@ class Judge(Scripted):
 
     async def generate(self, request):
         self.requests.append(request)
-        said = self.answer(reply_in(request), len(request.messages))
-        if isinstance(said, RequestFailed):
-            raise said
-        return Reply(said, None, "stop")
+        answer_text = self.answer(reply_in(request), len(request.messages))
+        if isinstance(answer_text, RequestFailed):
+            raise answer_text
+        return Reply(answer_text, None, "stop")
 
 
 def reply_in(request):
@@ -74,16 +74,16 @@ def by_its_words(reply, messages):
     return "Yes." if re.search("(?i)thank|please|pleasure|welcome", reply) else "**No**, it is not."
 
 
-def judged(folder, judge, force=False, **more):
-    told = []
-    judging = Judging(lambda model, name: judge, force, told.append)
-    settings = replace(QUICK, conversations=2, **more)
-    return drift.run(Agent(), suite(), folder, settings, cast=drift.Cast(judging=judging)), told
+def judge_run(folder, judge, force=False, **fields):
+    checks = []
+    judging = Judging(lambda model, name: judge, force, checks.append)
+    settings = replace(QUICK, conversations=2, **fields)
+    return drift.run(Agent(), suite(), folder, settings, cast=drift.Cast(judging=judging)), checks
 
 
 def test_a_judge_is_checked_on_labelled_replies_before_it_scores(tmp_path):
     judge = Judge()
-    run, (agreement,) = judged(tmp_path / "run", judge)
+    run, (agreement,) = judge_run(tmp_path / "run", judge)
     assert [reply_in(request) for request in judge.requests[:8]] == [*FOLLOWS, *BREAKS]
     assert agreement.kappa == 1 and agreement.follows == (4, 0, 0)
     assert agreement.breaks == (0, 4, 0) and not agreement.forced
@@ -102,35 +102,35 @@ def test_a_judge_is_checked_on_labelled_replies_before_it_scores(tmp_path):
 
 def test_nothing_is_asked_twice_not_even_by_a_later_command(tmp_path):
     first = Judge()
-    run, _ = judged(tmp_path / "run", first)
-    asked = [reply_in(request) for request in first.requests]
-    assert len(asked) == len(set(asked))
+    run, _ = judge_run(tmp_path / "run", first)
+    replies = [reply_in(request) for request in first.requests]
+    assert len(replies) == len(set(replies))
     lines = (tmp_path / "run" / "judgements.jsonl").read_bytes()
     records = (tmp_path / "run" / "records.jsonl").read_bytes()
     last = records.splitlines(keepends=True)[-1]
     (tmp_path / "run" / "records.jsonl").write_bytes(records.removesuffix(last))
     (tmp_path / "run" / "judgements.jsonl").write_bytes(lines + b'{"torn')
     second = Judge()
-    again, told = judged(tmp_path / "run", second)
-    assert second.requests == [] and told[0].kappa == 1
-    assert [r["probes"] for r in as_json(again)] == [r["probes"] for r in as_json(run)]
+    second_run, agreements = judge_run(tmp_path / "run", second)
+    assert second.requests == [] and agreements[0].kappa == 1
+    assert [r["probes"] for r in as_json(second_run)] == [r["probes"] for r in as_json(run)]
     assert (tmp_path / "run" / "judgements.jsonl").read_bytes() == lines
     damaged = lines.replace(b"Thank", b"Think", 1)
     (tmp_path / "run" / "judgements.jsonl").write_bytes(damaged)
     with pytest.raises(RecordsError, match=r"Line 1 of .*judgements\.jsonl"):
-        judged(tmp_path / "run", second)
+        judge_run(tmp_path / "run", second)
 
 
 def test_agreements_are_read_as_they_were_written_and_damaged_ones_refused(tmp_path):
-    _, agreements = judged(tmp_path, Judge())
+    _, agreements = judge_run(tmp_path, Judge())
     assert read_agreements(tmp_path) == agreements
     path = tmp_path / "judges.json"
-    (stored,) = json.loads(path.read_text())
-    for damaged in ("{", "[{}]", json.dumps([{**stored, "follows": [None, 0, 0]}])):
+    (agreement,) = json.loads(path.read_text())
+    for damaged in ("{", "[{}]", json.dumps([{**agreement, "follows": [None, 0, 0]}])):
         path.write_text(damaged)
-        with pytest.raises(RecordsError) as raised:
+        with pytest.raises(RecordsError) as excinfo:
             read_agreements(tmp_path)
-        assert raised.value.value == path
+        assert excinfo.value.value == path
     path.unlink()
     assert read_agreements(tmp_path) == []
 
@@ -139,13 +139,13 @@ def test_a_judge_that_agrees_little_is_refused_unless_it_is_forced(tmp_path):
     def kind(reply, messages):  # says yes to all but two of those that break the rule
         return "No" if reply in BREAKS[:2] else "Yes"
 
-    with pytest.raises(ModelError) as refused:
-        judged(tmp_path / "run", Judge(kind))
-    told = str(refused.value)
-    assert "6 of 8" in told and "kappa 0.50" in told and "0.6" in told
-    assert "waiter, rule 'polite'" in told and "--force-judge" in told
+    with pytest.raises(ModelError) as excinfo:
+        judge_run(tmp_path / "run", Judge(kind))
+    message = str(excinfo.value)
+    assert "6 of 8" in message and "kappa 0.50" in message and "0.6" in message
+    assert "waiter, rule 'polite'" in message and "--force-judge" in message
     assert not (tmp_path / "run" / "records.jsonl").read_bytes()
-    run, (agreement,) = judged(tmp_path / "run", Judge(kind), force=True)
+    run, (agreement,) = judge_run(tmp_path / "run", Judge(kind), force=True)
     assert agreement.forced and agreement.breaks == (2, 2, 0) and len(run.records) == 2
     page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text()
     assert "0.50, forced" in page and "Is the reply polite?" in page and "4 yes" in page
@@ -170,48 +170,48 @@ def test_an_unclear_verdict_is_asked_for_once_more_and_then_counts_as_unanswered
         return by_its_words(reply, messages)
 
     judge = Judge(unsure)
-    run, _ = judged(tmp_path / "run", judge)
-    asked = [request for request in judge.requests if reply_in(request) == "Shut up 4."]
-    assert [len(request.messages) for request in asked] == [1, 3]
-    assert asked[1].messages[1]["content"] == "It is hard to say."
+    run, _ = judge_run(tmp_path / "run", judge)
+    requests = [request for request in judge.requests if reply_in(request) == "Shut up 4."]
+    assert [len(request.messages) for request in requests] == [1, 3]
+    assert requests[1].messages[1]["content"] == "It is hard to say."
     for record in as_json(run):
         polite = {p["round"]: p["score"] for p in record["probes"] if p["rule"] == "polite"}
         assert polite == {1: 1.0, 3: 0.0}, "never scored as 0"
         (missing,) = record["unanswered"]
         assert (missing["round"], missing["rule"], missing["why"]) == (2, "polite", "judge")
         assert (missing["rule_kind"], missing["polarity"]) == ("tone", "requirement")
-    told = report.write([tmp_path / "run"], tmp_path / "page.html").read_text()
-    assert "had a judge that said neither yes nor no" in told
+    page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text()
+    assert "had a judge that said neither yes nor no" in page
 
 
 def test_a_judge_that_fails_stops_the_run_and_a_withheld_verdict_does_not(tmp_path):
-    def away(reply, messages):
+    def fail(reply, messages):
         return RequestFailed("gone") if "Shut up 4" in reply else by_its_words(reply, messages)
 
     with pytest.raises(RequestFailed, match="gone"):
-        judged(tmp_path / "run", Judge(away))
+        judge_run(tmp_path / "run", Judge(fail))
     assert as_json(read_run(tmp_path / "run")) == []
     judge = Judge()
-    run, _ = judged(tmp_path / "run", judge)
+    run, _ = judge_run(tmp_path / "run", judge)
     assert len(run.records) == 2
-    again = [reply_in(request) for request in judge.requests]
-    assert again[0] == "Shut up 4." and set(again) <= {"Shut up 4.", "Shut up 6."}
+    asked_again = [reply_in(request) for request in judge.requests]
+    assert asked_again[0] == "Shut up 4." and set(asked_again) <= {"Shut up 4.", "Shut up 6."}
 
-    def withheld(reply, messages):
+    def withhold(reply, messages):
         return RequestFailed("no", "filter") if "4" in reply else by_its_words(reply, messages)
 
-    run, _ = judged(tmp_path / "other", Judge(withheld))
+    run, _ = judge_run(tmp_path / "other", Judge(withhold))
     assert all(record["unanswered"][0]["why"] == "judge" for record in as_json(run))
 
 
 def test_the_baseline_is_judged_by_the_same_judge(tmp_path):
     judge = Judge()
-    judged(tmp_path / "run", judge)
+    judge_run(tmp_path / "run", judge)
     before = len(judge.requests)
     cast = drift.Cast(judging=Judging(lambda model, name: judge))
     settings = replace(QUICK, conversations=2)
-    asked = drift.ask_baseline(Agent(), suite(), tmp_path / "run", settings, cast=cast)
-    scores = [probe["score"] for record in as_json(asked) for probe in record["probes"]]
+    baseline_run = drift.ask_baseline(Agent(), suite(), tmp_path / "run", settings, cast=cast)
+    scores = [probe["score"] for record in as_json(baseline_run) for probe in record["probes"]]
     assert len(scores) == 4 and None not in scores
     assert len(judge.requests) == before, "replies that were judged in the run already"
 
@@ -233,14 +233,14 @@ def test_replayed_dialogs_are_judged(tmp_path):
 
 def test_a_judged_turn_of_a_log_that_breaks_its_rule_says_why(tmp_path):
     chat = [{"role": "system", "content": "Be polite, and brief."}]
-    for said in ("Please.", "Shut up.", "Thanks."):
-        chat += [{"role": "user", "content": "Hm?"}, {"role": "assistant", "content": said}]
+    for reply in ("Please.", "Shut up.", "Thanks."):
+        chat += [{"role": "user", "content": "Hm?"}, {"role": "assistant", "content": reply}]
     (tmp_path / "logs.jsonl").write_text(json.dumps({"messages": chat}) + "\n")
     judging = Judging(lambda model, name: Judge())
-    read = score_logs(read_logs(tmp_path / "logs.jsonl"), suite(), tmp_path / "read", judging)
+    run = score_logs(read_logs(tmp_path / "logs.jsonl"), suite(), tmp_path / "read", judging)
     scanned = scan_logs([tmp_path / "logs.jsonl"], suite(), tmp_path / "scanned", judging=judging)
     (record,) = scanned.dialogs
-    assert read.dialogs[0] == record
+    assert run.dialogs[0] == record
     polite = [probe for probe in record.probes if probe.rule == "polite"]
     assert [probe.cause and probe.cause.cause for probe in polite] == [None, "present", None]
     assert all(probe.context.in_context for probe in polite)
@@ -287,23 +287,23 @@ cases:
     git = drift.load_suite(tmp_path / "git.yaml", probed=False)
     chat = {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "x"}]}
     (tmp_path / "logs.jsonl").write_text(json.dumps(chat) + "\n")
-    told = []
-    judging = Judging(lambda model, name: judge, on_agreement=told.append)
+    agreements = []
+    judging = Judging(lambda model, name: judge, on_agreement=agreements.append)
     score_logs(read_logs(tmp_path / "logs.jsonl"), git, tmp_path / "run", judging)
-    assert told[0].follows == (4, 0, 0) and told[0].breaks == (0, 4, 0)
+    assert agreements[0].follows == (4, 0, 0) and agreements[0].breaks == (0, 4, 0)
 
 
 def test_two_names_of_one_judge_ask_it_once(tmp_path):
-    again = {**POLITE, "model": "the same"}
+    same_model = {**POLITE, "model": "the same"}
     first, _ = suite().cases[0].rules
-    rules = (first, replace(first, id="again", measure=again))
+    rules = (first, replace(first, id="again", measure=same_model))
     manners = replace(suite(), cases=(replace(suite().cases[0], rules=rules),))
     judge = Judge()
     cast = drift.Cast(judging=Judging(lambda model, name: judge))
     settings = replace(QUICK, conversations=1)
     drift.run(Agent(), manners, tmp_path / "run", settings, cast=cast)
-    asked = [reply_in(request) for request in judge.requests]
-    assert len(asked) == len(set(asked)) == 8 + 3
+    replies = [reply_in(request) for request in judge.requests]
+    assert len(replies) == len(set(replies)) == 8 + 3
 
 
 def test_the_measured_model_is_its_own_judge_if_a_measure_names_it(tmp_path):
@@ -311,8 +311,8 @@ def test_the_measured_model_is_its_own_judge_if_a_measure_names_it(tmp_path):
         name = "judge"
 
         async def generate(self, request):
-            asked = "yes or no" in request.messages[0]["content"]
-            return await (Judge().generate(request) if asked else super().generate(request))
+            is_judging = "yes or no" in request.messages[0]["content"]
+            return await (Judge().generate(request) if is_judging else super().generate(request))
 
     def never(model, name):
         raise AssertionError("the model is there already")
@@ -337,9 +337,9 @@ def test_the_command_reports_the_agreement_of_a_judge_behind_an_endpoint(tmp_pat
         command += ["--suite", str(tmp_path / "mine.yaml"), "--out", str(tmp_path / "run")]
         command += ["--rounds", "2", "--conversations", "2"]
         assert main(command) == 0
-        told = capsys.readouterr().err
-    assert "8 of 8" in told and "kappa 1.00" in told
-    assert "follows: 4 yes" in told and "breaks: 4 no" in told
+        stderr = capsys.readouterr().err
+    assert "8 of 8" in stderr and "kappa 1.00" in stderr
+    assert "follows: 4 yes" in stderr and "breaks: 4 no" in stderr
     scores = {p["score"] for r in as_json(read_run(tmp_path / "run")) for p in r["probes"]}
     assert scores == {0.0}
 
@@ -420,9 +420,9 @@ def test_a_local_model_can_judge(tmp_path, capsys):
     words = ["drift", "--suite", str(suite_file), "--rounds", "1", "--conversations", "2"]
     words += ["--max-new-tokens", "8", "--out", str(tmp_path / "run")]
     assert main(words) == 1
-    told = capsys.readouterr().err
-    assert "4 of 8" in told and "kappa 0.00" in told
-    assert "--force-judge" in told
+    stderr = capsys.readouterr().err
+    assert "4 of 8" in stderr and "kappa 0.00" in stderr
+    assert "--force-judge" in stderr
     assert main([*words, "--force-judge"]) == 0
     answers = (tmp_path / "run" / "judgements.jsonl").read_bytes()
     records = as_json(read_run(tmp_path / "run"))

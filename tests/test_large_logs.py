@@ -34,34 +34,34 @@ def scored(tmp_path):
     return score_logs(read_logs([tmp_path / "a.jsonl"]), suite, tmp_path / "run")
 
 
-def _stored(run, monkeypatch):
+def _read_large(run, monkeypatch):
     monkeypatch.setattr("holdfast.records.run.LARGE_RUN_BYTES", 1)
     return read_run(run.folder)
 
 
 def test_records_on_the_disk_are_those_in_memory(scored, monkeypatch):
-    stored = _stored(scored, monkeypatch)
-    assert isinstance(stored.records, StoredLogs) and not isinstance(scored.records, StoredLogs)
-    assert [*stored.dialogs] == [*scored.dialogs] == [*stored.records]
-    assert stored.records[-1] == scored.records[-1] and stored.records[2:4] == [
+    on_disk = _read_large(scored, monkeypatch)
+    assert isinstance(on_disk.records, StoredLogs) and not isinstance(scored.records, StoredLogs)
+    assert [*on_disk.dialogs] == [*scored.dialogs] == [*on_disk.records]
+    assert on_disk.records[-1] == scored.records[-1] and on_disk.records[2:4] == [
         *scored.records[2:4]
     ]
     with pytest.raises(IndexError):
-        stored.records[len(scored.records)]
-    assert stored.log_scores == scored.log_scores and set(scored.log_scores.cause) > {NONE}
-    assert not stored.conversations
-    assert stored.to_columns() == scored.to_columns()
+        on_disk.records[len(scored.records)]
+    assert on_disk.log_scores == scored.log_scores and set(scored.log_scores.cause) > {NONE}
+    assert not on_disk.conversations
+    assert on_disk.to_columns() == scored.to_columns()
 
 
 def test_results_of_records_on_the_disk_are_the_same(scored, monkeypatch):
-    stored = _stored(scored, monkeypatch)
+    on_disk = _read_large(scored, monkeypatch)
     rows = adherence(scored, min_adherence=0.9)
-    assert adherence(stored, min_adherence=0.9) == rows
-    assert logs_table(stored, rows, rows, 0.9) == logs_table(scored, rows, rows, 0.9)
-    assert why_table(stored) == why_table(scored) != ""
-    assert causes_section(stored) == causes_section(scored)
-    assert context_effects(stored) == context_effects(scored)
-    page = logs_page(stored, rows, rows, 0.9)
+    assert adherence(on_disk, min_adherence=0.9) == rows
+    assert logs_table(on_disk, rows, rows, 0.9) == logs_table(scored, rows, rows, 0.9)
+    assert why_table(on_disk) == why_table(scored) != ""
+    assert causes_section(on_disk) == causes_section(scored)
+    assert context_effects(on_disk) == context_effects(scored)
+    page = logs_page(on_disk, rows, rows, 0.9)
     assert "luna/city" in page and "not counted" in page
     assert "not counted" not in logs_page(scored, rows, rows, 0.9)
 
@@ -72,13 +72,13 @@ def test_a_fault_in_records_on_the_disk_is_found(scored, monkeypatch, fault):
     lines = path.read_bytes().splitlines(keepends=True)
     if fault == "torn":
         path.write_bytes(b"".join(lines)[:-20])
-        assert len(_stored(scored, monkeypatch).records) == len(lines) - 1
+        assert len(_read_large(scored, monkeypatch).records) == len(lines) - 1
         return
     lines[3] = lines[2] if fault == "repeated" else lines[3].replace(b"Rome", b"Roma", 1)
     path.write_bytes(b"".join(lines))
-    with pytest.raises(RecordsError) as raised:
-        _stored(scored, monkeypatch)
-    assert raised.value.value == 4
+    with pytest.raises(RecordsError) as excinfo:
+        _read_large(scored, monkeypatch)
+    assert excinfo.value.value == 4
 
 
 def test_scores_by_category_count_the_turns_of_every_rule(scored):
@@ -92,18 +92,18 @@ def test_scores_by_category_count_the_turns_of_every_rule(scored):
 # Reading in parts and in processes
 
 
-def _session(name: str, turns: int, copied: str = "") -> list[dict]:
+def _session(name: str, turns: int, origin: str = "") -> list[dict]:
     """A session of Claude Code, which may begin with a copy of another's turns."""
     events, parent = [], None
     for number in range(turns):
         for kind, text in (("user", f"Question {number}"), ("assistant", f"It is {number}. So.")):
-            uuid = f"{copied if copied and number < 2 else name}-{number}-{kind}"
+            uuid = f"{origin if origin and number < 2 else name}-{number}-{kind}"
             message = {"role": kind, "content": text}
             fields = {"type": kind, "uuid": uuid, "parentUuid": parent, "sessionId": name}
             events.append({**fields, "message": message})
             parent = uuid
         if number == 0:  # before the turn that a resumed session copies
-            uuid = f"{copied or name}-summary"
+            uuid = f"{origin or name}-summary"
             message = {"role": "user", "content": "Summary: Answer in one sentence."}
             fields = {"type": "user", "uuid": uuid, "parentUuid": parent, "sessionId": name}
             events.append({**fields, "isCompactSummary": True, "message": message})
@@ -138,7 +138,7 @@ def folder_of_logs(tmp_path):
         + lines_of([{"messages": [{"role": "user", "content": "Hi"}]}, *chats(3, lambda n: 2)])
     )
     (logs / "long.jsonl").write_text(lines_of(_session("long", 5)))
-    (logs / "resumed.jsonl").write_text(lines_of(_session("resumed", 4, copied="long")))
+    (logs / "resumed.jsonl").write_text(lines_of(_session("resumed", 4, origin="long")))
     (logs / "mixed.jsonl").write_text(
         lines_of([*chats(2, lambda n: 3), *_session("mixed", 2), *chats(2, lambda n: 4)])
     )
@@ -159,7 +159,7 @@ def small_parts(monkeypatch):
     monkeypatch.setattr(scanning, "MAX_BYTES_IN_ONE_PROCESS", 0)
 
 
-def _short(tmp_path):
+def _short_suite(tmp_path):
     (tmp_path / "short.yaml").write_text(SHORT)
     return load_suite(str(tmp_path / "short.yaml"), probed=False)
 
@@ -174,11 +174,11 @@ def _facts(run):
 def test_scanning_in_parts_gives_what_reading_at_once_gives(
     tmp_path, folder_of_logs, small_parts, workers
 ):
-    suite = _short(tmp_path)
+    suite = _short_suite(tmp_path)
     whole = score_logs(read_logs([folder_of_logs]), suite, tmp_path / "whole")
-    seen = []
+    updates = []
     scanned = scan_logs(
-        [folder_of_logs], suite, tmp_path / "run", workers=workers, watch=seen.append
+        [folder_of_logs], suite, tmp_path / "run", workers=workers, watch=updates.append
     )
     for name, count in (("chats.jsonl", 5), ("requests.jsonl", 2)):
         assert len(file_parts.parts_of(FoundLog(folder_of_logs / name, False), None)) > count
@@ -186,8 +186,8 @@ def test_scanning_in_parts_gives_what_reading_at_once_gives(
     assert records[0] == records[1] and len(scanned.dialogs) > 40
     assert _facts(scanned) == _facts(whole)
     assert any("too, and counted there" in problem for problem in scanned.manifest.problems)
-    assert seen[-1].files == seen[-1].all_files == 10
-    assert seen[-1].problems == len(scanned.manifest.problems) - 1  # copies are found at the end
+    assert updates[-1].files == updates[-1].all_files == 10
+    assert updates[-1].problems == len(scanned.manifest.problems) - 1  # copies are found at the end
     assert not [*scanned.folder.glob(".scanning*")]
 
 
@@ -195,12 +195,12 @@ def test_a_file_in_utf16_is_read_at_once(tmp_path, small_parts):
     path = tmp_path / "wide.jsonl"
     path.write_bytes(lines_of(chats(40, lambda n: 5)).encode("utf-16"))
     assert len(file_parts.parts_of(FoundLog(path, True), "openai")) == 1
-    run = scan_logs([path], _short(tmp_path), tmp_path / "run", form="openai")
+    run = scan_logs([path], _short_suite(tmp_path), tmp_path / "run", form="openai")
     assert len(run.dialogs) == 40 and not run.manifest.problems
 
 
 def test_what_a_part_needs_of_the_part_before_is_read(tmp_path, folder_of_logs, small_parts):
-    run = scan_logs([folder_of_logs / "requests.jsonl"], _short(tmp_path), tmp_path / "run")
+    run = scan_logs([folder_of_logs / "requests.jsonl"], _short_suite(tmp_path), tmp_path / "run")
     causes = [record.probes[-1].cause for record in run.dialogs]
     assert [cause.cause for cause in causes] == ["present", "removed", "unknown", "unknown"]
     assert causes[1].evidence[0].source.endswith("requests.jsonl, line 1")
@@ -216,7 +216,7 @@ def test_what_a_part_needs_of_the_part_before_is_read(tmp_path, folder_of_logs, 
 
 def test_a_compaction_before_a_copied_turn_counts_once(tmp_path, folder_of_logs):
     logs = [folder_of_logs / name for name in ("long.jsonl", "resumed.jsonl")]
-    run = score_logs(read_logs(logs), _short(tmp_path), tmp_path / "run")
+    run = score_logs(read_logs(logs), _short_suite(tmp_path), tmp_path / "run")
     (compaction,) = (item for record in run.dialogs for item in record.compactions)
     assert compaction.turn == 2 and "long.jsonl" in compaction.source
     (resumed,) = (record for record in run.dialogs if "resumed" in record.source)
@@ -225,19 +225,19 @@ def test_a_compaction_before_a_copied_turn_counts_once(tmp_path, folder_of_logs)
 
 
 def test_an_interrupted_scan_goes_on_where_it_stopped(tmp_path, folder_of_logs, monkeypatch):
-    suite = _short(tmp_path)
+    suite = _short_suite(tmp_path)
     whole = scan_logs([folder_of_logs], suite, tmp_path / "whole")
     monkeypatch.setattr(scored_logs, "_BATCH", 5)
-    append, written = OpenRun.append_lines, []
+    append, batch_sizes = OpenRun.append_lines, []
 
-    def interrupted(run, lines):
-        if len(written) == 3:
+    def interrupt(run, lines):
+        if len(batch_sizes) == 3:
             raise KeyboardInterrupt
         append(run, lines)
-        written.append(len(lines))
+        batch_sizes.append(len(lines))
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(OpenRun, "append_lines", interrupted)
+        patch.setattr(OpenRun, "append_lines", interrupt)
         scan_logs([folder_of_logs], suite, tmp_path / "run")
     assert len(read_run(tmp_path / "run").records) == 15
     scan_logs([folder_of_logs], suite, tmp_path / "run")
@@ -252,7 +252,7 @@ def test_a_suite_with_python_functions_is_scored_in_this_process(
     (tmp_path / "mine.py").write_text("def calm(text):\n    return float('!' not in text)\n")
     (tmp_path / "mine.yaml").write_text(SHORT.replace("one_sentence", "{python: mine.calm}"))
     suite = load_suite(str(tmp_path / "mine.yaml"), allow_code=True, probed=False)
-    assert scanning.has_code(suite) and not scanning.has_code(_short(tmp_path))
+    assert scanning.has_code(suite) and not scanning.has_code(_short_suite(tmp_path))
     monkeypatch.setattr(scanning, "ProcessPoolExecutor", None)
     run = scan_logs([folder_of_logs], suite, tmp_path / "run", workers=2)
     assert {probe.score for record in run.dialogs for probe in record.probes} == {1.0}
@@ -273,39 +273,39 @@ def test_the_command_says_that_workers_are_ignored(tmp_path, capsys, monkeypatch
 def test_a_scan_that_fails_leaves_no_folder(tmp_path):
     (tmp_path / "a.jsonl").write_text("{}\n")
     with pytest.raises(UsageError):
-        scan_logs([tmp_path / "a.jsonl"], _short(tmp_path), tmp_path / "run")
+        scan_logs([tmp_path / "a.jsonl"], _short_suite(tmp_path), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 def test_spans_share_the_messages_that_they_repeat():
-    asked = {"role": "user", "parts": [{"type": "text", "content": "Hi, what is it?"}]}
-    said = {"role": "assistant", "parts": [{"type": "text", "content": "It is blue."}]}
+    question = {"role": "user", "parts": [{"type": "text", "content": "Hi, what is it?"}]}
+    reply = {"role": "assistant", "parts": [{"type": "text", "content": "It is blue."}]}
 
     def span(number, messages):
         attributes = {
             "gen_ai.operation.name": "chat",
             "gen_ai.conversation.id": f"c{number % 2}",
             "gen_ai.input.messages": json.dumps(messages),
-            "gen_ai.output.messages": json.dumps([said]),
+            "gen_ai.output.messages": json.dumps([reply]),
         }
         return Located("a.jsonl, line 1", {"start_time": str(number), "attributes": attributes})
 
-    spans = (span(n, [asked, said] * (n // 2) + [asked]) for n in range(6))
+    spans = (span(n, [question, reply] * (n // 2) + [question]) for n in range(6))
     first, second = FORMATS["otel"].read(spans)
     assert [event.text for event in first.path] == ["Hi, what is it?", "It is blue."] * 3
-    assert all(one is other for one, other in zip(first.path, second.path, strict=True))
+    assert all(a is b for a, b in zip(first.path, second.path, strict=True))
 
 
 @pytest.mark.slow
 def test_the_page_of_2000_dialogs_has_a_bounded_size(tmp_path):
     sizes = []
     for count in (200, 2000):
-        broken = [
+        breaking = [
             {"messages": asked_and_answered(f"Question {n}?", f"Yes {n}. And more. And more.")}
             for n in range(count)
         ]
-        (tmp_path / f"{count}.jsonl").write_text(lines_of(broken) + "{\n" * count)
-        suite = _short(tmp_path)
+        (tmp_path / f"{count}.jsonl").write_text(lines_of(breaking) + "{\n" * count)
+        suite = _short_suite(tmp_path)
         run = scan_logs([tmp_path / f"{count}.jsonl"], suite, tmp_path / str(count))
         rows = adherence(run)
         page = logs_page(run, rows, rows, None)

@@ -38,8 +38,10 @@ def source_of(entries: list[dict]) -> str:
     """A file in the published form: lists of (prompt, probe, lambda)."""
     lines = ["import nltk", r"x = '\s'", "nltk.download('punkt')"]
     for category, name in LIST_OF.items():
-        own = [e for e in entries if e["category"] == category]
-        rows = [f"    ({e['system_prompt']!r}, {e['probe']!r}, lambda x: x.upper())," for e in own]
+        group = [e for e in entries if e["category"] == category]
+        rows = [
+            f"    ({e['system_prompt']!r}, {e['probe']!r}, lambda x: x.upper())," for e in group
+        ]
         lines += [f"{name} = [", *rows, "]"]
     return "\n".join([*lines, "system_prompts = " + " + ".join(LIST_OF.values())]) + "\n"
 
@@ -69,7 +71,7 @@ def test_all_hundred_are_bound_in_the_papers_order(write):
 
 
 @needs_table
-def test_scorings_differ_where_a_defect_is_listed(write):
+def test_the_two_scorings_differ_only_for_the_listed_defects(write):
     path = write(source_of(published()))
     strict, released = load_suite(path), load_suite(path, scoring="released")
     assert strict.fingerprint != released.fingerprint and strict.notes != released.notes
@@ -86,7 +88,7 @@ ROWS = [tuple(row.values()) for row in rows_of("li2024.jsonl")]
 
 
 @pytest.mark.parametrize(("number", "reply", "released", "strict"), ROWS)
-def test_scores_as_published_and_mended(number, reply, released, strict):
+def test_replies_score_as_published_and_as_mended(number, reply, released, strict):
     binding = list(bindings().values())[number]
     assert build(binding.released).score(reply).value == pytest.approx(released, abs=0.02)
     assert build(binding.strict).score(reply).value == pytest.approx(strict, abs=0.02)
@@ -118,22 +120,22 @@ def test_no_published_text_is_shipped():
 
 @needs_table
 def test_spacing_quotes_and_case_do_not_matter(write):
-    def spaced(text):
+    def add_spaces(text):
         return "  " + text.replace(" ", "  ").replace("'", "’") + "\n"
 
-    changed = [{**e, "system_prompt": spaced(e["system_prompt"])} for e in published()]
-    cases = load_suite(write(source_of(changed))).cases
+    variants = [{**e, "system_prompt": add_spaces(e["system_prompt"])} for e in published()]
+    cases = load_suite(write(source_of(variants))).cases
     assert [c.id for c in cases] == [b.id for b in bindings().values()]
 
 
 @needs_table
 def test_missing_entries_are_named(write):
     entries = published()
-    changed = [*entries[:7], {**entries[7], "probe": "And you?"}, *entries[8:], entries[3]]
-    del changed[50]
-    said = r"lacks 2 of the 100 published entries \(li2024-07, li2024-50\); give the published"
-    with pytest.raises(UsageError, match=said):
-        load_suite(write(source_of(changed)))
+    incomplete = [*entries[:7], {**entries[7], "probe": "And you?"}, *entries[8:], entries[3]]
+    del incomplete[50]
+    message = r"lacks 2 of the 100 published entries \(li2024-07, li2024-50\); give the published"
+    with pytest.raises(UsageError, match=message):
+        load_suite(write(source_of(incomplete)))
 
 
 @needs_table
@@ -168,7 +170,7 @@ def test_the_file_is_never_run(write, tmp_path):
         ("x = [('only a prompt',), 'a prompt', ('a', 3, None), (f'{x}', 'b')]", r"lacks 100 of"),
     ],
 )
-def test_bad_file_is_named(write, text, message):
+def test_a_file_of_another_kind_is_named(write, text, message):
     with pytest.raises(UsageError, match=message):
         load_suite(write(text))
 
@@ -184,16 +186,16 @@ def test_hub_is_asked_for_the_dataset_file(monkeypatch, tmp_path):
 
     path = tmp_path / "from_hub.py"
     path.write_text(source_of(published()), encoding="utf-8")
-    asked = []
+    downloads = []
 
-    def download(*named, **options):
-        asked.append((named, options))
+    def download(*arguments, **options):
+        downloads.append((arguments, options))
         return str(path)
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     assert len(load_suite("li2024:hub").cases) == 100
-    named = ("Naomibas/llm-system-prompts-benchmark", "hundred_system_prompts.py")
-    assert asked == [(named, {"repo_type": "dataset"})]
+    arguments = ("Naomibas/llm-system-prompts-benchmark", "hundred_system_prompts.py")
+    assert downloads == [(arguments, {"repo_type": "dataset"})]
 
 
 def test_unreachable_hub_is_named(monkeypatch):
@@ -203,7 +205,7 @@ def test_unreachable_hub_is_named(monkeypatch):
         raise OSError("no network")
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", fail)
-    says = r"could not be fetched from the hub dataset Naomibas.*pass li2024:PATH"
-    with pytest.raises(HoldfastError, match=says) as caught:
+    message = r"could not be fetched from the hub dataset Naomibas.*pass li2024:PATH"
+    with pytest.raises(HoldfastError, match=message) as excinfo:
         load_suite("li2024:hub")
-    assert not isinstance(caught.value, UsageError), "no usage error"
+    assert not isinstance(excinfo.value, UsageError), "no usage error"

@@ -32,9 +32,9 @@ def folder(folder, tmp_path) -> Path:
 
 
 def refusal(name: str | Path, error: type[Exception] = ModelError, **options) -> str:
-    with pytest.raises(error) as caught:
+    with pytest.raises(error) as excinfo:
         load(str(name), **options)
-    message = str(caught.value)
+    message = str(excinfo.value)
     assert "\n" not in message and len(message) < 500 and message[-1] in ".?", message
     return message
 
@@ -262,10 +262,10 @@ def test_a_gated_model_says_how_to_log_in(monkeypatch):
     ),
 )
 def test_an_unsupported_dtype_is_refused(folder, dtype, name, suggestion):
-    with pytest.raises(UnknownName) as caught:
+    with pytest.raises(UnknownName) as excinfo:
         load(str(folder), dtype=dtype)
-    assert (caught.value.kind, caught.value.name) == ("dtype", name)
-    assert caught.value.suggestion == suggestion and "bfloat16" in caught.value.known
+    assert (excinfo.value.kind, excinfo.value.name) == ("dtype", name)
+    assert excinfo.value.suggestion == suggestion and "bfloat16" in excinfo.value.known
 
 
 @pytest.mark.parametrize(
@@ -289,8 +289,8 @@ def test_a_large_model_gets_a_dtype_that_suits_the_processor(
 
 @pytest.mark.parametrize("dtype", ("float64", "torch.bfloat16", torch.float16))
 def test_a_dtype_may_be_a_name_or_a_torch_dtype(folder, dtype):
-    named = str(dtype).removeprefix("torch.")
-    assert str(load(str(folder), dtype=dtype).hf_model.dtype).endswith(named)
+    name = str(dtype).removeprefix("torch.")
+    assert str(load(str(folder), dtype=dtype).hf_model.dtype).endswith(name)
 
 
 @pytest.mark.parametrize("device", ("banana", "", 1.5, "cuda:99", "cpu:7", "meta", "mps", "xpu"))
@@ -348,23 +348,23 @@ def test_a_model_split_between_cpu_and_disk_chats_and_says_why_it_is_not_steered
 def test_weights_go_straight_to_the_requested_device(monkeypatch):
     accelerator = torch.device("cuda", 0)
     monkeypatch.setattr(placement, "_find_device", lambda device: accelerator)
-    chosen = placement_of("cuda:0", None, None)
-    assert chosen.options() == {"dtype": None, "device_map": {"": accelerator}}
+    placed = placement_of("cuda:0", None, None)
+    assert placed.options() == {"dtype": None, "device_map": {"": accelerator}}
     for parameters, dtype in ((10**6, torch.float32), (10**9, "auto")):
-        assert chosen.for_size(parameters, "it").dtype == dtype
+        assert placed.for_size(parameters, "it").dtype == dtype
     monkeypatch.setattr(placement, "_has_accelerate", lambda: False)
     assert placement_of("cuda:0", "bfloat16", None).options() == {"dtype": torch.bfloat16}
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     (
         ({"device_map": "atuo"}, "There is no device map 'atuo'; did you mean 'auto'?"),
         ({"device_map": "auto", "device": "cpu"}, "not both ('cpu' and 'auto'); leave one out"),
     ),
 )
-def test_an_invalid_device_map_is_refused(folder, options, says):
-    assert says in refusal(folder, UsageError, **options)
+def test_an_invalid_device_map_is_refused(folder, options, message):
+    assert message in refusal(folder, UsageError, **options)
 
 
 def test_a_device_map_without_accelerate_says_what_to_install(folder, monkeypatch):
@@ -415,14 +415,14 @@ def test_a_configuration_cannot_choose_a_kernel(folder, hostile, monkeypatch):
 
     implementations, check = [], PreTrainedModel._check_and_adjust_attn_implementation
 
-    def watched(self, implementation, *given, **options):
+    def watch(self, implementation, *arguments, **options):
         implementations.append(implementation)
-        return check(self, implementation, *given, **options)
+        return check(self, implementation, *arguments, **options)
 
-    def never(*given, **options):
-        raise AssertionError(f"a kernel was fetched: {given}")
+    def never(*arguments, **options):
+        raise AssertionError(f"a kernel was fetched: {arguments}")
 
-    monkeypatch.setattr(PreTrainedModel, "_check_and_adjust_attn_implementation", watched)
+    monkeypatch.setattr(PreTrainedModel, "_check_and_adjust_attn_implementation", watch)
     monkeypatch.setattr(modeling_utils, "lazy_import_flash_attention", never)
     plain = load(str(folder))
     configure(folder, **hostile)

@@ -52,9 +52,9 @@ def logs(tmp_path):
     call = {"id": "c1", "type": "function"}
     call["function"] = {"name": "weather", "arguments": '{"city": "Rome"}'}
     user, answer = asked_and_answered("Which city?", LONG)
-    asked = {"role": "assistant", "content": None, "tool_calls": [call]}
+    call_message = {"role": "assistant", "content": None, "tool_calls": [call]}
     result = {"role": "tool", "tool_call_id": "c1", "content": "Rain."}
-    long = {"messages": [user, asked, result, answer]}
+    long = {"messages": [user, call_message, result, answer]}
     path = tmp_path / "a.jsonl"
     path.write_text(lines_of([*cities(60), *chats(2, lambda n: 3), long]))
     return path
@@ -75,17 +75,17 @@ def _lines(labels):
 
 
 def test_half_of_the_sampled_turns_of_each_rule_are_broken(run):
-    places = sample_turns(run, 0)
-    assert places == sample_turns(run, 0) != sample_turns(run, 1)
-    assert len(places) == len(set(places))
+    turns_drawn = sample_turns(run, 0)
+    assert turns_drawn == sample_turns(run, 0) != sample_turns(run, 1)
+    assert len(turns_drawn) == len(set(turns_drawn))
     scores = run.log_scores
     columns = (scores.dialog, scores.turn, scores.rule, scores.score)
     rules = list(map(label_of, scores.rules))
-    kept = {(d, t, rules[r]): s >= 0.5 for d, t, r, s in zip(*columns, strict=True)}
-    of_city = [kept[place] for place in places if place.rule == "luna/city"]
+    is_kept = {(d, t, rules[r]): s >= 0.5 for d, t, r, s in zip(*columns, strict=True)}
+    of_city = [is_kept[turn] for turn in turns_drawn if turn.rule == "luna/city"]
     assert len(of_city) == MAX_TURNS and sum(of_city) == MAX_TURNS // 2
     assert np.diff(of_city).any() and sorted(of_city) != of_city  # neither comes first
-    of_job = [kept[place] for place in places if place.rule == "luna/job"]
+    of_job = [is_kept[turn] for turn in turns_drawn if turn.rule == "luna/job"]
     assert len(of_job) == MAX_TURNS and not any(of_job)  # there is none that is kept
 
 
@@ -131,10 +131,10 @@ def test_a_rule_is_skipped_and_another_key_is_named(run, suite, logs, capsys):
     labels = LabelFile(run.folder)
     label_turns(tasks, labels, _keys("yrnxq"))
     assert [key.rule for key, _ in labels.items()] == [first, second]
-    printed = capsys.readouterr().out
-    assert f"the rest of {first} is skipped" in printed
-    assert "'x' is not one of these keys" in printed
-    assert "r skip the rule" in printed
+    output = capsys.readouterr().out
+    assert f"the rest of {first} is skipped" in output
+    assert "'x' is not one of these keys" in output
+    assert "r skip the rule" in output
 
 
 def test_what_is_labelled_is_shown_in_words(tmp_path, capsys):
@@ -149,9 +149,9 @@ def test_what_is_labelled_is_shown_in_words(tmp_path, capsys):
     run = scan_logs([tmp_path / "a.jsonl"], suite, tmp_path / "run")
     tasks = label_tasks(run, sample_turns(run, 0), suite, LogSource([tmp_path / "a.jsonl"]))
     label_turns(tasks, LabelFile(run.folder), _keys("q"))
-    printed = capsys.readouterr().out
-    assert "[measured by] runs_before: first `make test`, then `git commit`\n" in printed
-    assert "[call] Bash command: git commit -m x\n" in printed and "{" not in printed
+    output = capsys.readouterr().out
+    assert "[measured by] runs_before: first `make test`, then `git commit`\n" in output
+    assert "[call] Bash command: git commit -m x\n" in output and "{" not in output
 
 
 def test_the_answers_that_a_score_rests_on_are_shown(run, suite, logs, capsys):
@@ -161,8 +161,8 @@ def test_the_answers_that_a_score_rests_on_are_shown(run, suite, logs, capsys):
     call = ToolCall("AskUserQuestion", {"questions": questions}, answers=answers)
     turn = replace(task.turn, done=replace(task.turn.done, calls=(call,)))
     label_turns([replace(task, turn=turn)], LabelFile(run.folder), _keys("q"))
-    printed = capsys.readouterr().out
-    assert "[answer] Shall I push? Not yet.\n[answer] Which port? 8080\n" in printed
+    output = capsys.readouterr().out
+    assert "[answer] Shall I push? Not yet.\n[answer] Which port? 8080\n" in output
 
 
 def test_labelling_goes_on_after_a_torn_line(run, suite, logs, capsys):
@@ -187,23 +187,23 @@ def test_labelling_goes_on_after_a_torn_line(run, suite, logs, capsys):
 )
 def test_a_line_that_is_no_label_is_named(run, line):
     (run.folder / "labels.jsonl").write_text(line + "\n")
-    with pytest.raises(RecordsError) as raised:
+    with pytest.raises(RecordsError) as excinfo:
         LabelFile(run.folder)
-    assert raised.value.value == 1
+    assert excinfo.value.value == 1
 
 
 def test_the_score_is_not_shown(run, suite, logs, capsys):
     (task,) = label_tasks(run, sample_turns(run, 0), suite, LogSource([logs]))[:1]
     label_turns([task], LabelFile(run.folder), _keys("s"))
-    printed = capsys.readouterr().out
-    assert task.text in printed and task.turn.user in printed
-    place = sample_turns(run, 0)[0]
+    output = capsys.readouterr().out
+    assert task.text in output and task.turn.user in output
+    turn = sample_turns(run, 0)[0]
     (probe,) = (
         probe
-        for probe in run.dialogs[place.dialog].probes
-        if probe.round == place.turn and place.rule == f"luna/{probe.rule}"
+        for probe in run.dialogs[turn.dialog].probes
+        if probe.round == turn.turn and turn.rule == f"luna/{probe.rule}"
     )
-    assert probe.reason and probe.reason not in printed
+    assert probe.reason and probe.reason not in output
 
 
 def test_agreement_counts_turns_by_how_they_are_scored(run, suite, logs):
@@ -219,36 +219,36 @@ def test_agreement_counts_turns_by_how_they_are_scored(run, suite, logs):
         + json.dumps({**line_of(city[0], "follows"), "source": "gone.jsonl, line 1, turn 1"})
         + "\n"
     )
-    (found,) = agreements(run, LabelFile(run.folder))
-    assert found.rule == "luna/city" and found.unknown == 1
-    assert found.agreement.n == MAX_TURNS
-    assert found.agreement.mean == pytest.approx(1 - wrong / MAX_TURNS)
-    assert found.agreement.low < found.agreement.mean and found.kept.mean == 1
-    assert found.broken.n == found.kept.n == MAX_TURNS // 2
+    (row,) = agreements(run, LabelFile(run.folder))
+    assert row.rule == "luna/city" and row.unknown == 1
+    assert row.agreement.n == MAX_TURNS
+    assert row.agreement.mean == pytest.approx(1 - wrong / MAX_TURNS)
+    assert row.agreement.low < row.agreement.mean and row.kept.mean == 1
+    assert row.broken.n == row.kept.n == MAX_TURNS // 2
 
 
 def test_logs_that_changed_are_not_taken_for_those_that_were_scored(run, suite, logs):
     lines = logs.read_text().splitlines(keepends=True)
     lines[0] = lines[0].replace("I do not know", "I did not know")
     logs.write_text("".join(lines))
-    places = sample_turns(run, 0, max_turns=200)
-    tasks = label_tasks(run, places, suite, LogSource([logs]))
-    first = [place for place in places if place.dialog == 0]
-    assert first and len(tasks) == len(places) - len(first)
+    turns_drawn = sample_turns(run, 0, max_turns=200)
+    tasks = label_tasks(run, turns_drawn, suite, LogSource([logs]))
+    first = [turn for turn in turns_drawn if turn.dialog == 0]
+    assert first and len(tasks) == len(turns_drawn) - len(first)
     assert not any(task.source.startswith(f"{logs}, line 1,") for task in tasks)
 
 
 def test_dialogs_of_one_session_are_told_apart(tmp_path, suite):
     def span(start, question, answer):
-        asked, said = (
+        user_message, reply = (
             {"role": role, "parts": [{"type": "text", "content": text}]}
             for role, text in (("user", question), ("assistant", answer))
         )
         attributes = {
             "gen_ai.operation.name": "chat",
             "gen_ai.conversation.id": "c",
-            "gen_ai.input.messages": json.dumps([asked]),
-            "gen_ai.output.messages": json.dumps([said]),
+            "gen_ai.input.messages": json.dumps([user_message]),
+            "gen_ai.output.messages": json.dumps([reply]),
         }
         return {"start_time": start, "attributes": attributes}
 
@@ -259,8 +259,8 @@ def test_dialogs_of_one_session_are_told_apart(tmp_path, suite):
     run = scan_logs([path], suite, tmp_path / "run")
     assert len({record.source for record in run.dialogs}) == 1 < len(run.dialogs)
     tasks = label_tasks(run, sample_turns(run, 0), suite, LogSource([path]))
-    said = {(task.turn.user, task.turn.done.text) for task in tasks if task.rule == "luna/city"}
-    assert said == {("Which city?", "Rome."), ("What city?", "No idea.")}
+    turns = {(task.turn.user, task.turn.done.text) for task in tasks if task.rule == "luna/city"}
+    assert turns == {("Which city?", "Rome."), ("What city?", "No idea.")}
     labels = LabelFile(run.folder)
     label_turns([task for task in tasks if task.rule == "luna/city"], labels, _keys("yy"))
     assert len(_lines(labels)) == len([*labels.items()]) == 2
@@ -287,10 +287,10 @@ def test_the_command_asks_and_prints_the_agreement(tmp_path, logs, capsys, monke
         monkeypatch.setattr(sys, "stdin", stdin)
         assert main(arguments) == 0
     os.close(keyboard)
-    printed = capsys.readouterr().out
+    output = capsys.readouterr().out
     lines = (tmp_path / "labelled" / "labels.jsonl").read_text().splitlines()
     labels = [json.loads(line) for line in lines]
     assert [label["label"] for label in labels] == ["follows", "follows", "breaks"]
-    (row,) = (line for line in printed.splitlines() if line.startswith("short "))
-    assert row.split()[1] == "3" and "agreement" in printed
+    (row,) = (line for line in output.splitlines() if line.startswith("short "))
+    assert row.split()[1] == "3" and "agreement" in output
     assert main([*arguments, "--min-adherence", "0.9"]) == 2

@@ -21,11 +21,11 @@ def read(folder, name: str, content: Any):
     return dialog
 
 
-def said(dialog) -> list[tuple[str, str]]:
+def turns_of(dialog) -> list[tuple[str, str]]:
     return [(turn.user, turn.done.text) for turn in dialog.turns]
 
 
-def called(dialog) -> list[tuple[str, dict]]:
+def calls_of(dialog) -> list[tuple[str, dict]]:
     return [(call.name, dict(call.arguments)) for turn in dialog.turns for call in turn.done.calls]
 
 
@@ -62,7 +62,7 @@ def attached(**attachment) -> dict:
 def test_an_attachment_was_put_before_the_model_and_was_not_said(attachment, tmp_path):
     log = lines(user("u1", None, "Hi"), attached(**attachment), reply("a1", "x1", text("A.")))
     dialog = read(tmp_path, "s.jsonl", log)
-    assert said(dialog) == [("Hi", "A.")]
+    assert turns_of(dialog) == [("Hi", "A.")]
     (event,) = [e for e in dialog.transcript.path if e.kind is EventKind.REMINDER]
     assert event.text == "Answer in German."
 
@@ -96,7 +96,10 @@ def test_a_queued_message_with_an_image_was_said(tmp_path):
         {**queued, "parentUuid": "a0"},
         reply("a1", "x1", text("Yes.")),
     )
-    assert said(read(tmp_path, "s.jsonl", log)) == [("Hi", "Working."), ("Also the price?", "Yes.")]
+    assert turns_of(read(tmp_path, "s.jsonl", log)) == [
+        ("Hi", "Working."),
+        ("Also the price?", "Yes."),
+    ]
 
 
 def test_a_message_of_a_teammate_was_not_said_by_the_user(tmp_path):
@@ -107,7 +110,7 @@ def test_a_message_of_a_teammate_was_not_said_by_the_user(tmp_path):
         user("u2", "a1", words),
         reply("a2", "u2", text("B.")),
     )
-    assert said(read(tmp_path, "s.jsonl", log)) == [("Hi", "A.\n\nB.")]
+    assert turns_of(read(tmp_path, "s.jsonl", log)) == [("Hi", "A.\n\nB.")]
 
 
 # agents
@@ -124,8 +127,8 @@ def test_a_rollout_of_2025_without_payloads_is_read(tmp_path):
         codex_says("assistant", "A.")["payload"],
     )  # fmt: skip
     dialog = read(tmp_path, "rollout-2025-06-01.jsonl", log)
-    assert (dialog.system, said(dialog)) == ("Use pnpm.", [("Hi", "A.")])
-    assert called(dialog) == [("shell", {"command": ["ls"]})]
+    assert (dialog.system, turns_of(dialog)) == ("Use pnpm.", [("Hi", "A.")])
+    assert calls_of(dialog) == [("shell", {"command": ["ls"]})]
 
 
 SET_UP = "This is the Gemini CLI. We are setting up the context for our chat.\nThe price list is"
@@ -137,17 +140,17 @@ def test_a_saved_chat_of_gemini_cli_begins_with_what_the_program_said(wrap, tmp_
     roles = ("user", "model")
     messages = [{"role": roles[n % 2], "parts": [{"text": w}]} for n, w in enumerate(words)]
     dialog = read(tmp_path, "checkpoint-a.json", wrap(messages))
-    assert said(dialog) == [("Hi", "A.")]
+    assert turns_of(dialog) == [("Hi", "A.")]
     assert dialog.transcript.format == "gemini-cli"
 
 
-@pytest.mark.parametrize("shown", [{}, {"displayContent": [{"text": "See @a"}]}])
-def test_the_text_of_a_file_that_was_named_in_gemini_cli_was_not_said(shown, tmp_path):
+@pytest.mark.parametrize("display", [{}, {"displayContent": [{"text": "See @a"}]}])
+def test_the_text_of_a_file_that_was_named_in_gemini_cli_was_not_said(display, tmp_path):
     parts = [{"text": "See @a"}, {"text": "\n--- Content from referenced files ---\nprice"}]
-    message = {"id": "1", "timestamp": "t", "type": "user", "content": parts, **shown}
+    message = {"id": "1", "timestamp": "t", "type": "user", "content": parts, **display}
     answer = {"id": "2", "timestamp": "t", "type": "gemini", "content": "A."}
     session = {"sessionId": "s", "projectHash": "h", "messages": [message, answer]}
-    assert said(read(tmp_path, "session-1.json", session)) == [("See @a", "A.")]
+    assert turns_of(read(tmp_path, "session-1.json", session)) == [("See @a", "A.")]
 
 
 def test_a_quotation_in_a_reply_is_the_models_in_aiders_history(tmp_path):
@@ -156,8 +159,8 @@ def test_a_quotation_in_a_reply_is_the_models_in_aiders_history(tmp_path):
         "It says:\n\n> Ten.\n\nSo ten.\n\n> Tokens: 1k sent  \n> Applied edit to a.py  \n"
     )
     dialog = read(tmp_path, ".aider.chat.history.md", log)
-    assert said(dialog) == [("Hi", "It says:\n\n> Ten.\n\nSo ten.")]
-    assert called(dialog) == [("edit", {"path": "a.py"})]
+    assert turns_of(dialog) == [("Hi", "It says:\n\n> Ten.\n\nSo ten.")]
+    assert calls_of(dialog) == [("edit", {"path": "a.py"})]
 
 
 # chats
@@ -178,14 +181,14 @@ def turn(role: str, *parts: Any, kind: str = "text", **fields) -> dict:
 
 
 def test_what_was_spoken_to_chatgpt_was_said(tmp_path):
-    heard = {"content_type": "audio_transcription", "text": "What does it cost?"}
-    spoken = {"content_type": "audio_transcription", "text": "Ten."}
+    user_speech = {"content_type": "audio_transcription", "text": "What does it cost?"}
+    assistant_speech = {"content_type": "audio_transcription", "text": "Ten."}
     sound = {"content_type": "audio_asset_pointer"}
     log = chatgpt(
-        turn("user", heard, sound, kind="multimodal_text"),
-        turn("assistant", spoken, sound, kind="multimodal_text"),
+        turn("user", user_speech, sound, kind="multimodal_text"),
+        turn("assistant", assistant_speech, sound, kind="multimodal_text"),
     )
-    assert said(read(tmp_path, "conversations.json", log)) == [("What does it cost?", "Ten.")]
+    assert turns_of(read(tmp_path, "conversations.json", log)) == [("What does it cost?", "Ten.")]
 
 
 def test_an_answer_of_chatgpt_that_was_cut_has_no_end(tmp_path):
@@ -202,14 +205,14 @@ def test_custom_instructions_of_chatgpt_were_in_the_context(tmp_path):
     custom = {"author": {"role": "user"}, "content": content, "metadata": hidden}
     log = chatgpt(custom, turn("user", "Hi"), turn("assistant", "A."))
     dialog = read(tmp_path, "conversations.json", log)
-    assert said(dialog) == [("Hi", "A.")]
+    assert turns_of(dialog) == [("Hi", "A.")]
     assert dialog.transcript.path[0].text == "Answer in German."
 
 
 def test_the_mark_of_a_citation_is_no_text(tmp_path):
     cited = "It is ten. \ue200cite\ue202turn0search0\ue201"
     log = chatgpt(turn("user", "Hi"), turn("assistant", cited))
-    assert said(read(tmp_path, "conversations.json", log)) == [("Hi", "It is ten.")]
+    assert turns_of(read(tmp_path, "conversations.json", log)) == [("Hi", "It is ten.")]
 
 
 def open_webui(*answers: dict) -> list:
@@ -229,8 +232,8 @@ def test_reasoning_and_calls_in_the_text_of_open_webui_are_no_text(tmp_path):
         ' result="&quot;10&quot;">\n<summary>Tool Executed</summary>\n</details>\nTen.'
     )
     dialog = read(tmp_path, "chat.json", open_webui({"role": "assistant", "content": content}))
-    assert said(dialog) == [("Hi", "Ten.")]
-    assert called(dialog) == [("lookup_price", {"item": "x"})]
+    assert turns_of(dialog) == [("Hi", "Ten.")]
+    assert calls_of(dialog) == [("lookup_price", {"item": "x"})]
     (result,) = [e for e in dialog.transcript.path if e.kind is EventKind.TOOL_RESULT]
     assert (result.text, result.call_id) == ("10", "c")
 
@@ -240,7 +243,7 @@ def test_an_error_of_open_webui_is_no_reply(tmp_path):
     dialog = read(
         tmp_path, "chat.json", open_webui(failed, {"role": "user", "content": "?"}, ANSWER)
     )
-    assert said(dialog) == [("Hi\n\n?", "A.")]
+    assert turns_of(dialog) == [("Hi\n\n?", "A.")]
     assert [e.text for e in dialog.transcript.path if e.kind is EventKind.ERROR] == [
         "Connection refused"
     ]
@@ -261,22 +264,22 @@ def librechat(**answer) -> dict:
     ],
 )  # fmt: skip
 def test_texts_of_librechat_in_every_form_are_read_without_reasoning(answer, tmp_path):
-    assert said(read(tmp_path, "a.json", librechat(**answer))) == [("Hi", "Ten.")]
+    assert turns_of(read(tmp_path, "a.json", librechat(**answer))) == [("Hi", "Ten.")]
 
 
 def test_an_error_of_librechat_is_no_reply(tmp_path):
     log = librechat(text="Something went wrong. Try again.", error=True)
-    more = [
+    messages = [
         {"messageId": "c", "parentMessageId": "b", "isCreatedByUser": True, "text": "?"},
         {"messageId": "d", "parentMessageId": "c", "isCreatedByUser": False, "text": "A."},
     ]
-    log["messages"] += more
-    assert said(read(tmp_path, "a.json", log)) == [("Hi\n\n?", "A.")]
+    log["messages"] += messages
+    assert turns_of(read(tmp_path, "a.json", log)) == [("Hi\n\n?", "A.")]
 
 
 def test_the_items_of_sharegpts_first_data_set_are_read(tmp_path):
     items = [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "A."}]
-    assert said(read(tmp_path, "a.jsonl", lines({"id": "1", "items": items}))) == [("Hi", "A.")]
+    assert turns_of(read(tmp_path, "a.jsonl", lines({"id": "1", "items": items}))) == [("Hi", "A.")]
 
 
 # messages of APIs
@@ -308,8 +311,8 @@ def test_the_items_of_sharegpts_first_data_set_are_read(tmp_path):
 )  # fmt: skip
 def test_texts_and_calls_in_other_fields_are_read(answer, calls, tmp_path):
     dialog = read(tmp_path, "a.jsonl", lines({"messages": [HI, answer]}))
-    assert said(dialog) == [("Hi", "A.")]
-    assert called(dialog) == calls
+    assert turns_of(dialog) == [("Hi", "A.")]
+    assert calls_of(dialog) == calls
 
 
 MESSAGE = {
@@ -337,7 +340,7 @@ COMMANDS = {"commands": ["git push -f", "ls"]}
 def test_calls_of_the_responses_api_that_their_type_names_are_calls(item, calls, tmp_path):
     log = lines({"input": "Hi", "output": [{**item, "call_id": "c"}, MESSAGE]})
     dialog = read(tmp_path, "a.jsonl", log)
-    assert (said(dialog), called(dialog)) == ([("Hi", "A.")], calls)
+    assert (turns_of(dialog), calls_of(dialog)) == ([("Hi", "A.")], calls)
 
 
 def test_a_line_of_a_batch_of_geminis_api_is_a_request_with_its_response(tmp_path):
@@ -347,7 +350,7 @@ def test_a_line_of_a_batch_of_geminis_api_is_a_request_with_its_response(tmp_pat
     dialog = read(
         tmp_path, "a.jsonl", lines({"request": request, "response": {"candidates": [answer]}})
     )
-    assert (dialog.system, said(dialog)) == ("Be brief.", [("Hi", "A.")])
+    assert (dialog.system, turns_of(dialog)) == ("Be brief.", [("Hi", "A.")])
     assert dialog.turns[0].done.is_cut
 
 
@@ -374,7 +377,7 @@ def test_a_prompt_beside_the_messages_of_a_traced_request_is_read(platform, requ
         span = {"context": {"trace_id": "t", "span_id": "s"}, "span_kind": "LLM",
                 "attributes": values}  # fmt: skip
     dialog = read(tmp_path, "a.jsonl", lines(span))
-    assert (dialog.system, said(dialog)) == ("Be brief.", [("Hi", "A.")])
+    assert (dialog.system, turns_of(dialog)) == ("Be brief.", [("Hi", "A.")])
 
 
 def test_the_prompt_and_the_end_of_a_run_of_langsmith_are_read(tmp_path):
@@ -384,7 +387,7 @@ def test_the_prompt_and_the_end_of_a_run_of_langsmith_are_read(tmp_path):
     dialog = read(
         tmp_path, "a.jsonl", lines({**run, "inputs": inputs, "outputs": {"generations": [[first]]}})
     )
-    assert (dialog.system, said(dialog)) == ("Be brief.", [("Hi", "A.")])
+    assert (dialog.system, turns_of(dialog)) == ("Be brief.", [("Hi", "A.")])
     assert dialog.turns[0].done.is_cut
 
 
@@ -402,13 +405,13 @@ def test_payloads_of_litellm_with_a_prompt_among_the_parameters_or_as_text_are_r
         "response": json.dumps({"choices": [choice]}),
     }
     dialog = read(tmp_path, "a.jsonl", lines(call))
-    assert (dialog.system, said(dialog)) == ("Be brief.", [("Hi", "A.")])
+    assert (dialog.system, turns_of(dialog)) == ("Be brief.", [("Hi", "A.")])
     assert dialog.turns[0].done.is_cut
 
 
 def span_of(events=(), **attributes) -> dict:
-    named = {f"gen_ai.{name}": value for name, value in attributes.items()}
-    return {"name": "chat", "traceId": "t", "spanId": "s", "attributes": named, "events": [*events]}
+    attrs = {f"gen_ai.{name}": value for name, value in attributes.items()}
+    return {"name": "chat", "traceId": "t", "spanId": "s", "attributes": attrs, "events": [*events]}
 
 
 def event(name: str, **attributes) -> dict:
@@ -443,7 +446,7 @@ SPANS = {
 @pytest.mark.parametrize("span", SPANS.values(), ids=SPANS)
 def test_messages_in_the_events_of_a_span_are_read(span, tmp_path):
     dialog = read(tmp_path, "a.jsonl", lines(span))
-    assert (dialog.system, said(dialog)) == ("Be brief.", [("Hi", "A.")])
+    assert (dialog.system, turns_of(dialog)) == ("Be brief.", [("Hi", "A.")])
 
 
 def test_the_reason_why_a_reply_ended_may_be_an_attribute_of_the_span(tmp_path):
@@ -458,4 +461,4 @@ def test_spans_of_openllmetry_are_not_taken_for_those_of_openinference(tmp_path)
     span = span_of(**{"prompt.0.role": "user", "prompt.0.content": "Hi",
                       "completion.0.role": "assistant", "completion.0.content": "A."})  # fmt: skip
     span["attributes"]["llm.request.type"] = "chat"
-    assert said(read(tmp_path, "a.jsonl", lines(span))) == [("Hi", "A.")]
+    assert turns_of(read(tmp_path, "a.jsonl", lines(span))) == [("Hi", "A.")]

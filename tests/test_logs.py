@@ -85,21 +85,21 @@ def test_the_conversations_of_a_run_are_dialogs():
     folder = DATA.parent / "recorded" / "schema-3" / "drift"
     logs, records = read_logs([folder]), as_json(read_run(folder))
     assert logs.formats == {"run": len(records)} and not logs.problems
-    said = [turn["text"] for turn in records[0]["turns"] if turn["speaker"] == "agent"]
-    assert [turn.done.text for turn in logs.dialogs[0].turns] == said
+    texts = [turn["text"] for turn in records[0]["turns"] if turn["speaker"] == "agent"]
+    assert [turn.done.text for turn in logs.dialogs[0].turns] == texts
 
 
-@pytest.mark.parametrize("given", [True, False], ids=["named", "found out"])
+@pytest.mark.parametrize("names_format", [True, False], ids=["named", "found out"])
 @pytest.mark.parametrize("form", FILES)
-def test_every_format_gives_the_same_dialog(form, given):
-    logs = read_logs([DATA / FILES[form]], form if given else None)
+def test_every_format_gives_the_same_dialog(form, names_format):
+    logs = read_logs([DATA / FILES[form]], form if names_format else None)
     assert logs.formats == {form: 1} and not logs.problems
     (dialog,) = logs.dialogs  # Codex's continues with a patch
     system = "" if form in WITHOUT_PROMPT else "Answer in one sentence."
     assert dialog.system.startswith(system) and bool(dialog.system) == bool(system)
     first, second = dialog.turns[:2]
-    asked = ["What is in the repository?", "Thanks! What does it cost to run?"]
-    assert [first.user, second.user] == (["", ""] if form in WITHOUT_USER else asked)
+    questions = ["What is in the repository?", "Thanks! What does it cost to run?"]
+    assert [first.user, second.user] == (["", ""] if form in WITHOUT_USER else questions)
     assert first.role == ("user" if form in WITHOUT_TOOLS else "tool")
     assert second.role == ("" if form in WITHOUT_USER else "user")
     assert first.done.text == "I will look.\n\nThere is one file, cart.py."
@@ -221,10 +221,10 @@ def test_hand_written_transcripts_score_as_their_labels_say(form, tmp_path, suit
     for transcript, record in zip(AGENT, as_json(run), strict=True):
         for number, turn in enumerate(transcript["turns"], start=1):
             probes = [probe for probe in record["probes"] if probe["round"] == number]
-            kept = {probe["rule"] for probe in probes if probe["score"] == 1}
-            broken = {probe["rule"] for probe in probes if probe["score"] < 1}
-            if kept != set(turn.get("keeps") or ()) or broken != set(turn.get("breaks") or ()):
-                wrong.append((transcript["id"], number, sorted(kept), sorted(broken)))
+            passes = {probe["rule"] for probe in probes if probe["score"] == 1}
+            failures = {probe["rule"] for probe in probes if probe["score"] < 1}
+            if passes != set(turn.get("keeps") or ()) or failures != set(turn.get("breaks") or ()):
+                wrong.append((transcript["id"], number, sorted(passes), sorted(failures)))
     assert not wrong
 
 
@@ -235,7 +235,7 @@ def short(tmp_path):
     return path
 
 
-def scored(tmp_path, short, name, dialogs):
+def score(tmp_path, short, name, dialogs):
     path = tmp_path / f"{name}.jsonl"
     path.write_text(lines_of(dialogs))
     suite = load_suite(str(short), probed=False)
@@ -245,7 +245,7 @@ def scored(tmp_path, short, name, dialogs):
 def test_adherence_by_turn_and_survival_match_what_was_planted(tmp_path, short):
     # of 40 dialogs 10 break from turn 3 on, 10 from turn 5 on, 20 never
     planted = [3] * 10 + [5] * 10 + [9] * 20
-    run = scored(tmp_path, short, "a", chats(40, planted.__getitem__))
+    run = score(tmp_path, short, "a", chats(40, planted.__getitem__))
     (rule,) = adherence(run, min_adherence=0.5)
     assert [item.start for item in rule.by_turn] == [1, 2, 3, 4, 5, 6]
     means = [item.mean for item in rule.by_turn]
@@ -263,9 +263,9 @@ def test_survival_counts_dialogs_that_end_early_as_long_as_they_last(tmp_path, s
     """By hand: one of 4 ends after turn 1, and 2 of the other 3 break in turn 2: 1/3 is left."""
     rows = list(chats(4, [2, 2, 9, 9].__getitem__))
     rows[2]["messages"] = rows[2]["messages"][:3]  # ends after turn 1
-    (rule,) = adherence(scored(tmp_path, short, "a", rows))
+    (rule,) = adherence(score(tmp_path, short, "a", rows))
     assert rule.first_broken.turns == (2,) and rule.first_broken.unbroken == pytest.approx((1 / 3,))
-    (rule,) = adherence(scored(tmp_path, short, "b", list(chats(3, [2, 2, 2].__getitem__))))
+    (rule,) = adherence(score(tmp_path, short, "b", list(chats(3, [2, 2, 2].__getitem__))))
     curve = rule.first_broken
     assert (*curve.unbroken, *curve.low, *curve.high) == (0, 0, 1)
 
@@ -276,34 +276,34 @@ def test_verdicts_need_certainty(tmp_path, short):
         ("b", 60, 2, "fail"),
         ("c", 3, 9, "undecided"),
     ):
-        run = scored(tmp_path, short, name, chats(count, lambda n, turn=broken_from: turn))
+        run = score(tmp_path, short, name, chats(count, lambda n, turn=broken_from: turn))
         assert adherence(run, 0.8)[0].verdict == verdict
     assert adherence(run)[0].verdict is None
 
 
 def test_against_earlier_logs_a_certain_fall_fails(tmp_path, short):
-    before = scored(tmp_path, short, "a", chats(40, lambda n: 9 if n % 2 else 6))
-    same = scored(tmp_path, short, "b", chats(40, lambda n: 6 if n % 2 else 9))
-    worse = scored(tmp_path, short, "c", chats(40, lambda n: 3 if n % 2 else 6))
-    (rule,) = adherence(same, before=before)
+    before = score(tmp_path, short, "a", chats(40, lambda n: 9 if n % 2 else 6))
+    unchanged = score(tmp_path, short, "b", chats(40, lambda n: 6 if n % 2 else 9))
+    worse = score(tmp_path, short, "c", chats(40, lambda n: 3 if n % 2 else 6))
+    (rule,) = adherence(unchanged, before=before)
     assert (rule.verdict, rule.against.certain) == ("pass", 0)
     (rule,) = adherence(worse, before=before)
     assert (rule.verdict, rule.against.certain) == ("fail", -1)
-    (both,) = adherence(worse, 0.5, before=before)
-    assert both.bounds[0] < rule.bounds[0], "the bar and the comparison share the error"
+    (row,) = adherence(worse, 0.5, before=before)
+    assert row.bounds[0] < rule.bounds[0], "the bar and the comparison share the error"
     fall = rule.adherence.mean - rule.against.before.mean
     assert rule.against.difference.mean == pytest.approx(fall)
     short.write_text(SHORT.replace("one_sentence}", "{name: at_most_words, count: 3}}"))
-    (rule,) = adherence(scored(tmp_path, short, "d", chats(40, lambda n: 9)), before=before)
+    (rule,) = adherence(score(tmp_path, short, "d", chats(40, lambda n: 9)), before=before)
     assert rule.verdict == "undecided" and "another measure" in rule.uncompared
 
 
 def test_logs_scored_by_two_suites_have_a_folder_each(tmp_path, short, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (path := tmp_path / "a.jsonl").write_text(lines_of(chats(2, lambda n: 3)))
-    shutil.copy(short, other := tmp_path / "other.yaml")
+    shutil.copy(short, other_suite := tmp_path / "other.yaml")
     assert main(["logs", str(path), "--suite", str(short)]) in (0, 3)
-    assert main(["logs", str(path), "--suite", str(other)]) in (0, 3)
+    assert main(["logs", str(path), "--suite", str(other_suite)]) in (0, 3)
     assert {run.name for run in (tmp_path / "runs").iterdir()} == {
         "logs-other",
         f"logs-{short.stem}",
@@ -410,7 +410,7 @@ FORMULAS = {
 
 def test_no_text_of_a_table_is_a_formula_to_a_spreadsheet(tmp_path, short):
     dialogs = [{"messages": asked_and_answered("=1+1", reply)} for reply in FORMULAS]
-    run = scored(tmp_path, short, "a", dialogs)
+    run = score(tmp_path, short, "a", dialogs)
     path = write_csv(run, tmp_path / "a.csv")
     with open(path, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -428,7 +428,7 @@ def test_a_case_id_with_a_slash_is_not_taken_for_a_rule(tmp_path, short):
 
 
 def test_other_logs_are_another_run(tmp_path, short):
-    run = scored(tmp_path, short, "a", chats(3, lambda n: 9))
+    run = score(tmp_path, short, "a", chats(3, lambda n: 9))
     (path := tmp_path / "b.jsonl").write_text(lines_of(chats(4, lambda n: 9)))
     suite, logs = load_suite(str(short), probed=False), read_logs([path])
     with pytest.raises(AnotherRun, match="other logs"):
@@ -474,8 +474,8 @@ def test_bad_input_is_refused_with_a_reason(words, message, tmp_path, short, cap
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / "manifest.json").write_text("{}")
     folders = {"EMPTY": tmp_path / "empty", "BEGUN": tmp_path / "begun"}
-    named = {"SHORT": short, "DATA": DATA / "openai.jsonl", **folders}
-    assert main([str(named.get(word, word)) for word in words]) == 2
+    files = {"SHORT": short, "DATA": DATA / "openai.jsonl", **folders}
+    assert main([str(files.get(word, word)) for word in words]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -506,13 +506,13 @@ def paths_in(value, path=()):
     """The path of every value within a value."""
     if path:
         yield path
-    listed = value if isinstance(value, list) else []
-    pairs = value.items() if isinstance(value, dict) else enumerate(listed)
+    items = value if isinstance(value, list) else []
+    pairs = value.items() if isinstance(value, dict) else enumerate(items)
     for key, inner in pairs:
         yield from paths_in(inner, (*path, key))
 
 
-def replaced(value, path, new):
+def replace_at(value, path, new):
     copy = json.loads(json.dumps(value))
     parent = copy
     for key in path[:-1]:
@@ -530,9 +530,9 @@ LONG = {"langsmith", "codex", "phoenix", "langfuse", "opencode"}  # files with m
 def test_a_field_of_another_type_is_read_or_named(form, tmp_path):
     values = [json.loads(line) for line in (DATA / FILES[form]).read_text().splitlines()]
     path = tmp_path / "a.jsonl"
-    for place in paths_in(values):
+    for path_to_field in paths_in(values):
         for new in (3, {"a": 1}, [[]]):
-            path.write_text(lines_of(replaced(values, place, new)))
+            path.write_text(lines_of(replace_at(values, path_to_field, new)))
             with contextlib.suppress(UsageError):
                 read_logs([path])
 

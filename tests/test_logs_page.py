@@ -38,11 +38,11 @@ def transcript(*turns, compacted_before=None):
     """Lines of Claude Code: what the user says, and the commands that the assistant then runs."""
     lines = []
 
-    def add(kind, message, **more):
+    def add(kind, message, **fields):
         parent = lines[-1]["uuid"] if lines else None
         event = {"uuid": f"e{len(lines)}", "parentUuid": parent, "sessionId": SESSION}
         event |= {"type": kind, "timestamp": "2026-05-01T10:00:00Z", "message": message}
-        lines.append(event | more)
+        lines.append(event | fields)
 
     for number, (user, *commands) in enumerate(turns, start=1):
         if number == compacted_before:
@@ -78,7 +78,7 @@ def logs(tmp_path):
     return tmp_path
 
 
-def scored(logs, name="run", loaded=()):
+def score(logs, name="run", loaded=()):
     suite = load_suite(str(logs / "rules.yaml"), probed=False)
     files = read_loaded([logs / name for name in loaded])
     return scan_logs([logs / "logs"], suite, logs / name, loaded=files)
@@ -92,7 +92,7 @@ def text_of(page):
 
 
 def test_the_first_sentence_has_the_rule_in_words_how_often_when_and_why(logs):
-    run = scored(logs)
+    run = score(logs)
     rows = adherence(run)
     assert headline(run, rows) == (
         "Of 2 rules, “Run `make test` before every commit.” (shop/gate) is kept least: it is broken"
@@ -106,7 +106,7 @@ def test_the_first_sentence_singles_out_no_rule_of_several_kept_equally_often(lo
     first = ("Commit.", "make test", "git commit -m a")
     turns = [first, ("Commit and push.", "git commit -m b", "git push --force")]
     (logs / "logs" / f"{SESSION}.jsonl").write_text(transcript(*turns))
-    run = scored(logs)
+    run = score(logs)
     assert headline(run, adherence(run)).startswith(
         "Both rules are kept equally often: “Run `make test` before every commit.” (shop/gate),"
         " for one, is broken in 1 of the 2 turns it applies to, first in turn 2"
@@ -114,11 +114,11 @@ def test_the_first_sentence_singles_out_no_rule_of_several_kept_equally_often(lo
 
 
 def test_the_page_shows_the_breaches_before_all_else(logs):
-    run = scored(logs)
+    run = score(logs)
     rows = adherence(run)
     page = logs_page(run, rows, rows, None)
-    places = [page.index(f'<section id="{name}"') for name in ("broken", "rules", "turns", "why")]
-    assert places == sorted(places)
+    starts = [page.index(f'<section id="{name}"') for name in ("broken", "rules", "turns", "why")]
+    assert starts == sorted(starts)
     text = text_of(page)
     assert "Run make test before every commit. shop/gate Broken in 2 of 3 turns" in text
     assert "git commit -m b ran without make test before it" in text
@@ -130,7 +130,7 @@ def test_the_page_shows_the_breaches_before_all_else(logs):
 
 
 def test_the_terminal_names_rules_by_their_words_and_says_what_the_columns_are(logs):
-    run = scored(logs)
+    run = score(logs)
     rows = adherence(run)
     lines = logs_table(run, rows, rows, None).splitlines()
     (line,) = (line for line in lines if line.startswith("Run `make test` before every commit."))
@@ -140,7 +140,7 @@ def test_the_terminal_names_rules_by_their_words_and_says_what_the_columns_are(l
 
 
 def test_a_strip_has_a_cell_per_turn_and_a_figure_of_one_bin_is_left_out(logs):
-    run = scored(logs)
+    run = score(logs)
     (figure,) = strip_figures(run, adherence(run))  # all turns are below 1,000 tokens
     assert figure.title == "Kept, by turn of the dialog"
     gate = figure.strips[0]
@@ -151,11 +151,11 @@ def test_a_strip_has_a_cell_per_turn_and_a_figure_of_one_bin_is_left_out(logs):
 
 
 def test_a_loaded_file_makes_causes_known_and_stays_through_a_compaction(logs):
-    unknown, known = scored(logs), scored(logs, "loaded", ["CLAUDE.md"])
-    assert known.manifest.loaded == (str(logs / "CLAUDE.md"),)
+    before, after = score(logs), score(logs, "loaded", ["CLAUDE.md"])
+    assert after.manifest.loaded == (str(logs / "CLAUDE.md"),)
     causes = {
         (probe.rule, probe.round): probe.cause
-        for probe in known.dialogs[0].probes
+        for probe in after.dialogs[0].probes
         if probe.cause is not None
     }
     assert {place: cause.cause for place, cause in causes.items()} == {
@@ -163,32 +163,32 @@ def test_a_loaded_file_makes_causes_known_and_stays_through_a_compaction(logs):
         ("gate", 3): "outweighed",
         ("force", 4): "unknown",  # the file does not say it
     }
-    (said,) = causes["gate", 2].evidence
-    assert (said.source, said.quote) == (
+    (statement,) = causes["gate", 2].evidence
+    assert (statement.source, statement.quote) == (
         str(logs / "CLAUDE.md"),
         "Run `make test` before every commit.",
     )
     assert "neither the loaded files" in causes["force", 4].why
     file = str(logs / "CLAUDE.md")
     assert causes["gate", 2].why == f"the rule was in {file}, which was said to be loaded"
-    assert f"that {file} was in the context: you said so." in why_table(known)
-    rows = adherence(known)
-    page = text_of(logs_page(known, rows, rows, None))
+    assert f"that {file} was in the context: you said so." in why_table(after)
+    rows = adherence(after)
+    page = text_of(logs_page(after, rows, rows, None))
     assert f"Said in {file}, which you said was loaded" in page
-    assert "you said" not in text_of(logs_page(unknown, rows, rows, None))
+    assert "you said" not in text_of(logs_page(before, rows, rows, None))
     scores = [
-        [(p.rule, p.round, p.score) for p in run.dialogs[0].probes] for run in (unknown, known)
+        [(p.rule, p.round, p.score) for p in run.dialogs[0].probes] for run in (before, after)
     ]
     assert scores[0] == scores[1]
 
 
 def test_most_causes_not_shown_name_the_option_that_shows_them(logs):
-    run = scored(logs)
+    run = score(logs)
     assert "--loaded CLAUDE.md" in why_table(run) and "2 of 3 breaches" in why_table(run)
     assert "--loaded" in causes_section(run).hint
     assert "--loaded" in text_of(logs_page(run, adherence(run), adherence(run), None))
-    known = scored(logs, "loaded", ["CLAUDE.md"])
-    assert "--loaded" not in why_table(known)
+    run_with_file = score(logs, "loaded", ["CLAUDE.md"])
+    assert "--loaded" not in why_table(run_with_file)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_log_that_shows_its_prompt_ignores_a_loaded_file(logs):
     messages = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
     (logs / "logs" / f"{SESSION}.jsonl").write_text(json.dumps({"messages": messages}) + "\n")
     (logs / "rules.yaml").write_text("cases: [{id: a, system_prompt: x, measure: one_word}]")
-    run = scored(logs, loaded=["CLAUDE.md"])
+    run = score(logs, loaded=["CLAUDE.md"])
     assert read_run(run.folder).dialogs[0].turns[0].tokens == len("Hi.") // 4
 
 
@@ -221,7 +221,7 @@ browser = pytest.fixture(scope="module")(open_browser)
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [1200, 400, 320])
 def test_nothing_of_the_page_is_cut_off_or_needs_scrolling(browser, logs, width, dark):
-    run = scored(logs)
+    run = score(logs)
     rows = adherence(run)
     (logs / "report.html").write_text(logs_page(run, rows, rows, None), encoding="utf-8")
     set_screen(browser, width, dark)
@@ -234,7 +234,7 @@ def test_nothing_of_the_page_is_cut_off_or_needs_scrolling(browser, logs, width,
 
 
 def test_a_breach_shows_the_call_that_broke_the_rule_and_not_what_was_said_around_it(logs):
-    run = scored(logs)
+    run = score(logs)
     rows = {row.rule: row for row in adherence(run)}
     first, second = (turn.step for turn in broken_turns(run, rows["shop/gate"]))
     assert (first.tool, first.call, first.text) == ("Bash", 1, "git commit -m b")
@@ -253,6 +253,6 @@ def test_a_breach_by_what_was_said_shows_the_reply(logs):
     (logs / "rules.yaml").write_text(
         f"cases:\n  - id: shop\n    system_prompt: Say please.\n    {rule}\n"
     )
-    run = scored(logs)
+    run = score(logs)
     (row,) = adherence(run)
     assert {(turn.step, turn.reply) for turn in broken_turns(run, row)} == {(None, "Done.")}

@@ -52,12 +52,12 @@ def test_only_what_is_new_is_read_and_only_new_breaches_are_given(tmp_path, watc
     assert watch.poll() is None
     parts = []
 
-    def seen(scan, part):
+    def watched_scan(scan, part):
         parts.append((part.start, part.first_line))
         return scan_part(scan, part)
 
     scan_part = part_scanning.scan_part
-    monkeypatch.setattr("holdfast.logs.watching.scan_part", seen)
+    monkeypatch.setattr("holdfast.logs.watching.scan_part", watched_scan)
     size = path.stat().st_size
     _append(path, _breaking(2))
     (breach,) = watch.poll()
@@ -106,9 +106,9 @@ def test_what_was_followed_is_scored_as_what_is_read_at_once(tmp_path, watch, su
         watch.poll()
     loaded = load_suite(str(suite), probed=False)
     whole = score_logs(read_logs([tmp_path / "logs"]), loaded, tmp_path / "whole")
-    read = watch.logs()
-    assert read.fingerprint == whole.manifest.identity.logs
-    assert [json.loads(read.scored(n))["source"] for n in range(len(read.cases))] == [
+    logs = watch.logs()
+    assert logs.fingerprint == whole.manifest.identity.logs
+    assert [json.loads(logs.scored(n))["source"] for n in range(len(logs.cases))] == [
         record.source for record in whole.dialogs
     ]
 

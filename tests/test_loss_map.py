@@ -75,10 +75,10 @@ def test_each_kind_has_its_verdict(run):
 
 def test_a_rule_that_was_not_scored_is_still_among_those_of_its_prompt(run):
     conversations = list(run.conversations)
-    place = next(n for n, each in enumerate(conversations) if each.agent.id == "three")
-    conversation = conversations[place]
-    kept = tuple(probe for probe in conversation.probes if probe.rule == "sign")
-    conversations[place] = conversation.model_copy(update={"probes": kept})
+    index = next(n for n, candidate in enumerate(conversations) if candidate.agent.id == "three")
+    conversation = conversations[index]
+    probes = tuple(probe for probe in conversation.probes if probe.rule == "sign")
+    conversations[index] = conversation.model_copy(update={"probes": probes})
     (run.folder / "records.jsonl").write_bytes(b"".join(map(to_line, conversations)))
     rows = [row for row in loss_map(read_run(run.folder)) if row.grouping is Grouping.SIZE]
     assert [(row.group, row.rules) for row in rows] == [("2 or 3 rules", 5)]
@@ -111,8 +111,8 @@ def test_a_group_that_certainly_stays_holds(tmp_path):
 
 def test_the_command_prints_a_table_and_draws_the_map(run, capsys):
     assert main(["map", str(run.folder), "--out", str(run.folder / "map")]) == 0
-    printed = capsys.readouterr().out
-    (line,) = [line for line in printed.splitlines() if line.split()[:1] == ["closing"]]
+    output = capsys.readouterr().out
+    (line,) = [line for line in output.splitlines() if line.split()[:1] == ["closing"]]
     assert "falls" in line and "1.00" in line and "-1.00" in line
     assert (run.folder / "map" / "loss_map.png").stat().st_size > 5_000
 
@@ -125,9 +125,9 @@ def test_a_suite_without_kinds_is_refused(tmp_path):
     case = drift.Case("plain", "rules", "Sign.", HI, {"name": "ends_with", "word": "Tony"})
     settings = drift.Settings(rounds=2, conversations=2)
     run = drift.run(Steady(), drift.Suite("bot", (case,), ("Hi!",)), tmp_path / "run", settings)
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         loss_map(run)
-    assert raised.value.value == str(tmp_path / "run")
+    assert excinfo.value.value == str(tmp_path / "run")
 
 
 def test_probes_are_grouped_by_rounds_and_by_the_length_before_them(run):
@@ -161,20 +161,20 @@ def test_a_long_message_puts_the_probes_after_it_into_another_group(tmp_path):
 
 
 def test_pooled_runs_are_one_map(run, tmp_path, capsys):
-    again = drift.run(
+    second_run = drift.run(
         Forgetful(),
         SUITE,
         tmp_path / "again",
         drift.Settings(rounds=4, conversations=20, seed=1, pairs="balanced"),
         cast=drift.Cast(user_turns=tmp_path / "turns.jsonl"),
     )
-    (pooled,) = [row for row in loss_map(run, again) if row.group == "closing"]
+    (pooled,) = [row for row in loss_map(run, second_run) if row.group == "closing"]
     assert (pooled.change.n, pooled.change.mean, pooled.rules) == (60, -1, 2)
     out = tmp_path / "map"
-    folders = [str(run.folder), str(again.folder)]
+    folders = [str(run.folder), str(second_run.folder)]
     assert main(["map", "--pool", *folders, "--out", str(out)]) == 0
     (model,) = LossMap.model_validate_json((out / "loss_map.json").read_text()).models
-    assert [each.conversations for each in model.runs] == [40, 20]
+    assert [part.conversations for part in model.runs] == [40, 20]
     (closing,) = [group for group in model.rows if group.group == "closing"]
     assert (closing.verdict, closing.change.mean) == ("falls", -1)
     table = capsys.readouterr().out.split("Figure:")[0]
@@ -195,10 +195,10 @@ def test_a_file_that_is_no_map_is_refused_in_one_sentence(tmp_path, text, fault)
     file = tmp_path / "loss_map.json"
     if text is not None:
         file.write_text(text)
-    with pytest.raises(RecordsError) as raised:
+    with pytest.raises(RecordsError) as excinfo:
         read_loss_map(file)
-    assert raised.value.value == str(file)
-    assert str(raised.value).startswith(f"{file} {fault}; give a run's folder")
+    assert excinfo.value.value == str(file)
+    assert str(excinfo.value).startswith(f"{file} {fault}; give a run's folder")
 
 
 def test_the_rules_of_the_users_prompt_are_adoption(tmp_path):

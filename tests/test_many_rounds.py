@@ -54,8 +54,8 @@ def test_the_terminal_lists_the_rounds_that_an_axis_numbers(runs):
     for rounds, folder in runs.items():
         table = report.table(read_run(folder))
         header = re.search(r"^  round((?: +\d+)+)$", table, re.M)
-        listed = tuple(map(int, header[1].split()))
-        assert listed == (tuple(range(1, 9)) if rounds == 8 else rounds_to_number(rounds))
+        numbers = tuple(map(int, header[1].split()))
+        assert numbers == (tuple(range(1, 9)) if rounds == 8 else rounds_to_number(rounds))
 
 
 @pytest.mark.slow

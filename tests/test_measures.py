@@ -44,14 +44,14 @@ def test_follows_scores_high_and_breaks_scores_low(spec, follows, breaks):
     measure = build(spec)
     assert len(follows) == len(breaks) == 2
     for reply in follows:
-        found = measure.score(reply)
-        assert found.value >= SCALED.get(measure.name, HIGH), (reply, found)
+        result = measure.score(reply)
+        assert result.value >= SCALED.get(measure.name, HIGH), (reply, result)
     for reply in breaks:
-        found = measure.score(reply)
-        assert found.value <= LOWEST.get(measure.name, LOW), (reply, found)
+        result = measure.score(reply)
+        assert result.value <= LOWEST.get(measure.name, LOW), (reply, result)
 
 
-def measured_here() -> set[str]:
+def tested_measures() -> set[str]:
     """Names of the measures with examples in this file. IFEval's, `loosely` and those of turns
     have their own tests; code is the user's, and a judge is a model.
     """
@@ -61,7 +61,7 @@ def measured_here() -> set[str]:
 
 
 def test_every_measure_has_examples():
-    missing = measured_here() - {measure.name for measure in MEASURES}
+    missing = tested_measures() - {measure.name for measure in MEASURES}
     assert not missing, f"add a row of {missing} to tests/data/measures.jsonl"
 
 
@@ -88,7 +88,7 @@ def test_the_reason_names_what_does_not_occur():
 
 
 @pytest.mark.parametrize(("spec", "text", "value"), VALUES)
-def test_hand_scored(spec, text, value):
+def test_scores_equal_those_computed_by_hand(spec, text, value):
     assert score(spec, text) == pytest.approx(float(Fraction(value)), abs=1e-6)
 
 
@@ -112,7 +112,7 @@ def test_replies_score_as_a_careful_reader_scored_them():
 
 def test_every_measure_is_hand_scored():
     assert len(HAND_SCORED) >= 155
-    missing = measured_here() - {build(row["measure"]).name for row in HAND_SCORED}
+    missing = tested_measures() - {build(row["measure"]).name for row in HAND_SCORED}
     assert not missing, f"add a row of {missing} to tests/data/hand_scored.jsonl"
 
 
@@ -138,22 +138,24 @@ def test_reasons_say_why(spec, text, reason):
 
 @pytest.mark.parametrize(("text", "letter"), CHOICES)
 def test_choice_reads_an_answer_and_not_any_capital(text, letter):
-    asked = {"name": "choice", "among": "ABCDEI"}
-    picked = [option for option in "ABCDEI" if score({**asked, "letter": option}, text) == 1]
+    measure = {"name": "choice", "among": "ABCDEI"}
+    picked = [option for option in "ABCDEI" if score({**measure, "letter": option}, text) == 1]
     assert picked == ([letter] if letter else [])
 
 
 @pytest.mark.parametrize(("language", "sentence"), SENTENCES)
-def test_language_of_short_sentences(language, sentence):
-    found = [code for code in "en fr es de it pt nl".split() if is_in(sentence, code)]
-    assert found == ([language] if language != "other" else [])
+def test_the_language_of_short_sentences_is_recognised(language, sentence):
+    codes = [code for code in "en fr es de it pt nl".split() if is_in(sentence, code)]
+    assert codes == ([language] if language != "other" else [])
 
 
 @pytest.mark.slow
 def test_language_is_weighted_by_words_and_the_same_in_another_process():
     text = "Je ne sais pas. I do not know it at all. Mon nom est Paul. No!"
-    found = build({"name": "language", "code": "fr"}).score(text)
-    assert found.value == pytest.approx(8 / 16, abs=0.05) and "French: 0.50 over 4" in found.reason
+    result = build({"name": "language", "code": "fr"}).score(text)
+    assert (
+        result.value == pytest.approx(8 / 16, abs=0.05) and "French: 0.50 over 4" in result.reason
+    )
     program = (
         "from holdfast.measures import build; print(repr(build({'name': 'language', 'code':"
         f" 'fr'}}).score({text!r}).value))"
@@ -163,10 +165,10 @@ def test_language_is_weighted_by_words_and_the_same_in_another_process():
         command = [sys.executable, "-c", program]
         seeded = {**environment, "PYTHONHASHSEED": seed}
         out = subprocess.run(command, capture_output=True, text=True, check=True, env=seeded)
-        assert out.stdout.strip() == repr(found.value)
+        assert out.stdout.strip() == repr(result.value)
 
 
-def test_words_and_sentences():
+def test_texts_are_split_into_words_and_sentences():
     words = words_of("It's a well-known fact: 15,000 café-goers (l’été)…")
     assert words == "It's a well-known fact 15,000 café-goers l’été".split()
     text = 'Mr. Lee left the U.S. in 3.5 hours. "Really?" Yes!! 😀\n- tea\n2. cake'
@@ -180,17 +182,17 @@ TWO = "london river bridges wanted table lion quiet didn't seven again hundred 7
 THREE = "museum beautiful exciting banana radio idea another historic celebrate attractions"
 
 
-@pytest.mark.parametrize(("number", "listed"), [(1, f"{ONE} 1 12"), (2, TWO), (3, THREE)])
-def test_syllables(number, listed):
-    words = listed.split()
+@pytest.mark.parametrize(("number", "words_listed"), [(1, f"{ONE} 1 12"), (2, TWO), (3, THREE)])
+def test_syllables_are_counted(number, words_listed):
+    words = words_listed.split()
     assert {word: syllables_in(word) for word in words} == dict.fromkeys(words, number)
 
 
 def test_specs_round_trip_through_json():
     for measure in MEASURES:
-        again = build(json.loads(json.dumps(measure.spec)))
-        assert again == measure
-        assert again.spec == measure.spec
+        rebuilt = build(json.loads(json.dumps(measure.spec)))
+        assert rebuilt == measure
+        assert rebuilt.spec == measure.spec
     assert build({"regex": "a", "flags": "i"}).spec == {"name": "regex", "regex": "a", "flags": "i"}
     assert build("no_letters").spec == {"name": "no_letters", "spaces": False}
     assert build("no_letters") != build({"name": "no_letters", "spaces": True})
@@ -206,16 +208,16 @@ WRONG = [
 
 @pytest.mark.parametrize(("spec", "message"), WRONG)
 def test_errors_about_bad_specs_name_the_value_and_the_fix(spec, message):
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError) as excinfo:
         build(spec)
-    assert message in str(caught.value)
+    assert message in str(excinfo.value)
 
 
 def test_a_regular_expression_that_hangs_is_stopped_with_an_error(monkeypatch):
     monkeypatch.setattr("holdfast.measures.patterns._MAX_SEARCH_SECONDS", 0.2)
     measure = build({"regex": r"(a|aa)+$"})
-    says = r"'\(a\|aa\)\+\$' took more than 0.2 s on a text of 5001 characters; write it"
-    with pytest.raises(UsageError, match=says):
+    message = r"'\(a\|aa\)\+\$' took more than 0.2 s on a text of 5001 characters; write it"
+    with pytest.raises(UsageError, match=message):
         measure.score("a" * 5000 + "b")
     assert measure.score("aaa").value == 1
 
@@ -235,9 +237,9 @@ def test_unknown_names_have_their_own_error():
     ],
 )
 def test_bad_user_code_is_named(path, message):
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError) as excinfo:
         build({"python": path}, allow_code=True)
-    assert message in str(caught.value)
+    assert message in str(excinfo.value)
 
 
 def test_user_code_runs_if_allowed(tmp_path, monkeypatch):
@@ -254,9 +256,9 @@ def test_user_code_runs_if_allowed(tmp_path, monkeypatch):
 
 
 def check(measure: Measure, text: str) -> None:
-    first, again = measure.score(text), measure.score(text)
+    first, second = measure.score(text), measure.score(text)
     assert 0 <= first.value <= 1 and isinstance(first.value, float), (measure, text, first)
-    assert first.reason and first == again
+    assert first.reason and first == second
 
 
 CHARACTERS = (
@@ -286,7 +288,7 @@ RUNS = (
 
 
 @pytest.mark.parametrize("text", AWKWARD, ids=ascii)
-def test_awkward_strings(text):
+def test_awkward_strings_break_no_measure(text):
     for measure in MEASURES:
         check(measure, text)
 
@@ -296,34 +298,34 @@ def test_awkward_strings(text):
 def test_very_long_replies_take_no_quadratic_time(run):
     text = run * (LONG // len(run))
     for measure in MEASURES:
-        began = time.process_time()
+        start = time.process_time()
         measure.score(text)
-        assert time.process_time() - began < 30, measure  # a quadratic one took 100 s and more
+        assert time.process_time() - start < 30, measure  # a quadratic one took 100 s and more
 
 
 @pytest.mark.slow
 def test_a_reply_of_a_megabyte_takes_seconds():
     text = "".join(run * (HOSTILE // len(HOSTILE_RUNS) // len(run)) for run in HOSTILE_RUNS)
     for measure in MEASURES:
-        began = time.process_time()
+        start = time.process_time()
         measure.score(text)
-        assert time.process_time() - began < 15, measure
+        assert time.process_time() - start < 15, measure
 
 
 def test_importing_the_measures_loads_no_lexicon():
     command = [sys.executable, "-c", "import sys, holdfast.measures; print(*sorted(sys.modules))"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
     lexicons = {"vaderSentiment", "wordfreq", "lemminflect", "py3langid", "regex", "numpy", "torch"}
-    assert not lexicons & set(ran.stdout.split())
+    assert not lexicons & set(result.stdout.split())
 
 
 def test_catalogue_has_one_line_per_measure():
-    listed = [(name, arguments) for name, arguments, _ in catalogue()]
-    assert ("contains", ("words", "all=true", "case=false", "whole=true")) in listed
+    entries = [(name, arguments) for name, arguments, _ in catalogue()]
+    assert ("contains", ("words", "all=true", "case=false", "whole=true")) in entries
     assert all(line.endswith(".") and "\n" not in line for _, _, line in catalogue())
 
 
-def test_whole_numbers_in_words():
+def test_whole_numbers_are_written_in_words():
     assert words_for(0) == ["zero"]
     assert words_for(15) == ["fifteen"]
     assert words_for(20) == ["twenty"]

@@ -39,13 +39,13 @@ ERRORS = (RuntimeError(CPU_MESSAGE), MemoryError(), torch.OutOfMemoryError("CUDA
 WAYS = ((), (SplitSoftmax(0.3),), (Guidance(2.0),), (Guidance(1.5),), (), ())
 
 
-def computed(tokens, value=0.0):
+def kv_cache(tokens, value=0.0):
     """Two layers of one head of size 2."""
     layer = torch.full((1, tokens, 2), value), torch.full((1, tokens, 2), -value)
     return SavedLayerKV(tokens, (layer, layer), ({}, {}))
 
 
-def computed_layer(tokens, value):
+def kv_layer(tokens, value):
     """One layer of one head of size 2."""
     layer = torch.full((1, tokens, 2), value), torch.full((1, tokens, 2), -value)
     return SavedLayerKV(tokens, (layer,), ({},))
@@ -67,7 +67,7 @@ def test_a_row_that_leaves_gives_its_memory_back(monkeypatch):
     slots = SlotCache([DynamicLayer()] * 2, torch.device("cpu"))
     slots.expect(32, 5000)
     for row in range(32):
-        slots.open(computed(4000 if row == 0 else 10 + row, float(row)))
+        slots.open(kv_cache(4000 if row == 0 else 10 + row, float(row)))
     assert size(slots) == (32, 4128)
     slots.close(0)
     slots.shrink()
@@ -76,12 +76,12 @@ def test_a_row_that_leaves_gives_its_memory_back(monkeypatch):
         slots.close(len(slots.lengths) - 1)
         slots.shrink()
     assert size(slots)[0] < 4
-    assert torch.equal(slots.copy_kv(0).layers[1][1], computed(41, 31.0).layers[1][1])
+    assert torch.equal(slots.copy_kv(0).layers[1][1], kv_cache(41, 31.0).layers[1][1])
     slots.close(0)
     slots.shrink()
     assert slots.layers[0].store[0].numel() == 0
-    slots.open(computed(3, 7.0))
-    assert torch.equal(slots.copy_kv(0).layers[0][0], computed(3, 7.0).layers[0][0])
+    slots.open(kv_cache(3, 7.0))
+    assert torch.equal(slots.copy_kv(0).layers[0][0], kv_cache(3, 7.0).layers[0][0])
 
 
 def pages_with_memory(tensors):
@@ -114,8 +114,8 @@ def test_a_mapped_store_takes_memory_only_for_the_tokens_of_its_rows():
     assert 4 * 286 <= pages_with_memory(stores) <= 4 * (286 + 3)
     slots.close(0)  # the last row takes its place
     assert 4 * 30 <= pages_with_memory(stores) <= 4 * (30 + 4)
-    kept = slots.copy_kv(0).layers[1]
-    assert torch.equal(kept[0], head[:, :320] * 3) and torch.equal(kept[1], head[:, :320] * -3)
+    copy = slots.copy_kv(0).layers[1]
+    assert torch.equal(copy[0], head[:, :320] * 3) and torch.equal(copy[1], head[:, :320] * -3)
     slots.close(1)
     slots.close(0)
     assert pages_with_memory(stores) <= 4 * 2
@@ -127,10 +127,10 @@ def test_a_store_that_cannot_be_mapped_is_a_plain_one(monkeypatch):
 
     monkeypatch.setattr(mmap, "mmap", refuse)
     slots = SlotCache([DynamicLayer()] * 2, torch.device("cpu"))
-    slots.open(computed(3, 7.0))
-    slots.open(computed(5, 8.0))
+    slots.open(kv_cache(3, 7.0))
+    slots.open(kv_cache(5, 8.0))
     slots.close(0)
-    assert torch.equal(slots.copy_kv(0).layers[0][0], computed(5, 8.0).layers[0][0])
+    assert torch.equal(slots.copy_kv(0).layers[0][0], kv_cache(5, 8.0).layers[0][0])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="maps memory as Linux does")
@@ -144,7 +144,7 @@ def test_memory_is_mapped_by_kernels_without_huge_pages(monkeypatch):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="maps memory as Linux does")
 def test_no_columns_are_spare_where_unwritten_memory_counts(monkeypatch, tmp_path):
-    """As with `ulimit -v`, and where the system promises no more memory than it has."""
+    """This holds under `ulimit -v`, and where the system promises no more memory than it has."""
     resource = pytest.importorskip("resource")
     limits: dict[int, int] = {}
     overcommit = tmp_path / "overcommit_memory"
@@ -157,7 +157,7 @@ def test_no_columns_are_spare_where_unwritten_memory_counts(monkeypatch, tmp_pat
 
     def columns():
         slots = SlotCache([DynamicLayer()] * 2, torch.device("cpu"))
-        slots.open(computed(1000))
+        slots.open(kv_cache(1000))
         return size(slots)[1]
 
     assert columns() >= 4000  # the file does not exist, as on other systems with Linux's interface
@@ -175,46 +175,46 @@ def test_rows_keep_their_tokens_when_a_store_grows(monkeypatch, mapped):
     allow_mapping(monkeypatch, mapped)
     slots = SlotCache([DynamicLayer()] * 2, torch.device("cpu"))
     for row, tokens in enumerate((10, 300, 20_000, 3, 40)):
-        slots.open(computed(tokens, float(row)))
+        slots.open(kv_cache(tokens, float(row)))
         for slot in range(row + 1):
             before = slots.copy_kv(slot)
-            expected = computed(before.tokens, float(slot))
+            expected = kv_cache(before.tokens, float(slot))
             assert torch.equal(before.layers[1][0], expected.layers[1][0])
 
 
 def test_tokens_of_an_unfinished_pass_survive_growth():
     slots = SlotCache([DynamicLayer()], torch.device("cpu"))
-    slots.open(computed_layer(2, 1.0))
+    slots.open(kv_layer(2, 1.0))
     new = torch.full((1, 1, 3, 2), 5.0)
     with slots.writing([0], [2], [5]):
         slots.layers[0].update(new, -new)
-    slots.open(computed_layer(30_000, 2.0))  # before the pass is committed
+    slots.open(kv_layer(30_000, 2.0))  # before the pass is committed
     slots.commit([0], [5])
     keys, values = slots.copy_kv(0).layers[0]
     assert keys[0, :, 0].tolist() == [1, 1, 5, 5, 5] and torch.equal(keys, -values)
 
 
 def test_threads_of_conversations_that_are_over_are_freed(monkeypatch, tmp_path):
-    kept, forget = [], LocalSession.forget
+    sizes, forget = [], LocalSession.forget
 
-    def watched(self, thread):
+    def watch(self, thread):
         forget(self, thread)
-        kept.append(len(self.threads))
+        sizes.append(len(self.threads))
 
-    monkeypatch.setattr(LocalSession, "forget", watched)
+    monkeypatch.setattr(LocalSession, "forget", watch)
     settings = drift.Settings(rounds=2, conversations=3, sampling=SHORT)
     drift.run(model(), drift.load_suite("starter"), tmp_path, settings)
-    assert len(kept) == 6 and kept[-1] == 0 and kept == sorted(kept, reverse=True)
+    assert len(sizes) == 6 and sizes[-1] == 0 and sizes == sorted(sizes, reverse=True)
 
 
 def test_a_forgotten_thread_begins_anew():
     session, talk = model().session(), chat("be nice", "hello")
-    asked = Request(talk, sampling=SHORT, thread="t", keep=True)
-    first = session.generate_batch([asked])[0]
+    request = Request(talk, sampling=SHORT, thread="t", keep=True)
+    first = session.generate_batch([request])[0]
     session.forget("t")
     session.forget("never heard of")
-    again = session.generate_batch([asked])[0]
-    assert again.token_ids == first.token_ids and again.forwarded == first.forwarded
+    second = session.generate_batch([request])[0]
+    assert second.token_ids == first.token_ids and second.forwarded == first.forwarded
 
 
 def test_a_running_row_does_not_keep_an_earlier_state_of_its_dialog():
@@ -235,7 +235,7 @@ def test_a_running_row_does_not_keep_an_earlier_state_of_its_dialog():
 
 
 @pytest.fixture
-def scarce(monkeypatch):
+def scarce_memory(monkeypatch):
     """Makes memory run out beyond a number of rows; returns the rows of each try."""
     tries, admit, step = [], Decoder.admit, Decoder.step
     tries, admit, step = [], Decoder.admit, Decoder.step
@@ -262,29 +262,29 @@ def scarce(monkeypatch):
 
 
 @pytest.mark.parametrize("error", only_fast(ERRORS, ERRORS[0]), ids=("cpu", "python", "cuda"))
-def test_running_out_of_memory_halves_the_batch_and_changes_no_reply(scarce, error, caplog):
-    tiny, found = model(), {}
+def test_running_out_of_memory_halves_the_batch_and_changes_no_reply(scarce_memory, error, caplog):
+    tiny, replies = model(), {}
 
-    def asked(n, depth):
-        given = {"seed": 10 * n + depth, "keep": depth == 0, "thread": (n, depth)}
+    def request_of(n, depth):
+        options = {"seed": 10 * n + depth, "keep": depth == 0, "thread": (n, depth)}
         methods, sampling = (Guidance(2.0),) * (n == 3), Sampling(max_new_tokens=4 + 3 * n)
-        return Request(chat("be nice", "hello " * (n + depth + 1)), methods, sampling, **given)
+        return Request(chat("be nice", "hello " * (n + depth + 1)), methods, sampling, **options)
 
     async def dialog(engine, n):
         for depth in range(3):
-            found[n, depth] = await engine.generate(asked(n, depth))
+            replies[n, depth] = await engine.generate(request_of(n, depth))
 
     async def all_dialogs():
         async with tiny.session() as engine:
             await asyncio.gather(*(dialog(engine, n) for n in range(6)))
 
     places = itertools.product(range(6), range(3))
-    alone = {place: tiny.generate_batch([asked(*place)])[0] for place in places}
-    tries = scarce(3, error)
+    alone = {place: tiny.generate_batch([request_of(*place)])[0] for place in places}
+    tries = scarce_memory(3, error)
     with caplog.at_level(logging.WARNING, "holdfast"):
         asyncio.run(all_dialogs())
-    assert found.keys() == alone.keys()
-    for place, reply in found.items():
+    assert replies.keys() == alone.keys()
+    for place, reply in replies.items():
         assert reply.token_ids == alone[place].token_ids
         assert reply.forwarded == alone[place].forwarded
     assert max(tries) > 3 and "6 chats of tiny" in caplog.text
@@ -292,26 +292,26 @@ def test_running_out_of_memory_halves_the_batch_and_changes_no_reply(scarce, err
 
 
 @pytest.mark.slow
-def test_a_run_whose_memory_ran_out_says_so_on_its_page(scarce, tmp_path):
+def test_a_run_whose_memory_ran_out_says_so_on_its_page(scarce_memory, tmp_path):
     from holdfast import report
 
     settings = drift.Settings(rounds=2, conversations=4, sampling=SHORT)
     plain = drift.run(model(), drift.load_suite("starter"), tmp_path / "plain", settings)
-    scarce(3, MemoryError())
+    scarce_memory(3, MemoryError())
     run = drift.run(model(), drift.load_suite("starter"), tmp_path / "scarce", settings)
     assert [record.rows_at_most for record in run.records] == [2] * 4
     assert not any(record.rows_at_most for record in plain.records)
-    for data, said in ((run, True), (plain, False)):
+    for data, is_reported in ((run, True), (plain, False)):
         report.write([data.folder], tmp_path / "page.html")
         text = (tmp_path / "page.html").read_text()
-        assert ("memory ran out" in text) is said
-        assert (re.search("4 conversations .*2 rows", text) is not None) is said
+        assert ("memory ran out" in text) is is_reported
+        assert (re.search("4 conversations .*2 rows", text) is not None) is is_reported
 
 
-def test_running_out_with_a_single_chat_is_explained_in_one_sentence(scarce):
-    scarce(0, RuntimeError(CPU_MESSAGE))
-    says = r"single chat of tiny llama.*batch_size below 192.*shorter chat"
-    with pytest.raises(ModelError, match=says):
+def test_running_out_with_a_single_chat_is_explained_in_one_sentence(scarce_memory):
+    scarce_memory(0, RuntimeError(CPU_MESSAGE))
+    message = r"single chat of tiny llama.*batch_size below 192.*shorter chat"
+    with pytest.raises(ModelError, match=message):
         model().generate(chat("be nice", "hello"), sampling=SHORT)
 
 
@@ -320,8 +320,8 @@ def test_scoring_continues_with_half_of_the_batch(monkeypatch):
 
     tiny, sizes, groups = model(), [], reply_scoring._split_into_passes
     requests = [Request(chat("be nice", "hello " * n)) for n in range(1, 7)]
-    scored = tiny.session().score_batch(requests, [["bread", "rain"]] * 6)
-    expected = [score.log_probabilities for score in scored]
+    outcome = tiny.session().score_batch(requests, [["bread", "rain"]] * 6)
+    expected = [score.log_probabilities for score in outcome]
 
     def scarce_groups(sequences, batch_size, limit):
         for group in groups(sequences, batch_size, limit):
@@ -332,8 +332,8 @@ def test_scoring_continues_with_half_of_the_batch(monkeypatch):
 
     monkeypatch.setattr(reply_scoring, "_split_into_passes", scarce_groups)
     scores = tiny.session().score_batch(requests, [["bread", "rain"]] * 6)
-    for scored, wanted in zip(scores, expected, strict=True):
-        assert scored.log_probabilities == pytest.approx(wanted, abs=1e-4)
+    for outcome, values in zip(scores, expected, strict=True):
+        assert outcome.log_probabilities == pytest.approx(values, abs=1e-4)
     assert sizes[0] > 3 and sizes[-1] <= 3
     monkeypatch.setattr(
         reply_scoring, "_split_into_passes", lambda *_: (_ for _ in ()).throw(MemoryError())
@@ -355,9 +355,9 @@ def test_an_error_names_the_request_it_is_about():
         tiny.generate(chat("be nice", "hello " * 600))
     with pytest.raises(PromptError, match=r"^Request 2 .*\d+ tokens"):
         tiny.session().score_batch([good, Request(chat("s", "bread " * 600))], [["bread"]] * 2)
-    twice = Request(chat("be nice", "hello"), (Guidance(2.0), Guidance(3.0)))
+    guided_twice = Request(chat("be nice", "hello"), (Guidance(2.0), Guidance(3.0)))
     with pytest.raises(UsageError, match=r"^Request 1 of 2: guidance"):
-        tiny.generate_batch([twice, good])
+        tiny.generate_batch([guided_twice, good])
 
 
 def test_an_error_of_a_dialog_names_the_conversation(tmp_path):
@@ -385,13 +385,13 @@ def fail_once(monkeypatch, at):
     """Makes memory run out in these decoder steps."""
     step, steps = Decoder.step, []
 
-    def fails(self):
+    def fail(self):
         steps.append(len(self))
         if len(steps) in at:
             raise MemoryError
         return step(self)
 
-    monkeypatch.setattr(Decoder, "step", fails)
+    monkeypatch.setattr(Decoder, "step", fail)
 
 
 def test_the_youngest_rows_wait_and_the_limit_grows_back(monkeypatch):
@@ -401,20 +401,20 @@ def test_the_youngest_rows_wait_and_the_limit_grows_back(monkeypatch):
         plain.step()
     fail_once(monkeypatch, at=(10,))
     scheduler, handles = serving(tiny, regrow_steps=8)
-    told, limits, again = [0] * 6, [], []
+    token_counts, limits, waiting_seeds = [0] * 6, [], []
     while len(scheduler):
         scheduler.step()
         limits.append(scheduler.limit)
         if scheduler.halvings:
-            again.append([state.request.seed for state in scheduler._running])
+            waiting_seeds.append([state.request.seed for state in scheduler._running])
         for n, handle in enumerate(handles):
-            assert len(handle.token_ids) >= told[n]
-            told[n] = len(handle.token_ids)
-    assert scheduler.halvings == [3] and again[:2] == [[], [0, 1]]
+            assert len(handle.token_ids) >= token_counts[n]
+            token_counts[n] = len(handle.token_ids)
+    assert scheduler.halvings == [3] and waiting_seeds[:2] == [[], [0, 1]]
     assert min(limits) == 3 and limits[-1] == 8
     for handle, alone in zip(handles, expected, strict=True):
         assert handle.result().token_ids == alone.result().token_ids == tuple(handle.token_ids)
-    assert handles[0].token_ids and min(told) == 60
+    assert handles[0].token_ids and min(token_counts) == 60
 
 
 @pytest.mark.parametrize(("owner", "name"), [(decoder, "draw_or_fail"), (RequestState, "finish")])
@@ -448,8 +448,8 @@ def test_what_a_failed_step_has_added_to_a_row_is_taken_back(monkeypatch, owner,
     for row, alone in zip(rows, expected, strict=True):
         assert row.result().token_ids == alone.result().token_ids and len(row.token_ids) == 8
         assert torch.allclose(row.result().trace.mass, alone.result().trace.mass, atol=1e-6)
-        drawn = [value.drawn for value in row.log_probabilities]
-        assert drawn == pytest.approx([value.drawn for value in alone.log_probabilities])
+        values = [value.drawn for value in row.log_probabilities]
+        assert values == pytest.approx([value.drawn for value in alone.log_probabilities])
 
 
 def test_shared_prefixes_are_dropped_before_rows_are(monkeypatch):
@@ -467,10 +467,10 @@ def test_shared_prefixes_are_dropped_before_rows_are(monkeypatch):
 
 
 def test_memory_that_never_suffices_ends_every_row_with_an_error(monkeypatch):
-    def fails(self):
+    def fail(self):
         raise MemoryError
 
-    monkeypatch.setattr(Decoder, "step", fails)
+    monkeypatch.setattr(Decoder, "step", fail)
     scheduler, handles = serving(replace(model(), stop_ids=frozenset()), limit=10**9)
     for _ in range(200):
         if len(scheduler):
@@ -489,23 +489,23 @@ def test_a_server_keeps_nothing_of_requests_that_have_ended():
     def some(first):
         """Runs 48 requests, eight at a time; counts what is left afterwards."""
         for begin in range(first, first + 48, 8):
-            asked = []
+            batch = []
             for n in range(begin, begin + 8):
                 methods, sampling = (SplitSoftmax(0.1 + n % 10 / 100),), Sampling(max_new_tokens=6)
                 talk = chat("be nice", f"{n} " * 9)
-                asked.append(Request(talk, methods, sampling, seed=n, trace=n % 2 == 0))
+                batch.append(Request(talk, methods, sampling, seed=n, trace=n % 2 == 0))
             rows = [
-                session.stepped.submit(session.render(request, top_logprobs=2)) for request in asked
+                session.stepped.submit(session.render(request, top_logprobs=2)) for request in batch
             ]
             session.stepped.cancel(rows[3])
             while not all(row.done for row in rows):
                 session.stepped.step()
         gc.collect()
-        kinds = Counter(type(each).__name__ for each in gc.get_objects())
+        kinds = Counter(type(item).__name__ for item in gc.get_objects())
         return kinds["Tensor"], sum(kinds[name] for name in ("RequestState", "RenderedRequest"))
 
     gc.collect()  # other tests may have left rows
-    names = [type(each).__name__ for each in gc.get_objects()]
+    names = [type(item).__name__ for item in gc.get_objects()]
     before = sum(name in ("RequestState", "RenderedRequest") for name in names)
     some(0)
     counts = [some(50 * n) for n in range(1, 6)]

@@ -107,9 +107,9 @@ def test_equal_methods_are_spelled_alike():
     ],
 )
 def test_a_wrong_spelling_is_refused_with_a_hint(spec, error, words):
-    with pytest.raises(error) as caught:
+    with pytest.raises(error) as excinfo:
         methods.parse(spec)
-    assert all(word in str(caught.value) for word in words), str(caught.value)
+    assert all(word in str(excinfo.value) for word in words), str(excinfo.value)
 
 
 @pytest.mark.parametrize(
@@ -134,69 +134,69 @@ def test_a_method_that_lacks_a_member_of_its_protocol_is_refused(kind, protocol)
 
 def test_methods_without_a_target_are_those_that_would_do_nothing():
     boost, repetition = methods.Boost(2), methods.Repetition(1)
-    both = (boost, repetition, methods.Guidance(2))
-    lacking_target = methods.compile_methods(both).lacking_target
+    method_list = (boost, repetition, methods.Guidance(2))
+    lacking_target = methods.compile_methods(method_list).lacking_target
     assert lacking_target(prompted=True, emphasised=False).methods == ()
-    assert lacking_target(prompted=False, emphasised=False).methods == both
+    assert lacking_target(prompted=False, emphasised=False).methods == method_list
     assert lacking_target(prompted=False, emphasised=True).methods == (repetition,)
 
 
 @pytest.fixture
-def fitted_here(tmp_path, monkeypatch):
+def fitted_files(tmp_path, monkeypatch):
     """A folder with the files that examples name."""
     write_all(tmp_path)
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_method_is_registered_by_its_class_alone(fitted_here):
-    listed = methods.catalogue()
-    assert [name for name, _, _ in listed] == [method.name for method in METHODS]
-    assert len(listed) == len({name for name, _, _ in listed})
-    assert all(line.endswith(".") and len(line) < 120 for _, _, line in listed)
+def test_a_method_is_registered_by_its_class_alone(fitted_files):
+    entries = methods.catalogue()
+    assert [name for name, _, _ in entries] == [method.name for method in METHODS]
+    assert len(entries) == len({name for name, _, _ in entries})
+    assert all(line.endswith(".") and len(line) < 120 for _, _, line in entries)
     for method in METHODS:
         declared = parameters_of(method)
         fields = [field.name for field in dataclasses.fields(method) if field.repr]
         assert list(declared) == fields, f"a field of {method.name} is no parameter"
         assert method.source and all(parameter.description for parameter in declared.values())
         needed = required_parameters(method)
-        given = ",".join(f"{parameter}={declared[parameter].example}" for parameter in needed)
-        (made,) = methods.parse(f"{method.name}:{given}")
-        assert all(hasattr(made, member) for member in members_of(kind_of(made)))
-        assert type(made) is method and methods.parse(methods.spec_of([made])) == (made,)
+        parameters = ",".join(f"{parameter}={declared[parameter].example}" for parameter in needed)
+        (value,) = methods.parse(f"{method.name}:{parameters}")
+        assert all(hasattr(value, member) for member in members_of(kind_of(value)))
+        assert type(value) is method and methods.parse(methods.spec_of([value])) == (value,)
 
 
 def test_the_schema_is_plain_data_and_states_each_range_and_default():
-    listed = {entry["name"]: entry for entry in methods.schema()}
-    assert json.loads(json.dumps(listed)) == listed
-    assert list(listed) == [name for name, _, _ in methods.catalogue()]
-    kinds = {name: entry["kind"] for name, entry in listed.items()}
+    schema = {entry["name"]: entry for entry in methods.schema()}
+    assert json.loads(json.dumps(schema)) == schema
+    assert list(schema) == [name for name, _, _ in methods.catalogue()]
+    kinds = {name: entry["kind"] for name, entry in schema.items()}
     assert kinds["boost"] == "log-odds" and kinds["repetition"] == "messages"
     assert kinds["guidance"] == "stream"
-    assert listed["hold"]["needs"] == ["attention", "a rehearsed reply"]
+    assert schema["hold"]["needs"] == ["attention", "a rehearsed reply"]
 
-    pasta = listed["pasta"]["parameters"]
+    pasta = schema["pasta"]["parameters"]
     assert pasta["required"] == ["alpha"] and pasta["additionalProperties"] is False
     alpha, generated = pasta["properties"]["alpha"], pasta["properties"]["generated"]
     assert (alpha["type"], alpha["exclusiveMinimum"], alpha["maximum"]) == ("number", 0, 1)
     assert generated["enum"] == ["keep", "scale"] and generated["default"] == "keep"
-    assert listed["guidance"]["parameters"]["properties"]["plausibility"]["default"] == 0
-    assert "maximum" not in listed["boost"]["parameters"]["properties"]["factor"]
-    assert listed["boost"]["parameters"]["properties"]["factor"]["examples"] == [4.0]
-    assert listed["spotlight"]["parameters"]["properties"]["target"]["exclusiveMaximum"] == 1
+    assert schema["guidance"]["parameters"]["properties"]["plausibility"]["default"] == 0
+    assert "maximum" not in schema["boost"]["parameters"]["properties"]["factor"]
+    assert schema["boost"]["parameters"]["properties"]["factor"]["examples"] == [4.0]
+    assert schema["spotlight"]["parameters"]["properties"]["target"]["exclusiveMaximum"] == 1
 
 
 def test_the_schemas_ranges_are_enforced():
     for entry in methods.schema():
         for parameter in entry["parameters"]["required"]:
-            told = entry["parameters"]["properties"][parameter]
-            if told["type"] != "number":
+            bounds = entry["parameters"]["properties"][parameter]
+            if bounds["type"] != "number":
                 continue
             for bound in ("minimum", "maximum"):
-                if bound in told:
-                    methods.parse(f"{entry['name']}:{parameter}={told[bound]}")
-            outside = [told[b] for b in told if b.startswith("exclusive")]
-            outside += [told["minimum"] - 0.01] if "minimum" in told else []
-            outside += [told["maximum"] + 0.01] if "maximum" in told else []
+                if bound in bounds:
+                    methods.parse(f"{entry['name']}:{parameter}={bounds[bound]}")
+            outside = [bounds[b] for b in bounds if b.startswith("exclusive")]
+            outside += [bounds["minimum"] - 0.01] if "minimum" in bounds else []
+            outside += [bounds["maximum"] + 0.01] if "maximum" in bounds else []
             for value in outside:
                 with pytest.raises(ParameterOutOfRange):
                     methods.parse(f"{entry['name']}:{parameter}={value}")
@@ -280,13 +280,13 @@ def test_log_odds_methods_match_the_papers_weights(method):
         elif isinstance(method, Spotlight):
             assert sum(expected[:7]) == pytest.approx(max(method.target, sum(weights[:7])))
         row = torch.tensor(scores)
-        both = zip(span, generated, strict=True)
-        held = torch.tensor([s or (g and method.span_includes_generated) for s, g in both])
-        log_odds = row[held].logsumexp(0) - row[~held].logsumexp(0)
+        flags = zip(span, generated, strict=True)
+        in_span = torch.tensor([s or (g and method.span_includes_generated) for s, g in flags])
+        log_odds = row[in_span].logsumexp(0) - row[~in_span].logsumexp(0)
         shifted = method.shift(log_odds.view(1, 1, 1), 0)[0, 0, 0]
         merged = torch.empty(24)
-        merged[held] = shifted.sigmoid() * row[held].softmax(0)
-        merged[~held] = (-shifted).sigmoid() * row[~held].softmax(0)
+        merged[in_span] = shifted.sigmoid() * row[in_span].softmax(0)
+        merged[~in_span] = (-shifted).sigmoid() * row[~in_span].softmax(0)
         assert merged.tolist() == pytest.approx(expected, abs=ROUNDING)
 
 
@@ -301,9 +301,9 @@ def test_what_changes_nothing_in_attention_is_the_identity(method):
 def test_logits_are_combined_as_in_the_paper(method):
     first, second = torch.randn(2, 5, 40, generator=torch.Generator().manual_seed(0)) * 4
     rows = zip(first.tolist(), second.tolist(), strict=True)
-    wanted = [oracles.ORACLES[method.name](method, *row) for row in rows]
+    expected = [oracles.ORACLES[method.name](method, *row) for row in rows]
     combined = method.combine_logits(first, second).softmax(-1)
-    assert torch.allclose(combined, torch.tensor(wanted), atol=1e-5)
+    assert torch.allclose(combined, torch.tensor(expected), atol=1e-5)
     if (neutral := method_examples.neutral(method)) is not None:
         assert torch.equal(neutral.combine_logits(first, second), first.log_softmax(-1))
 
@@ -314,18 +314,18 @@ MESSAGES = [m for m in method_examples.of_kind(MethodKind.MESSAGES) if m != meth
 @pytest.mark.parametrize("method", MESSAGES, ids=repr)
 def test_messages_are_edited_as_the_oracle_does(method):
     chat = _long_chat(rounds=12)
-    said = [message["content"] for message in chat if message["role"] == "user"]
+    texts = [message["content"] for message in chat if message["role"] == "user"]
     for seed in range(5):
         edited = method.edit(chat, seed)
-        shown = [message["content"] for message in edited if message["role"] == "user"]
-        assert shown == oracles.ORACLES[method.name](method, said, CHAT[0]["content"], seed)
+        edited_texts = [message["content"] for message in edited if message["role"] == "user"]
+        assert edited_texts == oracles.ORACLES[method.name](method, texts, CHAT[0]["content"], seed)
     if (neutral := method_examples.neutral(method)) is not None:
         assert neutral.edit(chat, 0) == chat
 
 
 def test_neutral_values_are_read_from_the_help():
     neutral = [
-        method_examples.neutral(each) for each in method_examples.of_kind(MethodKind.LOG_ODDS)
+        method_examples.neutral(method) for method in method_examples.of_kind(MethodKind.LOG_ODDS)
     ]
     assert {SplitSoftmax(1), Pasta(1), Boost(1), Spotlight(0)} <= {*neutral}
 
@@ -342,13 +342,13 @@ def test_infinite_log_odds_stay_and_only_chosen_heads_move(method):
     one_group = torch.tensor([[[-math.inf, math.inf]]])
     assert torch.equal(method.shift(one_group, 0), one_group)
     log_odds = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0)) - 4
-    before, named = log_odds.clone(), dataclasses.replace(method, heads={(3, 1), (5, 0)})
-    chosen = _in_layer(named, 3).shift(log_odds)
-    unmoved = _in_layer(named, 4).shift(log_odds)
+    before, on_heads = log_odds.clone(), dataclasses.replace(method, heads={(3, 1), (5, 0)})
+    moved = _in_layer(on_heads, 3).shift(log_odds)
+    unmoved = _in_layer(on_heads, 4).shift(log_odds)
     assert torch.equal(unmoved, log_odds) and torch.equal(log_odds, before)
-    assert torch.equal(chosen[:, 1], method.shift(log_odds, 3)[:, 1])
-    assert not torch.equal(chosen[:, 1], log_odds[:, 1])
-    assert torch.equal(chosen[:, [0, 2, 3]], log_odds[:, [0, 2, 3]])
+    assert torch.equal(moved[:, 1], method.shift(log_odds, 3)[:, 1])
+    assert not torch.equal(moved[:, 1], log_odds[:, 1])
+    assert torch.equal(moved[:, [0, 2, 3]], log_odds[:, [0, 2, 3]])
 
 
 def _in_layer(method, layer):
@@ -407,7 +407,7 @@ def test_a_larger_probability_repeats_all_that_a_smaller_one_does():
     for seed in range(50):
         few = _repeated(Repetition(0.2).edit(_long_chat(rounds=8), seed))
         many = _repeated(Repetition(0.6).edit(_long_chat(rounds=8), seed))
-        assert all(more >= less for less, more in zip(few, many, strict=True))
+        assert all(b >= a for a, b in zip(few, many, strict=True))
 
 
 def test_repetition_draws_the_same_on_every_machine_and_version():
@@ -425,14 +425,14 @@ def test_repetition_needs_a_system_message():
 @pytest.mark.parametrize("every", [0, 1, 2, 4, 5])
 def test_reminders_stand_where_the_oracle_puts_them(every, text):
     chat = _long_chat(rounds=12)
-    said = [message["content"] for message in chat if message["role"] == "user"]
+    texts = [message["content"] for message in chat if message["role"] == "user"]
     for depth in range(7):
         reminder = Reminder(every, depth, text)
         edited = reminder.edit(chat, seed=0)
-        shown = [message["content"] for message in edited if message["role"] == "user"]
-        assert shown == oracles.reminder(reminder, said, CHAT[0]["content"], 0)
-        others = [(a, b) for a, b in zip(chat, edited, strict=True) if a["role"] != "user"]
-        assert all(before is after for before, after in others)
+        edited_texts = [message["content"] for message in edited if message["role"] == "user"]
+        assert edited_texts == oracles.reminder(reminder, texts, CHAT[0]["content"], 0)
+        unedited = [(a, b) for a, b in zip(chat, edited, strict=True) if a["role"] != "user"]
+        assert all(before is after for before, after in unedited)
     assert Reminder(0, 0, text).edit(chat, 0) == chat
 
 
@@ -470,11 +470,11 @@ def test_a_reminder_of_the_prompt_needs_one_and_any_other_does_not():
 
 def test_a_reminder_says_the_rules_of_a_prompt_once_it_knows_them():
     rules = Reminder(1, text="rules")
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         rules.edit(CHAT, seed=0)
-    assert (refused.value.option, refused.value.value) == ("text", "rules")
-    shown = rules.with_rules(Brief(("Be brief.", "Say Ahoy."))).edit(CHAT, seed=0)
-    assert shown[1]["content"].startswith("[Reminder: Be brief. Say Ahoy.]\n\n")
+    assert (excinfo.value.option, excinfo.value.value) == ("text", "rules")
+    edited = rules.with_rules(Brief(("Be brief.", "Say Ahoy."))).edit(CHAT, seed=0)
+    assert edited[1]["content"].startswith("[Reminder: Be brief. Say Ahoy.]\n\n")
     assert Reminder(1).with_rules(Brief(("Be brief.",))) == Reminder(1)
 
 
@@ -497,21 +497,21 @@ def test_a_reminder_of_some_kinds_begins_where_they_fall():
     assert reminder == Reminder(1, text="rules", kinds=("length", "closing"), after=2)
     assert methods.parse(methods.spec_of([reminder])) == (reminder,)
     chat = _long_chat(rounds=4)
-    shown = [
+    edited_texts = [
         message["content"]
         for message in reminder.with_rules(rules).edit(chat, seed=0)
         if message["role"] == "user"
     ]
-    said = [message["content"] for message in chat if message["role"] == "user"]
-    assert shown == [*said[:2], *(f"[Reminder: Be brief.]\n\n{text}" for text in said[2:])]
+    texts = [message["content"] for message in chat if message["role"] == "user"]
+    assert edited_texts == [*texts[:2], *(f"[Reminder: Be brief.]\n\n{text}" for text in texts[2:])]
     # a prompt without rules of these kinds has nothing to be reminded of
     closing = dataclasses.replace(reminder, kinds=("closing",)).with_rules(rules)
     assert closing.edit(chat, seed=0) == tuple(chat)
     with pytest.raises(UsageError):
         reminder.edit(chat, seed=0)
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         Reminder(kinds=("length",))
-    assert refused.value.option == "kinds"
+    assert excinfo.value.option == "kinds"
 
 
 def test_a_reminder_when_broken_follows_only_replies_that_broke_a_rule():
@@ -519,20 +519,20 @@ def test_a_reminder_when_broken_follows_only_replies_that_broke_a_rule():
     roles = itertools.cycle(("user", "assistant"))
     chat = [{"role": role, "content": text} for text, role in zip(words, roles, strict=False)]
     rules = Brief(("Be brief.", "Say Ahoy."))
-    for text, said in (("rules", "Be brief."), ("Keep to it.", "Keep to it.")):
+    for text, statement in (("rules", "Be brief."), ("Keep to it.", "Keep to it.")):
         reminder = Reminder(1, text=text, when="broken").with_rules(rules)
         whole = reminder.edit(chat, seed=0)
-        reminded = [at for at, shown in enumerate(whole) if shown is not chat[at]]
+        reminded = [at for at, message in enumerate(whole) if message is not chat[at]]
         assert reminded == [2, 6]
-        assert whole[2]["content"] == f"[Reminder: {said}]\n\nWhy?"
+        assert whole[2]["content"] == f"[Reminder: {statement}]\n\nWhy?"
         for end in range(1, len(chat) + 1):  # what was shown never changes
             assert reminder.edit(chat[:end], 0) == whole[:end]
     # only every second message may have one
     fewer = Reminder(2, text="rules", when="broken").with_rules(rules).edit(chat, seed=0)
-    assert [at for at, shown in enumerate(fewer) if shown is not chat[at]] == [2, 6]
-    with pytest.raises(UsageError) as refused:
+    assert [at for at, message in enumerate(fewer) if message is not chat[at]] == [2, 6]
+    with pytest.raises(UsageError) as excinfo:
         Reminder(1, text="Keep to it.", when="broken").edit(chat, seed=0)
-    assert refused.value.option == "when"
+    assert excinfo.value.option == "when"
 
 
 def test_edit_messages_applies_prompt_methods_and_ignores_others():
@@ -543,11 +543,11 @@ def test_edit_messages_applies_prompt_methods_and_ignores_others():
 
 def test_compiled_methods_are_the_same_however_they_are_made():
     parsed = methods.parse("boost:factor=4+repetition:probability=1")
-    made, compiled = methods.CompiledMethods(parsed), methods.compile_methods(parsed)
-    assert made == compiled and made.kinds == (MethodKind.LOG_ODDS, MethodKind.MESSAGES)
-    assert made.attention == compiled.attention == parsed[:1]
-    assert made.needs_span and made.requires == compiled.requires
-    assert made.without_edits == methods.compile_methods(parsed[:1])
+    direct, compiled = methods.CompiledMethods(parsed), methods.compile_methods(parsed)
+    assert direct == compiled and direct.kinds == (MethodKind.LOG_ODDS, MethodKind.MESSAGES)
+    assert direct.attention == compiled.attention == parsed[:1]
+    assert direct.needs_span and direct.requires == compiled.requires
+    assert direct.without_edits == methods.compile_methods(parsed[:1])
     with pytest.raises(UsageError):
         methods.CompiledMethods((MethodKind,))
 

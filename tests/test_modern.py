@@ -94,18 +94,18 @@ def turns(session, dialogs):
     """Runs three turns of all dialogs together; each is kept, and the second is forked as well."""
     talks, replies = list(dialogs.values()), []
     for turn in range(3):
-        asked = []
+        batch = []
         for number, (talk, methods, sampling) in enumerate(talks):
-            given = dict(thread=number, seed=10 * turn + number, trace=True)
-            asked.append(Request(talk, methods, sampling, keep=True, **given))
+            options = dict(thread=number, seed=10 * turn + number, trace=True)
+            batch.append(Request(talk, methods, sampling, keep=True, **options))
             if turn == 1:
                 fork = (*talk[:-1], {"role": "user", "content": "what do you hold on to?"})
-                asked.append(Request(fork, methods, sampling, **given))
-        answers = session.generate_batch(asked)
-        replies += zip(asked, answers, strict=True)
-        kept = [reply for request, reply in zip(asked, answers, strict=True) if request.keep]
+                batch.append(Request(fork, methods, sampling, **options))
+        answers = session.generate_batch(batch)
+        replies += zip(batch, answers, strict=True)
+        latest = [reply for request, reply in zip(batch, answers, strict=True) if request.keep]
         for number, (talk, methods, sampling) in enumerate(talks):
-            later = chat("", "", kept[number].text, "and the old town " * (number % 3 + 1))[1:]
+            later = chat("", "", latest[number].text, "and the old town " * (number % 3 + 1))[1:]
             talks[number] = (*talk, *later), methods, sampling
     return replies
 
@@ -114,13 +114,13 @@ def dialogs(tiny):
     """Dialogs that differ in length, methods, sampling and reply length."""
     steering = METHODS if tiny.steerable else {"none": (), "guidance": (Guidance(2.0),)}
     return {
-        (name, place): (
-            chat("always talk about cheese " * (place + 1), "the garden " * (3 * place + number)),
+        (name, index): (
+            chat("always talk about cheese " * (index + 1), "the garden " * (3 * index + number)),
             methods,
-            Sampling(1.0, 0.95, 4 + 5 * place) if place else GREEDY,
+            Sampling(1.0, 0.95, 4 + 5 * index) if index else GREEDY,
         )
         for number, (name, methods) in enumerate(steering.items())
-        for place in range(2)
+        for index in range(2)
     }
 
 
@@ -132,21 +132,21 @@ def test_a_mixed_batch_that_rows_join_and_leave_equals_each_row_alone(kind):
     assert tiny.runner.supports_chunked_prefill == (kind not in WHOLE)
     alone = replace(tiny, reuses_cache=False)
     talks = dialogs(tiny)
-    together = turns(replace(tiny, batch_size=5).session(), talks)
+    batched = turns(replace(tiny, batch_size=5).session(), talks)
     expected = turns(alone.session(), talks)
     rounding = ROUNDING if kind in KINDS else IN_STATES
-    for (request, reply), (_, wanted) in zip(together, expected, strict=True):
-        assert reply.token_ids == wanted.token_ids, request
-        assert reply.prompt_ids == wanted.prompt_ids
+    for (request, reply), (_, expected_reply) in zip(batched, expected, strict=True):
+        assert reply.token_ids == expected_reply.token_ids, request
+        assert reply.prompt_ids == expected_reply.prompt_ids
         if tiny.steerable:
-            assert torch.allclose(reply.trace.mass, wanted.trace.mass, atol=rounding)
-    assert len({reply.token_ids for _, reply in together}) > len(together) // 2
-    forwarded = [sum(reply.forwarded for _, reply in each) for each in (together, expected)]
+            assert torch.allclose(reply.trace.mass, expected_reply.trace.mass, atol=rounding)
+    assert len({reply.token_ids for _, reply in batched}) > len(batched) // 2
+    totals = [sum(reply.forwarded for _, reply in replies) for replies in (batched, expected)]
     if kind in WHOLE:
-        assert forwarded[0] <= forwarded[1]
+        assert totals[0] <= totals[1]
     else:
         # after a reply that methods treat separately, keys of the prompt remain and states do not
-        assert forwarded[0] < forwarded[1] * (0.5 if kind in KINDS else 0.6)
+        assert totals[0] < totals[1] * (0.5 if kind in KINDS else 0.6)
 
 
 @pytest.mark.slow
@@ -155,16 +155,16 @@ def test_scores_after_a_kept_thread_equal_those_of_the_whole_chat(kind):
     tiny = double(kind)
     talk = chat("always talk about cheese", "the old town by the river " * 3)
     replies = [["bread and music", "the garden"], ["rain"]]
-    each = []
+    values = []
     for reuses in (True, False):
         session = replace(tiny, reuses_cache=reuses).session()
         (first,) = session.generate_batch([Request(talk, sampling=GREEDY, thread="t", keep=True)])
         longer = (*talk, *chat("", "", first.text, "and bread?")[1:])
         second = METHODS["split-softmax"] if tiny.steerable else (Guidance(2.0),)
-        asked = [Request(longer, methods, thread="t") for methods in ((), second)]
-        scored = session.score_batch(asked, replies)
-        each.append([value for score in scored for value in score.log_probabilities])
-    assert each[0] == pytest.approx(each[1], abs=1e-5 if kind in KINDS else 1e-3)
+        requests = [Request(longer, methods, thread="t") for methods in ((), second)]
+        scores = session.score_batch(requests, replies)
+        values.append([value for score in scores for value in score.log_probabilities])
+    assert values[0] == pytest.approx(values[1], abs=1e-5 if kind in KINDS else 1e-3)
 
 
 def test_rows_of_different_length_equal_each_row_alone_if_layers_read_the_length_of_the_cache():
@@ -172,12 +172,12 @@ def test_rows_of_different_length_equal_each_row_alone_if_layers_read_the_length
     scaled = {**KINDS["llama4_text"], "attn_scale": 4.0, "floor_scale": 24}
     tiny = model("llama4_text", dtype="float64", **scaled)
     talks = [(n, chat("talk about cheese", "the garden " * n)) for n in (1, 6, 3, 6)]
-    asked = [Request(talk, (), GREEDY, seed) for seed, talk in talks]
-    alone = replace(tiny, reuses_cache=False).generate_batch(asked)
-    together = tiny.generate_batch(asked)
-    assert [reply.token_ids for reply in together] == [reply.token_ids for reply in alone]
+    requests = [Request(talk, (), GREEDY, seed) for seed, talk in talks]
+    alone = replace(tiny, reuses_cache=False).generate_batch(requests)
+    batched = tiny.generate_batch(requests)
+    assert [reply.token_ids for reply in batched] == [reply.token_ids for reply in alone]
     plain = model("llama4_text", dtype="float64", **{**scaled, "floor_scale": 8192})
-    assert plain.generate_batch(asked)[1].token_ids != alone[1].token_ids
+    assert plain.generate_batch(requests)[1].token_ids != alone[1].token_ids
 
 
 @pytest.mark.parametrize(
@@ -198,19 +198,19 @@ def test_spans_inside_across_and_outside_the_windows_of_rows_that_keep_different
             rows.append(
                 TokenRequest((tokens,), sampling=sampling, seed=number, keep=True, trace=True)
             )
-    each = []
-    for batched, together in ((True, 9), (False, 1)):
+    results = []
+    for batched, batch in ((True, 9), (False, 1)):
         scheduler = Scheduler(
-            TransformersRunner(tiny.hf_model, batched=batched), frozenset(), together
+            TransformersRunner(tiny.hf_model, batched=batched), frozenset(), batch
         )
         handles = [scheduler.submit(row) for row in rows]
         while len(scheduler):
             scheduler.step()
-        each.append([handle.result() for handle in handles])
-    for row, together, alone in zip(rows, *each, strict=True):
-        assert together.token_ids == alone.token_ids, row
-        assert torch.allclose(together.trace.mass, alone.trace.mass, atol=ROUNDING)
-    masses = torch.stack([alone.trace.mass[..., 0].amax() for alone in each[1]])
+        results.append([handle.result() for handle in handles])
+    for row, batch, alone in zip(rows, *results, strict=True):
+        assert batch.token_ids == alone.token_ids, row
+        assert torch.allclose(batch.trace.mass, alone.trace.mass, atol=ROUNDING)
+    masses = torch.stack([alone.trace.mass[..., 0].amax() for alone in results[1]])
     assert (masses > 0.1).sum() > 12
 
 
@@ -219,15 +219,15 @@ def test_uniform_counts_the_tokens_that_each_layer_sees(kind):
     """A layer sees the tokens whose weights in transformers' own eager attention are not 0."""
     options = (KINDS | STATES | {"gptj": GPTJ}).get(kind, {})
     tiny = model(kind, **options)
-    asked = [
+    requests = [
         Request(chat("always talk about cheese", "the garden " * n), METHODS[m], GREEDY, trace=True)
         for n, m in ((1, "none"), (12, "none"), (5, "split-softmax"))
     ]
     config = deepcopy(tiny.hf_model.config)
     plain = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
     for reuses in (True, False):
-        replies = replace(tiny, reuses_cache=reuses).generate_batch(asked)
-        for request, reply in zip(asked, replies, strict=True):
+        replies = replace(tiny, reuses_cache=reuses).generate_batch(requests)
+        for request, reply in zip(requests, replies, strict=True):
             ids, first = torch.tensor([reply.prompt_ids + reply.token_ids]), len(reply.prompt_ids)
             weights = plain(ids, output_attentions=True, use_cache=False).attentions
             span = torch.zeros(ids.shape[1], dtype=torch.bool)
@@ -235,8 +235,8 @@ def test_uniform_counts_the_tokens_that_each_layer_sees(kind):
             layers = [layer[0] for layer in weights if layer is not None]
             for layer, uniform in zip(layers, reply.trace.uniform, strict=True):
                 for step in range(len(reply.token_ids)):
-                    seen = layer[:, first + step - 1].sum(0) > 0
-                    share = float((seen & span).sum() / seen.sum())
+                    visible = layer[:, first + step - 1].sum(0) > 0
+                    share = float((visible & span).sum() / visible.sum())
                     assert float(uniform[step]) == pytest.approx(share, abs=1e-6)
 
 
@@ -248,9 +248,9 @@ def test_a_row_is_traced_in_a_pass_of_its_own_beside_one_that_is_not():
         replies = tiny.generate_batch(requests)
         assert [reply.trace is not None for reply in replies] == [r.trace for r in requests]
         (alone,) = tiny.generate_batch([traced])
-        together = replies[requests.index(traced)].trace
-        torch.testing.assert_close(together.mass, alone.trace.mass, atol=IN_STATES, rtol=0)
-        torch.testing.assert_close(together.uniform, alone.trace.uniform, atol=1e-6, rtol=0)
+        trace = replies[requests.index(traced)].trace
+        torch.testing.assert_close(trace.mass, alone.trace.mass, atol=IN_STATES, rtol=0)
+        torch.testing.assert_close(trace.uniform, alone.trace.uniform, atol=1e-6, rtol=0)
 
 
 def windows(slots):
@@ -268,9 +268,9 @@ def test_windowed_layers_keep_only_what_the_window_can_see_of_a_much_longer_dial
     for length in (20, 300, 150):
         prompt = TokenPrompt(tuple(range(6, 6 + length)), (True,) * 3 + (False,) * (length - 3))
         scheduler.submit(TokenRequest((prompt,), sampling=Sampling(1.0, 0.9, 100), keep=True))
-    widest, kept = 0, []
+    widest, caches = 0, []
     while len(scheduler):
-        kept += [handle.result().kv[0] for handle in scheduler.step()]
+        caches += [handle.result().kv[0] for handle in scheduler.step()]
         slots = decoder.slots
         widest = max(widest, *windows(slots))
         firsts = slots._shared.window.firsts
@@ -278,10 +278,10 @@ def test_windowed_layers_keep_only_what_the_window_can_see_of_a_much_longer_dial
             assert first <= max(0, length - window)
             assert length - first <= window + window // 4
     assert widest <= window + window // 4 + 1 + SPARE_COLUMNS
-    for computed in kept:
-        for layer, (keys, _) in zip(slots.layers, computed.layers, strict=True):
+    for cache in caches:
+        for layer, (keys, _) in zip(slots.layers, cache.layers, strict=True):
             if type(layer) is KeyLayer:
-                assert keys.shape[1] == computed.tokens > 100
+                assert keys.shape[1] == cache.tokens > 100
             else:
                 assert keys.shape[1] <= window + window // 4
 
@@ -291,22 +291,22 @@ def test_a_dialog_cut_by_its_window_is_reused_for_late_forks_and_recomputed_for_
     session, alone = tiny.session(), replace(tiny, reuses_cache=False).session()
     talk = chat("talk about cheese", "the old town by the river " * 8)
     (first,), _ = (
-        each.generate_batch([Request(talk, (), GREEDY, thread="t", keep=True)])
-        for each in (session, alone)
+        chat_session.generate_batch([Request(talk, (), GREEDY, thread="t", keep=True)])
+        for chat_session in (session, alone)
     )
-    known = session.threads.use("t")[0].kv
-    assert known.cut > 0
-    assert known.tokens > known.min_prefix_len > known.cut
+    cache = session.threads.use("t")[0].kv
+    assert cache.cut > 0
+    assert cache.tokens > cache.min_prefix_len > cache.cut
     late = (*talk, *chat("", "", first.text, "and bread?")[1:])
     early = (talk[0], {"role": "user", "content": "the old town and the garden"})
-    for asked, reuses in ((late, True), (early, False)):
+    for fork, reuses in ((late, True), (early, False)):
         (reply,), (expected,) = (
-            each.generate_batch([Request(asked, (), GREEDY, thread="t")])
-            for each in (session, alone)
+            chat_session.generate_batch([Request(fork, (), GREEDY, thread="t")])
+            for chat_session in (session, alone)
         )
         assert (reply.prompt_ids, reply.token_ids) == (expected.prompt_ids, expected.token_ids)
-        whole = len(reply.prompt_ids) + len(reply.token_ids) - 1
-        assert (reply.forwarded < whole) == reuses
+        token_count = len(reply.prompt_ids) + len(reply.token_ids) - 1
+        assert (reply.forwarded < token_count) == reuses
 
 
 def test_the_kinds_of_cache_and_masks_decide_whether_a_model_reuses_its_cache():

@@ -376,9 +376,9 @@ RUN = {
 @pytest.mark.parametrize("name", RUN)
 def test_a_command_is_found_where_a_name_stands_for_it(name):
     pattern, calls, runs = RUN[name]
-    listed = [ToolCall("Bash", {"command": c}) if isinstance(c, str) else c for c in calls]
+    steps = [ToolCall("Bash", {"command": c}) if isinstance(c, str) else c for c in calls]
     score = build({"name": "command_not_run", "command": pattern}).score_turn(
-        AssistantTurn("", tuple(listed))
+        AssistantTurn("", tuple(steps))
     )
     assert score.value == (0 if runs else 1)
 
@@ -465,9 +465,9 @@ NOT_RUN = {
 
 @pytest.mark.parametrize("name", NOT_RUN)
 def test_a_command_is_not_found_where_it_does_not_run(name):
-    listed = [ToolCall("Bash", {"command": c}) if isinstance(c, str) else c for c in NOT_RUN[name]]
+    steps = [ToolCall("Bash", {"command": c}) if isinstance(c, str) else c for c in NOT_RUN[name]]
     rule = build({"name": "command_not_run", "command": PUSH})
-    score = rule.score_turn(AssistantTurn("", tuple(listed)))
+    score = rule.score_turn(AssistantTurn("", tuple(steps)))
     assert score is None or score.value == 1
 
 
@@ -486,9 +486,9 @@ def test_a_command_is_not_found_where_it_does_not_run(name):
     ],
 )
 def test_a_command_is_found_where_its_words_and_folder_are_known(calls):
-    listed = [ToolCall("Bash", {"command": c}) if isinstance(c, str) else c for c in calls]
+    steps = [ToolCall("Bash", {"command": c}) if isinstance(c, str) else c for c in calls]
     rule = build({"name": "command_not_run", "command": PUSH})
-    assert rule.score_turn(AssistantTurn("", tuple(listed))).value == 0
+    assert rule.score_turn(AssistantTurn("", tuple(steps))).value == 0
 
 
 @pytest.mark.parametrize("text", ["<#" * 50_000, "@'\n" * 30_000, '@"\n' * 30_000])

@@ -4,7 +4,7 @@ it.
 
 import pytest
 import yaml
-from test_bot_rules import drafted
+from test_bot_rules import drafts_of
 
 from holdfast.drafting import draft_file, suite_text
 from holdfast.drafting.line_rules import draft
@@ -60,17 +60,17 @@ NEGATIONS = (
 
 def measures(sentence):
     """The measures drafted from a sentence of a bot's prompt, but for that of its name."""
-    rules = drafted(f"You are Ada, the assistant of a shop.\n\n{sentence}")
+    rules = drafts_of(f"You are Ada, the assistant of a shop.\n\n{sentence}")
     return [rule.measure.entry for rule in rules if rule.kind != "identity"]
 
 
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_the_opposite_of_a_rule_is_not_drafted(request_):
-    asked = measures(f"{request_[0].upper()}{request_[1:]}.")
-    assert asked
+    drafts = measures(f"{request_[0].upper()}{request_[1:]}.")
+    assert drafts
     for negation in NEGATIONS:
         sentence = negation.format(request_)
-        assert not [measure for measure in measures(sentence) if measure in asked], sentence
+        assert not [measure for measure in measures(sentence) if measure in drafts], sentence
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_rule_beside_a_negation_is_drafted(sentence, same_as):
     ],
 )
 def test_a_prohibition_is_drafted_as_one(sentence):
-    (rule,) = (rule for rule in drafted(f"You are Ada.\n\n{sentence}") if rule.kind != "identity")
+    (rule,) = (rule for rule in drafts_of(f"You are Ada.\n\n{sentence}") if rule.kind != "identity")
     assert rule.polarity == "prohibition"
 
 
@@ -167,8 +167,8 @@ def test_what_forbids_nothing_of_a_reply_is_no_prohibition(sentence):
 def test_what_to_do_instead_is_not_forbidden():
     french = {"name": "never", "measure": {"name": "language", "code": "fr"}}
     assert measures("Do not:\n\n- Reply in French. Reply in German.") == [french]
-    asked = measures("Avoid:\n\n- Exclamation marks. End with a question instead.")
-    assert asked == measures("No exclamation marks.")
+    drafts = measures("Avoid:\n\n- Exclamation marks. End with a question instead.")
+    assert drafts == measures("No exclamation marks.")
 
 
 def test_the_text_of_a_rule_below_do_not_says_so(tmp_path):
@@ -184,8 +184,8 @@ def test_the_text_of_a_rule_below_do_not_says_so(tmp_path):
     ]
     text = suite_text([file])
     assert "# line 5: Reply in French\n" in text and "# line 6: Be rude (" in text
-    for said in ("Never be rude", "Avoid long answers", "Avoid gossiping"):
-        assert f"text: {said}\n" in text
+    for order in ("Never be rude", "Avoid long answers", "Avoid gossiping"):
+        assert f"text: {order}\n" in text
 
 
 @pytest.mark.parametrize(

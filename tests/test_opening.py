@@ -24,7 +24,7 @@ from holdfast.report.next_step import next_step
 from holdfast.report.score_phrases import capitalise
 
 
-def test_the_opening_of_a_run_that_drifts(tmp_path):
+def test_the_opening_of_a_drifting_run_has_its_rounds_change_and_adoption(tmp_path):
     series = series_of(tmp_path, lambda i: 1.0, lambda i: float(i % 4 == 0), adoption=[0.0, 0.25])
     assert findings_of(series[0]).outcome is Outcome.DRIFTS
     verdict, change, adopts = opening_of(series)
@@ -53,10 +53,10 @@ def test_a_difference_that_cannot_be_told_is_named_beside_the_reason(tmp_path):
         for method, count in counts.items()
         for i in range(count)
     ]
-    printed = table(run_of(tmp_path, records))
+    text = table(run_of(tmp_path, records))
     for method, count in list(counts.items())[1:]:
         where = f"{method}, round 2; {method}, all rounds"
-        assert f"{where}: cannot tell, as n = {count}, fewer than 20" in printed
+        assert f"{where}: cannot tell, as n = {count}, fewer than 20" in text
 
 
 def test_a_path_at_the_start_of_a_reason_keeps_its_case():
@@ -118,12 +118,12 @@ REPEAT = {"methods": ("repeat-prompt:probability=1.0",)}
 )
 def test_the_first_line_is_short(tmp_path, shape):
     series = read_series(read_run(write_run(tmp_path / "run", **shape)))
-    first, *rest = opening_of(series)
+    first, *lines = opening_of(series)
     assert len(first.split()) <= run_title.MAX_WORDS == 25, first
-    assert all(line.endswith(".") and "None" not in line for line in (first, *rest))
+    assert all(line.endswith(".") and "None" not in line for line in (first, *lines))
 
 
-def test_headline_of_one_round(tmp_path):
+def test_the_headline_of_one_round_has_its_score_and_count(tmp_path):
     (headline,) = opening_of(read_series(run_of(tmp_path, [record(0, [0.5])])))
     assert "50%" in headline and "1 conversation" in headline
 
@@ -158,8 +158,8 @@ def test_a_next_step_is_one_sentence_with_its_commands(steps):
 
 def test_the_commands_of_the_next_step_repeat_the_options_of_the_run(steps):
     commands = {case: step.splitlines()[1:] for case, step in steps.items()}
-    again = "holdfast drift --model m --suite bot --conversations 20"
-    assert commands["few conversations"] == [again]
+    expected = "holdfast drift --model m --suite bot --conversations 20"
+    assert commands["few conversations"] == [expected]
     serve = "holdfast serve --model m --default-method boost:factor=4"
     assert commands["a fix that helps"][-1] == serve
     search = "holdfast calibrate --model m --suite bot --rounds 2 --ask-at 3"

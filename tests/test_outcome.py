@@ -42,8 +42,8 @@ def baseline_with(verdict: str, *names: str, by_rule: bool = False) -> Baseline:
     return Baseline(all=overall, measures=tuple(cases), cases=tuple(cases), by_rule=by_rule)
 
 
-def outcome_of(folder, first, last, n=40, baseline=None, **more) -> Findings:
-    return findings_of(series_of(folder, first, last, n, **more)[0], baseline)
+def outcome_of(folder, first, last, n=40, baseline=None, **options) -> Findings:
+    return findings_of(series_of(folder, first, last, n, **options)[0], baseline)
 
 
 @pytest.mark.parametrize(
@@ -62,16 +62,16 @@ def test_the_first_outcome_that_applies_writes_the_title(
     tmp_path, last, n, verdict, outcome, words
 ):
     baseline = baseline_with(verdict, "signs") if verdict else None
-    found = outcome_of(tmp_path, lambda i: 1.0, last, n, baseline)
-    assert found.outcome is outcome
-    assert words in title(found) and len(title(found).split()) <= MAX_WORDS
+    findings = outcome_of(tmp_path, lambda i: 1.0, last, n, baseline)
+    assert findings.outcome is outcome
+    assert words in title(findings) and len(title(findings).split()) <= MAX_WORDS
 
 
 def test_several_rules_that_the_prompt_makes_worse_are_named(tmp_path):
     baseline = baseline_with(MADE_WORSE, "signs", "price", by_rule=True)
-    found = outcome_of(tmp_path, lambda i: 0.2, lambda i: 0.2, baseline=baseline)
-    assert found.outcome is Outcome.MADE_WORSE
-    assert all(name in title(found) for name in ("2 rules", "“signs”", "“price”"))
+    findings = outcome_of(tmp_path, lambda i: 0.2, lambda i: 0.2, baseline=baseline)
+    assert findings.outcome is Outcome.MADE_WORSE
+    assert all(name in title(findings) for name in ("2 rules", "“signs”", "“price”"))
 
 
 def test_terminal_page_and_summary_state_the_outcome_of_the_same_results(tmp_path):
@@ -82,12 +82,12 @@ def test_terminal_page_and_summary_state_the_outcome_of_the_same_results(tmp_pat
         (Outcome.DRIFTS, "The agent drifts on this prompt", "no fix is known to help"),
         (Outcome.HOLDS, "No drift of 10 points or more on this prompt", "try a longer"),
     ]:
-        one = with_outcome(results, outcome)
-        page = render_page([one])
-        assert results_text(one).startswith(words)
+        with_findings = with_outcome(results, outcome)
+        page = render_page([with_findings])
+        assert results_text(with_findings).startswith(words)
         assert f"<h1>{words}" in page
-        assert step in next_step(one) and step in page
-        write(tmp_path, summary_of(one))
+        assert step in next_step(with_findings) and step in page
+        write(tmp_path, summary_of(with_findings))
         assert read_run(tmp_path).summary.outcome == outcome
 
 
@@ -95,24 +95,24 @@ def test_a_run_made_in_python_gets_no_command_to_repeat(tmp_path):
     drifting = [record(number, [1.0, 0.2]) for number in range(40)]
     for argv, step in (("holdfast drift", "\nholdfast calibrate"), ("", "repeat drift.run")):
         results = results_of(run_of(tmp_path / (argv or "python"), drifting, argv))
-        told = next_step(with_outcome(results, Outcome.DRIFTS))
-        assert step in told and ("holdfast" in told) == bool(argv)
+        step_text = next_step(with_outcome(results, Outcome.DRIFTS))
+        assert step in step_text and ("holdfast" in step_text) == bool(argv)
 
 
 def test_drift_of_conversations_that_broke_down_is_not_called_drift(tmp_path):
-    """Nor does anything after the title take it back if the others drift as well."""
-    same = [record(i, [1.0, 0.0, 0.0, 0.0]) for i in range(60)]
-    for item in same[:40]:
+    """The text below the title does not contradict it, even if the other conversations drift."""
+    rows = [record(i, [1.0, 0.0, 0.0, 0.0]) for i in range(60)]
+    for item in rows[:40]:
         for turn in item["turns"]:
             turn["text"] = "I can help with that, my friend, and I will say it again and again."
-    broken = read_series(run_of(tmp_path / "broken", same[:40]))
-    assert findings_of(broken[0]).outcome is Outcome.BROKEN_DOWN
-    assert opening_of(broken)[0].startswith("40 of 40 conversations")
-    assert "drifts" not in " ".join(opening_of(broken))
-    few = run_of(tmp_path / "few", same[:4])  # which show nothing, whether or not they broke down
+    collapsed = read_series(run_of(tmp_path / "broken", rows[:40]))
+    assert findings_of(collapsed[0]).outcome is Outcome.BROKEN_DOWN
+    assert opening_of(collapsed)[0].startswith("40 of 40 conversations")
+    assert "drifts" not in " ".join(opening_of(collapsed))
+    few = run_of(tmp_path / "few", rows[:4])  # which show nothing, whether or not they broke down
     assert findings_of(read_series(few)[0]).outcome is Outcome.TOO_FEW
     assert collapse_lines(results_of(few))[-1].startswith("Scores of broken-down conversations")
-    run = run_of(tmp_path / "mixed", same)
+    run = run_of(tmp_path / "mixed", rows)
     # the last 20 did not break down, and drift as well
     (mixed,) = read_series(run)
     assert findings_of(mixed).outcome is Outcome.DRIFTS
@@ -120,14 +120,14 @@ def test_drift_of_conversations_that_broke_down_is_not_called_drift(tmp_path):
 
 
 def test_replies_that_were_cut_are_no_evidence_of_drift(tmp_path):
-    def cut(number, count):
+    def cut_replies(number, count):
         probe = {"kind": "stability", "round": 1, "probe": 0, "question": "?", "reply": "I"}
         probe |= {"measure": "regex", "why": "cut", "reason": "the reply was cut"}
         return {**record(number, [1.0, 0.0]), "unscored": [probe] * count}
 
-    most = read_series(run_of(tmp_path / "most", [cut(number, 3) for number in range(40)]))
+    most = read_series(run_of(tmp_path / "most", [cut_replies(number, 3) for number in range(40)]))
     assert findings_of(most[0]).outcome is Outcome.CUT and "drifts" not in opening_of(most)[0]
-    some = read_series(run_of(tmp_path / "some", [cut(number, 1) for number in range(40)]))
+    some = read_series(run_of(tmp_path / "some", [cut_replies(number, 1) for number in range(40)]))
     assert findings_of(some[0]).outcome is Outcome.DRIFTS
 
 
@@ -139,20 +139,20 @@ def test_a_rule_that_is_never_followed_stands_in_one_list():
 
 
 def test_a_run_that_is_extended_is_read_at_its_second_look(tmp_path):
-    def extended(conversations):
+    def extend(conversations):
         settings = drift.Settings(rounds=1, conversations=conversations)
         return drift.run(Scripted(), SUITE, tmp_path / "run", settings)
 
     looks = []
     for conversations in (20, 20, 22, 24):
-        (series,) = read_series(extended(conversations))
+        (series,) = read_series(extend(conversations))
         looks.append(series.look)
     assert looks == [1, 1, 2, 3] and series.error == error_at(3)
     assert read_raw_manifest(tmp_path / "run")["earlier_sizes"] == [20, 22]
     few = drift.Settings(rounds=1, conversations=4)
     drift.run(Scripted(), SUITE, tmp_path / "few", few)
-    more = drift.run(Scripted(), SUITE, tmp_path / "few", drift.Settings(1, 24))
-    assert read_series(more)[0].look == 1, "no verdict could be read from 4 conversations"
+    larger_run = drift.run(Scripted(), SUITE, tmp_path / "few", drift.Settings(1, 24))
+    assert read_series(larger_run)[0].look == 1, "no verdict could be read from 4 conversations"
 
 
 @pytest.mark.slow

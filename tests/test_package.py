@@ -26,10 +26,10 @@ def requirements() -> list[Requirement]:
     extras = [text for group in EXTRAS.values() for text in group]
     required = [Requirement(text) for text in PROJECT["dependencies"] + extras]
     ours = PROJECT["name"], "holdfast-llama"  # its own extras, and the plug-in of this repository
-    return [each for each in required if each.name not in ours]
+    return [requirement for requirement in required if requirement.name not in ours]
 
 
-def elsewhere() -> dict[str, str]:
+def optional() -> dict[str, str]:
     """The packages that `make test` does not install, with the command that does."""
     (everything,) = map(Requirement, EXTRAS["integrations"])
     commands = {extra: "make integrations" for extra in everything.extras} | {"docs": "make docs"}
@@ -48,8 +48,8 @@ def test_the_version_agrees_everywhere():
 def test_the_pin_and_the_installed_version_are_inside_the_range(requirement):
     pins = {name.lower().replace("_", "-"): version for name, version in PINS.items()}
     assert requirement.specifier.contains(pins[requirement.name.lower().replace("_", "-")])
-    if requirement.name in elsewhere() and not is_installed(requirement.name):
-        pytest.skip(f"{requirement.name} is not installed; `{elsewhere()[requirement.name]}` does")
+    if requirement.name in optional() and not is_installed(requirement.name):
+        pytest.skip(f"{requirement.name} is not installed; `{optional()[requirement.name]}` does")
     assert requirement.specifier.contains(metadata.version(requirement.name).split("+")[0])
 
 
@@ -84,7 +84,7 @@ def test_the_wheel_holds_the_model_the_suites_and_the_page(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     names = zipfile.ZipFile(next(tmp_path.glob("holdfast_llm-*.whl"))).namelist()
-    for wanted in (
+    for path in (
         "assets/model/model.safetensors",
         "assets/model/tokenizer.json",
         "assets/model/MODEL_CARD.md",
@@ -94,7 +94,7 @@ def test_the_wheel_holds_the_model_the_suites_and_the_page(tmp_path):
         "report/templates/skeleton.html.j2",
         "report/page.js",
     ):
-        assert f"holdfast/{wanted}" in names
+        assert f"holdfast/{path}" in names
     for page in cited_pages():
         assert f"holdfast/assets/docs/{page}.md" in names
     assert not [name for name in names if name.startswith(("tests", "training", "docs", "src"))]

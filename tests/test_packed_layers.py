@@ -104,9 +104,9 @@ def test_reading_a_weight_is_no_edit(plain, packed):
 
 
 def test_copies_and_moved_models_are_plain(plain, packed):
-    for other in (copy.deepcopy(packed), pickle.loads(pickle.dumps(packed)), packed.float()):
-        assert type(other.middle) is nn.Linear and other.head.weight is other.embed.weight
-        assert torch.equal(other.middle.weight.to(torch.bfloat16), plain.middle.weight)
+    for copied in (copy.deepcopy(packed), pickle.loads(pickle.dumps(packed)), packed.float()):
+        assert type(copied.middle) is nn.Linear and copied.head.weight is copied.embed.weight
+        assert torch.equal(copied.middle.weight.to(torch.bfloat16), plain.middle.weight)
 
 
 def test_gradients_are_those_of_the_plain_model(plain, packed):
@@ -129,7 +129,7 @@ def test_a_packed_model_is_saved_as_any_other(tmp_path):
     model = holdfast.load(dtype="bfloat16")
     model.hf_model.save_pretrained(tmp_path)
     model.tokenizer.save_pretrained(tmp_path)
-    again = holdfast.load(tmp_path, dtype="bfloat16")
+    reloaded = holdfast.load(tmp_path, dtype="bfloat16")
     expected = model.hf_model.state_dict()
-    state = again.hf_model.state_dict()
+    state = reloaded.hf_model.state_dict()
     assert all(torch.equal(state[name], expected[name]) for name in expected)

@@ -25,8 +25,8 @@ def test_rows_of_a_padded_batch_are_steered_as_each_alone_whatever_the_cache(kin
     def replies(chats, **options):
         encoded = holdfast.encode_chats(chats, tiny.tokenizer)
         with holdfast.steering(tiny.hf_model, encoded.span_mask, method):
-            made = tiny.hf_model.generate(**encoded.inputs, **greedy, **options)
-        return made[:, encoded.inputs["input_ids"].shape[1] :].tolist()
+            token_ids = tiny.hf_model.generate(**encoded.inputs, **greedy, **options)
+        return token_ids[:, encoded.inputs["input_ids"].shape[1] :].tolist()
 
     short = chat("be nice", "hello there how is the town")
     long = chat("talk about the garden and bread", "the town", "is old", "and people talk of rain")
@@ -34,5 +34,5 @@ def test_rows_of_a_padded_batch_are_steered_as_each_alone_whatever_the_cache(kin
     for options in CACHES.values():
         assert replies([short, long], **options) == alone
     inputs = [holdfast.encode_chats([talk], tiny.tokenizer).inputs for talk in (short, long)]
-    unsteered = [tiny.hf_model.generate(**each, **greedy)[0, -10:].tolist() for each in inputs]
+    unsteered = [tiny.hf_model.generate(**row, **greedy)[0, -10:].tolist() for row in inputs]
     assert unsteered != alone

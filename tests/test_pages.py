@@ -27,8 +27,8 @@ PAGES = ("drift", "trace", "geometry", "calibrate", "tasks", "profile")
 def rewrite(folder, records, **manifest):
     """Replaces the records and these manifest fields of a run folder."""
     old = read_raw_manifest(folder)
-    kept = {name: value for name, value in old.items() if name != "crc32"}
-    (folder / "manifest.json").write_bytes(to_manifest({**kept, **manifest}))
+    fields = {name: value for name, value in old.items() if name != "crc32"}
+    (folder / "manifest.json").write_bytes(to_manifest({**fields, **manifest}))
     (folder / "records.jsonl").write_bytes(b"".join(map(to_line, records)))
 
 
@@ -50,21 +50,21 @@ def tasks_run(folder, samples=6):
 
 def test_a_summary_says_what_the_records_say(tmp_path):
     folder = write_run(tmp_path / "run", conversations=24, rounds=3)
-    found = json.loads(report.write_summary(folder).read_text(encoding="utf-8"))
-    assert (found["schema"], found["command"], found["records"]) == (2, "drift", 48)
-    assert found["identity"] == read_run(folder).manifest.identity.to_json()
-    both = read_series(read_run(folder))
-    for item, method in zip(both, found["results"], strict=True):
+    summary = json.loads(report.write_summary(folder).read_text(encoding="utf-8"))
+    assert (summary["schema"], summary["command"], summary["records"]) == (2, "drift", 48)
+    assert summary["identity"] == read_run(folder).manifest.identity.to_json()
+    series = read_series(read_run(folder))
+    for item, method in zip(series, summary["results"], strict=True):
         assert method["method"] == item.method and method["conversations"] == 24
         for kind in ("stability", "adoption", "mass"):
             means = [point["mean"] for point in method["by_round"][kind]]
             expected = [point.mean for point in estimate_columns(item.values(kind), SCORES)]
             assert means == pytest.approx(expected, abs=1e-6)
         assert sum(prompt["n"] for prompt in method["prompts"]) == 24
-    none, fix = found["results"]
+    none, fix = summary["results"]
     assert none["against"] is None and fix["against"]["method"] == "none"
     assert fix["against"]["pairs"] == 24
-    by_hand = np.mean(both[1].stability[:, -1] - both[0].stability[:, -1])
+    by_hand = np.mean(series[1].stability[:, -1] - series[0].stability[:, -1])
     assert fix["against"]["stability"]["last_round"]["mean"] == pytest.approx(by_hand, abs=1e-6)
     assert none["baseline"] is None and fix["baseline"] is None
     fall = none["change"]["stability"]
@@ -94,11 +94,11 @@ def test_a_summary_derived_again_is_identical_to_the_byte(tmp_path):
     assert report.write_summary(folder).read_bytes() == first
 
 
-def test_a_summary_of_tasks(tmp_path):
+def test_the_summary_of_tasks_has_a_row_per_task_and_variant(tmp_path):
     tasks_run(tmp_path / "run")
-    found = json.loads(report.write_summary(tmp_path / "run").read_text())
-    assert found["command"] == "tasks" and len(found["results"]) == 4
-    first = found["results"][0]
+    summary = json.loads(report.write_summary(tmp_path / "run").read_text())
+    assert summary["command"] == "tasks" and len(summary["results"]) == 4
+    first = summary["results"][0]
     assert (first["task"], first["variant"], first["samples"]) == ("json", "zero-shot", 6)
     assert first["scores"]["accuracy"]["mean"] == pytest.approx(4 / 6, abs=1e-6)
     assert first["fluency"] == 4.0
@@ -132,7 +132,7 @@ def test_no_text_of_a_page_becomes_markup(tmp_path):
     assert page.ids.count("about") == 1
 
 
-def test_the_page_of_tasks(tmp_path):
+def test_the_page_of_tasks_has_a_section_per_task(tmp_path):
     run = tasks_run(tmp_path / "run")
     (tmp_path / "page.html").write_text(tasks_page(run), encoding="utf-8")
     page = read_page(tmp_path / "page.html")
@@ -162,12 +162,12 @@ def test_a_place_where_no_page_can_be_written_is_refused(command, tmp_path, caps
     samples = ["--task", "json"] if command == "profile" else []
     arguments = [command, *samples, "--out", str(tmp_path / "run"), "--report"]
     assert main([*arguments, str(tmp_path)]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith(f"holdfast: --report {tmp_path} ")
-    assert told.count("\n") == 1
+    stderr = capsys.readouterr().err
+    assert stderr.startswith(f"holdfast: --report {tmp_path} ")
+    assert stderr.count("\n") == 1
     assert main([*arguments, str(tmp_path / "file" / "page.html")]) == 1
-    told = capsys.readouterr().err
-    assert f"{tmp_path / 'file' / 'page.html'}: Not a directory" in told and "--report" in told
+    stderr = capsys.readouterr().err
+    assert f"{tmp_path / 'file' / 'page.html'}: Not a directory" in stderr and "--report" in stderr
     assert not (tmp_path / "run").exists()
 
 

@@ -73,7 +73,7 @@ def write(browser, name, text):
     box.send_keys(text)
 
 
-def say(browser, text):
+def send(browser, text):
     """Sends a message, and waits for the replies to it."""
     before = number_of(browser, "#turns .turn")
     write(browser, "draft", text + "\n")
@@ -96,16 +96,16 @@ def fill(browser, selector, value):
     browser.execute_script(f"{script} node.dispatchEvent({event})", selector, value)
 
 
-def press(browser, key, held):
+def press(browser, key, modifier):
     """Presses a key while another is held down."""
     from selenium.webdriver import ActionChains
 
-    ActionChains(browser).key_down(held).send_keys(key).key_up(held).perform()
+    ActionChains(browser).key_down(modifier).send_keys(key).key_up(modifier).perform()
 
 
 def emphasise(browser):
     """Presses Ctrl E, which emphasises the selection."""
-    press(browser, "e", held="\ue009")
+    press(browser, "e", modifier="\ue009")
 
 
 def offline(messages, steering, seed, emphasis=()):
@@ -136,17 +136,17 @@ def test_the_page_consists_of_its_own_files_and_nothing_inline():
         foreign = re.findall(r"(?:https?:)?//[\w.]+\.\w+", text)
         assert set(foreign) <= {"http://www.w3.org"}, path
         assert not re.search(r"innerHTML|insertAdjacentHTML|\beval\(|new Function", text), path
-    named = re.findall(r'(?:src|href)="(page/[^"]+)"', page)
+    references = re.findall(r'(?:src|href)="(page/[^"]+)"', page)
     inner = (re.findall(r'from "\./([^"]+)"', text) for text in texts.values())
-    named += [f"page/{name}" for names in inner for name in names]
-    assert named and {f"/{name}" for name in named} <= files.keys()
+    references += [f"page/{name}" for names in inner for name in names]
+    assert references and {f"/{name}" for name in references} <= files.keys()
 
 
 def test_no_other_file_is_served(served):
     for path in ("page/../serve.py", "page/..%2f..%2fcli%2fserve.py", "page/none.js"):
-        with pytest.raises(urllib.error.HTTPError) as refused:
+        with pytest.raises(urllib.error.HTTPError) as excinfo:
             urllib.request.urlopen(served + path)
-        assert refused.value.code == 404
+        assert excinfo.value.code == 404
 
 
 @pytest.mark.slow
@@ -154,29 +154,29 @@ def test_no_other_file_is_served(served):
 def test_two_columns_answer_the_same_messages_side_by_side(browser, served):
     visit(browser, served)
     write(browser, "system", NUMBER)
-    said = {"none": [], "boost:factor=4": []}
+    histories = {"none": [], "boost:factor=4": []}
     first = []
     for turn, text in enumerate(("Please talk about the sea.", ASK)):
-        say(browser, text)
-        for steering, history in said.items():
+        send(browser, text)
+        for steering, history in histories.items():
             chat = [PROMPT, *history, {"role": "user", "content": text}]
             reply = offline(chat, steering, turn)
             first += [] if turn else [reply]
             history += [chat[-1], {"role": "assistant", "content": reply.text}]
             assert reply.text in replies(browser)
             assert mass_of(reply) in masses(browser)
-    last = [history[-1]["content"] for history in said.values()]
+    last = [history[-1]["content"] for history in histories.values()]
     assert replies(browser)[2:] == last
     # the chart compares replies over as many tokens as the shortest has
     length = min(len(reply.token_ids) for reply in first)
     assert length < max(len(reply.token_ids) for reply in first)
     click(browser, "#chart summary")
-    shown = js(
+    displayed = js(
         browser,
         "[...document.querySelectorAll('#chart tbody tr:first-child td')].map((td) => td.textContent)",
     )
     means = [sum(reply.token_masses[:length]) / length for reply in first]
-    assert [float(mass) for mass in shown[:2]] == pytest.approx(means, abs=1e-3)
+    assert [float(mass) for mass in displayed[:2]] == pytest.approx(means, abs=1e-3)
     browser.refresh()  # which keeps the dialog
     wait(browser, READY)
     assert replies(browser)[2:] == last
@@ -196,7 +196,7 @@ def test_two_columns_answer_the_same_messages_side_by_side(browser, served):
 def test_a_reply_is_read_token_by_token_and_head_by_head(browser, served):
     visit(browser, served)
     write(browser, "system", NUMBER)
-    say(browser, ASK)
+    send(browser, ASK)
     click(browser, ".reply .link")
     cells = "[...document.querySelectorAll('.heads td')].map((cell) => cell.textContent)"
     mean = js(browser, cells)
@@ -217,11 +217,11 @@ def test_heads_of_a_large_model_are_fetched_on_request(browser, quick, monkeypat
     quick.shape = (40, 40)
     visit(browser, quick.url)
     write(browser, "system", NUMBER)
-    say(browser, "hello")
+    send(browser, "hello")
     assert [body["trace"] for body in quick.bodies] == [True, True]
     write(browser, "system", "Another one.")
     fill(browser, "[data-column='1'] [type=number]", "2")
-    shown = (replies(browser), replies(browser, ".mass"))
+    displayed = (replies(browser), replies(browser, ".mass"))
     click(browser, ".s1 .reply .link")
     wait(browser, f"document.querySelectorAll('.s1 .heads td').length === 1600 && {READY}")
     (steered,) = [body for body in quick.bodies[:2] if body["steering"] != "none"]
@@ -230,7 +230,7 @@ def test_heads_of_a_large_model_are_fetched_on_request(browser, quick, monkeypat
     click(browser, ".s0 .reply .link")
     wait(browser, f"document.querySelectorAll('.s0 .heads td').length === 1600 && {READY}")
     assert ["second sampling" in title for title in replies(browser, "caption")] == [True, False]
-    assert (replies(browser), replies(browser, ".mass")) == shown
+    assert (replies(browser), replies(browser, ".mass")) == displayed
     assert js(browser, "document.documentElement.scrollWidth <= innerWidth")
 
 
@@ -238,13 +238,13 @@ def test_heads_of_a_large_model_are_fetched_on_request(browser, quick, monkeypat
 def test_attenuate_is_not_traced_and_needs_no_system_prompt(browser, quick):
     visit(browser, quick.url)
     fill(browser, "[data-column='1'] select", "attenuate")
-    say(browser, "hello")
-    sent = {body["steering"]: body.get("trace") for body in quick.bodies}
-    assert sent == {"none": None, "attenuate:factor=0.1": None}
+    send(browser, "hello")
+    traces = {body["steering"]: body.get("trace") for body in quick.bodies}
+    assert traces == {"none": None, "attenuate:factor=0.1": None}
     write(browser, "system", NUMBER)
-    say(browser, "hello")
-    sent = {body["steering"]: body.get("trace") for body in quick.bodies[2:]}
-    assert sent == {"none": "heads", "attenuate:factor=0.1": None}
+    send(browser, "hello")
+    traces = {body["steering"]: body.get("trace") for body in quick.bodies[2:]}
+    assert traces == {"none": "heads", "attenuate:factor=0.1": None}
 
 
 @needs_browser
@@ -280,9 +280,9 @@ def test_selected_words_are_emphasised_and_released(browser, served):
     emphasise(browser)
     assert len(browser.execute_script(chips)) == 3
     assert js(browser, "CSS.highlights.get('emphasis').size") == 2  # in sent messages
-    for left in (2, 1, 0):
+    for remaining in (2, 1, 0):
         click(browser, "#emphasised .chip")
-        assert len(browser.execute_script(chips)) == left
+        assert len(browser.execute_script(chips)) == remaining
     assert js(browser, "document.querySelector('#no-emphasis').checkVisibility()")
     assert browser.get_log("browser") == []
 
@@ -292,7 +292,7 @@ def test_selected_words_are_emphasised_and_released(browser, served):
 def test_a_third_column_answers_what_was_asked_before_it_was_added(browser, served):
     visit(browser, served)
     write(browser, "system", NUMBER)
-    say(browser, ASK)
+    send(browser, ASK)
     click(browser, "#add-column")
     wait(browser, f"document.querySelectorAll('.reply').length === 3 && {READY}")
     chat = [PROMPT, {"role": "user", "content": ASK}]
@@ -305,7 +305,7 @@ def test_a_third_column_answers_what_was_asked_before_it_was_added(browser, serv
     assert number_of(browser, ".turn") == 1
     fill(browser, "[data-column='2'] [type=number]", "0.6")
     fill(browser, "[data-column='2'] [max='4096']", "1")
-    say(browser, "Please talk about the sea.")
+    send(browser, "Please talk about the sea.")
     assert replies(browser, ".who code")[-1] == "spotlight:target=0.6"
     assert replies(browser, ".facts")[-1].endswith("cut at 1 tokenheads")
     click(browser, '[data-column="0"] .icon')
@@ -321,28 +321,28 @@ def test_stopping_a_reply_stops_the_server_too(browser, quick):
     wait(browser, READY)
     assert quick.left.wait(10)
     assert replies(browser, ".problem.soft p") == ["Stopped.", "Stopped."]
-    say(browser, "and now?")
-    sent = [body["messages"][-2]["content"] for body in quick.bodies[2:]]
-    assert sorted(sent) == sorted(replies(browser)[:2])
+    send(browser, "and now?")
+    partial_replies = [body["messages"][-2]["content"] for body in quick.bodies[2:]]
+    assert sorted(partial_replies) == sorted(replies(browser)[:2])
 
 
 @needs_browser
 def test_an_error_is_shown_where_it_happened_and_can_be_retried(browser, quick):
     visit(browser, quick.url)
-    say(browser, "please refuse")
+    send(browser, "please refuse")
     problems = replies(browser, ".problem p")
     assert len(problems) == 2 and all(text.endswith(", not 0.5.") for text in problems)
     wait(browser, "/^A failed: .* B failed: /.test(document.querySelector('#alert').innerText)")
     browser.get_log("browser")  # the browser logs every 400 response
-    asked = len(quick.bodies)
-    say(browser, "and now?")
+    request_count = len(quick.bodies)
+    send(browser, "and now?")
     cells = text_of(browser, ".turn:last-child .replies")
     assert re.fullmatch("A.* turn 1 .*boost.*B.*again", cells)
     click(browser, ".problem .link")
     wait(browser, READY)
-    assert len(quick.bodies) == asked + 1
+    assert len(quick.bodies) == request_count + 1
     visit(browser, quick.url)
-    say(browser, "please break")
+    send(browser, "please break")
     assert replies(browser, ".problem p") == [OUT_OF_MEMORY] * 2
     assert replies(browser) == ["".join(f" word{n}" for n in range(5))] * 2
     assert browser.get_log("browser") == []
@@ -359,7 +359,7 @@ def test_a_server_that_needs_a_key_is_sent_it(browser, quick):
     assert js(browser, f"(() => {{ {label} return {over}; }})()") == "LABEL"
     write(browser, "key", KEY + "\n")
     wait(browser, READY)
-    say(browser, "hello")
+    send(browser, "hello")
     assert len(replies(browser)) == 2
     assert js(browser, "[localStorage.length, sessionStorage.length]") == [0, 1]
 
@@ -378,7 +378,7 @@ def test_the_page_fits_is_readable_and_logs_no_errors(browser, quick, width, dar
     visit(browser, quick.url, width, dark)
     write(browser, "system", NUMBER)
     for text in ("one", "please break"):
-        say(browser, text)
+        send(browser, text)
     browser.execute_script(
         "document.querySelectorAll('.reply .link').forEach((link) => link.textContent === 'heads' && link.click())"
     )
@@ -394,14 +394,14 @@ def test_the_page_fits_is_readable_and_logs_no_errors(browser, quick, width, dar
 @needs_browser
 def test_every_control_has_an_accessible_name(browser, quick):
     visit(browser, quick.url)
-    say(browser, "hello")
+    send(browser, "hello")
     open_details(browser)
     used = "button link slider combobox textbox spinbutton radio image switch".split()
     nodes = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-    shown = [node for node in nodes if not node.get("ignored")]
-    seen = [node for node in shown if node.get("role", {}).get("value") in used]
-    names = [node.get("name", {}).get("value", "").strip() for node in seen]
-    assert len(seen) > 25 and all(names)
+    visible = [node for node in nodes if not node.get("ignored")]
+    controls = [node for node in visible if node.get("role", {}).get("value") in used]
+    names = [node.get("name", {}).get("value", "").strip() for node in controls]
+    assert len(controls) > 25 and all(names)
 
 
 @needs_browser
@@ -414,7 +414,7 @@ def test_the_page_can_be_used_by_keyboard(browser, quick):
     keys(browser, Keys.ENTER)
     assert js(browser, "document.activeElement.id") == "draft"
     keys(browser, "hello")
-    press(browser, Keys.ENTER, held=Keys.SHIFT)
+    press(browser, Keys.ENTER, modifier=Keys.SHIFT)
     keys(browser, "there", Keys.ENTER)
     wait(browser, f"document.querySelectorAll('.reply').length === 2 && {READY}")
     assert quick.bodies[0]["messages"][-1]["content"] == "hello\nthere"
@@ -432,13 +432,13 @@ def test_the_page_begins_with_the_servers_default_method_and_prompts(browser, tm
     prompts = playground_prompts(str(file))
     with served(model(), RequestLimits(), default=default, prompts=prompts) as running:
         visit(browser, f"{running.url}/")
-        for shown, values in (
+        for selector, values in (
             ("'[data-role=method]')].map((s) => s.value)", ["none", "split-softmax"]),
             ("'option[value=seka]')].map((o) => o.value)", []),  # it needs a fitted file
             ("'.spec')].map((s) => s.textContent)", ["none", "split-softmax:exponent=0.4"]),
             ("'#examples button')].map((b) => b.textContent)", ["french", "pirate"]),
         ):
-            assert js(browser, f"[...document.querySelectorAll({shown}") == values
+            assert js(browser, f"[...document.querySelectorAll({selector}") == values
         click(browser, "#examples button")
         assert js(browser, "document.querySelector('#system').value") == "Reply in French."
         assert js(browser, "document.querySelector('#draft').value") == "How are you?"

@@ -52,11 +52,11 @@ class Imitator(Obedient):
     """Does what it did last; only its first reply follows the system prompt."""
 
     def follows(self, request: Request) -> bool:
-        said = [message for message in request.messages if message["role"] == "assistant"]
-        return said[-1]["content"].endswith("Tony") if said else super().follows(request)
+        replies = [message for message in request.messages if message["role"] == "assistant"]
+        return replies[-1]["content"].endswith("Tony") if replies else super().follows(request)
 
 
-def measured(model, folder, **options):
+def measure(model, folder, **options):
     run = precedent.run(model, suite_of(), folder, SETTINGS, **options)
     return run, precedent_of(run.precedents)
 
@@ -66,7 +66,7 @@ def scores(result):
 
 
 def test_an_obedient_model_follows_the_prompt_whatever_its_history(tmp_path):
-    _, (result,) = measured(Obedient(), tmp_path)
+    _, (result,) = measure(Obedient(), tmp_path)
     assert result.used == result.of == 24
     assert all(score == prompted for (_, _, prompted), score in scores(result).items())
     deepest = result.depths[-1]
@@ -75,9 +75,9 @@ def test_an_obedient_model_follows_the_prompt_whatever_its_history(tmp_path):
 
 
 def test_an_imitator_follows_its_history_whatever_the_prompt(tmp_path):
-    _, (result,) = measured(Imitator(), tmp_path)
-    for (history, seen, prompted), score in scores(result).items():
-        assert score == (history == "kept" if seen else prompted)
+    _, (result,) = measure(Imitator(), tmp_path)
+    for (history, with_history, prompted), score in scores(result).items():
+        assert score == (history == "kept" if with_history else prompted)
     first, *later = result.depths
     assert first.precedent.mean == 0 and first.prompt_after_kept.mean == 1
     for depth in later:
@@ -93,7 +93,7 @@ def test_a_history_shows_plain_questions_and_only_as_many_replies_as_are_seen(tm
             chats.append([message["content"] for message in request.messages])
             return super().text(request)
 
-    run, _ = measured(Listening(), tmp_path)
+    run, _ = measure(Listening(), tmp_path)
     record = run.precedents[0]
     assert len(record.questions) == 4 and len(set(record.questions)) == 4
     after = [chat for chat in chats if chat[0] == PROMPT and chat[-1] == record.questions[-1]]
@@ -108,7 +108,7 @@ def test_a_rule_that_no_history_breaks_counts_for_nothing(tmp_path):
         def text(self, request):
             return "Well. Tony"
 
-    _, (result,) = measured(Always(), tmp_path)
+    _, (result,) = measure(Always(), tmp_path)
     assert (result.used, result.of) == (0, 24)
     assert all(cell.score.mean is None for cell in result.cells)
     assert precedent_lines([result])[-1] == "  No rule counts, so nothing was measured."
@@ -118,27 +118,27 @@ def test_a_rule_that_no_history_breaks_counts_for_nothing(tmp_path):
 def test_few_conversations_are_called_an_example(tmp_path, conversations):
     settings = replace(SETTINGS, conversations=conversations)
     run = precedent.run(Obedient(), suite_of(), tmp_path, settings)
-    said = "\n".join(precedent_lines(precedent_of(run.precedents)))
-    assert "The system prompt is worth +1.00" in said
-    assert ("is an example and not a measurement" in said) is (conversations < 20)
+    text = "\n".join(precedent_lines(precedent_of(run.precedents)))
+    assert "The system prompt is worth +1.00" in text
+    assert ("is an example and not a measurement" in text) is (conversations < 20)
 
 
 def test_lines_that_coincide_are_told_apart_in_the_figure(tmp_path):
-    _, results = measured(Obedient(), tmp_path)
+    _, results = measure(Obedient(), tmp_path)
     (axis,) = precedent_figure(results).axes
     lines = [line for line in axis.lines if not line.get_label().startswith("_")]
     assert len(lines) == 4
-    places = {round(line.get_xdata()[0], 3) for line in lines}
+    positions = {round(line.get_xdata()[0], 3) for line in lines}
     looks = {(line.get_marker(), line.get_markerfacecolor()) for line in lines}
-    assert len(places) == len(looks) == 4
-    assert max(places) - min(places) < 0.5  # each is nearest to its number of replies
+    assert len(positions) == len(looks) == 4
+    assert max(positions) - min(positions) < 0.5  # each is nearest to its number of replies
     dashed = {line.get_linewidth() for line in lines if line.get_linestyle() == "--"}
     solid = {line.get_linewidth() for line in lines if line.get_linestyle() == "-"}
     assert max(dashed) < min(solid), "what is below shows in the gaps"
 
 
 def test_a_method_sees_the_histories_that_were_made_without_one(tmp_path):
-    run, (none, boost) = measured(Imitator(), tmp_path, methods=["none", "boost:factor=4"])
+    run, (none, boost) = measure(Imitator(), tmp_path, methods=["none", "boost:factor=4"])
     by_method = {
         name: {chat.conversation: chat for chat in run.precedents if chat.method == name}
         for name in ("none", "boost:factor=4")
@@ -159,11 +159,11 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
         if count and len(read_run(tmp_path / "resumed").records) >= 5:
             raise Stopped
 
-    whole, _ = measured(Obedient(), tmp_path / "whole")
+    whole, _ = measure(Obedient(), tmp_path / "whole")
     with pytest.raises(Stopped):
-        measured(Obedient(), tmp_path / "resumed", running=drift.Running(progress=stop))
+        measure(Obedient(), tmp_path / "resumed", running=drift.Running(progress=stop))
     assert 5 <= len(read_run(tmp_path / "resumed").records) < 24
-    resumed, _ = measured(Obedient(), tmp_path / "resumed")
+    resumed, _ = measure(Obedient(), tmp_path / "resumed")
     keyed = [
         {chat.conversation: chat.model_copy(update={"seconds": 0}) for chat in run.precedents}
         for run in (whole, resumed)
@@ -174,14 +174,14 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
 def test_suites_and_settings_that_do_not_fit_are_refused(tmp_path):
     with pytest.raises(UsageError, match="2 probes and bot 2 starters"):
         precedent.subjects_of(suite_of(probes=("Hi?", "Menu?")), precedent.PrecedentSettings())
-    judged = {"judge": "Is it signed?", "model": "default"}
+    judge_spec = {"judge": "Is it signed?", "model": "default"}
     with pytest.raises(UsageError, match="'tony'"):
-        precedent.subjects_of(suite_of(measure=judged), SETTINGS)
+        precedent.subjects_of(suite_of(measure=judge_spec), SETTINGS)
     with pytest.raises(UsageError, match=r"'tony'.*rule without probes"):
         precedent.subjects_of(suite_of(probes=()), SETTINGS)
-    with pytest.raises(ParameterOutOfRange) as raised:
+    with pytest.raises(ParameterOutOfRange) as excinfo:
         precedent.PrecedentSettings(seen=(3, 1))
-    assert raised.value.option == "seen" and raised.value.value == (3, 1)
+    assert excinfo.value.option == "seen" and excinfo.value.value == (3, 1)
     with pytest.raises(UsageError):
         precedent.run(Obedient(), suite_of(), tmp_path, SETTINGS, ["boost:factor=4"])
 
@@ -189,17 +189,15 @@ def test_suites_and_settings_that_do_not_fit_are_refused(tmp_path):
 def test_every_reply_is_reported_and_its_tokens_are_counted(tmp_path):
     model, reported = Counted(), []
     running = drift.Running(progress=lambda replies, tokens=0: reported.append(replies))
-    run, _ = measured(
-        model, tmp_path, methods=["none", "repetition:probability=1"], running=running
-    )
-    each = [
+    run, _ = measure(model, tmp_path, methods=["none", "repetition:probability=1"], running=running)
+    sizes = [
         precedent.count_replies(SETTINGS),
         precedent.count_replies(SETTINGS, "repetition:probability=1"),
     ]
-    assert each == [2 * 3 * 2 + 12, 6]
-    assert sum(reported) == model.asked == 24 * sum(each)
+    assert sizes == [2 * 3 * 2 + 12, 6]
+    assert sum(reported) == model.asked == 24 * sum(sizes)
     tokens = [chat.tokens for chat in run.precedents if chat.method == "none"]
-    assert {(count.read, count.written) for count in tokens} == {(30 * each[0], 5 * each[0])}
+    assert {(count.read, count.written) for count in tokens} == {(30 * sizes[0], 5 * sizes[0])}
 
 
 def test_a_dry_run_records_a_few_pairs_and_estimates_the_rest(tmp_path, capsys):
@@ -213,11 +211,11 @@ def test_a_dry_run_records_a_few_pairs_and_estimates_the_rest(tmp_path, capsys):
         words = ["precedent", "--suite", str(suite), "--conversations", "10", "--draws", "1"]
         words += ["--model", server.url, "--endpoint-model", "x", "--out", str(tmp_path / "run")]
         assert main([*words, "--dry-run", "--price-in", "1"]) == 0
-        printed = capsys.readouterr().out
+        output = capsys.readouterr().out
         assert len(read_run(tmp_path / "run").precedents) == 2
         # 12 replies of the histories and 16 next ones, for each of 10 pairs, of which 8 are left
-        assert printed.splitlines()[1].split()[-3:] == ["10", "8", "280"]
-        assert "6,700 read" in printed and "1,100 written" in printed and "224 requests" in printed
-        assert "Cost of these: about 0.0067" in printed
+        assert output.splitlines()[1].split()[-3:] == ["10", "8", "280"]
+        assert "6,700 read" in output and "1,100 written" in output and "224 requests" in output
+        assert "Cost of these: about 0.0067" in output
         assert main(words) == 0
     assert len(read_run(tmp_path / "run").precedents) == 10

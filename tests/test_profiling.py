@@ -46,8 +46,8 @@ FAST = {"gpt2": True, "gemma": True, "gpt_neox": True, "mistral": False, "gemma2
 def choice(number: int, words: int = 12) -> ContinuationSample:
     """A sample with its emphasis at the end, in the middle or at the start."""
     text = [WORDS[(7 * number + 5 * index) % len(WORDS)] for index in range(words + number % 5)]
-    place = (len(text), len(text) // 2, 0)[number % 3]
-    text[place:place] = ["answer", "in", "one", "word"]
+    position = (len(text), len(text) // 2, 0)[number % 3]
+    text[position:position] = ["answer", "in", "one", "word"]
     right, several = number % (1 + number % 3), ("bread", "the old town", "rain and cheese")
     emphasis = ("answer in one word",)
     return ContinuationSample(chat("", " ".join(text)), emphasis, several[: 1 + number % 3], right)
@@ -67,31 +67,31 @@ def one_by_one(tiny, samples, method, score) -> dict[tuple[int, int], list[float
 def scorer(tiny, samples, plan):
     """The scorer that `profile` uses."""
 
-    async def made():
+    async def score_all():
         material = await read_material(tiny, samples, plan)
         return scorer_of(material, shares_passes=await can_share_passes(material))
 
-    return asyncio.run(made())
+    return asyncio.run(score_all())
 
 
 def right_one(tiny, sample, methods) -> float:
-    scored = tiny.score(sample.messages, sample.continuations, methods, emphasis=sample.emphasis)
-    return scored.log_probabilities[sample.right]
+    score = tiny.score(sample.messages, sample.continuations, methods, emphasis=sample.emphasis)
+    return score.log_probabilities[sample.right]
 
 
 @pytest.mark.parametrize("method", only_fast(STEERING, STEERING[0]), ids=lambda method: method.name)
 def test_scores_and_ranking_equal_those_of_steering_one_head_at_a_time(method, tmp_path):
     tiny = model()
     assert isinstance(scorer(tiny, SAMPLES, ProfilingPlan(method)), SharedPasses)
-    found = profile(tiny, SAMPLES, tmp_path / "run", ProfilingPlan(method))
+    result = profile(tiny, SAMPLES, tmp_path / "run", ProfilingPlan(method))
     plain = one_by_one(tiny, SAMPLES, method, right_one)
     means = {head: sum(values) / len(values) for head, values in plain.items()}
-    assert found.scores == pytest.approx(means, abs=TOLERANCE)
-    assert found.ranking.heads == tuple(sorted(HEADS, key=lambda head: -means[head]))
+    assert result.scores == pytest.approx(means, abs=TOLERANCE)
+    assert result.ranking.heads == tuple(sorted(HEADS, key=lambda head: -means[head]))
     plainly = sum(right_one(tiny, sample, ()) for sample in SAMPLES) / len(SAMPLES)
-    assert found.unsteered == pytest.approx(plainly, abs=TOLERANCE)
-    moved = max(abs(value - found.unsteered) for value in found.scores.values())
-    assert moved > 100 * TOLERANCE, "no head does anything"
+    assert result.unsteered == pytest.approx(plainly, abs=TOLERANCE)
+    largest_move = max(abs(value - result.unsteered) for value in result.scores.values())
+    assert largest_move > 100 * TOLERANCE, "no head does anything"
 
 
 @pytest.mark.parametrize("kind", only_fast(FAST, "gemma2", "gpt2"))
@@ -100,10 +100,10 @@ def test_other_models_get_the_same_scores_by_shared_or_plain_passes(kind, tmp_pa
     tiny = model(kind, **({"sliding_window": 16} if kind == "mistral" else {}))
     expected = SharedPasses if fast else PlainPasses
     assert isinstance(scorer(tiny, SAMPLES[:2], ProfilingPlan()), expected)
-    found = profile(tiny, SAMPLES[:2], tmp_path / "run")
+    result = profile(tiny, SAMPLES[:2], tmp_path / "run")
     plain = one_by_one(tiny, SAMPLES[:2], Pasta(0.01), right_one)
     means = {head: sum(values) / 2 for head, values in plain.items()}
-    assert found.scores == pytest.approx(means, abs=TOLERANCE)
+    assert result.scores == pytest.approx(means, abs=TOLERANCE)
 
 
 def test_shared_passes_leave_the_model_unchanged_and_forward_less(tmp_path):
@@ -118,35 +118,35 @@ def test_shared_passes_leave_the_model_unchanged_and_forward_less(tmp_path):
     hooks_before = hooks()
     shared = scorer(tiny, [choice(number, 90) for number in (0, 3, 6, 1, 4, 7)], ProfilingPlan())
     passes, prompts = shared.passes, shared.material.prompts
-    counted = passes.forwarded
+    tokens_before = passes.forwarded
     for group in shared.groups():
         asyncio.run(replace(shared, material=shared.material.only(group)).score(HEADS))
     assert dict(tiny.hf_model.named_modules()) == before
     assert hooks() == hooks_before
     plain = sum(len(prompt.token_ids) for prompt in prompts) * (len(HEADS) + 1)
-    assert passes.forwarded - counted < 0.4 * plain
+    assert passes.forwarded - tokens_before < 0.4 * plain
 
 
 def questions(count: int = 3) -> list[ReplySample]:
     def score(text):
         return sum(map(ord, text)) % 97 / 97
 
-    return [ReplySample(one.messages, one.emphasis, score) for one in SAMPLES[:count]]
+    return [ReplySample(item.messages, item.emphasis, score) for item in SAMPLES[:count]]
 
 
 @pytest.mark.parametrize("kind", only_fast(("llama", "gemma2"), "llama"))
 def test_scores_of_replies_equal_those_of_steering_one_head_at_a_time(kind, tmp_path):
     tiny = model(kind, **({"query_pre_attn_scalar": 12} if kind == "gemma2" else {}))
-    found = profile(tiny, questions(2), tmp_path / "run", ProfilingPlan(max_new_tokens=6))
+    result = profile(tiny, questions(2), tmp_path / "run", ProfilingPlan(max_new_tokens=6))
 
-    def score(tiny, one, methods):
+    def score(tiny, item, methods):
         brief = Sampling(0, 1, 6)
-        return one.score(tiny.generate(one.messages, methods, brief, emphasis=one.emphasis).text)
+        return item.score(tiny.generate(item.messages, methods, brief, emphasis=item.emphasis).text)
 
     plain = one_by_one(tiny, questions(2), Pasta(0.01), score)
     means = {head: sum(values) / 2 for head, values in plain.items()}
-    assert found.scores == pytest.approx(means, abs=TOLERANCE)
-    assert len(set(found.scores.values())) > 2
+    assert result.scores == pytest.approx(means, abs=TOLERANCE)
+    assert len(set(result.scores.values())) > 2
 
 
 def test_a_run_is_not_resumed_under_another_score(tmp_path):
@@ -159,10 +159,10 @@ def test_a_run_is_not_resumed_under_another_score(tmp_path):
     assert heads == sorted(record["scores"])
     profile(tiny, questions(2), tmp_path / "run", plan)  # other functions that score alike
     before = [file.read_bytes() for file in files]
-    other = [replace(one, score=lambda text: len(text) + 2.0) for one in questions(2)]
-    says = r"sample 1's reply '.*' is scored 0.\d+ there and \d+ by this command"
-    with pytest.raises(RecordsError, match=says):
-        profile(tiny, other, tmp_path / "run", plan)
+    rescored = [replace(item, score=lambda text: len(text) + 2.0) for item in questions(2)]
+    message = r"sample 1's reply '.*' is scored 0.\d+ there and \d+ by this command"
+    with pytest.raises(RecordsError, match=message):
+        profile(tiny, rescored, tmp_path / "run", plan)
     assert [file.read_bytes() for file in files] == before
 
 
@@ -175,26 +175,26 @@ def test_a_killed_run_resumes_where_it_stopped(tmp_path, monkeypatch):
     assert len(groups) > 1
     score, calls = SharedPasses.score, []
 
-    async def killed(self, heads):
+    async def kill(self, heads):
         calls.append(len(heads))
         if len(calls) == 4:
             raise KeyboardInterrupt
         return await score(self, heads)
 
-    monkeypatch.setattr(SharedPasses, "score", killed)
+    monkeypatch.setattr(SharedPasses, "score", kill)
     with pytest.raises(KeyboardInterrupt):
         profile(tiny, samples, tmp_path / "run", plan)
-    kept = (tmp_path / "run" / "records.jsonl").read_text()
-    assert kept
+    records_before = (tmp_path / "run" / "records.jsonl").read_text()
+    assert records_before
     monkeypatch.setattr(SharedPasses, "score", score)
-    again = profile(tiny, samples, tmp_path / "run", plan)
-    written = (tmp_path / "run" / "records.jsonl").read_text()
-    assert written.startswith(kept) and written.count("\n") == 8
-    assert again.scores == pytest.approx(whole.scores, abs=TOLERANCE)
-    assert samples_by_head(again) == samples_by_head(whole)
-    assert profile(tiny, samples, tmp_path / "run", plan).scores == again.scores
-    assert (tmp_path / "run" / "records.jsonl").read_text() == written
-    several = [one for one in samples if len(one.continuations) > 1] * 2
+    resumed = profile(tiny, samples, tmp_path / "run", plan)
+    records = (tmp_path / "run" / "records.jsonl").read_text()
+    assert records.startswith(records_before) and records.count("\n") == 8
+    assert resumed.scores == pytest.approx(whole.scores, abs=TOLERANCE)
+    assert samples_by_head(resumed) == samples_by_head(whole)
+    assert profile(tiny, samples, tmp_path / "run", plan).scores == resumed.scores
+    assert (tmp_path / "run" / "records.jsonl").read_text() == records
+    several = [item for item in samples if len(item.continuations) > 1] * 2
     with pytest.raises(RecordsError, match=r"by.*accuracy|samples"):
         profile(tiny, several, tmp_path / "run", replace(plan, by="accuracy"))
     with pytest.raises(RecordsError, match="model"):
@@ -224,9 +224,9 @@ def test_heads_that_gain_nothing_are_not_chosen():
     assert choose_heads(best, [first, second], "union").heads == {(0, 0), (0, 1), (0, 3)}
     few = {head: gain(0.3, n=5) for head in best}
     assert choose_heads(best, [few], "intersection").certain == 0
-    with pytest.raises(HoldfastError) as raised:
+    with pytest.raises(HoldfastError) as excinfo:
         choose_heads(HeadSet([(0, 1), (0, 2)]), [first], "intersection")
-    assert (raised.value.option, raised.value.value) == ("top", 2)
+    assert (excinfo.value.option, excinfo.value.value) == ("top", 2)
 
 
 def write(path, rows) -> None:
@@ -235,28 +235,28 @@ def write(path, rows) -> None:
 
 def rows(count: int = 3) -> list[dict]:
     names = ("messages", "emphasis", "continuations", "right")
-    return [{name: getattr(one, name) for name in names} for one in SAMPLES[:count]]
+    return [{name: getattr(item, name) for name in names} for item in SAMPLES[:count]]
 
 
 def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(folder, tmp_path, capsys):
     write(tmp_path / "one.jsonl", rows())
     write(tmp_path / "two.jsonl", rows(2))
-    one, two = (str(tmp_path / f"{name}.jsonl") for name in ("one", "two"))
-    command = ["profile", "--model", str(folder), "--samples", one, "--samples", two]
+    first_file, second_file = (str(tmp_path / f"{name}.jsonl") for name in ("one", "two"))
+    command = ["profile", "--model", str(folder), "--samples", first_file, "--samples", second_file]
     command += ["--out", str(tmp_path / "out")]
     assert cli.main([*command, "--top", "12"]) == 0
-    printed, warned = capsys.readouterr()
-    assert "Unsteered -" in printed
-    assert "3 samples, fewer than 20" in printed
-    both = [read_profile(tmp_path / "out" / name).gains for name in ("one", "two")]
-    gaining = {head for head in both[0] if all(round(gains[head].mean, 4) > 0 for gains in both)}
-    assert 0 < len(gaining) < 12 and f"\n{len(gaining)} heads: " in printed
-    told = f"0 of these {len(gaining)} heads have a gain distinguishable from chance; "
-    assert f"{told}{12 - len(gaining)} head" in warned
-    listed = json.loads((tmp_path / "out" / "one" / "profile.json").read_text())
-    assert len(listed["ranking"]) == 12
-    assert listed["ranking"][0]["score"] >= listed["ranking"][-1]["score"]
-    assert listed["made_for"]["layers"] == 3
+    stdout, warned = capsys.readouterr()
+    assert "Unsteered -" in stdout
+    assert "3 samples, fewer than 20" in stdout
+    runs = [read_profile(tmp_path / "out" / name).gains for name in ("one", "two")]
+    gaining = {head for head in runs[0] if all(round(gains[head].mean, 4) > 0 for gains in runs)}
+    assert 0 < len(gaining) < 12 and f"\n{len(gaining)} heads: " in stdout
+    warning_text = f"0 of these {len(gaining)} heads have a gain distinguishable from chance; "
+    assert f"{warning_text}{12 - len(gaining)} head" in warned
+    profile_json = json.loads((tmp_path / "out" / "one" / "profile.json").read_text())
+    assert len(profile_json["ranking"]) == 12
+    assert profile_json["ranking"][0]["score"] >= profile_json["ranking"][-1]["score"]
+    assert profile_json["made_for"]["layers"] == 3
     assert (tmp_path / "out" / "one" / "heads.png").stat().st_size > 5000
     page = read_page(tmp_path / "out" / "report.html")
     assert page.tags.count("img") == 2
@@ -267,14 +267,14 @@ def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(folder, tm
     first = tuple(read_profile(tmp_path / "out" / "one").ranking.heads)
     assert cli.main([*command, "--top", "1", "--combine", "union"]) == 0
     capsys.readouterr()
-    written = json.loads((tmp_path / "out" / "heads.json").read_text())
-    assert first[0][1] in written[str(first[0][0])]
+    heads_file = json.loads((tmp_path / "out" / "heads.json").read_text())
+    assert first[0][1] in heads_file[str(first[0][0])]
     assert cli.main([*command, "--top", "13"]) == 2
     assert "from 1 to 12, not 13" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("line", "named"),
+    ("line", "parts"),
     (
         ("{", ["Line 2", "not JSON"]),
         ("[]", ["Line 2", "the line has to be an object"]),
@@ -285,15 +285,15 @@ def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(folder, tm
         ({"messages": [{"role": "user"}]}, ["Line 2", "Message 1", "content"]),
     ),
 )
-def test_bad_sample_files_are_refused_by_row_and_field(tmp_path, line, named):
+def test_bad_sample_files_are_refused_by_row_and_field(tmp_path, line, parts):
     good = rows(1)[0]
-    changed = {**good, **line} if not isinstance(line, str) else {}
-    fields = {name: value for name, value in changed.items() if value is not ...}
+    sample = {**good, **line} if not isinstance(line, str) else {}
+    fields = {name: value for name, value in sample.items() if value is not ...}
     bad = line if isinstance(line, str) else json.dumps(fields)
     (tmp_path / "samples.jsonl").write_text(json.dumps(good) + "\n" + bad + "\n")
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError) as excinfo:
         read_samples(tmp_path / "samples.jsonl")
-    assert all(part in str(caught.value) for part in ["samples.jsonl", *named]), str(caught.value)
+    assert all(part in str(excinfo.value) for part in ["samples.jsonl", *parts]), str(excinfo.value)
 
 
 def test_marks_in_a_sample_file_are_emphasis(tmp_path):
@@ -305,7 +305,7 @@ def test_marks_in_a_sample_file_are_emphasis(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("samples", "plan", "named"),
+    ("samples", "plan", "parts"),
     (
         ([], {}, ["no samples"]),
         ([SAMPLES[0], *questions(1)], {}, ["Sample 2 is a ReplySample", "samples of one kind"]),
@@ -319,10 +319,10 @@ def test_marks_in_a_sample_file_are_emphasis(tmp_path):
         (SAMPLES, {"by": "luck"}, ["'luck'", "accuracy"]),
     ),
 )
-def test_unsuitable_samples_and_plans_are_refused_by_name(tmp_path, samples, plan, named):
-    with pytest.raises(UsageError) as caught:
+def test_unsuitable_samples_and_plans_are_refused_by_name(tmp_path, samples, plan, parts):
+    with pytest.raises(UsageError) as excinfo:
         profile(model(), samples, tmp_path, ProfilingPlan(**plan))
-    assert all(part in str(caught.value) for part in named), str(caught.value)
+    assert all(part in str(excinfo.value) for part in parts), str(excinfo.value)
 
 
 def test_another_model_or_folder_is_refused_by_name(tmp_path):
@@ -334,21 +334,21 @@ def test_another_model_or_folder_is_refused_by_name(tmp_path):
 
 def test_every_group_is_scored_as_the_first_choice_says(monkeypatch, tmp_path):
     """Replicas that chose for themselves might choose differently, close to the limit."""
-    asked = []
+    group_sizes = []
 
-    async def no(material):
-        asked.append(len(material.samples))
+    async def refuse(material):
+        group_sizes.append(len(material.samples))
         return False
 
-    monkeypatch.setattr(profile_heads, "can_share_passes", no)
+    monkeypatch.setattr(profile_heads, "can_share_passes", refuse)
     monkeypatch.setattr(SharedPasses, "score", None)
     monkeypatch.setattr(Material, "by_rows", lambda self: [[n] for n in range(len(self.samples))])
-    found = profile(model(), SAMPLES[:3], tmp_path / "run")
-    assert asked == [3] and set(samples_by_head(found).values()) == {3}
+    result = profile(model(), SAMPLES[:3], tmp_path / "run")
+    assert group_sizes == [3] and set(samples_by_head(result).values()) == {3}
 
 
 def test_a_score_that_is_not_finite_is_refused(tmp_path):
     sample = replace(questions(1)[0], score=lambda text: float("nan"))
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         profile(model(), [sample], tmp_path / "run", ProfilingPlan(max_new_tokens=2))
-    assert refused.value.option == "score"
+    assert excinfo.value.option == "score"

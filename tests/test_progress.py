@@ -38,8 +38,8 @@ def test_without_a_terminal_plain_lines_say_what_is_done_and_left(capsys, monkey
     assert "200 conversations" in lines[0]
     assert len(lines) >= 3
     for line in lines[1:]:
-        left = r"\(25%\), [\d,]+ replies a second, about \d+ seconds? left"
-        assert re.fullmatch(rf"holdfast: 400 of 1,600 replies {left}", line), line
+        pattern = r"\(25%\), [\d,]+ replies a second, about \d+ seconds? left"
+        assert re.fullmatch(rf"holdfast: 400 of 1,600 replies {pattern}", line), line
 
 
 def test_no_line_comes_after_the_end(capsys, monkeypatch):
@@ -62,8 +62,8 @@ def test_what_an_earlier_call_recorded_does_not_count_towards_the_speed():
     assert "nothing new finished" in bar.line()
     bar.started -= 10
     bar(10, 1000)
-    left = re.search(r"about (.+) left", bar.line())[1]
-    assert left == "40 seconds"
+    time_left = re.search(r"about (.+) left", bar.line())[1]
+    assert time_left == "40 seconds"
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_nothing_is_estimated_from_a_few_units(recorded, total, done, is_early):
     bar.started -= 11
     for _ in range(done):
         bar(1, 50)
-    said = re.search(r" replies (an?) \w+, about .+ left$", bar.line())
-    assert (said is None) is is_early, bar.line()
+    estimate = re.search(r" replies (an?) \w+, about .+ left$", bar.line())
+    assert (estimate is None) is is_early, bar.line()
     assert ("too early to say" in bar.line()) is is_early
 
 
@@ -98,15 +98,15 @@ def test_the_first_line_needs_no_speed():
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [*DURATIONS, (7000, "1.9 hours")])
-def test_durations_as_a_person_would_say_them(seconds, expected):
+def test_durations_are_rounded_as_a_person_would_say_them(seconds, expected):
     assert duration(seconds) == expected
 
 
 def test_a_pace_is_a_number_that_a_person_would_say():
-    said = [pace(per_second, "reply") for per_second in (12.3, 1.5, 0.2, 0.001, 0.0)]
-    assert said[:2] == ["12 replies a second", "1.5 replies a second"]
-    assert said[2:4] == ["12 replies a minute", "3.6 replies an hour"]
-    assert said[4] == "0.0 replies an hour"
+    paces = [pace(per_second, "reply") for per_second in (12.3, 1.5, 0.2, 0.001, 0.0)]
+    assert paces[:2] == ["12 replies a second", "1.5 replies a second"]
+    assert paces[2:4] == ["12 replies a minute", "3.6 replies an hour"]
+    assert paces[4] == "0.0 replies an hour"
 
 
 @pytest.mark.parametrize(
@@ -145,18 +145,18 @@ def test_the_time_left_is_within_a_factor_of_two_after_the_first_tenth(name):
     """Recorded runs of two models, whose conversations end their rounds together or apart."""
     run = RECORDED[name]
     for percent in range(10, 93):
-        now = run["seconds"] * percent / 100
-        events = [(second, done) for second, done in run["events"] if second <= now]
-        left = seconds_left(events, run["rounds"], now, growth=GROWTH, waves=run["waves"])
-        assert left is not None
-        assert 0.5 <= left / (run["seconds"] - now) <= 2, (percent, left)
+        elapsed = run["seconds"] * percent / 100
+        events = [(second, done) for second, done in run["events"] if second <= elapsed]
+        estimate = seconds_left(events, run["rounds"], elapsed, growth=GROWTH, waves=run["waves"])
+        assert estimate is not None
+        assert 0.5 <= estimate / (run["seconds"] - elapsed) <= 2, (percent, estimate)
 
 
 @pytest.mark.parametrize("growth", [0.0, 0.95, 3.0])
 @pytest.mark.parametrize("waves", [1, 4])
 @pytest.mark.parametrize("together", [True, False])
 def test_simulated_runs_are_estimated_within_a_factor_of_two(growth, waves, together):
-    """Whatever the growth of the cost, which the estimate only assumes."""
+    """The estimate assumes a growth of the cost; the simulated growth may differ from it."""
     count, rounds = 12, 8
     total, events, end = count * rounds * waves, [], 0.0
     for done in range(1, total + 1):
@@ -165,13 +165,13 @@ def test_simulated_runs_are_estimated_within_a_factor_of_two(growth, waves, toge
         if not together or done % count == 0:
             events.append((end, done))
     for percent in range(10, 93):
-        now = end * percent / 100
-        seen = [event for event in events if event[0] <= now]
-        left = seconds_left(seen, total, now, growth=GROWTH, waves=waves)
-        if left is None:  # the first round of all conversations has not ended
+        elapsed = end * percent / 100
+        past_events = [event for event in events if event[0] <= elapsed]
+        estimate = seconds_left(past_events, total, elapsed, growth=GROWTH, waves=waves)
+        if estimate is None:  # the first round of all conversations has not ended
             assert together and waves == 1 and percent < 13
             continue
-        assert 0.5 <= left / (end - now) <= 2, (percent, left)
+        assert 0.5 <= estimate / (end - elapsed) <= 2, (percent, estimate)
 
 
 def test_nothing_is_estimated_before_anything_is_done():
@@ -202,7 +202,7 @@ def terminate():
 
 
 def test_sigterm_that_comes_twice_at_once_is_one():
-    """As from `timeout`, which signals the command and then its group."""
+    """`timeout` signals the command and then its group."""
     with pytest.raises(Terminated), interrupting_on_sigterm():
         try:
             terminate()

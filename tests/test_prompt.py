@@ -1,10 +1,10 @@
-"""Where the system prompt is in a rendered chat, and templates that read the clock."""
+"""The place of the system prompt in a rendered chat, and templates that read the clock."""
 
 from dataclasses import replace
 from datetime import datetime
 
 import pytest
-from tiny import LOOK, TEMPLATE, TOOLED, chat, looked_up, model, tokenizer
+from tiny import LOOK, TEMPLATE, TOOLED, chat, model, tokenizer, tool_talk
 
 import holdfast
 from holdfast.chat.default_prompts import DefaultSystemPrompt, default_system_prompt
@@ -31,18 +31,18 @@ SAID = "{{ m['content'] }}"
 ENDLESS = "{% macro again(n) %}{{ again(n + 1) }}{% endmacro %}{{ again(0) }}"
 
 
-def two(first: str, second: str, *turns: str):
+def double(first: str, second: str, *turns: str):
     """A chat with a second system message at its end."""
     return (*chat(first, *turns), {"role": "system", "content": second})
 
 
-def held(template: str, messages, **options) -> tuple[str, list[int]]:
+def marked(template: str, messages, **options) -> tuple[str, list[int]]:
     """The rendered text with the spans in brackets, and where they start."""
     text, spans = render_with_spans(messages, tokenizer(template), **options)
-    shown, last = "", 0
+    marked, last = "", 0
     for start, end in spans:
-        shown, last = f"{shown}{text[last:start]}⟦{text[start:end]}⟧", end
-    return shown + text[last:], [start for start, _ in spans]
+        marked, last = f"{marked}{text[last:start]}⟦{text[start:end]}⟧", end
+    return marked + text[last:], [start for start, _ in spans]
 
 
 KIND, EMPTY = chat("Be kind.", "hello"), ({"role": "system", "content": ""}, *chat("", "hello"))
@@ -50,7 +50,7 @@ PRIVATE = "\U000f0100x\U000f0101"
 
 
 @pytest.mark.parametrize(
-    ("template", "messages", "shown"),
+    ("template", "messages", "expected"),
     (
         (PLAIN, KIND, "<system>⟦Be kind.⟧<user>hello"),
         (PLAIN, chat(" Be kind.\n", "Be kind."), "<system> ⟦Be kind.⟧\n<user>Be kind."),
@@ -59,20 +59,20 @@ PRIVATE = "\U000f0100x\U000f0101"
         (PLAIN, chat("system", "user"), "<system>⟦system⟧<user>user"),
         (MERGED, chat("Be kind.", "Be kind.", "no", "Go."), "[Be kind.][no][⟦Be kind.⟧\nGo.]"),
         (TWICE, KIND, "⟦Be kind.⟧|⟦Be kind.⟧|hello|"),
-        (PLAIN, two("Be kind.", "Rhyme.", "a"), "<system>⟦Be kind.⟧<user>a<system>⟦Rhyme.⟧"),
-        (PLAIN, two("Be kind.", "Be kind.", "a"), "<system>⟦Be kind.⟧<user>a<system>⟦Be kind.⟧"),
-        (PLAIN, two("Be kind.", " ", "hello"), "<system>⟦Be kind.⟧<user>hello<system> "),
+        (PLAIN, double("Be kind.", "Rhyme.", "a"), "<system>⟦Be kind.⟧<user>a<system>⟦Rhyme.⟧"),
+        (PLAIN, double("Be kind.", "Be kind.", "a"), "<system>⟦Be kind.⟧<user>a<system>⟦Be kind.⟧"),
+        (PLAIN, double("Be kind.", " ", "hello"), "<system>⟦Be kind.⟧<user>hello<system> "),
         (PLAIN, chat(PRIVATE, f"x{PRIVATE}"), f"<system>⟦{PRIVATE}⟧<user>x{PRIVATE}"),
         (PLAIN, chat("", "hello"), "<user>hello"),
         (PLAIN, chat("  ", "hello"), "<system>  <user>hello"),
     ),
 )
-def test_every_system_prompt_is_found_where_the_template_put_it(template, messages, shown):
-    assert held(template, messages)[0] == shown
+def test_every_system_prompt_is_found_where_the_template_put_it(template, messages, expected):
+    assert marked(template, messages)[0] == expected
 
 
 @pytest.mark.parametrize(
-    ("template", "messages", "shown"),
+    ("template", "messages", "expected"),
     (
         (PLAIN, KIND, "⟦<system>Be kind.<user>hello⟧"),
         (PLAIN, chat("Be.", "a", "b", "a"), "⟦<system>Be.<user>a<assistant>⟧b⟦<user>a⟧"),
@@ -85,8 +85,8 @@ def test_every_system_prompt_is_found_where_the_template_put_it(template, messag
         ),
     ),
 )
-def test_the_span_may_be_everything_but_the_replies(template, messages, shown):
-    assert held(template, messages, spares_replies=True)[0] == shown
+def test_the_span_may_be_everything_but_the_replies(template, messages, expected):
+    assert marked(template, messages, spares_replies=True)[0] == expected
 
 
 def test_replies_that_the_template_rewrites_are_refused():
@@ -96,19 +96,19 @@ def test_replies_that_the_template_rewrites_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("messages", "shown"),
+    ("messages", "expected"),
     (
         (chat(" Be kind. ", "hello"), "<user> ⟦Be kind.⟧ \n\nhello"),
         (chat("Be kind.", "Be kind."), "<user>⟦Be kind.⟧\n\nBe kind."),
-        (two("Be kind.", "Be.", "a", "b"), "<user>⟦Be kind.\n\nBe.⟧\n\na<assistant>b"),
+        (double("Be kind.", "Be.", "a", "b"), "<user>⟦Be kind.\n\nBe.⟧\n\na<assistant>b"),
     ),
 )
-def test_a_system_prompt_moved_into_the_first_user_message_is_found_there(messages, shown):
-    assert held(PLAIN, messages, system_as="first-user")[0] == shown
+def test_a_system_prompt_moved_into_the_first_user_message_is_found_there(messages, expected):
+    assert marked(PLAIN, messages, system_as="first-user")[0] == expected
 
 
 @pytest.mark.parametrize(
-    ("template", "messages", "named"),
+    ("template", "messages", "culprit"),
     (
         (DROPPED, KIND, "'Be kind.'"),
         ("Be kind." + DROPPED, KIND, "'Be kind.'"),
@@ -117,15 +117,15 @@ def test_a_system_prompt_moved_into_the_first_user_message_is_found_there(messag
         (ROLES.replace("BODY", "[:6]"), KIND, "'Be kind.'"),
         (ROLES.replace("BODY", "|replace('kind', 'rude')"), KIND, "'Be kind.'"),
         (ROLES.replace("BODY", "|length"), chat("3", "abc"), "'3'"),
-        (ONE_DROPPED, two("Be kind.", "Be kind.", "hello"), "'Be kind.'"),
-        (ONE_DROPPED, two("Be kind.", "Rhyme.", "hello"), "'Be kind.' or 'Rhyme.'"),
+        (ONE_DROPPED, double("Be kind.", "Be kind.", "hello"), "'Be kind.'"),
+        (ONE_DROPPED, double("Be kind.", "Rhyme.", "hello"), "'Be kind.' or 'Rhyme.'"),
     ),
 )
-def test_a_system_prompt_that_the_template_does_not_keep_is_refused(template, messages, named):
-    with pytest.raises(PromptError) as caught:
+def test_a_system_prompt_that_the_template_does_not_keep_is_refused(template, messages, culprit):
+    with pytest.raises(PromptError) as excinfo:
         render(messages, tokenizer(template))
-    told = str(caught.value)
-    assert f" {named};" in told and "system_as='first-user'" in told
+    message = str(excinfo.value)
+    assert f" {culprit};" in message and "system_as='first-user'" in message
 
 
 # as Qwen 2.5 does: a system prompt of its own, unless the chat begins with one
@@ -140,16 +140,16 @@ BRANDED = (
 )
 def test_replies_are_found_where_the_templates_own_prompt_is_left_out(first, options):
     messages = (*first, *chat("", "a", "yes", "a", "yes", "c"))
-    shown = "⟦<system><user>a<assistant>⟧yes⟦<user>a<assistant>⟧yes⟦<user>c⟧"
-    assert held(BRANDED, messages, spares_replies=True, **options)[0] == shown
+    expected = "⟦<system><user>a<assistant>⟧yes⟦<user>a<assistant>⟧yes⟦<user>c⟧"
+    assert marked(BRANDED, messages, spares_replies=True, **options)[0] == expected
 
 
 def test_a_given_system_prompt_replaces_the_templates_own_and_alone_is_the_span():
-    assert held(BRANDED, KIND)[0] == "<system>⟦Be kind.⟧<user>hello"
-    text, starts = held(BRANDED, chat("", "hello"))
+    assert marked(BRANDED, KIND)[0] == "<system>⟦Be kind.⟧<user>hello"
+    text, starts = marked(BRANDED, chat("", "hello"))
     assert text == "<system>You are Quill, made by Acme.<user>hello" and not starts
-    named = chat("You are Quill, made by Acme.", "hello")
-    assert held(BRANDED, named)[0] == "<system>⟦You are Quill, made by Acme.⟧<user>hello"
+    messages = chat("You are Quill, made by Acme.", "hello")
+    assert marked(BRANDED, messages)[0] == "<system>⟦You are Quill, made by Acme.⟧<user>hello"
     tiny = replace(model(), tokenizer=tokenizer(BRANDED))
     with pytest.raises(UsageError, match="or emphasis"):
         tiny.generate(chat("", "hello"), "boost:factor=2")
@@ -174,22 +174,22 @@ REASONING = (
 
 @pytest.mark.parametrize("template", (PARTS, USER_PARTS))
 def test_content_is_given_in_parts_where_a_template_drops_a_string(template):
-    shown = "<system>⟦Be kind.⟧<user>hello<assistant>hi<user>hello"
-    assert held(template, TALK)[0] == shown
-    text, starts = held(template, TALK, emphasis=["hi"])
+    expected = "<system>⟦Be kind.⟧<user>hello<assistant>hi<user>hello"
+    assert marked(template, TALK)[0] == expected
+    text, starts = marked(template, TALK, emphasis=["hi"])
     assert text == "<system>Be kind.<user>hello<assistant>⟦hi⟧<user>hello" and len(starts) == 1
-    moved, _ = held(template, TALK, system_as="first-user")
-    assert moved == "<user>⟦Be kind.⟧\n\nhello<assistant>hi<user>hello"
+    in_user_message, _ = marked(template, TALK, system_as="first-user")
+    assert in_user_message == "<user>⟦Be kind.⟧\n\nhello<assistant>hi<user>hello"
 
 
 def test_a_tools_result_is_given_in_parts_as_a_users_message_is():
     calls = "{% for m in messages %}{{ m['tool_calls'] | tojson if m['tool_calls'] }}{% endfor %}"
-    text, _ = held(PARTS + calls, looked_up("Be kind."), tools=())
+    text, _ = marked(PARTS + calls, tool_talk("Be kind."), tools=())
     assert "<tool>nine" in text
 
 
 @pytest.mark.parametrize(
-    ("keeps", "named"),
+    ("keeps", "culprit"),
     (
         ("m['role'] != 'user'", "user message 1 ('hello')"),
         ("m['role'] != 'assistant'", "assistant message 1 ('hi')"),
@@ -199,12 +199,12 @@ def test_a_tools_result_is_given_in_parts_as_a_users_message_is():
         ("m['content'] != 'hi'", "assistant message 1 ('hi')"),
     ),
 )
-def test_a_message_that_the_template_leaves_out_is_refused(keeps, named):
+def test_a_message_that_the_template_leaves_out_is_refused(keeps, culprit):
     template = PLAIN.replace(SAID, "{{ m['content'] if KEEPS }}").replace("KEEPS", keeps)
-    with pytest.raises(PromptError) as caught:
+    with pytest.raises(PromptError) as excinfo:
         render(TALK, tokenizer(template))
-    told = str(caught.value)
-    assert f"rewrites {named};" in told and "another chat template" in told
+    message = str(excinfo.value)
+    assert f"rewrites {culprit};" in message and "another chat template" in message
     with pytest.raises(PromptError, match=r"message [12]"):
         render(TALK, tokenizer(template), emphasis=["Be kind"])
 
@@ -221,10 +221,10 @@ def test_a_users_message_that_the_template_rewrites_is_refused(body):
 
 def test_a_message_that_the_template_leaves_out_is_refused_with_tools_too():
     for role in ("user", "assistant", "tool"):
-        said = f"m['content'] if m['role'] != '{role}'"
-        template = BESIDE.replace("m['content']", f"({said} else '')")
+        content = f"m['content'] if m['role'] != '{role}'"
+        template = BESIDE.replace("m['content']", f"({content} else '')")
         with pytest.raises(PromptError, match="leaves out the"):
-            render(looked_up("Be kind."), tokenizer(template), tools=[LOOK])
+            render(tool_talk("Be kind."), tokenizer(template), tools=[LOOK])
 
 
 @pytest.mark.parametrize("end", ("</think>", "[/THINK]", "<channel|>", "</reasoning>", "◁/think▷"))
@@ -232,30 +232,30 @@ def test_white_space_and_the_reasoning_of_earlier_replies_may_be_left_out(end):
     reply = f"<think> hello is a greeting {end} \n Good   day. "
     messages = chat("Be kind.", " hello \n", reply, "bye")
     template = REASONING.replace("END", end)
-    text, _ = held(template, messages)
+    text, _ = marked(template, messages)
     assert text == "<system>⟦Be kind.⟧<user> hello \n<assistant>Good   day.<user>bye"
-    assert "Good   day." in held(template.replace("{{ text }}", "{{ text | trim }}"), messages)[0]
+    assert "Good   day." in marked(template.replace("{{ text }}", "{{ text | trim }}"), messages)[0]
     squeezed = template.replace("{{ text }}", "{{ text.split() | join(' ') }}")
-    assert "Good day." in held(squeezed, messages)[0]
+    assert "Good day." in marked(squeezed, messages)[0]
     nothing = chat("Be kind.", "hello", f"<think> never mind {end}", "bye")
-    assert held(template, nothing)[0].endswith("<assistant><user>bye")
+    assert marked(template, nothing)[0].endswith("<assistant><user>bye")
     with pytest.raises(PromptError, match="rewrites assistant message 1"):
-        held(template.replace("[-1]", "[0]"), messages)
+        marked(template.replace("[-1]", "[0]"), messages)
 
 
 def test_checking_a_dialog_renders_it_once_more_per_sequence_of_roles(monkeypatch):
-    made = tokenizer(PLAIN.replace("<{{", "<<{{"))
-    rendered, apply = [], type(made).apply_chat_template
+    tokenizer_of_plain = tokenizer(PLAIN.replace("<{{", "<<{{"))
+    rendered, apply = [], type(tokenizer_of_plain).apply_chat_template
 
-    def counted(self, messages, *args, **kwargs):
+    def count_render(self, messages, *args, **kwargs):
         rendered.append(messages)
         return apply(self, messages, *args, **kwargs)
 
-    monkeypatch.setattr(type(made), "apply_chat_template", counted)
+    monkeypatch.setattr(type(tokenizer_of_plain), "apply_chat_template", count_render)
     for name in ("Ann", "Bob"):
         for turns in (1, 3, 5):
-            said = [f"{name} has message {number}" for number in range(turns)]
-            render(chat("Be kind to everyone.", *said), made)
+            contents = [f"{name} has message {number}" for number in range(turns)]
+            render(chat("Be kind to everyone.", *contents), tokenizer_of_plain)
     # the template itself, then each chat, and each sequence of roles once
     assert len(rendered) == 1 + 6 + 3
 
@@ -272,8 +272,8 @@ BESIDE = (
 @pytest.mark.parametrize("template", (TOOLED, BESIDE))
 def test_with_tools_the_span_is_only_the_given_system_prompt(template, system_as):
     # the tool's description and the question have the same text as the prompt
-    messages = (*looked_up("Be kind."), {"role": "user", "content": "Be kind."})
-    text, starts = held(template, messages, tools=[LOOK], system_as=system_as)
+    messages = (*tool_talk("Be kind."), {"role": "user", "content": "Be kind."})
+    text, starts = marked(template, messages, tools=[LOOK], system_as=system_as)
     before = {"role": "<sys>" if template == TOOLED else "<system>", "first-user": "<user>"}
     assert f"{before[system_as]}⟦Be kind.⟧" in text and len(starts) == 1
     for part in ('"description": "Be kind."', '"at": "the price"', "nine", "I will look."):
@@ -281,7 +281,7 @@ def test_with_tools_the_span_is_only_the_given_system_prompt(template, system_as
     assert ("<tool look>nine" in text) is (template == BESIDE)
     plain, _ = render_with_spans(messages, tokenizer(template), tools=[LOOK], system_as=system_as)
     assert text.replace("⟦", "").replace("⟧", "") == plain
-    emphasised, starts = held(template, messages, tools=[LOOK], emphasis=["nine."])
+    emphasised, starts = marked(template, messages, tools=[LOOK], emphasis=["nine."])
     assert "It is ⟦nine.⟧" in emphasised and len(starts) == 1
 
 
@@ -293,7 +293,7 @@ def test_an_empty_prompt_replaces_the_templates_own_with_tools_as_well():
 
 
 @pytest.mark.parametrize(
-    ("template", "old", "new", "named"),
+    ("template", "old", "new", "message"),
     [
         (PLAIN, "", "", "leaves out the declared tool 'look'"),
         (BESIDE, "tools and", "false and", "the declared tool 'look'"),
@@ -304,27 +304,27 @@ def test_an_empty_prompt_replaces_the_templates_own_with_tools_as_well():
         (TEMPLATE, "", "", "refuses this chat with tools"),
     ],
 )
-def test_a_template_that_leaves_out_part_of_the_tools_is_refused(template, old, new, named):
+def test_a_template_that_leaves_out_part_of_the_tools_is_refused(template, old, new, message):
     template = template.replace(old, new) if old else template
     # a result that occurs elsewhere in the text does not prove that the template renders it
-    messages = looked_up("Be kind.", user="Is the price nine? I will look.")
-    with pytest.raises(PromptError) as caught:
+    messages = tool_talk("Be kind.", user="Is the price nine? I will look.")
+    with pytest.raises(PromptError) as excinfo:
         render(messages, tokenizer(template), tools=[LOOK])
-    assert named in str(caught.value)
+    assert message in str(excinfo.value)
 
 
 def test_an_option_already_in_use_is_not_suggested():
-    says = r"rewrites the system prompt 'be kind'; use a model whose template"
+    message = r"rewrites the system prompt 'be kind'; use a model whose template"
     upper = tokenizer(ROLES.replace("BODY", "|upper"))
-    with pytest.raises(PromptError, match=says):
+    with pytest.raises(PromptError, match=message):
         render(chat("be kind", "hello"), upper, system_as="first-user")
 
 
 def test_tokens_of_every_span_are_marked():
-    rendered = render_with_spans(two("Talk about bread.", "the rain", "the garden"), tokenizer())
+    rendered = render_with_spans(double("Talk about bread.", "the rain", "the garden"), tokenizer())
     prompt = tokenize([rendered], tokenizer())[0]
     inside = zip(prompt.token_ids, prompt.span_mask, strict=True)
-    marked = [tokenizer().decode([token]) for token, held in inside if held]
+    marked = [tokenizer().decode([token]) for token, in_span in inside if in_span]
     assert "".join(marked) == "Talk about bread.the rain"
     assert not any(tokenize([RenderedText(rendered.text)], tokenizer())[0].span_mask)
 
@@ -339,9 +339,9 @@ def test_tokens_of_every_span_are_marked():
     ),
 )
 def test_an_error_of_a_template_becomes_a_prompt_error(template, messages, words):
-    with pytest.raises(PromptError) as caught:
+    with pytest.raises(PromptError) as excinfo:
         render(messages, tokenizer(template))
-    assert all(word in str(caught.value) for word in words), caught.value
+    assert all(word in str(excinfo.value) for word in words), excinfo.value
 
 
 def test_the_clock_of_templates_stands_still():
@@ -349,8 +349,8 @@ def test_the_clock_of_templates_stands_still():
         "\n{%- if strftime_now is defined %}{% set today = strftime_now('%d %b %Y') %}{% endif"
         " %}\nToday: {{ today }}\n" + PLAIN
     )
-    shown = render(KIND, tokenizer(template)).text
-    assert shown == "Today: 26 Jul 2024\n<system>Be kind.<user>hello"
+    text = render(KIND, tokenizer(template)).text
+    assert text == "Today: 26 Jul 2024\n<system>Be kind.<user>hello"
     hello = [{"role": "user", "content": "hello"}]
     untouched = tokenizer(template).apply_chat_template(hello, tokenize=False)
     assert datetime.now().strftime("%Y") in untouched  # the clock of others' renderings runs
@@ -359,8 +359,8 @@ def test_the_clock_of_templates_stands_still():
 def test_a_template_that_asks_for_the_time_renders_as_in_transformers():
     template = "\n  {% if false %}{{ strftime_now('%Y') }}{% endif %}x\n" + PLAIN
     hello = [{"role": "user", "content": "hello"}]
-    theirs = tokenizer(template).apply_chat_template(hello, tokenize=False)
-    assert render_text(chat("", "hello"), tokenizer(template)) == theirs
+    expected = tokenizer(template).apply_chat_template(hello, tokenize=False)
+    assert render_text(chat("", "hello"), tokenizer(template)) == expected
 
 
 def test_dates_are_formatted_as_python_formats_them():
@@ -417,30 +417,30 @@ BARE = "{% if messages[0]['role'] != 'system' %}A chat with an assistant. {% end
 )
 def test_a_default_system_prompt_is_left_out_if_none_is_wanted(template, text):
     plain = chat("", "hello")
-    found = render_with_spans(plain, tokenizer(template), default_system=False)
-    assert found == (text, ())
+    rendered = render_with_spans(plain, tokenizer(template), default_system=False)
+    assert rendered == (text, ())
     for system_as in ("role", "first-user"):
         assert render_with_spans(EMPTY, tokenizer(template), system_as=system_as) == (text, ())
 
 
 def test_emphasis_is_found_when_a_default_prompt_is_left_out():
     messages = chat("", "hello there")
-    given = messages, tokenizer(DEFAULT)
-    text, spans = render_with_spans(*given, emphasis=["there"], default_system=False)
+    arguments = messages, tokenizer(DEFAULT)
+    text, spans = render_with_spans(*arguments, emphasis=["there"], default_system=False)
     assert text == "<system>\n<user>hello there"
     assert [text[first:last] for first, last in spans] == ["there"]
 
 
 def test_a_default_prompt_that_cannot_be_left_out_is_refused_if_none_may_be_read():
     # it is where a system prompt would be, so it can be cut out
-    found = render_with_spans(chat("", "hello"), tokenizer(ANYWAY), default_system=False)
-    assert found == ("<user>hello", ())
+    rendered = render_with_spans(chat("", "hello"), tokenizer(ANYWAY), default_system=False)
+    assert rendered == ("<user>hello", ())
     with pytest.raises(PromptError, match="Be helpful!"):
         render_with_spans(chat("", "hello"), tokenizer(STUBBORN), default_system=False)
-    shown, _ = render_with_spans(EMPTY, tokenizer(STUBBORN))
-    assert shown == "<system><user>hello Be helpful!<assistant>"
-    found = default_system_prompt(tokenizer(STUBBORN))
-    assert "Be helpful!" in found.text and not found.can_be_left_out
+    text, _ = render_with_spans(EMPTY, tokenizer(STUBBORN))
+    assert text == "<system><user>hello Be helpful!<assistant>"
+    rendered = default_system_prompt(tokenizer(STUBBORN))
+    assert "Be helpful!" in rendered.text and not rendered.can_be_left_out
 
 
 @pytest.mark.parametrize(
@@ -468,13 +468,13 @@ def test_an_empty_prompt_equals_none_if_the_template_inserts_none():
 
 
 @pytest.mark.parametrize(
-    ("template", "says"),
+    ("template", "message"),
     (
         (ENDLESS, "calls itself without end"),
         ("{{ 1 // 0 }}", "ZeroDivisionError"),
         ("{% for i in range(10 ** 9) %}{% endfor %}", "OverflowError"),
     ),
 )
-def test_a_template_that_crashes_is_reported_in_a_sentence(template, says):
-    with pytest.raises(PromptError, match=says):
+def test_a_template_that_crashes_is_reported_in_a_sentence(template, message):
+    with pytest.raises(PromptError, match=message):
         render_text(chat("be kind", "hello"), tokenizer(template))

@@ -57,7 +57,7 @@ def prompt(tmp_path) -> Path:
     return path
 
 
-def proposed(prompt: Path, answers: dict[str, object], constrained: bool = False):
+def proposals_for(prompt: Path, answers: dict[str, object], constrained: bool = False):
     return propose(draft_lines(prompt), Proposer(answers), constrained)
 
 
@@ -66,7 +66,7 @@ def reasons(file) -> list[str]:
 
 
 def test_a_proposal_that_tells_its_examples_apart_becomes_a_rule(prompt, tmp_path):
-    file = proposed(prompt, {"discount": DISCOUNT, "terraform": TERRAFORM})
+    file = proposals_for(prompt, {"discount": DISCOUNT, "terraform": TERRAFORM})
     suite = tmp_path / "rules.yaml"
     suite.write_text(suite_text([file]))
     (case,) = load_suite(suite, probed=False).cases  # which scores the examples, too
@@ -82,10 +82,10 @@ def test_a_proposal_that_tells_its_examples_apart_becomes_a_rule(prompt, tmp_pat
 
 
 def test_only_lines_that_no_form_decides_are_asked_about(prompt):
-    asked = [statement.line for statement in undecided_lines(draft_lines(prompt))]
+    lines = [statement.line for statement in undecided_lines(draft_lines(prompt))]
     model = Proposer({})
     assert propose(draft_lines(prompt), model, constrained=True).rules == draft_lines(prompt).rules
-    assert asked == [2, 3, 4] and len(model.requests) == 3
+    assert lines == [2, 3, 4] and len(model.requests) == 3
     assert all(request.grammar == grammar_of_proposals() for request in model.requests)
 
 
@@ -107,7 +107,7 @@ def test_only_lines_that_no_form_decides_are_asked_about(prompt):
     ],
 )  # fmt: skip
 def test_a_proposal_that_fails_is_a_comment_with_the_reason(answer, reason, prompt):
-    file = proposed(prompt, {"discount": answer})
+    file = proposals_for(prompt, {"discount": answer})
     assert [rule.draft.measure.name for rule in file.rules] == ["at_most_sentences"]
     assert reason in reasons(file)[0]
     assert reason.split(" '")[0] in suite_text([file])
@@ -115,13 +115,13 @@ def test_a_proposal_that_fails_is_a_comment_with_the_reason(answer, reason, prom
 
 def test_an_endpoint_may_write_around_its_answer(prompt):
     wrapped = f"Here it is:\n```json\n{json.dumps(DISCOUNT)}\n```"
-    file = proposed(prompt, {"discount": wrapped})
+    file = proposals_for(prompt, {"discount": wrapped})
     assert [rule.draft.measure.name for rule in file.rules][1:] == ["never_contains"]
 
 
 def test_the_same_rule_is_proposed_once(prompt):
     prompt.write_text(PROMPT + "Under no circumstances is discount a word for us.\n")
-    file = proposed(prompt, {"discount": DISCOUNT})
+    file = proposals_for(prompt, {"discount": DISCOUNT})
     assert len(file.rules) == 2
     assert "the same rule as line 2" in reasons(file)
 

@@ -15,7 +15,7 @@ from fake_upstream import (
     FakeUpstream,
     client,
     completion,
-    kept,
+    counts,
     proxied,
     reply_json,
     response,
@@ -33,13 +33,13 @@ def test_no_text_and_no_key_is_logged(suite, caplog, capfd):
         with proxied(upstream.url, suite, EVERY) as proxy:
             client(proxy).chat.completions.create(model="m", messages=user("A secret."))
             proxy.settle()
-            shown = httpx2.get(f"{proxy.url}/metrics").text
-            shown += httpx2.get(f"{proxy.url}/holdfast/live.json").text
-        upstream.answer = lambda seen, writer: False
+            responses = httpx2.get(f"{proxy.url}/metrics").text
+            responses += httpx2.get(f"{proxy.url}/holdfast/live.json").text
+        upstream.answer = lambda request, writer: False
         with proxied(upstream.url, suite, EVERY) as proxy, pytest.raises(openai.APIError):
             client(proxy).chat.completions.create(model="m", messages=user("A secret."))
-    printed = capfd.readouterr()
-    for text in (shown, caplog.text, printed.out, printed.err):
+    captured = capfd.readouterr()
+    for text in (responses, caplog.text, captured.out, captured.err):
         assert KEY not in text and "secret" not in text
 
 
@@ -62,14 +62,14 @@ def test_a_log_of_chats_is_one_that_logs_reads(suite, tmp_path):
         assert [(turn.user, turn.done.text) for turn in dialog.turns] == [("Hi.", reply)]
 
 
-def test_a_trailing_slash_leads_to_the_page(suite):
+def test_a_trailing_slash_redirects_to_the_page(suite):
     with through(reply_json(completion()), suite) as (upstream, proxy):
         page = httpx2.get(f"{proxy.url}/holdfast/", follow_redirects=True)
         assert str(page.url) == f"{proxy.url}/holdfast" and page.status_code == 200
-        assert not upstream.seen
+        assert not upstream.requests
 
 
-def test_metrics_and_page(suite):
+def test_metrics_and_page_count_kept_rules_and_reminders(suite):
     with through(reply_json(completion()), suite, EVERY) as (upstream, proxy):
         client(proxy).chat.completions.create(model="m", messages=user("Hi."))
         proxy.settle()
@@ -90,11 +90,11 @@ def test_metrics_and_page(suite):
         ("short", 0, 1),
     }
     assert page.headers["content-security-policy"] and "live.js" in page.text
-    assert len(upstream.seen) == 1
+    assert len(upstream.requests) == 1
 
 
 def test_the_page_lists_rules_in_the_order_of_the_suite(tmp_path):
-    """And not in that in which their first replies came."""
+    """The order in which their first replies arrived does not matter."""
     path = tmp_path / "bot.yaml"
     path.write_text(SUITE.replace("id: signs", "id: signs\n        when: {user: Sign}"))
     with through(reply_json(completion()), str(path)) as (_, proxy):
@@ -128,27 +128,27 @@ def test_the_page_and_the_metrics_say_which_rules_are_scored(tmp_path):
         (completion(""), WhyUnscored.EMPTY),
     ],
 )
-def test_why_a_reply_has_no_scores(tmp_path, body, reason):
+def test_the_reason_why_a_reply_has_no_scores_is_counted(tmp_path, body, reason):
     path = tmp_path / "bot.yaml"
     path.write_text(SUITE.replace('{regex: "Tony$"}', "{name: ends_with, word: Tony}"))
     path.write_text(path.read_text().replace("measure: one_sentence", "measure: {regex: y$}"))
     with through(reply_json(body), str(path)) as (_, proxy):
         client(proxy).chat.completions.create(model="m", messages=user("Hi."))
-        assert kept(proxy) == {} and proxy.tally.counts().unscored == {reason: 1}
+        assert counts(proxy) == {} and proxy.tally.counts().unscored == {reason: 1}
 
 
-def test_a_reply_that_no_rule_applies_to(tmp_path):
+def test_a_reply_that_no_rule_applies_to_is_counted_as_such(tmp_path):
     path = tmp_path / "bot.yaml"
     path.write_text(SUITE.replace("        text: ", "        when: {user: fish}\n        text: "))
     with through(reply_json(completion()), str(path)) as (_, proxy):
         client(proxy).chat.completions.create(model="m", messages=user("Hi."))
-        assert kept(proxy) == {} and proxy.tally.counts().unscored == {WhyUnscored.NO_RULE: 1}
+        assert counts(proxy) == {} and proxy.tally.counts().unscored == {WhyUnscored.NO_RULE: 1}
 
 
 def test_another_sites_name_is_refused(suite):
     with through(reply_json(b"{}"), suite) as (upstream, proxy):
         reply = httpx2.get(f"{proxy.url}/v1/models", headers={"Host": "evil.example"})
-        assert reply.status_code == 421 and not upstream.seen
+        assert reply.status_code == 421 and not upstream.requests
 
 
 def test_headers_that_connection_names_stay_on_their_connection(suite):
@@ -156,17 +156,17 @@ def test_headers_that_connection_names_stay_on_their_connection(suite):
     with through(reply_json(completion()), suite) as (upstream, proxy):
         url = f"{proxy.url}/v1/chat/completions"
         httpx2.post(url, json={"messages": user("Hi.")}, headers=headers)
-    (seen,) = upstream.seen
-    assert seen.header("x-hop") is None and seen.header("x-kept") == "2"
+    (request,) = upstream.requests
+    assert request.header("x-hop") is None and request.header("x-kept") == "2"
 
 
 def test_draining_waits_for_a_request_that_began_after_another_ended(suite):
     may_end = threading.Event()
 
-    def answer(seen, writer):
-        if b"slow" in seen.body:
+    def answer(request, writer):
+        if b"slow" in request.body:
             may_end.wait(20)
-        reply_json(completion())(seen, writer)
+        reply_json(completion())(request, writer)
 
     with through(answer, suite) as (_, proxy):
         url = f"{proxy.url}/v1/chat/completions"

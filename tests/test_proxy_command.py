@@ -49,14 +49,14 @@ def test_the_process_finishes_streams_when_it_is_stopped(tmp_path):
     (tmp_path / "bot.yaml").write_text(SUITE)
     go_on = threading.Event()
 
-    def answer(seen, writer):
-        if seen.line.startswith("GET"):
-            return reply_json(b"{}")(seen, writer)
+    def answer(request, writer):
+        if request.line.startswith("GET"):
+            return reply_json(b"{}")(request, writer)
         writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
-        first, *rest = chunks("Fine, ", "Tony")
+        first, *later = chunks("Fine, ", "Tony")
         writer.chunk(first)
         go_on.wait(20)
-        for event in rest:
+        for event in later:
             writer.chunk(event)
         return writer.raw(b"0\r\n\r\n")
 
@@ -73,8 +73,8 @@ def test_the_process_finishes_streams_when_it_is_stopped(tmp_path):
             text=True,
         ) as process:
             try:
-                printed = process.stdout.readline()
-                url = printed.split()[2]
+                output = process.stdout.readline()
+                url = output.split()[2]
                 client = openai.OpenAI(base_url=url, api_key="sk-secret", max_retries=0)
                 messages = [
                     {"role": "system", "content": SYSTEM},
@@ -88,12 +88,12 @@ def test_the_process_finishes_streams_when_it_is_stopped(tmp_path):
                 text += "".join(chunk.choices[0].delta.content or "" for chunk in stream)
                 assert text == "Fine, Tony"
                 assert process.wait(20) == 0
-                printed += process.stdout.read()
+                output += process.stdout.read()
             finally:
                 process.kill()
-    assert "Finishing 1 request" in printed
-    assert "sk-secret" not in printed and "Traceback" not in printed
-    assert upstream.seen[-1].json["messages"][-1]["content"] == f"[Reminder: {SYSTEM}]\n\nHi."
+    assert "Finishing 1 request" in output
+    assert "sk-secret" not in output and "Traceback" not in output
+    assert upstream.requests[-1].json["messages"][-1]["content"] == f"[Reminder: {SYSTEM}]\n\nHi."
 
 
 def refuses(url: str) -> bool:
@@ -103,45 +103,45 @@ def refuses(url: str) -> bool:
         return True
 
 
-def test_an_upstream_that_cannot_be_reached():
+def test_an_upstream_that_cannot_be_reached_is_named():
     with FakeUpstream(reply_json(completion())) as upstream:
         url = upstream.url
-    with pytest.raises(Unreachable) as raised:
+    with pytest.raises(Unreachable) as excinfo:
         Upstream(f"{url}/v1", 1).check()
-    assert url in str(raised.value)
+    assert url in str(excinfo.value)
 
 
 def test_an_upstream_that_answers_with_an_error_can_be_reached():
-    with FakeUpstream(lambda seen, writer: writer.whole("401 Unauthorized", b"{}")) as upstream:
+    with FakeUpstream(lambda request, writer: writer.whole("401 Unauthorized", b"{}")) as upstream:
         Upstream(upstream.url, 1).check()
 
 
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://x/v1", "http://", "", "http://[::1/v1"])
-def test_an_upstream_that_is_no_url(url):
-    with pytest.raises(UsageError) as raised:
+def test_an_upstream_that_is_no_url_is_refused(url):
+    with pytest.raises(UsageError) as excinfo:
         Upstream(url, 1)
-    assert raised.value.option == "upstream" and raised.value.value == url
+    assert excinfo.value.option == "upstream" and excinfo.value.value == url
 
 
 def test_credentials_in_the_url_are_in_no_message():
     upstream = Upstream("http://me:secret@127.0.0.1:9/v1?key=secret", 1)
     assert upstream.name == "http://127.0.0.1:9/v1"
-    with pytest.raises(Unreachable) as raised:
+    with pytest.raises(Unreachable) as excinfo:
         upstream.check()
-    assert "secret" not in str(raised.value)
+    assert "secret" not in str(excinfo.value)
 
 
 @pytest.mark.parametrize("spec", ["boost:factor=2", "repetition:probability=1+guidance:scale=2"])
-def test_a_method_that_acts_inside_the_model(spec):
-    with pytest.raises(UsageError) as raised:
+def test_a_method_that_acts_inside_the_model_is_refused(spec):
+    with pytest.raises(UsageError) as excinfo:
         SuiteMiddleware(suite_of(SUITE), parse(spec))
-    assert raised.value.option == "method" and raised.value.value == spec.split("+")[-1]
+    assert excinfo.value.option == "method" and excinfo.value.value == spec.split("+")[-1]
 
 
-def test_a_suite_whose_rules_need_probes_or_judges():
-    with pytest.raises(UsageError) as raised:
+def test_a_suite_whose_rules_need_probes_or_judges_is_refused():
+    with pytest.raises(UsageError) as excinfo:
         SuiteMiddleware(load_suite("bot"))
-    assert raised.value.option == "suite" and raised.value.value == "bot"
+    assert excinfo.value.option == "suite" and excinfo.value.value == "bot"
 
 
 def test_rules_that_need_a_judge_or_a_when_are_named():
@@ -168,9 +168,9 @@ def test_rules_without_texts_are_said_by_their_prompt(tmp_path):
     middleware = SuiteMiddleware(suite, parse("reminder:every=1,text=rules"))
     request = request_from_body(Api.CHAT, {"messages": [{"role": "user", "content": "Hi."}]})
     assert middleware.chat_of(request).edit().added == ["[Reminder: Answer in one sentence.]\n\n"]
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         SuiteMiddleware(suite, parse("reminder:every=1,text=rules,kinds=length"))
-    assert raised.value.option == "kinds"
+    assert excinfo.value.option == "kinds"
 
 
 @pytest.mark.parametrize(
@@ -184,12 +184,12 @@ def test_rules_without_texts_are_said_by_their_prompt(tmp_path):
         ("", None),
     ],
 )
-def test_the_case_of_a_chat(system, case):
-    found = SuiteMiddleware(suite_of(SEVERAL)).case_of(system)
-    assert (found.case.id if found else None) == case
+def test_a_chats_system_prompt_selects_its_case(system, case):
+    case_rules = SuiteMiddleware(suite_of(SEVERAL)).case_of(system)
+    assert (case_rules.case.id if case_rules else None) == case
 
 
-def test_the_only_case_is_that_of_every_chat():
+def test_a_single_case_applies_to_every_chat():
     assert SuiteMiddleware(suite_of(SUITE)).case_of("").case.id == "brief"
 
 
@@ -203,8 +203,8 @@ def test_the_only_case_is_that_of_every_chat():
         ("host", "203.0.113.7"),
     ],
 )
-def test_bad_options(option, value, capsys):
+def test_bad_options_are_refused_in_one_sentence(option, value, capsys):
     options = {"upstream": "http://127.0.0.1:9/v1", "port": "0", "suite": "luna", option: value}
-    assert main(["proxy", *(f"--{name}={given}" for name, given in options.items())]) == 2
-    printed = capsys.readouterr().err
-    assert printed.count("\n") == 1 and value.partition(":")[0] in printed
+    assert main(["proxy", *(f"--{name}={text}" for name, text in options.items())]) == 2
+    stderr = capsys.readouterr().err
+    assert stderr.count("\n") == 1 and value.partition(":")[0] in stderr

@@ -13,7 +13,7 @@ from fake_upstream import (
     chunks,
     client,
     completion,
-    kept,
+    counts,
     proxied,
     reply_json,
     through,
@@ -28,7 +28,7 @@ from holdfast.proxy.reply_scores import WhyUnscored
 def test_errors_of_the_upstream_pass_through(suite, status):
     body = b'{"error": {"message": "no", "code": "x"}, "z": 1.0}'
 
-    def answer(seen, writer):
+    def answer(request, writer):
         writer.whole(status, body, "Retry-After: 7", "Content-Type: application/json")
 
     with through(answer, suite, EVERY) as (_, proxy):
@@ -40,7 +40,7 @@ def test_errors_of_the_upstream_pass_through(suite, status):
 
 
 def test_an_upstream_that_closes_in_the_middle_breaks_the_answer_off(suite):
-    def answer(seen, writer):
+    def answer(request, writer):
         writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
         writer.chunk(chunks("Fine, ")[0])
         return False
@@ -57,22 +57,22 @@ def test_an_upstream_that_closes_in_the_middle_breaks_the_answer_off(suite):
 
 
 def test_an_upstream_that_closes_before_it_answers_is_a_502(suite):
-    with through(lambda seen, writer: False, suite) as (_, proxy):
-        with pytest.raises(openai.InternalServerError) as raised:
+    with through(lambda request, writer: False, suite) as (_, proxy):
+        with pytest.raises(openai.InternalServerError) as excinfo:
             client(proxy).chat.completions.create(model="m", messages=user("Hi."))
-        assert raised.value.status_code == 502 and raised.value.code == "upstream_closed"
+        assert excinfo.value.status_code == 502 and excinfo.value.code == "upstream_closed"
 
 
 @pytest.mark.parametrize(
-    ("data", "named"),
+    ("data", "message"),
     [
         (b"garbage\r\n\r\n", "garbage"),
         (b"HTTP/1.1 200 OK\r\nA Header: 1\r\n\r\n", "header"),
         (b"HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n", "999"),
     ],
 )
-def test_an_answer_that_is_not_http_is_a_502(suite, data, named):
-    def answer(seen, writer):
+def test_an_answer_that_is_not_http_is_a_502(suite, data, message):
+    def answer(request, writer):
         writer.raw(data)
         return False
 
@@ -80,7 +80,7 @@ def test_an_answer_that_is_not_http_is_a_502(suite, data, named):
         reply = httpx2.get(f"{proxy.url}/v1/models")
     error = reply.json()["error"]
     assert reply.status_code == 502 and error["code"] == "upstream_malformed"
-    assert named in error["message"]
+    assert message in error["message"]
 
 
 def test_an_upstream_that_went_away_is_a_502(suite):
@@ -96,11 +96,11 @@ def test_an_upstream_that_went_away_is_a_502(suite):
 def test_a_silent_upstream_is_a_504_and_another_request_is_answered(suite):
     release = threading.Event()
 
-    def answer(seen, writer):
-        if b"stall" in seen.body:
+    def answer(request, writer):
+        if b"stall" in request.body:
             release.wait(10)
             return False
-        return reply_json(completion())(seen, writer)
+        return reply_json(completion())(request, writer)
 
     with through(answer, suite, timeout=0.5) as (_, proxy):
         url = f"{proxy.url}/v1/chat/completions"
@@ -117,8 +117,8 @@ def test_a_silent_upstream_is_a_504_and_another_request_is_answered(suite):
 
 
 def test_each_failure_of_the_upstream_is_one_line_in_the_log(suite, caplog):
-    def answer(seen, writer):
-        text = seen.json["messages"][-1]["content"]
+    def answer(request, writer):
+        text = request.json["messages"][-1]["content"]
         if text == "refuse":
             return writer.whole("429 Slow", b'{"error": "my secret"}')
         if text == "malformed":
@@ -138,25 +138,25 @@ def test_each_failure_of_the_upstream_is_one_line_in_the_log(suite, caplog):
             with pytest.raises(httpx2.RemoteProtocolError):
                 httpx2.post(url, json={"messages": user(text)})
         proxy.settle()
-    asked = f"POST {upstream.url}/v1/chat/completions: "
+    prefix = f"POST {upstream.url}/v1/chat/completions: "
     assert [record.getMessage() for record in caplog.records if "holdfast" in record.name] == [
-        asked + "answered with status 429",
-        asked + "gave an answer that is not HTTP",
-        asked + "closed the connection",
-        asked + "silent for longer than --timeout in the middle of its answer",
-        asked + "closed the connection in the middle of its answer",
+        prefix + "answered with status 429",
+        prefix + "gave an answer that is not HTTP",
+        prefix + "closed the connection",
+        prefix + "silent for longer than --timeout in the middle of its answer",
+        prefix + "closed the connection in the middle of its answer",
     ]
 
 
 @pytest.mark.parametrize("streamed", [True, False])
 def test_a_client_that_leaves_cancels_the_request_upstream(suite, streamed):
-    gone = []
+    client_states = []
 
-    def answer(seen, writer):
+    def answer(request, writer):
         if streamed:
             writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
             writer.chunk(chunks("Fine")[0])
-        gone.append(writer.client_is_gone())
+        client_states.append(writer.client_is_gone())
         return False
 
     with through(answer, suite) as (_, proxy):
@@ -168,8 +168,8 @@ def test_a_client_that_leaves_cancels_the_request_upstream(suite, streamed):
         else:
             with pytest.raises(httpx2.ReadTimeout):
                 httpx2.post(url, json=body, timeout=0.3)
-        wait_until(lambda: bool(gone))
-        assert gone == [True]
+        wait_until(lambda: bool(client_states))
+        assert client_states == [True]
         proxy.settle()
         assert proxy.counts.unscored == {WhyUnscored.FAILED: 1}
         if not streamed:
@@ -177,10 +177,10 @@ def test_a_client_that_leaves_cancels_the_request_upstream(suite, streamed):
 
 
 def test_many_streams_at_once_are_whole(suite):
-    """None is lost or mixed up while some clients leave and some answers break off."""
+    """No stream is lost or mixed up while some clients leave and some answers break off."""
 
-    def answer(seen, writer):
-        name = seen.json["messages"][-1]["content"].rsplit("\n", 1)[-1]
+    def answer(request, writer):
+        name = request.json["messages"][-1]["content"].rsplit("\n", 1)[-1]
         writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
         for number in itertools.count() if name.startswith("leaves") else range(5):
             writer.chunk(chunks(f"{name}.{number} ", finish=None)[0])
@@ -219,7 +219,7 @@ def test_many_streams_at_once_are_whole(suite):
                 assert texts[name] == five + "Tony"
             elif name.startswith("broken"):
                 assert texts[name] == five + "!"
-        assert kept(proxy)["signs", 1] == (8, 8)
+        assert counts(proxy)["signs", 1] == (8, 8)
 
 
 def test_the_connections_to_the_upstream_are_closed_when_the_proxy_ends(suite, monkeypatch):
@@ -234,4 +234,4 @@ def test_the_connections_to_the_upstream_are_closed_when_the_proxy_ends(suite, m
     with through(reply_json(completion()), suite) as (_, proxy):
         httpx2.post(f"{proxy.url}/v1/chat/completions", json={"messages": user("Hi.")})
         assert not clients
-    assert [each.is_closed for each in clients] == [True]
+    assert [http_client.is_closed for http_client in clients] == [True]

@@ -12,7 +12,7 @@ from fake_upstream import (
     chunks,
     client,
     completion,
-    kept,
+    counts,
     reply_events,
     reply_json,
     response,
@@ -27,13 +27,13 @@ from holdfast.proxy.reply_scores import WhyUnscored
 def test_a_stream_arrives_as_it_comes(suite):
     """The first piece arrives while the upstream still waits to send the second."""
     go_on = threading.Event()
-    first, *rest = chunks("Fine, ", "Tony")
+    first, *later = chunks("Fine, ", "Tony")
 
-    def answer(seen, writer):
+    def answer(request, writer):
         writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
         writer.chunk(first)
         assert go_on.wait(10)
-        for event in rest:
+        for event in later:
             writer.chunk(event)
         writer.raw(b"0\r\n\r\n")
 
@@ -44,24 +44,24 @@ def test_a_stream_arrives_as_it_comes(suite):
         go_on.set()
         pieces += [chunk.choices[0].delta.content for chunk in stream]
         assert pieces == ["Fine, ", "Tony", None]
-        assert kept(proxy) == {("signs", 1): (1, 1), ("short", 1): (1, 1)}
+        assert counts(proxy) == {("signs", 1): (1, 1), ("short", 1): (1, 1)}
 
 
 def test_a_client_may_leave_at_the_last_event(suite):
-    """As OpenAI's does, before the end of the body."""
-    gone = []
+    """OpenAI's client leaves then, before the end of the body."""
+    client_states = []
 
-    def answer(seen, writer):
+    def answer(request, writer):
         writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
         for event in chunks("Fine, ", "Tony"):
             writer.chunk(event)
-        gone.append(writer.client_is_gone())
+        client_states.append(writer.client_is_gone())
         return False
 
     with through(answer, suite) as (_, proxy):
         list(client(proxy).chat.completions.create(model="m", messages=user("Hi."), stream=True))
-        wait_until(lambda: bool(gone))
-        assert gone == [True] and kept(proxy)["signs", 1] == (1, 1)
+        wait_until(lambda: bool(client_states))
+        assert client_states == [True] and counts(proxy)["signs", 1] == (1, 1)
 
 
 def test_the_bytes_of_a_stream_are_those_of_the_upstream(suite):
@@ -95,7 +95,7 @@ def test_every_form_of_a_stream_is_read(suite, change, media_type):
     """Line ends, a byte order mark, comments, several lines of data, another Content-Type."""
     body = change(b"".join(chunks("Fine. ", "All’s well. ", "Tony")))
 
-    def answer(seen, writer):
+    def answer(request, writer):
         writer.head("200 OK", f"Content-Type: {media_type}", "Transfer-Encoding: chunked")
         for start in range(0, len(body), 11):  # which splits characters
             writer.chunk(body[start : start + 11])
@@ -105,7 +105,7 @@ def test_every_form_of_a_stream_is_read(suite, change, media_type):
         json_body = {"messages": user("Hi."), "stream": True}
         reply = httpx2.post(f"{proxy.url}/v1/chat/completions", json=json_body)
         assert reply.content == body
-        assert kept(proxy) == {("signs", 1): (1, 1), ("short", 1): (0, 1)}
+        assert counts(proxy) == {("signs", 1): (1, 1), ("short", 1): (0, 1)}
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_reply_that_is_not_whole_is_not_scored(suite, body):
 
 
 @pytest.mark.parametrize(
-    ("more", "is_scored"),
+    ("fields", "is_scored"),
     [
         ({"status": "completed"}, True),
         ({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}, False),
@@ -134,13 +134,13 @@ def test_a_reply_that_is_not_whole_is_not_scored(suite, body):
     ],
 )
 @pytest.mark.parametrize("method", ["none", "check-and-retry"])
-def test_a_response_that_has_not_ended_is_not_scored(suite, more, is_scored, method):
-    body = json.dumps(response("Fine. Sir") | more).encode()
+def test_a_response_that_has_not_ended_is_not_scored(suite, fields, is_scored, method):
+    body = json.dumps(response("Fine. Sir") | fields).encode()
     with through(reply_json(body), suite, method) as (upstream, proxy):
         request = {"input": "Hi.", "background": True}
         httpx2.post(f"{proxy.url}/v1/responses", json=request)
-        assert bool(kept(proxy)) is is_scored
-    assert len(upstream.seen) == 1  # a request in the background is not sent again
+        assert bool(counts(proxy)) is is_scored
+    assert len(upstream.requests) == 1  # a request in the background is not sent again
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,9 @@ def test_a_turn_ends_unless_a_call_waits_for_the_client(suite, item, unscored):
     answer["output"].insert(0, item)
     with through(reply_json(json.dumps(answer).encode()), suite) as (_, proxy):
         client(proxy).responses.create(model="m", instructions=SYSTEM, input="Hi.")
-        assert kept(proxy) == ({("signs", 1): (1, 1), ("short", 1): (1, 1)} if not unscored else {})
+        assert counts(proxy) == (
+            {("signs", 1): (1, 1), ("short", 1): (1, 1)} if not unscored else {}
+        )
         assert proxy.counts.unscored == ({unscored: 1} if unscored else {})
 
 
@@ -174,7 +176,7 @@ def test_a_shell_that_the_server_runs_ends_no_turn(suite):
     answer["output"] = [*calls, *answer["output"]]
     with through(reply_json(json.dumps(answer).encode()), suite) as (_, proxy):
         client(proxy).responses.create(model="m", instructions=SYSTEM, input="Hi.")
-        assert kept(proxy)["signs", 1] == (1, 1)
+        assert counts(proxy)["signs", 1] == (1, 1)
 
 
 def test_items_may_come_in_events_of_their_own(suite):
@@ -187,7 +189,7 @@ def test_items_may_come_in_events_of_their_own(suite):
     lines = [b"data: " + json.dumps(event).encode() + b"\n\n" for event in events]
     with through(reply_events(*lines), suite) as (_, proxy):
         httpx2.post(f"{proxy.url}/v1/responses", json={"input": "Hi.", "stream": True})
-        assert kept(proxy)["signs", 1] == (1, 1)
+        assert counts(proxy)["signs", 1] == (1, 1)
 
 
 def test_a_streamed_response_is_scored(suite):
@@ -199,20 +201,20 @@ def test_a_streamed_response_is_scored(suite):
             model="m", instructions=SYSTEM, input="Hi.", stream=True
         )
         assert [event.type for event in stream] == ["response.created", "response.completed"]
-        assert kept(proxy) == {("signs", 1): (1, 1), ("short", 1): (1, 1)}
+        assert counts(proxy) == {("signs", 1): (1, 1), ("short", 1): (1, 1)}
 
 
 def test_a_compressed_reply_passes_through_and_is_scored(suite):
     packed = gzip.compress(completion("Fine, Tony"))
 
-    def answer(seen, writer):
+    def answer(request, writer):
         writer.whole("200 OK", packed, "Content-Type: application/json", "Content-Encoding: gzip")
 
     with through(answer, suite) as (upstream, proxy):
         reply = client(proxy).chat.completions.create(model="m", messages=user("Hi."))
         assert reply.choices[0].message.content == "Fine, Tony"
-        assert kept(proxy)["signs", 1] == (1, 1)
-    assert "gzip" in upstream.seen[0].header("accept-encoding")
+        assert counts(proxy)["signs", 1] == (1, 1)
+    assert "gzip" in upstream.requests[0].header("accept-encoding")
 
 
 def test_every_choice_is_scored(suite):
@@ -220,7 +222,7 @@ def test_every_choice_is_scored(suite):
     answer["choices"] += json.loads(completion("Two"))["choices"]
     with through(reply_json(json.dumps(answer).encode()), suite) as (_, proxy):
         client(proxy).chat.completions.create(model="m", messages=user("Hi."), n=2)
-        assert kept(proxy)["signs", 1] == (1, 2)
+        assert counts(proxy)["signs", 1] == (1, 2)
 
 
 def test_a_turn_is_scored_when_it_ends(suite):
@@ -231,7 +233,10 @@ def test_a_turn_is_scored_when_it_ends(suite):
         {"role": "tool", "tool_call_id": "1", "content": "9"},
     ]
     replies = [completion(None, "tool_calls", tool_calls=[call]), completion("Nine, Tony")]
-    answer = lambda seen, writer: reply_json(replies[len(upstream.seen) - 1])(seen, writer)  # noqa: E731
+
+    def answer(request, writer):
+        reply_json(replies[len(upstream.requests) - 1])(request, writer)
+
     with through(answer, suite) as (upstream, proxy):
         create = client(proxy).chat.completions.create
         reply = create(model="m", messages=[{"role": "system", "content": SYSTEM}, dialog[0]])
@@ -239,7 +244,7 @@ def test_a_turn_is_scored_when_it_ends(suite):
         proxy.settle()
         assert proxy.counts.unscored == {WhyUnscored.UNFINISHED: 1} and not proxy.counts.rules
         create(model="m", messages=[{"role": "system", "content": SYSTEM}, *dialog])
-        assert kept(proxy) == {("signs", 1): (1, 1), ("short", 1): (1, 1)}
+        assert counts(proxy) == {("signs", 1): (1, 1), ("short", 1): (1, 1)}
 
 
 def test_a_streamed_tool_call_is_no_end_of_a_turn(suite):
@@ -254,7 +259,7 @@ def test_a_streamed_tool_call_is_no_end_of_a_turn(suite):
 
 
 def test_a_stream_of_content_parts_is_scored(suite):
-    """As Mistral sends it; the thoughts in it are no part of the reply."""
+    """Mistral sends such streams; the thoughts in them are no part of the reply."""
     thoughts = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm. So. What now?"}]}
     contents = [[thoughts], [{"type": "text", "text": "Fine, "}], "Tony"]
     choices = [{"index": 0, "delta": {"content": c}, "finish_reason": None} for c in contents]
@@ -262,7 +267,7 @@ def test_a_stream_of_content_parts_is_scored(suite):
     with through(reply_events(*events, *chunks()), suite) as (_, proxy):
         body = {"messages": user("Hi."), "stream": True}
         httpx2.post(f"{proxy.url}/v1/chat/completions", json=body)
-        assert kept(proxy) == {("signs", 1): (1, 1), ("short", 1): (1, 1)}
+        assert counts(proxy) == {("signs", 1): (1, 1), ("short", 1): (1, 1)}
 
 
 def test_turns_are_counted_and_late_ones_together(suite):
@@ -273,5 +278,5 @@ def test_turns_are_counted_and_late_ones_together(suite):
             httpx2.post(f"{proxy.url}/v1/chat/completions", json=body)
             before += [{"role": "user", "content": "Go on."}]
             before += [{"role": "assistant", "content": "Yes, Tony"}]
-        counted = {turn: n for (rule, turn), (_, n) in kept(proxy).items() if rule == "signs"}
-        assert counted == {**dict.fromkeys(range(1, 17), 1), 17: 3}
+        by_turn = {turn: n for (rule, turn), (_, n) in counts(proxy).items() if rule == "signs"}
+        assert by_turn == {**dict.fromkeys(range(1, 17), 1), 17: 3}

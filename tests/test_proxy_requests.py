@@ -13,7 +13,7 @@ from fake_upstream import (
     FakeUpstream,
     client,
     completion,
-    kept,
+    counts,
     proxied,
     reply_json,
     response,
@@ -31,23 +31,23 @@ def test_a_chat_is_edited_and_its_reply_scored(suite):
     with through(reply_json(completion("Fine. Tony")), suite, EVERY) as (upstream, proxy):
         reply = client(proxy).chat.completions.create(model="m", messages=user("Hello."))
         assert reply.choices[0].message.content == "Fine. Tony"
-        assert kept(proxy) == {("signs", 1): (1, 1), ("short", 1): (0, 1)}
-    (seen,) = upstream.seen
-    assert seen.line == "POST /v1/chat/completions HTTP/1.1"
-    assert seen.header("authorization") == f"Bearer {KEY}"
-    assert seen.json["messages"] == user("[Reminder: Be brief.]\n\nHello.")
+        assert counts(proxy) == {("signs", 1): (1, 1), ("short", 1): (0, 1)}
+    (request,) = upstream.requests
+    assert request.line == "POST /v1/chat/completions HTTP/1.1"
+    assert request.header("authorization") == f"Bearer {KEY}"
+    assert request.json["messages"] == user("[Reminder: Be brief.]\n\nHello.")
     assert proxy.counts.reminders == 1 and proxy.counts.added_tokens == 6
     assert proxy.counts.requests == {EditOutcome.EDITED: 1}
 
 
-def test_a_chat_that_is_too_long_to_read_goes_up_as_it_comes(suite, monkeypatch):
+def test_a_chat_that_is_too_long_to_read_is_forwarded_unchanged(suite, monkeypatch):
     monkeypatch.setattr(forwarding, "_MAX_CHAT_BYTES", 1000)
     body = json.dumps({"model": "m", "messages": user("word " * 50_000)}).encode()
     with through(reply_json(completion("Fine.")), suite, EVERY) as (upstream, proxy):
         answer = httpx2.post(f"{proxy.url}/v1/chat/completions", content=body)
         assert answer.json()["choices"][0]["message"]["content"] == "Fine."
-        assert not kept(proxy) and proxy.counts.requests == {EditOutcome.UNREADABLE: 1}
-    assert upstream.seen[0].body == body
+        assert not counts(proxy) and proxy.counts.requests == {EditOutcome.UNREADABLE: 1}
+    assert upstream.requests[0].body == body
 
 
 def test_a_body_with_nothing_to_add_is_forwarded_byte_for_byte(suite):
@@ -58,7 +58,7 @@ def test_a_body_with_nothing_to_add_is_forwarded_byte_for_byte(suite):
     with through(reply_json(completion()), suite, spec) as (upstream, proxy):
         httpx2.post(f"{proxy.url}/v1/chat/completions", content=body)
         assert proxy.counts.requests == {EditOutcome.UNCHANGED: 1}
-    assert upstream.seen[0].body == body
+    assert upstream.requests[0].body == body
 
 
 def test_an_edit_adds_its_text_and_changes_no_other_byte(suite):
@@ -74,9 +74,9 @@ def test_an_edit_adds_its_text_and_changes_no_other_byte(suite):
     )
     with through(reply_json(completion()), suite, EVERY) as (upstream, proxy):
         httpx2.post(f"{proxy.url}/v1/chat/completions", content=body)
-    added = b"[Reminder: Be brief.]\\n\\n"
-    assert upstream.seen[0].body == body.replace(b'"Look:', b'"' + added + b"Look:")
-    assert upstream.seen[0].header("content-length") == str(len(body) + len(added))
+    reminder = b"[Reminder: Be brief.]\\n\\n"
+    assert upstream.requests[0].body == body.replace(b'"Look:', b'"' + reminder + b"Look:")
+    assert upstream.requests[0].header("content-length") == str(len(body) + len(reminder))
 
 
 def test_a_message_without_text_gets_a_part_of_its_own(suite):
@@ -84,7 +84,7 @@ def test_a_message_without_text_gets_a_part_of_its_own(suite):
     chat = [{"role": "user", "content": [image]}]
     with through(reply_json(completion()), suite, EVERY) as (upstream, proxy):
         client(proxy).chat.completions.create(model="m", messages=chat)
-    content = upstream.seen[0].json["messages"][0]["content"]
+    content = upstream.requests[0].json["messages"][0]["content"]
     assert content == [{"type": "text", "text": "[Reminder: Be brief.]"}, image]
 
 
@@ -95,13 +95,13 @@ def test_a_message_whose_content_is_null_is_an_empty_text(suite):
             httpx2.post(f"{proxy.url}/v1/chat/completions", json={"messages": messages})
             proxy.settle()
         assert proxy.tally.counts().requests == {EditOutcome.EDITED: 2}
-        assert kept(proxy) == {
+        assert counts(proxy) == {
             ("signs", 1): (1, 1),
             ("short", 1): (0, 1),
             ("signs", 2): (1, 1),
             ("short", 2): (0, 1),
         }
-    first, second = (seen.json["messages"] for seen in upstream.seen)
+    first, second = (request.json["messages"] for request in upstream.requests)
     assert first == user("[Reminder: Be brief.]")
     assert second[-1]["content"] == "[Reminder: Be brief.]\n\nHi."
 
@@ -115,8 +115,10 @@ def test_a_reminder_after_a_broken_rule_says_that_rule(suite):
         create(model="m", messages=user("More.", {"role": "user", "content": "Hi."}, good))
         create(model="m", messages=user("More.", {"role": "user", "content": "Hi."}, bad))
         assert proxy.counts.requests == {EditOutcome.UNCHANGED: 1, EditOutcome.EDITED: 1}
-    assert upstream.seen[0].json["messages"][-1]["content"] == "More."
-    assert upstream.seen[1].json["messages"][-1]["content"] == "[Reminder: Sign as Tony.]\n\nMore."
+    assert upstream.requests[0].json["messages"][-1]["content"] == "More."
+    assert (
+        upstream.requests[1].json["messages"][-1]["content"] == "[Reminder: Sign as Tony.]\n\nMore."
+    )
 
 
 def test_an_exchange_that_broke_a_rule_is_left_out(suite):
@@ -124,7 +126,7 @@ def test_an_exchange_that_broke_a_rule_is_left_out(suite):
     call = (
         b'{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}]}'
     )
-    broken = (
+    breaking_exchange = (
         b'{"role": "user", "content": "Hi."}, '
         + call
         + b""" ,
@@ -134,10 +136,10 @@ def test_an_exchange_that_broke_a_rule_is_left_out(suite):
     good = b'{"role":"user","content":"And?"},{"role":"assistant","content":"Yes, Tony"} , '
     body = b'{"messages": [ %s%s{"role":"user","content":"More."}], "temperature":1.50E0}'
     with through(reply_json(completion()), suite, "repair") as (upstream, proxy):
-        httpx2.post(f"{proxy.url}/v1/chat/completions", content=body % (broken, good))
+        httpx2.post(f"{proxy.url}/v1/chat/completions", content=body % (breaking_exchange, good))
         assert proxy.counts.left_out == 4 and proxy.counts.reminders == 0
-        assert kept(proxy)["signs", 3] == (1, 1)  # turns are those of the dialog as it was
-    assert upstream.seen[0].body == body % (b"", good)
+        assert counts(proxy)["signs", 3] == (1, 1)  # turns are those of the dialog as it was
+    assert upstream.requests[0].body == body % (b"", good)
 
 
 def test_what_is_no_turn_stays_in_an_exchange_that_is_left_out(suite):
@@ -153,7 +155,7 @@ def test_what_is_no_turn_stays_in_an_exchange_that_is_left_out(suite):
     answer = reply_json(json.dumps(response()).encode())
     with through(answer, suite, "repair") as (upstream, proxy):
         client(proxy).responses.create(model="m", instructions=SYSTEM, input=items)
-    assert upstream.seen[0].json["input"] == items[3:]
+    assert upstream.requests[0].json["input"] == items[3:]
 
 
 def test_a_broken_reply_is_marked_in_the_next_message(suite):
@@ -161,7 +163,7 @@ def test_a_broken_reply_is_marked_in_the_next_message(suite):
     with through(reply_json(completion()), suite, "repair:by=mark") as (upstream, proxy):
         client(proxy).chat.completions.create(model="m", messages=user("More.", *dialog))
     note = "[Your last reply broke this rule: Sign as Tony.]"
-    assert upstream.seen[0].json["messages"][-1]["content"] == f"{note}\n\nMore."
+    assert upstream.requests[0].json["messages"][-1]["content"] == f"{note}\n\nMore."
 
 
 def test_repeated_reminders_are_counted_once_and_their_tokens_always(suite):
@@ -176,7 +178,7 @@ def test_repeated_reminders_are_counted_once_and_their_tokens_always(suite):
 
 @pytest.mark.parametrize("name", ["instructions", "developer"])
 @pytest.mark.parametrize("form", ["text", "list"])
-def test_the_responses_api(suite, name, form):
+def test_a_request_of_the_responses_api_is_edited_and_its_reply_scored(suite, name, form):
     with through(reply_json(json.dumps(response()).encode()), suite, EVERY) as (upstream, proxy):
         content = "Hello." if form == "text" else [{"role": "user", "content": "Hello."}]
         fields = {"input": content, "instructions": SYSTEM}
@@ -184,10 +186,10 @@ def test_the_responses_api(suite, name, form):
             fields = {"input": [{"role": "developer", "content": SYSTEM}, *content]}
         reply = client(proxy).responses.create(model="m", **fields)
         assert reply.output_text == "Fine. Tony"
-        assert kept(proxy)["signs", 1] == (1, 1)
-    sent = upstream.seen[0].json["input"]
-    assert (sent if form == "text" else sent[-1]["content"]) == "[Reminder: Be brief.]\n\nHello."
-    assert "Reminder" not in str(upstream.seen[0].json.get("instructions"))
+        assert counts(proxy)["signs", 1] == (1, 1)
+    items = upstream.requests[0].json["input"]
+    assert (items if form == "text" else items[-1]["content"]) == "[Reminder: Be brief.]\n\nHello."
+    assert "Reminder" not in str(upstream.requests[0].json.get("instructions"))
 
 
 @pytest.mark.parametrize(
@@ -209,10 +211,10 @@ def test_items_of_the_responses_api_survive(suite):
     ]
     with through(reply_json(json.dumps(response()).encode()), suite, EVERY) as (upstream, proxy):
         client(proxy).responses.create(model="m", instructions=SYSTEM, input=items)
-        assert kept(proxy)["signs", 1] == (1, 1)
+        assert counts(proxy)["signs", 1] == (1, 1)
         assert proxy.counts.reminders == 0  # it was sent with the user's message
-    sent = upstream.seen[0].json["input"]
-    assert sent[1:] == items[1:] and sent[0]["content"][0]["text"].endswith("\n\nSum?")
+    forwarded = upstream.requests[0].json["input"]
+    assert forwarded[1:] == items[1:] and forwarded[0]["content"][0]["text"].endswith("\n\nSum?")
 
 
 def test_a_stored_dialog_passes_through_and_is_counted(suite):
@@ -220,7 +222,7 @@ def test_a_stored_dialog_passes_through_and_is_counted(suite):
         client(proxy).responses.create(model="m", input="Hi.", previous_response_id="r0")
         proxy.settle()
         assert proxy.counts.requests == {EditOutcome.STORED: 1} and not proxy.counts.rules
-    assert upstream.seen[0].json["input"] == "Hi."
+    assert upstream.requests[0].json["input"] == "Hi."
 
 
 @pytest.mark.parametrize(
@@ -239,22 +241,22 @@ def test_a_stored_dialog_passes_through_and_is_counted(suite):
         ("POST", "/v1/responses", gzip.compress(b"{}", mtime=0), {"content-encoding": "gzip"}),
     ],
 )
-def test_what_is_not_known_passes_through(suite, method, path, body, headers):
+def test_requests_to_other_paths_pass_through_unchanged(suite, method, path, body, headers):
     answer = reply_json(b'{"ok": true}')
     with through(answer, suite, EVERY) as (upstream, proxy):
         reply = httpx2.request(method, proxy.url + path, content=body or None, headers=headers)
         assert reply.json() == {"ok": True}
-    (seen,) = upstream.seen
-    assert seen.line == f"{method} {path} HTTP/1.1" and seen.body == body
-    assert headers.items() <= dict(seen.headers).items()
+    (request,) = upstream.requests
+    assert request.line == f"{method} {path} HTTP/1.1" and request.body == body
+    assert headers.items() <= dict(request.headers).items()
 
 
 def test_an_upload_in_chunks_passes_through(suite):
     with through(reply_json(b"{}"), suite) as (upstream, proxy):
         parts = iter([b"one", b"two"])
         assert httpx2.post(f"{proxy.url}/v1/files", content=parts).status_code == 200
-    assert upstream.seen[0].body == b"onetwo"
-    assert upstream.seen[0].header("transfer-encoding") == "chunked"
+    assert upstream.requests[0].body == b"onetwo"
+    assert upstream.requests[0].header("transfer-encoding") == "chunked"
 
 
 @pytest.mark.parametrize(
@@ -274,7 +276,7 @@ def test_an_upload_in_chunks_passes_through(suite):
 def test_the_path_of_the_base_url_stands_for_v1(suite, base, path, expected):
     with FakeUpstream(reply_json(b"{}")) as upstream, proxied(upstream.url + base, suite) as proxy:
         httpx2.get(proxy.url + path)
-    assert upstream.seen[0].line == f"GET {expected} HTTP/1.1"
+    assert upstream.requests[0].line == f"GET {expected} HTTP/1.1"
 
 
 def test_a_web_socket_is_refused(suite):
@@ -282,7 +284,7 @@ def test_a_web_socket_is_refused(suite):
     with through(reply_json(b"{}"), suite) as (upstream, proxy):
         reply = httpx2.get(f"{proxy.url}/v1/realtime?model=m", headers=headers)
     assert reply.status_code == 501 and reply.json()["error"]["code"] == "websocket"
-    assert not upstream.seen
+    assert not upstream.requests
 
 
 def test_a_path_that_cannot_be_forwarded_is_refused(suite):
@@ -291,7 +293,7 @@ def test_a_path_that_cannot_be_forwarded_is_refused(suite):
         with socket.create_connection((host, int(port))) as connection:
             connection.sendall(f"OPTIONS * HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
             assert connection.recv(1000).startswith(b"HTTP/1.1 400 ")
-    assert not upstream.seen
+    assert not upstream.requests
 
 
 def test_a_server_on_this_machine_is_reached_past_an_http_proxy(suite, monkeypatch):
@@ -304,20 +306,20 @@ def test_a_server_on_this_machine_is_reached_past_an_http_proxy(suite, monkeypat
 
 
 def test_headers_pass_in_both_directions(suite):
-    def answer(seen, writer):
+    def answer(request, writer):
         headers = ["X-Request-Id: 7", "x-ratelimit-remaining: 3", "Set-Cookie: a=1"]
         headers += ["Set-Cookie: b=2", "Date: Thu, 01 Jan 2026 00:00:00 GMT", "Server: mine"]
         writer.whole("200 OK", b"{}", "Keep-Alive: timeout=5", *headers)
 
     with through(answer, suite) as (upstream, proxy):
-        sent = {"OpenAI-Organization": "o", "Cookie": "c=3", "Connection": "keep-alive, x-hop"}
-        reply = httpx2.get(f"{proxy.url}/v1/models", headers=sent)
-        again = httpx2.get(f"{proxy.url}/v1/models")
+        outgoing = {"OpenAI-Organization": "o", "Cookie": "c=3", "Connection": "keep-alive, x-hop"}
+        reply = httpx2.get(f"{proxy.url}/v1/models", headers=outgoing)
+        second_answer = httpx2.get(f"{proxy.url}/v1/models")
     assert reply.headers.get_list("set-cookie") == ["a=1", "b=2"]
     assert reply.headers.get_list("date") == ["Thu, 01 Jan 2026 00:00:00 GMT"]
     assert reply.headers["server"] == "mine" and reply.headers["x-request-id"] == "7"
     assert "keep-alive" not in reply.headers
-    first, second = upstream.seen
+    first, second = upstream.requests
     assert first.header("openai-organization") == "o" and first.header("cookie") == "c=3"
     assert first.header("host") == upstream.url.removeprefix("http://")
-    assert second.header("cookie") is None and again.status_code == 200
+    assert second.header("cookie") is None and second_answer.status_code == 200

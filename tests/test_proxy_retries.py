@@ -35,16 +35,16 @@ BROKEN, KEPT = reply_json(completion("Fine, sir")), reply_json(completion("Fine,
 WORSE = reply_json(completion("Fine. Yes, sir"))  # breaks both rules
 
 
-def refuse(seen, writer):
+def refuse(request, writer):
     writer.whole("500 Oops", b'{"error": {"message": "no"}}', "Content-Type: application/json")
 
 
-def close(seen, writer):
+def close(request, writer):
     return False
 
 
-def ask(url, **more):
-    return httpx2.post(f"{url}/v1/chat/completions", json={"messages": CHAT, **more})
+def ask(url, **fields):
+    return httpx2.post(f"{url}/v1/chat/completions", json={"messages": CHAT, **fields})
 
 
 def text_of(reply):
@@ -56,7 +56,7 @@ def test_a_reply_that_breaks_a_rule_is_drawn_again(suite):
         assert text_of(ask(proxy.url, seed=3)) == "Fine, Tony"
         proxy.settle()
         metrics = httpx2.get(f"{proxy.url}/metrics").text
-    first, second = upstream.seen
+    first, second = upstream.requests
     assert first.json["messages"] == CHAT and second.json == {"messages": REMINDED, "seed": 3}
     # only the reply that the client got is scored
     rules = {row.cell.rule: (row.kept, row.scored) for row in proxy.counts.rules}
@@ -70,7 +70,7 @@ def test_a_reply_that_breaks_a_rule_is_drawn_again(suite):
 def test_a_reply_that_keeps_all_rules_is_sent_on(suite):
     with through(KEPT, suite, "check-and-retry") as (upstream, proxy):
         reply = ask(proxy.url)
-    assert reply.content == completion("Fine, Tony") and len(upstream.seen) == 1
+    assert reply.content == completion("Fine, Tony") and len(upstream.requests) == 1
     assert proxy.counts.retries == 0
 
 
@@ -78,7 +78,7 @@ def test_messages_are_edited_in_a_retry_too(suite):
     spec = 'reminder:every=1,text="Be brief."+check-and-retry:n=1'
     with through(in_turn(BROKEN, KEPT), suite, spec) as (upstream, proxy):
         ask(proxy.url)
-    first, second = (seen.json["messages"][-1]["content"] for seen in upstream.seen)
+    first, second = (request.json["messages"][-1]["content"] for request in upstream.requests)
     assert first == "[Reminder: Be brief.]\n\nHi."
     assert second == "[Reminder: Be brief.]\n\n[Reminder: Sign as Tony.]\n\nHi."
 
@@ -98,10 +98,10 @@ def test_the_best_draw_is_sent_if_none_keeps_all_rules(suite, answers, text):
     with through(in_turn(*answers), suite, "check-and-retry:n=2") as (upstream, proxy):
         reply = ask(proxy.url)
     assert reply.status_code == 200 and text_of(reply) == text
-    assert len(upstream.seen) == len(answers)
+    assert len(upstream.requests) == len(answers)
 
 
-def test_a_stream_waits_for_the_check(suite):
+def test_a_stream_is_held_back_until_it_is_checked(suite):
     answers = in_turn(reply_events(*chunks("Fine, ", "sir")), reply_events(*chunks("Oh, ", "Tony")))
     with (
         FakeUpstream(answers) as upstream,
@@ -112,7 +112,7 @@ def test_a_stream_waits_for_the_check(suite):
         assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == "Oh, Tony"
 
 
-def test_the_responses_api(suite):
+def test_a_reply_of_the_responses_api_is_drawn_again(suite):
     answers = in_turn(
         *(
             reply_json(httpx2.Response(200, json=response(text)).content)
@@ -126,14 +126,14 @@ def test_the_responses_api(suite):
         body = {"instructions": SYSTEM, "input": "Hi."}
         reply = httpx2.post(f"{proxy.url}/v1/responses", json=body).json()
     assert reply["output"][0]["content"][0]["text"] == "Fine, Tony"
-    assert upstream.seen[1].json == {**body, "input": REMINDED[1]["content"]}
+    assert upstream.requests[1].json == {**body, "input": REMINDED[1]["content"]}
 
 
 def test_reasoning_is_not_checked(suite):
     answer = reply_json(completion("<think>I plan. I plan more.</think>Fine, Tony"))
     with through(answer, suite, "check-and-retry") as (upstream, proxy):
         ask(proxy.url)
-    assert len(upstream.seen) == 1 and proxy.counts.retries == 0
+    assert len(upstream.requests) == 1 and proxy.counts.retries == 0
 
 
 def test_half_a_surrogate_pair_is_sent_again_as_it_came(suite):
@@ -141,11 +141,11 @@ def test_half_a_surrogate_pair_is_sent_again_as_it_came(suite):
     with through(in_turn(BROKEN, KEPT), suite, "check-and-retry") as (upstream, proxy):
         reply = httpx2.post(f"{proxy.url}/v1/chat/completions", content=body)
     assert text_of(reply) == "Fine, Tony"
-    assert b"Tony.]\\n\\nHi \\ud83d" in upstream.seen[1].body
+    assert b"Tony.]\\n\\nHi \\ud83d" in upstream.requests[1].body
 
 
 @pytest.mark.parametrize("choices", ["5", '["x"]', "[null]"])
-def test_choices_that_are_none_are_sent_on(suite, choices):
+def test_malformed_choices_are_sent_on_unchanged(suite, choices):
     body = f'{{"choices": {choices}}}'.encode()
     with through(reply_json(body), suite, "check-and-retry") as (_, proxy):
         assert ask(proxy.url).content == body
@@ -165,15 +165,15 @@ def test_what_is_no_reply_is_sent_on_as_it_is(suite, answer):
         with proxied(upstream.url, suite, "check-and-retry") as proxy:
             through = ask(proxy.url)
     assert (through.status_code, through.content) == (direct.status_code, direct.content)
-    assert len(upstream.seen) == 2 and proxy.counts.retries == 0
+    assert len(upstream.requests) == 2 and proxy.counts.retries == 0
 
 
 def test_several_choices_are_not_held_back(suite):
-    """Nor drawn again if all but one broke off."""
+    """Such a reply is not drawn again either, even if all choices but one broke off."""
     stream = chunks("Fine, sir")
     release = threading.Event()
 
-    def answer(seen, writer):
+    def answer(request, writer):
         writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
         writer.chunk(stream[0])
         assert release.wait(20)
@@ -188,7 +188,7 @@ def test_several_choices_are_not_held_back(suite):
             assert next(parts) == stream[0]
             release.set()
             assert b"".join(parts) == b"".join(stream[1:])
-    assert len(upstream.seen) == 1
+    assert len(upstream.requests) == 1
 
 
 def test_a_pattern_that_runs_for_ages_costs_only_its_rule(tmp_path, caplog):
@@ -208,15 +208,15 @@ def test_a_pattern_that_runs_for_ages_costs_only_its_rule(tmp_path, caplog):
         assert time.process_time() - started < 3  # a reply that stands there again is remembered
         proxy.settle()
         assert [row.cell.rule for row in proxy.counts.rules] == ["slow", "signs", "short"]
-    sent = [seen.json["messages"][-1]["content"] for seen in upstream.seen]
+    contents = [request.json["messages"][-1]["content"] for request in upstream.requests]
     reminder = "[Reminder: Sign as Tony.]\n\n"
-    assert sent == [f"{reminder}Hi.", f"{reminder * 2}Hi."]
+    assert contents == [f"{reminder}Hi.", f"{reminder * 2}Hi."]
     assert "brief/slow" in caplog.text and "aaa" not in caplog.text
 
 
 @pytest.mark.parametrize("kind", [openai.OpenAI, openai.AsyncOpenAI])
 def test_a_hook_of_the_client_that_raises_on_a_retry_costs_no_reply(kind):
-    """As one that calls `raise_for_status`."""
+    """Such a hook may call `raise_for_status`."""
     suite = parse_suite(SUITE, "bot.yaml", "bot", probed=False)
     is_async = kind is openai.AsyncOpenAI
 
@@ -233,11 +233,11 @@ def test_a_hook_of_the_client_that_raises_on_a_retry_costs_no_reply(kind):
         wrapped = holdfast.wrap(client, suite=suite, method="check-and-retry")
         reply = wrapped.chat.completions.create(model="m", messages=CHAT)
         reply = asyncio.run(reply) if is_async else reply
-    assert reply.choices[0].message.content == "Fine, sir" and len(upstream.seen) == 2
+    assert reply.choices[0].message.content == "Fine, sir" and len(upstream.requests) == 2
 
 
 def test_an_answer_that_breaks_off_does_so_here(suite):
-    def answer(seen, writer):
+    def answer(request, writer):
         writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
         writer.chunk(chunks("Fine, ")[0])
         return False
@@ -258,17 +258,17 @@ def test_a_reply_that_is_too_long_to_hold_is_passed_on_as_it_comes(suite, monkey
     with through(reply_json(body), suite, "check-and-retry") as (upstream, proxy):
         reply = ask(proxy.url)
         proxy.settle()
-    assert reply.content == body and len(upstream.seen) == 1
+    assert reply.content == body and len(upstream.requests) == 1
     assert proxy.tally.counts().unscored == {WhyUnscored.TOO_LONG: 1}
 
 
-def test_a_retry_that_is_too_long_to_hold_is_left(suite, monkeypatch):
+def test_a_retry_that_is_too_long_to_hold_is_discarded(suite, monkeypatch):
     monkeypatch.setattr(relay, "MAX_SCORED_REPLY_BYTES", 500)
     answers = in_turn(BROKEN, reply_json(completion(f"{'Oh. ' * 500}Tony")))
     with through(answers, suite, "check-and-retry") as (upstream, proxy):
         assert text_of(ask(proxy.url)) == "Fine, sir"
         proxy.settle()
-    assert len(upstream.seen) == 2 and not proxy.tally.counts().unscored
+    assert len(upstream.requests) == 2 and not proxy.tally.counts().unscored
 
 
 @pytest.mark.parametrize("kind", [openai.OpenAI, openai.AsyncOpenAI])
@@ -280,44 +280,44 @@ def test_a_wrapped_client_passes_on_what_is_too_long_to_hold(suite, monkeypatch,
         wrapped = holdfast.wrap(client, suite=suite, method="check-and-retry", tally=tally)
         reply = wrapped.chat.completions.create(model="m", messages=CHAT)
         reply = asyncio.run(reply) if kind is openai.AsyncOpenAI else reply
-    assert reply.choices[0].message.content == text and len(upstream.seen) == 1
+    assert reply.choices[0].message.content == text and len(upstream.requests) == 1
     assert tally.counts().unscored == {WhyUnscored.TOO_LONG: 1}
 
 
 def test_a_client_that_leaves_while_its_reply_is_held_cancels_it(suite):
-    gone = []
+    client_states = []
 
-    def answer(seen, writer):
+    def answer(request, writer):
         writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
         writer.chunk(chunks("Fine")[0])
-        gone.append(writer.client_is_gone())
+        client_states.append(writer.client_is_gone())
         return False
 
     with through(answer, suite, "check-and-retry") as (upstream, proxy):
         with pytest.raises(httpx2.ReadTimeout):
             httpx2.post(f"{proxy.url}/v1/chat/completions", json={"messages": CHAT}, timeout=0.3)
-        wait_until(lambda: bool(gone))
-    assert gone == [True] and len(upstream.seen) == 1
+        wait_until(lambda: bool(client_states))
+    assert client_states == [True] and len(upstream.requests) == 1
 
 
-def test_a_wrapped_client(suite):
-    tally, scored = Tally(), []
+def test_a_wrapped_client_draws_again_and_sends_the_best_reply(suite):
+    tally, replies = Tally(), []
     with FakeUpstream(in_turn(WORSE, BROKEN, refuse)) as upstream:
         client = openai.OpenAI(base_url=f"{upstream.url}/v1", api_key="k", max_retries=0)
         wrapped = holdfast.wrap(
-            client, suite=suite, method="check-and-retry:n=2", tally=tally, on_reply=scored.append
+            client, suite=suite, method="check-and-retry:n=2", tally=tally, on_reply=replies.append
         )
         reply = wrapped.chat.completions.create(model="m", messages=CHAT)
     assert reply.choices[0].message.content == "Fine, sir"
-    assert [seen.json["messages"][-1]["content"] for seen in upstream.seen] == [
+    assert [request.json["messages"][-1]["content"] for request in upstream.requests] == [
         "Hi.",
         "[Reminder: Sign as Tony. Reply in one sentence.]\n\nHi.",
         REMINDED[1]["content"],
     ]
-    assert tally.counts().retries == 2 and len(scored) == 1
+    assert tally.counts().retries == 2 and len(replies) == 1
 
 
-def test_a_wrapped_asynchronous_client_that_streams(suite):
+def test_a_wrapped_asynchronous_client_streams_the_checked_reply(suite):
     answers = in_turn(reply_events(*chunks("Fine, ", "sir")), reply_events(*chunks("Oh, ", "Tony")))
 
     async def run(url):

@@ -99,9 +99,9 @@ def test_another_actor_scores_with_the_tokens_of_earlier_replies(actors):
 
 
 def test_scores_come_in_the_order_of_their_requests(actors):
-    asked = [FIRST, replace(FIRST, thread=None), replace(FIRST, thread=None), SECOND]
+    requests = [FIRST, replace(FIRST, thread=None), replace(FIRST, thread=None), SECOND]
     replies = [["a"], ["b"], ["c"], ["d"]]
-    assert asyncio.run(RaySession(actors, 0).score(asked, replies)) == replies
+    assert asyncio.run(RaySession(actors, 0).score(requests, replies)) == replies
     assert all(replica.handle.requests for replica in actors.replicas)
 
 

@@ -13,9 +13,9 @@ def test_the_readme_is_short():
 
 
 def test_the_targets_of_make_exist():
-    named = re.findall(r"`make ([\w-]+)`", TEXT)
+    targets_named = re.findall(r"`make ([\w-]+)`", TEXT)
     targets = (ROOT / "Makefile").read_text()
-    assert named and all(f"\n{target}:" in targets for target in named)
+    assert targets_named and all(f"\n{target}:" in targets for target in targets_named)
     assert "make test" in (ROOT / ".ci" / "run").read_text()
 
 
@@ -36,8 +36,8 @@ def test_the_first_screen_says_how_to_install_and_where_the_command_is():
 
 
 def test_pages_listed_for_assistants_exist():
-    listed = (ROOT / "docs" / "llms.txt").read_text()
-    pages = re.findall(r"\]\((\w+)/\)", listed)
+    index = (ROOT / "docs" / "llms.txt").read_text()
+    pages = re.findall(r"\]\((\w+)/\)", index)
     assert len(pages) > 10
     assert all((ROOT / "docs" / f"{page}.md").is_file() for page in pages)
 

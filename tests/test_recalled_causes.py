@@ -55,10 +55,10 @@ def scored(tmp_path):
     suite.write_text(SUITE)
     lines = []
     for number in range(3):
-        said = [f"Hello {number}.", "Hi.", "And else?", "VeloWorld. It is near. Go there."]
+        texts = [f"Hello {number}.", "Hi.", "And else?", "VeloWorld. It is near. Go there."]
         roles = ["user", "assistant"] * 2
-        spoken = [{"role": r, "content": t} for r, t in zip(roles, said, strict=True)]
-        lines.append(json.dumps({"messages": [SYSTEM, *spoken]}) + "\n")
+        dialog = [{"role": r, "content": t} for r, t in zip(roles, texts, strict=True)]
+        lines.append(json.dumps({"messages": [SYSTEM, *dialog]}) + "\n")
     file.write_text("".join(lines))
     logs, loaded = read_logs([file]), load_suite(str(suite), probed=False)
     return score_logs(logs, loaded, tmp_path / "run"), logs, loaded
@@ -75,16 +75,16 @@ def causes_of(run):
 
 def test_a_rule_that_is_stated_is_recalled_and_another_is_not(scored):
     model = Recalls()
-    run, asked = ask_recall(*scored, model, limit=100)
+    run, counts = ask_recall(*scored, model, limit=100)
     assert (
         causes_of(run)
         == [("rival", "present_not_recalled")] * 3 + [("short", "present_recalled")] * 3
     )
-    assert (asked.present, asked.asked, asked.undecided) == (6, 6, 0)
+    assert (counts.present, counts.asked, counts.undecided) == (6, 6, 0)
     assert len(model.asked) == 3  # both rules of a turn share a question
-    prompt, *spoken = sorted(model.asked, key=str)[0]
-    assert prompt == SYSTEM and [m["role"] for m in spoken] == ["user", "assistant", "user"]
-    assert spoken[-1]["content"].startswith("And else?\n\nWhat are your instructions")
+    prompt, *dialog = sorted(model.asked, key=str)[0]
+    assert prompt == SYSTEM and [m["role"] for m in dialog] == ["user", "assistant", "user"]
+    assert dialog[-1]["content"].startswith("And else?\n\nWhat are your instructions")
     assert (
         causes_of(read_run(run.folder)) == [("rival", "present")] * 3 + [("short", "present")] * 3
     )
@@ -94,13 +94,13 @@ def test_records_on_the_disk_get_the_same_causes_from_logs_that_are_read_again(
     scored, tmp_path, monkeypatch
 ):
     run, logs, suite = scored
-    first, asked = ask_recall(run, logs, suite, Recalls(), limit=4)
+    first, counts = ask_recall(run, logs, suite, Recalls(), limit=4)
     monkeypatch.setattr("holdfast.records.run.LARGE_RUN_BYTES", 1)
-    stored = read_run(run.folder)
-    again = LogSource([tmp_path / "july.jsonl"])
-    second, asked_again = ask_recall(stored, again, suite, Recalls(), limit=4)
-    assert stored.is_stored and second.is_stored and asked == asked_again
-    assert [*second.dialogs] == [*first.dialogs] != [*stored.dialogs]
+    on_disk = read_run(run.folder)
+    source = LogSource([tmp_path / "july.jsonl"])
+    second, counts_again = ask_recall(on_disk, source, suite, Recalls(), limit=4)
+    assert on_disk.is_stored and second.is_stored and counts == counts_again
+    assert [*second.dialogs] == [*first.dialogs] != [*on_disk.dialogs]
     assert second.dialogs[1] == first.dialogs[1]
     assert second.log_scores == first.log_scores and why_table(second) == why_table(first)
 
@@ -110,24 +110,24 @@ def test_answers_are_kept_and_not_asked_for_again(scored):
     path = scored[0].folder / "recall.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:2]) + lines[2][:20])  # interrupted while it was written
-    again, done = Recalls(), []
-    run, _ = ask_recall(*scored, again, limit=100, progress=done.append)
-    assert len(again.asked) == 1 and done == [4, 2]
+    second_model, done = Recalls(), []
+    run, _ = ask_recall(*scored, second_model, limit=100, progress=done.append)
+    assert len(second_model.asked) == 1 and done == [4, 2]
     assert path.read_bytes().splitlines(keepends=True)[:2] == lines[:2]
     assert ("short", "present_recalled") in causes_of(run)
 
 
 def test_the_same_breaches_are_drawn_each_time(scored):
-    first, asked = ask_recall(*scored, Recalls(), limit=2)
-    again, _ = ask_recall(*scored, Recalls(), limit=2)
-    assert (asked.present, asked.asked) == (6, 2)
-    assert [r.probes for r in first.dialogs] == [r.probes for r in again.dialogs]
+    first, counts = ask_recall(*scored, Recalls(), limit=2)
+    second, _ = ask_recall(*scored, Recalls(), limit=2)
+    assert (counts.present, counts.asked) == (6, 2)
+    assert [r.probes for r in first.dialogs] == [r.probes for r in second.dialogs]
     assert [cause for _, cause in causes_of(first)].count("present") == 4
 
 
 def test_a_rule_that_the_model_cannot_be_asked_about_stays_present(scored):
-    run, asked = ask_recall(*scored, Refuses(), limit=100)
-    assert {cause for _, cause in causes_of(run)} == {"present"} and asked.undecided == 6
+    run, counts = ask_recall(*scored, Refuses(), limit=100)
+    assert {cause for _, cause in causes_of(run)} == {"present"} and counts.undecided == 6
 
 
 def test_tools_and_summaries_are_put_in_words():
@@ -151,8 +151,8 @@ def test_the_command_asks_and_says_how_many(scored, tmp_path, capsys, monkeypatc
     words = [str(tmp_path / "july.jsonl"), "--suite", str(tmp_path / "suite.yaml")]
     words += ["--out", str(tmp_path / "other"), "--model", "scripted", "--ask", "4"]
     assert main(["logs", *words]) == 0
-    printed = capsys.readouterr().out
-    assert "asked for its rules at 4 of 6 breaches" in printed
+    output = capsys.readouterr().out
+    assert "asked for its rules at 4 of 6 breaches" in output
     why = json.loads((tmp_path / "other" / "summary.json").read_text())["results"]["context"]["why"]
     assert why["present"] == 2
     assert why["present_recalled"] + why["present_not_recalled"] == 4

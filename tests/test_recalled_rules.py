@@ -43,8 +43,8 @@ class Remembers(ScriptedModel):
         return "Hello." if len(request.messages) > 2 else "Hello. Tony"
 
 
-def run_of(suite, folder, **more):
-    settings = drift.Settings(rounds=4, conversations=2, user_prompt="empty", recall=True, **more)
+def run_of(suite, folder, **fields):
+    settings = drift.Settings(rounds=4, conversations=2, user_prompt="empty", recall=True, **fields)
     return drift.run(Remembers(), suite, folder, settings)
 
 
@@ -71,16 +71,16 @@ def test_broken_rules_that_are_still_stated_are_counted(tmp_path, capsys):
     assert length.stated_of_broken.n == 0
     assert main(["map", str(run.folder), "--out", str(tmp_path / "map")]) == 0
     lines = capsys.readouterr().out.splitlines()
-    known = lines[next(n for n, line in enumerate(lines) if "broken there" in line) :]
-    (line,) = [line for line in known if line.split()[:2] == ["closing", "1.00"]]
+    lines_below = lines[next(n for n, line in enumerate(lines) if "broken there" in line) :]
+    (line,) = [line for line in lines_below if line.split()[:2] == ["closing", "1.00"]]
     assert re.split(r" {2,}", line.strip())[3] == "2"
 
 
 def test_a_suite_that_cannot_recognise_its_rules_is_refused(tmp_path):
     suite = drift.Suite("bots", (Case("tony", "rules", "Rules.", rules=(FREE,)),), ("Hi!",))
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         run_of(suite, tmp_path / "run")
-    assert (raised.value.option, raised.value.value) == ("recall", "tony")
+    assert (excinfo.value.option, excinfo.value.value) == ("recall", "tony")
 
 
 def test_text_and_recalled_are_read_from_yaml_and_change_the_fingerprint():
@@ -91,8 +91,8 @@ cases:
     probe: Hi?
     measure: {name: ends_with, word: Tony}
 """
-    more = "    text: End every reply with Tony.\n    recalled: {regex: Tony}\n"
-    plain, stated = (parse_suite(text, "bots.yaml", "bots") for text in (yaml, yaml + more))
+    recall_lines = "    text: End every reply with Tony.\n    recalled: {regex: Tony}\n"
+    plain, stated = (parse_suite(text, "bots.yaml", "bots") for text in (yaml, yaml + recall_lines))
     (rule,) = stated.cases[0].rules
     assert rule.text == "End every reply with Tony."
     assert (rule.recalled.score("Tony").value, rule.recalled.score("Ann").value) == (1, 0)
@@ -104,8 +104,8 @@ def test_a_reminder_of_the_rules_says_those_of_the_agents_prompt(tmp_path):
 
     class Seen(Remembers):
         def text(self, request):
-            shown = request.compiled.edit(request.messages, request.editing_seed)
-            reminders.extend(m["content"] for m in shown if "[Reminder" in m["content"])
+            edited = request.compiled.edit(request.messages, request.editing_seed)
+            reminders.extend(m["content"] for m in edited if "[Reminder" in m["content"])
             return super().text(request)
 
     short = dataclasses.replace(SHORT, text="Write at most nine words.")
@@ -113,8 +113,8 @@ def test_a_reminder_of_the_rules_says_those_of_the_agents_prompt(tmp_path):
     suite = drift.Suite("bots", (Case("tony", "rules", "Rules.", rules=(sign, short)),), ("Hi!",))
     settings = drift.Settings(rounds=3, conversations=1, user_prompt="empty")
     drift.run(Seen(), suite, tmp_path / "run", settings, ["reminder:every=2,text=rules"])
-    said = {text.partition("]")[0] for text in reminders}
-    assert said == {"[Reminder: Sign with Tony. Write at most nine words."}
+    openings = {text.partition("]")[0] for text in reminders}
+    assert openings == {"[Reminder: Sign with Tony. Write at most nine words."}
     reminders.clear()
     drift.run(Seen(), SUITE, tmp_path / "plain", settings, ["reminder:every=2,text=rules"])
     assert {text.partition("]")[0] for text in reminders} == {"[Reminder: Rules."}

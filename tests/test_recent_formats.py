@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from log_variations import HI, ONE, TWO, A, Variation, check, lines, text, variations, written
+from log_variations import HI, ONE, TWO, A, Variation, check, file_text, lines, text, variations
 
 from holdfast.logs import read_logs
 from holdfast.logs.context import Contexts
@@ -18,7 +18,7 @@ from holdfast.logs.context import Contexts
 
 def context_before_last_reply(folder: Path, name: str, content: Any) -> list[str]:
     path = folder / name
-    path.write_text(written(content))
+    path.write_text(file_text(content))
     (dialog,) = read_logs([path]).dialogs
     events = dialog.transcript.path
     last = max(n for n, event in enumerate(events) if event.is_by_assistant)
@@ -221,7 +221,7 @@ test_rollouts_with_kinds_of_parts = variations(
 
 def test_parts_of_a_message_to_codex_keep_their_order(tmp_path):
     parts = says("user", ENVIRONMENT, "Hi", GIT, "there")
-    (tmp_path / "r.jsonl").write_text(written(lines(META, parts, ANSWERS)))
+    (tmp_path / "r.jsonl").write_text(file_text(lines(META, parts, ANSWERS)))
     (dialog,) = read_logs([tmp_path]).dialogs
     texts = [event.text for event in dialog.transcript.path]
     assert texts == ["Be brief.", ENVIRONMENT, "Hi\nthere", GIT, "A."]
@@ -397,7 +397,7 @@ def with_attachment(rendered: Any = None, **attachment: Any) -> dict:
 def test_calls_and_results_of_claude_code_without_ids_do_not_belong_together(tmp_path):
     call = {"type": "tool_use", "name": "Bash", "input": {}}
     result = {"type": "tool_result", "content": "elsewhere"}
-    content = written(lines(
+    content = file_text(lines(
         claude_says("user", "u1", None, "Hi"),
         claude("assistant", "a0", "u1", message={"role": "assistant", "content": [call]}),
         claude("user", "r0", "a0", message={"role": "user", "content": [result]}),
@@ -465,8 +465,8 @@ test_attachments_of_claude_code = variations(
 
 
 def roo(role: str, *blocks: Any, **fields: Any) -> dict:
-    listed = [text(block) if isinstance(block, str) else block for block in blocks]
-    return {"role": role, "content": listed, "ts": 1, **fields}
+    content_blocks = [text(block) if isinstance(block, str) else block for block in blocks]
+    return {"role": role, "content": content_blocks, "ts": 1, **fields}
 
 
 HIDDEN = {"truncationParent": "t1"}
@@ -570,8 +570,8 @@ test_exports_of_opencode_2 = variations(
 def test_a_compaction_of_opencode_2_replaces_the_context(status, texts, tmp_path):
     between = second("compaction", 3, status=status, summary="Summary.", recent="recent")
     content = exported(OU, OA, between, OU2, OA2)["o.json"]
-    read = context_before_last_reply(tmp_path, "o.json", content)
-    assert read == (texts or ["Hi", "A.", "More?"])
+    context = context_before_last_reply(tmp_path, "o.json", content)
+    assert context == (texts or ["Hi", "A.", "More?"])
 
 
 def opencode_database(path: Path, first: list[dict], later: list[dict]) -> None:
@@ -585,8 +585,8 @@ def opencode_database(path: Path, first: list[dict], later: list[dict]) -> None:
             name, session = message["info"]["id"], message["info"]["sessionID"]
             row = (name, session, number, json.dumps(message["info"]))
             database.execute("INSERT INTO message VALUES (?, ?, ?, ?)", row)
-            for place, part in enumerate(message["parts"]):
-                row = (f"prt_{number}_{place}", name, session, json.dumps(part))
+            for index, part in enumerate(message["parts"]):
+                row = (f"prt_{number}_{index}", name, session, json.dumps(part))
                 database.execute("INSERT INTO part VALUES (?, ?, ?, ?)", row)
         database.execute("CREATE TABLE session_v2 (id, parent_id, revert)")
         database.execute(
@@ -614,7 +614,7 @@ def of_version_2(session: str, *messages: dict) -> list[dict]:
 
 
 @pytest.mark.parametrize(
-    ("first", "later", "said"),
+    ("first", "later", "expected"),
     [
         ([], of_version_2("s2", OU, OA), ONE),
         (of_version_1("s1"), of_version_2("s2", OU2, OA2), [ONE[0], [("More?", "B.")]]),
@@ -623,20 +623,20 @@ def of_version_2(session: str, *messages: dict) -> list[dict]:
     ],
     ids=["version 2 alone", "a session of each", "a session that goes on", "bookkeeping alone"],
 )
-def test_the_tables_of_both_versions_of_opencode_are_read(first, later, said, tmp_path):
+def test_the_tables_of_both_versions_of_opencode_are_read(first, later, expected, tmp_path):
     opencode_database(tmp_path / "opencode.db", first, later)
     logs = read_logs([tmp_path / "opencode.db"])
-    read = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
-    assert read == said and not logs.problems
+    turns = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
+    assert turns == expected and not logs.problems
 
 
 # Open WebUI from 0.10 on: a reply as a list of items
 
 
 def chat(**answer: Any) -> dict:
-    named = {"1": {**HI, "id": "1", "parentId": None},
+    messages = {"1": {**HI, "id": "1", "parentId": None},
              "2": {"role": "assistant", "id": "2", "parentId": "1", **answer}}  # fmt: skip
-    history = {"currentId": "2", "messages": named}
+    history = {"currentId": "2", "messages": messages}
     return {"chat.json": [{"id": "c", "title": "t", "chat": {"history": history}}]}
 
 
@@ -685,8 +685,8 @@ def step(source: str, message: str, **fields: Any) -> dict:
 
 
 def trajectory(*steps: dict) -> dict:
-    listed = [{"step_id": number, **value} for number, value in enumerate(steps, start=1)]
-    return {"schema_version": "ATIF-v1.7", "agent": {"name": "x"}, "steps": listed}
+    numbered = [{"step_id": number, **value} for number, value in enumerate(steps, start=1)]
+    return {"schema_version": "ATIF-v1.7", "agent": {"name": "x"}, "steps": numbered}
 
 
 REPLACES = {"context_management": {"type": "compaction", "boundary": "replace"}}
@@ -699,8 +699,8 @@ AFTER = [step("user", "More?"), step("agent", "B.")]
 def test_a_compaction_of_a_trajectory_replaces_the_context(tmp_path):
     content = trajectory(*BEFORE, SUMMED_UP, *AFTER)
     check(Variation("", {"t.json": content}, TWO, system="Be brief.", results=[]), tmp_path)
-    read = context_before_last_reply(tmp_path, "t.json", content)
-    assert read == ["Be brief.", "Summary.", "More?"]
+    context = context_before_last_reply(tmp_path, "t.json", content)
+    assert context == ["Be brief.", "Summary.", "More?"]
 
 
 def test_an_agent_that_compacts_by_a_call_has_called(tmp_path):
@@ -751,9 +751,9 @@ test_other_changes = variations(
 
 
 def otel_span(inputs: Any, outputs: Any) -> dict:
-    said = {"gen_ai.input.messages": inputs, "gen_ai.output.messages": outputs}
+    messages = {"gen_ai.input.messages": inputs, "gen_ai.output.messages": outputs}
     attributes = {"gen_ai.operation.name": "chat"}
-    attributes |= {name: json.dumps(value) for name, value in said.items()}
+    attributes |= {name: json.dumps(value) for name, value in messages.items()}
     return {"name": "chat m", "context": {"trace_id": "0x1", "span_id": "0x2"},
             "attributes": attributes}  # fmt: skip
 
@@ -816,9 +816,9 @@ test_parts_of_opentelemetry_and_gemini = variations(
 
 
 def test_a_compaction_in_a_message_of_opentelemetry_replaces_what_was_before_it(tmp_path):
-    said = otel_span([ASKED, ANSWERED, COMPACTED], [ANSWERED])
-    seen = context_before_last_reply(tmp_path, "o.jsonl", lines(said))
-    assert seen == ["We spoke of Rome.", "Hi"]
+    span = otel_span([ASKED, ANSWERED, COMPACTED], [ANSWERED])
+    context = context_before_last_reply(tmp_path, "o.jsonl", lines(span))
+    assert context == ["We spoke of Rome.", "Hi"]
 
 
 def otlp_value(of: Any) -> dict:
@@ -925,9 +925,9 @@ test_batches_of_otlp_with_log_records = variations(
 
 
 def test_an_answer_that_is_a_log_record_of_a_span_with_messages_is_named(tmp_path):
-    asked = {name: value for name, value in IO.items() if "input" in name}
-    batches = otlp_spans(chat_span(1, **asked), chat_span(2, **IO)), otlp_logs(ANSWERED_IN_RECORD)
-    (tmp_path / "o.jsonl").write_text(written(lines(*batches)))
+    inputs = {name: value for name, value in IO.items() if "input" in name}
+    batches = otlp_spans(chat_span(1, **inputs), chat_span(2, **IO)), otlp_logs(ANSWERED_IN_RECORD)
+    (tmp_path / "o.jsonl").write_text(file_text(lines(*batches)))
     problems = read_logs([tmp_path]).problems
     assert any("an answer and no messages" in problem for problem in problems)
 
@@ -1040,19 +1040,19 @@ test_logs_of_inspect = variations(
 def test_a_compaction_of_the_provider_in_a_log_of_inspect(tmp_path):
     summary = {"type": "anthropic_compact", "content": "We spoke of Rome."}
     compacted = {"type": "data", "data": {"compaction_metadata": summary}}
-    said = [INPUT, A, {"role": "user", "content": "More?"},
+    messages = [INPUT, A, {"role": "user", "content": "More?"},
             {"role": "assistant", "content": [compacted, text("B.")]}]  # fmt: skip
-    seen = context_before_last_reply(tmp_path, "s.jsonl", sample(*said)["s.jsonl"])
-    assert seen == ["We spoke of Rome."]
+    context = context_before_last_reply(tmp_path, "s.jsonl", sample(*messages)["s.jsonl"])
+    assert context == ["We spoke of Rome."]
 
 
 # OpenInference
 
 
-def llm_span(number: int = 1, **said: Any) -> dict:
+def llm_span(number: int = 1, **fields: Any) -> dict:
     context = {"trace_id": "t", "span_id": f"s{number}"}
     return {"context": context, "span_kind": "LLM", "start_time": str(number),
-            "attributes": {"llm": said}}  # fmt: skip
+            "attributes": {"llm": fields}}  # fmt: skip
 
 
 def content_part(kind: str, **fields: Any) -> dict:
@@ -1076,14 +1076,14 @@ DOTTED = {
 }  # fmt: skip
 
 
-def openinference_span(number: int, asked: list[str], answer: str) -> dict:
-    said = {"openinference.span.kind": "LLM", "llm.output_messages.0.message.role": "assistant",
+def openinference_span(number: int, texts: list[str], answer: str) -> dict:
+    fields = {"openinference.span.kind": "LLM", "llm.output_messages.0.message.role": "assistant",
             "llm.output_messages.0.message.content": answer}  # fmt: skip
-    for n, words in enumerate(asked):
-        said[f"llm.input_messages.{n}.message.role"] = "assistant" if n % 2 else "user"
-        said[f"llm.input_messages.{n}.message.content"] = words
+    for n, words in enumerate(texts):
+        fields[f"llm.input_messages.{n}.message.role"] = "assistant" if n % 2 else "user"
+        fields[f"llm.input_messages.{n}.message.content"] = words
     return {"traceId": "t1", "spanId": f"s{number}", "startTimeUnixNano": str(number),
-            "attributes": attributes(**said)}  # fmt: skip
+            "attributes": attributes(**fields)}  # fmt: skip
 
 
 test_spans_of_openinference = variations(
@@ -1152,10 +1152,10 @@ test_spans_of_logfire = variations(
 # the spend logs of LiteLLM from 1.80 on, whose column `messages` is empty
 
 
-def spent(sent: Any, response: Any, **fields: Any) -> dict:
+def spent(request: Any, response: Any, **fields: Any) -> dict:
     row = {"request_id": "r", "call_type": "acompletion", "status": "success", "messages": {},
            "startTime": "2026-10-01T10:00:00Z"}  # fmt: skip
-    return {**row, "proxy_server_request": sent, "response": response, **fields}
+    return {**row, "proxy_server_request": request, "response": response, **fields}
 
 
 REQUESTED = {"model": "m", "messages": [{"role": "system", "content": "Be brief."}, HI]}

@@ -53,7 +53,7 @@ def as_written(number: int, method: str = "none", text: str = "hello") -> dict:
     }
 
 
-def begun(folder: Path, identity: dict = IDENTITY) -> None:
+def begin_run(folder: Path, identity: dict = IDENTITY) -> None:
     """A run of one conversation."""
     with open_run(folder, identity, ABOUT) as run:
         run.append(record(0))
@@ -74,10 +74,10 @@ def test_what_is_appended_is_read_back(tmp_path):
 
 def test_a_number_json_cannot_hold_is_not_written(tmp_path):
     (probe,) = record(0).probes
-    broken = probe.model_copy(update={"score": float("nan")})
+    unwritable = probe.model_copy(update={"score": float("nan")})
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
         with pytest.raises(ValueError, match="nan"):
-            run.append(record(0).model_copy(update={"probes": (broken,)}))
+            run.append(record(0).model_copy(update={"probes": (unwritable,)}))
         run.append(record(0))
     assert len(read_run(tmp_path).records) == 1
 
@@ -87,9 +87,9 @@ def test_a_conversation_is_written_once(tmp_path):
         with open_run(tmp_path, IDENTITY, ABOUT) as run:
             if not run.keys():
                 run.append(record(3))
-            with pytest.raises(RecordsError) as raised:
+            with pytest.raises(RecordsError) as excinfo:
                 run.append(record(3))
-            assert raised.value.value == ("none", 3)
+            assert excinfo.value.value == ("none", 3)
 
 
 @pytest.mark.parametrize("cut", [1, 2, 40, 10_000])
@@ -109,21 +109,21 @@ def test_a_torn_last_line_is_cut_off(tmp_path, cut):
 
 
 def test_a_broken_line_in_the_middle_is_named(tmp_path):
-    begun(tmp_path)
+    begin_run(tmp_path)
     path = tmp_path / "records.jsonl"
     path.write_bytes(path.read_bytes() + b"{not json}\n" + path.read_bytes())
-    with pytest.raises(RecordsError, match="checksum") as raised:
+    with pytest.raises(RecordsError, match="checksum") as excinfo:
         read_run(tmp_path)
-    assert (raised.value.option, raised.value.value) == (str(path), 2)
+    assert (excinfo.value.option, excinfo.value.value) == (str(path), 2)
     path.write_bytes(path.read_bytes().splitlines(keepends=True)[0] * 2)
-    with pytest.raises(RecordsError, match="of line 1") as raised:
+    with pytest.raises(RecordsError, match="of line 1") as excinfo:
         read_run(tmp_path)
-    assert (raised.value.option, raised.value.value) == (str(path), 2)
+    assert (excinfo.value.option, excinfo.value.value) == (str(path), 2)
 
 
 def test_reading_does_not_show_the_checksum_and_json_readers_do(tmp_path):
     pandas = pytest.importorskip("pandas")
-    begun(tmp_path)
+    begin_run(tmp_path)
     assert as_json(read_run(tmp_path)) == [as_written(0)]
     table = pandas.read_json(tmp_path / "records.jsonl", lines=True, dtype=False)
     line = (tmp_path / "records.jsonl").read_bytes()
@@ -133,17 +133,17 @@ def test_reading_does_not_show_the_checksum_and_json_readers_do(tmp_path):
     ]
 
 
-def older(folder: Path, *lines: bytes | dict, **manifest: object) -> None:
+def write_older(folder: Path, *lines: bytes | dict, **manifest: object) -> None:
     """Writes a run as a version without checksums did."""
     folder.mkdir(exist_ok=True)
     manifest = {**ABOUT, "identity": IDENTITY, **manifest}
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
-    written = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
-    (folder / "records.jsonl").write_bytes(b"".join(line + b"\n" for line in written))
+    encoded = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
+    (folder / "records.jsonl").write_bytes(b"".join(line + b"\n" for line in encoded))
 
 
 def test_a_run_without_checksums_is_read_and_resumed_with_them(tmp_path):
-    older(tmp_path, as_written(0), as_written(1))
+    write_older(tmp_path, as_written(0), as_written(1))
     assert as_json(read_run(tmp_path)) == [as_written(0), as_written(1)]
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
         run.append(record(2))
@@ -152,9 +152,9 @@ def test_a_run_without_checksums_is_read_and_resumed_with_them(tmp_path):
     first, second, third = path.read_bytes().splitlines(keepends=True)
     assert b"crc32" not in first + second and b"crc32" in third
     path.write_bytes(first + second + third.replace(b"crc32", b"crc33"))
-    with pytest.raises(RecordsError, match="checksum") as raised:
+    with pytest.raises(RecordsError, match="checksum") as excinfo:
         read_run(tmp_path)
-    assert raised.value.value == 3
+    assert excinfo.value.value == 3
 
 
 DEEP = b'{"method": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
@@ -191,12 +191,12 @@ TURN = as_written(0)["turns"][0]
 def test_a_line_that_does_not_belong_is_refused(tmp_path, line, why):
     identity = {**IDENTITY, "settings": {"conversations": 200, "rounds": 8}}
     wrong = line if isinstance(line, bytes) else {**as_written(1), **line}
-    older(tmp_path, as_written(0), wrong, identity=identity)
-    with pytest.raises(RecordsError) as caught:
+    write_older(tmp_path, as_written(0), wrong, identity=identity)
+    with pytest.raises(RecordsError) as excinfo:
         read_run(tmp_path)
-    told = str(caught.value)
-    assert told.startswith(f"Line 2 of {tmp_path / 'records.jsonl'} ") and why in told
-    assert caught.value.value == 2 and len(told) < 400
+    message = str(excinfo.value)
+    assert message.startswith(f"Line 2 of {tmp_path / 'records.jsonl'} ") and why in message
+    assert excinfo.value.value == 2 and len(message) < 400
 
 
 @pytest.mark.parametrize(
@@ -215,10 +215,10 @@ def test_a_sample_that_does_not_belong_is_refused(tmp_path, command, identity, l
     sample |= {"variant": "zero-shot", "scores": {"format": 1.0}}
     settings = {"samples": 5, "tasks": ["json"]}
     identity = {"variants": ["zero-shot"], "settings": settings, **identity}
-    older(tmp_path, sample, command=command, identity=identity)
-    (read,) = read_run(tmp_path).records
-    assert read == type(read).model_validate(sample)
-    older(tmp_path, {**sample, **line}, command=command, identity=identity)
+    write_older(tmp_path, sample, command=command, identity=identity)
+    (stored,) = read_run(tmp_path).records
+    assert stored == type(stored).model_validate(sample)
+    write_older(tmp_path, {**sample, **line}, command=command, identity=identity)
     with pytest.raises(RecordsError, match=re.escape(why)):
         read_run(tmp_path)
 
@@ -231,38 +231,38 @@ def test_a_thousand_flipped_bits_are_all_refused(tmp_path):
             run.append(record(number, METHODS[1], text='{"a": [1e-05, 0.1]}'))
     path, rng = tmp_path / "records.jsonl", random.Random(7)
     whole = path.read_bytes()
-    places = [rng.randrange(len(whole) * 8) for _ in range(1000)]
-    places += range(len(whole) * 8 - 8, len(whole) * 8)  # the last newline
-    for count, place in enumerate(places):
-        path.write_bytes(flipped(whole, place))
-        with pytest.raises(RecordsError) as caught:
+    bits = [rng.randrange(len(whole) * 8) for _ in range(1000)]
+    bits += range(len(whole) * 8 - 8, len(whole) * 8)  # the last newline
+    for count, bit in enumerate(bits):
+        path.write_bytes(flip_bit(whole, bit))
+        with pytest.raises(RecordsError) as excinfo:
             read_run(tmp_path)
-        number = whole.count(b"\n", 0, place // 8) + 1
-        assert str(caught.value).startswith(f"Line {number} of {path} is damaged")
+        number = whole.count(b"\n", 0, bit // 8) + 1
+        assert str(excinfo.value).startswith(f"Line {number} of {path} is damaged")
         if count % 100 == 99:
             with pytest.raises(RecordsError, match=f"^Line {number} of"):
                 open_run(tmp_path, IDENTITY, ABOUT)
-            assert path.read_bytes() == flipped(whole, place)
+            assert path.read_bytes() == flip_bit(whole, bit)
 
 
-def flipped(data: bytes, place: int) -> bytes:
+def flip_bit(data: bytes, bit: int) -> bytes:
     damaged = bytearray(data)
-    damaged[place // 8] ^= 1 << place % 8
+    damaged[bit // 8] ^= 1 << bit % 8
     return bytes(damaged)
 
 
 def test_a_flipped_bit_of_the_manifest_is_refused(tmp_path):
-    begun(tmp_path)
+    begin_run(tmp_path)
     path = tmp_path / "manifest.json"
     whole = path.read_bytes()
-    for place in random.Random(3).sample(range(len(whole) * 8), 1000):
-        path.write_bytes(flipped(whole, place))
+    for bit in random.Random(3).sample(range(len(whole) * 8), 1000):
+        path.write_bytes(flip_bit(whole, bit))
         with pytest.raises(RecordsError, match=r"manifest\.json"):
             read_run(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("changed", "difference"),
+    ("changes", "difference"),
     [
         ({"rounds": 4}, ("rounds", 8, 4)),
         ({"runtime": {**RUNTIME, "device": "cuda"}}, ("runtime.device", "cpu", "cuda")),
@@ -272,12 +272,12 @@ def test_a_flipped_bit_of_the_manifest_is_refused(tmp_path):
         ({"seed": ...}, ("seed", 0, None)),
     ],
 )
-def test_another_run_is_refused_by_its_first_difference(tmp_path, changed, difference):
-    begun(tmp_path)
-    identity = {k: v for k, v in {**IDENTITY, **changed}.items() if v is not ...}
-    with pytest.raises(RecordsError) as caught:
+def test_another_run_is_refused_by_its_first_difference(tmp_path, changes, difference):
+    begin_run(tmp_path)
+    identity = {k: v for k, v in {**IDENTITY, **changes}.items() if v is not ...}
+    with pytest.raises(RecordsError) as excinfo:
         open_run(tmp_path, identity, {**ABOUT, "argv": "holdfast drift"})
-    error = caught.value
+    error = excinfo.value
     assert (error.option, error.allowed, error.value) == difference
     assert type(error.value) is type(difference[2])
     assert str(tmp_path) in str(error)
@@ -286,7 +286,7 @@ def test_another_run_is_refused_by_its_first_difference(tmp_path, changed, diffe
 
 
 def test_tuples_and_lists_are_the_same_setting(tmp_path):
-    begun(tmp_path, {**IDENTITY, "methods": tuple(METHODS)})
+    begin_run(tmp_path, {**IDENTITY, "methods": tuple(METHODS)})
     open_run(tmp_path, IDENTITY, ABOUT).close()
 
 
@@ -302,57 +302,57 @@ def test_resuming_keeps_the_first_manifest_and_adds_its_own(tmp_path):
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
     for name in ("records.jsonl", "thesis.tex"):
         (tmp_path / name).write_text("mine")
-        with pytest.raises(AnotherRun) as raised:
+        with pytest.raises(AnotherRun) as excinfo:
             open_run(tmp_path, IDENTITY, ABOUT)
-        assert raised.value.value == "records.jsonl"
+        assert excinfo.value.value == "records.jsonl"
         assert (tmp_path / name).read_text() == "mine"
 
 
-def test_reading_what_is_not_a_run(tmp_path):
-    with pytest.raises(AnotherRun) as raised:
+def test_a_path_that_is_not_a_run_is_refused(tmp_path):
+    with pytest.raises(AnotherRun) as excinfo:
         read_run(tmp_path / "nowhere")
-    assert raised.value.option == str(tmp_path / "nowhere")
+    assert excinfo.value.option == str(tmp_path / "nowhere")
     with pytest.raises(AnotherRun, match=r"manifest\.json"):
         read_run(tmp_path)
     (page := tmp_path / "report.html").write_text("a page")
-    with pytest.raises(AnotherRun) as raised:
+    with pytest.raises(AnotherRun) as excinfo:
         read_run(page)
-    assert raised.value.option == str(page)
+    assert excinfo.value.option == str(page)
     run = tmp_path / "stability"
     open_run(run, IDENTITY, ABOUT).close()
-    with pytest.raises(AnotherRun) as raised:
+    with pytest.raises(AnotherRun) as excinfo:
         read_run(tmp_path)
-    assert str(page) in str(raised.value) and str(run) in str(raised.value)
+    assert str(page) in str(excinfo.value) and str(run) in str(excinfo.value)
     (run / "report.html").write_text("a page")
     with pytest.raises(AnotherRun, match=f"{re.escape(str(run))}\\."):
         read_run(run / "report.html")
     (tmp_path / "manifest.json").write_text("{")
-    with pytest.raises(RecordsError, match=r"manifest\.json") as raised:
+    with pytest.raises(RecordsError, match=r"manifest\.json") as excinfo:
         read_run(tmp_path)
-    assert not isinstance(raised.value, AnotherRun)
+    assert not isinstance(excinfo.value, AnotherRun)
 
 
-def test_a_folder_that_cannot_be_made(tmp_path):
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(RecordsError, match="Not a directory") as raised:
+    with pytest.raises(RecordsError, match="Not a directory") as excinfo:
         open_run(tmp_path / "file" / "run", IDENTITY, ABOUT)
-    assert raised.value.option == str(tmp_path / "file" / "run")
+    assert excinfo.value.option == str(tmp_path / "file" / "run")
 
 
 def test_two_writers_are_kept_apart(tmp_path):
     run = open_run(tmp_path, IDENTITY, ABOUT)
-    with pytest.raises(RecordsError) as raised:
+    with pytest.raises(RecordsError) as excinfo:
         open_run(tmp_path, IDENTITY, ABOUT)
-    assert raised.value.value == str(os.getpid())
+    assert excinfo.value.value == str(os.getpid())
     code = (
         "import sys; from holdfast.records import open_run; from holdfast.errors import"
         f" RecordsError\ntry: open_run({str(tmp_path)!r}, {IDENTITY!r}, {{}})\nexcept RecordsError"
         " as error: print(error.value)\n"
     )
-    shown = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, check=True
     )
-    assert shown.stdout.strip() == str(os.getpid())
+    assert result.stdout.strip() == str(os.getpid())
     run.close()
     run.close()
     open_run(tmp_path, IDENTITY, ABOUT).close()
@@ -372,7 +372,7 @@ def without_flock(monkeypatch, error: int = errno.ENOLCK) -> None:
 def test_a_file_system_without_locks_is_a_warning(tmp_path, monkeypatch, error):
     without_flock(monkeypatch, error)
     with pytest.warns(UserWarning, match=f"{tmp_path} has no locks"):
-        begun(tmp_path)
+        begin_run(tmp_path)
     assert len(read_run(tmp_path).records) == 1
 
 
@@ -382,7 +382,7 @@ def test_a_file_system_that_cannot_be_synced_is_a_warning(tmp_path, monkeypatch)
 
     monkeypatch.setattr(os, "fsync", unsupported)
     with pytest.warns(UserWarning, match="cannot be synced"):
-        begun(tmp_path)
+        begin_run(tmp_path)
     assert len(read_run(tmp_path).records) == 1
 
 
@@ -396,11 +396,11 @@ def test_an_interrupt_in_the_middle_of_a_line_removes_it(tmp_path, monkeypatch):
         before = (tmp_path / "records.jsonl").read_bytes()
         real = os.write
 
-        def interrupted(file: int, data: bytes) -> int:
+        def interrupt_write(file: int, data: bytes) -> int:
             real(file, data[:25])
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(os, "write", interrupted)
+        monkeypatch.setattr(os, "write", interrupt_write)
         with pytest.raises(KeyboardInterrupt):
             run.append(record(1))
         monkeypatch.undo()
@@ -417,34 +417,34 @@ def test_an_interrupt_in_the_middle_of_a_line_removes_it(tmp_path, monkeypatch):
 def test_an_older_manifest_is_read_with_defaults_for_what_it_lacks(tmp_path):
     identity = {"model": "a", "settings": {"rounds": 8, "sampling": {"temperature": 1.0}}}
     defaults = {"settings": {"pairs": "random", "sampling": {"top_p": 0.9}}, "scoring": "strict"}
-    older(tmp_path, as_written(0), identity=identity)
+    write_older(tmp_path, as_written(0), identity=identity)
     sampling = {"temperature": 1.0, "top_p": 0.9}
     settings = {"rounds": 8, "pairs": "random", "sampling": sampling}
     newer = {"model": "a", "settings": settings, "scoring": "strict"}
     open_run(tmp_path, newer, ABOUT, Compatibility(defaults)).close()
     assert read_run(tmp_path).manifest.identity.to_json() == newer
-    older(tmp_path, as_written(0), identity=identity)
+    write_older(tmp_path, as_written(0), identity=identity)
     newer["settings"]["pairs"] = "all"
-    with pytest.raises(AnotherRun) as raised:
+    with pytest.raises(AnotherRun) as excinfo:
         open_run(tmp_path, newer, ABOUT, Compatibility(defaults))
-    error = raised.value
+    error = excinfo.value
     assert (error.option, error.allowed, error.value) == ("settings.pairs", "random", "all")
 
 
 def test_a_run_is_extended_if_its_identity_may_grow(tmp_path):
-    begun(tmp_path)
-    joins = {"methods": union, "seed": lambda there, here: None}
+    begin_run(tmp_path)
+    joins = {"methods": union, "seed": lambda old, new: None}
     grows = Compatibility(joins=joins, reasons={"rounds": "dialogs are over"})
     open_run(tmp_path, {**IDENTITY, "methods": ["none", "boost"]}, ABOUT, grows).close()
     assert read_run(tmp_path).manifest.identity.to_json()["methods"] == [*METHODS, "boost"]
-    for changed, told in (
+    for changes, message in (
         ({"rounds": 9}, "rounds is 8 there and 9 here (dialogs are over); choose"),
         ({"seed": 1}, "seed is 0 there"),
     ):
-        with pytest.raises(RecordsError, match=re.escape(told)):
-            open_run(tmp_path, {**IDENTITY, **changed}, ABOUT, grows)
-        with pytest.raises(RecordsError, match=re.escape(told)):
-            refuse_early(tmp_path, changed, {}, grows)
+        with pytest.raises(RecordsError, match=re.escape(message)):
+            open_run(tmp_path, {**IDENTITY, **changes}, ABOUT, grows)
+        with pytest.raises(RecordsError, match=re.escape(message)):
+            refuse_early(tmp_path, changes, {}, grows)
     refuse_early(tmp_path, {"methods": ["boost"], "rounds": 8}, {}, grows)
     defaults = {"settings": {"pairs": "random", "batch": 48}, "plan": {"draws": 5}}
     newer = Compatibility(defaults=defaults)
@@ -455,12 +455,12 @@ def test_a_run_is_extended_if_its_identity_may_grow(tmp_path):
 def test_a_run_without_records_accepts_changed_settings(tmp_path):
     open_run(tmp_path, IDENTITY, ABOUT).close()
     refuse_early(tmp_path, {"rounds": 4}, {})
-    begun(tmp_path, {**IDENTITY, "rounds": 4})
+    begin_run(tmp_path, {**IDENTITY, "rounds": 4})
     manifest = read_run(tmp_path).manifest
     assert manifest.identity.to_json()["rounds"] == 4 and not manifest.resumed
 
 
-def test_full_disk_in_the_middle_of_a_line(tmp_path, monkeypatch):
+def test_a_disk_that_fills_up_within_a_line_loses_only_that_line(tmp_path, monkeypatch):
     """Records before a write that stops half-way are kept, and the run can continue."""
     run = open_run(tmp_path, IDENTITY, ABOUT)
     run.append(record(0))
@@ -476,7 +476,6 @@ def test_full_disk_in_the_middle_of_a_line(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "write", full)
     with pytest.raises(RecordsError, match="the disk is full; the 1"):
         run.append(record(1))
-        run.append(record(1))
     monkeypatch.undo()
     assert len(calls) == 2 and run.keys() == {("none", 0)}
     assert (tmp_path / "records.jsonl").read_bytes() == before
@@ -485,7 +484,7 @@ def test_full_disk_in_the_middle_of_a_line(tmp_path, monkeypatch):
     assert len(read_run(tmp_path).records) == 2
 
 
-def test_a_file_that_may_not_grow(tmp_path):
+def test_a_size_limit_reached_within_a_line_loses_only_that_line(tmp_path):
     """The kernel cuts a line off at the size limit; the whole lines before it stay."""
     code = (
         "import json, resource, signal, sys; from holdfast.records import Conversation, open_run;"
@@ -498,10 +497,10 @@ def test_a_file_that_may_not_grow(tmp_path):
         "except RecordsError as error: print(error)\n"
     )
     command = [sys.executable, "-c", code, json.dumps(as_written(0))]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True)
-    kept = as_json(read_run(tmp_path))
-    assert 1 <= len(kept) < 100
-    assert f"the {len(kept)} conversations" in shown.stdout
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    records = as_json(read_run(tmp_path))
+    assert 1 <= len(records) < 100
+    assert f"the {len(records)} conversations" in result.stdout
     assert (tmp_path / "records.jsonl").read_bytes().endswith(b"\n")
 
 
@@ -534,15 +533,15 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path):
         with start(tmp_path / folder) as writer:
             assert writer.wait() == 0
     assert killed
-    left, right = (
+    resumed, uninterrupted = (
         (tmp_path / folder / "records.jsonl").read_bytes() for folder in ("killed", "whole")
     )
-    assert left == right and left.count(b"\n") == total
+    assert resumed == uninterrupted and resumed.count(b"\n") == total
 
 
-def test_probes_as_a_table(tmp_path):
+def test_a_run_is_read_as_a_table_of_probes(tmp_path):
     pandas = pytest.importorskip("pandas")
-    begun(tmp_path)
+    begin_run(tmp_path)
     frame = read_run(tmp_path).to_pandas()
     assert isinstance(frame, pandas.DataFrame) and len(frame) == 1
     row = frame.iloc[0]

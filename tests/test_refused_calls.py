@@ -151,8 +151,8 @@ def test_the_result_of_a_codex_script_says_whether_its_only_call_ran(output, cou
     script = f'await tools.exec_command({{cmd: "{PUSH}"}});'
     call = {"type": "custom_tool_call", "name": "exec", "call_id": "c", "input": script}
     result = {"type": "custom_tool_call_output", "call_id": "c", "output": output}
-    ran = commands_run(tmp_path, "r.jsonl", codex(call, result))
-    assert ran.count(json.dumps({"cmd": PUSH})) == count
+    commands = commands_run(tmp_path, "r.jsonl", codex(call, result))
+    assert commands.count(json.dumps({"cmd": PUSH})) == count
 
 
 def test_codex_exec_marks_declined_items(tmp_path):
@@ -267,8 +267,8 @@ def test_cline_names_no_ids_so_results_answer_calls_in_their_order(tmp_path):
         user("[execute_command for 'git push'] Result:\nok"),
     ]
     name = "tasks/1/api_conversation_history.json"
-    ran = commands_run(tmp_path, name, json.dumps(task))
-    assert [json.loads(call)["command"] for call in ran] == [
+    commands = commands_run(tmp_path, name, json.dumps(task))
+    assert [json.loads(call)["command"] for call in commands] == [
         "make test",
         "make interrupted",
         "git push",
@@ -276,7 +276,7 @@ def test_cline_names_no_ids_so_results_answer_calls_in_their_order(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("status", "feedback", "ran", "said"),
+    ("status", "feedback", "commands", "user_texts"),
     [
         ("denied", None, [], ["Push"]),
         ("denied", "not with force", [], ["Push", "not with force"]),
@@ -284,7 +284,7 @@ def test_cline_names_no_ids_so_results_answer_calls_in_their_order(tmp_path):
         ("error", None, [PUSH], ["Push"]),
     ],
 )
-def test_roo_code_has_the_users_decision_as_json(status, feedback, ran, said, tmp_path):
+def test_roo_code_has_the_users_decision_as_json(status, feedback, commands, user_texts, tmp_path):
     decision = json.dumps({"status": status, "feedback": feedback})
     call = {"type": "tool_use", "id": "t", "name": "execute_command", "input": {"command": PUSH}}
     result = {"type": "tool_result", "tool_use_id": "t", "content": f"{decision}\n\nok"}
@@ -298,19 +298,19 @@ def test_roo_code_has_the_users_decision_as_json(status, feedback, ran, said, tm
     path = tmp_path / "api_conversation_history.json"
     path.write_text(json.dumps(task))
     (dialog,) = read_logs([path]).dialogs
-    assert [turn.user for turn in dialog.turns] == said
+    assert [turn.user for turn in dialog.turns] == user_texts
     calls = [call for turn in dialog.turns for call in turn.done.calls]
-    assert [call.arguments["command"] for call in calls] == ran
+    assert [call.arguments["command"] for call in calls] == commands
 
 
 @pytest.mark.parametrize("field", ["rejected", "permissionDenied"])
 def test_cursors_agent_says_that_a_command_was_rejected(field, tmp_path):
     shell = {"args": {"command": PUSH}}
     denied = {**shell, "result": {field: {"command": PUSH}}}
-    said = {"role": "user", "content": [{"type": "text", "text": "Push"}]}
+    message = {"role": "user", "content": [{"type": "text", "text": "Push"}]}
     reply = {"role": "assistant", "content": [{"type": "text", "text": "No."}]}
     lines = [
-        {"type": "user", "message": said, "session_id": "k"},
+        {"type": "user", "message": message, "session_id": "k"},
         {"type": "tool_call", "subtype": "started", "call_id": "c",
          "tool_call": {"shellToolCall": shell}, "session_id": "k"},
         {"type": "tool_call", "subtype": "completed", "call_id": "c",
@@ -379,13 +379,13 @@ def test_a_turn_whose_only_match_was_refused_does_not_count():
 def test_refused_tests_are_no_tests_and_the_output_counts_the_calls(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("rules.yaml").write_text(SUITE)
-    refused = claude(REFUSED, command="make test")
+    refused_calls = claude(REFUSED, command="make test")
     commit = claude("1 file changed", False, "git commit -m x", "z")
-    commit[0]["parentUuid"] = refused[-1]["uuid"]
+    commit[0]["parentUuid"] = refused_calls[-1]["uuid"]
     for line in commit:
         line["sessionId"] = "s"
         line["message"] = json.loads(json.dumps(line["message"]).replace('"t"', '"u"'))
-    Path("s.jsonl").write_text(lines_of([*refused, *commit]))
+    Path("s.jsonl").write_text(lines_of([*refused_calls, *commit]))
     main(["logs", "s.jsonl", "--suite", "rules.yaml", "--out", "runs/a"])
     output = capsys.readouterr().out
     assert "Refused or blocked before they ran, and so not scored: 1 tool call." in output

@@ -24,7 +24,7 @@ from test_transcripts import (
     result,
     summary,
     user,
-    written,
+    write,
 )
 
 from holdfast.cli import main
@@ -89,9 +89,9 @@ class Session:
         stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
         self.monkeypatch.setattr("sys.stdin", stdin)
         assert main(["remind", "--suite", str(self.rules), *options]) == code
-        printed = self.capsys.readouterr()
-        self.errors = printed.err
-        return json.loads(printed.out) if printed.out else None
+        captured = self.capsys.readouterr()
+        self.errors = captured.err
+        return json.loads(captured.out) if captured.out else None
 
     def hook(self, event, *options, code=0, **fields):
         """The rules that are said when an event happens; [] if nothing is printed."""
@@ -100,10 +100,10 @@ class Session:
         if answer is None:
             return []
         assert answer.keys() == {"hookSpecificOutput"}
-        said = answer["hookSpecificOutput"]
-        assert said.keys() == {"hookEventName", "additionalContext"}
-        assert said["hookEventName"] == event
-        lines = [line for line in said["additionalContext"].splitlines() if line.startswith("- ")]
+        output = answer["hookSpecificOutput"]
+        assert output.keys() == {"hookEventName", "additionalContext"}
+        assert output["hookEventName"] == event
+        lines = [line for line in output["additionalContext"].splitlines() if line.startswith("- ")]
         return [re.sub(r" \(.*\)$", "", line[2:]) for line in lines]
 
 
@@ -117,8 +117,8 @@ def session(rules, capsys, monkeypatch):
 
 def claude_turn(number, text, *blocks):
     before = f"a{number - 1}" if number > 1 else None
-    asked = user(f"u{number}", before, f"Question {number}?")
-    return asked, reply(f"a{number}", f"u{number}", text, *blocks)
+    question = user(f"u{number}", before, f"Question {number}?")
+    return question, reply(f"a{number}", f"u{number}", text, *blocks)
 
 
 def codex_turn(number, text, *commands):
@@ -127,21 +127,21 @@ def codex_turn(number, text, *commands):
             "response_item",
             type="function_call",
             name="exec_command",
-            call_id=f"c{number}{place}",
+            call_id=f"c{number}{index}",
             arguments=json.dumps({"cmd": command}),
         )
-        for place, command in enumerate(commands)
+        for index, command in enumerate(commands)
     ]
     return codex_says("user", f"Question {number}?"), *calls, codex_says("assistant", text)
 
 
 def gemini_turn(number, text, *commands):
-    asked = gemini(2 * number, "user", f"Question {number}?")
+    question = gemini(2 * number, "user", f"Question {number}?")
     calls = [
-        {"id": f"g{number}{place}", "name": "run_shell_command", "args": {"command": command}}
-        for place, command in enumerate(commands)
+        {"id": f"g{number}{index}", "name": "run_shell_command", "args": {"command": command}}
+        for index, command in enumerate(commands)
     ]
-    return asked, {**gemini(2 * number + 1, "gemini", text), "toolCalls": calls}
+    return question, {**gemini(2 * number + 1, "gemini", text), "toolCalls": calls}
 
 
 AGENTS = {
@@ -165,11 +165,11 @@ AGENTS = {
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_rules_that_the_last_turn_broke_are_said_once(agent, session):
-    event, kept, broken = AGENTS[agent]
-    for values in kept:
+    event, keeping, breaking = AGENTS[agent]
+    for values in keeping:
         session.append(*values)
     assert session.hook(event, prompt="go on") == []
-    for values in broken:
+    for values in breaking:
         session.append(*values)
     assert session.hook(event, prompt="go on") == ALL[1:]
     assert session.hook(event, prompt="go on") == []
@@ -178,8 +178,8 @@ def test_rules_that_the_last_turn_broke_are_said_once(agent, session):
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_turn_is_judged_where_the_hook_is_called_for_the_first_time(agent, session):
-    event, kept, broken = AGENTS[agent]
-    for values in (*kept, *broken):
+    event, keeping, breaking = AGENTS[agent]
+    for values in (*keeping, *breaking):
         session.append(*values)
     assert session.hook(event) == ALL[1:]
 
@@ -228,8 +228,8 @@ def test_after_a_tool_what_was_done_is_judged_and_not_what_is_said(event, sessio
     session.append(user("u1", None, "The price?"), reply("a1", "u1", LONG, PUSH))
     assert session.hook(event, **call, tool_use_id="t1") == [ALL[2]]
     session.append(result("r1", "a1", "t1"))
-    more = {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t2"}
-    assert session.hook(event, **more) == []
+    tool_fields = {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t2"}
+    assert session.hook(event, **tool_fields) == []
     assert session.hook(event, **{**call, "tool_use_id": "t3"}) == [ALL[2]]  # again
     session.append(reply("a2", "r1", bash("t2", "ls"), bash("t3", "git push --force")))
     assert session.hook("UserPromptSubmit") == ALL[:2]
@@ -300,7 +300,7 @@ def test_after_a_compaction_all_rules_are_said_once(session):
 
 @pytest.mark.parametrize("is_written_before", [True, False])
 def test_the_start_after_a_compaction_says_the_rules(session, is_written_before):
-    """Whether or not the log shows the compaction by then."""
+    """It does not matter whether the log shows the compaction by then."""
     session.append(*claude_turn(1, "Done."))
     assert session.hook("UserPromptSubmit") == []
     assert session.hook("PreCompact", trigger="auto") == []
@@ -346,18 +346,18 @@ def test_a_broken_rule_is_named_once_beside_the_others(session):
 
 
 def test_a_long_list_of_rules_is_cut(rules, session):
-    listed = "".join(
+    rule_lines = "".join(
         f"      - {{id: r{n}, text: {'x' * 90}, measure: {{name: at_most_sentences, count: 1}}}}\n"
         for n in range(200)
     )
-    rules.write_text(f"cases:\n  - id: a\n    system_prompt: Go.\n    rules:\n{listed}")
+    rules.write_text(f"cases:\n  - id: a\n    system_prompt: Go.\n    rules:\n{rule_lines}")
     session.append(*claude_turn(1, LONG))
     answer = session.call(
         {"hook_event_name": "UserPromptSubmit", "transcript_path": str(session.log)}
     )
     text = answer["hookSpecificOutput"]["additionalContext"]
-    shown = sum(line.startswith("- ") for line in text.splitlines())
-    assert len(text) < 10_000 and f"{200 - shown} more" in text.splitlines()[-1]
+    shown_count = sum(line.startswith("- ") for line in text.splitlines())
+    assert len(text) < 10_000 and f"{200 - shown_count} more" in text.splitlines()[-1]
 
 
 # The state of a session
@@ -448,7 +448,7 @@ def test_a_turn_after_a_rewind_is_judged(session, begin, rewind):
 
 
 def bytes_read():
-    """How many bytes this process has read, from whatever."""
+    """The number of bytes that this process has read from anything."""
     counts = Path("/proc/self/io").read_text()
     return int(re.search(r"^rchar: (\d+)$", counts, re.MULTILINE)[1])
 
@@ -470,7 +470,7 @@ def test_of_a_session_of_ten_megabytes_only_the_new_part_is_read(session):
 
 
 def test_a_part_of_a_session_has_the_events_from_there_on(tmp_path):
-    path = written(tmp_path, *claude_turn(1, "Done."), *claude_turn(2, "Yes."))
+    path = write(tmp_path, *claude_turn(1, "Done."), *claude_turn(2, "Yes."))
     whole = read_session_part(path)
     start = whole.offset_of(whole.events[2])
     part = read_session_part(path, start)
@@ -481,8 +481,8 @@ def test_a_part_of_a_session_has_the_events_from_there_on(tmp_path):
 def test_the_dialog_of_a_subagent_is_not_that_of_the_session(session):
     session.append(*claude_turn(1, "Done."))
     aside = {"isSidechain": True}
-    asked = claude("user", "x1", None, "Look.", **aside)
-    session.append(asked, claude("assistant", "x2", "x1", LONG, **aside))
+    question = claude("user", "x1", None, "Look.", **aside)
+    session.append(question, claude("assistant", "x2", "x1", LONG, **aside))
     assert session.hook("UserPromptSubmit") == []
 
 
@@ -521,7 +521,7 @@ def test_a_pipe_in_place_of_a_transcript_is_not_waited_for(session):
 
 
 def test_input_may_begin_with_a_byte_order_mark(session):
-    """As some shells of Windows write it."""
+    """Some shells of Windows write one."""
     session.append(*claude_turn(1, LONG))
     payload = {**NO_PATH, "transcript_path": str(session.log)}
     assert session.call("\ufeff" + json.dumps(payload)) is not None and not session.errors
@@ -706,8 +706,8 @@ for name, entry in REGISTRY.items():
         os._exit(0)
     os.waitpid(child, 0)
 """
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert ran.stdout == ""
+    job = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert job.stdout == ""
     assert sum(entry.loads for entry in REGISTRY.values()) > 10
 
 
@@ -721,8 +721,8 @@ def test_a_hook_imports_nothing_that_takes_long(rules, session):
     words = ["-c", script, "remind", "--suite", str(rules)]
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")}
     piped = {"input": json.dumps(payload), "capture_output": True, "text": True, "env": env}
-    ran = subprocess.run([sys.executable, *words], **piped)
-    answer, imported = ran.stdout.splitlines()
+    job = subprocess.run([sys.executable, *words], **piped)
+    answer, imported = job.stdout.splitlines()
     assert ALL[1] in answer and ALL[2] in answer
     imported = set(imported.split())
     assert {"holdfast.coding_agents.reminding", "holdfast.measures", "regex"} <= imported
@@ -742,15 +742,15 @@ def test_the_rules_of_a_hook_are_kept_until_the_suite_changes(rules, tmp_path):
     cache = tmp_path / "kept"
     first = cached_hook_rules(str(rules), cache)
     (file,) = cache.iterdir()
-    again = cached_hook_rules(str(rules), cache)
-    assert again == first and again.rules[2].measure.reads_earlier is False
+    second = cached_hook_rules(str(rules), cache)
+    assert second == first and second.rules[2].measure.reads_earlier is False
     file.write_text(file.read_text().replace("Never force-push.", "Push gently."))
     assert cached_hook_rules(str(rules), cache).rules[2].text == "Push gently."
     file.write_text("[{}]")
     assert cached_hook_rules(str(rules), cache) == first
     rules.write_text(RULES.replace("count: 2", "count: 1"))
-    changed = cached_hook_rules(str(rules), cache)
-    assert changed.rules[1].measure.arguments["count"] == 1 and len([*cache.iterdir()]) == 2
+    after_change = cached_hook_rules(str(rules), cache)
+    assert after_change.rules[1].measure.arguments["count"] == 1 and len([*cache.iterdir()]) == 2
 
 
 @pytest.mark.parametrize(
@@ -798,20 +798,20 @@ def install(rules, *options, code=0):
 
 def test_the_lines_for_all_agents_are_shown_and_not_written(rules, project, capsys):
     install(rules)
-    printed = capsys.readouterr().out
-    assert all(name in printed and str(FILES[name]) in printed for name in FILES)
-    assert str(rules) in printed and list(project.iterdir()) == []
+    output = capsys.readouterr().out
+    assert all(name in output and str(FILES[name]) in output for name in FILES)
+    assert str(rules) in output and list(project.iterdir()) == []
 
 
 @pytest.mark.parametrize("agent", FILES)
 def test_the_hooks_of_an_agent_are_written_once(agent, rules, project, capsys):
     install(rules, "--agent", agent)
-    shown = capsys.readouterr().out
+    output = capsys.readouterr().out
     install(rules, "--agent", agent, "--yes")
     written_text = FILES[agent].read_text()
     settings = json.loads(written_text)
     assert settings.keys() == {"hooks"} and settings["hooks"].keys() == EVENTS[agent]
-    assert json.dumps(settings, indent=2) in shown
+    assert json.dumps(settings, indent=2) in output
     for groups in settings["hooks"].values():
         ((hook,),) = [group["hooks"] for group in groups]
         assert hook["type"] == "command" and str(rules) in hook["command"]
@@ -828,8 +828,8 @@ def test_the_written_command_answers_the_hook(rules, project, session):
     source = str(Path(__file__).parents[1] / "src")
     env = {**os.environ, "PYTHONPATH": source}
     piped = {"input": json.dumps(payload), "capture_output": True, "text": True}
-    ran = subprocess.run(command, shell=True, env=env, **piped)
-    assert ran.returncode == 0 and ALL[1] in ran.stdout
+    job = subprocess.run(command, shell=True, env=env, **piped)
+    assert job.returncode == 0 and ALL[1] in job.stdout
 
 
 BEFORE = """{
@@ -936,8 +936,8 @@ def test_the_example_says_what_its_page_promises(rules, capsys, monkeypatch):
     monkeypatch.chdir(EXAMPLE)
     monkeypatch.setattr("sys.stdin", (EXAMPLE / "hook.json").open())
     assert main(["remind", "--suite", "rules.yaml", "--strict"]) == 0
-    printed = capsys.readouterr().out.strip()
-    assert "Never force-push" in printed and printed in (EXAMPLE / "README.md").read_text()
+    output = capsys.readouterr().out.strip()
+    assert "Never force-push" in output and output in (EXAMPLE / "README.md").read_text()
     assert len(load_hook_rules("rules.yaml", check=True).rules) == 5
 
 

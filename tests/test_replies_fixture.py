@@ -68,17 +68,17 @@ def test_a_method_that_is_added_adds_answers_and_changes_none():
     specs["reminder"] = "reminder:every=4,depth=0,text=prompt"
     after = dict(fixture.answers_of("default", BatchDigests(), specs))
     assert {name: after[name] for name in before} == before
-    added = after.keys() - before.keys()
-    assert {"three/reminder/2", "score/reminder", "mixed/reminder/3"} <= added
-    assert all("/reminder" in name for name in added)
+    new_answers = after.keys() - before.keys()
+    assert {"three/reminder/2", "score/reminder", "mixed/reminder/3"} <= new_answers
+    assert all("/reminder" in name for name in new_answers)
 
 
 def test_answers_that_differ_by_rounding_stay_as_they_were_recorded():
     recorded = {"a": {"tokens": [1], "masses": [0.5]}, "gone": {"tokens": [2]}}
-    now = {"a": {"tokens": [1], "masses": [0.500001]}, "new": {"tokens": [3]}}
-    assert fixture.with_recorded(recorded, now) == {"a": recorded["a"], "new": now["new"]}
-    other = {"a": {"tokens": [4], "masses": [0.5]}}
-    assert fixture.with_recorded(recorded, other) == other
+    current = {"a": {"tokens": [1], "masses": [0.500001]}, "new": {"tokens": [3]}}
+    assert fixture.with_recorded(recorded, current) == {"a": recorded["a"], "new": current["new"]}
+    new_answers = {"a": {"tokens": [4], "masses": [0.5]}}
+    assert fixture.with_recorded(recorded, new_answers) == new_answers
 
 
 @pytest.mark.parametrize(

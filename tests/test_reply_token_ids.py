@@ -19,20 +19,20 @@ METHODS = {
 }
 
 
-def dialog(tiny, methods, said, *, threads=True, reply_token_ids=True):
+def dialog(tiny, methods, texts, *, threads=True, reply_token_ids=True):
     """The tokens and the text of each reply in a dialog of several turns."""
     session = tiny.session() if threads else tiny.session(long_lived=True)
-    messages, told, replies = list(chat("talk about the river", "what is rain?")), [], []
+    messages, reply_ids, replies = list(chat("talk about the river", "what is rain?")), [], []
     for turn in range(TURNS):
         request = Request(messages, methods, DRAWN, turn, conversation_seed=7)
         if threads:
             request = replace(request, thread="t", keep=True)
         elif reply_token_ids:
-            request = replace(request, reply_token_ids=tuple(told))
+            request = replace(request, reply_token_ids=tuple(reply_ids))
         (reply,) = session.generate_batch([request])
-        told.append((len(messages), reply.token_ids))
+        reply_ids.append((len(messages), reply.token_ids))
         replies.append(reply.token_ids)
-        text = said[turn] if said else reply.text
+        text = texts[turn] if texts else reply.text
         messages += chat("", "", text)[1:] + chat("", "and the cheese?")
     return replies, [tiny.tokenizer.decode(list(ids)) for ids in replies]
 
@@ -40,25 +40,25 @@ def dialog(tiny, methods, said, *, threads=True, reply_token_ids=True):
 @pytest.mark.parametrize("name", METHODS)
 def test_given_reply_tokens_continue_a_dialog_as_a_thread_would(name):
     tiny = model(dtype="float64")
-    kept, texts = dialog(tiny, METHODS[name], None)
-    assert dialog(tiny, METHODS[name], None, threads=False) == (kept, texts)
+    token_ids, texts = dialog(tiny, METHODS[name], None)
+    assert dialog(tiny, METHODS[name], None, threads=False) == (token_ids, texts)
 
 
 def test_from_texts_without_tokens_the_dialog_continues_differently():
     tiny = model(dtype="float64")
-    kept, texts = dialog(tiny, (), None)
-    again = [list(tiny.tokenizer(text, add_special_tokens=False).input_ids) for text in texts]
-    assert [list(ids) for ids in kept] != again  # some reply is tokenised differently
-    assert dialog(tiny, (), texts, threads=False, reply_token_ids=False)[0] != kept
+    token_ids, texts = dialog(tiny, (), None)
+    retokenised = [list(tiny.tokenizer(text, add_special_tokens=False).input_ids) for text in texts]
+    assert [list(ids) for ids in token_ids] != retokenised  # some reply is tokenised differently
+    assert dialog(tiny, (), texts, threads=False, reply_token_ids=False)[0] != token_ids
 
 
 def test_tokens_that_spell_another_text_are_refused_and_the_request_is_named():
     tiny = model()
     messages = chat("be brief", "the river", "runs slowly", "where?")
     wrong = Request(messages, reply_token_ids=((2, (300, 301)),), sampling=Sampling(0, 1, 4))
-    with pytest.raises(PromptError) as refused:
+    with pytest.raises(PromptError) as excinfo:
         tiny.generate_batch([wrong])
-    assert (refused.value.option, refused.value.allowed) == ("reply_token_ids", "runs slowly")
+    assert (excinfo.value.option, excinfo.value.allowed) == ("reply_token_ids", "runs slowly")
     with pytest.raises(PromptError, match=r"^Request 2 of 2: .*message 2"):
         tiny.generate_batch([replace(wrong, reply_token_ids=()), wrong])
 

@@ -85,20 +85,20 @@ def test_folders_are_labelled_by_the_parts_that_differ(tmp_path):
     assert label_runs([tmp_path / "a"]) == [""]
     assert label_runs([tmp_path / "a", tmp_path / "b"]) == ["a", "b"]
     assert label_runs([tmp_path / "x" / "run", tmp_path / "y" / "run"]) == ["x/run", "y/run"]
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         label_runs([tmp_path / "a", tmp_path / "a"])
-    assert (raised.value.option, raised.value.value) == ("folders", tmp_path / "a")
+    assert (excinfo.value.option, excinfo.value.value) == ("folders", tmp_path / "a")
 
 
 @pytest.mark.slow
 def test_page_says_where_the_probe_was_asked(tmp_path):
-    for probe_at, said in (
+    for probe_at, description in (
         ("in-place", "before anything has been said"),
         ("after-round", "round 1 is probed after one exchange"),
     ):
         write_run(tmp_path / probe_at, conversations=3, rounds=2, probe_at=probe_at)
         page = page_of(tmp_path / probe_at, tmp_path / f"{probe_at}.html")
-        assert said in page
+        assert description in page
         assert f'"probedAfter":{"true" if probe_at == "after-round" else "false"}' in page
 
 
@@ -109,8 +109,8 @@ def test_numbers_are_written_with_their_sign_and_no_minus_zero():
     falls = Estimate(50, -0.321, 0.1, -0.391, -0.256)
     assert wording.points(falls) == "-32 points (95% interval -39 to -26)"
     assert numbers_in(wording.points_apart(falls)) == [32, 95, 26, 39]
-    one = Estimate(50, 0.01, 0.1, -0.391, 0.004)
-    assert wording.points(one) == "+1 point (95% interval -39 to 0)"
+    estimate = Estimate(50, 0.01, 0.1, -0.391, 0.004)
+    assert wording.points(estimate) == "+1 point (95% interval -39 to 0)"
 
 
 @pytest.mark.parametrize("mean", [-0.004, 0.004, 0.005, 0.0051, -0.015, 0.115])
@@ -154,9 +154,9 @@ def test_page_terminal_and_summary_have_the_interval_for_other_prompts(tmp_path)
     page = page_of(folder, tmp_path / "page.html")
     assert range.replace("-", "\N{MINUS SIGN}") in page
     none, split = json.loads(report.write_summary(folder).read_text())["results"]
-    told = none["change"]["stability"]["other_prompts"]
+    other_prompts = none["change"]["stability"]["other_prompts"]
     ends = {"low": pytest.approx(value.low, abs=1e-6), "high": pytest.approx(value.high, abs=1e-6)}
-    assert told == {"prompts": value.prompts, **ends}
+    assert other_prompts == {"prompts": value.prompts, **ends}
     assert split["against"]["stability"]["last_round"]["other_prompts"]["prompts"] >= 20
 
 
@@ -188,18 +188,18 @@ def test_table_and_page_of_one_conversation_have_no_intervals_and_say_why(tmp_pa
 
 def test_a_run_without_conversations_is_refused(tmp_path):
     run = run_of(tmp_path / "new", [])
-    for refused, *given in (
+    for function, *arguments in (
         (report.table, run),
         (report.write, [tmp_path / "new"], tmp_path / "report.html"),
         (report.write_summary, tmp_path / "new"),
     ):
-        with pytest.raises(RecordsError) as raised:
-            refused(*given)
-        assert raised.value.value == tmp_path / "new"
+        with pytest.raises(RecordsError) as excinfo:
+            function(*arguments)
+        assert excinfo.value.value == tmp_path / "new"
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory):
+def page_path(tmp_path_factory):
     """A page of a main run and its control, both with hostile texts."""
     root = tmp_path_factory.mktemp("report")
     control = {"methods": ("none",), "empty_user": True}
@@ -210,13 +210,13 @@ def written(tmp_path_factory):
     return report.write(folders, root / "out" / "page.html")
 
 
-def test_page_loads_nothing_external_and_its_ids_are_unique(written):
-    assert read_page(written).sources == ["data:,"]
+def test_page_loads_nothing_external_and_its_ids_are_unique(page_path):
+    assert read_page(page_path).sources == ["data:,"]
 
 
-def test_no_text_of_a_model_becomes_markup(written):
-    text = written.read_text(encoding="utf-8")
-    outline = read_page(written)
+def test_no_text_of_a_model_becomes_markup(page_path):
+    text = page_path.read_text(encoding="utf-8")
+    outline = read_page(page_path)
     assert outline.scripts.count(None) == 1, "one script that runs: the page's own"
     assert "img" not in outline.tags
     assert "<script>window.hacked" not in text and "<img src=x" not in text
@@ -246,11 +246,11 @@ def test_every_conversation_is_on_the_page_with_its_scores_and_reasons(tmp_path)
     series = read_series(read_run(write_run(tmp_path / "run", conversations=60, nasty=True)))
     index, chunks = pack(series)
     assert len(index["rows"]) == 120 == sum(map(len, chunks))
-    seen = set()
-    for place, (at, number, agent, *_) in enumerate(index["rows"]):
+    numbers = set()
+    for position, (at, number, agent, *_) in enumerate(index["rows"]):
         item = series[at]
         source = next(r for r in item.records if r.conversation == number)
-        body = chunks[place // index["perChunk"]][place % index["perChunk"]]
+        body = chunks[position // index["perChunk"]][position % index["perChunk"]]
         assert index["prompts"][agent]["text"] == source.agent.system_prompt
         assert [turn[2] for turn in body["turns"]] == [turn.text for turn in source.turns]
         assert [(index["questions"][p[2]], p[3], p[5]) for p in body["probes"]] == [
@@ -258,8 +258,8 @@ def test_every_conversation_is_on_the_page_with_its_scores_and_reasons(tmp_path)
         ]
         scores = [p.score for p in source.probes]
         assert [p[4] for p in body["probes"]] == pytest.approx(scores, abs=1e-4)
-        seen.add((at, number))
-    assert len(seen) == 120
+        numbers.add((at, number))
+    assert len(numbers) == 120
     packed = script_chunks([*chunks, ["x" * 700_000]])
     assert all(chunk.is_packed for chunk in packed)
     assert json.loads(gzip.decompress(base64.b64decode(packed[0].text))) == json.loads(
@@ -279,23 +279,23 @@ def test_the_conversation_view_says_how_a_dialog_and_its_replies_ended(tmp_path)
     assert whole["ended"] is None
     assert ended["ended"] == early_end(Ended(**records[1]["ended"]))
     assert "no <b>more</b>" in ended["ended"] and {turn[3] for turn in whole["turns"]} == {""}
-    cut, refused = (turn[3] for turn in ended["turns"][:2])
-    assert "cut" in cut and "refusal" in refused
+    cut_turn, refused_turn = (turn[3] for turn in ended["turns"][:2])
+    assert "cut" in cut_turn and "refusal" in refused_turn
     assert ended["probes"][0][8] == "a tool call" and ended["probes"][1][8] == ""
     page = page_of(tmp_path / "run", tmp_path / "page.html")
     assert "content filter" in page and "<b>more" not in page
 
 
 @pytest.mark.slow
-def test_figures_are_written_as_svg_and_png_and_are_the_same_each_time(written, tmp_path):
-    folder = written.with_name("page_figures")
+def test_figures_are_written_as_svg_and_png_and_are_the_same_each_time(page_path, tmp_path):
+    folder = page_path.with_name("page_figures")
     kinds = ("drift", "mass", "categories_stability", "categories_adoption")
     files = {f"{name}.{kind}" for name in kinds for kind in ("svg", "png")}
     assert {path.name for path in folder.iterdir()} == files
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in folder.glob("*.png"))
-    runs = [written.parents[1] / name for name in ("main", "control")]
-    again = report.write(runs, tmp_path / "page.html")
-    assert again.read_bytes() == written.read_bytes()
+    runs = [page_path.parents[1] / name for name in ("main", "control")]
+    second = report.write(runs, tmp_path / "page.html")
+    assert second.read_bytes() == page_path.read_bytes()
     for path in folder.iterdir():
         assert (tmp_path / "page_figures" / path.name).read_bytes() == path.read_bytes(), path.name
 
@@ -315,10 +315,10 @@ def test_a_figure_shows_each_rule_of_a_bot_if_they_are_few(tmp_path, count, is_d
         ]
     run_of(tmp_path / "run", records)
     report.write([tmp_path / "run"], tmp_path / "page.html")
-    drawn = tmp_path / "page_figures" / "rules.svg"
-    assert drawn.exists() == is_drawn
+    figure = tmp_path / "page_figures" / "rules.svg"
+    assert figure.exists() == is_drawn
     if is_drawn:
-        text = drawn.read_text(encoding="utf-8")
+        text = figure.read_text(encoding="utf-8")
         assert all(f">rule {rule}<" in text for rule in range(count))
         assert text.count('id="curve') == 2 * count
 
@@ -340,8 +340,8 @@ def test_every_template_escapes():
     assert template_environment().autoescape is True
     assert template_environment().undefined is StrictUndefined
     source = "{{ text }}{{ text|whole }}{{ text|minus }}{{ text|spaced }}"
-    made = template_environment().from_string(source).render(text="<b>_round 1")
-    assert "<b>" not in made and made.count("&lt;b&gt;") == 4
+    html = template_environment().from_string(source).render(text="<b>_round 1")
+    assert "<b>" not in html and html.count("&lt;b&gt;") == 4
 
 
 def test_names_with_dollars_and_underscores_are_drawn_as_they_are(tmp_path):
@@ -350,8 +350,8 @@ def test_names_with_dollars_and_underscores_are_drawn_as_they_are(tmp_path):
     records = [record(i, [1.0, 0.5], method=name, category="a$b$") for i, name in runs]
     run_of(tmp_path / "run", records)
     report.write([tmp_path / "run"], tmp_path / "page.html")
-    drawn = (tmp_path / "page_figures" / "drift.svg").read_text(encoding="utf-8")
-    assert all(f">{name}<" in drawn for name in names)
+    svg = (tmp_path / "page_figures" / "drift.svg").read_text(encoding="utf-8")
+    assert all(f">{name}<" in svg for name in names)
 
 
 def test_a_run_without_mass_categories_or_adoption_has_no_such_sections(tmp_path):
@@ -359,36 +359,36 @@ def test_a_run_without_mass_categories_or_adoption_has_no_such_sections(tmp_path
     page = page_of(tmp_path / "run", tmp_path / "page.html")
     for name in ("attention", "categories", "methods"):
         assert f'id="{name}"' not in page and f'href="#{name}"' not in page
-    drawn = {path.name for path in (tmp_path / "page_figures").iterdir()}
-    assert drawn == {"drift.svg", "drift.png"} and 'value="adopted"' not in page
+    figures = {path.name for path in (tmp_path / "page_figures").iterdir()}
+    assert figures == {"drift.svg", "drift.png"} and 'value="adopted"' not in page
 
 
 def test_errors_say_what_to_do_instead(tmp_path):
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         report.write([], tmp_path / "page.html")
-    assert raised.value.option == "folders"
+    assert excinfo.value.option == "folders"
     run_of(tmp_path / "run", [record(0, [1.0])])
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         report.write([tmp_path / "run"], tmp_path)
-    assert (raised.value.option, raised.value.value) == ("--out", tmp_path)
+    assert (excinfo.value.option, excinfo.value.value) == ("--out", tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(RecordsError, match=r"page\.html"):
         report.write([tmp_path / "run"], tmp_path / "file" / "page.html")
 
 
-def drawn(chart):
+def line_chart(chart):
     """The SVG of a chart."""
     return str(template_environment().get_template("charts.svg.j2").module.line_chart(chart))
 
 
 def test_chart_puts_values_where_they_belong():
     points = [Estimate(9, 1.0, 0.3, 0.9, 1.0), Estimate(9, 0.0, 0.3, 0.0, 0.1)]
-    svg = drawn(Chart("t<", "d", [Curve("a<b", points, 0)], 2))
+    svg = line_chart(Chart("t<", "d", [Curve("a<b", points, 0)], 2))
     assert 'aria-label="t&lt;. d"' in svg
     assert re.search(r'class="curve s0" points="34\.0,12\.0 418\.0,260\.0"', svg)
     whisker = re.search(r'class="whisker s0" d="([^"]*)"', svg)[1]
     assert whisker.count("h4") == 2, "ends beyond 0 and 1 have no cap"
-    single = drawn(Chart("t", "d", [Curve("one", points[:1], 0)], 1))
+    single = line_chart(Chart("t", "d", [Curve("one", points[:1], 0)], 1))
     assert single.count("interval") == 1
 
 

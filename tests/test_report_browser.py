@@ -21,7 +21,7 @@ from browsing import (
     wait,
 )
 from synthetic_run import as_json, write_run
-from test_baseline import asked
+from test_baseline import run_with_baseline
 from test_pages import hostile, rewrite
 
 from holdfast import report
@@ -83,11 +83,11 @@ def test_page_fits_loads_nothing_external_and_logs_no_error(browser, page, width
 @pytest.mark.slow
 def test_the_measures_fit_side_by_side(browser, tmp_path):
     """The reason for an undecided difference wraps, so nothing needs scrolling."""
-    visit(browser, report.write([asked(tmp_path / "run")], tmp_path / "page.html"), 800)
+    visit(browser, report.write([run_with_baseline(tmp_path / "run")], tmp_path / "page.html"), 800)
     open_details(browser)
     wide = "[...document.querySelectorAll('#baseline .scroll')]"
-    measured = js(browser, f"{wide}.map((e) => e.scrollWidth <= e.clientWidth)")
-    assert measured == [True, True]
+    fits = js(browser, f"{wide}.map((e) => e.scrollWidth <= e.clientWidth)")
+    assert fits == [True, True]
     assert "none of 25 differ" in browser.find_element("css selector", "#baseline .why").text
 
 
@@ -104,10 +104,10 @@ def test_controls_images_and_regions_have_accessible_names(browser, page):
     wait(browser, "document.querySelectorAll('.row').length")
     tree = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
     used = "button link slider combobox searchbox checkbox radio image region".split()
-    shown = [node for node in tree if not node.get("ignored")]
-    seen = [node for node in shown if node["role"]["value"] in used]
-    assert [node["role"] for node in seen if not node.get("name", {}).get("value")] == []
-    roles = {node["role"]["value"] for node in shown}
+    visible = [node for node in tree if not node.get("ignored")]
+    controls = [node for node in visible if node["role"]["value"] in used]
+    assert [node["role"] for node in controls if not node.get("name", {}).get("value")] == []
+    roles = {node["role"]["value"] for node in visible}
     assert {"main", "navigation", "banner", "contentinfo"} <= roles
     heads = "[...document.querySelectorAll('main h1, main h2, main h3')]"
     levels = js(browser, f"{heads}.map((h) => +h.tagName[1])")
@@ -139,12 +139,12 @@ def test_skip_link_and_whiskers_by_keyboard(browser, page):
     keys(browser, Keys.ENTER)
     assert js(browser, "document.activeElement.id") == "main"
     focus(browser, "[data-hides=no-whisker]")
-    shown = "getComputedStyle(document.querySelector('.whisker')).display"
-    assert js(browser, shown) == "none", "off until asked for"
+    display = "getComputedStyle(document.querySelector('.whisker')).display"
+    assert js(browser, display) == "none", "off until asked for"
     deviations = "[...document.querySelectorAll('.sd')].filter((n) => n.checkVisibility()).length"
     assert js(browser, deviations) == 0
     keys(browser, Keys.SPACE)
-    assert js(browser, shown) != "none"
+    assert js(browser, display) != "none"
     assert js(browser, deviations) > 0
 
 
@@ -206,7 +206,7 @@ def test_a_dialog_and_replies_that_ended_early_say_so(browser, tmp_path, width):
 def test_hostile_texts_are_shown_as_text(browser, page):
     visit(browser, page)
     wait(browser, "document.querySelectorAll('.row').length")
-    found = browser.execute_async_script("""
+    checks = browser.execute_async_script("""
       const done = arguments[0];
       setAddress = () => {};  // a browser warns of 210 addresses within a second
       (async () => {
@@ -216,7 +216,7 @@ def test_hostile_texts_are_shown_as_text(browser, page):
               document.querySelectorAll("#reader-body img, #reader-body script").length, Boolean(window.hacked)]);
       })();
     """)
-    assert found == [True, True, True, 0, False]
+    assert checks == [True, True, True, 0, False]
     assert browser.get_log("browser") == []
 
 
@@ -247,14 +247,14 @@ def test_filters_count_what_they_show(browser, page):
         ("score", "held", "e.stability.every((v) => v === null || v > 0.5)"),
         ("score", "adopted", "e.lastAdoption !== null && e.lastAdoption >= 0.5"),
     ):
-        shown, right = browser.execute_script(f"""
+        count, right = browser.execute_script(f"""
           const form = document.querySelector('#filters'); form.reset();
           form.elements['{name}'].value = '{value}';
           form.dispatchEvent(new Event('input', {{bubbles: true}}));
           return [listed.length, entries.filter((e) => {rule}).length];
         """)
-        assert shown == right > 0, (name, value)
-        assert text_of(browser, "#count").endswith(f" of 90 conversations, in {shown} of 210 rows")
+        assert count == right > 0, (name, value)
+        assert text_of(browser, "#count").endswith(f" of 90 conversations, in {count} of 210 rows")
 
 
 def test_prompts_are_sorted_and_lead_to_their_conversations(browser, page):
@@ -273,8 +273,8 @@ def test_prompts_are_sorted_and_lead_to_their_conversations(browser, page):
     prompt = browser.execute_script(
         "const b = document.querySelector('#prompt-table [data-prompt]'); b.click(); return b.dataset.prompt"
     )
-    mine = "listed.every((e) => e.agent.id === arguments[0] && e.seriesAt === 0)"
-    assert browser.execute_script(f"return listed.length > 0 && {mine}", prompt)
+    all_listed = "listed.every((e) => e.agent.id === arguments[0] && e.seriesAt === 0)"
+    assert browser.execute_script(f"return listed.length > 0 && {all_listed}", prompt)
     wait(browser, "document.querySelectorAll('#reader-body .bubble').length")
     assert js(browser, "document.querySelector('#reader').open && current === listed[0]")
     click(browser, "#close")

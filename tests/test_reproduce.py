@@ -22,9 +22,9 @@ def test_a_verdict_needs_an_interval_on_one_side_of_zero():
     for sign, verdict in ((-1, SUPPORTED), (+1, CONTRADICTED)):
         assert claim_that("it falls.", whole, sign, "Change:").verdict == verdict
     few = claim_that("it falls.", some, -1, "Change:")
-    measured = f"Change: {in_words(some)}."
+    expected = f"Change: {in_words(some)}."
     assert few.verdict == UNDECIDED
-    assert few.evidence.startswith(measured) and few.evidence.endswith("n = 3, fewer than 20.")
+    assert few.evidence.startswith(expected) and few.evidence.endswith("n = 3, fewer than 20.")
     assert re.fullmatch(r"-0\.\d{3} \[-0\.\d{3}, -0\.\d{3}\] \(n = 50\)", in_words(whole))
 
 
@@ -45,8 +45,8 @@ def test_no_text_of_a_finding_becomes_markup(tmp_path):
 def test_the_smallest_scale_makes_every_figure_and_resumes(tmp_path, capsys):
     out = tmp_path / "run"
     assert main(["reproduce", "li2024", "--scale", "smallest", "--out", str(out)]) == 0
-    told = capsys.readouterr().out
-    assert {number for number in re.findall(r"Figure (\d)", told)} == set("3456789")
+    output = capsys.readouterr().out
+    assert {number for number in re.findall(r"Figure (\d)", output)} == set("3456789")
     page = (out / "index.html").read_text(encoding="utf-8")
     assert "img" in read_page(out / "index.html").tags
     # Figure 8 needs a base model
@@ -58,12 +58,12 @@ def test_the_smallest_scale_makes_every_figure_and_resumes(tmp_path, capsys):
     # a handful of conversations decides nothing; the norms of all embeddings are not a sample
     assert {number for number, claim in claims if claim["verdict"] != UNDECIDED} <= {"7"}
     assert all((out / image).exists() for figure in findings for image in figure["images"])
-    shown = html.unescape(page)
-    assert all(claim["evidence"] and claim["text"] in shown for _, claim in claims)
+    page_text = html.unescape(page)
+    assert all(claim["evidence"] and claim["text"] in page_text for _, claim in claims)
     records = {path: path.stat().st_mtime_ns for path in out.rglob("records.jsonl")}
     assert len(records) == 5  # Figure 9 reuses the dialogs of Figure 3
     assert main(["reproduce", "li2024", "--scale", "smallest", "--out", str(out)]) == 0
-    assert capsys.readouterr().out == told
+    assert capsys.readouterr().out == output
     assert {path: path.stat().st_mtime_ns for path in out.rglob("records.jsonl")} == records
 
 
@@ -78,6 +78,6 @@ def test_the_smallest_scale_makes_every_figure_and_resumes(tmp_path, capsys):
 )
 def test_an_impossible_reproduction_is_refused_in_one_sentence(arguments, words, tmp_path, capsys):
     assert main(["reproduce", "li2024", *arguments.split(), "--out", str(tmp_path / "run")]) == 2
-    said = refusal_in(capsys)
-    assert all(word in said for word in words) and said.count("\n") == 1
+    message = refusal_in(capsys)
+    assert all(word in message for word in words) and message.count("\n") == 1
     assert not (tmp_path / "run").exists()

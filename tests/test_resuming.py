@@ -16,7 +16,7 @@ NUMBERS, SIZE = range(11), 4
 
 def work(folder: Path, alone: bool, stop: int | None = None) -> list[tuple[int, ...]]:
     """Records both methods in batches; is interrupted after `stop` records."""
-    done, written = [], 0
+    done, count = [], 0
     with open_run(folder, IDENTITY, ABOUT) as run:
         for name in METHODS:
             for batch in resume(run, name, batches(NUMBERS, SIZE), alone=alone):
@@ -24,10 +24,10 @@ def work(folder: Path, alone: bool, stop: int | None = None) -> list[tuple[int, 
                 if batch.to_run:
                     done.append(batch.to_run)
                 for number in reversed(batch.to_run):  # records may finish in any order
-                    if written == stop:
+                    if count == stop:
                         raise KeyboardInterrupt
                     batch.append(record(number, name))
-                    written += number in batch.missing
+                    count += number in batch.missing
     return done
 
 
@@ -42,12 +42,12 @@ def test_interrupting_at_any_record_loses_and_duplicates_nothing(tmp_path, stop,
         work(tmp_path, alone, stop)
     before = keys(tmp_path)
     assert len(before) == stop
-    again = work(tmp_path, alone)
+    resumed = work(tmp_path, alone)
     after = keys(tmp_path)
     assert after[:stop] == before
     assert sorted(after) == sorted((name, number) for name in METHODS for number in NUMBERS)
-    left = 2 * len(NUMBERS) - stop
-    assert sum(map(len, again)) == left if alone else left <= sum(map(len, again)) < left + SIZE
+    rest = 2 * len(NUMBERS) - stop
+    assert sum(map(len, resumed)) == rest if alone else rest <= sum(map(len, resumed)) < rest + SIZE
     assert work(tmp_path, alone) == []
 
 
@@ -75,15 +75,15 @@ def test_every_run_resumes_through_the_shared_helper():
 
 
 @pytest.mark.parametrize(
-    ("stop", "said"), [(0, "nothing was finished"), (1, "finished work is in")]
+    ("stop", "message"), [(0, "nothing was finished"), (1, "finished work is in")]
 )
 def test_an_interrupted_command_promises_only_what_it_kept(
-    tmp_path, monkeypatch, capsys, stop, said
+    tmp_path, monkeypatch, capsys, stop, message
 ):
-    def interrupted(model, suite, out, *_, **__):
+    def interrupt(model, suite, out, *_, **__):
         work(out, False, stop)
 
-    monkeypatch.setattr("holdfast.drift.run", interrupted)
+    monkeypatch.setattr("holdfast.drift.run", interrupt)
     out = tmp_path / "run"
     assert main(["drift", "--out", str(out), "--conversations", "2"]) == 130
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import torch
 from fast_set import only_fast
-from tiny import DEVICE, SHAPE, answered, chat, model
+from tiny import DEVICE, SHAPE, answer_all, chat, model
 
 import holdfast
 from holdfast import Boost, Guidance, Request, Sampling, SplitSoftmax, Spotlight
@@ -47,7 +47,7 @@ class Frozen(dict):
 
 def phi3(**options):
     """A random Phi-3 whose replies do not end early."""
-    made = model(
+    phi3_model = model(
         "phi3",
         dtype="float64",
         hidden_size=SHAPE["head_dim"] * SHAPE["num_attention_heads"],  # Phi-3 knows no head_dim
@@ -55,7 +55,7 @@ def phi3(**options):
         original_max_position_embeddings=SWITCH,
         **options,
     )
-    return replace(made, stop_ids=frozenset())
+    return replace(phi3_model, stop_ids=frozenset())
 
 
 def prompt_of(tiny, tokens, system="talk about bread"):
@@ -70,7 +70,7 @@ def prompt_of(tiny, tokens, system="talk about bread"):
 def by_generate(tiny, prompt_ids, count=30):
     """The reply of transformers to this row alone."""
     ids = torch.tensor([prompt_ids], device=DEVICE)
-    made = tiny.hf_model.generate(
+    token_ids = tiny.hf_model.generate(
         ids,
         attention_mask=torch.ones_like(ids),
         max_new_tokens=count,
@@ -78,7 +78,7 @@ def by_generate(tiny, prompt_ids, count=30):
         eos_token_id=None,
         pad_token_id=0,
     )
-    return tuple(made[0, len(prompt_ids) :].tolist())
+    return tuple(token_ids[0, len(prompt_ids) :].tolist())
 
 
 def by_whole_text(tiny, prompt_ids, count=30, span=(), methods=()):
@@ -129,10 +129,10 @@ def test_steering_is_the_same_on_both_sides_of_the_switch(name):
     tiny = phi3(sliding_window=None)
     request = Request(prompt_of(tiny, 57), METHODS[name], GREEDY)
     prompt = tiny.session().render(request).token_request.prompts[0]
-    wanted = by_whole_text(tiny, prompt.token_ids, 30, prompt.span, METHODS[name])
-    assert tiny.generate_batch([request])[0].token_ids == wanted
+    expected = by_whole_text(tiny, prompt.token_ids, 30, prompt.span, METHODS[name])
+    assert tiny.generate_batch([request])[0].token_ids == expected
     long = Request(prompt_of(tiny, 90), METHODS[name], GREEDY)
-    assert tiny.generate_batch([long, request])[1].token_ids == wanted
+    assert tiny.generate_batch([long, request])[1].token_ids == expected
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -153,10 +153,10 @@ def test_a_dialog_reuses_only_keys_with_its_own_factors(tiny, name):
         request = Request(talk, methods, sampling, thread="t", keep=True)
         prompt = session.render(request).token_request.prompts[0]
         (reply,) = session.generate_batch([request])
-        wanted = by_whole_text(tiny, prompt.token_ids, 8, prompt.span, methods)
-        assert reply.token_ids == wanted
+        expected = by_whole_text(tiny, prompt.token_ids, 8, prompt.span, methods)
+        assert reply.token_ids == expected
         if name == "none":
-            assert wanted == by_generate(tiny, reply.prompt_ids, 8)
+            assert expected == by_generate(tiny, reply.prompt_ids, 8)
         if turn == 1:  # nothing of the first turn could be used
             assert reply.forwarded >= len(reply.prompt_ids) > SWITCH
         if turn == 2:
@@ -170,7 +170,7 @@ def test_a_dialog_reuses_only_keys_with_its_own_factors(tiny, name):
 def test_shared_prefixes_are_kept_apart_by_factors(tiny, lengths):
     session = tiny.session(long_lived=True)
     for length in lengths:
-        (answer,) = answered(session, [Request(prompt_of(tiny, length), (), GREEDY)])
+        (answer,) = answer_all(session, [Request(prompt_of(tiny, length), (), GREEDY)])
         reply = answer.outcome
         assert reply.token_ids == by_generate(tiny, reply.prompt_ids)
         assert answer.state.cached < max(1, length)
@@ -181,21 +181,21 @@ def test_a_reply_is_scored_as_it_would_be_generated(tiny):
     reply = tiny.generate(messages, (), GREEDY)
     requests = [Request(messages), Request(prompt_of(tiny, 90))]
     text = tiny.tokenizer.decode(reply.token_ids)
-    given, _ = run_sync(tiny.session().score_inputs(requests, [[text], ["bread"]]))
-    prompt, (ids,) = given.prompt, given.replies
-    scored = tiny.session().score_batch(requests, [[text], ["bread"]])[0]
+    score_input, _ = run_sync(tiny.session().score_inputs(requests, [[text], ["bread"]]))
+    prompt, (ids,) = score_input.prompt, score_input.replies
+    score = tiny.session().score_batch(requests, [[text], ["bread"]])[0]
     alone = (
         replace(tiny, reuses_cache=False).session().score_batch(requests, [[text], ["bread"]])[0]
     )
-    wanted, whole = 0.0, torch.tensor([prompt.token_ids], device=DEVICE)
+    expected, whole = 0.0, torch.tensor([prompt.token_ids], device=DEVICE)
     for token in ids:
         with torch.inference_mode():
             logits = tiny.hf_model(input_ids=whole, use_cache=False).logits[0, -1]
-        wanted += float(logits.double().log_softmax(-1)[token])
+        expected += float(logits.double().log_softmax(-1)[token])
         whole = torch.cat([whole, torch.tensor([[token]], device=DEVICE)], 1)
     assert len(prompt.token_ids) + len(ids) > SWITCH + 1
-    assert scored.log_probabilities == pytest.approx([wanted], abs=1e-4)
-    assert alone.log_probabilities == pytest.approx([wanted], abs=1e-4)
+    assert score.log_probabilities == pytest.approx([expected], abs=1e-4)
+    assert alone.log_probabilities == pytest.approx([expected], abs=1e-4)
 
 
 def test_below_the_switch_rows_share_passes_and_prefixes(tiny):
@@ -212,11 +212,13 @@ def test_a_block_steers_the_pass_in_which_generate_computes_the_cache_anew(metho
     tiny = phi3(sliding_window=None)
     request = Request(prompt_of(tiny, 57), methods, GREEDY)
     prompt = tiny.session().render(request).token_request.prompts[0]
-    ids, span = (torch.tensor([given], device=DEVICE) for given in (prompt.token_ids, prompt.span))
+    ids, span = (
+        torch.tensor([values], device=DEVICE) for values in (prompt.token_ids, prompt.span)
+    )
     options = {"max_new_tokens": 30, "do_sample": False, "eos_token_id": None, "pad_token_id": 0}
     with holdfast.steering(tiny.hf_model, span, methods):
-        made = tiny.hf_model.generate(ids, attention_mask=torch.ones_like(ids), **options)
-    assert tuple(made[0, 57:].tolist()) == tiny.generate_batch([request])[0].token_ids
+        token_ids = tiny.hf_model.generate(ids, attention_mask=torch.ones_like(ids), **options)
+    assert tuple(token_ids[0, 57:].tolist()) == tiny.generate_batch([request])[0].token_ids
 
 
 def test_a_block_refuses_rows_on_both_sides_of_the_switch():
@@ -234,18 +236,18 @@ def test_a_block_refuses_rows_on_both_sides_of_the_switch():
 def test_only_a_length_at_which_something_changes_is_a_switch():
     of = RotaryLengths.of
     config = model().hf_model.config
-    same = {**LONGROPE, "long_factor": LONGROPE["short_factor"]}
+    equal_factors = {**LONGROPE, "long_factor": LONGROPE["short_factor"]}
     for parameters, switch in (
         (LONGROPE, SWITCH),
-        (same, None),
-        ({**same, "short_mscale": 1.0, "long_mscale": 1.2}, SWITCH),
+        (equal_factors, None),
+        ({**equal_factors, "short_mscale": 1.0, "long_mscale": 1.2}, SWITCH),
         ({"full_attention": LONGROPE, "sliding_attention": {"rope_type": "default"}}, SWITCH),
         ({"rope_type": "yarn", "original_max_position_embeddings": SWITCH}, None),
         (None, None),
     ):
-        made = type(config)(max_position_embeddings=512)
-        made.rope_parameters = parameters
-        assert of(made).switch == switch
+        switching_config = type(config)(max_position_embeddings=512)
+        switching_config.rope_parameters = parameters
+        assert of(switching_config).switch == switch
 
 
 def test_dynamic_factors_are_exact_up_to_the_context_and_refused_beyond_it():
@@ -257,8 +259,8 @@ def test_dynamic_factors_are_exact_up_to_the_context_and_refused_beyond_it():
     requests = [Request(prompt_of(tiny, length), (), GREEDY) for length in (57, 40, 63)]
     for reply in tiny.generate_batch(requests):
         count = SWITCH - len(reply.prompt_ids)
-        wanted = by_whole_text(tiny, reply.prompt_ids, count)
-        assert reply.token_ids == wanted[:30] == by_generate(tiny, reply.prompt_ids, count)[:30]
+        expected = by_whole_text(tiny, reply.prompt_ids, count)
+        assert reply.token_ids == expected[:30] == by_generate(tiny, reply.prompt_ids, count)[:30]
     with pytest.raises(PromptTooLong, match="64 tokens"):
         tiny.generate(prompt_of(tiny, 64), (), GREEDY)
 

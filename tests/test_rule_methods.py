@@ -48,8 +48,10 @@ class Words:
     texts: tuple[str, ...] = ("No shouting.", "No swearing.")
 
     def broken(self, user, reply, *, is_cut=False):
-        found = ("LOUD" in reply and "quiet" not in user, "damn" in reply and not is_cut)
-        return tuple(text for text, is_broken in zip(self.texts, found, strict=True) if is_broken)
+        breaches = ("LOUD" in reply and "quiet" not in user, "damn" in reply and not is_cut)
+        return tuple(
+            text for text, is_broken in zip(self.texts, breaches, strict=True) if is_broken
+        )
 
     def of_kinds(self, kinds):
         return self
@@ -61,7 +63,7 @@ def dialog(*texts):
     return ({"role": "system", "content": "Be calm."}, *turns)
 
 
-def shown(messages):
+def contents(messages):
     return [message["content"] for message in messages]
 
 
@@ -74,19 +76,19 @@ def test_exchanges_are_the_chat_in_pieces():
     before, exchanges = split_exchanges(messages)
     assert before == [TALK[0]]
     assert [exchange.user["content"] for exchange in exchanges] == ["a", "b", "c", "d"]
-    again = [message for exchange in exchanges for message in exchange.messages]
-    assert (*before, *again) == messages
+    messages_again = [message for exchange in exchanges for message in exchange.messages]
+    assert (*before, *messages_again) == messages
     assert split_exchanges(TALK[:1]) == ([TALK[0]], [])
 
 
 def test_repair_drops_the_exchanges_that_broke_a_rule():
     repair = Repair().with_rules(Words())
-    assert shown(repair.edit(TALK, 0)) == ["Be calm.", "b", "fine", "d"]
+    assert contents(repair.edit(TALK, 0)) == ["Be calm.", "b", "fine", "d"]
     # the exchange to be answered, or continued, stays
-    assert shown(repair.edit(TALK[:-1], 0)) == ["Be calm.", "b", "fine", "c", "LOUD damn"]
+    assert contents(repair.edit(TALK[:-1], 0)) == ["Be calm.", "b", "fine", "c", "LOUD damn"]
     assert repair.edit(TALK[:2], 0) == TALK[:2]
-    kept = dialog("a", "fine", "b")
-    assert repair.edit(kept, 0) == kept
+    messages = dialog("a", "fine", "b")
+    assert repair.edit(messages, 0) == messages
 
 
 def test_repair_keeps_instructions_in_the_exchanges_that_it_drops():
@@ -101,7 +103,7 @@ def test_repair_keeps_instructions_in_the_exchanges_that_it_drops():
 def test_repair_marks_the_exchanges_that_broke_a_rule():
     repair = Repair("mark").with_rules(Words())
     whole = repair.edit(TALK, 0)
-    assert shown(whole) == [
+    assert contents(whole) == [
         "Be calm.",
         "a",
         "LOUD",
@@ -119,8 +121,8 @@ def test_rules_are_read_before_other_methods_add_text():
     """The reminder says "quiet", at which the rule would not apply."""
     reminder = Reminder(1, text="quiet please")
     for methods in ((reminder, Repair()), (Repair(), reminder)):
-        known = with_rules(Words(), methods)
-        assert shown(compile_methods(known).edit(TALK, 0)) == [
+        methods_with_rules = with_rules(Words(), methods)
+        assert contents(compile_methods(methods_with_rules).edit(TALK, 0)) == [
             "Be calm.",
             "[Reminder: quiet please]\n\nb",
             "fine",
@@ -131,10 +133,10 @@ def test_rules_are_read_before_other_methods_add_text():
 def test_a_rule_without_a_text_is_said_by_its_sentence_of_the_prompt_or_by_the_prompt():
     prompt = "Be Tony. Sign every reply with Tony. Three words are enough."
     rules = (dataclasses.replace(rule, text="") for rule in (SIGN, SHORT))
-    known = CaseRules(Case("tony", "rules", prompt, rules=rules))
-    assert known.texts == ("Sign every reply with Tony.", prompt)
-    assert known.broken("Hi?", "It is a lot of words.") == known.texts
-    retry = CheckAndRetry().with_rules(known)
+    case_rules = CaseRules(Case("tony", "rules", prompt, rules=rules))
+    assert case_rules.texts == ("Sign every reply with Tony.", prompt)
+    assert case_rules.broken("Hi?", "It is a lot of words.") == case_rules.texts
+    retry = CheckAndRetry().with_rules(case_rules)
     *_, last = retry.remind(dialog("a"), [prompt, prompt])
     assert last["content"] == f"[Reminder: {prompt}]\n\na"
 
@@ -163,13 +165,13 @@ class Draws(ScriptedModel):
         return self.texts.pop(0)
 
 
-def checked(model, n=2):
+def draw_checked(model, n=2):
     methods = (CheckAndRetry(n).with_rules(Words()),)
     return asyncio.run(generate_checked(model, Request(dialog("a"), methods, seed=5)))
 
 
 @pytest.mark.parametrize(
-    ("draws", "reply", "discarded", "asked"),
+    ("draws", "reply", "discarded", "draws_asked"),
     [
         (["fine"], "fine", [], ["a"]),
         (["LOUD", "ok"], "ok", ["LOUD"], ["a", "[Reminder: No shouting.]\n\na"]),
@@ -194,19 +196,19 @@ def checked(model, n=2):
         ),
     ],
 )
-def test_a_reply_that_breaks_a_rule_is_drawn_again(draws, reply, discarded, asked):
+def test_a_reply_that_breaks_a_rule_is_drawn_again(draws, reply, discarded, draws_asked):
     model = Draws(*draws)
-    outcome = checked(model)
+    outcome = draw_checked(model)
     assert outcome.text == reply
-    assert [other.text for other in outcome.discarded] == discarded
-    assert model.asked == asked and not model.texts
+    assert [draft.text for draft in outcome.discarded] == discarded
+    assert model.asked == draws_asked and not model.texts
     assert len(set(model.seeds)) == len(model.seeds)
 
 
 def test_no_more_than_n_replies_are_drawn_again():
     model = Draws("LOUD", "LOUD")
-    assert len((checked(model, n=1)).discarded) == 1
-    assert len((checked(Draws("LOUD"), n=0)).discarded) == 0
+    assert len((draw_checked(model, n=1)).discarded) == 1
+    assert len((draw_checked(Draws("LOUD"), n=0)).discarded) == 0
 
 
 def test_a_retry_that_fails_leaves_what_was_drawn():
@@ -216,12 +218,12 @@ def test_a_retry_that_fails_leaves_what_was_drawn():
                 raise RequestFailed("The server is down.", "connection")
             return await super().generate(request)
 
-    outcome = checked(Fails("LOUD"))
+    outcome = draw_checked(Fails("LOUD"))
     assert outcome.text == "LOUD" and not outcome.discarded
     with pytest.raises(RequestFailed):
         model = Fails("LOUD")
         model.asked.append("")
-        checked(model)
+        draw_checked(model)
 
 
 def test_a_reply_that_was_cut_does_not_break_what_its_end_decides():
@@ -229,8 +231,8 @@ def test_a_reply_that_was_cut_does_not_break_what_its_end_decides():
         async def generate(self, request):
             return dataclasses.replace(await super().generate(request), stop_reason="length")
 
-    assert checked(Cut("damn")).discarded == ()
-    assert len(checked(Cut("LOUD", "ok")).discarded) == 1
+    assert draw_checked(Cut("damn")).discarded == ()
+    assert len(draw_checked(Cut("LOUD", "ok")).discarded) == 1
     rules = CaseRules(Case("tony", "rules", "Rules.", rules=(SIGN, SHORT)))
     reply = "It is rather a lot of"
     assert rules.broken("Hi?", reply) == (SIGN.text, SHORT.text)
@@ -247,8 +249,8 @@ def test_several_retries_are_refused():
 
 
 def test_methods_that_cannot_work_are_refused_before_a_run_begins(tmp_path):
-    named = Rule("name", ("Who are you?",), {"regex": "Tony"}, text="Your name is Tony.")
-    unchecked = dataclasses.replace(SUITE, cases=(Case("tony", "rules", "Rules.", rules=(named,)),))
+    rule = Rule("name", ("Who are you?",), {"regex": "Tony"}, text="Your name is Tony.")
+    unchecked = dataclasses.replace(SUITE, cases=(Case("tony", "rules", "Rules.", rules=(rule,)),))
     window = drift.Settings(context="slide", window=2, user_prompt="empty")
     summarised = drift.Settings(context="summarise", window=2, user_prompt="empty")
     every = drift.Settings(user_prompt="empty")
@@ -325,21 +327,21 @@ def test_a_page_says_what_methods_cost_in_tokens_and_draws(tmp_path):
     class Counted(Signs):
         async def generate(self, request):
             reply = await super().generate(request)
-            shown = request.compiled.edit(request.messages, request.editing_seed)
-            read = sum(len(message["content"].split()) for message in shown)
-            return dataclasses.replace(reply, billed=(read, 1))
+            messages = request.compiled.edit(request.messages, request.editing_seed)
+            tokens_read = sum(len(message["content"].split()) for message in messages)
+            return dataclasses.replace(reply, billed=(tokens_read, 1))
 
     settings = drift.Settings(rounds=2, conversations=2, user_prompt="empty")
     methods = ["none", "check-and-retry"]
     run = drift.run(Counted(), SUITE, tmp_path / "run", settings, methods)
-    read = {
+    tokens_read = {
         method: [record.tokens.read for record in run.conversations if record.method == method]
         for method in methods
     }
     (about,) = about_runs([run], ["run"])
     rows = dict(about.rows)
-    more = sum(read["check-and-retry"]) / sum(read["none"]) - 1
-    assert more > 1
-    assert f"(+{more:.0%})" in rows["tokens read per conversation"]
+    increase = sum(tokens_read["check-and-retry"]) / sum(tokens_read["none"]) - 1
+    assert increase > 1
+    assert f"(+{increase:.0%})" in rows["tokens read per conversation"]
     replies = 2 * (2 + len(run.conversations[0].probes))  # of two rounds, and to the probes
     assert rows["replies drawn again"] == f"check-and-retry {replies} of {replies}"

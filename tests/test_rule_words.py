@@ -30,8 +30,8 @@ def test_forms_of_verbs_are_those_of_the_lexicon():
         by_tag = getAllInflections(verb, upos="VERB")
         forms = {verb, *(form for forms in by_tag.values() for form in forms)}
         # "force-push" is no word of the lexicon
-        found = {form.removeprefix("force-") for form in FORMS.get(verb, [verb])}
-        assert found == forms
+        drafted_forms = {form.removeprefix("force-") for form in FORMS.get(verb, [verb])}
+        assert drafted_forms == forms
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,6 @@ def test_forms_of_verbs_are_those_of_the_lexicon():
 )
 def test_a_text_without_a_word_of_the_rule_is_not_read(text, monkeypatch):
     rule = RuleText("Do not force push.")
-    said = rule.find_in(text, exactly=True)
+    findings = rule.find_in(text, exactly=True)
     monkeypatch.setattr(RuleText, "_may_have_words", lambda self, text: True)
-    assert rule.find_in(text, exactly=True) == said
+    assert rule.find_in(text, exactly=True) == findings

@@ -32,8 +32,8 @@ class Forgetful(ScriptedModel):
         chat = request.messages
         rule, number = chat[-1]["content"].rstrip("?"), len(chat) // 2
         _, conversation = request.thread or (None, 0)  # a baseline's probes have no thread
-        broken = number >= BREAKS_IN.get(rule, 99) and conversation % 4
-        return "broken" if broken else "kept"
+        is_broken = number >= BREAKS_IN.get(rule, 99) and conversation % 4
+        return "broken" if is_broken else "kept"
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +47,8 @@ def test_each_rule_has_its_scores_by_round(run):
     assert [row.group for row in rows] == ["signs", "cheap", "short"]
     means = [[point.mean for point in row.points] for row in rows]
     assert means == [[1, 1, 0.25, 0.25], [0.25] * 4, [1] * 4]
-    kept = [([0, 0, 18, 0], 6, 24), ([18, 0, 0, 0], 6, 24), ([0, 0, 0, 0], 24, 24)]
-    assert [(row.first_broken_by_round, row.kept_throughout, row.n) for row in rows] == kept
+    expected = [([0, 0, 18, 0], 6, 24), ([18, 0, 0, 0], 6, 24), ([0, 0, 0, 0], 24, 24)]
+    assert [(row.first_broken_by_round, row.kept_throughout, row.n) for row in rows] == expected
 
 
 def test_the_round_in_which_a_rule_was_lost_is_reported(run):
@@ -76,9 +76,9 @@ class Trading(ScriptedModel):
 
 
 def test_a_lost_rule_is_drift_even_if_the_mean_stays(tmp_path):
-    lost = drift.run(Trading(), SUITE, tmp_path, drift.Settings(rounds=3, conversations=24))
-    assert "“signs” less" in opening_of(read_series(lost))[0]
-    assert results_of(lost).findings.outcome is Outcome.DRIFTS
+    drift_run = drift.run(Trading(), SUITE, tmp_path, drift.Settings(rounds=3, conversations=24))
+    assert "“signs” less" in opening_of(read_series(drift_run))[0]
+    assert results_of(drift_run).findings.outcome is Outcome.DRIFTS
 
 
 class Wavering(Forgetful):
@@ -88,8 +88,8 @@ class Wavering(Forgetful):
         chat, conversation = request.messages, request.thread[1]
         rule, number = chat[-1]["content"].rstrip("?"), len(chat) // 2
         less = number > 1 and conversation % 6 >= (5 if number == 3 else 1)
-        kept = {"signs": False, "cheap": not less}.get(rule, True) or request.methods
-        return "kept" if kept else "broken"
+        is_kept = {"signs": False, "cheap": not less}.get(rule, True) or request.methods
+        return "kept" if is_kept else "broken"
 
 
 @pytest.fixture(scope="module")
@@ -124,8 +124,8 @@ def test_too_few_conversations_name_no_rule(tmp_path):
 def test_each_rule_is_compared_under_each_method(wavering, tmp_path):
     series = read_series(wavering)
     pairs = rule_differences(series, rule_rows(series))
-    told = [(pair.row.group, pair.row.series.method) for pair in pairs]
-    assert told == [(name, "boost:factor=4") for name in ("signs", "cheap", "short")]
+    compared = [(pair.row.group, pair.row.series.method) for pair in pairs]
+    assert compared == [(name, "boost:factor=4") for name in ("signs", "cheap", "short")]
     assert [pair.last_round.mean for pair in pairs] == pytest.approx([1, 5 / 6, 0])
     assert pairs[1].over_all_rounds.mean == pytest.approx((3 * 5 / 6 + 1 / 6) / 5)
     page = report.write([wavering.folder], tmp_path / "report.html").read_text()
@@ -144,9 +144,9 @@ def test_a_run_with_rules_suggests_the_baseline_until_it_has_been_asked(run, tmp
     hint = " ".join(report.table(run).split()[-12:])
     assert baseline_hint(rule_rows(read_series(run))).endswith(hint) and "--baseline" in hint
     settings = drift.Settings(rounds=1, conversations=2)
-    asked = drift.run(Forgetful(), SUITE, tmp_path / "run", settings)
+    baseline_run = drift.run(Forgetful(), SUITE, tmp_path / "run", settings)
     drift.ask_baseline(Forgetful(), SUITE, tmp_path / "run", settings)
-    assert "--baseline" not in report.table(asked)
+    assert "--baseline" not in report.table(baseline_run)
 
 
 @pytest.mark.parametrize("rules", (1, 9))
@@ -158,8 +158,8 @@ def test_the_first_line_is_short_for_any_number_of_rules(tmp_path, rules, never,
             chat = request.messages
             rule, number = chat[-1]["content"].rstrip("?"), len(chat) // 2
             later = int(rule[-1]) % 3 if rule[-1:].isdigit() else 0
-            lost = rule.startswith("never") or number > 1 + later
-            return "broken" if lost else "kept"
+            is_broken = rule.startswith("never") or number > 1 + later
+            return "broken" if is_broken else "kept"
 
     names = [f"never {n}" for n in range(never)] + [f"rule {n}" for n in range(rules)]
     rules = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in names)
@@ -172,10 +172,10 @@ def test_the_first_line_is_short_for_any_number_of_rules(tmp_path, rules, never,
 
 
 @pytest.mark.parametrize(
-    ("worst", "named"),
+    ("worst", "names"),
     [((), "follows 6 rules less often"), (("e",), "follows “e” and 5 more less often")],
 )
-def test_of_rules_that_lose_the_same_the_first_sentence_names_all_or_none(tmp_path, worst, named):
+def test_of_rules_that_lose_the_same_the_first_sentence_names_all_or_none(tmp_path, worst, names):
     class Losing(ScriptedModel):
         def text(self, request):
             chat = request.messages
@@ -186,7 +186,7 @@ def test_of_rules_that_lose_the_same_the_first_sentence_names_all_or_none(tmp_pa
     rules = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in "abcdef")
     suite = drift.Suite("bot", (drift.Case("tony", "rules", "Be Tony.", rules=rules),), ("hi",))
     run = drift.run(Losing(), suite, tmp_path / "run", drift.Settings(2, 24))
-    assert named in opening_of(read_series(run))[0]
+    assert names in opening_of(read_series(run))[0]
 
 
 def test_a_rule_that_is_hardly_ever_followed_counts_as_never_followed(tmp_path):
@@ -212,8 +212,8 @@ def test_the_terminal_has_a_line_per_rule(run, wavering):
     text = report.table(run)
     table = text[text.index("Rule by rule") : text.index("Some rules")].splitlines()
     rows = {line.split()[0]: line for line in table[2:] if line}
-    lost = r"signs +1.00 \[.*\] +0.25 \[.*\]  followed less from round 3"
-    assert re.fullmatch(lost, rows["signs"])
+    pattern = r"signs +1.00 \[.*\] +0.25 \[.*\]  followed less from round 3"
+    assert re.fullmatch(pattern, rows["signs"])
     assert list(rows) == ["signs", "cheap", "short"]
     text = report.table(wavering)
     table = text[text.index("Stability by rule and") : text.index("Some rules")].splitlines()
@@ -248,15 +248,15 @@ def test_the_table_of_probes_names_rules(run):
     assert means == {"signs": 0.625, "cheap": 0.25, "short": 1.0}
 
 
-@pytest.mark.parametrize(("category", "shown"), [("mine", True), ("rules", False)])
-def test_runs_without_rules_have_no_such_section(tmp_path, category, shown):
+@pytest.mark.parametrize(("category", "has_categories"), [("mine", True), ("rules", False)])
+def test_runs_without_rules_have_no_such_section(tmp_path, category, has_categories):
     """A single category has its own section unless it is the default one."""
     case = drift.Case("tony", category, "Be Tony.", ("signs?",), {"regex": "kept"})
     suite, settings = drift.Suite("one", (case,), ("hello",)), drift.Settings(2, 2)
     plain = drift.run(Forgetful(), suite, tmp_path / "run", settings)
     assert rule_rows(read_series(plain)) == [] and "Rule by rule" not in report.table(plain)
     page = report.write([plain.folder], tmp_path / "report.html").read_text()
-    assert 'id="rules"' not in page and ('id="categories"' in page) is shown
+    assert 'id="rules"' not in page and ('id="categories"' in page) is has_categories
 
 
 def test_rules_of_several_prompts_are_distinguished(tmp_path):

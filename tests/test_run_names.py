@@ -35,9 +35,9 @@ def test_a_folder_is_named_by_command_model_suite_and_seed(names, expected):
 def test_a_model_behind_a_url_is_named_by_its_name_there_and_its_address():
     url = DriftArguments(model="http://there.example:8000/v1")
     assert model_of(url) == "there.example:8000"
-    named = url.model_copy(update={"endpoint_model": "org/big"})
-    assert model_of(named) == model_of(url, "org/big") == "org/big@there.example:8000"
-    assert str(run_folder("check", model_of(named), "bot.yaml")) == (
+    with_name = url.model_copy(update={"endpoint_model": "org/big"})
+    assert model_of(with_name) == model_of(url, "org/big") == "org/big@there.example:8000"
+    assert str(run_folder("check", model_of(with_name), "bot.yaml")) == (
         "runs/check-big_there.example_8000-bot-0"
     )
     assert model_of(DriftArguments(model="smollm2")) == "smollm2"
@@ -49,8 +49,8 @@ def test_a_repeated_command_resumes_and_another_setting_is_refused(tmp_path, mon
         words = [*DRIFT, "--model", server.url, "--endpoint-model", "tiny", "--seed", "3"]
         assert main(words) == 0
         folder = f"runs/drift-tiny_127.0.0.1_{urlsplit(server.url).port}-starter-3"
-        made = read_run(folder)
-        assert len(made.conversations) == 2
+        run = read_run(folder)
+        assert len(run.conversations) == 2
         requests = len(server.bodies)
         assert main(words) == 0
         assert len(server.bodies) == requests

@@ -82,8 +82,8 @@ def test_a_failing_method_ends_only_its_row_and_the_error_names_the_request(how,
     expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
     requests[2] = replace(requests[2], methods=(Broken(how), *beside))
     scheduler = tiny.scheduler()
-    named = [replace(request, name=f"Request {n}") for n, request in enumerate(requests)]
-    handles = [scheduler.submit(row) for row in rows_of(tiny, named)]
+    named_requests = [replace(request, name=f"Request {n}") for n, request in enumerate(requests)]
+    handles = [scheduler.submit(row) for row in rows_of(tiny, named_requests)]
     finish(scheduler)
     kind, message = (
         (ValueError, "a bug") if how == "raises" else (ModelError, "Request 2: .*finite")
@@ -91,8 +91,8 @@ def test_a_failing_method_ends_only_its_row_and_the_error_names_the_request(how,
     with pytest.raises(kind, match=message) as error:
         handles[2].result()
     assert how == "no number" or error.value.__notes__ == ["Request 2"]
-    others = [handles[n].result().token_ids for n in (0, 1, 3)]
-    assert others == [expected[n] for n in (0, 1, 3)]
+    other_ids = [handles[n].result().token_ids for n in (0, 1, 3)]
+    assert other_ids == [expected[n] for n in (0, 1, 3)]
 
 
 @pytest.mark.parametrize("methods", ((), (Guidance(1.5),)), ids=("plain", "guided"))

@@ -62,8 +62,8 @@ def plainly(folder):
 
 
 def test_every_version_is_kept_and_has_a_reader():
-    kept = {version_of(json.loads((folder / "manifest.json").read_text())) for folder in FOLDERS}
-    assert kept == set(range(1, CURRENT + 1)), (
+    numbers = {version_of(json.loads((folder / "manifest.json").read_text())) for folder in FOLDERS}
+    assert numbers == set(range(1, CURRENT + 1)), (
         "write folders of the new version into tests/data/recorded, as those there were written"
     )
 
@@ -79,21 +79,21 @@ def test_a_folder_of_every_version_opens_and_is_summarised(folder):
 @pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
 def test_a_summary_is_read_as_it_was_written(folder, tmp_path):
     shutil.copytree(folder, copy := tmp_path / "run")
-    stored = json.loads(write_summary(copy).read_text(encoding="utf-8"))
+    summary_json = json.loads(write_summary(copy).read_text(encoding="utf-8"))
     summary = read_run(copy).summary
-    assert json.loads(json.dumps(summary.to_json())) == stored
-    assert bool(summary.methods) is (stored["command"] == "drift")
+    assert json.loads(json.dumps(summary.to_json())) == summary_json
+    assert bool(summary.methods) is (summary_json["command"] == "drift")
 
 
 def test_a_summary_of_another_version_is_read_as_far_as_possible(tmp_path):
     shutil.copytree(RUNS / "schema-3" / "drift", tmp_path / "run")
     run = read_run(tmp_path / "run")
-    stored = json.loads(write_summary(run.folder).read_text(encoding="utf-8"))
+    summary_json = json.loads(write_summary(run.folder).read_text(encoding="utf-8"))
     path = run.folder / "summary.json"
-    path.write_text(json.dumps({**stored, "more": 1}), encoding="utf-8")
-    assert run.summary.outcome == stored["results"][0]["outcome"]
+    path.write_text(json.dumps({**summary_json, "more": 1}), encoding="utf-8")
+    assert run.summary.outcome == summary_json["results"][0]["outcome"]
     old = [{"method": "none", "conversations": 2}]  # of a version without outcomes
-    path.write_text(json.dumps({**stored, "results": old}), encoding="utf-8")
+    path.write_text(json.dumps({**summary_json, "results": old}), encoding="utf-8")
     assert run.summary.results == old and run.summary.outcome is None
     for unreadable in ("{", "[]", "{}"):
         path.write_text(unreadable, encoding="utf-8")
@@ -133,8 +133,8 @@ def test_a_run_of_every_version_can_be_continued(version, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(RUNS / version / "drift", folder)
     identity = json.loads((folder / "manifest.json").read_text())["identity"]
-    own = {**identity["settings"], "conversations": 4}
-    identity["settings"] = {**dataclasses.asdict(Settings()), **own}
+    settings = {**identity["settings"], "conversations": 4}
+    identity["settings"] = {**dataclasses.asdict(Settings()), **settings}
     about = {"command": "drift", "argv": "holdfast drift --conversations 4"}
     before = plainly(folder)
     with open_run(folder, identity, about, COMPATIBILITY) as run:
@@ -157,9 +157,9 @@ def test_an_unknown_version_is_refused(version, sentence, tmp_path, capsys):
     path = folder / "manifest.json"
     manifest = json.loads(without_checksum(path.read_bytes())[0])
     path.write_bytes(to_manifest({**manifest, "schema": version}))
-    with pytest.raises(RecordsError) as refused:
+    with pytest.raises(RecordsError) as excinfo:
         read_run(folder)
-    assert sentence in str(refused.value) and str(path) in str(refused.value)
+    assert sentence in str(excinfo.value) and str(path) in str(excinfo.value)
     for command in (["report", str(folder)], ["export", str(folder), "--csv", "x.csv"]):
         assert main(command) == 1
         assert sentence in capsys.readouterr().err
@@ -177,10 +177,10 @@ def test_the_identity_of_another_commands_run_is_refused():
     run = read_run(RUNS / "schema-3" / "drift")
     assert run.identity_as(ConversationsIdentity) is run.manifest.identity
     for kind, command in ((TasksIdentity, "tasks"), (CalibrationIdentity, "calibrate")):
-        with pytest.raises(RecordsError) as raised:
+        with pytest.raises(RecordsError) as excinfo:
             run.identity_as(kind)
-        assert (raised.value.value, raised.value.allowed) == ("drift", [command])
-        assert str(run.folder) in str(raised.value)
+        assert (excinfo.value.value, excinfo.value.allowed) == ("drift", [command])
+        assert str(run.folder) in str(excinfo.value)
 
 
 def test_a_row_without_a_column_is_an_error_not_an_empty_cell(monkeypatch):
@@ -232,8 +232,8 @@ DOCUMENTED = [
 def test_the_page_on_records_names_every_field_of_the_models(model):
     page = (Path(__file__).parents[1] / "docs" / "records.md").read_text(encoding="utf-8")
     cells = {line.split("|")[1] for line in page.splitlines() if line.startswith("|")}
-    named = set(re.findall(r"`(\w+)`", " ".join(cells)))
-    assert not set(model.model_fields) - named
+    documented = set(re.findall(r"`(\w+)`", " ".join(cells)))
+    assert not set(model.model_fields) - documented
     assert set(model.model_json_schema()["properties"]) == set(model.model_fields)
 
 
@@ -275,8 +275,8 @@ SUMMARISED = [
 def test_the_page_on_records_names_every_field_of_a_summary(model):
     page = (Path(__file__).parents[1] / "docs" / "records.md").read_text(encoding="utf-8")
     fields = model.model_fields.items()
-    written = {field.serialization_alias or name for name, field in fields if not field.exclude}
-    assert not written - set(re.findall(r"`(\w+)`", page))
+    names = {field.serialization_alias or name for name, field in fields if not field.exclude}
+    assert not names - set(re.findall(r"`(\w+)`", page))
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
@@ -302,6 +302,6 @@ def test_a_row_has_all_digits_until_it_is_written():
         against=None,
     )
     assert row.stability_by_round[0].mean == row.change.mean == 1 / 3
-    written = json.dumps(row.to_json())
-    assert "0.333333," in written and "-0.0" not in written
-    assert drift_summary.RuleSummary.model_validate(json.loads(written)).change.mean == 0.333333
+    row_json = json.dumps(row.to_json())
+    assert "0.333333," in row_json and "-0.0" not in row_json
+    assert drift_summary.RuleSummary.model_validate(json.loads(row_json)).change.mean == 0.333333

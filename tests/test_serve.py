@@ -61,9 +61,9 @@ def offline(messages, methods="none", seed=0, tokens=40, **sampling) -> str:
     return model().generate(messages, methods, sampling, seed).text
 
 
-def ask(client, messages=FRENCH, **more):
+def ask(client, messages=FRENCH, **fields):
     return client.chat.completions.create(
-        model="default", messages=messages, **{"max_tokens": 40, "seed": 1, **more}
+        model="default", messages=messages, **{"max_tokens": 40, "seed": 1, **fields}
     )
 
 
@@ -76,16 +76,16 @@ def test_replies_are_those_of_the_model_without_a_server(client):
 
 
 def test_a_request_reads_the_weights_once(client, monkeypatch):
-    read, current = [], Fingerprint.current
+    calls, current = [], Fingerprint.current
 
-    def counted(self):
-        read.append(self)
+    def count_call(self):
+        calls.append(self)
         return current(self)
 
-    monkeypatch.setattr(Fingerprint, "current", counted)
+    monkeypatch.setattr(Fingerprint, "current", count_call)
     reply = ask(client)
     assert reply.system_fingerprint == f"fp_{model().fingerprint[:12]}"
-    assert len([fingerprint for fingerprint in read if fingerprint is not model().identity]) == 1
+    assert len([fingerprint for fingerprint in calls if fingerprint is not model().identity]) == 1
 
 
 def test_several_choices_use_consecutive_seeds(client):
@@ -98,8 +98,8 @@ def test_several_choices_use_consecutive_seeds(client):
 
 @pytest.mark.slow
 def test_a_response_says_which_messages_were_edited_or_why_none_was(client):
-    def applied(steering: str, **more):
-        return ask(client, extra_body={"steering": steering}, **more).model_extra["holdfast"]
+    def applied(steering: str, **fields):
+        return ask(client, extra_body={"steering": steering}, **fields).model_extra["holdfast"]
 
     half, user = "repetition:probability=0.5", len(FRENCH) - 1
     draws = [applied(half, seed=seed) for seed in range(4)]
@@ -108,9 +108,9 @@ def test_a_response_says_which_messages_were_edited_or_why_none_was(client):
         repeats = offline(FRENCH, half, seed) != offline(FRENCH, "none", seed)
         assert draw["applied"] is repeats and draw["edited"] == [[user] if repeats else []]
         assert repeats or half in draw["why"]
-    both = [applied(f"{half}+boost:factor=2", seed=seed) for seed in range(4)]
-    assert all(answer["applied"] and "why" not in answer for answer in both)
-    assert [answer["edited"] for answer in both] == [draw["edited"] for draw in draws]
+    answers = [applied(f"{half}+boost:factor=2", seed=seed) for seed in range(4)]
+    assert all(answer["applied"] and "why" not in answer for answer in answers)
+    assert [answer["edited"] for answer in answers] == [draw["edited"] for draw in draws]
     several = applied(half, seed=0, n=4)
     assert several["applied"] and several["edited"] == [draw["edited"][0] for draw in draws]
 
@@ -122,22 +122,22 @@ def test_the_assistants_message_is_continued_or_refused(url):
     greedy = {"temperature": 0, "max_tokens": 12}
     whole = post("/v1/chat/completions", messages=FRENCH, **greedy).json()
     text = whole["choices"][0]["message"]["content"]
-    begun = [*FRENCH, {"role": "assistant", "content": text[:6]}]
+    messages = [*FRENCH, {"role": "assistant", "content": text[:6]}]
     for path in ("/v1/chat/completions", "/tokenize"):
-        refused = post(path, messages=begun)
-        assert refused.status_code == 400 and refused.json()["error"]["param"] == "messages"
-        assert '"continue_final_message": true' in refused.json()["error"]["message"]
+        refusal = post(path, messages=messages)
+        assert refusal.status_code == 400 and refusal.json()["error"]["param"] == "messages"
+        assert '"continue_final_message": true' in refusal.json()["error"]["message"]
         odd = post(path, messages=FRENCH, continue_final_message=True)
         assert odd.status_code == 400 and odd.json()["error"]["param"] == "messages"
-        for both in (True, False):
-            fields = {"continue_final_message": both, "add_generation_prompt": both}
-            odd = post(path, messages=begun if both else FRENCH, **fields)
+        for has_both in (True, False):
+            fields = {"continue_final_message": has_both, "add_generation_prompt": has_both}
+            odd = post(path, messages=messages if has_both else FRENCH, **fields)
             assert odd.json()["error"]["param"] == "add_generation_prompt"
-    asked = {"continue_final_message": True, "add_generation_prompt": False}
-    continued = post("/v1/chat/completions", messages=begun, **greedy, **asked)
+    options = {"continue_final_message": True, "add_generation_prompt": False}
+    continued = post("/v1/chat/completions", messages=messages, **greedy, **options)
     assert continued.status_code == 200
     before = post("/tokenize", messages=FRENCH).json()["tokens"]
-    assert post("/tokenize", messages=begun, **asked).json()["tokens"][: len(before)] == before
+    assert post("/tokenize", messages=messages, **options).json()["tokens"][: len(before)] == before
 
 
 def test_a_stream_gives_the_same_reply(client):
@@ -154,18 +154,18 @@ def test_a_stream_gives_the_same_reply(client):
 
 def test_concurrent_requests_with_different_methods_do_not_affect_each_other(url):
     methods = ["none", "boost:factor=4", "split-softmax:exponent=0.5", "guidance:scale=1.5"]
-    wanted = [(method, seed) for seed in range(4) for method in methods]
+    combinations = [(method, seed) for seed in range(4) for method in methods]
 
     async def ask_all() -> list[str]:
         async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="none") as client:
             replies = await asyncio.gather(
-                *(ask(client, seed=seed, extra_body={"steering": m}) for m, seed in wanted)
+                *(ask(client, seed=seed, extra_body={"steering": m}) for m, seed in combinations)
             )
         return [reply.choices[0].message.content for reply in replies]
 
     answers = asyncio.run(ask_all())
     sampling = holdfast.Sampling(top_p=1.0, max_new_tokens=40)
-    twins = [holdfast.Request(FRENCH, method, sampling, seed) for method, seed in wanted]
+    twins = [holdfast.Request(FRENCH, method, sampling, seed) for method, seed in combinations]
     assert answers == [reply.text for reply in model().generate_batch(twins)]
 
 
@@ -181,8 +181,8 @@ def test_stop_strings_end_a_reply_and_are_left_out_of_it(client):
 
 
 def test_log_probabilities_are_those_of_the_reply(client):
-    asked = {"logprobs": True, "top_logprobs": 3, "extra_body": {"steering": "boost:factor=4"}}
-    choice = ask(client, **asked).choices[0]
+    options = {"logprobs": True, "top_logprobs": 3, "extra_body": {"steering": "boost:factor=4"}}
+    choice = ask(client, **options).choices[0]
     entries = choice.logprobs.content
     assert "".join(entry.token for entry in entries) == choice.message.content
     for entry in entries:
@@ -190,11 +190,11 @@ def test_log_probabilities_are_those_of_the_reply(client):
         assert len(likeliest) == 3 and likeliest == sorted(likeliest, reverse=True)
         assert entry.logprob <= likeliest[0] + 1e-4 and entry.logprob <= 0
         assert bytes(entry.bytes).decode() == entry.token
-    scored = model().score(FRENCH, [choice.message.content], "boost:factor=4")
+    score = model().score(FRENCH, [choice.message.content], "boost:factor=4")
     logprob = sum(entry.logprob for entry in entries)
-    assert logprob == pytest.approx(scored.log_probabilities[0], abs=1e-2)
+    assert logprob == pytest.approx(score.log_probabilities[0], abs=1e-2)
     streamed = []
-    for chunk in ask(client, **asked, stream=True):
+    for chunk in ask(client, **options, stream=True):
         piece = chunk.choices[0]
         if piece.delta.content:
             assert "".join(e.token for e in piece.logprobs.content) == piece.delta.content
@@ -202,8 +202,8 @@ def test_log_probabilities_are_those_of_the_reply(client):
     assert streamed == pytest.approx([entry.logprob for entry in entries], abs=1e-4)
     with pytest.raises(openai.BadRequestError, match="needs logprobs"):
         ask(client, top_logprobs=2)
-    asked = {"logprobs": 2, "max_tokens": 4, "temperature": 0}
-    plain = client.completions.create(model="default", prompt=PLAIN, **asked).choices[0]
+    options = {"logprobs": 2, "max_tokens": 4, "temperature": 0}
+    plain = client.completions.create(model="default", prompt=PLAIN, **options).choices[0]
     assert len(plain.logprobs.tokens) == len(plain.logprobs.token_logprobs) == 4
     assert plain.logprobs.text_offset[0] == 0 and "".join(plain.logprobs.tokens) == plain.text
 
@@ -225,12 +225,12 @@ def test_a_trace_has_the_mass_of_every_token(client):
 
 
 def test_an_unknown_field_is_refused_by_name(client):
-    with pytest.raises(openai.BadRequestError) as refused:
+    with pytest.raises(openai.BadRequestError) as excinfo:
         ask(client, extra_body={"temprature": 1})
-    assert refused.value.param == "temprature" and "'temperature'" in str(refused.value)
+    assert excinfo.value.param == "temprature" and "'temperature'" in str(excinfo.value)
 
 
-def test_health_models_and_steering(url):
+def test_health_models_steering_and_metrics_are_served(url):
     assert httpx2.get(f"{url}/health").json() == {"status": "ok"}
     assert httpx2.get(f"{url}/ready").status_code == 200
     assert httpx2.get(f"{url}/v1/models").json()["data"][0]["id"] == "default"
@@ -243,8 +243,8 @@ def test_health_models_and_steering(url):
 
 
 def test_a_model_is_described_by_its_name_as_openai_does(client):
-    (listed,) = client.models.list().data
-    assert client.models.retrieve("default") == listed
+    (model_entry,) = client.models.list().data
+    assert client.models.retrieve("default") == model_entry
     with pytest.raises(openai.NotFoundError, match="There is no model 'Qwen/Qwen3' here"):
         client.models.retrieve("Qwen/Qwen3")
 
@@ -252,9 +252,9 @@ def test_a_model_is_described_by_its_name_as_openai_does(client):
 def test_langchain_gets_the_same_replies(url):
     from langchain_openai import ChatOpenAI
 
-    asked = {"model": "default", "max_tokens": 40, "seed": 1, "top_p": 1}
+    options = {"model": "default", "max_tokens": 40, "seed": 1, "top_p": 1}
     steered = {"steering": "boost:factor=2"}
-    chat = ChatOpenAI(base_url=f"{url}/v1", api_key="none", **asked, extra_body=steered)
+    chat = ChatOpenAI(base_url=f"{url}/v1", api_key="none", **options, extra_body=steered)
     talk = [("system", FRENCH[0]["content"]), ("user", FRENCH[1]["content"])]
     expected = offline(FRENCH, "boost:factor=2", seed=1)
     assert chat.invoke(talk).content == expected
@@ -264,23 +264,23 @@ def test_langchain_gets_the_same_replies(url):
 def test_text_is_continued_without_a_template(client):
     tokenizer = model().tokenizer
     text = PLAIN
-    asked = {"model": "default", "max_tokens": 12, "temperature": 0}
+    options = {"model": "default", "max_tokens": 12, "temperature": 0}
     greedy = holdfast.Sampling(temperature=0, max_new_tokens=12)
     plain = holdfast.Request([{"role": "user", "content": text}], sampling=greedy, plain=True)
     expected = model().generate_batch([plain])[0]
     assert expected.prompt_ids == tuple(tokenizer(text).input_ids)
-    completion = client.completions.create(prompt=[text, list(expected.prompt_ids)], **asked)
+    completion = client.completions.create(prompt=[text, list(expected.prompt_ids)], **options)
     assert expected.text and [choice.text for choice in completion.choices] == [expected.text] * 2
     assert completion.usage.prompt_tokens == 2 * len(expected.prompt_ids)
     fields = {"steering": "boost:factor=9", "emphasis": [["garden", 2]]}
-    steered = client.completions.create(prompt=text, extra_body=fields, **asked)
+    steered = client.completions.create(prompt=text, extra_body=fields, **options)
     assert steered.model_extra["holdfast"]["applied"]
     with pytest.raises(openai.BadRequestError, match="there is neither"):
-        client.completions.create(prompt=text, extra_body={"steering": "boost:factor=9"}, **asked)
+        client.completions.create(prompt=text, extra_body={"steering": "boost:factor=9"}, **options)
     fields = {"steering": "repetition:probability=1", "emphasis": ["Do you like"]}
-    with pytest.raises(openai.BadRequestError, match="repetition") as refused:
-        client.completions.create(prompt=text, extra_body=fields, **asked)
-    assert refused.value.param == "steering"
+    with pytest.raises(openai.BadRequestError, match="repetition") as excinfo:
+        client.completions.create(prompt=text, extra_body=fields, **options)
+    assert excinfo.value.param == "steering"
 
 
 def test_requests_of_disconnected_clients_are_cancelled():
@@ -288,8 +288,8 @@ def test_requests_of_disconnected_clients_are_cancelled():
     with served(endless, RequestLimits(tokens=400), queue=8) as server:
         for stream in (False, True):
             leave(server.url, stream)
-        gone = 'holdfast_requests_total{path="/v1/chat/completions",status="499"}'
-        assert metric(server.url, gone) == 2
+        disconnected = 'holdfast_requests_total{path="/v1/chat/completions",status="499"}'
+        assert metric(server.url, disconnected) == 2
 
 
 def leave(url: str, stream: bool) -> None:
@@ -330,9 +330,9 @@ def test_a_full_queue_answers_429_with_a_time_to_retry(url):
 
     replies = asyncio.run(crowd())
     assert {reply.status_code for reply in replies} == {200, 429}
-    refused = next(reply for reply in replies if reply.status_code == 429)
-    assert int(refused.headers["Retry-After"]) >= 1
-    assert refused.json()["error"]["code"] == "queue_full"
+    refusal = next(reply for reply in replies if reply.status_code == 429)
+    assert int(refusal.headers["Retry-After"]) >= 1
+    assert refusal.json()["error"]["code"] == "queue_full"
 
 
 TOOLED = replace(tiny.model(), tokenizer=tiny.tokenizer(tiny.TOOLED))
@@ -351,8 +351,8 @@ def reply_with_a_mark() -> tuple[int, re.Match]:
             for seed in seeds
         ]
         for seed, reply in zip(seeds, TOOLED.generate_batch(requests), strict=True):
-            said = TOOLED.tokenizer.decode(list(reply.token_ids))
-            parts = re.match(r"([^<\ufffd]{4,})<sys>([^<\ufffd]{2,}?)([!-~])", said, re.DOTALL)
+            text = TOOLED.tokenizer.decode(list(reply.token_ids))
+            parts = re.match(r"([^<\ufffd]{4,})<sys>([^<\ufffd]{2,}?)([!-~])", text, re.DOTALL)
             if parts and parts[3] not in f"{parts[1]}<sys>{parts[2]}":
                 return seed, parts
 
@@ -372,11 +372,11 @@ def calling() -> Iterator[RunningServer]:
         yield running
 
 
-def ask_with_tools(server: RunningServer, messages=ASKED, **more):
+def ask_with_tools(server: RunningServer, messages=ASKED, **changes):
     client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0)
     seed, parts = reply_with_a_mark()
-    given = {"seed": seed, "max_tokens": 20, "stop": parts[3], "tools": [tiny.LOOK], **more}
-    return client.chat.completions.create(model="default", messages=messages, **given)
+    fields = {"seed": seed, "max_tokens": 20, "stop": parts[3], "tools": [tiny.LOOK], **changes}
+    return client.chat.completions.create(model="default", messages=messages, **fields)
 
 
 @pytest.mark.slow
@@ -385,16 +385,16 @@ def test_tool_calls_are_parsed_and_the_content_is_as_the_model_wrote_it(calling)
     answer = ask_with_tools(calling).choices[0]
     assert answer.message.content == f"{parts[1]}<sys>{parts[2]}"
     (call,) = answer.message.tool_calls
-    seen = answer.finish_reason, call.type, call.function.name
-    assert seen == ("tool_calls", "function", "look")
+    parsed_call = answer.finish_reason, call.type, call.function.name
+    assert parsed_call == ("tool_calls", "function", "look")
     assert json.loads(call.function.arguments) == {"at": parts[2]}
 
     streamed = [chunk.choices[0] for chunk in ask_with_tools(calling, stream=True)]
     assert "".join(piece.delta.content or "" for piece in streamed) == answer.message.content
     *_, last = streamed
-    (same,) = last.delta.tool_calls
-    assert (last.finish_reason, same.index) == ("tool_calls", 0)
-    assert same.function.arguments == call.function.arguments
+    (streamed_call,) = last.delta.tool_calls
+    assert (last.finish_reason, streamed_call.index) == ("tool_calls", 0)
+    assert streamed_call.function.arguments == call.function.arguments
 
     cut = ask_with_tools(calling, stop=None, max_tokens=19).choices[0]
     assert cut.finish_reason == "length" and cut.message.tool_calls is None
@@ -433,9 +433,9 @@ def test_transformers_tool_call_formats_are_found_by_model_type():
 @pytest.mark.parametrize("stream", only_fast((False, True), False))
 def test_tools_are_refused_if_calls_cannot_be_parsed_or_a_template_omits_them(stream):
     with served(TOOLED, RequestLimits(tokens=400)) as running:
-        with pytest.raises(openai.BadRequestError, match="'look'") as refused:
+        with pytest.raises(openai.BadRequestError, match="'look'") as excinfo:
             ask_with_tools(running, stream=stream)
-        assert (refused.value.param, refused.value.code) == ("tools", "no_response_template")
+        assert (excinfo.value.param, excinfo.value.code) == ("tools", "no_response_template")
         text = ask_with_tools(running, tool_choice="none").choices[0].message.content
         _, parts = reply_with_a_mark()
         assert text == parts[1] + parts[2]
@@ -443,5 +443,5 @@ def test_tools_are_refused_if_calls_cannot_be_parsed_or_a_template_omits_them(st
         with pytest.raises(openai.BadRequestError, match="declared tool 'look'"):
             ask_with_tools(running, tool_choice="none", stream=stream)
         with pytest.raises(openai.BadRequestError, match="call of 'look'"):
-            called = {**tiny.looked_up("")[1], "tool_calls": [CALL], "content": None}
+            called = {**tiny.tool_talk("")[1], "tool_calls": [CALL], "content": None}
             ask_with_tools(running, [*ASKED, called, ASKED[-1]], tools=[], stream=stream)

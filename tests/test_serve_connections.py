@@ -25,15 +25,15 @@ def server() -> Iterator[RunningServer]:
 
 def connected(server: RunningServer) -> socket.socket:
     host, port = server.url.removeprefix("http://").split(":")
-    made = socket.create_connection((host, int(port)), timeout=10)
-    made.settimeout(0.05)
-    return made
+    connection = socket.create_connection((host, int(port)), timeout=10)
+    connection.settimeout(0.05)
+    return connection
 
 
 def answer_to_drops(connection: socket.socket, seconds: float, drop: bytes) -> tuple[bytes, float]:
     """The answer to a client that sends a few bytes now and then, and when it was disconnected."""
-    began, received = time.monotonic(), b""
-    while time.monotonic() - began < seconds:
+    start, received = time.monotonic(), b""
+    while time.monotonic() - start < seconds:
         try:
             if not (part := connection.recv(4096)):
                 break
@@ -46,14 +46,14 @@ def answer_to_drops(connection: socket.socket, seconds: float, drop: bytes) -> t
             connection.sendall(drop)
         except ConnectionError:
             break
-    return received, time.monotonic() - began
+    return received, time.monotonic() - start
 
 
-@pytest.mark.parametrize("sent", [b"", b"GET /hea", LINE], ids=["nothing", "a line", "headers"])
-def test_headers_that_do_not_arrive_end_the_connection(server, sent):
+@pytest.mark.parametrize("data", [b"", b"GET /hea", LINE], ids=["nothing", "a line", "headers"])
+def test_headers_that_do_not_arrive_end_the_connection(server, data):
     with connected(server) as connection:
-        connection.sendall(sent)
-        received, seconds = answer_to_drops(connection, 8, b"a: b\r\n" if sent == LINE else b"")
+        connection.sendall(data)
+        received, seconds = answer_to_drops(connection, 8, b"a: b\r\n" if data == LINE else b"")
     assert 0.2 < seconds < 4
     assert received.startswith(b"HTTP/1.1 408 ")
     assert b"The headers did not arrive within 0.3 s" in received

@@ -53,33 +53,33 @@ def client(server) -> openai.OpenAI:
     return client_of(server)
 
 
-def ask(client, messages=PIRATE, **more):
+def ask(client, messages=PIRATE, **fields):
     return client.chat.completions.create(
-        model="default", messages=messages, **{"max_tokens": 200, "seed": 1, **more}
+        model="default", messages=messages, **{"max_tokens": 200, "seed": 1, **fields}
     )
 
 
 def test_penalties_give_the_replies_of_python(client):
     penalties = {"frequency_penalty": -1.5, "presence_penalty": -0.5}
-    given = {"temperature": 0, "max_tokens": 40}
-    text = ask(client, **given, **penalties).choices[0].message.content
+    fields = {"temperature": 0, "max_tokens": 40}
+    text = ask(client, **fields, **penalties).choices[0].message.content
     sampling = holdfast.Sampling(temperature=0, top_p=1, max_new_tokens=40)
     offline = model().generate(PIRATE, sampling=sampling, penalties=holdfast.Penalties(-1.5, -0.5))
     assert text == offline.text
-    assert text != ask(client, **given).choices[0].message.content
+    assert text != ask(client, **fields).choices[0].message.content
     prompt = model().tokenizer.apply_chat_template(
         PIRATE, tokenize=False, add_generation_prompt=True
     )
-    completed = client.completions.create(model="default", prompt=prompt, **given, **penalties)
+    completed = client.completions.create(model="default", prompt=prompt, **fields, **penalties)
     assert completed.choices[0].text == offline.text
 
 
 def test_log_probabilities_are_of_the_model_before_penalties_and_grammars(client):
-    given = {"temperature": 0, "max_tokens": 1, "logprobs": True, "top_logprobs": 3}
-    free = ask(client, **given).choices[0].logprobs.content[0]
-    held = ask(client, **given, response_format=FORMAT).choices[0].logprobs.content[0]
-    assert held.token.startswith("{") and held.logprob < free.logprob
-    assert [entry.logprob for entry in held.top_logprobs] == pytest.approx(
+    fields = {"temperature": 0, "max_tokens": 1, "logprobs": True, "top_logprobs": 3}
+    free = ask(client, **fields).choices[0].logprobs.content[0]
+    constrained = ask(client, **fields, response_format=FORMAT).choices[0].logprobs.content[0]
+    assert constrained.token.startswith("{") and constrained.logprob < free.logprob
+    assert [entry.logprob for entry in constrained.top_logprobs] == pytest.approx(
         [entry.logprob for entry in free.top_logprobs], abs=1e-4
     )
 
@@ -111,19 +111,19 @@ def test_the_clients_own_parser_reads_a_pydantic_class(client):
 
 @pytest.mark.slow
 def test_free_requests_in_the_same_batch_get_the_same_replies(client):
-    def both(pair):
+    def text_of_pair(pair):
         seed, form = pair
-        more = {"response_format": FORMAT} if form else {}
-        return ask(client, seed=seed, **more).choices[0].message.content
+        fields = {"response_format": FORMAT} if form else {}
+        return ask(client, seed=seed, **fields).choices[0].message.content
 
     pairs = [(seed, form) for seed in range(4) for form in (False, True)]
-    alone = [both(pair) for pair in pairs]
+    alone = [text_of_pair(pair) for pair in pairs]
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(both, pairs)) == alone
+        assert list(pool.map(text_of_pair, pairs)) == alone
 
 
 @pytest.mark.parametrize(
-    ("given", "param", "named"),
+    ("fields", "param", "message"),
     [
         ({"response_format": {"type": "json_schema"}}, "response_format", "json_schema is missing"),
         ({"response_format": {"type": "xml"}}, "response_format.type", "'xml'"),
@@ -148,17 +148,17 @@ def test_free_requests_in_the_same_batch_get_the_same_replies(client):
         ({"tool_choice": "any"}, "tool_choice", "'any'"),
     ],
 )
-def test_what_cannot_be_done_is_refused(client, given, param, named):
-    with pytest.raises(openai.BadRequestError) as refused:
-        ask(client, **given)
-    assert refused.value.param == param and named in refused.value.body["message"]
+def test_what_cannot_be_done_is_refused(client, fields, param, message):
+    with pytest.raises(openai.BadRequestError) as excinfo:
+        ask(client, **fields)
+    assert excinfo.value.param == param and message in excinfo.value.body["message"]
 
 
 def test_a_missing_library_is_refused_with_its_name(client, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "llguidance", None)
-    with pytest.raises(openai.BadRequestError, match=r"holdfast-llm\[grammar\]") as refused:
+    with pytest.raises(openai.BadRequestError, match=r"holdfast-llm\[grammar\]") as excinfo:
         ask(client, response_format={"type": "json_object"})
-    assert refused.value.param == "response_format"
+    assert excinfo.value.param == "response_format"
 
 
 # Tools
@@ -176,8 +176,8 @@ NUMBERED = {"type": "object", "properties": {"x": {"enum": [1, 2]}}, "required":
 NUMBERED["additionalProperties"] = False
 
 
-def tool(name, parameters=NUMBERED, **more):
-    return {"type": "function", "function": {"name": name, "parameters": parameters, **more}}
+def tool(name, parameters=NUMBERED, **fields):
+    return {"type": "function", "function": {"name": name, "parameters": parameters, **fields}}
 
 
 TOOLS = [tool("add"), tool("look_up")]
@@ -209,10 +209,10 @@ def calling() -> Iterator[RunningServer]:
 def test_a_forced_call_is_made_whatever_the_model_would_write(
     calling, choice, names, seeds, stream
 ):
-    seen = set()
+    called_names = set()
     for seed in range(seeds):
-        given = {"tools": TOOLS, "tool_choice": choice, "seed": seed, "stream": stream}
-        answer = ask(client_of(calling), ASKED, **given, parallel_tool_calls=False)
+        fields = {"tools": TOOLS, "tool_choice": choice, "seed": seed, "stream": stream}
+        answer = ask(client_of(calling), ASKED, **fields, parallel_tool_calls=False)
         if stream:
             *_, last = answer
             (call,), reason = last.choices[0].delta.tool_calls, last.choices[0].finish_reason
@@ -221,8 +221,8 @@ def test_a_forced_call_is_made_whatever_the_model_would_write(
             reason = answer.choices[0].finish_reason
         assert reason == "tool_calls"
         jsonschema.validate(json.loads(call.function.arguments), NUMBERED)
-        seen.add(call.function.name)
-    assert seen == names
+        called_names.add(call.function.name)
+    assert called_names == names
 
 
 def test_strict_tools_are_called_in_their_form_or_not_at_all(calling):
@@ -261,28 +261,28 @@ def test_strict_calls_are_what_a_matcher_allows(added):
     ):
         ids = local.tokenizer(text, add_special_tokens=False).input_ids
         matcher = start.deep_copy()
-        whole = matcher.validate_tokens(ids) == len(ids)
-        if whole:
+        is_valid = matcher.validate_tokens(ids) == len(ids)
+        if is_valid:
             matcher.consume_tokens(ids)
-        assert (whole and matcher.is_accepting()) is valid, text
+        assert (is_valid and matcher.is_accepting()) is valid, text
 
 
 def test_a_tool_that_is_not_declared_is_refused_by_name(calling):
-    given = {"tool_choice": {"type": "function", "function": {"name": "fly"}}, "tools": TOOLS}
-    with pytest.raises(openai.BadRequestError) as refused:
-        ask(client_of(calling), ASKED, **given)
-    assert refused.value.param == "tool_choice"
+    fields = {"tool_choice": {"type": "function", "function": {"name": "fly"}}, "tools": TOOLS}
+    with pytest.raises(openai.BadRequestError) as excinfo:
+        ask(client_of(calling), ASKED, **fields)
+    assert excinfo.value.param == "tool_choice"
     assert (
-        "'fly'" in refused.value.body["message"] and "add, look_up" in refused.value.body["message"]
+        "'fly'" in excinfo.value.body["message"] and "add, look_up" in excinfo.value.body["message"]
     )
 
 
 def test_a_format_beside_tools_is_refused_unless_none_is_called(calling):
-    given = {"tools": TOOLS, "response_format": FORMAT}
-    with pytest.raises(openai.BadRequestError) as refused:
-        ask(client_of(calling), ASKED, **given)
-    assert refused.value.param == "response_format"
-    answer = ask(client_of(calling), ASKED, **given, tool_choice="none").choices[0]
+    fields = {"tools": TOOLS, "response_format": FORMAT}
+    with pytest.raises(openai.BadRequestError) as excinfo:
+        ask(client_of(calling), ASKED, **fields)
+    assert excinfo.value.param == "response_format"
+    answer = ask(client_of(calling), ASKED, **fields, tool_choice="none").choices[0]
     jsonschema.validate(json.loads(answer.message.content), POINT)
 
 
@@ -294,11 +294,11 @@ def test_a_call_that_cannot_be_parsed_is_said_to_be_unparsed(calling):
         ("I look.\n<tool_call>\n[3]\n</tool_call>", True),
     ):
         assert parser.parse(text, "", TOOLS) == [] and parser.is_unparsed(text) is unparsed
-    given = {"tools": TOOLS, "tool_choice": "required", "max_tokens": 16}
-    cut = ask(client_of(calling), ASKED, **given).choices[0]
+    fields = {"tools": TOOLS, "tool_choice": "required", "max_tokens": 16}
+    cut = ask(client_of(calling), ASKED, **fields).choices[0]
     assert cut.finish_reason == "length" and cut.message.tool_calls is None
     assert cut.model_extra["holdfast"] == {"unparsed_call": True}
-    *_, last = ask(client_of(calling), ASKED, **given, stream=True)
+    *_, last = ask(client_of(calling), ASKED, **fields, stream=True)
     assert last.choices[0].model_extra["holdfast"] == {"unparsed_call": True}
 
 
@@ -318,8 +318,8 @@ def test_a_stop_id_without_a_text_does_not_cut_a_call_off():
     local = calls_in_tags()
     unknown = len(local.tokenizer) + 7
     assert local.tokenizer.decode([unknown]) == ""
-    more = replace(local, stop_ids=local.stop_ids | {unknown})
-    assert CallParser("mine", more).form == CallParser("mine", local).form is not None
+    with_unknown = replace(local, stop_ids=local.stop_ids | {unknown})
+    assert CallParser("mine", with_unknown).form == CallParser("mine", local).form is not None
 
 
 def test_a_template_whose_calls_cannot_be_forced_is_refused():
@@ -327,10 +327,10 @@ def test_a_template_whose_calls_cannot_be_forced_is_refused():
     fields = {"content": {"content": "text"}, "tool_calls": {**CALLS, "open_pattern": "<other>"}}
     tokens.response_template = {"start_anchor": "<assistant>", "fields": fields}
     with served(replace(TOOLED, tokenizer=tokens), RequestLimits(tokens=40)) as running:
-        with pytest.raises(openai.BadRequestError) as refused:
+        with pytest.raises(openai.BadRequestError) as excinfo:
             ask(client_of(running), ASKED, tools=TOOLS, tool_choice="required", max_tokens=40)
-        assert (refused.value.param, refused.value.code) == ("tool_choice", "no_call_form")
+        assert (excinfo.value.param, excinfo.value.code) == ("tool_choice", "no_call_form")
         strict = [tool("add", strict=True)]
-        with pytest.raises(openai.BadRequestError) as refused:
+        with pytest.raises(openai.BadRequestError) as excinfo:
             ask(client_of(running), ASKED, tools=strict, max_tokens=40)
-        assert (refused.value.param, refused.value.code) == ("tools", "no_call_form")
+        assert (excinfo.value.param, excinfo.value.code) == ("tools", "no_call_form")

@@ -37,9 +37,9 @@ def test_a_signal_while_the_model_loads_ends_it_at_once(process, seconds):
     assert process.stdout.readline() == "holdfast: loading default ...\n"
     time.sleep(seconds)  # torch and transformers are being imported
     process.send_signal(signal.SIGTERM)
-    printed, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=60)
     assert process.returncode in (143, 0)  # 0: it was already serving
-    assert "Traceback" not in printed and "Could not" not in printed
+    assert "Traceback" not in output and "Could not" not in output
 
 
 @pytest.mark.slow
@@ -63,8 +63,8 @@ def test_a_signal_lets_running_requests_finish_and_refuses_new_ones(process):
         wait_until(lambda: "holdfast_running 4.0" in client.get(f"{url}/metrics").text)
         process.send_signal(signal.SIGTERM)
         wait_until(lambda: client.get(f"{url}/ready").status_code == 503)
-        refused = client.post(f"{url}/v1/chat/completions", json=CHAT)
-    assert refused.status_code == 503 and refused.json()["error"]["code"] == "shutting_down"
+        refusal = client.post(f"{url}/v1/chat/completions", json=CHAT)
+    assert refusal.status_code == 503 and refusal.json()["error"]["code"] == "shutting_down"
     asking.join(60)
     status, text = replies[0]
     assert status == 200 and text.endswith("data: [DONE]\n\n")
@@ -72,9 +72,9 @@ def test_a_signal_lets_running_requests_finish_and_refuses_new_ones(process):
     reasons = [chunk["choices"][0]["finish_reason"] for chunk in chunks]
     assert len([reason for reason in reasons if reason]) == 4
     assert process.wait(30) == 0
-    printed = "".join(lines) + process.stdout.read()
-    assert "Finishing 4 requests" in printed and "garden" not in printed.split("Finishing")[1]
-    assert "sk-secret" not in printed and "Traceback" not in printed, printed
+    output = "".join(lines) + process.stdout.read()
+    assert "Finishing 4 requests" in output and "garden" not in output.split("Finishing")[1]
+    assert "sk-secret" not in output and "Traceback" not in output, output
 
 
 def answers(url: str) -> bool:
@@ -110,8 +110,8 @@ def test_bad_options_are_refused_before_the_model_is_loaded(options, expected, c
     monkeypatch.setenv("A_KEY", "sk-secret")
     monkeypatch.setattr("holdfast.cli.serve.load_in_process", None)
     assert main(["serve", "--port", "0", *options]) == 2
-    printed = capsys.readouterr().err
-    assert printed.count("\n") == 1 and all(part in printed for part in expected), printed
+    stderr = capsys.readouterr().err
+    assert stderr.count("\n") == 1 and all(part in stderr for part in expected), stderr
 
 
 @pytest.mark.parametrize(

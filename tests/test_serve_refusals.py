@@ -43,9 +43,9 @@ def url(server) -> str:
 
 
 def post(url: str, path: str = "/v1/chat/completions", **body) -> httpx2.Response:
-    sent = json.dumps(body).encode()  # httpx would refuse a lone surrogate
+    content = json.dumps(body).encode()  # httpx would refuse a lone surrogate
     kind = {"Content-Type": "application/json"}
-    return httpx2.post(url + path, content=sent, headers=kind, timeout=30)
+    return httpx2.post(url + path, content=content, headers=kind, timeout=30)
 
 
 def call_of(name: str, arguments: str) -> dict:
@@ -181,7 +181,7 @@ def test_an_invalid_message_is_refused_by_its_position(url, message, param):
 
 
 @pytest.mark.parametrize(
-    ("path", "given", "param"),
+    ("path", "fields", "param"),
     [
         ("/v1/completions", {"prompt": ""}, "prompt"),
         ("/v1/completions", {"prompt": "bread and cheese " * 400}, "prompt"),
@@ -192,8 +192,8 @@ def test_an_invalid_message_is_refused_by_its_position(url, message, param):
         ("/tokenize", {"messages": [{"role": "tool", "content": "a"}]}, "messages"),
     ],
 )
-def test_a_refusal_names_the_field_on_every_path(url, path, given, param):
-    answer = post(url, path, **given)
+def test_a_refusal_names_the_field_on_every_path(url, path, fields, param):
+    answer = post(url, path, **fields)
     assert answer.status_code == 400
     error = error_of(answer)
     assert error["param"] == param
@@ -260,8 +260,8 @@ def test_a_field_of_any_json_is_read_or_refused_by_name(body, base, name):
         try:
             read_body(body, {**base, name: value})
         except Refusal as refusal:
-            refused = (refusal.param or "").split("[")[0].split(".")[0]
-            assert refused in (name, RELATED.get(name)), refusal
+            refused_field = (refusal.param or "").split("[")[0].split(".")[0]
+            assert refused_field in (name, RELATED.get(name)), refusal
             assert refusal.message.endswith((".", "?"))
 
     check()
@@ -296,19 +296,19 @@ def test_steering_without_a_span_is_refused_unless_it_is_the_servers_default(url
 
 
 def test_the_names_of_the_vllm_plug_in_mean_the_same(url):
-    given = {"steering": "boost:factor=5", "emphasis": ["music"], "trace": True}
-    ours = post(url, messages=BRIEF, seed=1, **given)
-    theirs = {"holdfast": "boost:factor=5", "holdfast_text": "music", "holdfast_trace": 1}
-    same = post(url, messages=BRIEF, seed=1, vllm_xargs=theirs).json()
-    assert same["choices"] == ours.json()["choices"]
-    assert same["holdfast"] == ours.json()["holdfast"]
-    both = post(url, messages=BRIEF, steering="boost:factor=2", vllm_xargs=theirs)
-    assert both.status_code == 400 and "boost:factor=2" in error_of(both)["message"]
+    fields = {"steering": "boost:factor=5", "emphasis": ["music"], "trace": True}
+    ours = post(url, messages=BRIEF, seed=1, **fields)
+    vllm_fields = {"holdfast": "boost:factor=5", "holdfast_text": "music", "holdfast_trace": 1}
+    vllm_reply = post(url, messages=BRIEF, seed=1, vllm_xargs=vllm_fields).json()
+    assert vllm_reply["choices"] == ours.json()["choices"]
+    assert vllm_reply["holdfast"] == ours.json()["holdfast"]
+    conflict = post(url, messages=BRIEF, steering="boost:factor=2", vllm_xargs=vllm_fields)
+    assert conflict.status_code == 400 and "boost:factor=2" in error_of(conflict)["message"]
 
 
 def test_the_mass_on_the_prompt_is_not_traced_under_attenuate(url):
-    refused = post(url, messages=BRIEF, steering="attenuate:factor=0.1", trace=True)
-    assert refused.status_code == 400 and error_of(refused)["param"] == "trace"
+    refusal = post(url, messages=BRIEF, steering="attenuate:factor=0.1", trace=True)
+    assert refusal.status_code == 400 and error_of(refusal)["param"] == "trace"
     steered = post(url, messages=BRIEF, steering="attenuate:factor=0.1").json()["holdfast"]
     assert (steered["applied"], steered["steering"]) == (True, "attenuate:factor=0.1")
     unprompted = [message for message in BRIEF if message["role"] != "system"]
@@ -414,8 +414,8 @@ def test_security_headers_are_sent_and_only_listed_sites_are_allowed(url):
     assert "access-control-allow-origin" not in answer.headers and "server" not in answer.headers
     with served(model(), LIMITS, origins=["https://good.example"]) as running:
         for origin, allowed in (("https://good.example", True), ("https://evil.example", False)):
-            asked = {"Origin": origin, "Access-Control-Request-Method": "POST"}
-            answer = httpx2.options(f"{running.url}/v1/chat/completions", headers=asked)
+            preflight = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+            answer = httpx2.options(f"{running.url}/v1/chat/completions", headers=preflight)
             assert (answer.headers.get("access-control-allow-origin") == origin) is allowed
             answer = httpx2.get(f"{running.url}/health", headers={"Origin": origin})
             assert (answer.headers.get("access-control-allow-origin") == origin) is allowed
@@ -438,12 +438,12 @@ NEVER = {(*place, schemathesis.GenerationMode.NEGATIVE) for place in PATHS if pl
 
 
 @pytest.fixture(scope="module")
-def published(url):
+def openapi(url):
     return schemathesis.openapi.from_url(f"{url}/openapi.json")
 
 
-def test_every_path_of_the_document_is_tried(published):
-    described = published.raw_schema["paths"]
+def test_every_path_of_the_document_is_tried(openapi):
+    described = openapi.raw_schema["paths"]
     assert {(method, path) for path in described for method in described[path]} == set(PATHS)
 
 
@@ -452,8 +452,8 @@ TRIED = [(*place, m) for place, m in itertools.product(PATHS, schemathesis.Gener
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "path", "mode"), [each for each in TRIED if each not in NEVER])
-def test_the_server_behaves_as_its_document_describes(published, method, path, mode):
-    operation = published[path][method]
+def test_the_server_behaves_as_its_document_describes(openapi, method, path, mode):
+    operation = openapi[path][method]
 
     @hypothesis.given(case=operation.as_strategy(generation_mode=mode))
     @hypothesis.settings(
@@ -464,9 +464,9 @@ def test_the_server_behaves_as_its_document_describes(published, method, path, m
         suppress_health_check=list(hypothesis.HealthCheck),
     )
     def check(case):
-        began = time.monotonic()
+        start = time.monotonic()
         # fields that are valid may still conflict
         case.call_and_validate(excluded_checks=[positive_data_acceptance])
-        assert time.monotonic() - began < LIMITS.seconds
+        assert time.monotonic() - start < LIMITS.seconds
 
     check()

@@ -42,11 +42,11 @@ def calling() -> Iterator[RunningServer]:
         yield running
 
 
-def respond(client, asked=ASK, instructions=PROMPT, seed=1, steering=None, **more):
+def respond(client, items=ASK, instructions=PROMPT, seed=1, steering=None, **changes):
     extra = {"seed": seed, **({"steering": steering} if steering else {})}
-    given = {"max_output_tokens": 60, **more}
+    fields = {"max_output_tokens": 60, **changes}
     return client.responses.create(
-        model="default", input=asked, instructions=instructions, extra_body=extra, **given
+        model="default", input=items, instructions=instructions, extra_body=extra, **fields
     )
 
 
@@ -69,7 +69,7 @@ def test_a_response_is_the_reply_of_the_model(client):
 
 
 def test_items_are_the_same_dialog_as_a_chats_messages(client):
-    said = "Arr! It is green."
+    text = "Arr! It is green."
     items = [
         {"role": "developer", "content": [{"type": "input_text", "text": PROMPT}]},
         {"type": "message", "role": "user", "content": ASK},
@@ -78,14 +78,14 @@ def test_items_are_the_same_dialog_as_a_chats_messages(client):
             "id": "msg_1",
             "role": "assistant",
             "status": "completed",
-            "content": [{"type": "output_text", "text": said, "annotations": []}],
+            "content": [{"type": "output_text", "text": text, "annotations": []}],
         },
         {"role": "user", "content": [{"type": "input_text", "text": "And the sea?"}]},
     ]
     chat = [
         {"role": "system", "content": PROMPT},
         {"role": "user", "content": ASK},
-        {"role": "assistant", "content": said},
+        {"role": "assistant", "content": text},
         {"role": "user", "content": "And the sea?"},
     ]
     assert respond(client, items, None).output_text == offline(chat).text
@@ -149,9 +149,9 @@ def test_a_response_follows_a_schema(client):
 @pytest.mark.parametrize("stream", (False, True))
 def test_tools_are_called_and_their_results_are_sent_back(calling, stream):
     client = client_of(calling)
-    given = {"tools": FLAT, "tool_choice": "required", "stream": stream}
-    given["max_output_tokens"] = 200
-    answer = respond(client, "What is it?", "Be kind.", **given)
+    fields = {"tools": FLAT, "tool_choice": "required", "stream": stream}
+    fields["max_output_tokens"] = 200
+    answer = respond(client, "What is it?", "Be kind.", **fields)
     if stream:
         events = list(answer)
         kinds = [event.type for event in events]
@@ -184,18 +184,18 @@ def test_tools_are_called_and_their_results_are_sent_back(calling, stream):
         },
         {"role": "tool", "tool_call_id": call.call_id, "content": "nine"},
     ]
-    same = client.chat.completions.create(
+    completion = client.chat.completions.create(
         model="default", messages=messages, tools=TOOLS, max_tokens=4, seed=1
     )
-    assert after.usage.input_tokens == same.usage.prompt_tokens
+    assert after.usage.input_tokens == completion.usage.prompt_tokens
 
 
 def test_a_forced_call_that_is_cut_is_shown_as_text(calling):
-    given = {"tools": FLAT, "tool_choice": {"type": "function", "name": "add"}}
+    fields = {"tools": FLAT, "tool_choice": {"type": "function", "name": "add"}}
     client = client_of(calling)
-    whole = respond(client, "What is it?", "Be kind.", **given, max_output_tokens=16)
+    whole = respond(client, "What is it?", "Be kind.", **fields, max_output_tokens=16)
     *_, last = respond(
-        client, "What is it?", "Be kind.", **given, max_output_tokens=16, stream=True
+        client, "What is it?", "Be kind.", **fields, max_output_tokens=16, stream=True
     )
     for answer in (whole, last.response):
         assert answer.status == "incomplete" and answer.output_text.startswith("\n<tool_call>")
@@ -203,7 +203,7 @@ def test_a_forced_call_that_is_cut_is_shown_as_text(calling):
 
 
 @pytest.mark.parametrize(
-    ("given", "param", "named"),
+    ("fields", "param", "message"),
     [
         ({"previous_response_id": "resp_1"}, "previous_response_id", "'resp_1'"),
         ({"conversation": "conv_1"}, "conversation", "conv_1"),
@@ -242,10 +242,10 @@ def test_a_forced_call_that_is_cut_is_shown_as_text(calling):
         ({"extra_body": {"trace": True}}, "trace", "trace"),
     ],
 )
-def test_what_is_not_done_is_refused_by_name(client, given, param, named):
-    with pytest.raises(openai.BadRequestError) as refused:
-        client.responses.create(**{"model": "default", "input": ASK, **given})
-    assert (refused.value.param or "").startswith(param)
-    sentence = refused.value.body["message"]
-    assert named in sentence
+def test_what_is_not_done_is_refused_by_name(client, fields, param, message):
+    with pytest.raises(openai.BadRequestError) as excinfo:
+        client.responses.create(**{"model": "default", "input": ASK, **fields})
+    assert (excinfo.value.param or "").startswith(param)
+    sentence = excinfo.value.body["message"]
+    assert message in sentence
     assert "response_format" not in sentence and "messages" not in sentence

@@ -23,7 +23,7 @@ METHODS = ((), (SplitSoftmax(0.3),), (Boost(2.0),), (Guidance(1.5),))
 ENDLESS = Sampling(2.0, 1.0, 400)
 
 
-def mixed(count):
+def mixed_requests(count):
     """Requests that differ in length, method and seed."""
     requests = enumerate(make_requests(count))
     return [replace(r, methods=METHODS[n % 4], trace=n % 4 == 1) for n, r in requests]
@@ -34,11 +34,11 @@ def slow(monkeypatch):
     """Makes steps take long enough for the tests to act between them."""
     step = Decoder.step
 
-    def waits(self):
+    def wait(self):
         time.sleep(0.01)
         return step(self)
 
-    monkeypatch.setattr(Decoder, "step", waits)
+    monkeypatch.setattr(Decoder, "step", wait)
 
 
 def endless(count):
@@ -48,7 +48,7 @@ def endless(count):
 
 
 @asynccontextmanager
-async def running(tiny, **options):
+async def running_engine(tiny, **options):
     engine = ServedEngine(tiny, **options)
     try:
         yield engine
@@ -81,13 +81,13 @@ async def until(holds):
 
 def test_mixed_requests_get_the_replies_that_each_gets_alone():
     tiny = model(dtype="float64")
-    requests = mixed(15)
+    requests = mixed_requests(15)
     expected = [tiny.session().generate_batch([request])[0] for request in requests]
 
     async def work():
-        async with running(tiny) as engine:
-            asked = (ask(engine, each, n % 3 or None) for n, each in enumerate(requests))
-            answers = await asyncio.gather(*asked)
+        async with running_engine(tiny) as engine:
+            replies = (ask(engine, request, n % 3 or None) for n, request in enumerate(requests))
+            answers = await asyncio.gather(*replies)
             assert engine.open == 0 and engine.ready
         return answers
 
@@ -114,7 +114,7 @@ def test_the_span_is_reported_as_token_ranges():
     request = Request(talk, emphasis=["garden is", "river"], sampling=LONG)
 
     async def work():
-        async with running(tiny) as engine:
+        async with running_engine(tiny) as engine:
             return (await engine.render([request]))[0]
 
     rendered = within(work())
@@ -126,15 +126,15 @@ def test_the_span_is_reported_as_token_ranges():
 def test_an_invalid_request_is_refused_at_once_and_others_continue():
     tiny, good = model(), make_requests(1)[0]
     long = Request(chat("talk about cheese", "hello " * 600), sampling=LONG)
-    lost = Request(chat("be nice", "hello"), (SplitSoftmax(0.5, heads=[(9, 9)]),), LONG)
+    invalid = Request(chat("be nice", "hello"), (SplitSoftmax(0.5, heads=[(9, 9)]),), LONG)
 
     async def work():
-        async with running(tiny) as engine:
+        async with running_engine(tiny) as engine:
             reply = asyncio.create_task(ask(engine, good))
             with pytest.raises(PromptError, match="leaves no room"):
                 await ask(engine, long)
             with pytest.raises(UsageError, match="head 9 in layer 9"):
-                await ask(engine, lost)
+                await ask(engine, invalid)
             with pytest.raises(ValueError, match="bug in"):
                 await ask(engine, replace(good, methods=(Broken(),)))
             _, _, done = await reply
@@ -149,7 +149,7 @@ def test_leaving_a_stream_frees_its_row_for_a_request_that_waits(slow):
     tiny = replace(tiny, batch_size=2)
 
     async def work():
-        async with running(tiny) as engine:
+        async with running_engine(tiny) as engine:
             chats = await engine.render(requests)
             streams = [engine.stream(chat) for chat in chats]
             first, _ = await asyncio.gather(*map(first_token, streams[:2]))
@@ -175,7 +175,7 @@ def test_cancelling_a_task_frees_its_row_at_any_moment(slow):
     tiny, requests = endless(6)
 
     async def work():
-        async with running(tiny) as engine:
+        async with running_engine(tiny) as engine:
             tasks = []
             for number, request in enumerate(requests):
                 tasks.append(asyncio.create_task(ask(engine, request)))
@@ -196,18 +196,18 @@ def test_the_event_loop_goes_on_while_a_step_is_made(monkeypatch):
     stepped_in, step = set(), Decoder.step
     stepping, go_on = threading.Event(), threading.Event()
 
-    def waits(self):
+    def wait(self):
         stepped_in.add(threading.current_thread())
         stepping.set()
         assert go_on.wait(30)  # else the event loop was blocked
         return step(self)
 
-    monkeypatch.setattr(Decoder, "step", waits)
+    monkeypatch.setattr(Decoder, "step", wait)
     tiny, (request,) = endless(1)
     request = replace(request, sampling=replace(ENDLESS, max_new_tokens=4))
 
     async def work():
-        async with running(tiny) as engine:
+        async with running_engine(tiny) as engine:
             asking = asyncio.create_task(ask(engine, request))
             await until(stepping.is_set)
             go_on.set()
@@ -218,21 +218,21 @@ def test_the_event_loop_goes_on_while_a_step_is_made(monkeypatch):
 
 
 def test_a_long_prompt_is_rendered_while_other_rows_run(slow, monkeypatch):
-    tiny, (request, other) = endless(2)
+    tiny, (request, long_request) = endless(2)
     render, rendering, go_on = LocalSession.render, threading.Event(), threading.Event()
 
-    def slowly(self, given, top_logprobs=None):
-        if given is other:
+    def render_slowly(self, request, top_logprobs=None):
+        if request is long_request:
             rendering.set()
             assert go_on.wait(30)
-        return render(self, given, top_logprobs)
+        return render(self, request, top_logprobs)
 
-    monkeypatch.setattr(LocalSession, "render", slowly)
+    monkeypatch.setattr(LocalSession, "render", render_slowly)
 
     async def work():
-        async with running(tiny) as engine:
+        async with running_engine(tiny) as engine:
             (chat,) = await engine.render([request])
-            late = asyncio.create_task(engine.render([other]))
+            late = asyncio.create_task(engine.render([long_request]))
             await until(rendering.is_set)
             async with aclosing(engine.stream(chat)) as stream:
                 tokens = [await anext(stream) for _ in range(5)]
@@ -248,7 +248,7 @@ def test_a_full_queue_is_busy_and_draining_finishes_open_requests(slow):
     requests = make_requests(4)
 
     async def work():
-        async with running(tiny, queue=1) as engine:
+        async with running_engine(tiny, queue=1) as engine:
             tasks = [asyncio.create_task(ask(engine, request)) for request in requests[:3]]
             await until(lambda: engine.open == 3)
             with pytest.raises(Busy, match="3 requests are open"):
@@ -268,19 +268,19 @@ def test_a_full_queue_is_busy_and_draining_finishes_open_requests(slow):
 
 
 def test_a_failed_step_ends_all_open_requests_and_the_engine_continues(slow, monkeypatch, caplog):
-    step, broken = Decoder.step, [True]
+    step, pending_failure = Decoder.step, [True]
 
-    def fails(self):
-        if broken and len(self) == 2:
-            broken.pop()
+    def fail(self):
+        if pending_failure and len(self) == 2:
+            pending_failure.pop()
             raise RuntimeError("device lost")
         return step(self)
 
-    monkeypatch.setattr(Decoder, "step", fails)
+    monkeypatch.setattr(Decoder, "step", fail)
     tiny, requests = endless(2)
 
     async def work():
-        async with running(tiny) as engine:
+        async with running_engine(tiny) as engine:
             asking = (ask(engine, request) for request in requests)
             errors = await asyncio.gather(*asking, return_exceptions=True)
             assert [type(error) for error in errors] == [ModelError] * 2
@@ -295,15 +295,15 @@ def test_a_failed_step_ends_all_open_requests_and_the_engine_continues(slow, mon
 
 def failing_steps(monkeypatch, failures):
     """Lets as many steps fail, with a list that holds the numbers of failures left."""
-    step, left = Decoder.step, list(failures)
+    step, remaining = Decoder.step, list(failures)
 
-    def fails(self):
-        if left and left.pop(0):
+    def fail(self):
+        if remaining and remaining.pop(0):
             raise RuntimeError("device lost")
         return step(self)
 
-    monkeypatch.setattr(Decoder, "step", fails)
-    return left
+    monkeypatch.setattr(Decoder, "step", fail)
+    return remaining
 
 
 def test_an_engine_whose_steps_always_fail_stops_with_its_error(monkeypatch):
@@ -311,7 +311,7 @@ def test_an_engine_whose_steps_always_fail_stops_with_its_error(monkeypatch):
     request = make_requests(1)[0]
 
     async def work():
-        async with running(model()) as engine:
+        async with running_engine(model()) as engine:
             for number in range(3):
                 assert engine.ready, number
                 with pytest.raises(ModelError, match="device lost"):
@@ -325,17 +325,17 @@ def test_an_engine_whose_steps_always_fail_stops_with_its_error(monkeypatch):
 
 
 def test_only_failures_in_a_row_stop_the_engine(monkeypatch):
-    left = failing_steps(monkeypatch, [True, True])
+    remaining = failing_steps(monkeypatch, [True, True])
     request = make_requests(1)[0]
 
     async def work():
-        async with running(model()) as engine:
+        async with running_engine(model()) as engine:
             for _ in range(2):
                 for _ in range(2):
                     with pytest.raises(ModelError, match="device lost"):
                         await ask(engine, request)
                 await ask(engine, request)
-                left[:] = [True, True]
+                remaining[:] = [True, True]
             assert engine.ready
 
     within(work())
@@ -348,16 +348,16 @@ def test_a_request_that_is_rendered_while_the_engine_ends_is_refused(monkeypatch
     rendering, go_on = threading.Event(), threading.Event()
     late = replace(request, seed=99)
 
-    def slowly(self, given, top_logprobs=None):
-        if given is late:
+    def render_slowly(self, request, top_logprobs=None):
+        if request is late:
             rendering.set()
             assert go_on.wait(30)
-        return render(self, given, top_logprobs)
+        return render(self, request, top_logprobs)
 
-    monkeypatch.setattr(LocalSession, "render", slowly)
+    monkeypatch.setattr(LocalSession, "render", render_slowly)
 
     async def work():
-        async with running(tiny) as engine:
+        async with running_engine(tiny) as engine:
             chats = await engine.render([request] * 3)
             waiting = asyncio.create_task(ask(engine, late))
             await until(rendering.is_set)
@@ -376,7 +376,7 @@ def test_closing_ends_open_requests_with_an_error(slow):
     tiny, (request,) = endless(1)
 
     async def work():
-        async with running(tiny) as engine:
+        async with running_engine(tiny) as engine:
             (chat,) = await engine.render([request])
             stream = engine.stream(chat)
             await anext(stream)
@@ -408,22 +408,22 @@ def test_an_engine_outlives_an_event_loop_that_ended_during_a_step(slow):
 
 
 def test_no_step_counts_the_parameters_of_the_model(monkeypatch):
-    counted = []
-    monkeypatch.setattr(transformers_runner, "is_small", lambda model: counted.append(model))
+    calls = []
+    monkeypatch.setattr(transformers_runner, "is_small", lambda model: calls.append(model))
 
     async def work():
-        async with running(model()) as engine:
-            at_start = len(counted)
+        async with running_engine(model()) as engine:
+            at_start = len(calls)
             await ask(engine, make_requests(1)[0])
             return at_start
 
     at_start = within(work())
-    assert len(counted) == at_start
+    assert len(calls) == at_start
 
 
 def test_an_idle_engine_sleeps():
     async def work():
-        async with running(model()) as engine:
+        async with running_engine(model()) as engine:
             await ask(engine, make_requests(1)[0])
             before = time.process_time()
             await asyncio.sleep(0.5)

@@ -53,8 +53,8 @@ def test_a_shard_has_every_other_conversation(shards):
 def test_shards_are_joined_as_they_arrive(shards, tmp_path, capsys):
     joined = tmp_path / "joined"
     main(["join", str(shards[1]), "--out", str(joined)])
-    printed = capsys.readouterr().out
-    assert "4 conversations are missing" in printed
+    output = capsys.readouterr().out
+    assert "4 conversations are missing" in output
     # the command of the whole run finishes it
     command = read_run(joined).manifest.argv
     assert "--shard" not in command and f"--out {joined}" in command
@@ -81,10 +81,10 @@ def test_traces_are_joined_too(shards, tmp_path):
 
 
 def test_another_run_is_refused(shards, tmp_path):
-    other = drift(tmp_path / "other", *BOTH, "--shard", "2/2", "--seed", "5")
-    with pytest.raises(AnotherRun) as refused:
-        join_runs([shards[0], other], tmp_path / "joined", "holdfast drift")
-    assert (refused.value.option, refused.value.value, refused.value.allowed) == (
+    other_shard = drift(tmp_path / "other", *BOTH, "--shard", "2/2", "--seed", "5")
+    with pytest.raises(AnotherRun) as excinfo:
+        join_runs([shards[0], other_shard], tmp_path / "joined", "holdfast drift")
+    assert (excinfo.value.option, excinfo.value.value, excinfo.value.allowed) == (
         "settings.seed",
         5,
         0,
@@ -94,10 +94,10 @@ def test_another_run_is_refused(shards, tmp_path):
 
 @pytest.mark.slow
 def test_two_records_of_one_conversation_are_refused(shards, tmp_path):
-    again = drift(tmp_path / "again", *BOTH, "--shard", "1/2")  # its seconds differ
-    with pytest.raises(RecordsError) as refused:
-        join_runs([*shards, again], tmp_path / "joined", "holdfast drift")
-    assert refused.value.value[1] in (0, 2)
+    recomputed = drift(tmp_path / "again", *BOTH, "--shard", "1/2")  # its seconds differ
+    with pytest.raises(RecordsError) as excinfo:
+        join_runs([*shards, recomputed], tmp_path / "joined", "holdfast drift")
+    assert excinfo.value.value[1] in (0, 2)
 
 
 @pytest.fixture
@@ -105,10 +105,10 @@ def shard_of_another_machine(shards, tmp_path):
     """The second shard, computed with another version of torch."""
     folder = tmp_path / "other machine"
     folder.mkdir()
-    stored = json.loads((shards[1] / "manifest.json").read_text())
-    stored["identity"]["runtime"]["torch"] = "0.0"
-    stored.pop("crc32")
-    (folder / "manifest.json").write_bytes(to_manifest(stored))
+    manifest = json.loads((shards[1] / "manifest.json").read_text())
+    manifest["identity"]["runtime"]["torch"] = "0.0"
+    manifest.pop("crc32")
+    (folder / "manifest.json").write_bytes(to_manifest(manifest))
     (folder / "records.jsonl").write_bytes(b"".join(map(to_line, read_run(shards[1]).records)))
     return folder
 
@@ -177,8 +177,8 @@ def test_the_baseline_is_of_the_whole_run(tmp_path, capsys):
 
 def test_a_dry_run_estimates_the_shard(tmp_path, capsys):
     main([*DRIFT, *THREE, "--shard", "2/2", "--dry-run", "--out", str(tmp_path / "run")])
-    printed = capsys.readouterr().out
-    assert printed.splitlines()[1].split()[4:6] == ["1", "0"]  # at most, left
+    output = capsys.readouterr().out
+    assert output.splitlines()[1].split()[4:6] == ["1", "0"]  # at most, left
 
 
 def test_python_reads_a_shard():

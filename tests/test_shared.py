@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from fast_set import only_fast
 from test_modern import FAMILIES, KINDS, STATES, double
-from tiny import answered, chat, model
+from tiny import answer_all, chat, model
 
 import holdfast
 from holdfast import Anchoring, Boost, Guidance, Request, Sampling, SplitSoftmax, Spotlight
@@ -25,50 +25,50 @@ METHODS = {
 
 def dialogs(session, methods, rounds=3):
     """Two dialogs under one system prompt, turn by turn, as a client would send them."""
-    talks, told = [chat(SYSTEM, "the garden " * (n + 1)) for n in range(2)], []
+    talks, all_answers = [chat(SYSTEM, "the garden " * (n + 1)) for n in range(2)], []
     for turn in range(rounds):
-        asked = [Request(talk, methods, SHORT, 10 * turn + n) for n, talk in enumerate(talks)]
-        answers = answered(session, asked)
-        told += answers
-        for n, each in enumerate(answers):
-            talks[n] += chat("", "", each.outcome.text, "and the old town?")[1:]
-    return told
+        requests = [Request(talk, methods, SHORT, 10 * turn + n) for n, talk in enumerate(talks)]
+        answers = answer_all(session, requests)
+        all_answers += answers
+        for n, answer in enumerate(answers):
+            talks[n] += chat("", "", answer.outcome.text, "and the old town?")[1:]
+    return all_answers
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_turns_forward_only_new_tokens_and_replies_equal_those_without_sharing(name):
     tiny = model(dtype="float64")
-    told = dialogs(tiny.session(long_lived=True), METHODS[name])
-    for each in told:
-        alone = tiny.generate_batch([each.chat.request])[0]
-        assert each.outcome.token_ids == alone.token_ids
-        assert each.chat.prompt_ids == alone.prompt_ids
-    first, later = told[:2], told[2:]
+    answers = dialogs(tiny.session(long_lived=True), METHODS[name])
+    for answer in answers:
+        alone = tiny.generate_batch([answer.chat.request])[0]
+        assert answer.outcome.token_ids == alone.token_ids
+        assert answer.chat.prompt_ids == alone.prompt_ids
+    first, later = answers[:2], answers[2:]
     system = len(tiny.tokenizer(SYSTEM)["input_ids"])
     assert system > 128  # enough tokens to be worth a pass of their own
     assert first[0].state.cached == 0 and first[1].state.cached >= system
-    for before, each in zip(told, later, strict=False):
+    for before, answer in zip(answers, later, strict=False):
         # all of the previous prompt; the reply if its text is spelled by the same tokens
-        assert each.state.cached >= len(before.chat.prompt_ids) - 1
+        assert answer.state.cached >= len(before.chat.prompt_ids) - 1
         whole = before.chat.prompt_ids + before.outcome.token_ids
-        spelled = each.chat.prompt_ids[: len(whole)] == whole
+        spelled = answer.chat.prompt_ids[: len(whole)] == whole
         apart = name in ("spotlight", "split-softmax", "heads")
         if spelled and not apart:
-            assert each.state.cached >= len(whole) - 1
+            assert answer.state.cached >= len(whole) - 1
 
 
 @pytest.mark.parametrize("kind", only_fast((*KINDS, *STATES), *FAMILIES))
 def test_every_kind_of_layer_gives_the_same_replies_as_without_sharing(kind):
     tiny = double(kind)
-    told = dialogs(tiny.session(long_lived=True), ())
-    for each in told:
-        alone = tiny.generate_batch([each.chat.request])[0]
-        assert each.outcome.token_ids == alone.token_ids
+    answers = dialogs(tiny.session(long_lived=True), ())
+    for answer in answers:
+        alone = tiny.generate_batch([answer.chat.request])[0]
+        assert answer.outcome.token_ids == alone.token_ids
     if tiny.runner.supports_chunked_prefill:
-        for before, each in zip(told, told[2:], strict=False):
-            assert each.state.cached > len(before.chat.prompt_ids) // 2
+        for before, answer in zip(answers, answers[2:], strict=False):
+            assert answer.state.cached > len(before.chat.prompt_ids) // 2
     else:
-        assert not any(each.state.cached for each in told)
+        assert not any(answer.state.cached for answer in answers)
 
 
 @pytest.mark.slow
@@ -87,44 +87,44 @@ def test_nothing_is_shared_across_steering():
     )
     emphases = (["garden"], ["green"], ["garden", "green"])
     pairs = itertools.product(methods, emphases)
-    ways = [Request(talk, mine, SHORT, emphasis=emphasis) for mine, emphasis in pairs]
-    expected = [tiny.generate_batch([each])[0].token_ids for each in ways]
+    ways = [Request(talk, own_methods, SHORT, emphasis=emphasis) for own_methods, emphasis in pairs]
+    expected = [tiny.generate_batch([request])[0].token_ids for request in ways]
     assert len(set(expected)) > len(ways) // 2
     for order in (range(len(ways)), reversed(range(len(ways)))):
         session, spans = tiny.session(long_lived=True), {}
         for number in order:
-            (told,) = answered(session, [ways[number]])
-            assert told.outcome.token_ids == expected[number]
+            (answer,) = answer_all(session, [ways[number]])
+            assert answer.outcome.token_ids == expected[number]
             alike = spans.setdefault(ways[number].methods, [])
-            span = told.chat.token_request.prompts[0].span
-            differs = (enumerate(zip(span, other, strict=False)) for other in alike)
-            common = [next(at for at, (a, b) in both if a != b) for both in differs]
-            assert told.state.cached == max(common, default=0)
+            span = answer.chat.token_request.prompts[0].span
+            differs = (enumerate(zip(span, other_span, strict=False)) for other_span in alike)
+            common = [next(at for at, (a, b) in aligned if a != b) for aligned in differs]
+            assert answer.state.cached == max(common, default=0)
             alike.append(span)
         for number in range(len(ways)):
-            (told,) = answered(session, [ways[number]])
-            assert told.state.cached == len(told.chat.prompt_ids) - 1
-            assert told.outcome.token_ids == expected[number]
+            (answer,) = answer_all(session, [ways[number]])
+            assert answer.state.cached == len(answer.chat.prompt_ids) - 1
+            assert answer.outcome.token_ids == expected[number]
 
 
 def test_choices_of_one_prompt_forward_it_once():
     tiny = model(dtype="float64")
-    asked = [Request(chat(SYSTEM, "the garden"), (), SHORT, seed) for seed in range(6)]
-    told = answered(tiny.session(long_lived=True), asked)
-    prompt = len(told[0].chat.prompt_ids)
-    assert [each.state.cached for each in told] == [0] + [prompt - 1] * 5
-    alone = tiny.generate_batch(asked)
-    assert [each.outcome.token_ids for each in told] == [reply.token_ids for reply in alone]
+    requests = [Request(chat(SYSTEM, "the garden"), (), SHORT, seed) for seed in range(6)]
+    answers = answer_all(tiny.session(long_lived=True), requests)
+    prompt = len(answers[0].chat.prompt_ids)
+    assert [answer.state.cached for answer in answers] == [0] + [prompt - 1] * 5
+    alone = tiny.generate_batch(requests)
+    assert [answer.outcome.token_ids for answer in answers] == [reply.token_ids for reply in alone]
 
 
 def test_short_lived_sessions_and_threads_share_nothing():
     tiny = model()
     request = Request(chat(SYSTEM, "the garden"), (), SHORT)
     session = tiny.session()
-    assert [answered(session, [request])[0].state.cached for _ in range(2)] == [0, 0]
+    assert [answer_all(session, [request])[0].state.cached for _ in range(2)] == [0, 0]
     session = tiny.session(long_lived=True)
-    asked = replace(request, thread="t", keep=True)
-    assert [answered(session, [each])[0].state.cached for each in (asked, request)] == [0, 0]
+    threaded = replace(request, thread="t", keep=True)
+    assert [answer_all(session, [item])[0].state.cached for item in (threaded, request)] == [0, 0]
 
 
 def test_memory_for_shared_prefixes_is_bounded():
@@ -132,8 +132,8 @@ def test_memory_for_shared_prefixes_is_bounded():
     session, shared = tiny.session(long_lived=True), None
     for n in range(16):
         request = Request(chat(f"{n} cheese " * 8, "the garden"), (), SHORT, n)
-        (told,) = answered(session, [request])
-        assert told.outcome.token_ids == tiny.generate_batch([request])[0].token_ids
+        (answer,) = answer_all(session, [request])
+        assert answer.outcome.token_ids == tiny.generate_batch([request])[0].token_ids
         shared = session.stepped._scheduler.prefix_cache
         assert 0 < shared.size <= 120_000
     assert len(shared) < 8
@@ -147,10 +147,10 @@ def test_the_default_model_draws_the_same_tokens_from_shared_prefixes():
     cached = []
     for turn in range(4):
         request = Request(talk, "boost:factor=2" if turn > 2 else (), sampling, seed=turn)
-        (told,) = answered(session, [request])
+        (answer,) = answer_all(session, [request])
         alone = default.generate_batch([request])[0]
-        assert told.outcome.token_ids == alone.token_ids
-        cached.append(told.state.cached / len(alone.prompt_ids))
+        assert answer.outcome.token_ids == alone.token_ids
+        cached.append(answer.state.cached / len(alone.prompt_ids))
         talk += chat("", "", alone.text, "And the river?")[1:]
     assert min(cached[1:3]) > 0.4 and cached[3] < 0.1
 
@@ -160,12 +160,12 @@ def first_and_later(tiny, methods, talks):
     replies = []
     for talk in talks:
         session = tiny.session(long_lived=True)
-        twice = []
+        pair = []
         for _ in range(2):
-            (each,) = answered(session, [Request(talk, methods, Sampling(0, 1, 12))], 0)
-            drawn = [value.drawn for value in each.state.log_probabilities]
-            twice.append((each.outcome.token_ids, drawn, each.outcome.forwarded))
-        replies.append(twice)
+            (answer,) = answer_all(session, [Request(talk, methods, Sampling(0, 1, 12))], 0)
+            log_probabilities = [value.drawn for value in answer.state.log_probabilities]
+            pair.append((answer.outcome.token_ids, log_probabilities, answer.outcome.forwarded))
+        replies.append(pair)
     return replies
 
 
@@ -174,9 +174,9 @@ def first_and_later(tiny, methods, talks):
 def test_below_float32_a_request_is_computed_the_same_when_it_is_asked_again(kind, name):
     tiny = model(kind, dtype="bfloat16", **KINDS.get(kind, {}))
     talks = [chat(SYSTEM, f"the old town and the {what}") for what in ("river", "garden")]
-    for first, again in first_and_later(tiny, METHODS[name], talks):
-        assert first[:2] == again[:2]  # bit for bit
-        assert again[2] < first[2]
+    for first, second in first_and_later(tiny, METHODS[name], talks):
+        assert first[:2] == second[:2]  # bit for bit
+        assert second[2] < first[2]
 
 
 def test_in_float32_a_prompt_is_forwarded_at_once():
@@ -189,7 +189,7 @@ def test_in_float32_a_prompt_is_forwarded_at_once():
 def test_a_row_that_fails_in_the_beginning_of_its_prompt_fails_alone():
     tiny = model(dtype="bfloat16")
     session = tiny.session(long_lived=True)
-    fails, works = answered(
+    fails, works = answer_all(
         session,
         [
             Request(chat(SYSTEM, text), methods, SHORT)

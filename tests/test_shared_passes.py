@@ -49,8 +49,8 @@ def test_rows_of_different_lengths_get_the_same_logits_as_each_alone(kind):
     runner, slots = TransformersRunner(model), TransformersRunner(model).slots()
     torch.manual_seed(1)
     rows = [torch.randint(3, 99, (length + STEPS,)).tolist() for length in LENGTHS]
-    both = zip(rows, LENGTHS, strict=True)
-    prompts = [TokenPrompt(tuple(row[:length]), (False,) * length) for row, length in both]
+    row_lengths = zip(rows, LENGTHS, strict=True)
+    prompts = [TokenPrompt(tuple(row[:length]), (False,) * length) for row, length in row_lengths]
 
     def forward(slots, sequences):
         ends, every = [len(sequence) for sequence in sequences], range(len(sequences))
@@ -60,22 +60,22 @@ def test_rows_of_different_lengths_get_the_same_logits_as_each_alone(kind):
 
     for _ in rows:
         slots.open(None)
-    made = [forward(slots, [TokenSequence(prompt) for prompt in prompts])]
-    kept = [slots.copy_kv(slot) for slot in range(3)]
+    step_logits = [forward(slots, [TokenSequence(prompt) for prompt in prompts])]
+    caches = [slots.copy_kv(slot) for slot in range(3)]
     for step in range(1, STEPS + 1):
         sequences = [
             TokenSequence(prompt, row[len(prompt.token_ids) : length + step])
             for prompt, row, length in zip(prompts, rows, LENGTHS, strict=True)
         ]
-        made.append(forward(slots, sequences))
+        step_logits.append(forward(slots, sequences))
     whole = [model(input_ids=torch.tensor([row]), use_cache=False).logits[0] for row in rows]
     expected = torch.stack([logits[-STEPS - 1 :] for logits in whole], 1)
     size = expected.abs().max()
-    assert (torch.stack(made) - expected).abs().max() / size < TOLERANCE
+    assert (torch.stack(step_logits) - expected).abs().max() / size < TOLERANCE
     if runner.supports_chunked_prefill:
         forks = runner.slots()
         for slot in (2, 0):  # other rows in other slots
-            forks.open(kept[slot])
+            forks.open(caches[slot])
         whole = [TokenPrompt(tuple(rows[slot]), (False,) * len(rows[slot])) for slot in (2, 0)]
         sequences = [TokenSequence(prompt) for prompt in whole]
         apart = forward(forks, sequences) - expected[-1, [2, 0]]
@@ -109,10 +109,10 @@ def test_rows_whose_cache_is_of_an_unknown_kind_run_one_by_one(kind):
             scheduler.step()
         for handle, ids in zip(handles, rows, strict=True):
             with steering(model, span[:, : ids.shape[1]], [Boost(3 if methods else 1)]):
-                made = model.generate(
+                expected = model.generate(
                     ids, max_new_tokens=6, do_sample=False, eos_token_id=None, pad_token_id=0
                 )
-            assert list(handle.result().token_ids) == made[0, ids.shape[1] :].tolist()
+            assert list(handle.result().token_ids) == expected[0, ids.shape[1] :].tolist()
 
 
 @torch.inference_mode()
@@ -125,6 +125,8 @@ def test_a_class_that_cannot_continue_after_its_cache_reads_the_whole_text_at_ev
     handle = scheduler.submit(TokenRequest((prompt,), sampling=Sampling(0, 1, 4)))
     while len(scheduler):
         scheduler.step()
-    made = model.generate(ids, max_new_tokens=4, do_sample=False, eos_token_id=None, pad_token_id=0)
-    assert list(handle.result().token_ids) == made[0, 9:].tolist()
+    expected = model.generate(
+        ids, max_new_tokens=4, do_sample=False, eos_token_id=None, pad_token_id=0
+    )
+    assert list(handle.result().token_ids) == expected[0, 9:].tolist()
     assert handle.result().forwarded == 9 + 10 + 11 + 12

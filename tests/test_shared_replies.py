@@ -50,8 +50,8 @@ class Fruity(ScriptedModel):
         number = sum(message["role"] == "user" for message in messages)
         if messages[-1]["content"] in ASKED and number in self.fails:
             raise RequestFailed("too long", "context")
-        kept = " ".join(self.fruits[: 4 - number]) if messages[-1]["content"] in ASKED else "-"
-        return Reply(f"{kept} {request.seed}", None, "stop")
+        words = " ".join(self.fruits[: 4 - number]) if messages[-1]["content"] in ASKED else "-"
+        return Reply(f"{words} {request.seed}", None, "stop")
 
 
 def test_one_reply_is_drawn_and_scored_by_every_rule(tmp_path):
@@ -78,8 +78,8 @@ def test_sharing_probes_changes_no_draws_of_the_first_rule_or_of_unshared_probes
         model = Fruity()
         run = drift.run(model, suite_of(*rules), tmp_path / name, SETTINGS)
         seeds.append(sorted(model.asked))
-        told = {probe["rule"] for record in as_json(run) for probe in record["probes"]}
-        assert told == {each.id for each in rules}
+        scored_rules = {probe["rule"] for record in as_json(run) for probe in record["probes"]}
+        assert scored_rules == {own_rule.id for own_rule in rules}
     assert seeds[0] == seeds[1]
 
 
@@ -90,11 +90,11 @@ def test_rules_with_the_same_list_of_probes_are_asked_the_same_ones(tmp_path):
     run = drift.run(Fruity(), suite_of(*rules), tmp_path / "run", settings)
     questions = set()
     for record in as_json(run):
-        asked = {name: [] for name in "ab"}
+        questions_of = {name: [] for name in "ab"}
         for probe in record["probes"]:
-            asked[probe["rule"]].append(probe["question"])
-        assert asked["a"] == asked["b"]
-        questions |= set(asked["a"])
+            questions_of[probe["rule"]].append(probe["question"])
+        assert questions_of["a"] == questions_of["b"]
+        questions |= set(questions_of["a"])
         assert [probe["rule"] for probe in record["probes"][:4]] == ["a", "a", "b", "b"]
     assert len(questions) > 2
 
@@ -131,9 +131,9 @@ def record(number, scores, agent="bot"):
     """The record of a conversation; scores are [round][rule]."""
     prompt = {"id": agent, "category": "rules", "system_prompt": "Be."}
     probes = [
-        {"round": at, "rule": f"r{place}", "score": float(score)}
+        {"round": at, "rule": f"r{index}", "score": float(score)}
         for at, row in enumerate(scores, start=1)
-        for place, score in enumerate(row)
+        for index, score in enumerate(row)
     ]
     for probe in probes:
         if probe["rule"] != "r0":
@@ -164,9 +164,9 @@ def test_the_interval_of_instruction_accuracy_is_that_of_a_ratio(tmp_path):
     rows = [(draws.random(size) < 0.7).astype(float) for size in sizes]
     records = [record(number, [row]) for number, row in enumerate(rows)]
     (point,) = accuracy_of(series_of(records, tmp_path))["instruction"]
-    followed, asked = np.array([row.sum() for row in rows]), sizes
-    share = followed.sum() / asked.sum()
-    error = np.sqrt(((followed - share * asked) ** 2).sum()) / asked.sum()
+    followed, totals = np.array([row.sum() for row in rows]), sizes
+    share = followed.sum() / totals.sum()
+    error = np.sqrt(((followed - share * totals) ** 2).sum()) / totals.sum()
     assert point.mean == pytest.approx(share)
     assert point.low == pytest.approx(share - 1.96 * error, abs=0.005)
     assert point.high == pytest.approx(share + 1.96 * error, abs=0.005)
@@ -185,12 +185,12 @@ def test_rules_with_separate_replies_have_no_accuracy(tmp_path):
 
 def test_page_summary_and_terminal_show_both_accuracies(tmp_path):
     run = drift.run(Fruity(), suite_of(*TOGETHER), tmp_path / "run", SETTINGS)
-    told = summarise(run).to_json()["results"][0]["accuracy"]
-    assert [point["mean"] for point in told["prompt_level"]] == [1.0, 0.0, 0.0]
-    assert [point["mean"] for point in told["instruction_level"]] == [1.0, 0.666667, 0.333333]
+    accuracy = summarise(run).to_json()["results"][0]["accuracy"]
+    assert [point["mean"] for point in accuracy["prompt_level"]] == [1.0, 0.0, 0.0]
+    assert [point["mean"] for point in accuracy["instruction_level"]] == [1.0, 0.666667, 0.333333]
     text = report.table(run)
-    told = "Accuracy, none, at round 1 and round 3:\n  prompt level: 1.00 ["
-    assert told in text
+    accuracy = "Accuracy, none, at round 1 and round 3:\n  prompt level: 1.00 ["
+    assert accuracy in text
     page = report.write([run.folder], tmp_path / "report.html").read_text()
     assert 'id="accuracy"' in page and "Instruction level" in page
 
@@ -199,8 +199,8 @@ def test_the_baseline_asks_once_and_every_rule_scores(tmp_path):
     suite = suite_of(*TOGETHER)
     drift.run(Fruity(), suite, tmp_path / "run", SETTINGS)
     model = Fruity()
-    asked = drift.ask_baseline(model, suite, tmp_path / "run", SETTINGS)
+    baseline_run = drift.ask_baseline(model, suite, tmp_path / "run", SETTINGS)
     assert len(model.asked) == 4
-    for row in as_json(asked):
+    for row in as_json(baseline_run):
         assert [probe["rule"] for probe in row["probes"]] == ["a", "b", "c"]
         assert len({probe["reply"] for probe in row["probes"]}) == 1

@@ -53,10 +53,10 @@ def record(method, number, rounds, pressures=()):
 
 
 def write_run(folder, *records):
-    methods = list(dict.fromkeys(each.method for each in records))
+    methods = list(dict.fromkeys(conversation.method for conversation in records))
     settings = {
-        "rounds": max(len(each.turns) for each in records),
-        "conversations": 1 + max(each.conversation for each in records),
+        "rounds": max(len(conversation.turns) for conversation in records),
+        "conversations": 1 + max(conversation.conversation for conversation in records),
         "seed": 0,
         "user_prompt": "empty",
         "system_as": "role",
@@ -148,8 +148,8 @@ ONLY_SHORT = dict.fromkeys(RULES) | {"short": 1.0}
 def test_a_difference_is_that_of_the_rules_judged_on_both_sides(
     tmp_path, difference, before, now, mean, n
 ):
-    found = difference(tmp_path, before, now)
-    assert (found.mean, found.n) == (pytest.approx(mean), n)
+    estimate = difference(tmp_path, before, now)
+    assert (estimate.mean, estimate.n) == (pytest.approx(mean), n)
 
 
 def cut_under_boost(folder):
@@ -173,8 +173,8 @@ def test_the_headline_does_not_contradict_the_paired_difference(tmp_path):
         " only what was judged under both; too few conversations to compare." in text
     )
     # the table of means shows 0.42 beside 0.50 and a difference of 0.00, and says why
-    printed = " ".join(results_text(results).split())
-    assert "0.42" in printed and ONLY_SHARED in printed
+    output = " ".join(results_text(results).split())
+    assert "0.42" in output and ONLY_SHARED in output
 
 
 def test_a_change_says_what_it_counts_if_it_is_not_that_of_the_means_shown(tmp_path):
@@ -203,8 +203,8 @@ def test_methods_with_other_conversations_are_ranked_on_those_that_all_have(tmp_
     series = read_series(run)
     baseline = row_of(series[0], "stability")
     gains = {
-        each.method: compare_rows(row_of(each, "stability"), baseline).over_all_rounds.mean
-        for each in series[1:]
+        item.method: compare_rows(row_of(item, "stability"), baseline).over_all_rounds.mean
+        for item in series[1:]
     }
     assert gains == {"check-and-retry": 0.5, "reminder:every=1": 0.875}
     assert best_fix(series).row.series.method == "check-and-retry"
@@ -236,20 +236,20 @@ def test_a_setting_of_a_calibration_gains_by_the_rules_judged_with_and_without_i
         _candidate(_Setting(method, None, ""), by_method, {}, 2) for method in ("none", FIX)
     )
     names = ((FIX, "factor"),)
-    found = Calibration((plain, fixed), names, np.array([False, True]), CalibrationIdentity())
+    result = Calibration((plain, fixed), names, np.array([False, True]), CalibrationIdentity())
     assert np.mean(fixed.stability) < np.mean(plain.stability)
-    assert (found.gain(fixed).mean, found.gain(fixed).n, found.mean_gain(fixed)) == (0, 2, 0)
-    assert found.gains_and_costs([plain, fixed])[:, :2].tolist() == [[0, 0], [0, 0]]
+    assert (result.gain(fixed).mean, result.gain(fixed).n, result.mean_gain(fixed)) == (0, 2, 0)
+    assert result.gains_and_costs([plain, fixed])[:, :2].tolist() == [[0, 0], [0, 0]]
 
 
 def test_a_history_is_compared_on_the_rules_judged_after_both():
-    kept, broken = dict.fromkeys(RULES, 1.0), dict.fromkeys(RULES, 0.0)
+    scores_after_kept, scores_after_broken = dict.fromkeys(RULES, 1.0), dict.fromkeys(RULES, 0.0)
     later = {"name": 1.0, "short": 0.0, "opening": 1.0, "dose": 1.0}
     chat = SimpleNamespace(
         method="none",
         agent=SimpleNamespace(category="rules"),
-        kept=SimpleNamespace(scores=[kept]),
-        broken=SimpleNamespace(scores=[broken]),
+        kept=SimpleNamespace(scores=[scores_after_kept]),
+        broken=SimpleNamespace(scores=[scores_after_broken]),
         next_replies=[
             SimpleNamespace(history="kept", seen=1, prompted=True, scores=later),
             SimpleNamespace(
@@ -300,15 +300,15 @@ def random_series(rng, scores):
         for probe in probes
         if rng.random() < 0.9
     }
-    kept = some or scores
-    count = len(next(iter(kept.values())))
+    by_rule = some or scores
+    count = len(next(iter(by_rule.values())))
     return Series(
         run="",
         method="none",
         records=tuple(conversation_of(conversation=number) for number in range(count)),
         conversations=np.arange(count),
-        matrices={"stability": means_over_probes(kept)},
-        by_probe={"stability": kept},
+        matrices={"stability": means_over_probes(by_rule)},
+        by_probe={"stability": by_rule},
     )
 
 
@@ -318,10 +318,10 @@ def test_dropped_or_reordered_scores_make_no_difference(seed):
     probes = [ProbeId(f"rule-{place}", 0) for place in range(rng.integers(1, 7))]
     # each rule keeps its score over the rounds, so that no change is one either
     scores = {probe: np.repeat(rng.random((8, 1)), 5, axis=1) for probe in probes}
-    one, other = random_series(rng, scores), random_series(rng, scores)
-    for pair in shared_means(*(each.scores("stability") for each in (one, other))):
-        assert np.isfinite(pair).any() or set(one.by_probe) != set(other.by_probe)
-    rows = [row_of(series, "stability") for series in (one, other)]
+    first, second = random_series(rng, scores), random_series(rng, scores)
+    for pair in shared_means(*(entry.scores("stability") for entry in (first, second))):
+        assert np.isfinite(pair).any() or set(first.by_probe) != set(second.by_probe)
+    rows = [row_of(series, "stability") for series in (first, second)]
     difference = compare_rows(*rows)
     for value in (difference.over_all_rounds, difference.last_round, *(row.change for row in rows)):
         assert value.n == 0 or value.mean == pytest.approx(0, abs=1e-12)
@@ -336,9 +336,9 @@ def test_dropped_scores_make_no_row_of_the_map_and_no_run_differ(tmp_path, seed)
     pressures = [None, "push", None, "push", None]
 
     def chats():
-        for number, kept in enumerate(scores):
+        for number, by_rule in enumerate(scores):
             rounds = [
-                {rule: score if rng.random() < 0.6 else None for rule, score in kept.items()}
+                {rule: score if rng.random() < 0.6 else None for rule, score in by_rule.items()}
                 for _ in pressures
             ]
             yield record("none", number, rounds, pressures)
@@ -379,11 +379,11 @@ def test_where_nothing_is_missing_a_difference_is_that_of_the_means(tmp_path, se
         for series in (none, boost)
     }
     assert np.array_equal(none.stability, by_hand["none"])
-    found = compare_rows(row_of(boost, "stability"), row_of(none, "stability"))
+    row = compare_rows(row_of(boost, "stability"), row_of(none, "stability"))
     gained = by_hand[FIX] - by_hand["none"]
-    assert found.last_round.mean == gained[:, -1].mean()
+    assert row.last_round.mean == gained[:, -1].mean()
     totals = [np.add(np.add(*scores.T[:2]), scores.T[2]) / 3 for scores in by_hand.values()]
-    assert found.over_all_rounds.mean == pytest.approx((totals[1] - totals[0]).mean(), abs=1e-15)
+    assert row.over_all_rounds.mean == pytest.approx((totals[1] - totals[0]).mean(), abs=1e-15)
     change = by_hand["none"][:, -1] - by_hand["none"][:, 0]
     assert row_of(none, "stability").change.mean == change.mean()
     assert loss_map(run)[0].change.mean == pytest.approx(change.mean(), abs=1e-15)

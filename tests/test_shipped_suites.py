@@ -68,21 +68,21 @@ def test_core_scores_low_without_its_prompt():
     unprompted = fmean(
         case.rules[0].measure.score(reply).value for case in CORE.cases for reply in UNPROMPTED
     )
-    others = fmean(
-        case.rules[0].measure.score(other.rules[0].breaks[0]).value
+    other_score = fmean(
+        case.rules[0].measure.score(other_case.rules[0].breaks[0]).value
         for case in CORE.cases
-        for other in CORE.cases[::9]
-        if case.category != other.category
+        for other_case in CORE.cases[::9]
+        if case.category != other_case.category
     )
-    assert unprompted <= LUCK and others <= LUCK
+    assert unprompted <= LUCK and other_score <= LUCK
 
 
 @pytest.mark.slow
 def test_everyday_probes_and_unprompted_replies_score_nothing():
     """Names, cities and numbers that measures look for occur in no probe or unrelated reply."""
     probes = {probe for case in EVERYDAY.cases for rule in case.rules for probe in rule.probes}
-    others = {rule.breaks for case in EVERYDAY.cases for rule in case.rules}
-    replies = {*probes, *UNPROMPTED, *(text for texts in others for text in texts)}
+    breaking_texts = {rule.breaks for case in EVERYDAY.cases for rule in case.rules}
+    replies = {*probes, *UNPROMPTED, *(text for texts in breaking_texts for text in texts)}
     for case in EVERYDAY.cases:
         for rule in case.rules:
             # a French reply that breaks a Spanish rule follows a French one
@@ -110,14 +110,14 @@ def test_bots_have_families_of_two_wordings_with_the_same_rules():
     for case in BOTS.cases:
         wordings.setdefault(family_of(case.id), []).append(case)
     assert len(wordings) >= 24
-    for one, other in wordings.values():
-        assert one.rules == other.rules and one.system_prompt != other.system_prompt
-        assert 2 <= len(one.rules) <= 8 and len(one.rules_asked_together) <= 3
-        probes = [probe for group in one.rules_asked_together for probe in group[0].probes]
-        assert len(probes) == len(set(probes)) == 6 * len(one.rules_asked_together)
-        for case in (one, other):
+    for case_a, case_b in wordings.values():
+        assert case_a.rules == case_b.rules and case_a.system_prompt != case_b.system_prompt
+        assert 2 <= len(case_a.rules) <= 8 and len(case_a.rules_asked_together) <= 3
+        probes = [probe for group in case_a.rules_asked_together for probe in group[0].probes]
+        assert len(probes) == len(set(probes)) == 6 * len(case_a.rules_asked_together)
+        for case in (case_a, case_b):
             assert 20 <= len(case.system_prompt.split()) <= 250, case.id
-    sizes = Counter(len(one.rules) for one, _ in wordings.values())
+    sizes = Counter(len(case_a.rules) for case_a, _ in wordings.values())
     assert set(sizes) == set(range(2, 9)) and max(sizes.values()) <= 4
 
 
@@ -162,15 +162,15 @@ def test_the_halves_of_a_suite_share_no_family():
     assert explore.cases[:2] == EVERYDAY.cases[:2]
     single = replace(EVERYDAY, cases=EVERYDAY.cases[:2])
     assert half_of(single, "explore").cases == single.cases
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         half_of(single, "confirm")
-    assert (raised.value.option, raised.value.value) == ("families", "confirm")
+    assert (excinfo.value.option, excinfo.value.value) == ("families", "confirm")
 
 
 def test_screening_asks_only_the_first_half_of_the_probes():
     for case, screened in zip(EVERYDAY.cases, screen.screening(EVERYDAY).cases, strict=True):
-        for rule, asked in zip(case.rules, screened.rules, strict=True):
-            assert asked.probes == rule.probes[:3]
+        for rule, screened_rule in zip(case.rules, screened.rules, strict=True):
+            assert screened_rule.probes == rule.probes[:3]
     with pytest.raises(SystemExit, match="'one' has one probe"):
         screen.screening(replace(EVERYDAY, cases=(Case("one", "a", "Be.", ("Hi?",), "one_word"),)))
 
@@ -179,24 +179,26 @@ class Obeys(ScriptedModel):
     """A model that signs as it is told to, and never says sorry."""
 
     def text(self, request):
-        told = any("Sign with Tony" in message["content"] for message in request.messages)
-        return "Ciao. Tony" if told else "Ciao."
+        has_rule = any("Sign with Tony" in message["content"] for message in request.messages)
+        return "Ciao. Tony" if has_rule else "Ciao."
 
 
 def test_the_screen_has_a_row_for_each_rule(tmp_path):
-    both = ("Hi?", "Hello?")
-    signs = Rule("signs", both, {"name": "ends_with", "word": "Tony"}, kind="closing")
-    proud = Rule("proud", both, {"name": "never_contains", "words": ["sorry"]}, kind="forbidden")
-    long = Rule("long", both, {"name": "long_reply", "words": 20})
+    probes = ("Hi?", "Hello?")
+    signs = Rule("signs", probes, {"name": "ends_with", "word": "Tony"}, kind="closing")
+    proud = Rule("proud", probes, {"name": "never_contains", "words": ["sorry"]}, kind="forbidden")
+    long = Rule("long", probes, {"name": "long_reply", "words": 20})
     pizza = Case("pizza-1", "shop", "Sign with Tony.", rules=(signs, proud, long))
-    single = Case("tony-1", "shop", "Sign with Tony.", both, {"name": "ends_with", "word": "Tony"})
+    single = Case(
+        "tony-1", "shop", "Sign with Tony.", probes, {"name": "ends_with", "word": "Tony"}
+    )
     suite = replace(BOTS, cases=(pizza, single), personas=())
     settings = drift.Settings(rounds=1, conversations=4, user_prompt="empty", pairs="in-turn")
     run = drift.run(Obeys(), suite, tmp_path, settings)
     drift.ask_baseline(Obeys(), suite, tmp_path, settings)
     first, second = rows = screen.prompt_rows(suite, run)
-    kept = {rule["id"]: (rule["kept"], rule["passes"]) for rule in first["rules"]}
-    assert kept == {"signs": (True, True), "proud": (True, False), "long": (False, False)}
+    results = {rule["id"]: (rule["kept"], rule["passes"]) for rule in first["rules"]}
+    assert results == {"signs": (True, True), "proud": (True, False), "long": (False, False)}
     assert (first["passes"], first["prompted"], first["unprompted"]) == (False, 0.1, 1)
     assert second["passes"] and "rules" not in second
     assert screen.kinds_of(rows) == {

@@ -22,9 +22,9 @@ class Page(HTMLParser):
         self.feed(file.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        named = dict(attributes)
-        self.links += [named[name] for name in ("href", "src") if named.get(name)]
-        self.anchors |= {named["id"]} if named.get("id") else set()
+        by_name = dict(attributes)
+        self.links += [by_name[name] for name in ("href", "src") if by_name.get(name)]
+        self.anchors |= {by_name["id"]} if by_name.get("id") else set()
 
 
 def test_every_link_of_the_site_leads_somewhere():
@@ -52,9 +52,9 @@ def test_the_site_loads_nothing_from_other_hosts():
 
 def test_the_api_page_of_the_site_has_the_docstrings():
     text = (SITE / "python" / "index.html").read_text()
-    for told in (
+    for docstring in (
         "Measures drift (Li et al. 2024, Figure 3)",
         "holdfast.load",
         "ParameterOutOfRange",
     ):
-        assert told in text
+        assert docstring in text

@@ -27,10 +27,10 @@ ONE = drift.Settings(rounds=2, conversations=6, sampling=Sampling(max_new_tokens
 
 @pytest.fixture
 def serve(monkeypatch):
-    """serve(answer, ..., told=steering) -> servers, one for each answer."""
+    """serve(answer, ..., info=[steering]) -> servers, one for each answer."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with contextlib.ExitStack() as servers:
-        yield lambda *answers, told=(): [servers.enter_context(Server(a, *told)) for a in answers]
+        yield lambda *answers, info=(): [servers.enter_context(Server(a, *info)) for a in answers]
 
 
 def replies(body, number):
@@ -38,7 +38,7 @@ def replies(body, number):
     return completion(f"{len(body['messages'])} {body['seed']}")
 
 
-def connected(servers, **options):
+def connect(servers, **options):
     urls = [server.url for server in servers]
     return holdfast.connect_all(urls, "tiny", **{"max_retries": 0, "timeout": 10, **options})
 
@@ -52,23 +52,23 @@ def servers_of(record, servers):
 @pytest.mark.slow
 def test_conversations_are_spread_and_each_stays_with_its_server(serve, tmp_path):
     servers = serve(replies, replies)
-    run = measure(connected(servers, concurrency=2), tmp_path / "run", 8)
+    run = measure(connect(servers, concurrency=2), tmp_path / "run", 8)
     assert sum(len(server.bodies) for server in servers) == 8 * REQUESTS
     assert all(server.most_under_way <= 2 for server in servers)
     stays_with = [servers_of(record, servers) for record in run.records]
-    assert [len(asked) for asked in stays_with] == [1] * 8
+    assert [len(numbers) for numbers in stays_with] == [1] * 8
     assert {server.url for (server,) in stays_with} == set(run.manifest.servers)
     assert list(run.manifest.servers) == [server.url for server in servers]
-    assert texts(run) == texts(measure(connected(servers[:1]), tmp_path / "alone", 8))
+    assert texts(run) == texts(measure(connect(servers[:1]), tmp_path / "alone", 8))
 
 
 def test_requests_without_a_dialog_go_to_any_free_server(serve):
-    here, there = serve(replies, replies)
+    first, second = serve(replies, replies)
     chats = [[{"role": "user", "content": f"question {n}"}] for n in range(12)]
-    model = connected([here, there], concurrency=1)
-    told = model.generate_batch([holdfast.Request(chat, seed=n) for n, chat in enumerate(chats)])
-    assert [reply.text for reply in told] == [f"1 {n}" for n in range(12)]
-    assert len(here.bodies) + len(there.bodies) == 12 and here.bodies and there.bodies
+    model = connect([first, second], concurrency=1)
+    answers = model.generate_batch([holdfast.Request(chat, seed=n) for n, chat in enumerate(chats)])
+    assert [reply.text for reply in answers] == [f"1 {n}" for n in range(12)]
+    assert len(first.bodies) + len(second.bodies) == 12 and first.bodies and second.bodies
 
 
 def switch_off(server, after):
@@ -91,8 +91,8 @@ def test_the_others_take_over_the_work_of_a_lost_server(serve, tmp_path, number)
     servers = serve(replies, replies)
     switch_off(servers[0], number)
     with pytest.warns(UserWarning, match=f"continue without.*{servers[0].url}"):
-        run = measure(connected(servers, concurrency=3, max_retries=1), tmp_path / "run", 8)
-    assert texts(run) == texts(measure(connected(servers[1:]), tmp_path / "alone", 8))
+        run = measure(connect(servers, concurrency=3, max_retries=1), tmp_path / "run", 8)
+    assert texts(run) == texts(measure(connect(servers[1:]), tmp_path / "alone", 8))
     assert not any(record.ended or record.unanswered for record in run.records)
 
 
@@ -102,27 +102,27 @@ def test_when_all_are_gone_the_run_stops_and_is_resumed(serve, tmp_path):
     for server in servers:
         switch_off(server, 40)
     with pytest.raises(Unreachable, match="Cannot reach"):
-        measure(connected(servers, concurrency=2, max_retries=1), tmp_path / "run", 8)
+        measure(connect(servers, concurrency=2, max_retries=1), tmp_path / "run", 8)
     assert 0 < len(read_run(tmp_path / "run").records) < 8
-    again = serve(replies)
+    restarted = serve(replies)
     with pytest.raises(RecordsError, match="has changed since"):
-        measure(connected(again), tmp_path / "run", 8)  # the model served there is unknown
+        measure(connect(restarted), tmp_path / "run", 8)  # the model served there is unknown
     with pytest.warns(UserWarning, match="continue without"):
-        model = connected([servers[0], *again])
+        model = connect([servers[0], *restarted])
     run = measure(model, tmp_path / "run", 8)
-    assert texts(run) == texts(measure(connected(again), tmp_path / "alone", 8))
+    assert texts(run) == texts(measure(connect(restarted), tmp_path / "alone", 8))
 
 
 def steering(fingerprint, methods=("boost",)):
-    known = [{"name": name, "needs": ["log-odds"]} for name in methods]
-    told = {"methods": known, "default": "none", "fingerprint": fingerprint}
-    return lambda number: (200, {}, json.dumps(told))
+    offered = [{"name": name, "needs": ["log-odds"]} for name in methods]
+    info = {"methods": offered, "default": "none", "fingerprint": fingerprint}
+    return lambda number: (200, {}, json.dumps(info))
 
 
 def test_servers_that_report_their_weights_need_no_address(serve):
     """A run continues with any number of them, at any address."""
-    servers = serve(replies, replies, replies, told=[steering("abc")])
-    prints = {connected(some).fingerprint for some in (servers, servers[:1], servers[1:])}
+    servers = serve(replies, replies, replies, info=[steering("abc")])
+    prints = {connect(some).fingerprint for some in (servers, servers[:1], servers[1:])}
     assert prints == {"tiny Holdfast abc"}
 
 
@@ -143,47 +143,47 @@ DIFFERENT = (
 
 @pytest.mark.parametrize(("others", "difference"), DIFFERENT)
 def test_servers_of_different_models_are_refused(serve, others, difference):
-    servers = serve(replies, told=[steering("abc")]) + serve(replies, told=[others][: bool(others)])
-    with pytest.raises(ModelError) as refused:
-        connected(servers)
-    error = refused.value
+    servers = serve(replies, info=[steering("abc")]) + serve(replies, info=[others][: bool(others)])
+    with pytest.raises(ModelError) as excinfo:
+        connect(servers)
+    error = excinfo.value
     assert (error.option, error.allowed, error.value) == difference
-    first, other = (value or "none" for value in difference[1:])
-    assert f"({first} and {other})" in str(error)
+    first, second = (value or "none" for value in difference[1:])
+    assert f"({first} and {second})" in str(error)
     assert all(server.url in str(error) for server in servers)
 
 
 def test_servers_of_models_with_different_names_are_refused(serve):
     def lists(name):
-        listed = json.dumps({"data": [{"id": name}]})
-        return lambda body, number: (200, {}, listed) if body is None else completion()
+        models = json.dumps({"data": [{"id": name}]})
+        return lambda body, number: (200, {}, models) if body is None else completion()
 
     servers = serve(lists("small"), lists("large"))
-    with pytest.raises(ModelError) as refused:
+    with pytest.raises(ModelError) as excinfo:
         holdfast.connect_all([server.url for server in servers], max_retries=0)
-    error = refused.value
+    error = excinfo.value
     assert (error.option, error.allowed, error.value) == ("model", "small", "large")
 
 
 def test_the_first_address_names_a_run_of_ordinary_servers(serve):
-    here, there = serve(replies, replies)
-    assert connected([here, there]).fingerprint == connected([here]).fingerprint
-    assert connected([there, here]).fingerprint != connected([here]).fingerprint
+    first, second = serve(replies, replies)
+    assert connect([first, second]).fingerprint == connect([first]).fingerprint
+    assert connect([second, first]).fingerprint != connect([first]).fingerprint
 
 
 def test_duplicate_addresses_are_refused(serve):
     (server,) = serve(replies)
-    with pytest.raises(UsageError) as refused:
-        connected([server, server])
-    assert (refused.value.option, refused.value.value) == ("urls", [server.url] * 2)
+    with pytest.raises(UsageError) as excinfo:
+        connect([server, server])
+    assert (excinfo.value.option, excinfo.value.value) == ("urls", [server.url] * 2)
 
 
 @pytest.mark.parametrize("urls", ["http://localhost:8000/v1", []])
 def test_addresses_are_a_list_with_at_least_one(urls):
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         holdfast.connect_all(urls, "tiny")
-    assert (refused.value.option, refused.value.value) == ("urls", urls)
-    assert not urls or repr([urls]) in str(refused.value)
+    assert (excinfo.value.option, excinfo.value.value) == ("urls", urls)
+    assert not urls or repr([urls]) in str(excinfo.value)
 
 
 def test_no_reachable_server_gives_the_usual_error(monkeypatch):
@@ -207,10 +207,10 @@ def test_an_address_that_accepts_no_connection_fails_soon(monkeypatch):
             client.setblocking(False)
             client.connect_ex(address)
         url = f"http://127.0.0.1:{address[1]}/v1"
-        began = time.monotonic()
+        start = time.monotonic()
         with pytest.raises(Unreachable, match=rf"Cannot reach {url} \(timed out\)"):
             holdfast.connect_all([url], "tiny")
-        assert time.monotonic() - began < 15  # about 6 on an idle machine
+        assert time.monotonic() - start < 15  # about 6 on an idle machine
 
 
 def test_an_error_of_one_server_ends_the_run_and_the_model_stays_usable(serve, tmp_path):
@@ -219,7 +219,7 @@ def test_an_error_of_one_server_ends_the_run_and_the_model_stays_usable(serve, t
     def answer(body, number):
         return refusal(401, "no") if refuses else replies(body, number)
 
-    model = connected(serve(replies, answer))
+    model = connect(serve(replies, answer))
     with pytest.raises(ModelError, match="401"):
         measure(model, tmp_path / "run", 8)
     refuses.clear()
@@ -228,7 +228,7 @@ def test_an_error_of_one_server_ends_the_run_and_the_model_stays_usable(serve, t
 
 def test_servers_are_tried_again_after_all_were_unavailable(serve, monkeypatch):
     servers = serve(replies, replies)
-    model = connected(servers)
+    model = connect(servers)
     for server in model.servers:
         server.unavailable = Unreachable("gone")
     assert model.generate([{"role": "user", "content": "hello"}]).text == "1 0"
@@ -240,11 +240,11 @@ def processes(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     command = [sys.executable, "-m", "holdfast", "serve", "--port", "0"]
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    urls = [re.search(r"http://\S+", each.stdout.readline())[0] + "/v1" for each in started]
+    urls = [re.search(r"http://\S+", process.stdout.readline())[0] + "/v1" for process in started]
     yield started, urls
-    for each in started:
-        each.kill()
-        each.wait()
+    for process in started:
+        process.kill()
+        process.wait()
 
 
 @pytest.mark.slow
@@ -265,8 +265,8 @@ def test_a_run_continues_when_one_of_two_real_servers_is_killed(processes, tmp_p
     thread.start()
     assert main(["drift", "--model", ",".join(urls), *options]) == 0
     thread.join()
-    told = capsys.readouterr().err
-    assert f"Cannot reach {urls[0]}" in told
+    stderr = capsys.readouterr().err
+    assert f"Cannot reach {urls[0]}" in stderr
     run = read_run(tmp_path / "run")
     local = drift.run(holdfast.load(), "starter", tmp_path / "local", ONE, ["boost:factor=4"])
     assert texts(run) == texts(local) and len(run.records) == 6

@@ -47,11 +47,11 @@ ARCHITECTURES = {
 }
 
 
-def made(kind: str):
+def build(kind: str):
     return model(kind, **ARCHITECTURES.get(kind, {}))
 
 
-def written(local, tmp_path, method: str, seed: int = 0):
+def fitted_file(local, tmp_path, method: str, seed: int = 0):
     points = sites_of(local.hf_model).points
     site = {"capping": Site.HIDDEN, "vector": Site.HIDDEN}.get(method, Site.KEYS)
     layers = tuple(sorted(points[site]))
@@ -67,11 +67,11 @@ def steerer(local, tmp_path, method: str, seed: int = 0, **parameters):
         "capping": {"percentile": 20.0},
         "vector": {"factor": 2.0},
     }[method]
-    file = written(local, tmp_path, method, seed)
+    file = fitted_file(local, tmp_path, method, seed)
     return methods.all_methods.BY_NAME[method](file, **(strong | parameters))
 
 
-def rendered(local, talk) -> TokenPrompt:
+def stream_of(local, talk) -> TokenPrompt:
     return local.session().render(Request(talk)).token_request.prompts[0]
 
 
@@ -159,136 +159,136 @@ def run(local, prompt: TokenPrompt, reply=(), methods=()) -> torch.Tensor:
 
 @pytest.mark.parametrize("kind", ARCHITECTURES)
 @pytest.mark.parametrize("method", METHODS)
-def test_a_pass_equals_one_edited_by_plain_hooks(kind, method, tmp_path):
-    local = made(kind)
-    chosen = steerer(local, tmp_path, method)
-    local.check([chosen])
+def test_a_steered_pass_equals_one_edited_by_plain_hooks(kind, method, tmp_path):
+    local = build(kind)
+    steering_method = steerer(local, tmp_path, method)
+    local.check([steering_method])
     for talk in TALKS:
-        prompt = rendered(local, talk)
-        wanted = eager_logits(local, prompt, chosen)
+        prompt = stream_of(local, talk)
+        expected = eager_logits(local, prompt, steering_method)
         plain = run(local, prompt)
-        assert apart_by(wanted, plain) > 100 * ROUNDING, f"{method} does nothing to {kind}"
-        assert apart_by(run(local, prompt, methods=[chosen]), wanted) < ROUNDING
+        assert apart_by(expected, plain) > 100 * ROUNDING, f"{method} does nothing to {kind}"
+        assert apart_by(run(local, prompt, methods=[steering_method]), expected) < ROUNDING
     assert torch.equal(run(local, prompt), plain)
 
 
 @pytest.mark.parametrize("kind", ("llama", "gemma3_text", "lfm2"))
 def test_replies_in_a_mixed_batch_match_each_request_alone(kind, tmp_path):
-    local = made(kind)
-    each = [steerer(local, tmp_path, name) for name in METHODS]
-    other = steerer(local, tmp_path, "seka", seed=1)
-    by_name = dict(zip(METHODS, each, strict=True))
+    local = build(kind)
+    steerers = [steerer(local, tmp_path, name) for name in METHODS]
+    other_seka = steerer(local, tmp_path, "seka", seed=1)
+    by_name = dict(zip(METHODS, steerers, strict=True))
     vector = by_name["vector"]
     reply_only = Vector(vector.file, 2.0, "reply")
     mixed = (by_name["seka"], Boost(3), vector)
-    listed = [(), *((m,) for m in each), (other,), mixed, (reply_only,)]
-    requests = [Request(TALKS[n % 2], mine, GREEDY, n) for n, mine in enumerate(listed)]
-    together = local.generate_batch(requests)
-    for request, reply in zip(requests, together, strict=True):
-        prompt = rendered(local, request.messages)
-        tokens, mine = list(reply.token_ids), request.methods
-        if len(mine) > 1:
+    method_sets = [(), *((m,) for m in steerers), (other_seka,), mixed, (reply_only,)]
+    requests = [Request(TALKS[n % 2], own_set, GREEDY, n) for n, own_set in enumerate(method_sets)]
+    batched = local.generate_batch(requests)
+    for request, reply in zip(requests, batched, strict=True):
+        prompt = stream_of(local, request.messages)
+        tokens, own_set = list(reply.token_ids), request.methods
+        if len(own_set) > 1:
             continue
         # teacher-forced with plain hooks: each token is the likeliest at its position
-        if not mine:
+        if not own_set:
             logits = run(local, prompt, tokens)
         else:
-            logits = eager_logits(local, prompt, mine[0], tokens)
+            logits = eager_logits(local, prompt, own_set[0], tokens)
         start = len(prompt.token_ids) - 1
-        drawn = logits[start : start + len(tokens)]
-        best = drawn.amax(-1)
-        chosen = drawn.gather(-1, torch.tensor(tokens, device=DEVICE)[:, None])[:, 0]
-        assert float((best - chosen).max()) <= 1e-3 * float(best.abs().max()), mine
-    assert len({reply.token_ids for reply in together}) > 3
+        outputs = logits[start : start + len(tokens)]
+        best = outputs.amax(-1)
+        values = outputs.gather(-1, torch.tensor(tokens, device=DEVICE)[:, None])[:, 0]
+        assert float((best - values).max()) <= 1e-3 * float(best.abs().max()), own_set
+    assert len({reply.token_ids for reply in batched}) > 3
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_neutral_parameters_change_no_bit(method, tmp_path):
-    local = made("llama")
+    local = build("llama")
     parameter = {"capping": "strength", "vector": "factor"}.get(method, "gain")
-    chosen = methods.all_methods.BY_NAME[method](
-        written(local, tmp_path, method), **{parameter: 0.0}
+    neutral_method = methods.all_methods.BY_NAME[method](
+        fitted_file(local, tmp_path, method), **{parameter: 0.0}
     )
-    prompt = rendered(local, TALKS[0])
-    assert torch.equal(run(local, prompt, methods=[chosen]), run(local, prompt))
+    prompt = stream_of(local, TALKS[0])
+    assert torch.equal(run(local, prompt, methods=[neutral_method]), run(local, prompt))
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_keys_cached_under_one_steering_never_serve_another(method, tmp_path):
-    local = made("llama")
+    local = build("llama")
     first, second = steerer(local, tmp_path, method), steerer(local, tmp_path, method, seed=7)
     talk, longer = TALKS[0], (*TALKS[0], {"role": "assistant", "content": "rain"}, TALKS[0][1])
-    for kept, asked in ((first, second), (first, first), ((), first), (first, ())):
-        kept, asked = (each if each == () else (each,) for each in (kept, asked))
+    for before, after in ((first, second), (first, first), ((), first), (first, ())):
+        before, after = (m if m == () else (m,) for m in (before, after))
         session = local.session()
-        opening = session.generate_batch([Request(talk, kept, GREEDY, thread="t", keep=True)])[0]
+        opening = session.generate_batch([Request(talk, before, GREEDY, thread="t", keep=True)])[0]
         grown = (*talk, {"role": "assistant", "content": opening.text}, longer[-1])
-        behind = session.generate_batch([Request(grown, asked, GREEDY, thread="t")])[0]
+        behind = session.generate_batch([Request(grown, after, GREEDY, thread="t")])[0]
         anew = local.session()
-        anew.generate_batch([Request(talk, asked, Sampling(0, 1, 1), thread="t", keep=True)])
-        alone = local.generate_batch([Request(grown, asked, GREEDY)])[0]
+        anew.generate_batch([Request(talk, after, Sampling(0, 1, 1), thread="t", keep=True)])
+        alone = local.generate_batch([Request(grown, after, GREEDY)])[0]
         if behind.prompt_ids == alone.prompt_ids:
-            assert behind.token_ids == alone.token_ids, (kept, asked)
-        if kept != asked and asked and compile_methods(asked).affects_pre_span:
+            assert behind.token_ids == alone.token_ids, (before, after)
+        if before != after and after and compile_methods(after).affects_pre_span:
             assert behind.forwarded >= len(behind.prompt_ids)
 
 
 def test_scores_are_those_of_the_edited_pass(tmp_path):
-    local = made("llama")
+    local = build("llama")
     for name in METHODS:
-        chosen = steerer(local, tmp_path, name)
-        scored = local.score(TALKS[0], ["music bread"], [chosen])
-        (given,) = run_sync(local.session().score_inputs([Request(TALKS[0])], [["music bread"]]))
-        prompt, (wanted,) = given.prompt, given.replies
-        logits = eager_logits(local, prompt, chosen, wanted).double().log_softmax(-1)
+        steering_method = steerer(local, tmp_path, name)
+        score = local.score(TALKS[0], ["music bread"], [steering_method])
+        (inputs,) = run_sync(local.session().score_inputs([Request(TALKS[0])], [["music bread"]]))
+        prompt, (reply_ids,) = inputs.prompt, inputs.replies
+        logits = eager_logits(local, prompt, steering_method, reply_ids).double().log_softmax(-1)
         start = len(prompt.token_ids) - 1
-        total = sum(float(logits[start + n, token]) for n, token in enumerate(wanted))
-        assert scored.log_probabilities[0] == pytest.approx(total, abs=1e-3)
+        total = sum(float(logits[start + n, token]) for n, token in enumerate(reply_ids))
+        assert score.log_probabilities[0] == pytest.approx(total, abs=1e-3)
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("side", ("left", "right"))
 def test_a_block_edits_a_plain_model(method, side, tmp_path):
-    local = made("qwen3")
-    chosen = steerer(local, tmp_path, method)
-    prompts = [rendered(local, talk) for talk in TALKS]
+    local = build("qwen3")
+    steering_method = steerer(local, tmp_path, method)
+    prompts = [stream_of(local, talk) for talk in TALKS]
     width = max(len(prompt.token_ids) for prompt in prompts)
     ids, mask, span = torch.zeros(3, 2, width, dtype=torch.long, device=DEVICE)
     for row, prompt in enumerate(prompts):
         count = len(prompt.token_ids)
-        place = slice(width - count, width) if side == "left" else slice(0, count)
-        ids[row, place] = torch.tensor(prompt.token_ids)
-        mask[row, place] = 1
-        span[row, place] = torch.tensor(prompt.span).long()
+        columns = slice(width - count, width) if side == "left" else slice(0, count)
+        ids[row, columns] = torch.tensor(prompt.token_ids)
+        mask[row, columns] = 1
+        span[row, columns] = torch.tensor(prompt.span).long()
     positions = (mask.cumsum(1) - 1).clamp(min=0)
-    with holdfast.steering(local, span.bool(), [[chosen], []]), torch.inference_mode():
+    with holdfast.steering(local, span.bool(), [[steering_method], []]), torch.inference_mode():
         logits = local.hf_model(input_ids=ids, attention_mask=mask, position_ids=positions).logits
-    both = eager_logits(local, prompts[0], chosen), run(local, prompts[1])
-    for row, (prompt, wanted) in enumerate(zip(prompts, both, strict=True)):
+    pair = eager_logits(local, prompts[0], steering_method), run(local, prompts[1])
+    for row, (prompt, expected) in enumerate(zip(prompts, pair, strict=True)):
         count = len(prompt.token_ids)
-        seen = logits[row, -count:] if side == "left" else logits[row, :count]
-        assert apart_by(seen, wanted) < ROUNDING
+        row_logits = logits[row, -count:] if side == "left" else logits[row, :count]
+        assert apart_by(row_logits, expected) < ROUNDING
     assert not any(module._forward_hooks for module in local.hf_model.modules())
 
 
 def test_a_block_edits_generate_and_beams_and_leaves_no_hooks(tmp_path):
-    local = made("llama")
-    prompt = rendered(local, TALKS[0])
-    ids, span = (torch.tensor([each], device=DEVICE) for each in (prompt.token_ids, prompt.span))
+    local = build("llama")
+    prompt = stream_of(local, TALKS[0])
+    ids, span = (torch.tensor([row], device=DEVICE) for row in (prompt.token_ids, prompt.span))
     for name in METHODS:
-        chosen = steerer(local, tmp_path, name)
-        with holdfast.steering(local.hf_model, span, chosen):
-            given = {"attention_mask": torch.ones_like(ids), "do_sample": False}
-            output = local.hf_model.generate(ids, max_new_tokens=5, **given)
-            given |= {"num_beams": 2, "num_return_sequences": 2}
-            beams = local.hf_model.generate(ids, max_new_tokens=3, **given)
-        replied = output[0, ids.shape[1] :].tolist()
-        wanted = list(local.generate(TALKS[0], [chosen], Sampling(0.0, 1.0, 5)).token_ids)
-        assert [token for token in replied if token not in local.stop_ids] == wanted, name
+        method = steerer(local, tmp_path, name)
+        with holdfast.steering(local.hf_model, span, method):
+            options = {"attention_mask": torch.ones_like(ids), "do_sample": False}
+            output = local.hf_model.generate(ids, max_new_tokens=5, **options)
+            options |= {"num_beams": 2, "num_return_sequences": 2}
+            beams = local.hf_model.generate(ids, max_new_tokens=3, **options)
+        reply_ids = output[0, ids.shape[1] :].tolist()
+        expected = list(local.generate(TALKS[0], [method], Sampling(0.0, 1.0, 5)).token_ids)
+        assert [token for token in reply_ids if token not in local.stop_ids] == expected, name
         assert beams.shape[0] == 2
     with (
         pytest.raises(RuntimeError, match="broken"),
-        holdfast.steering(local.hf_model, span, chosen),
+        holdfast.steering(local.hf_model, span, method),
     ):
         local.hf_model.model.layers[2].register_forward_pre_hook(_broken)
         local.hf_model(input_ids=ids)
@@ -296,7 +296,7 @@ def test_a_block_edits_generate_and_beams_and_leaves_no_hooks(tmp_path):
     assert not any(module._forward_hooks for module in local.hf_model.modules())
 
 
-def _broken(module, given):
+def _broken(module, inputs):
     raise RuntimeError("broken")
 
 
@@ -306,42 +306,42 @@ def test_models_offer_their_abilities_and_refuse_other_methods_by_name(tmp_path)
 
     assert offered("llama") == {Ability.KEYS, Ability.RESIDUAL}
     assert offered("gpt_neox") == offered("phi3") == offered("mamba") == {Ability.RESIDUAL}
-    local = made("llama")
+    local = build("llama")
     seka = steerer(local, tmp_path, "seka")
     with pytest.raises(ModelError, match=r"^seka:file=\w{16}"):
         model("phi3").check([seka])
 
 
 def test_a_file_of_another_model_is_refused(tmp_path):
-    local, other, wider = made("llama"), model("llama", seed=1), made("gemma3_text")
+    local, other_model, wider = build("llama"), model("llama", seed=1), build("gemma3_text")
     for name in METHODS:
-        chosen = steerer(local, tmp_path, name)
+        steering_method = steerer(local, tmp_path, name)
         with pytest.raises(ModelError, match=f"{name} .*fingerprint"):
-            other.check([chosen])
+            other_model.check([steering_method])
         with pytest.raises(ModelError, match=f"{name} .*3 layers.*4 of"):
-            wider.check([chosen])
+            wider.check([steering_method])
         with pytest.raises(ModelError, match=f"holdfast fit {name}"):
-            wider.generate(TALKS[0], [chosen])
+            wider.generate(TALKS[0], [steering_method])
 
 
 def test_nonexistent_heads_and_layers_are_refused(tmp_path):
-    local = made("llama")
-    seka, vector = written(local, tmp_path, "seka"), written(local, tmp_path, "vector")
-    with pytest.raises(UsageError) as refused:
+    local = build("llama")
+    seka, vector = fitted_file(local, tmp_path, "seka"), fitted_file(local, tmp_path, "vector")
+    with pytest.raises(UsageError) as excinfo:
         local.check([Seka(seka, heads={(0, 3)})])
-    assert (refused.value.option, refused.value.value) == ("heads", (0, 3))
-    assert refused.value.allowed == 2, "key-value heads"
-    with pytest.raises(UsageError) as refused:
+    assert (excinfo.value.option, excinfo.value.value) == ("heads", (0, 3))
+    assert excinfo.value.allowed == 2, "key-value heads"
+    with pytest.raises(UsageError) as excinfo:
         local.check([Vector(vector, layers={9})])
-    assert (refused.value.option, refused.value.value) == ("layers", 9)
-    assert refused.value.allowed == (0, 1, 2)
-    with pytest.raises(UsageError) as refused:
+    assert (excinfo.value.option, excinfo.value.value) == ("layers", 9)
+    assert excinfo.value.allowed == (0, 1, 2)
+    with pytest.raises(UsageError) as excinfo:
         local.check([Seka(seka, threshold=1e9)])
-    assert refused.value.option == "threshold"
+    assert excinfo.value.option == "threshold"
     profiled = methods.HeadSet([(0, 1)], methods.Shape(3, 4))
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         local.check([Seka(seka, heads=profiled)])
-    assert (refused.value.option, refused.value.value, refused.value.allowed) == ("heads", 4, 2)
+    assert (excinfo.value.option, excinfo.value.value, excinfo.value.allowed) == ("heads", 4, 2)
 
 
 def test_a_custom_method_edits_hidden_states():
@@ -358,22 +358,22 @@ def test_a_custom_method_edits_hidden_states():
         def edit_hidden(self, hidden, layer):
             return hidden * self.by
 
-    local = made("llama")
+    local = build("llama")
     assert kind_of(Louder()) is methods.MethodKind.RESIDUAL
-    prompt = rendered(local, TALKS[0])
+    prompt = stream_of(local, TALKS[0])
     local.check([Louder()])
     assert apart_by(run(local, prompt, methods=[Louder()]), run(local, prompt)) > 1e-3
 
 
 def test_residual_methods_work_without_a_system_prompt_and_others_are_refused(tmp_path):
-    local = made("llama")
+    local = build("llama")
     bare = chat("", "the old town")
     seka, vector = steerer(local, tmp_path, "seka"), steerer(local, tmp_path, "vector", factor=6.0)
     with pytest.raises(UsageError, match=r"^seka"):
         local.generate_batch([Request(bare, [seka, SplitSoftmax(0.5)], GREEDY)])
-    prompt = rendered(local, bare)
-    wanted = eager_logits(local, prompt, vector)[-1].argmax()
-    assert local.generate(bare, [vector], GREEDY).token_ids[:1] == (int(wanted),)
+    prompt = stream_of(local, bare)
+    expected = eager_logits(local, prompt, vector)[-1].argmax()
+    assert local.generate(bare, [vector], GREEDY).token_ids[:1] == (int(expected),)
 
 
 def _pass(local, *token_ids):
@@ -382,12 +382,12 @@ def _pass(local, *token_ids):
 
 
 def test_only_passes_of_the_same_thread_are_watched():
-    local = made("llama")
+    local = build("llama")
     with watch_states(local.hf_model, [Site.KEYS]) as states:
         _pass(local, 1, 2, 3)
-        other = threading.Thread(target=_pass, args=(local, 4, 5))
-        other.start()
-        other.join()
+        thread = threading.Thread(target=_pass, args=(local, 4, 5))
+        thread.start()
+        thread.join()
     assert {keys.shape[1] for keys in states[Site.KEYS].values()} == {3}
 
 
@@ -401,7 +401,7 @@ def _key_edits(local, tmp_path, layer=None):
 
 @pytest.mark.parametrize("watches", [False, True])
 def test_no_hook_stays_if_one_cannot_be_registered(watches, tmp_path, monkeypatch):
-    local = made("llama")
+    local = build("llama")
     edits = _key_edits(local, tmp_path)
     points = sites_of(local.hf_model).points[Site.KEYS]
     last = points[max(points)].module
@@ -419,7 +419,7 @@ def test_no_hook_stays_if_one_cannot_be_registered(watches, tmp_path, monkeypatc
 
 
 def test_a_layer_that_cannot_be_edited_is_refused_with_those_that_can(tmp_path):
-    local = made("llama")
+    local = build("llama")
     layers = ", ".join(map(str, sorted(sites_of(local.hf_model).points[Site.KEYS])))
     edits = _key_edits(local, tmp_path, layer=9)
     with pytest.raises(Unsteerable, match=f"Layer 9 .*layers {layers}"):

@@ -113,9 +113,9 @@ def test_only_shared_conversations_are_compared(tmp_path):
     records = [record(0, [1.0, 0.2]), record(1, [1.0, 0.4])]
     records += [record(1, [1.0, 0.9], method="m"), record(5, [1.0, 0.0], method="m")]
     plain, method = read_series(run_of(tmp_path, records))
-    found = compare_rows(row_of(method, "stability"), row_of(plain, "stability"))
-    assert found.n == 1 and found.last_round.mean == pytest.approx(0.5)
-    assert found.over_all_rounds.mean == pytest.approx(0.25)
+    comparison = compare_rows(row_of(method, "stability"), row_of(plain, "stability"))
+    assert comparison.n == 1 and comparison.last_round.mean == pytest.approx(0.5)
+    assert comparison.over_all_rounds.mean == pytest.approx(0.25)
 
 
 def test_unmatched_conversations_are_not_compared(tmp_path):
@@ -123,20 +123,20 @@ def test_unmatched_conversations_are_not_compared(tmp_path):
         run = run_of(tmp_path / name, [record(n, [1.0], agent=agent)])
         return row_of(read_series(run)[0], "stability")
 
-    one, other, apart = stability("1", 0, "x"), stability("2", 0, "y"), stability("3", 7, "x")
-    assert compare_rows(one, other) is None and compare_rows(one, apart) is None
+    first, second, apart = stability("1", 0, "x"), stability("2", 0, "y"), stability("3", 7, "x")
+    assert compare_rows(first, second) is None and compare_rows(first, apart) is None
 
 
 def test_the_interval_for_other_prompts_resamples_whole_prompts(tmp_path):
     """Conversations of one prompt are identical here, so only the prompts set the interval."""
     many = row_of(prompts_run(tmp_path / "many", 24, 5)[0], "stability").change
     of_prompts = estimate(np.array([-1.0, 0.0] * 12), DIFFERENCES)
-    others = many.other_prompts
-    assert (others.prompts, others.low, others.high) == (
+    interval = many.other_prompts
+    assert (interval.prompts, interval.low, interval.high) == (
         24,
         pytest.approx(of_prompts.low, abs=BOOTSTRAP_NOISE),
         pytest.approx(of_prompts.high, abs=BOOTSTRAP_NOISE),
     )
-    assert others.low < many.low < many.high < others.high
+    assert interval.low < many.low < many.high < interval.high
     few = row_of(prompts_run(tmp_path / "few", 19, 5)[0], "stability").change
     assert few.other_prompts is None

@@ -40,13 +40,13 @@ def _inference():
         yield
 
 
-def logits(made, ids, **options):
+def logits(hf_model, ids, **options):
     with torch.inference_mode():
-        return made(ids, use_cache=False, **options).logits
+        return hf_model(ids, use_cache=False, **options).logits
 
 
-def apart(one, other):
-    return float((one - other).abs().max())
+def apart(output, expected):
+    return float((output - expected).abs().max())
 
 
 def in_a_thread(function, *arguments):
@@ -57,138 +57,145 @@ def in_a_thread(function, *arguments):
 
 def both_ways(kind="llama", attention="sdpa", **options):
     """A model, a prompt with its span, and its logits without and with steering."""
-    made, (ids, _, span) = hugging_face(kind, attention, **options), prompts()
-    plain = logits(made, ids)
-    with holdfast.steering(made, span, [SPLIT]):
-        moved = logits(made, ids)
-    assert apart(plain, moved) > MOVED
-    return made, ids, span, plain, moved
+    hf_model, (ids, _, span) = hugging_face(kind, attention, **options), prompts()
+    plain = logits(hf_model, ids)
+    with holdfast.steering(hf_model, span, [SPLIT]):
+        steered = logits(hf_model, ids)
+    assert apart(plain, steered) > MOVED
+    return hf_model, ids, span, plain, steered
 
 
-def refuses(error, says, made, span, methods):
+def refuses(error, message, hf_model, span, methods):
     """Asserts that a block is refused on entering."""
-    with pytest.raises(error, match=says) as refusal, holdfast.steering(made, span, methods):
+    with pytest.raises(error, match=message) as excinfo, holdfast.steering(hf_model, span, methods):
         raise AssertionError("entered")
-    assert "\n" not in str(refusal.value)
+    assert "\n" not in str(excinfo.value)
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 def test_a_bound_function_is_steered_and_traced_in_any_thread(attention):
-    made, (ids, mask, span) = hugging_face(attention=attention), prompts()
-    given = {"attention_mask": mask, **GREEDY}
-    with holdfast.steering(made, span, [SPLIT], trace=True) as here:
-        wanted = made.generate(ids, **given)
-    with holdfast.steering(made, span, [SPLIT]) as once:
-        made(ids, attention_mask=mask)
+    hf_model, (ids, mask, span) = hugging_face(attention=attention), prompts()
+    options = {"attention_mask": mask, **GREEDY}
+    with holdfast.steering(hf_model, span, [SPLIT], trace=True) as block:
+        expected = hf_model.generate(ids, **options)
+    with holdfast.steering(hf_model, span, [SPLIT]) as once:
+        hf_model(ids, attention_mask=mask)
     assert "2 rows, 1 pass>" in repr(once)
     replies = []
-    with holdfast.steering(made, span, [SPLIT], trace=True) as there:
-        generate = there.bind(lambda: replies.append(made.generate(ids, **given)))
+    with holdfast.steering(hf_model, span, [SPLIT], trace=True) as bound_block:
+        generate = bound_block.bind(lambda: replies.append(hf_model.generate(ids, **options)))
         thread = threading.Thread(target=generate)
         thread.start()
         thread.join()
-    assert torch.equal(replies[0], wanted) and not torch.equal(wanted, made.generate(ids, **given))
-    assert [trace.mass.shape for trace in there.traces] == [(3, 4, 6)] * 2
-    assert "2 rows, 6 passes" in repr(there)
-    for one, other in zip(here.traces, there.traces, strict=True):
-        assert torch.equal(one.mass, other.mass)
+    assert torch.equal(replies[0], expected) and not torch.equal(
+        expected, hf_model.generate(ids, **options)
+    )
+    assert [trace.mass.shape for trace in bound_block.traces] == [(3, 4, 6)] * 2
+    assert "2 rows, 6 passes" in repr(bound_block)
+    for record, bound_record in zip(block.traces, bound_block.traces, strict=True):
+        assert torch.equal(record.mass, bound_record.mass)
     with pytest.raises(UsageError, match=r"LlamaForCausalLM.*was left"):
         generate()
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 def test_a_pass_in_an_unbound_thread_is_refused(attention):
-    made, ids, span, plain, moved = both_ways(attention=attention)
+    hf_model, ids, span, plain, steered = both_ways(attention=attention)
 
     @torch.inference_mode()
-    def run_inside(made, ids):
-        return made.model(ids)
+    def run_inside(hf_model, ids):
+        return hf_model.model(ids)
 
-    with holdfast.steering(made, span, [SPLIT]):
-        for refused in (logits, made.generate, run_inside):
-            arguments = (ids,) if refused == made.generate else (made, ids)
+    with holdfast.steering(hf_model, span, [SPLIT]):
+        for call in (logits, hf_model.generate, run_inside):
+            arguments = (ids,) if call == hf_model.generate else (hf_model, ids)
             with pytest.raises(UsageError, match=r"split-softmax.*LlamaForCausalLM.*steered\.bind"):
-                in_a_thread(refused, *arguments)
-        assert torch.equal(logits(made, ids), moved)
-    assert torch.equal(in_a_thread(logits, made, ids), plain)
+                in_a_thread(call, *arguments)
+        assert torch.equal(logits(hf_model, ids), steered)
+    assert torch.equal(in_a_thread(logits, hf_model, ids), plain)
 
 
 def test_threads_of_a_pool_share_a_block_and_mixed_traces_are_refused():
-    made, ids, span, _, moved = both_ways()
+    hf_model, ids, span, _, steered = both_ways()
     turn = threading.Barrier(3)
 
     def by_turns():
         results = []
         for _ in range(4):
             turn.wait(60)
-            results.append(logits(made, ids))
+            results.append(logits(hf_model, ids))
         return results
 
-    with holdfast.steering(made, span, [SPLIT], trace=True) as seen, ThreadPoolExecutor(3) as pool:
-        jobs = [pool.submit(seen.bind(by_turns)) for _ in range(3)]
+    with (
+        holdfast.steering(hf_model, span, [SPLIT], trace=True) as block,
+        ThreadPoolExecutor(3) as pool,
+    ):
+        jobs = [pool.submit(block.bind(by_turns)) for _ in range(3)]
         results = [result for job in jobs for result in job.result(60)]
-    assert all(torch.equal(result, moved) for result in results)
+    assert all(torch.equal(result, steered) for result in results)
     with pytest.raises(UsageError, match=r"3 threads took turns"):
-        _ = seen.traces
+        _ = block.traces
 
 
 def test_a_second_block_on_one_model_is_refused():
-    made, ids, span, plain, moved = both_ways()
+    hf_model, ids, span, plain, steered = both_ways()
 
-    says = r"split-softmax:exponent=0\.3\) is already open.*boost:factor=5.*joined by \+"
-    second = UsageError, says, made, span, [BOOST]
-    with holdfast.steering(made, span, [SPLIT]):
+    message = r"split-softmax:exponent=0\.3\) is already open.*boost:factor=5.*joined by \+"
+    second = UsageError, message, hf_model, span, [BOOST]
+    with holdfast.steering(hf_model, span, [SPLIT]):
         refuses(*second)
         in_a_thread(refuses, *second)
-        assert torch.equal(logits(made, ids), moved)
-    assert torch.equal(logits(made, ids), plain) and made.config._attn_implementation == "sdpa"
+        assert torch.equal(logits(hf_model, ids), steered)
+    assert (
+        torch.equal(logits(hf_model, ids), plain) and hf_model.config._attn_implementation == "sdpa"
+    )
     for methods in ([SPLIT, BOOST], [[SPLIT], [BOOST]]):  # as the message suggests
-        with holdfast.steering(made, span, methods):
-            assert apart(logits(made, ids)[1], moved[1]) > MOVED
+        with holdfast.steering(hf_model, span, methods):
+            assert apart(logits(hf_model, ids)[1], steered[1]) > MOVED
 
 
 def test_unsteered_keeps_a_thread_plain_while_another_steers():
-    made, ids, span, plain, moved = both_ways()
+    hf_model, ids, span, plain, steered = both_ways()
 
-    def plainly():
-        with holdfast.unsteered(made):
-            return logits(made, ids)
+    def run_plain():
+        with holdfast.unsteered(hf_model):
+            return logits(hf_model, ids)
 
-    with holdfast.steering(made, span, [SPLIT]) as handle:
-        assert torch.equal(in_a_thread(plainly), plain)
-        assert torch.equal(plainly(), plain)
-        assert torch.equal(in_a_thread(handle.bind(logits), made, ids), moved)
-        assert torch.equal(in_a_thread(handle.bind(plainly)), plain)
-    with holdfast.unsteered(made), holdfast.steering(made, span, [SPLIT]):
-        assert torch.equal(logits(made, ids), moved)
+    with holdfast.steering(hf_model, span, [SPLIT]) as handle:
+        assert torch.equal(in_a_thread(run_plain), plain)
+        assert torch.equal(run_plain(), plain)
+        assert torch.equal(in_a_thread(handle.bind(logits), hf_model, ids), steered)
+        assert torch.equal(in_a_thread(handle.bind(run_plain)), plain)
+    with holdfast.unsteered(hf_model), holdfast.steering(hf_model, span, [SPLIT]):
+        assert torch.equal(logits(hf_model, ids), steered)
 
 
 @pytest.mark.parametrize(("attention", "static"), [("eager", 1), ("eager", 0), ("sdpa", 0)])
 @pytest.mark.parametrize("keeps_plain", [False, True])
 def test_a_generation_that_began_before_the_block_is_refused(attention, static, keeps_plain):
-    made, (ids, _, span) = hugging_face(attention=attention), prompts()
-    given = {**GREEDY, "output_logits": True, "return_dict_in_generate": True}
-    given |= {"disable_compile": True} | ({"cache_implementation": "static"} if static else {})
-    plain = torch.stack(made.generate(ids, **given).logits)
-    began, go_on, passes = threading.Event(), threading.Event(), []
+    hf_model, (ids, _, span) = hugging_face(attention=attention), prompts()
+    options = {**GREEDY, "output_logits": True, "return_dict_in_generate": True}
+    options |= {"disable_compile": True} | ({"cache_implementation": "static"} if static else {})
+    plain = torch.stack(hf_model.generate(ids, **options).logits)
+    started, go_on, passes = threading.Event(), threading.Event(), []
 
     def wait(*_):
         passes.append(1)
         if len(passes) == 2:
-            began.set()
+            started.set()
             assert go_on.wait(60)
 
     def generate():
-        with holdfast.unsteered(made) if keeps_plain else contextlib.nullcontext():
-            return torch.stack(made.generate(ids, **given).logits)
+        with holdfast.unsteered(hf_model) if keeps_plain else contextlib.nullcontext():
+            return torch.stack(hf_model.generate(ids, **options).logits)
 
-    hook = made.model.layers[1].register_forward_pre_hook(wait)
+    hook = hf_model.model.layers[1].register_forward_pre_hook(wait)
     with ThreadPoolExecutor(1) as pool:
         job = pool.submit(generate)
-        assert began.wait(60)
+        assert started.wait(60)
         hook.remove()
-        with holdfast.steering(made, span, [SPLIT]):
-            logits(made, ids)
+        with holdfast.steering(hf_model, span, [SPLIT]):
+            logits(hf_model, ids)
             go_on.set()
             if keeps_plain:
                 # masks that `generate` prepares for a static cache round differently
@@ -196,65 +203,70 @@ def test_a_generation_that_began_before_the_block_is_refused(attention, static, 
             else:
                 with pytest.raises(UsageError, match=r"steered\.bind"):
                     job.result(60)
-    assert made.config._attn_implementation == attention
+    assert hf_model.config._attn_implementation == attention
 
 
 def test_leaving_while_another_thread_generates_in_the_block_warns():
-    made, ids, span, _, moved = both_ways(attention="eager")
-    began, go_on = threading.Event(), threading.Event()
+    hf_model, ids, span, _, steered = both_ways(attention="eager")
+    started, go_on = threading.Event(), threading.Event()
 
     def wait(*_):
-        began.set()
+        started.set()
         assert go_on.wait(60)
 
     with ThreadPoolExecutor(1) as pool:
-        for run, passes in ((logits, 1), (made.generate, 2)):
-            hook = made.model.layers[1].register_forward_pre_hook(wait)
+        for run, passes in ((logits, 1), (hf_model.generate, 2)):
+            hook = hf_model.model.layers[1].register_forward_pre_hook(wait)
             with (
                 pytest.warns(UserWarning, match="another thread"),
-                holdfast.steering(made, span, [SPLIT]) as handle,
+                holdfast.steering(hf_model, span, [SPLIT]) as handle,
             ):
-                arguments = (made, ids) if passes == 1 else (ids,)
+                arguments = (hf_model, ids) if passes == 1 else (ids,)
                 job = pool.submit(handle.bind(run), *arguments)
-                assert began.wait(60)
+                assert started.wait(60)
             hook.remove()
             go_on.set()
             if passes == 1:
-                assert torch.equal(job.result(60), moved)
+                assert torch.equal(job.result(60), steered)
             else:
                 with pytest.raises(UsageError, match=r"split-softmax.*no steering"):
                     job.result(60)
-            began.clear(), go_on.clear()
-            assert made.config._attn_implementation == "eager" and "forward" not in vars(made)
+            started.clear(), go_on.clear()
+            assert hf_model.config._attn_implementation == "eager"
+            assert "forward" not in vars(hf_model)
 
 
 def test_another_model_inside_the_block_is_never_steered():
-    made, ids, span, _, moved = both_ways()
+    hf_model, ids, span, _, steered = both_ways()
     judge = model(seed=1)
     messages, options = chat("be kind", "the river runs"), ["slowly", "past"]
     plain = logits(judge.hf_model, ids)
     score, reply = judge.score(messages, options), judge.generate(messages, seed=3)
-    seen = []
-    with holdfast.steering(made, span, [SPLIT]):
+    outputs = []
+    with holdfast.steering(hf_model, span, [SPLIT]):
         assert torch.equal(logits(judge.hf_model, ids), plain)
         assert judge.score(messages, options) == score and judge.generate(messages, seed=3) == reply
-        hook = made.model.layers[1].register_forward_hook(
-            lambda *_: seen.append(logits(judge.hf_model, ids))
+        hook = hf_model.model.layers[1].register_forward_hook(
+            lambda *_: outputs.append(logits(judge.hf_model, ids))
         )
-        assert torch.equal(logits(made, ids), moved)  # the judge ran in the middle of that pass
+        # the judge ran in the middle of this pass
+        assert torch.equal(logits(hf_model, ids), steered)
         hook.remove()
-    assert torch.equal(seen[0], plain)
+    assert torch.equal(outputs[0], plain)
 
 
 def test_blocks_on_two_models_each_steer_their_own():
-    made, ids, span, _, moved = both_ways()
-    inner, other = hugging_face(seed=1, attention="eager"), span.roll(3, 1)
-    with holdfast.steering(inner, other, [BOOST]):
-        wanted = logits(inner, ids)
-    with holdfast.steering(made, span, [SPLIT]) as handle, holdfast.steering(inner, other, [BOOST]):
-        assert torch.equal(logits(made, ids), moved)
-        assert torch.equal(logits(inner, ids), wanted)
-        assert torch.equal(in_a_thread(handle.bind(logits), made, ids), moved)
+    hf_model, ids, span, _, steered = both_ways()
+    inner, inner_span = hugging_face(seed=1, attention="eager"), span.roll(3, 1)
+    with holdfast.steering(inner, inner_span, [BOOST]):
+        expected = logits(inner, ids)
+    with (
+        holdfast.steering(hf_model, span, [SPLIT]) as handle,
+        holdfast.steering(inner, inner_span, [BOOST]),
+    ):
+        assert torch.equal(logits(hf_model, ids), steered)
+        assert torch.equal(logits(inner, ids), expected)
+        assert torch.equal(in_a_thread(handle.bind(logits), hf_model, ids), steered)
 
 
 @pytest.mark.slow
@@ -263,97 +275,99 @@ def test_generate_and_score_of_a_holdfast_model_are_refused_in_a_block_on_it():
     chats = holdfast.encode_chats([messages], local.tokenizer)
     alone = local.generate(messages, [SPLIT], seed=1)
     with holdfast.steering(local.hf_model, chats.span_mask, [SPLIT]):
-        for refused, *given in ((local.generate,), (local.score, ["a"]), (local.generate, [BOOST])):
+        for call, *args in ((local.generate,), (local.score, ["a"]), (local.generate, [BOOST])):
             with pytest.raises(UsageError, match=r"methods=\[\.\.\.\].*hf_model\.generate"):
-                refused(messages, *given)
+                call(messages, *args)
         local.hf_model.generate(**chats.inputs, **GREEDY)
-        elsewhere = in_a_thread(lambda: local.generate(messages, [SPLIT], seed=1))
-        assert elsewhere == alone
+        in_thread = in_a_thread(lambda: local.generate(messages, [SPLIT], seed=1))
+        assert in_thread == alone
     assert local.generate(messages, [SPLIT], seed=1) == alone
 
 
 def test_copying_pickling_and_spawning_in_the_block_are_refused():
     for kind, attention, options in (("llama", "eager", {}), ("gptj", "eager", GPTJ)):
-        made, ids, span, plain, _ = both_ways(kind, attention, **options)
-        with holdfast.steering(made, span, [SPLIT]):
-            logits(made, ids)
-            process = multiprocessing.get_context("spawn").Process(target=print, args=(made,))
-            copies = (copy.deepcopy, made), (copy.deepcopy, made.base_model)
-            for refused, *given in ((process.start,), *copies):
+        hf_model, ids, span, plain, _ = both_ways(kind, attention, **options)
+        with holdfast.steering(hf_model, span, [SPLIT]):
+            logits(hf_model, ids)
+            process = multiprocessing.get_context("spawn").Process(target=print, args=(hf_model,))
+            copies = (copy.deepcopy, hf_model), (copy.deepcopy, hf_model.base_model)
+            for call, *arguments in ((process.start,), *copies):
                 with pytest.raises(UsageError, match="copied or pickled"):
-                    refused(*given)
-        double = copy.deepcopy(made)
+                    call(*arguments)
+        double = copy.deepcopy(hf_model)
         assert torch.equal(logits(double, ids), plain)
         assert double.config._attn_implementation == attention
 
 
-def steps(made, ids, span, count=4):
+def steps(hf_model, ids, span, count=4):
     """Generates token by token in its own block."""
-    with holdfast.steering(made, span, [SPLIT]) as handle:
-        cache, forward = DynamicCache(config=made.config), handle.bind(made)
+    with holdfast.steering(hf_model, span, [SPLIT]) as handle:
+        cache, forward = DynamicCache(config=hf_model.config), handle.bind(hf_model)
         for _ in range(count):
             with torch.inference_mode():
-                found = forward(ids, past_key_values=cache, use_cache=True).logits[:, -1]
-            ids = found.argmax(-1, keepdim=True)
-            yield found
+                step_logits = forward(ids, past_key_values=cache, use_cache=True).logits[:, -1]
+            ids = step_logits.argmax(-1, keepdim=True)
+            yield step_logits
 
 
 def test_a_generators_block_is_open_between_its_steps():
-    made, ids, span, plain, moved = both_ways()
-    wanted = list(steps(made, ids, span))
-    found = []
-    for step in steps(made, ids, span):
-        found.append(step)
-        assert torch.equal(logits(made, ids), moved)
-        with holdfast.unsteered(made):
-            assert torch.equal(logits(made, ids), plain)
-    assert all(torch.equal(*pair) for pair in zip(found, wanted, strict=True))
-    assert torch.equal(logits(made, ids), plain)
+    hf_model, ids, span, plain, steered = both_ways()
+    expected = list(steps(hf_model, ids, span))
+    outputs = []
+    for step in steps(hf_model, ids, span):
+        outputs.append(step)
+        assert torch.equal(logits(hf_model, ids), steered)
+        with holdfast.unsteered(hf_model):
+            assert torch.equal(logits(hf_model, ids), plain)
+    assert all(torch.equal(*pair) for pair in zip(outputs, expected, strict=True))
+    assert torch.equal(logits(hf_model, ids), plain)
 
 
 def test_a_generator_whose_steps_have_separate_contexts_runs_bound_functions():
-    made, ids, span, plain, _ = both_ways()
-    wanted, found, running = list(steps(made, ids, span)), [], steps(made, ids, span)
-    for _ in wanted:
-        found.append(contextvars.copy_context().run(next, running))
+    hf_model, ids, span, plain, _ = both_ways()
+    expected, outputs, running = list(steps(hf_model, ids, span)), [], steps(hf_model, ids, span)
+    for _ in expected:
+        outputs.append(contextvars.copy_context().run(next, running))
         with pytest.raises(UsageError, match=r"steered\.bind"):
-            logits(made, ids)
+            logits(hf_model, ids)
     contextvars.copy_context().run(list, running)
-    threads = steps(made, ids, span)
-    found += [in_a_thread(next, threads) for _ in wanted]
-    assert all(torch.equal(*pair) for pair in zip(found, wanted * 2, strict=True))
+    threads = steps(hf_model, ids, span)
+    outputs += [in_a_thread(next, threads) for _ in expected]
+    assert all(torch.equal(*pair) for pair in zip(outputs, expected * 2, strict=True))
     threads.close()
-    assert torch.equal(logits(made, ids), plain) and made.config._attn_implementation == "sdpa"
+    assert (
+        torch.equal(logits(hf_model, ids), plain) and hf_model.config._attn_implementation == "sdpa"
+    )
 
 
 def test_an_abandoned_generator_leaves_its_block():
-    made, ids, span, plain, _ = both_ways()
-    running = steps(made, ids, span)
+    hf_model, ids, span, plain, _ = both_ways()
+    running = steps(hf_model, ids, span)
     next(running)
     del running
     gc.collect()
-    assert torch.equal(logits(made, ids), plain) and "forward" not in vars(made)
+    assert torch.equal(logits(hf_model, ids), plain) and "forward" not in vars(hf_model)
 
 
 def test_a_decorator_covers_what_runs_in_it():
-    made, ids, span, plain, moved = both_ways()
-    decorated = holdfast.steering(made, span, [SPLIT])(logits)
-    assert torch.equal(decorated(made, ids), moved)
-    assert torch.equal(logits(made, ids), plain)
+    hf_model, ids, span, plain, steered = both_ways()
+    decorated = holdfast.steering(hf_model, span, [SPLIT])(logits)
+    assert torch.equal(decorated(hf_model, ids), steered)
+    assert torch.equal(logits(hf_model, ids), plain)
 
 
 def test_tasks_and_threads_that_copy_the_context_of_a_block_are_steered_and_others_refused():
-    made, ids, span, plain, moved = both_ways()
+    hf_model, ids, span, plain, steered = both_ways()
 
     async def forward():
-        return logits(made, ids)
+        return logits(hf_model, ids)
 
     async def block(ready, leave):
-        with holdfast.steering(made, span, [SPLIT]):
+        with holdfast.steering(hf_model, span, [SPLIT]):
             ready.set()
             await leave.wait()
             inside = [await asyncio.create_task(forward())]
-            return [logits(made, ids), *inside, await asyncio.to_thread(logits, made, ids)]
+            return [logits(hf_model, ids), *inside, await asyncio.to_thread(logits, hf_model, ids)]
 
     async def serve():
         ready, leave = asyncio.Event(), asyncio.Event()
@@ -363,74 +377,74 @@ def test_tasks_and_threads_that_copy_the_context_of_a_block_are_steered_and_othe
             await forward()
         with pytest.raises(UsageError, match="already open"):
             await block(ready, leave)
-        with holdfast.unsteered(made):
+        with holdfast.unsteered(hf_model):
             assert torch.equal(await asyncio.create_task(forward()), plain)
         leave.set()
         return await job
 
-    assert all(torch.equal(found, moved) for found in asyncio.run(serve()))
-    assert torch.equal(logits(made, ids), plain)
+    assert all(torch.equal(output, steered) for output in asyncio.run(serve()))
+    assert torch.equal(logits(hf_model, ids), plain)
 
 
 def test_an_interrupted_pass_leaves_nothing_behind():
-    made, ids, span, plain, moved = both_ways(attention="eager")
+    hf_model, ids, span, plain, steered = both_ways(attention="eager")
 
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    hook = made.model.layers[1].register_forward_pre_hook(interrupt)
-    with pytest.raises(KeyboardInterrupt), holdfast.steering(made, span, [SPLIT]):
+    hook = hf_model.model.layers[1].register_forward_pre_hook(interrupt)
+    with pytest.raises(KeyboardInterrupt), holdfast.steering(hf_model, span, [SPLIT]):
         with pytest.raises(KeyboardInterrupt):
-            logits(made, ids)
-        with holdfast.unsteered(made):
+            logits(hf_model, ids)
+        with holdfast.unsteered(hf_model):
             hook.remove()
-            assert torch.equal(logits(made, ids), plain)  # as in a notebook's next cell
-        assert torch.equal(logits(made, ids), moved)
-        hook = made.model.layers[1].register_forward_pre_hook(interrupt)
-        logits(made, ids)
-    with holdfast.steering(made, span, [SPLIT]), pytest.raises(KeyboardInterrupt):
-        logits(made, ids)
+            assert torch.equal(logits(hf_model, ids), plain)  # as in a notebook's next cell
+        assert torch.equal(logits(hf_model, ids), steered)
+        hook = hf_model.model.layers[1].register_forward_pre_hook(interrupt)
+        logits(hf_model, ids)
+    with holdfast.steering(hf_model, span, [SPLIT]), pytest.raises(KeyboardInterrupt):
+        logits(hf_model, ids)
     hook.remove()
-    assert torch.equal(logits(made, ids), plain)
-    assert "forward" not in vars(made) and made.config._attn_implementation == "eager"
+    assert torch.equal(logits(hf_model, ids), plain)
+    assert "forward" not in vars(hf_model) and hf_model.config._attn_implementation == "eager"
 
 
 def test_a_block_without_any_pass_warns():
-    made, (ids, _, span) = hugging_face(), prompts()
+    hf_model, (ids, _, span) = hugging_face(), prompts()
     with (
         pytest.warns(UserWarning, match="No pass of LlamaForCausalLM"),
-        holdfast.steering(made, span, [SPLIT]),
+        holdfast.steering(hf_model, span, [SPLIT]),
     ):
         pass
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with holdfast.steering(made, span, [SPLIT]):
-            logits(made, ids)
-        with pytest.raises(RuntimeError, match="boom"), holdfast.steering(made, span, [SPLIT]):
+        with holdfast.steering(hf_model, span, [SPLIT]):
+            logits(hf_model, ids)
+        with pytest.raises(RuntimeError, match="boom"), holdfast.steering(hf_model, span, [SPLIT]):
             raise RuntimeError("boom")
 
 
 def test_a_prompt_longer_than_the_mask_is_refused():
-    made, (ids, _, span) = hugging_face(), prompts()
+    hf_model, (ids, _, span) = hugging_face(), prompts()
     longer = torch.cat([ids, ids[:, :5]], 1)
-    with holdfast.steering(made, span, [SPLIT]):
+    with holdfast.steering(hf_model, span, [SPLIT]):
         for forward in (
-            lambda: made(longer),
-            lambda: made.generate(longer, **GREEDY),
-            lambda: made.generate(longer, use_cache=False, **GREEDY),
+            lambda: hf_model(longer),
+            lambda: hf_model.generate(longer, **GREEDY),
+            lambda: hf_model.generate(longer, use_cache=False, **GREEDY),
         ):
             with pytest.raises(UsageError, match=r"20 tokens.*25"):
                 forward()
-        cached = made.generate(ids, **GREEDY)
-        assert torch.equal(made.generate(ids, use_cache=False, **GREEDY), cached)
-    assert made.config._attn_implementation == "sdpa"
+        cached = hf_model.generate(ids, **GREEDY)
+        assert torch.equal(hf_model.generate(ids, use_cache=False, **GREEDY), cached)
+    assert hf_model.config._attn_implementation == "sdpa"
 
 
 def test_without_a_cache_a_given_reply_may_follow_the_prompt():
-    made, (ids, _, span) = hugging_face(), prompts()
-    with holdfast.steering(made, span, [Pasta(0.05)]):
-        done = made.generate(ids, output_logits=True, return_dict_in_generate=True, **GREEDY)
-        whole = logits(made, done.sequences)
+    hf_model, (ids, _, span) = hugging_face(), prompts()
+    with holdfast.steering(hf_model, span, [Pasta(0.05)]):
+        done = hf_model.generate(ids, output_logits=True, return_dict_in_generate=True, **GREEDY)
+        whole = logits(hf_model, done.sequences)
     assert apart(torch.stack(done.logits, 1), whole[:, 19:25]) < ROUNDING
 
 
@@ -445,43 +459,45 @@ KINDS = [
 
 @pytest.mark.parametrize(("kind", "attention", "options"), KINDS, ids=[kind[0] for kind in KINDS])
 def test_a_pass_that_reaches_no_steered_attention_is_refused(kind, attention, options):
-    made, ids, span, plain, moved = both_ways(kind, attention, **options)
+    hf_model, ids, span, plain, steered = both_ways(kind, attention, **options)
 
     def by_name():
-        made.set_attn_implementation("sdpa")
+        hf_model.set_attn_implementation("sdpa")
 
     def by_config():
-        made.config._attn_implementation = "eager"
+        hf_model.config._attn_implementation = "eager"
 
-    def replaced(*layers):
+    def replace(*layers):
         for layer in layers:
-            module = made.base_model.get_submodule(names[layer])
+            module = hf_model.base_model.get_submodule(names[layer])
             stand_in = torch.nn.Module()
             stand_in.forward = type(module).forward.__get__(unpatched[layer])
-            made.base_model.set_submodule(names[layer], stand_in)
+            hf_model.base_model.set_submodule(names[layer], stand_in)
 
     is_attention = re.compile(r"(layers|h)\.\d+\.(self_attn|attn)")
-    names = [name for name, _ in made.base_model.named_modules() if is_attention.fullmatch(name)]
-    own = [made.base_model.get_submodule(name) for name in names]
-    unpatched = copy.deepcopy(made).eval().base_model
+    names = [
+        name for name, _ in hf_model.base_model.named_modules() if is_attention.fullmatch(name)
+    ]
+    modules = [hf_model.base_model.get_submodule(name) for name in names]
+    unpatched = copy.deepcopy(hf_model).eval().base_model
     unpatched = [unpatched.get_submodule(name) for name in names]
-    cases = {"layer 1, so": lambda: replaced(1), "layers 0, 2, so": lambda: replaced(0, 2)}
+    cases = {"layer 1, so": lambda: replace(1), "layers 0, 2, so": lambda: replace(0, 2)}
     if kind != "gptj":  # which does not use the attention interface
         cases |= {"implementation 'sdpa' inside": by_name, "implementation 'eager' ins": by_config}
-    for says, change in cases.items():
+    for message, change in cases.items():
         for run in (logits, lambda model, ids: model.generate(ids, **GREEDY)):
             with (
-                holdfast.steering(made, span, [SPLIT], trace=True) as seen,
-                pytest.raises(Unsteerable, match=rf"{type(made).__name__}.*{says}"),
+                holdfast.steering(hf_model, span, [SPLIT], trace=True) as block,
+                pytest.raises(Unsteerable, match=rf"{type(hf_model).__name__}.*{message}"),
             ):
-                assert torch.equal(logits(made, ids), moved)
+                assert torch.equal(logits(hf_model, ids), steered)
                 change()
-                run(made, ids)
-            for name, module in zip(names, own, strict=True):
-                made.base_model.set_submodule(name, module)
-            assert len(seen.traces[0].mass[0, 0]) == 1
-            assert made.config._attn_implementation == attention
-            assert torch.equal(logits(made, ids), plain)
+                run(hf_model, ids)
+            for name, module in zip(names, modules, strict=True):
+                hf_model.base_model.set_submodule(name, module)
+            assert len(block.traces[0].mass[0, 0]) == 1
+            assert hf_model.config._attn_implementation == attention
+            assert torch.equal(logits(hf_model, ids), plain)
 
 
 # Llama 4's base model is the model itself, so the hook that checks caches is on it.
@@ -492,94 +508,98 @@ CACHING = [*KINDS, ("llama4_text", "sdpa", ITSELF)]
 @pytest.mark.parametrize("kind", only_fast([k[0] for k in CACHING], "llama", "gptj"))
 def test_a_cache_that_was_filled_under_different_steering_is_refused(kind):
     _, attention, options = next(k for k in CACHING if k[0] == kind)
-    made, ids, span, _, _ = both_ways(kind, attention, **options)
+    hf_model, ids, span, _, _ = both_ways(kind, attention, **options)
     new = ids[:, :1]
 
-    def filled():
-        cache = DynamicCache(config=made.config)
-        made(ids, past_key_values=cache)
+    def filled_cache():
+        cache = DynamicCache(config=hf_model.config)
+        hf_model(ids, past_key_values=cache)
         return cache
 
     def step(cache):
-        return made(new, past_key_values=cache).logits
+        return hf_model(new, past_key_values=cache).logits
 
     longer = torch.nn.functional.pad(span, (0, 1))
-    with holdfast.steering(made, span, [SPLIT]) as handle:
-        steered_cache, spare = filled(), filled()
-        wanted = step(filled())
-        with holdfast.unsteered(made):
-            plain_cache = filled()
-        says = r"computed under no steering.*under split-softmax:exponent=0\.3; start with a new"
-        with pytest.raises(UsageError, match=says):
+    with holdfast.steering(hf_model, span, [SPLIT]) as handle:
+        steered_cache, spare = filled_cache(), filled_cache()
+        expected = step(filled_cache())
+        with holdfast.unsteered(hf_model):
+            plain_cache = filled_cache()
+        message = r"computed under no steering.*under split-softmax:exponent=0\.3; start with a new"
+        with pytest.raises(UsageError, match=message):
             step(plain_cache)
-    copied = copy.deepcopy(steered_cache)
-    for methods, mask, now in (
+    copied_cache = copy.deepcopy(steered_cache)
+    for methods, mask, current in (
         ([BOOST], longer, "boost:factor=5"),
         ([SPLIT, BOOST], longer, r"split-softmax:exponent=0\.3\+boost:factor=5"),
         ([], longer, "no steering"),
         ([SPLIT], longer.roll(1, 1), r"split-softmax:exponent=0\.3"),
     ):
         where = " on another span" if methods == [SPLIT] else ""
-        with holdfast.steering(made, mask, methods):
-            says = rf"under split-softmax:exponent=0\.3{where}, but this pass.*under {now}; start"
-            for cache in (steered_cache, copied):
-                with pytest.raises(UsageError, match=says):
+        with holdfast.steering(hf_model, mask, methods):
+            message = (
+                rf"under split-softmax:exponent=0\.3{where}, but this pass.*under {current}; start"
+            )
+            for cache in (steered_cache, copied_cache):
+                with pytest.raises(UsageError, match=message):
                     step(cache)
-    says = r"split-softmax:exponent=0\.3, but this pass of \w+ runs under no steering; start with"
+    message = (
+        r"split-softmax:exponent=0\.3, but this pass of \w+ runs under no steering; start with"
+    )
     for run in (
         lambda cache: step(cache),
-        lambda cache: made.base_model(new, past_key_values=cache),
-        lambda cache: made.generate(torch.cat([ids, new], 1), past_key_values=cache, **GREEDY),
+        lambda cache: hf_model.base_model(new, past_key_values=cache),
+        lambda cache: hf_model.generate(torch.cat([ids, new], 1), past_key_values=cache, **GREEDY),
     ):
-        for cache in (steered_cache, copied):
-            with pytest.raises(UsageError, match=says):
+        for cache in (steered_cache, copied_cache):
+            with pytest.raises(UsageError, match=message):
                 run(cache)
-    with holdfast.steering(made, longer, [SPLIT]):  # the same steering continues
-        assert apart(step(spare), wanted) < ROUNDING
-    assert made.base_model._forward_pre_hooks
-    del steered_cache, copied, spare, cache, handle
+    with holdfast.steering(hf_model, longer, [SPLIT]):  # the same steering continues
+        assert apart(step(spare), expected) < ROUNDING
+    assert hf_model.base_model._forward_pre_hooks
+    del steered_cache, copied_cache, spare, cache, handle
     gc.collect()
-    assert not made.base_model._forward_pre_hooks
-    with holdfast.steering(made, longer, []):  # reading the mass steers nothing
+    assert not hf_model.base_model._forward_pre_hooks
+    with holdfast.steering(hf_model, longer, []):  # reading the mass steers nothing
         assert torch.equal(step(plain_cache), step(plain_cache)) is False
     step(plain_cache)
 
 
 def test_a_cache_that_was_emptied_is_fresh():
-    made, (ids, mask, span) = hugging_face(), prompts()
+    hf_model, (ids, mask, span) = hugging_face(), prompts()
     static = {"cache_implementation": "static", "disable_compile": True, **GREEDY}
-    plain = made.generate(ids, attention_mask=mask, **static)
+    plain = hf_model.generate(ids, attention_mask=mask, **static)
     replies = []
     for methods in ([SPLIT], [BOOST]):
-        with holdfast.steering(made, span, methods):
-            replies.append(made.generate(ids, attention_mask=mask, **static))
-            assert torch.equal(made.generate(ids, attention_mask=mask, **GREEDY), replies[-1])
-    assert torch.equal(made.generate(ids, attention_mask=mask, **static), plain)
+        with holdfast.steering(hf_model, span, methods):
+            replies.append(hf_model.generate(ids, attention_mask=mask, **static))
+            assert torch.equal(hf_model.generate(ids, attention_mask=mask, **GREEDY), replies[-1])
+    assert torch.equal(hf_model.generate(ids, attention_mask=mask, **static), plain)
     assert not torch.equal(replies[0], replies[1])
 
 
 def test_a_mask_that_does_not_cover_the_cached_keys_is_refused():
-    made, (ids, _, span) = hugging_face(), prompts()
-    cache = DynamicCache(config=made.config)
-    with holdfast.steering(made, span, []):
-        made(ids[:, :20], past_key_values=cache)
+    hf_model, (ids, _, span) = hugging_face(), prompts()
+    cache = DynamicCache(config=hf_model.config)
+    with holdfast.steering(hf_model, span, []):
+        hf_model(ids[:, :20], past_key_values=cache)
     with (
-        holdfast.steering(made, span[:, :10], []),
+        holdfast.steering(hf_model, span[:, :10], []),
         pytest.raises(UsageError, match=r"10 tokens.* 21, 20 "),
     ):
-        made(ids[:, :1], past_key_values=cache)
+        hf_model(ids[:, :1], past_key_values=cache)
 
 
 def test_a_span_on_padding_is_refused():
-    made, (ids, mask, span) = hugging_face(), prompts()
+    hf_model, (ids, mask, span) = hugging_face(), prompts()
     for options in ({}, {"cache_implementation": "static", "disable_compile": True}):
-        with holdfast.steering(made, span.roll(-5, 1), [SPLIT]):
-            with pytest.raises(UsageError) as refused:
-                made.generate(ids, attention_mask=mask, **GREEDY, **options)
-            assert refused.value.value == (0, 1), "the row and its token"
-            with pytest.raises(UsageError) as refused:
-                made(ids, attention_mask=mask)
-            assert refused.value.value == (0, 1), "the row and its token"
+        with holdfast.steering(hf_model, span.roll(-5, 1), [SPLIT]):
+            with pytest.raises(UsageError) as excinfo:
+                hf_model.generate(ids, attention_mask=mask, **GREEDY, **options)
+            assert excinfo.value.value == (0, 1), "the row and its token"
+            with pytest.raises(UsageError) as excinfo:
+                hf_model(ids, attention_mask=mask)
+            assert excinfo.value.value == (0, 1), "the row and its token"
 
 
 def test_adapters_that_put_tokens_before_the_prompt_are_refused_and_lora_is_not():
@@ -588,8 +608,8 @@ def test_adapters_that_put_tokens_before_the_prompt_are_refused_and_lora_is_not(
     for config in (peft.PromptTuningConfig, peft.PrefixTuningConfig):
         base = hugging_face()
         adapted = peft.get_peft_model(base, config(task_type="CAUSAL_LM", num_virtual_tokens=5))
-        says = "_TUNING puts its own tokens before the prompt"
-        refuses(Unsteerable, says, adapted, span, [SPLIT])
+        message = "_TUNING puts its own tokens before the prompt"
+        refuses(Unsteerable, message, adapted, span, [SPLIT])
         with (
             holdfast.steering(base, span, [SPLIT]),
             pytest.raises(UsageError, match=r"20 tokens.*25|cache"),
@@ -600,9 +620,9 @@ def test_adapters_that_put_tokens_before_the_prompt_are_refused_and_lora_is_not(
         base, peft.LoraConfig(task_type="CAUSAL_LM", target_modules=["q_proj"])
     ).eval()
     with holdfast.steering(base, span, [SPLIT]):
-        wanted = logits(base, ids)
+        expected = logits(base, ids)
     with holdfast.steering(plain, span, [SPLIT]):
-        assert torch.equal(logits(plain, ids), wanted)
+        assert torch.equal(logits(plain, ids), expected)
 
 
 def by_the_formula(monkeypatch, file, span, exponent=0.3):
@@ -614,12 +634,15 @@ def by_the_formula(monkeypatch, file, span, exponent=0.3):
         output, weights = eager(layer, query, key, value, *args, **kwargs)
         if getattr(layer, "is_cross_attention", "Cross" in type(layer).__name__):
             return output, weights
-        weights, held = weights.double(), span[:, None, None]
-        pi, rest = (weights * held).sum(-1, keepdim=True), (weights * ~held).sum(-1, keepdim=True)
-        moved = torch.where(
-            held, weights * pi ** (exponent - 1), weights * (1 - pi**exponent) / rest
+        weights, in_span = weights.double(), span[:, None, None]
+        pi, rest_mass = (
+            (weights * in_span).sum(-1, keepdim=True),
+            (weights * ~in_span).sum(-1, keepdim=True),
         )
-        weights = torch.where((pi > 0) & (rest > 0), moved, weights)
+        steered = torch.where(
+            in_span, weights * pi ** (exponent - 1), weights * (1 - pi**exponent) / rest_mass
+        )
+        weights = torch.where((pi > 0) & (rest_mass > 0), steered, weights)
         value = value.repeat_interleave(weights.shape[1] // value.shape[1], 1).double()
         return (weights @ value).to(output.dtype).transpose(1, 2).contiguous(), weights
 
@@ -647,20 +670,20 @@ def test_cross_attention_is_never_steered(monkeypatch):
         for parameter in image.parameters():
             parameter.mul_(4 if parameter.ndim > 1 else 1)
         image.model.layers[1].cross_attn_attn_gate.fill_(2.0)
-    for made, given in (
+    for hf_model, inputs in (
         (gpt2, {"encoder_hidden_states": states}),
         (image, {"cross_attention_states": states}),
     ):
-        plain = logits(made, ids, **given)
-        assert apart(plain, logits(made, ids)) > MOVED
-        with holdfast.steering(made, span, [SPLIT], trace=True) as seen:
-            found = logits(made, ids, **given)
+        plain = logits(hf_model, ids, **inputs)
+        assert apart(plain, logits(hf_model, ids)) > MOVED
+        with holdfast.steering(hf_model, span, [SPLIT], trace=True) as block:
+            steered = logits(hf_model, ids, **inputs)
         with monkeypatch.context() as patch:
-            by_the_formula(patch, type(made).__module__, span)
-            wanted = logits(made, ids, **given)
-        assert apart(found, wanted) < 10 * ROUNDING < MOVED < apart(found, plain)
+            by_the_formula(patch, type(hf_model).__module__, span)
+            expected = logits(hf_model, ids, **inputs)
+        assert apart(steered, expected) < 10 * ROUNDING < MOVED < apart(steered, plain)
         # cross-attention has no mass on the prompt
-        assert seen.traces[0].mass.shape[0] == 3 - (made is image)
+        assert block.traces[0].mass.shape[0] == 3 - (hf_model is image)
 
 
 ZAMBA2 = {
@@ -676,26 +699,26 @@ ZAMBA2 = {
 @pytest.mark.parametrize("kind", ("jamba", "qwen3_next", "bamba", "lfm2", "zamba2"))
 def test_heads_of_layers_without_attention_are_refused_by_name(kind):
     options, layers = {**STATES, "zamba2": ZAMBA2}[kind], () if kind == "zamba2" else (1,)
-    made, (ids, _, span) = hugging_face(kind, **options), prompts()
-    with holdfast.steering(made, span, [SPLIT]):
-        everywhere = logits(made, ids)
-    assert apart(everywhere, logits(made, ids)) > 1e-4
+    hf_model, (ids, _, span) = hugging_face(kind, **options), prompts()
+    with holdfast.steering(hf_model, span, [SPLIT]):
+        on_all_heads = logits(hf_model, ids)
+    assert apart(on_all_heads, logits(hf_model, ids)) > 1e-4
     for layer in range(3):
         method = SplitSoftmax(0.3, {(layer, 1)})
         if layer in layers:
-            with holdfast.steering(made, span, [method]):
-                assert apart(logits(made, ids), everywhere) > 0
+            with holdfast.steering(hf_model, span, [method]):
+                assert apart(logits(hf_model, ids), on_all_heads) > 0
             continue
         cure = r"layers 1\." if layers else "leave heads out"
-        says = rf"layer {layer}, .*{type(made).__name__}.*{cure}"
-        refuses(UsageError, says, made, span, [method])
-    assert made.config._attn_implementation == "sdpa"
+        message = rf"layer {layer}, .*{type(hf_model).__name__}.*{cure}"
+        refuses(UsageError, message, hf_model, span, [method])
+    assert hf_model.config._attn_implementation == "sdpa"
 
 
 def test_a_model_whose_cache_does_not_count_its_tokens_is_refused_on_entering():
     layers = {"layer_types": ["linear_attention", "full_attention", "linear_attention"]}
-    made, (_, _, span) = hugging_face("minimax", **layers), prompts()
-    refuses(Unsteerable, r"MiniMaxForCausalLM.*counts 0 tokens after 2", made, span, [SPLIT])
+    hf_model, (_, _, span) = hugging_face("minimax", **layers), prompts()
+    refuses(Unsteerable, r"MiniMaxForCausalLM.*counts 0 tokens after 2", hf_model, span, [SPLIT])
     with pytest.raises(Unsteerable, match="MiniMaxForCausalLM"):
         model.__wrapped__("minimax", **layers).check([SPLIT])
 
@@ -705,62 +728,62 @@ def test_a_model_whose_cache_does_not_count_its_tokens_is_refused_on_entering():
 def test_gradients_are_those_of_the_formula(exponent, start):
     with torch.inference_mode(False):
         torch.manual_seed(0)
-        drawn = [torch.randn(2, 4, 9, 16, dtype=torch.double) for _ in range(3)]
+        draws = [torch.randn(2, 4, 9, 16, dtype=torch.double) for _ in range(3)]
         span = torch.zeros(2, 9, dtype=torch.bool)
-        seen = torch.ones(9, 9, dtype=torch.bool).tril().expand(2, 1, 9, 9).clone()
+        mask = torch.ones(9, 9, dtype=torch.bool).tril().expand(2, 1, 9, 9).clone()
         span[:, start : start + 3] = True
-        seen[1, :, :, :2] = False  # left-padded: the first queries of row 1 see nothing
+        mask[1, :, :, :2] = False  # left-padded: the first queries of row 1 see nothing
 
         def formula(query, key, value):
-            scores = (query @ key.mT * 0.25).masked_fill(~seen, -1e30)
-            weights = scores.softmax(-1) * seen
-            held = span[:, None, None]
-            pi = (weights * held).sum(-1, keepdim=True)
-            rest = (weights * ~held).sum(-1, keepdim=True)
-            both = (pi > 0) & (rest > 0)
-            pi, rest = torch.where(both, pi, 0.5), torch.where(both, rest, 0.5)
-            moved = torch.where(
-                held, weights / pi * pi**exponent, weights / rest * (1 - pi**exponent)
+            scores = (query @ key.mT * 0.25).masked_fill(~mask, -1e30)
+            weights = scores.softmax(-1) * mask
+            in_span = span[:, None, None]
+            pi = (weights * in_span).sum(-1, keepdim=True)
+            rest_mass = (weights * ~in_span).sum(-1, keepdim=True)
+            in_both = (pi > 0) & (rest_mass > 0)
+            pi, rest_mass = torch.where(in_both, pi, 0.5), torch.where(in_both, rest_mass, 0.5)
+            steered = torch.where(
+                in_span, weights / pi * pi**exponent, weights / rest_mass * (1 - pi**exponent)
             )
-            return torch.where(both, moved, weights) @ value
+            return torch.where(in_both, steered, weights) @ value
 
         class Layer(torch.nn.Module):
             layer_idx, is_causal, num_key_value_groups = 0, True, 1
 
         gradients = []
         for steer in (False, True):
-            inputs = [states.clone().requires_grad_() for states in drawn]
+            inputs = [states.clone().requires_grad_() for states in draws]
             if steer:
                 with steer_pass(
                     BatchSteering(span, [compile_methods([SplitSoftmax(exponent)])] * 2)
                 ):
-                    output = holdfast_attention(Layer(), *inputs, seen, scaling=0.25)[0].transpose(
+                    output = holdfast_attention(Layer(), *inputs, mask, scaling=0.25)[0].transpose(
                         1, 2
                     )
             else:
                 output = formula(*inputs)
             (output * torch.arange(16.0)).sum().backward()
             gradients.append([states.grad for states in inputs])
-    for found, wanted in zip(gradients[1], gradients[0], strict=True):
-        assert found.isfinite().all()
-        assert apart(found, wanted) < 1e-9
+    for gradient, expected in zip(gradients[1], gradients[0], strict=True):
+        assert gradient.isfinite().all()
+        assert apart(gradient, expected) < 1e-9
 
 
 def test_gradient_checkpointing_is_refused():
     with torch.inference_mode(False):
-        made, (ids, _, span) = hugging_face(), prompts()
+        hf_model, (ids, _, span) = hugging_face(), prompts()
         for reentrant in (True, False):
-            made.train().activation_checkpointing_enable({"use_reentrant": reentrant})
+            hf_model.train().activation_checkpointing_enable({"use_reentrant": reentrant})
             with (
                 pytest.raises(Unsteerable, match="activation_checkpointing_disable"),
-                holdfast.steering(made, span, [SPLIT]),
+                holdfast.steering(hf_model, span, [SPLIT]),
             ):
-                made(ids, use_cache=False)
-        made.activation_checkpointing_disable()
-        with holdfast.steering(made, span, [SPLIT]):
-            loss = made(ids, labels=ids, use_cache=False).loss
+                hf_model(ids, use_cache=False)
+        hf_model.activation_checkpointing_disable()
+        with holdfast.steering(hf_model, span, [SPLIT]):
+            loss = hf_model(ids, labels=ids, use_cache=False).loss
         loss.backward()
-        gradients = [parameter.grad for parameter in made.parameters()]
+        gradients = [parameter.grad for parameter in hf_model.parameters()]
         assert all(grad.isfinite().all() for grad in gradients if grad is not None)
 
 
@@ -771,36 +794,38 @@ def test_gradient_checkpointing_is_refused():
     "method", [SPLIT, None, Pasta(0.05, {(0, 1), (2, 3)})], ids=["split", "none", "heads"]
 )
 def test_the_trace_of_a_right_padded_row_is_of_its_last_token(kind, options, method):
-    made, (ids, _, span) = hugging_face(kind, "eager", **options), prompts()
+    hf_model, (ids, _, span) = hugging_face(kind, "eager", **options), prompts()
     methods = [] if method is None else [method]
     mask = torch.ones_like(ids)
     mask[0, 14:] = 0
-    with holdfast.steering(made, span, methods, trace=True) as padded:
-        logits(made, ids, attention_mask=mask)
+    with holdfast.steering(hf_model, span, methods, trace=True) as padded:
+        logits(hf_model, ids, attention_mask=mask)
     for row, length in ((0, 14), (1, 20)):
-        with holdfast.steering(made, span[row : row + 1, :length], methods, trace=True) as alone:
-            logits(made, ids[row : row + 1, :length])
+        with holdfast.steering(
+            hf_model, span[row : row + 1, :length], methods, trace=True
+        ) as alone:
+            logits(hf_model, ids[row : row + 1, :length])
         assert apart(padded.traces[row].mass, alone.traces[0].mass) < ROUNDING
 
 
 def test_a_layer_that_attends_twice_with_the_same_scores_has_one_mass():
-    made, (ids, _, span) = hugging_face("diffllama"), prompts()
-    with holdfast.steering(made, span, [SPLIT], trace=True) as seen:
-        made.generate(ids, **GREEDY)
-    assert [trace.mass.shape for trace in seen.traces] == [(3, 4, 6)] * 2
+    hf_model, (ids, _, span) = hugging_face("diffllama"), prompts()
+    with holdfast.steering(hf_model, span, [SPLIT], trace=True) as block:
+        hf_model.generate(ids, **GREEDY)
+    assert [trace.mass.shape for trace in block.traces] == [(3, 4, 6)] * 2
 
 
 def test_attention_weights_are_refused_and_plain_passes_still_have_them():
-    made, (ids, _, span) = hugging_face(attention="eager"), prompts()
-    plain = made(ids, output_attentions=True).attentions
-    with holdfast.steering(made, span, [SPLIT]):
+    hf_model, (ids, _, span) = hugging_face(attention="eager"), prompts()
+    plain = hf_model(ids, output_attentions=True).attentions
+    with holdfast.steering(hf_model, span, [SPLIT]):
         with pytest.raises(Unsteerable, match=r"output_attentions.*trace=True"):
-            made(ids, output_attentions=True)
+            hf_model(ids, output_attentions=True)
         with pytest.raises(Unsteerable, match=r"output_attentions.*trace=True"):
-            made.generate(ids, output_attentions=True, return_dict_in_generate=True, **GREEDY)
-        with holdfast.unsteered(made):
-            again = made(ids, output_attentions=True).attentions
-    assert len(again) == 3 and all(torch.equal(*pair) for pair in zip(again, plain, strict=True))
+            hf_model.generate(ids, output_attentions=True, return_dict_in_generate=True, **GREEDY)
+        with holdfast.unsteered(hf_model):
+            after = hf_model(ids, output_attentions=True).attentions
+    assert len(after) == 3 and all(torch.equal(*pair) for pair in zip(after, plain, strict=True))
 
 
 SMALL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
@@ -828,14 +853,14 @@ WRONG = {
 
 @pytest.mark.parametrize("kind", WRONG)
 def test_a_model_that_cannot_be_steered_is_refused_in_a_sentence(kind):
-    make, says = WRONG[kind]
-    refuses(Unsteerable, says, make(), prompts()[2], [SPLIT])
+    make, message = WRONG[kind]
+    refuses(Unsteerable, message, make(), prompts()[2], [SPLIT])
 
 
 def test_a_holdfast_model_and_methods_given_as_text_are_accepted():
     local, (ids, _, span) = model(), prompts()
     split, boost = "split-softmax:exponent=0.3", "boost:factor=5"
-    for objects, *others in (
+    for objects, *forms in (
         (
             [[SPLIT, BOOST], [Pasta(0.05)]],
             [[split, boost], ["pasta:alpha=0.05"]],
@@ -844,12 +869,12 @@ def test_a_holdfast_model_and_methods_given_as_text_are_accepted():
         ([SPLIT, BOOST], f"{split}+{boost}", [split, BOOST]),
     ):
         with holdfast.steering(local.hf_model, span, objects):
-            wanted = logits(local.hf_model, ids)
-        for methods in others:
+            expected = logits(local.hf_model, ids)
+        for methods in forms:
             with holdfast.steering(local, span, methods):
-                assert torch.equal(logits(local.hf_model, ids), wanted)
-    for spec, says in (("bost:factor=2", "boost"), ("repetition:probability=1", "repetition")):
-        refuses(UsageError, says, local, span, spec)
+                assert torch.equal(logits(local.hf_model, ids), expected)
+    for spec, message in (("bost:factor=2", "boost"), ("repetition:probability=1", "repetition")):
+        refuses(UsageError, message, local, span, spec)
 
 
 def test_a_batch_of_chats_is_padded_on_the_left_with_its_span():
@@ -859,10 +884,10 @@ def test_a_batch_of_chats_is_padded_on_the_left_with_its_span():
     assert chats.attention_mask[0, 0] == 0 and chats.attention_mask[:, -1].all()
     assert chats.span_mask.dtype == torch.bool
     with holdfast.steering(local, chats.span_mask, [SPLIT]):
-        together = local.hf_model.generate(**chats.inputs, **GREEDY)[:, chats.input_ids.shape[1] :]
-    for row, one in enumerate(messages):
-        alone = local.generate(one, [SPLIT], holdfast.Sampling(temperature=0, max_new_tokens=6))
-        assert together[row, : len(alone.token_ids)].tolist() == list(alone.token_ids)
+        batched = local.hf_model.generate(**chats.inputs, **GREEDY)[:, chats.input_ids.shape[1] :]
+    for row, talk in enumerate(messages):
+        alone = local.generate(talk, [SPLIT], holdfast.Sampling(temperature=0, max_new_tokens=6))
+        assert batched[row, : len(alone.token_ids)].tolist() == list(alone.token_ids)
     words = holdfast.encode_chats(messages, local.tokenizer, emphasis=[("cheese",), ()])
     marked = [
         tokenizer().decode(ids[span])
@@ -871,8 +896,8 @@ def test_a_batch_of_chats_is_padded_on_the_left_with_its_span():
     assert "cheese" in marked[0] and "always" not in marked[0] and "always" in marked[1]
     with pytest.raises(UsageError, match="0 chats"):
         holdfast.encode_chats([], local.tokenizer)
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         holdfast.encode_chats(messages, local.tokenizer, emphasis=[()])
-    assert (refused.value.option, refused.value.value, refused.value.allowed) == ("emphasis", 1, 2)
+    assert (excinfo.value.option, excinfo.value.value, excinfo.value.allowed) == ("emphasis", 1, 2)
     with pytest.raises((UsageError, PromptError), match="not a list of messages"):
         holdfast.encode_chats(["hello"], local.tokenizer)

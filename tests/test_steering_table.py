@@ -27,26 +27,26 @@ def by_the_entry(entry, log_odds):
     """The table's formula by the oracle; infinite log-odds stay as they are."""
     numbers = entry.bias, entry.exponent, entry.floor
 
-    def moved(x):
+    def shift(x):
         return x if math.isinf(x) else oracles.steering_table(x, *numbers)
 
-    return torch.tensor([*map(moved, log_odds.tolist())], dtype=torch.double)
+    return torch.tensor([*map(shift, log_odds.tolist())], dtype=torch.double)
 
 
 def by_the_methods(methods, log_odds):
-    moved = log_odds[None, None]
+    shifted = log_odds[None, None]
     for method in methods:
-        moved = method.shift(moved, 0)
-    return moved[0, 0]
+        shifted = method.shift(shifted, 0)
+    return shifted[0, 0]
 
 
-def apart(one, other):
-    finite = one.isfinite()
-    assert torch.equal(one[~finite], other[~finite])
-    return ((one - other)[finite].abs() / (1 + other[finite].abs())).max()
+def apart(values, expected):
+    finite = values.isfinite()
+    assert torch.equal(values[~finite], expected[~finite])
+    return ((values - expected)[finite].abs() / (1 + expected[finite].abs())).max()
 
 
-def composed(methods):
+def compose(methods):
     entry = TableEntry()
     for method in methods:
         entry = entry and entry.then(method.table_entry)
@@ -55,8 +55,8 @@ def composed(methods):
 
 @pytest.mark.parametrize("method", SINGLE, ids=repr)
 def test_three_numbers_define_a_method(method):
-    wanted = by_the_methods([method], LOG_ODDS)
-    assert apart(by_the_entry(method.table_entry, LOG_ODDS), wanted) < DOUBLE
+    expected = by_the_methods([method], LOG_ODDS)
+    assert apart(by_the_entry(method.table_entry, LOG_ODDS), expected) < DOUBLE
 
 
 @pytest.mark.slow
@@ -64,12 +64,12 @@ def test_a_composed_entry_does_what_its_methods_do_one_after_another():
     outside: set[tuple[Method, ...]] = set()
     for count in (2, 3):
         for methods in itertools.product(SINGLE, repeat=count):
-            entry = composed(methods)
+            entry = compose(methods)
             if entry is None:
                 outside.add(methods)
                 continue
-            wanted = by_the_methods(methods, LOG_ODDS)
-            assert apart(by_the_entry(entry, LOG_ODDS), wanted) < DOUBLE, methods
+            expected = by_the_methods(methods, LOG_ODDS)
+            assert apart(by_the_entry(entry, LOG_ODDS), expected) < DOUBLE, methods
     pairs = {methods for methods in outside if len(methods) == 2}
     assert pairs == {
         (first, second)
@@ -80,15 +80,15 @@ def test_a_composed_entry_does_what_its_methods_do_one_after_another():
 
 def test_a_mass_of_one_stays_one():
     """With an exponent of 0, `shift` stops at log-odds of 100, which is a mass of 1 in float64."""
-    entry = composed([Boost(4), SplitSoftmax(0), SplitSoftmax(0.5), Spotlight(0.3)])
+    entry = compose([Boost(4), SplitSoftmax(0), SplitSoftmax(0.5), Spotlight(0.3)])
     assert entry.exponent == 0
-    wanted = by_the_methods([Boost(4), SplitSoftmax(0), SplitSoftmax(0.5)], LOG_ODDS).sigmoid()
-    assert torch.equal(by_the_entry(entry, LOG_ODDS).sigmoid(), wanted)
-    assert composed([SplitSoftmax(0), Boost(4)]) is None
+    expected = by_the_methods([Boost(4), SplitSoftmax(0), SplitSoftmax(0.5)], LOG_ODDS).sigmoid()
+    assert torch.equal(by_the_entry(entry, LOG_ODDS).sigmoid(), expected)
+    assert compose([SplitSoftmax(0), Boost(4)]) is None
 
 
 def test_a_list_of_methods_has_an_entry_for_every_head():
-    """None for a bias after a power, or if methods differ on including generated tokens."""
+    """There is none for a bias after a power, nor if methods differ on generated tokens."""
     table = compile_methods((Boost(4), SplitSoftmax(0.5, {(1, 2)}))).table
     numbers = [(math.log(4), 0.5 if head == 2 else 1) for head in range(4)]
     assert [(entry.bias, entry.exponent) for entry in table.of_layer(1, 4)] == numbers
@@ -104,13 +104,13 @@ def test_a_list_of_methods_has_an_entry_for_every_head():
 def test_the_mass_and_the_rest_follow_from_the_shifted_log_odds(numbers, dtype):
     table = LayerTable.of([TableEntry(*numbers)] * 2).to(dtype, torch.device("cpu"))
     log_odds = LOG_ODDS.to(dtype).expand(1, 2, -1)
-    moved = table.shift(log_odds)
+    shifted = table.shift(log_odds)
     finite = log_odds.isfinite()
-    left = torch.nn.functional.logsigmoid(-moved)
+    log_rest = torch.nn.functional.logsigmoid(-shifted)
     rounding = 1e-6 if dtype == torch.float32 else 1e-13
-    assert torch.allclose(table.mass(log_odds), moved.sigmoid(), atol=rounding, rtol=0)
-    near = finite & (moved < 80)  # beyond that, the rest is too small for float32
-    assert torch.allclose(table.log_rest(log_odds)[near], left[near], atol=1e-5, rtol=1e-5)
+    assert torch.allclose(table.mass(log_odds), shifted.sigmoid(), atol=rounding, rtol=0)
+    near = finite & (shifted < 80)  # beyond that, the rest is too small for float32
+    assert torch.allclose(table.log_rest(log_odds)[near], log_rest[near], atol=1e-5, rtol=1e-5)
 
 
 def test_a_layer_table_has_the_numbers_of_every_row_and_head():
@@ -123,6 +123,6 @@ def test_a_layer_table_has_the_numbers_of_every_row_and_head():
 
 @pytest.mark.parametrize("numbers", [{"bias": -0.1}, {"exponent": 1.5}])
 def test_an_entry_that_lowers_the_mass_is_refused(numbers):
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         TableEntry(**numbers)
-    assert raised.value.option == "table_entry"
+    assert excinfo.value.option == "table_entry"

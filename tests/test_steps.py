@@ -62,7 +62,7 @@ class Readings(TorchFunctionMode):
 
 
 def waits_of(run):
-    """Where this package's own code would have waited for a device."""
+    """The lines of this package's own code that would have waited for a device."""
     waits = []
     with Operations(waits), Readings(waits):
         run()
@@ -81,13 +81,13 @@ def test_a_step_after_the_first_waits_for_no_device(cached, padded, trace):
         static = StaticCache(model.config, max_cache_len=40)
         cache = DynamicCache(config=model.config) if cached == "dynamic" else static
         with holdfast.steering(model, span, methods, trace=trace):
-            seen, waits = mask, []
-            model(ids, attention_mask=seen, past_key_values=cache)
+            visible, waits = mask, []
+            model(ids, attention_mask=visible, past_key_values=cache)
             for step in range(4):
-                seen = torch.cat([seen, torch.ones_like(seen[:, :1])], 1)
+                visible = torch.cat([visible, torch.ones_like(visible[:, :1])], 1)
 
-                def run(seen=seen, cache=cache):
-                    model(ids[:, :1], attention_mask=seen, past_key_values=cache)
+                def run(visible=visible, cache=cache):
+                    model(ids[:, :1], attention_mask=visible, past_key_values=cache)
 
                 waits += waits_of(run) if step else (run() or [])
         assert waits == [], methods
@@ -95,7 +95,7 @@ def test_a_step_after_the_first_waits_for_no_device(cached, padded, trace):
 
 @torch.inference_mode()
 def test_steering_that_is_kept_between_steps_waits_for_no_device():
-    """As in a decode loop while its rows stay the same; slots are padded on the right."""
+    """The rows stay the same, as they often do in a decode loop; slots are padded on the right."""
     torch.manual_seed(0)
     for rows in EVERYWHERE + MIXED:
         span = torch.zeros(3, 9, dtype=torch.bool)
@@ -105,11 +105,11 @@ def test_steering_that_is_kept_between_steps_waits_for_no_device():
         for step, keys in enumerate((12, 13, 14)):
             q, k = torch.randn(3, 4, 1, 16), torch.randn(3, 2, keys, 16)
             v, lengths = torch.randn_like(k), torch.tensor([keys, keys - 1, keys - 2])
-            seen = (torch.arange(keys) < lengths[:, None])[:, None, None]
+            visible = (torch.arange(keys) < lengths[:, None])[:, None, None]
 
-            def run(q=q, k=k, v=v, seen=seen, steering=steering):
+            def run(q=q, k=k, v=v, visible=visible, steering=steering):
                 with steer_pass(steering):
-                    return holdfast_attention(Layer(), q, k, v, seen, scaling=0.25)[0]
+                    return holdfast_attention(Layer(), q, k, v, visible, scaling=0.25)[0]
 
             waits = waits_of(run)
             assert not step or waits == []
@@ -130,12 +130,12 @@ class Storages(TorchDispatchMode):
         self.largest = 0
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        made = function(*args, **(kwargs or {}))
-        known = {place_of(arg) for arg in args if isinstance(arg, torch.Tensor)}
-        for tensor in made if isinstance(made, (tuple, list)) else [made]:
-            if isinstance(tensor, torch.Tensor) and place_of(tensor) not in known:
+        result = function(*args, **(kwargs or {}))
+        known_places = {place_of(arg) for arg in args if isinstance(arg, torch.Tensor)}
+        for tensor in result if isinstance(result, (tuple, list)) else [result]:
+            if isinstance(tensor, torch.Tensor) and place_of(tensor) not in known_places:
                 self.largest = max(self.largest, tensor.untyped_storage().nbytes() // 4)
-        return made
+        return result
 
 
 @pytest.mark.parametrize("queries", [1, 8])
@@ -167,41 +167,41 @@ def test_shared_keys_and_values_are_never_repeated(queries, masked, methods):
 
 
 def test_group_ranges_match_a_check_of_every_key():
-    drawn = random.Random(0)
+    rng = random.Random(0)
     for _ in range(3000):
-        rows, width = drawn.randint(1, 3), drawn.randint(1, 6)
-        prompt = [drawn.randint(max(1, width - 2), width) for _ in range(rows)]
-        alike = drawn.random() < 0.5
-        edges = sorted(drawn.sample(range(width + 1), 2))
+        rows, width = rng.randint(1, 3), rng.randint(1, 6)
+        prompt = [rng.randint(max(1, width - 2), width) for _ in range(rows)]
+        alike = rng.random() < 0.5
+        edges = sorted(rng.sample(range(width + 1), 2))
         span = [
             [
-                (edges[0] <= at < edges[1] if alike else drawn.random() < 0.5) and at < prompt[row]
+                (edges[0] <= at < edges[1] if alike else rng.random() < 0.5) and at < prompt[row]
                 for at in range(width)
             ]
             for row in range(rows)
         ]
-        includes = [drawn.random() < 0.5 for _ in range(rows)]
-        first = drawn.randint(0, width - 1)
-        last = drawn.randint(max(first, width - 1) + 1, width + 3)
+        includes = [rng.random() < 0.5 for _ in range(rows)]
+        first = rng.randint(0, width - 1)
+        last = rng.randint(max(first, width - 1) + 1, width + 3)
         groups = Extent.of(torch.tensor(span), prompt, includes).groups(first, last)
-        held = [
+        members = [
             [
                 (at < width and span[row][at]) or (includes[row] and at >= prompt[row])
                 for at in range(first, last)
             ]
             for row in range(rows)
         ]
-        check(groups.span, held)
-        check(groups.rest, [[not own for own in row] for row in held])
+        check(groups.span, members)
+        check(groups.rest, [[not line for line in row] for row in members])
         columns = range(first, last)
-        check(groups.prompt_span, [[at < width and own[at] for at in columns] for own in span])
+        check(groups.prompt_span, [[at < width and line[at] for at in columns] for line in span])
         if groups.never_empty:
-            assert all(any(row) and not all(row) for row in held)
+            assert all(any(row) and not all(row) for row in members)
 
 
-def check(found, members):
+def check(group, members):
     """All members are inside the range; a pure range contains nothing else."""
-    inside = range(0) if found is None else range(found.start, found.stop)
+    inside = range(0) if group is None else range(group.start, group.stop)
     for row, at in itertools.product(range(len(members)), range(len(members[0]))):
         assert not members[row][at] or at in inside
-        assert found is None or not found.pure or at not in inside or members[row][at]
+        assert group is None or not group.pure or at not in inside or members[row][at]

@@ -13,11 +13,11 @@ CHAT = chat("Talk about rain.", "hello there")
 
 @pytest.mark.parametrize("methods", ([], [Boost(4)], [Guidance(2.0)]), ids=str)
 def test_the_pieces_are_the_reply(methods):
-    told, chats = [], model()
+    pieces, chats = [], model()
     request = Request(CHAT, methods, Sampling(max_new_tokens=24), seed=3)
-    reply = chats.stream(request, told.append)
-    assert told and "".join(told) == reply.text
-    assert methods or len(told) > 5
+    reply = chats.stream(request, pieces.append)
+    assert pieces and "".join(pieces) == reply.text
+    assert methods or len(pieces) > 5
     assert reply == chats.generate_batch([request])[0]
 
 

@@ -650,7 +650,9 @@ def test_a_file_that_is_too_long_is_refused(capsys, tmp_path):
 
 def test_a_long_paragraph_is_read_in_linear_time():
     sentences = [f"Be kind to guest {number}." for number in range(20_000)]
+    start = time.process_time()
     statements = read_statements(" ".join(sentences))
+    assert time.process_time() - start < 5
     assert [statement.text for statement in statements] == sentences
     assert statements[0].following == "Be kind to guest 1. Be kind to guest 2."
 
@@ -750,8 +752,8 @@ def test_what_has_an_exception_or_is_a_fact_is_no_rule(text):
 
 def test_what_to_run_instead_is_not_forbidden():
     (rule,) = rules_of("## Avoid\n\n- Running `npm install`. Run `pnpm install`.")
-    (same,) = rules_of("Never run `npm install`.")
-    assert rule == same
+    (expected,) = rules_of("Never run `npm install`.")
+    assert rule == expected
 
 
 @pytest.mark.parametrize("path", ["config/a.ts", "src/config.ts", "vite.config.ts"])
@@ -802,16 +804,16 @@ cases:
 """
 
 
-def suite_test(tmp_path, capsys, text: str, *more: str) -> tuple[int, str]:
+def suite_test(tmp_path, capsys, text: str, *options: str) -> tuple[int, str]:
     path = tmp_path / "suite.yaml"
     path.write_text(text)
-    code = main(["suite", "test", str(path), *more])
+    code = main(["suite", "test", str(path), *options])
     return code, capsys.readouterr().out
 
 
 def test_measures_that_agree_with_every_label_pass(tmp_path, capsys):
-    code, printed = suite_test(tmp_path, capsys, SUITE, "--json")
-    brief, push, free = json.loads(printed)
+    code, output = suite_test(tmp_path, capsys, SUITE, "--json")
+    brief, push, free = json.loads(output)
     assert code == 0
     assert (brief["rule"], brief["follows"], brief["breaks"]) == ("bot/brief", 2, 1)
     assert (push["follows"], push["breaks"], push["recall"]["mean"]) == (1, 2, 1.0)
@@ -830,8 +832,8 @@ cases:
         measure: one_sentence
         breaks: [Fine., Fine., Fine.]
 """
-    code, printed = suite_test(tmp_path, capsys, suite, "--json")
-    (brief,) = json.loads(printed)
+    code, output = suite_test(tmp_path, capsys, suite, "--json")
+    (brief,) = json.loads(output)
     sources = [disagreement["source"] for disagreement in brief["disagreements"]]
     assert code == 1 and sources == ["breaks 1", "breaks 2", "breaks 3"]
 
@@ -844,8 +846,8 @@ def test_turns_scored_otherwise_than_labelled_are_named_and_exit_with_1(tmp_path
         {"rule": "push", "label": "breaks", "run": "git push", "user": "Hello"},
     ]
     turns.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    code, printed = suite_test(tmp_path, capsys, SUITE, "--turns", str(turns), "--json")
-    brief, push, _ = json.loads(printed)
+    code, output = suite_test(tmp_path, capsys, SUITE, "--turns", str(turns), "--json")
+    brief, push, _ = json.loads(output)
     assert code == 1
     assert brief["recall"]["mean"] == 0.5 and brief["precision"]["mean"] == 1.0
     assert [d["source"] for d in push["disagreements"]] == [
@@ -893,8 +895,8 @@ def test_labelled_turns_are_checked_when_a_suite_is_read(tmp_path):
     path.write_text(SUITE)
     rule = load_suite(str(path), probed=False).cases[0].rules[1]
     assert [labelled.follows for labelled in rule.labelled] == [True, False, False]
-    other = LabelledTurn(False, ran("git push"), "Hello")
-    assert score_labelled(rule, other) is None
+    without_measure = LabelledTurn(False, ran("git push"), "Hello")
+    assert score_labelled(rule, without_measure) is None
     path.write_text(SUITE.replace("git status", "git push"))
     with pytest.raises(Exception, match="'follows'"):
         load_suite(str(path), probed=False)

@@ -62,12 +62,12 @@ def suite_file(tmp_path):
     return write
 
 
-def test_user_file_is_read(suite_file):
+def test_a_suite_file_of_the_user_is_read(suite_file):
     suite = load_suite(suite_file(GOOD))
     assert (suite.name, suite.starters) == ("mine", ("Hello there.",))
-    one, two = suite.cases
+    case, two = suite.cases
     sentence = build("one_sentence")
-    assert one == Case("one", "shop", "Answer in one sentence.", ("How are you?",), sentence)
+    assert case == Case("one", "shop", "Answer in one sentence.", ("How are you?",), sentence)
     (rule,) = two.rules
     assert (rule.probes, rule.follows, rule.breaks) == (
         ("What now?", "Where to?"),
@@ -125,8 +125,8 @@ def test_invalid_rules_are_named(suite_file, text, message):
 
 def test_the_kind_and_the_polarity_of_a_rule_are_read(suite_file):
     text = GOOD.replace("measure: one_sentence", "measure: one_sentence\n    kind: length", 1)
-    (one,), (two,) = (case.rules for case in load_suite(suite_file(text)).cases)
-    assert (one.kind, one.polarity, two.kind) == ("length", None, None)
+    (first,), (second,) = (case.rules for case in load_suite(suite_file(text)).cases)
+    assert (first.kind, first.polarity, second.kind) == ("length", None, None)
     text = BOT.replace("- id: signs", "- id: signs\n        kind: closing\n        polarity: gate")
     signs, proud = load_suite(suite_file(text)).cases[0].rules
     assert (signs.kind, signs.polarity, proud.kind) == ("closing", "gate", None)
@@ -157,8 +157,8 @@ def test_functions_and_specs_are_measures_in_python():
     (rule,) = case.rules
     assert rule.measure.score("AHA").value == 1 and rule.measure.score("aha").value == 0
     assert rule.measure.spec == {"name": "python", "python": f"{__name__}.shout"}
-    made = Case("loud", "mine", "SHOUT.", ["What now?"], "upper_case")
-    assert made == Case("loud", "mine", "SHOUT.", ("What now?",), build("upper_case"))
+    suite_case = Case("loud", "mine", "SHOUT.", ["What now?"], "upper_case")
+    assert suite_case == Case("loud", "mine", "SHOUT.", ("What now?",), build("upper_case"))
     with pytest.raises(UsageError, match="not 3"):
         Case("loud", "mine", "SHOUT.", ("What now?",), 3)
     with pytest.raises(UsageError, match=r"not <class 'int'>"):
@@ -184,21 +184,21 @@ def test_cases_that_make_no_sense_are_refused():
 def test_rules_and_personas_are_in_the_fingerprint_and_single_measures_keep_theirs(suite_file):
     suite = load_suite(suite_file(BOT))
     signs, proud = suite.cases[0].rules
-    named, measured = replace(signs, id="x"), replace(signs, measure="one_sentence")
-    changed = (proud, signs), (named, proud), (measured, proud)
-    other = [suite, replace(suite, personas=()), *(swap(suite, rules=rules) for rules in changed)]
-    assert len({changed.fingerprint for changed in other}) == 5
+    renamed, measured = replace(signs, id="x"), replace(signs, measure="one_sentence")
+    rule_sets = (proud, signs), (renamed, proud), (measured, proud)
+    suites = [suite, replace(suite, personas=()), *(swap(suite, rules=r) for r in rule_sets)]
+    assert len({item.fingerprint for item in suites}) == 5
     assert load_suite(suite_file(GOOD)).fingerprint == GOOD_FINGERPRINT
 
 
 def test_fingerprint_changes_only_with_what_affects_results(suite_file):
     suite = load_suite(suite_file(GOOD))
-    same = (
+    equal = (
         replace(suite, name="other"),
         replace(suite, notes=("n",)),
         with_rule(suite, follows=("x",)),
     )
-    other = (
+    variants = (
         replace(suite, starters=("Hi.",)),
         replace(suite, cases=suite.cases[::-1]),
         swap(suite, id="uno"),
@@ -206,8 +206,8 @@ def test_fingerprint_changes_only_with_what_affects_results(suite_file):
         with_rule(suite, probes=("Who?",)),
         with_rule(suite, measure=build({"name": "sentence_count", "count": 1})),
     )
-    assert {changed.fingerprint for changed in same} == {suite.fingerprint}
-    assert len({changed.fingerprint for changed in (suite, *other)}) == len(other) + 1
+    assert {variant.fingerprint for variant in equal} == {suite.fingerprint}
+    assert len({variant.fingerprint for variant in (suite, *variants)}) == len(variants) + 1
 
 
 def test_a_case_needs_no_category_whatever_it_measures(suite_file):
@@ -241,7 +241,7 @@ def with_rule(suite, **changes):
         ("cases: !!python/object/apply:os.system ['true']", r"not valid YAML at line 1"),
     ],
 )
-def test_bad_file_is_named(suite_file, text, message):
+def test_a_malformed_suite_file_is_refused_with_the_reason(suite_file, text, message):
     with pytest.raises(UsageError, match=message):
         load_suite(suite_file(text))
 
@@ -275,12 +275,12 @@ def test_the_suffix_of_a_suite_does_not_matter(tmp_path):
 
 
 def test_unknown_suite_and_scoring_suggest_the_nearest():
-    with pytest.raises(UnknownName) as raised:
+    with pytest.raises(UnknownName) as excinfo:
         load_suite("cores")
-    assert (raised.value.name, raised.value.suggestion) == ("cores", "core")
-    with pytest.raises(UnknownName) as raised:
+    assert (excinfo.value.name, excinfo.value.suggestion) == ("cores", "core")
+    with pytest.raises(UnknownName) as excinfo:
         load_suite("core", scoring="strickt")
-    assert (raised.value.name, raised.value.suggestion) == ("strickt", "strict")
+    assert (excinfo.value.name, excinfo.value.suggestion) == ("strickt", "strict")
     with pytest.raises(UsageError, match="is a folder; give a YAML file"):
         load_suite(str(Path(__file__).parent))
     with pytest.raises(UsageError, match=r"'released'.*'core'"):
@@ -325,8 +325,8 @@ def test_python_measure_is_found_beside_its_suite_and_not_confused_with_anothers
 def test_a_function_that_cannot_be_imported_is_named(suite_file, tmp_path, module, why):
     if module:
         (tmp_path / "own_measure_of_test.py").write_text(module)
-    named = r"case 'two': The measure 'own_measure_of_test.half' cannot be imported \("
-    with pytest.raises(UsageError, match=named + why):
+    message = r"case 'two': The measure 'own_measure_of_test.half' cannot be imported \("
+    with pytest.raises(UsageError, match=message + why):
         load_suite(suite_file(OWN_CODE), allow_code=True)
 
 

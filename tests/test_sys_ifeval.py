@@ -16,7 +16,7 @@ REQUEST = "Tell me about sardines."
 def row(key, *instructions, request=REQUEST):
     """A row of S-IFEval with these instructions, each (id, arguments)."""
     system = {"role": "system", "content": f"Rules of {key}."}
-    ids, arguments = [id for id, _ in instructions], [given for _, given in instructions]
+    ids, arguments = [id for id, _ in instructions], [values for _, values in instructions]
     messages = [system, {"role": "user", "content": request}]
     return {"key": key, "instruction_id_list": ids, "kwargs": arguments, "messages": messages}
 
@@ -55,10 +55,10 @@ def test_a_row_becomes_a_case_with_a_rule_per_instruction(tmp_path):
 
 
 def test_messages_may_have_further_fields(tmp_path):
-    named = row(7, NO_COMMA)
-    named["messages"] = [{**message, "name": "x"} for message in named["messages"]]
+    variant = row(7, NO_COMMA)
+    variant["messages"] = [{**message, "name": "x"} for message in variant["messages"]]
     suites = [
-        load_suite(f"sys-ifeval:{write(tmp_path, [rows])}") for rows in (named, row(7, NO_COMMA))
+        load_suite(f"sys-ifeval:{write(tmp_path, [rows])}") for rows in (variant, row(7, NO_COMMA))
     ]
     assert suites[0].fingerprint == suites[1].fingerprint
 
@@ -70,11 +70,11 @@ def test_loose_scoring_makes_a_separate_suite(tmp_path):
     assert loose.name == "sys-ifeval-loose" and loose.fingerprint != strict.fingerprint
     measures = [suite.cases[0].rules[0].measure for suite in suites]
     assert [measure.score("Sure, so:\nSardines.").value for measure in measures] == [0.0, 1.0]
-    for name, scoring, says in (
+    for name, scoring, message in (
         (f"sys-ifeval:{path}", "released", "'released' is for li2024 suites, not for 'sys-ifeval"),
         ("core", "loose", r"'loose' is for .*sys-ifeval.* suites, not for 'core'"),
     ):
-        with pytest.raises(UsageError, match=f"The scoring {says}"):
+        with pytest.raises(UsageError, match=f"The scoring {message}"):
             load_suite(name, scoring=scoring)
     with pytest.raises(UnknownName, match="no scoring 'lose'; did you mean 'loose'"):
         load_suite("core", scoring="lose")
@@ -117,12 +117,12 @@ def test_a_malformed_row_is_reported_with_its_line(tmp_path, second, message):
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "plain.gz").write_text("{}")
     (tmp_path / "latin.jsonl").write_bytes(b"\xff{}")
-    for name, says in (
+    for name, message in (
         ("nowhere.jsonl", r"nowhere\.jsonl cannot be read \(No such file"),
         ("plain.gz", r"plain\.gz cannot be unpacked .* without \.gz"),
         ("latin.jsonl", r"latin\.jsonl is not UTF-8 text \(byte 0\)"),
     ):
-        with pytest.raises(UsageError, match=says):
+        with pytest.raises(UsageError, match=message):
             load_suite(f"sys-ifeval:{tmp_path / name}")
     with pytest.raises(UsageError, match="'sys-ifeval' needs the published file: write sys-ifeval"):
         load_suite("sys-ifeval")

@@ -35,21 +35,21 @@ def test_prompts_and_emphasis_match_the_paper():
     assert marked == f"*{question} {example}* {text} *Now generate the answer.*"
     assert JSON.score(original, original.reply) == {"format": 1, "prediction": 1}
     for wording in data.INSTRUCTIONS:
-        changed = PRONOUNS.ask(person, wording)
-        assert "'she' and 'he' with 'they'" in changed.emphasis[0]
-        assert changed.prompts == (f"{text} {changed.emphasis[0]}",)
-    asked = BIOS.ask(person, "original", ("nurse",))
-    assert asked.prompts == (f"{text} Ann has the occupation of",)
-    relation, other = "The pet of {} is a", ("At home Ann has a",)
-    pet = data.ChangedFact("Ann", relation, "cat", "dog", other, "Bo has a cow.")
+        pronoun_sample = PRONOUNS.ask(person, wording)
+        assert "'she' and 'he' with 'they'" in pronoun_sample.emphasis[0]
+        assert pronoun_sample.prompts == (f"{text} {pronoun_sample.emphasis[0]}",)
+    sample = BIOS.ask(person, "original", ("nurse",))
+    assert sample.prompts == (f"{text} Ann has the occupation of",)
+    relation, other_prompts = "The pet of {} is a", ("At home Ann has a",)
+    pet = data.ChangedFact("Ann", relation, "cat", "dog", other_prompts, "Bo has a cow.")
     fact = COUNTERFACT.ask(pet, "original")
     facts = "Previously, the pet of Ann is a cat. Currently, the pet of Ann is a dog. Bo has a cow."
     assert fact.prompts == (f"{facts} The pet of Ann is a", f"{facts} At home Ann has a")
     assert fact.emphasis == ("Currently, the pet of Ann is a dog.",)
     assert fact.options == ("dog", "cat")
     band = data.ChangedFact("The Who", "{} played in", "Leeds", "Rome")
-    told = "Previously, The Who played in Leeds. Currently, The Who played in Rome."
-    assert COUNTERFACT.ask(band, "original").prompts == (f"{told} The Who played in",)
+    emphasised_text = "Previously, The Who played in Leeds. Currently, The Who played in Rome."
+    assert COUNTERFACT.ask(band, "original").prompts == (f"{emphasised_text} The Who played in",)
     assert mark("say it now", ("it", "now"), '"') == 'say "it" "now"'
     assert spans_of("say it now", ("now", "it")) == [(4, 6), (7, 10)]
     with pytest.raises(PromptError, match=r"'it' occurs 2 times"):
@@ -57,13 +57,13 @@ def test_prompts_and_emphasis_match_the_paper():
 
 
 def test_the_generator_is_deterministic_and_its_splits_share_nothing():
-    made = {split: synthetic.make_data(3, split, 200) for split in SPLITS}
-    again, fewer = synthetic.make_data(3, "test", 200), synthetic.make_data(3, "test", 50)
-    assert made["test"] == again != synthetic.make_data(4, "test", 200)
-    some = made["test"].items[BIOGRAPHIES]["test"][:50]
+    splits = {split: synthetic.make_data(3, split, 200) for split in SPLITS}
+    repeat, fewer = synthetic.make_data(3, "test", 200), synthetic.make_data(3, "test", 50)
+    assert splits["test"] == repeat != synthetic.make_data(4, "test", 200)
+    some = splits["test"].items[BIOGRAPHIES]["test"][:50]
     assert some == fewer.items[BIOGRAPHIES]["test"]
-    people = {split: made[split].items[BIOGRAPHIES][split] for split in SPLITS}
-    facts = {split: made[split].items[FACTS][split] for split in SPLITS}
+    people = {split: splits[split].items[BIOGRAPHIES][split] for split in SPLITS}
+    facts = {split: splits[split].items[FACTS][split] for split in SPLITS}
     for pick in (
         lambda split: {person.name for person in people[split]},
         lambda split: {person.text for person in people[split]},
@@ -83,8 +83,8 @@ def test_the_generator_is_deterministic_and_its_splits_share_nothing():
             assert catalogue.all_pronouns_changed(person.changed)
     for fact in itertools.chain.from_iterable(facts.values()):
         assert fact.old != fact.new and fact.paraphrases and fact.subject not in fact.aside
-    told = " ".join(person.text for split in ("train", "validation") for person in people[split])
-    assert "As a child" not in told
+    texts = " ".join(person.text for split in ("train", "validation") for person in people[split])
+    assert "As a child" not in texts
     assert any("As a child" in person.text for person in people["test"])
 
 
@@ -95,8 +95,8 @@ def test_the_shape_sets_length_and_distraction():
         short = synthetic.biography(rng, "test", plain)
         long = synthetic.biography(rng, "test", full)
         jobs = {*synthetic.OCCUPATIONS} & {*catalogue.words_of(short.text)}
-        others = jobs - {short.occupation}
-        assert short.text.count(".") == 3 and not others and long.text.count(".") == 17
+        other_jobs = jobs - {short.occupation}
+        assert short.text.count(".") == 3 and not other_jobs and long.text.count(".") == 17
         assert sum(catalogue.words_of(long.text).count(job) for job in synthetic.OCCUPATIONS) >= 8
         assert synthetic.changed_fact(rng, "test", synthetic.TextShape(asides=0)).aside == ""
     for wrong in (
@@ -121,24 +121,24 @@ def test_training_dialogues_are_correct_and_contain_no_held_out_values(monkeypat
     for name in names:
         assert values.held_out(name) == (synthetic.part_of(name) != "train")
     pools = [pool for name, pool in synthetic.POOLS.items() if name != "job"]
-    held = set(filter(values.held_out, itertools.chain(names, *pools)))
-    rng, scored = random.Random(2), 0
+    held_out = set(filter(values.held_out, itertools.chain(names, *pools)))
+    rng, count = random.Random(2), 0
     for task in tasks.CATALOGUE:
         for _ in range(200):
-            asked, reply = dialogues.training_dialogue(task, rng)
-            assert (asked["role"], reply["role"]) == ("user", "assistant")
-            said = asked["content"] + reply["content"]
-            assert asked["content"] and reply["content"]
-            assert not held & set(catalogue.words_of(said)) and "{person}" not in said
-            assert not held & {word.strip(".,:?'\"") for word in said.split()}
-            if task == "pronouns" and "they" in asked["content"]:
+            prompt, reply = dialogues.training_dialogue(task, rng)
+            assert (prompt["role"], reply["role"]) == ("user", "assistant")
+            text = prompt["content"] + reply["content"]
+            assert prompt["content"] and reply["content"]
+            assert not held_out & set(catalogue.words_of(text)) and "{person}" not in text
+            assert not held_out & {word.strip(".,:?'\"") for word in text.split()}
+            if task == "pronouns" and "they" in prompt["content"]:
                 assert catalogue.all_pronouns_changed(reply["content"])
-                scored += 1
-            elif task == "json" and "json" in asked["content"]:
-                found = json.loads(reply["content"])
-                assert f"{found['name']} is a " in asked["content"]
-                scored += 1
-    assert scored > 200
+                count += 1
+            elif task == "json" and "json" in prompt["content"]:
+                parsed = json.loads(reply["content"])
+                assert f"{parsed['name']} is a " in prompt["content"]
+                count += 1
+    assert count > 200
     with pytest.raises(UnknownName, match="jsn"):
         dialogues.training_dialogue("jsn", rng)
     whole = dialogues.Mix(facts=0.15, knowledge=0.15, tasks=1.0)
@@ -182,66 +182,68 @@ def write(path: Path, rows) -> str:
 
 
 def test_the_json_of_rome_is_read(tmp_path):
-    found = published_data.load_files(write(tmp_path / "counterfact.json", [FACT]))
-    (fact,) = [fact for split in SPLITS for fact in found.items[FACTS][split]]
+    dataset = published_data.load_files(write(tmp_path / "counterfact.json", [FACT]))
+    (fact,) = [fact for split in SPLITS for fact in dataset.items[FACTS][split]]
     paraphrases = tuple(FACT["paraphrase_prompts"])
     language = "The mother tongue of {} is", "French", "English"
     assert fact == data.ChangedFact("Ann Lee", *language, paraphrases)
-    twice = published_data.load_files(write(tmp_path / "two.json", [FACT, FACT]))
-    assert found.fingerprint != twice.fingerprint
+    doubled = published_data.load_files(write(tmp_path / "two.json", [FACT, FACT]))
+    assert dataset.fingerprint != doubled.fingerprint
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "json"])
 def test_bias_in_bios_is_read(tmp_path, suffix):
     row = BIO if suffix != "csv" else {**BIO, "name": "Ann"}
-    found = published_data.load_files(
+    dataset = published_data.load_files(
         write(tmp_path / f"bios_test.{suffix}", [row, {**row, "title": "dj"}])
     )
-    first = next(p for p in found.items[BIOGRAPHIES]["test"] if p.occupation == "yoga teacher")
+    first = next(p for p in dataset.items[BIOGRAPHIES]["test"] if p.occupation == "yoga teacher")
     assert (first.name, first.text) == ("Ann", BIO["raw"])
     assert first.first == "Ann Lee is a Yoga Teacher in Ohio."
     assert first.changed.endswith("They likes their cat.")
-    assert found.items[BIOGRAPHIES]["train"] == []
-    assert len(found.candidates) == 28 == len(set(found.candidates))
-    assert found.candidates[0] == "accountant"
+    assert dataset.items[BIOGRAPHIES]["train"] == []
+    assert len(dataset.candidates) == 28 == len(set(dataset.candidates))
+    assert dataset.candidates[0] == "accountant"
 
 
 def test_a_folder_of_splits_is_read_and_a_single_file_is_split(tmp_path):
     for name, title in (("train", "dj"), ("dev", "poet"), ("test", "nurse")):
         write(tmp_path / f"bios-{name}-00000.jsonl", [{**BIO, "title": title}])
-    found = published_data.load_files(str(tmp_path)).items[BIOGRAPHIES]
-    assert [found[split][0].occupation for split in SPLITS] == ["dj", "poet", "nurse"]
+    biographies = published_data.load_files(str(tmp_path)).items[BIOGRAPHIES]
+    assert [biographies[split][0].occupation for split in SPLITS] == ["dj", "poet", "nurse"]
     rows = [{**BIO, "raw": f"{BIO['raw']} {n}"} for n in range(700)]
     path = write(tmp_path / "all.jsonl", rows)
-    one, again, other = (
+    files, repeat, other_seed = (
         published_data.load_files(path, seed=seed).items[BIOGRAPHIES] for seed in (0, 0, 1)
     )
-    assert [70 < len(one[split]) < 130 for split in SPLITS] == [True, True, False]
-    assert sum(map(len, one.values())) == 700
-    assert one["test"] == again["test"] != other["test"]
+    assert [70 < len(files[split]) < 130 for split in SPLITS] == [True, True, False]
+    assert sum(map(len, files.values())) == 700
+    assert files["test"] == repeat["test"] != other_seed["test"]
 
 
 @pytest.mark.skipif(not CORE.exists(), reason="../shared/data/counterfact_core.csv.gz is absent")
 def test_the_core_of_counterfact_is_read():
-    found = published_data.load_files(str(CORE))
-    facts = [fact for split in SPLITS for fact in found.items[FACTS][split]]
+    dataset = published_data.load_files(str(CORE))
+    facts = [fact for split in SPLITS for fact in dataset.items[FACTS][split]]
     with gzip.open(CORE, "rt", newline="") as file:
         false = {row["statement"] for row in csv.DictReader(file) if row["label"] == "0"}
     assert len(facts) == 15982 and {fact.statement(fact.new) + "." for fact in facts} == false
-    parts = [{fact.subject for fact in found.items[FACTS][split]} for split in SPLITS]
+    parts = [{fact.subject for fact in dataset.items[FACTS][split]} for split in SPLITS]
     assert len(set().union(*parts)) == sum(map(len, parts)) and len(parts[2]) > 4 * len(parts[0])
-    samples = draw_samples(found, COUNTERFACT, tasks.Settings(tasks=("counterfact",), samples=500))
+    samples = draw_samples(
+        dataset, COUNTERFACT, tasks.Settings(tasks=("counterfact",), samples=500)
+    )
     assert len(samples) == 500 and all(len(sample.prompts) == 1 for sample in samples)
 
 
 def test_synthetic_data_supply_what_the_files_lack(tmp_path):
     settings = tasks.Settings(samples=4)
     file = write(tmp_path / "facts.json", [{**FACT, "case_id": n} for n in range(20)])
-    both = tasks.load_data([file, tasks.SYNTHETIC], settings)
-    made = tasks.load_data([tasks.SYNTHETIC], settings)
-    assert both.items[BIOGRAPHIES] == made.items[BIOGRAPHIES]
-    assert both.candidates == made.candidates == synthetic.OCCUPATIONS
-    assert both.items[FACTS] == published_data.load_files(file).items[FACTS]
+    combined = tasks.load_data([file, tasks.SYNTHETIC], settings)
+    synthetic_data = tasks.load_data([tasks.SYNTHETIC], settings)
+    assert combined.items[BIOGRAPHIES] == synthetic_data.items[BIOGRAPHIES]
+    assert combined.candidates == synthetic_data.candidates == synthetic.OCCUPATIONS
+    assert combined.items[FACTS] == published_data.load_files(file).items[FACTS]
     bios = write(tmp_path / "bios.jsonl", [BIO])
     with pytest.raises(UsageError, match=r"bios\.jsonl"):
         tasks.load_data([file, bios, tasks.SYNTHETIC], settings)
@@ -264,7 +266,7 @@ MISSING = ("requested_rewrite.target_new.str", "requested_rewrite.subject", "par
 
 
 @pytest.mark.parametrize(
-    ("name", "good", "bad", "says"),
+    ("name", "good", "bad", "message"),
     [
         *(("a.json", FACT, without(FACT, name), f"row 2 has no '{name}'") for name in MISSING),
         ("a.json", FACT, {**FACT, "paraphrase_prompts": "one"}, r"row 2: .* is 'one'.*list"),
@@ -283,14 +285,14 @@ MISSING = ("requested_rewrite.target_new.str", "requested_rewrite.subject", "par
         ),
     ],
 )
-def test_malformed_rows_are_reported_with_their_field(tmp_path, name, good, bad, says):
-    with pytest.raises(UsageError, match=says):
+def test_malformed_rows_are_reported_with_their_field(tmp_path, name, good, bad, message):
+    with pytest.raises(UsageError, match=message):
         published_data.load_files(write(tmp_path / name, [good, bad]))
 
 
 def test_files_that_are_not_data_are_refused(tmp_path):
     row = '{{"raw": "Ann is a nurse.", "title": "{}", "start_pos": "{}"}}'.format
-    for name, content, says in (
+    for name, content, message in (
         ("BIOS.pkl", b"\x80\x04.", "is a pickle.*never read"),
         ("a.txt", b"x", "is not a .json"),
         ("a.json", b"{", "cannot be read"),
@@ -310,9 +312,9 @@ def test_files_that_are_not_data_are_refused(tmp_path):
         ("g.csv.gz", b"no gzip", "cannot be unpacked"),
     ):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(UsageError, match=says):
+        with pytest.raises(UsageError, match=message):
             published_data.load_files(str(tmp_path / name))
     (tmp_path / "empty").mkdir()
-    for where, says in (("nowhere.json", "does not exist"), ("empty", "holds no .json")):
-        with pytest.raises(UsageError, match=says):
+    for where, message in (("nowhere.json", "does not exist"), ("empty", "holds no .json")):
+        with pytest.raises(UsageError, match=message):
             published_data.load_files(str(tmp_path / where))

@@ -1,4 +1,4 @@
-"""How replies to the tasks of PASTA are scored, checked by hand."""
+"""Scores of replies to the tasks of PASTA, checked by hand."""
 
 import json
 import math
@@ -90,8 +90,8 @@ def test_json_is_found_if_and_only_if_a_substring_parses():
     rng = random.Random(0)
     pieces = ('{"a": ', '"b": ', ": ", ", ", " ", "null", "\\", *'{}"1[]x', "{}")
     replies = ["".join(rng.choices(pieces, k=rng.randint(1, 9))) for _ in range(600)]
-    found = [catalogue.first_object(reply) is not None for reply in replies]
-    assert found == [json_by_substrings(reply) for reply in replies] and 20 < sum(found) < 580
+    has_json = [catalogue.first_object(reply) is not None for reply in replies]
+    assert has_json == [json_by_substrings(reply) for reply in replies] and 20 < sum(has_json) < 580
     assert catalogue.first_object('{"a":' * 100_000) is None
 
 
@@ -108,7 +108,7 @@ def test_pronoun_replies_scored_by_hand(reply, changed, every):
 
 
 @pytest.mark.parametrize(
-    ("text", "changed"),
+    ("text", "expected"),
     [
         ("She sold her house and he saw her.", "They sold their house and they saw them."),
         ("The cat is hers. Her cat knows him.", "The cat is theirs. Their cat knows them."),
@@ -116,16 +116,16 @@ def test_pronoun_replies_scored_by_hand(reply, changed, every):
         ("They saw the heron there, in Sheffield.", "They saw the heron there, in Sheffield."),
     ],
 )
-def test_pronouns_are_changed_in_any_text(text, changed):
-    assert data.change_pronouns(text) == changed
+def test_pronouns_are_changed_in_any_text(text, expected):
+    assert data.change_pronouns(text) == expected
 
 
 def test_fluency_is_the_weighted_entropy_of_n_grams():
     words = "the old town is far from the river and the garden is far from the old town".split()
     assert catalogue.fluency(" ".join(words)) == pytest.approx(entropy_by_hand(words), abs=EXACT)
     marks = entropy_by_hand("They're here , aren't they ? They're here , aren't they ?".split())
-    twice = catalogue.fluency("They're here, aren't they? They're here, aren't they?")
-    assert twice == pytest.approx(marks, abs=EXACT)
+    repeated = catalogue.fluency("They're here, aren't they? They're here, aren't they?")
+    assert repeated == pytest.approx(marks, abs=EXACT)
     assert catalogue.fluency("no " * 50) == 0
     assert catalogue.fluency("one two three four five six seven eight nine") is None
     ten = catalogue.fluency("one two three four five six seven eight nine ten")
@@ -139,8 +139,8 @@ def test_choices_scored_by_hand():
     sample = BIOS.ask(person, "original", ("chef", "judge", "nurse"))
     assert BIOS.score(sample, [(-3.0, -9.0, -2.5)]) == {"accuracy": 1}
     assert BIOS.score(sample, [(-2.0, -9.0, -2.5)]) == {"accuracy": 0}
-    others = ("The instrument of Ann is the", "Ann is heard on the")
-    fact = data.ChangedFact("Ann", "{} plays the", "harp", "flute", others)
+    other_prompts = ("The instrument of Ann is the", "Ann is heard on the")
+    fact = data.ChangedFact("Ann", "{} plays the", "harp", "flute", other_prompts)
     sample = COUNTERFACT.ask(fact, "original")
     scores = COUNTERFACT.score(sample, [(-1.0, -2.0), (-2.0, -1.0), (-3.0, -4.0)])
     assert scores == {"efficacy": 1, "paraphrase": 0.5}

@@ -54,7 +54,7 @@ def whole(tmp_path_factory) -> records.Run:
     return tasks.run(long_tiny(), small_data(), tmp_path_factory.mktemp("whole"), SMALL)
 
 
-def kept(run: records.Run) -> list[dict]:
+def untimed_records(run: records.Run) -> list[dict]:
     steady = ({**record, "seconds": 0} for record in as_json(run))
     return sorted(steady, key=lambda record: (record["method"], record["conversation"]))
 
@@ -71,11 +71,11 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, settings, total,
     data = small_data(settings)
     uninterrupted = tasks.run(long_tiny(), data, tmp_path / "whole", settings)
     assert len(uninterrupted.records) == total
-    left, out = [end], tmp_path / "parts"
+    remaining, out = [end], tmp_path / "parts"
 
     def stop(samples: int, tokens: int = 0) -> None:
-        left[0] -= samples
-        if left[0] < 0:
+        remaining[0] -= samples
+        if remaining[0] < 0:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -85,16 +85,16 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, settings, total,
     assert 1 < len(lines) < total
     # as if killed in the middle of a batch and of a line
     path.write_bytes(b"".join(lines[:-2]) + lines[-1][:30])
-    counted: list[int] = []
-    running = tasks.Running(progress=lambda samples, tokens=0: counted.append(samples))
-    again = tasks.run(long_tiny(), data, out, settings, (), running)
-    assert kept(again) == kept(uninterrupted) and sum(counted) == total
+    counts: list[int] = []
+    running = tasks.Running(progress=lambda samples, tokens=0: counts.append(samples))
+    resumed = tasks.run(long_tiny(), data, out, settings, (), running)
+    assert untimed_records(resumed) == untimed_records(uninterrupted) and sum(counts) == total
 
 
 def test_another_run_in_the_folder_is_refused(tmp_path, whole):
-    other = model(max_position_embeddings=4096, seed=1)
+    other_model = model(max_position_embeddings=4096, seed=1)
     with pytest.raises(RecordsError, match=r"has changed since|dtype is"):
-        tasks.run(other, small_data(), whole.folder, SMALL)
+        tasks.run(other_model, small_data(), whole.folder, SMALL)
     with pytest.raises(RecordsError, match=r"seed is 0"):
         tasks.run(long_tiny(), small_data(), whole.folder, replace(SMALL, seed=9))
     with pytest.raises(RecordsError, match=r"samples is 3 .* 2 "):
@@ -114,7 +114,7 @@ def test_an_extended_run_equals_one_made_at_once(tmp_path, settings, tasks_at_fi
     before = tasks.run(long_tiny(), data, tmp_path / "run", part)
     assert 0 < len(before.records) < len(at_once.records)
     extended = tasks.run(long_tiny(), data, tmp_path / "run", settings)
-    assert kept(extended) == kept(at_once)
+    assert untimed_records(extended) == untimed_records(at_once)
 
 
 def test_records_and_table_agree(whole):
@@ -122,10 +122,10 @@ def test_records_and_table_agree(whole):
     results = {(result.task, result.variant): result for result in read_results(run)}
     assert list(results) == list(itertools.product(tasks.CATALOGUE, THREE))
     for (task, variant), result in results.items():
-        mine = [r["scores"] for r in as_json(run) if (r["task"], r["variant"]) == (task, variant)]
+        rows = [r["scores"] for r in as_json(run) if (r["task"], r["variant"]) == (task, variant)]
         assert set(result.scores) == set(tasks.CATALOGUE[task].metrics)
         for name, values in result.scores.items():
-            assert np.mean(values) == pytest.approx(np.mean([scores[name] for scores in mine]))
+            assert np.mean(values) == pytest.approx(np.mean([scores[name] for scores in rows]))
         assert len(result.draws) == (2 if variant == "few-shot" else 0)
     assert results["json", "zero-shot"].replies == 0
     assert results["bios", "zero-shot"].replies == 3
@@ -139,12 +139,12 @@ def test_records_and_table_agree(whole):
     zero = [result for (_, variant), result in results.items() if variant == "zero-shot"]
     numbers, means = average(zero)
     assert numbers.tolist() == [0, 1, 2]
-    each = [np.mean([v.mean() for v in result.scores.values()]) for result in zero]
-    assert means.mean() == pytest.approx(np.mean(each))
-    said = table(run)
-    assert "counterfact: 3 test samples" in said and "efficacy" in said
-    assert "few-shot (2 draws)" in said
-    assert re.search(r"^Average\b", said, re.MULTILINE)
+    method_means = [np.mean([v.mean() for v in result.scores.values()]) for result in zero]
+    assert means.mean() == pytest.approx(np.mean(method_means))
+    text = table(run)
+    assert "counterfact: 3 test samples" in text and "efficacy" in text
+    assert "few-shot (2 draws)" in text
+    assert re.search(r"^Average\b", text, re.MULTILINE)
 
 
 def result_of(tmp_path, name: str, fluencies: list[float | None]) -> str:
@@ -176,19 +176,19 @@ def test_degenerate_results_are_excluded_and_reported(tmp_path):
 
 def test_few_shot_shows_training_samples_and_draws_differ():
     settings = tasks.Settings(tasks=("json",), samples=4, baselines=("few-shot",))
-    made, task = synthetic.make_data(0, "test", 4), JSON
-    shown = [demonstrations(made, task, settings, draw) for draw in (1, 2, 1)]
-    assert shown[0] == shown[2] != shown[1]
-    assert [m["role"] for m in shown[0]] == ["user", "assistant"] * 3
-    train = {person.text for person in made.items[BIOGRAPHIES]["train"]}
-    for asked, reply in zip(shown[0][::2], shown[0][1::2], strict=True):
-        assert any(asked["content"].startswith(text) for text in train)
-        assert catalogue.first_object(reply["content"])["name"] in asked["content"]
+    dataset, task = synthetic.make_data(0, "test", 4), JSON
+    chats = [demonstrations(dataset, task, settings, draw) for draw in (1, 2, 1)]
+    assert chats[0] == chats[2] != chats[1]
+    assert [m["role"] for m in chats[0]] == ["user", "assistant"] * 3
+    train = {person.text for person in dataset.items[BIOGRAPHIES]["train"]}
+    for prompt, reply in zip(chats[0][::2], chats[0][1::2], strict=True):
+        assert any(prompt["content"].startswith(text) for text in train)
+        assert catalogue.first_object(reply["content"])["name"] in prompt["content"]
     within = tasks.Settings(tasks=("json",), samples=300, split="train", baselines=("few-shot",))
-    made = synthetic.make_data(0, "train", 300)
-    asked = {sample.prompts[0] for sample in draw_samples(made, task, within)}
-    assert len(asked) == 300
-    assert not asked & {message["content"] for message in demonstrations(made, task, within, 1)}
+    dataset = synthetic.make_data(0, "train", 300)
+    prompt = {sample.prompts[0] for sample in draw_samples(dataset, task, within)}
+    assert len(prompt) == 300
+    assert not prompt & {message["content"] for message in demonstrations(dataset, task, within, 1)}
 
 
 def test_methods_steer_towards_the_emphasised_part(tmp_path):
@@ -205,12 +205,12 @@ def test_methods_steer_towards_the_emphasised_part(tmp_path):
             differ += answers[f"{task} pasta:alpha=0.001", number]["reply"] != record["reply"]
     assert differ >= 4  # of 8 random replies
     user = {"role": "user", "content": "say it now"}
-    asked = [user, {"role": "assistant", "content": "it"}, user]
-    request = request_of(asked, ("it",), (Pasta(0.01),), Sampling(), 0)
+    messages = [user, {"role": "assistant", "content": "it"}, user]
+    request = request_of(messages, ("it",), (Pasta(0.01),), Sampling(), 0)
     assert request.emphasis == ((2, 4, 6),) and request.methods == (Pasta(0.01),)
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         tasks.run(long_tiny(), small_data(), tmp_path / "b", settings, [(Repetition(1.0),)])
-    assert (raised.value.option, raised.value.value) == ("method", "repetition")
+    assert (excinfo.value.option, excinfo.value.value) == ("method", "repetition")
     assert not (tmp_path / "b").exists()
 
 
@@ -221,34 +221,34 @@ def test_impossible_data_models_and_settings_are_refused(tmp_path):
     json_only = tasks.Settings(tasks=("json",), samples=2)
     counterfact = replace(json_only, tasks=("counterfact",))
     few_shot = replace(json_only, baselines=("few-shot",))
-    for made, settings, says in (
+    for dataset, settings, message in (
         (facts, json_only, "json needs biographies"),
         (facts, counterfact, "0 test samples"),
         (untrained, few_shot, "0 training samples"),
     ):
-        with pytest.raises(UsageError, match=says):
-            tasks.run(long_tiny(), made, tmp_path / "a", settings)
+        with pytest.raises(UsageError, match=message):
+            tasks.run(long_tiny(), dataset, tmp_path / "a", settings)
     with pytest.raises(ModelError, match=r"scripted .*bios"):
-        both = replace(json_only, tasks=("json", "bios"))
-        tasks.run(Scripted(), small_data(), tmp_path / "a", both)
-    twice = [(Pasta(0.5),), (Pasta(0.5),)]
-    for settings, given, option, value in (
-        (json_only, twice, "method", "pasta:alpha=0.5"),
+        two_tasks = replace(json_only, tasks=("json", "bios"))
+        tasks.run(Scripted(), small_data(), tmp_path / "a", two_tasks)
+    repeated = [(Pasta(0.5),), (Pasta(0.5),)]
+    for settings, method_lists, option, value in (
+        (json_only, repeated, "method", "pasta:alpha=0.5"),
         (tasks.Settings(baselines=()), (), "baselines", None),
     ):
-        with pytest.raises(UsageError) as raised:
-            tasks.variants_of(settings, given)
-        assert (raised.value.option, raised.value.value) == (option, value)
-    drawn = tasks.variants_of(tasks.Settings(baselines=("few-shot",), draws=2), [()])
+        with pytest.raises(UsageError) as excinfo:
+            tasks.variants_of(settings, method_lists)
+        assert (excinfo.value.option, excinfo.value.value) == (option, value)
+    variants = tasks.variants_of(tasks.Settings(baselines=("few-shot",), draws=2), [()])
     names = [("zero-shot", 0), ("few-shot", 1), ("few-shot", 2)]
-    assert [(variant.name, variant.draw) for variant in drawn] == names
+    assert [(variant.name, variant.draw) for variant in variants] == names
     assert tasks.variants_of(json_only, [()]) == tasks.variants_of(json_only)
     hard = tasks.load_data(["synthetic"], json_only, synthetic.TextShape((16, 16), 1.0))
     assert hard.fingerprint != tasks.load_data(["synthetic"], json_only).fingerprint
     assert hard.items[BIOGRAPHIES]["test"][0].text.count(".") == 17
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         tasks.load_data(["synthetic", "synthetic"], json_only)
-    assert (raised.value.option, raised.value.value) == ("data", "synthetic")
+    assert (excinfo.value.option, excinfo.value.value) == ("data", "synthetic")
     with pytest.raises(RecordsError, match="no finished sample"):
         with records.open_run(tmp_path / "b", {}, {"command": "tasks"}):
             pass
@@ -259,7 +259,7 @@ REPEATED = ["--task", "json", "--method", "repetition:probability=1", "--samples
 
 
 @pytest.mark.parametrize(
-    ("argv", "says"),
+    ("argv", "message"),
     [
         (["--task", "jsn"], "There is no task 'jsn'; did you mean 'json'?"),
         (["--task", "json", "--task", "json"], "The task 'json' is given twice"),
@@ -274,10 +274,10 @@ REPEATED = ["--task", "json", "--method", "repetition:probability=1", "--samples
         (["--method", "past:alpha=0.01"], "did you mean 'pasta'?"),
     ],
 )
-def test_the_command_answers_bad_input_with_one_sentence(tmp_path, capsys, argv, says):
+def test_the_command_answers_bad_input_with_one_sentence(tmp_path, capsys, argv, message):
     assert main(["tasks", "--out", str(tmp_path / "out"), *argv]) == 2
-    printed = refusal_in(capsys)
-    assert printed.startswith("holdfast: ") and says in printed and printed.count("\n") == 1
+    stderr = refusal_in(capsys)
+    assert stderr.startswith("holdfast: ") and message in stderr and stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 

@@ -52,8 +52,8 @@ def test_a_character_is_released_once_it_is_whole_or_the_reply_is_over():
     decoder = TextDecoder(byte_level_tokenizer())
     assert [token.text for token in decoder.add(Token(PIECES.index("a")))] == ["a"]
     assert decoder.add(Token(PIECES.index("Ã"))) == ()
-    rest = decoder.finish(Reply("a\ufffd", (2, 0), "length"))
-    assert [token.text for token in rest] == ["\ufffd"]
+    tokens = decoder.finish(Reply("a\ufffd", (2, 0), "length"))
+    assert [token.text for token in tokens] == ["\ufffd"]
 
 
 def test_an_invalid_byte_after_a_whole_character_does_not_end_the_stream():

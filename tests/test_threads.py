@@ -25,9 +25,9 @@ def settings_after(script: str, **by_user: str) -> str:
     settings = ("OMP_WAIT", "GOMP", "KMP", "ONEDNN")
     clean = {name: v for name, v in os.environ.items() if not name.startswith(settings)}
     words, captured = [sys.executable, "-c", script + SHOW], {"capture_output": True, "text": True}
-    ran = subprocess.run(words, env=clean | by_user, **captured, timeout=300)
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout.splitlines()[-1]
+    result = subprocess.run(words, env=clean | by_user, **captured, timeout=300)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()[-1]
 
 
 @pytest.mark.slow
@@ -46,8 +46,8 @@ def test_settings_of_the_user_are_kept():
         == "None ACTIVE 64"
     )
     assert settings_after("import holdfast; holdfast.load", GOMP_SPINCOUNT="1000") == "1000 None 64"
-    kept = settings_after("import holdfast; holdfast.load", ONEDNN_PRIMITIVE_CACHE_CAPACITY="9")
-    assert kept == "10000 PASSIVE 9"
+    values = settings_after("import holdfast; holdfast.load", ONEDNN_PRIMITIVE_CACHE_CAPACITY="9")
+    assert values == "10000 PASSIVE 9"
 
 
 @pytest.mark.slow
@@ -69,8 +69,8 @@ def computed_on_threads() -> set[str]:
 
 
 def threads_after_release() -> tuple[int, set[str]]:
-    """How many threads this one computes with besides itself, and which of them outlive the
-    release.
+    """The number of threads that this one computes with besides itself, and those of them that
+    outlive the release.
     """
     team = computed_on_threads()
     release_threads()
@@ -104,28 +104,28 @@ def test_decode_steps_of_a_small_model_use_one_thread_and_then_restore_the_numbe
     from holdfast.generation import cpu_threads
     from holdfast.generation.decoder import Decoder
 
-    seen, advance = {"admit": set(), "step": set()}, Decoder._advance
+    thread_counts, advance = {"admit": set(), "step": set()}, Decoder._advance
 
-    def watched(self, first):
+    def watch(self, first):
         joins = len(self.slots.lengths) > 0 and not any(self.slots.lengths)
-        seen["admit" if joins else "step"].add(torch.get_num_threads())
+        thread_counts["admit" if joins else "step"].add(torch.get_num_threads())
         return advance(self, first)
 
-    monkeypatch.setattr(Decoder, "_advance", watched)
+    monkeypatch.setattr(Decoder, "_advance", watch)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     options = {"sampling": Sampling(max_new_tokens=8)}
     try:
         replies = [model().generate(chat("be nice", "hello"), **options)]
-        assert seen == {"admit": {2}, "step": {1}} and torch.get_num_threads() == 2
+        assert thread_counts == {"admit": {2}, "step": {1}} and torch.get_num_threads() == 2
         for value in (100, 16_000_000):
             monkeypatch.setattr(cpu_threads, "_MAX_SMALL_PARAMETERS", value)
             if value > 100:
                 monkeypatch.setenv("OMP_NUM_THREADS", "2")  # the user's setting wins
-            seen["step"].clear()
+            thread_counts["step"].clear()
             replies.append(model().generate(chat("be nice", "hello"), **options))
-            assert seen["step"] == {2}
+            assert thread_counts["step"] == {2}
         assert replies[0] == replies[1] == replies[2]
     finally:
         torch.set_num_threads(before)

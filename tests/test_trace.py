@@ -43,51 +43,51 @@ def decay_of(dialogs: list[TracedTurns]) -> decay.Trace:
 
 def test_even_attention_does_not_differ_from_its_baseline():
     prompts = [[20, 60, 110], [30, 80, 150], [25, 90, 140]]
-    masses = [[[6 / (tokens + t) for t in range(12)] for tokens in one] for one in prompts]
-    dialogs = [dialog(*each) for each in zip(masses, prompts, strict=True)]
-    found = decay_of(dialogs)
-    for change in (found.average.within_turns, found.average.between_turns, found.average.slope):
+    masses = [[[6 / (tokens + t) for t in range(12)] for tokens in lengths] for lengths in prompts]
+    dialogs = [dialog(*parts) for parts in zip(masses, prompts, strict=True)]
+    result = decay_of(dialogs)
+    for change in (result.average.within_turns, result.average.between_turns, result.average.slope):
         assert abs(change.difference.mean) < 1e-9
         assert change.uniform.mean < 0
-    assert np.allclose(found.curves.average[0], found.curves.uniform[0], atol=1e-5)
+    assert np.allclose(result.curves.average[0], result.curves.uniform[0], atol=1e-5)
 
 
 def test_a_staircase_falls_only_between_turns():
     steps = [0.4, 0.2, 0.05]
-    found = decay_of([dialog([[level] * 9 for level in steps], [20, 50, 90]) for _ in range(3)])
-    assert found.average.within_turns.real.mean == pytest.approx(0, abs=1e-9)
-    assert found.average.between_turns.real.mean == pytest.approx(np.log(0.05 / 0.4))
-    assert found.average.slope.real.mean == pytest.approx(0, abs=1e-9)
-    assert [mass.mean for mass in found.average.mass] == pytest.approx(steps)
+    result = decay_of([dialog([[level] * 9 for level in steps], [20, 50, 90]) for _ in range(3)])
+    assert result.average.within_turns.real.mean == pytest.approx(0, abs=1e-9)
+    assert result.average.between_turns.real.mean == pytest.approx(np.log(0.05 / 0.4))
+    assert result.average.slope.real.mean == pytest.approx(0, abs=1e-9)
+    assert [mass.mean for mass in result.average.mass] == pytest.approx(steps)
 
 
 def test_the_first_query_of_a_turn_does_not_count_in_the_decay_within_turns():
     spiked = [[0.9] + [level] * 8 for level in (0.4, 0.2)]
-    found = decay_of([dialog(spiked, [20, 50]) for _ in range(2)])
-    assert found.average.within_turns.real.mean == pytest.approx(0, abs=1e-9)
+    result = decay_of([dialog(spiked, [20, 50]) for _ in range(2)])
+    assert result.average.within_turns.real.mean == pytest.approx(0, abs=1e-9)
 
 
 def test_the_head_shown_is_the_one_whose_mass_falls_most():
-    one = dialog([[0.3] * 5, [0.3] * 5], [20, 50])
-    one[2].mass[1, 2] = 0.01
-    found = decay_of([one, one])
-    assert found.shown_head == (1, 2)
-    assert found.heads.drop[1][2] == pytest.approx(0.29)
+    turns = dialog([[0.3] * 5, [0.3] * 5], [20, 50])
+    turns[2].mass[1, 2] = 0.01
+    result = decay_of([turns, turns])
+    assert result.shown_head == (1, 2)
+    assert result.heads.drop[1][2] == pytest.approx(0.29)
 
 
 def test_results_of_a_handful_of_dialogs_are_called_an_example():
     rng = np.random.default_rng(0)
 
-    def told(count: int) -> list[str]:
+    def lines_of(count: int) -> list[str]:
         levels = 0.3 + 0.02 * rng.standard_normal((count, 2)) - [0, 0.15]
         dialogs = [dialog([[first] * 5, [last] * 5], [20, 50]) for first, last in levels]
         records = records_with(levels, levels + 0.1)
         return lines(decay.describe("tiny", records, dialogs))
 
-    many = told(30)
+    many = lines_of(30)
     assert "], falls (uniform attention" in many[0] and "they rise together" in many[-1]
     assert len(re.findall(r"0\.\d{3} \[0\.\d{3}, 0\.\d{3}\]", many[0])) == 2
-    few = told(5)
+    few = lines_of(5)
     assert re.findall(r"\d+", few[-1]) == ["5", "20"] and len(few) == len(many) + 1
     assert not any(word in line for word in ("falls (", "rise together") for line in few)
     assert few[0].count("cannot tell") == 2 and few[2].count("cannot tell") == 4
@@ -124,40 +124,40 @@ def test_two_dialogs_have_no_correlation_between_them():
 
 def test_a_correlation_that_cannot_be_measured_is_said_once():
     """Two dialogs whose probes all score alike have no correlation of any kind."""
-    found = correlate_mass_and_score(records_with(np.full((2, 2), 0.3), np.ones((2, 2))))
-    line = correlations_line(SimpleNamespace(behaviour=found))
+    correlation = correlate_mass_and_score(records_with(np.full((2, 2), 0.3), np.ones((2, 2))))
+    line = correlations_line(SimpleNamespace(behaviour=correlation))
     assert line == "The correlation of mass and score of the probes is not measurable."
 
 
 def test_resamples_in_which_nothing_varies_have_no_correlation():
     scores = np.full((4, 3), 0.1)  # whose squares are not exact
     scores[0, 1] = 0.0  # three of ten resamples lack this dialog
-    found = correlate_mass_and_score(
+    correlation = correlate_mass_and_score(
         records_with(np.linspace(0.1, 0.3, 12).reshape(4, 3), scores)
     ).all
-    assert -1 <= found.low <= found.r <= found.high <= 1
+    assert -1 <= correlation.low <= correlation.r <= correlation.high <= 1
 
 
 def test_a_head_is_compared_with_even_attention_in_its_own_layer():
     """The second layer has a window that has moved off the span by round 2."""
-    one = dialog([[0.3] * 5, [0.1] * 5], [20, 50])
-    one[1].uniform[1], one[2].uniform[1] = 0.4, 0.1
-    found, between = [], []
+    turns = dialog([[0.3] * 5, [0.1] * 5], [20, 50])
+    turns[1].uniform[1], turns[2].uniform[1] = 0.4, 0.1
+    decays, between = [], []
     for layer in (0, 1):
-        falling = {n: TurnTrace(turn.mass.copy(), turn.uniform) for n, turn in one.items()}
+        falling = {n: TurnTrace(turn.mass.copy(), turn.uniform) for n, turn in turns.items()}
         falling[2].mass[layer, 0] = 0.01  # so that this head is the one shown
-        found.append(decay_of([falling, falling]))
-        between.append(found[-1].head.between_turns.uniform.mean)
+        decays.append(decay_of([falling, falling]))
+        between.append(decays[-1].head.between_turns.uniform.mean)
     assert between[1] == pytest.approx(np.log(0.1 / 0.4)) and between[1] < between[0]
-    mean = (one[1].uniform[0, 0] + 0.4) / 2
-    assert found[0].curves.uniform[0][0] == pytest.approx(mean, abs=1e-6)
+    mean = (turns[1].uniform[0, 0] + 0.4) / 2
+    assert decays[0].curves.uniform[0][0] == pytest.approx(mean, abs=1e-6)
 
 
 def test_traces_of_version_0_2_with_one_even_share_for_all_layers_are_read(tmp_path):
     old = TurnTrace(np.full((LAYERS, HEADS, 4), 0.5), np.linspace(0.4, 0.1, 4))
     write_traces(tmp_path, "none", 0, {1: old})
-    read = read_traces(tmp_path, "none", 0)[1]
-    assert read.uniform.shape == (LAYERS, 4) and np.allclose(read.uniform, old.uniform)
+    trace = read_traces(tmp_path, "none", 0)[1]
+    assert trace.uniform.shape == (LAYERS, 4) and np.allclose(trace.uniform, old.uniform)
 
 
 def test_every_record_has_its_trace_even_after_an_interruption(tmp_path, monkeypatch):
@@ -169,16 +169,16 @@ def test_every_record_has_its_trace_even_after_an_interruption(tmp_path, monkeyp
         return drift.run(tiny, suite, tmp_path / name, settings, running=traced)
 
     whole = run("whole")
-    written = []
+    records = []
     append = OpenRun.append
 
-    def dying(self, record):
-        if len(written) == 2:
+    def die(self, record):
+        if len(records) == 2:
             raise KeyboardInterrupt
-        written.append(record)
+        records.append(record)
         append(self, record)
 
-    monkeypatch.setattr("holdfast.records.OpenRun.append", dying)
+    monkeypatch.setattr("holdfast.records.OpenRun.append", die)
     with pytest.raises(KeyboardInterrupt):
         run("cut")
     monkeypatch.undo()
@@ -186,17 +186,17 @@ def test_every_record_has_its_trace_even_after_an_interruption(tmp_path, monkeyp
     assert len(resumed.records) == len(whole.records) == 4
     for record in whole.conversations:
         number = record.conversation
-        ours, theirs = (read_traces(tmp_path / name, "none", number) for name in ("whole", "cut"))
-        assert ours.keys() == theirs.keys() == {1, 2}
-        assert all(np.array_equal(ours[number].mass, theirs[number].mass) for number in ours)
+        plain, rerun = (read_traces(tmp_path / name, "none", number) for name in ("whole", "cut"))
+        assert plain.keys() == rerun.keys() == {1, 2}
+        assert all(np.array_equal(plain[number].mass, rerun[number].mass) for number in plain)
         turn = next(turn for turn in record.turns if turn.speaker == "agent")
         system = {"role": "system", "content": record.agent.system_prompt}
         user = {"role": "user", "content": record.turns[0].text}
         prompt = render([system, user], tiny.tokenizer)
         share = sum(prompt.span_mask) / len(prompt.token_ids)
-        assert ours[1].uniform.shape == (ours[1].mass.shape[0], ours[1].mass.shape[2])
-        assert np.allclose(ours[1].uniform[:, 0], share)
-        assert ours[1].mass.mean() == pytest.approx(turn.mass, rel=1e-2)
+        assert plain[1].uniform.shape == (plain[1].mass.shape[0], plain[1].mass.shape[2])
+        assert np.allclose(plain[1].uniform[:, 0], share)
+        assert plain[1].mass.mean() == pytest.approx(turn.mass, rel=1e-2)
     (tmp_path / "cut" / "traces" / "none-3.npz").unlink()
     with pytest.raises(RecordsError, match=r"none-3\.npz.*another folder with out"):
         read_traces(tmp_path / "cut", "none", 3)
@@ -206,9 +206,9 @@ def test_every_record_has_its_trace_even_after_an_interruption(tmp_path, monkeyp
 def test_the_command_measures_and_plots_the_decay(tmp_path, capsys):
     command = ["trace", "--conversations", "6", "--rounds", "3", "--out", str(tmp_path / "run")]
     assert main(command) == 0
-    told = capsys.readouterr().out
-    assert "mass" in told and "correlation of mass and score" in told
-    assert told.count("Figure: ") == 3
+    output = capsys.readouterr().out
+    assert "mass" in output and "correlation of mass and score" in output
+    assert output.count("Figure: ") == 3
     text = (tmp_path / "run" / "model" / "trace.json").read_text()
     trace = decay.Trace.model_validate_json(text)
     assert json.loads(json.dumps(trace.to_json())) == json.loads(text)
@@ -233,8 +233,8 @@ REFUSED = [
 @pytest.mark.parametrize(("arguments", "words"), REFUSED)
 def test_invalid_options_are_refused_in_one_sentence(arguments, words, tmp_path, capsys):
     assert main(["trace", *arguments, "--out", str(tmp_path / "run")]) == 2
-    said = refusal_in(capsys)
-    assert all(word in said for word in words) and said.count("\n") == 1
+    message = refusal_in(capsys)
+    assert all(word in message for word in words) and message.count("\n") == 1
     assert not (tmp_path / "run").exists()
 
 

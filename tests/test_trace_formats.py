@@ -100,8 +100,8 @@ test_messages_of_pydantic_ai = variations(
 def event(author: str, *parts: dict, **fields: Any) -> dict:
     role = "user" if author == "user" else "model"
     content = {"parts": parts, "role": role}
-    named = {"invocationId": "e1", "author": author, "content": content, "id": "x"}
-    return {**named, "actions": {"stateDelta": {}}, "timestamp": 1.0, **fields}
+    fields_of_event = {"invocationId": "e1", "author": author, "content": content, "id": "x"}
+    return {**fields_of_event, "actions": {"stateDelta": {}}, "timestamp": 1.0, **fields}
 
 
 def session(*events: dict) -> dict:
@@ -315,9 +315,9 @@ def test_an_archive_that_is_damaged_or_too_large_is_refused(
     limit_unpacked_bytes(monkeypatch)
     path = tmp_path / "logs.tar"
     path.write_bytes(content)
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         read_logs(path)
-    assert refusal in str(refused.value)
+    assert refusal in str(excinfo.value)
 
 
 def zstandard_of(content: bytes) -> bytes:

@@ -33,8 +33,8 @@ def user(uuid, parent, text, **fields):
 
 
 def reply(uuid, parent, *blocks, **fields):
-    listed = [{"type": "text", "text": b} if isinstance(b, str) else b for b in blocks]
-    return claude("assistant", uuid, parent, listed, **fields)
+    content_blocks = [{"type": "text", "text": b} if isinstance(b, str) else b for b in blocks]
+    return claude("assistant", uuid, parent, content_blocks, **fields)
 
 
 def bash(call_id, command="ls"):
@@ -67,7 +67,7 @@ def codex_says(role, text):
     return codex("response_item", **item)
 
 
-def written(folder, *values, name="log.jsonl"):
+def write(folder, *values, name="log.jsonl"):
     path = folder / name
     path.parent.mkdir(exist_ok=True, parents=True)
     lines = [value if isinstance(value, str) else json.dumps(value) for value in values]
@@ -75,15 +75,15 @@ def written(folder, *values, name="log.jsonl"):
     return path
 
 
-def heard(dialog):
+def turns_of(dialog):
     """The texts of the user and the assistant in each turn."""
     return [(turn.user, turn.done.text) for turn in dialog.turns]
 
 
 def read(tmp_path, *values):
-    logs = read_logs([written(tmp_path, *values)])
+    logs = read_logs([write(tmp_path, *values)])
     (dialog,) = logs.dialogs
-    return heard(dialog), list(logs.problems), dialog
+    return turns_of(dialog), list(logs.problems), dialog
 
 
 FIRST = (user("u1", None, "Rename it."), reply("a1", "u1", "Done."))
@@ -154,7 +154,7 @@ def test_an_edit_of_the_first_message_abandons_what_followed_it(tmp_path):
     assert turns == [("Look at it.", "One file.")] and "2 messages" in problem
 
 
-def test_of_several_leaves_the_last_is_active(tmp_path):
+def test_the_last_of_several_branches_is_active(tmp_path):
     third = (user("u3", "a2b", "And?"), reply("a3b", "u3", "Ten."))
     fourth = (user("u3b", "a2b", "Thanks."), reply("a4", "u3b", "Welcome."))
     turns, (problem,), _ = read(tmp_path, *REWOUND, *third, *fourth)
@@ -163,19 +163,19 @@ def test_of_several_leaves_the_last_is_active(tmp_path):
 
 
 def test_another_answer_to_the_same_message_replaces_it(tmp_path):
-    again = reply("a1b", "u1", "It is done.", message={"id": "m2"})
-    turns, problems, _ = read(tmp_path, *FIRST, again)
+    other_answer = reply("a1b", "u1", "It is done.", message={"id": "m2"})
+    turns, problems, _ = read(tmp_path, *FIRST, other_answer)
     assert turns == [("Rename it.", "It is done.")] and len(problems) == 1
 
 
 def test_tools_that_are_called_at_once_are_no_abandoned_branches(tmp_path):
     """Each block of a reply is an event, and each result follows its own call."""
-    same = {"message": {"id": "m1"}}
+    message_id = {"message": {"id": "m1"}}
     turns, problems, dialog = read(
         tmp_path,
         user("u1", None, "Look."),
-        reply("a1", "u1", bash("t1", "ls a"), **same),
-        reply("a2", "a1", bash("t2", "ls b"), **same),
+        reply("a1", "u1", bash("t1", "ls a"), **message_id),
+        reply("a2", "a1", bash("t2", "ls b"), **message_id),
         result("r2", "a2", "t2"),
         result("r1", "a1", "t1"),
         reply("a3", "r1", "Two files."),
@@ -186,8 +186,8 @@ def test_tools_that_are_called_at_once_are_no_abandoned_branches(tmp_path):
 
 
 def test_a_history_that_is_written_again_counts_once(tmp_path):
-    more = (user("u2", "a1", "Thanks."), reply("a2", "u2", "Welcome."))
-    for events in ((*FIRST, *FIRST, *more), (*FIRST, *more, *FIRST)):
+    next_turn = (user("u2", "a1", "Thanks."), reply("a2", "u2", "Welcome."))
+    for events in ((*FIRST, *FIRST, *next_turn), (*FIRST, *next_turn, *FIRST)):
         turns, problems, _ = read(tmp_path, *events)
         assert turns == [("Rename it.", "Done."), ("Thanks.", "Welcome.")] and not problems
 
@@ -206,14 +206,14 @@ def test_a_message_whose_parent_is_missing_follows_the_one_before_it(tmp_path):
     assert len(problems) == 1 and "line 3:" in problems[0]
 
 
-def copied(events, session):
+def copy_to(events, session):
     return [{**event, "sessionId": session} for event in events]
 
 
 def test_a_turn_that_a_resumed_session_copied_counts_once(tmp_path):
-    more = (user("u2", "a1", "Thanks."), reply("a2", "u2", "Welcome."))
-    written(tmp_path, *FIRST, name="logs/one.jsonl")
-    written(tmp_path, *copied((*FIRST, *more), "s2"), name="logs/two.jsonl")
+    next_turn = (user("u2", "a1", "Thanks."), reply("a2", "u2", "Welcome."))
+    write(tmp_path, *FIRST, name="logs/one.jsonl")
+    write(tmp_path, *copy_to((*FIRST, *next_turn), "s2"), name="logs/two.jsonl")
     logs = read_logs([tmp_path / "logs"])
     (dialog,) = logs.dialogs
     assert "two.jsonl" in dialog.source and len(dialog.turns) == 2
@@ -222,10 +222,10 @@ def test_a_turn_that_a_resumed_session_copied_counts_once(tmp_path):
 
 
 def test_the_turns_before_a_fork_count_once(tmp_path):
-    here = (user("u2", "a1", "Thanks."), reply("a2", "u2", "Welcome."))
-    there = (user("u3", "a1", "And?"), reply("a3", "u3", "No more."))
-    written(tmp_path, *FIRST, *here, name="logs/one.jsonl")
-    written(tmp_path, *copied((*FIRST, *there), "s2"), name="logs/two.jsonl")
+    branch = (user("u2", "a1", "Thanks."), reply("a2", "u2", "Welcome."))
+    other_branch = (user("u3", "a1", "And?"), reply("a3", "u3", "No more."))
+    write(tmp_path, *FIRST, *branch, name="logs/one.jsonl")
+    write(tmp_path, *copy_to((*FIRST, *other_branch), "s2"), name="logs/two.jsonl")
     logs = read_logs([tmp_path / "logs"])
     assert [[turn.number for turn in dialog.turns] for dialog in logs.dialogs] == [[1, 2], [2]]
     assert "1 of its 2 turns" in logs.problems[0]
@@ -293,10 +293,10 @@ def test_a_slash_command_without_a_text_is_asked_by_its_name(tmp_path):
 
 def test_the_arguments_of_a_slash_command_are_asked_too(tmp_path):
     command = f"{COMMAND}\n<command-args>the cart</command-args>"
-    for text, asked in (("Review the cart.", "Review the cart."), ("Review.", "Review. the cart")):
+    for text, prompt in (("Review the cart.", "Review the cart."), ("Review.", "Review. the cart")):
         meta = user("u2", "u1", text, isMeta=True)
         turns, _, _ = read(tmp_path, user("u1", None, command), meta, reply("a1", "u2", "Good."))
-        assert turns == [(asked, "Good.")]
+        assert turns == [(prompt, "Good.")]
 
 
 @pytest.mark.parametrize(
@@ -304,8 +304,8 @@ def test_the_arguments_of_a_slash_command_are_asked_too(tmp_path):
 )
 def test_an_error_of_the_api_is_no_reply(fields, tmp_path):
     error = reply("e1", "u1", "API Error: 529. Try again. Or wait. Then go on.", **fields)
-    again = (user("u2", "e1", "Go on."), reply("a1", "u2", "Done."))
-    turns, _, _ = read(tmp_path, FIRST[0], error, *again)
+    next_turn = (user("u2", "e1", "Go on."), reply("a1", "u2", "Done."))
+    turns, _, _ = read(tmp_path, FIRST[0], error, *next_turn)
     assert turns == [("Rename it.\n\nGo on.", "Done.")]
 
 
@@ -327,7 +327,7 @@ def test_a_result_without_a_block_is_that_of_a_tool(tmp_path):
 def test_subagents_are_dialogs_of_their_own(tmp_path):
     """In old versions they are in the file of their session, and have no names."""
     side = {"isSidechain": True}
-    path = written(
+    path = write(
         tmp_path,
         *FIRST,
         user("x1", None, "Count the files.", **side),
@@ -338,7 +338,7 @@ def test_subagents_are_dialogs_of_their_own(tmp_path):
         reply("a2", "u2", "Bye!"),
     )
     logs = read_logs([path])
-    assert [heard(dialog) for dialog in logs.dialogs] == [
+    assert [turns_of(dialog) for dialog in logs.dialogs] == [
         [("Rename it.", "Done."), ("Bye.", "Bye!")],
         [("Count the files.", "One.")],
         [("Count the tests.", "Two.")],
@@ -347,9 +347,9 @@ def test_subagents_are_dialogs_of_their_own(tmp_path):
 
 
 def test_sessions_that_were_put_into_one_file_are_dialogs_of_their_own(tmp_path):
-    other = [{**event, "sessionId": "s2", "uuid": f"{event['uuid']}x"} for event in FIRST]
-    other[1]["parentUuid"] = "u1x"
-    logs = read_logs([written(tmp_path, *FIRST, *other)])
+    second_session = [{**event, "sessionId": "s2", "uuid": f"{event['uuid']}x"} for event in FIRST]
+    second_session[1]["parentUuid"] = "u1x"
+    logs = read_logs([write(tmp_path, *FIRST, *second_session)])
     assert len(logs.dialogs) == 2 and not logs.problems
 
 
@@ -358,25 +358,25 @@ def test_events_in_one_list_are_read_as_in_lines(tmp_path):
     events.append(reply("a1", "u1", "Hello."))
     (path := tmp_path / "a.json").write_text(json.dumps(events))
     (dialog,) = read_logs([path]).dialogs
-    assert heard(dialog) == [("Hi.", "Hello.")]
+    assert turns_of(dialog) == [("Hi.", "Hello.")]
 
 
 def test_the_output_of_a_session_without_a_terminal_is_read(tmp_path):
     """`claude -p --output-format stream-json`: the subagents' messages name the call."""
-    asked = {"type": "user", "session_id": "s1", "parent_tool_use_id": None}
-    said = {**asked, "type": "assistant"}
+    user_fields = {"type": "user", "session_id": "s1", "parent_tool_use_id": None}
+    assistant_fields = {**user_fields, "type": "assistant"}
     inner = {"role": "assistant", "content": [{"type": "text", "text": "One."}]}
     outer = {"role": "assistant", "content": [{"type": "text", "text": "Done."}]}
-    path = written(
+    path = write(
         tmp_path,
         {"type": "system", "subtype": "init", "session_id": "s1"},
-        {**asked, "message": {"role": "user", "content": "Rename it."}},
-        {**said, "parent_tool_use_id": "t1", "message": inner},
-        {**said, "message": outer},
+        {**user_fields, "message": {"role": "user", "content": "Rename it."}},
+        {**assistant_fields, "parent_tool_use_id": "t1", "message": inner},
+        {**assistant_fields, "message": outer},
         {"type": "result", "subtype": "success", "session_id": "s1"},
     )
     logs = read_logs([path])
-    assert [heard(d) for d in logs.dialogs] == [[("Rename it.", "Done.")], [("", "One.")]]
+    assert [turns_of(d) for d in logs.dialogs] == [[("Rename it.", "Done.")], [("", "One.")]]
     assert not logs.problems
 
 
@@ -415,23 +415,23 @@ CODEX_WROTE = [
 
 @pytest.mark.parametrize("text", CODEX_WROTE)
 def test_what_codex_wrote_was_not_said_by_the_user(text, tmp_path):
-    more = (codex_says("user", text), codex_says("assistant", "Noted."))
-    turns, problems, _ = read(tmp_path, *CODEX, *more)
+    next_turn = (codex_says("user", text), codex_says("assistant", "Noted."))
+    turns, problems, _ = read(tmp_path, *CODEX, *next_turn)
     assert turns == [("Explain it.", "It adds up.\n\nNoted.")] and not problems
 
 
 def test_an_element_that_the_user_typed_was_said(tmp_path):
     text = "<my_page>\nprice\n</my_page>"
-    shown = codex("event_msg", type="user_message", message=text)
-    more = (codex_says("user", text), shown, codex_says("assistant", "I see."))
-    assert read(tmp_path, *CODEX, *more)[0][1] == (text, "I see.")
+    event = codex("event_msg", type="user_message", message=text)
+    next_turn = (codex_says("user", text), event, codex_says("assistant", "I see."))
+    assert read(tmp_path, *CODEX, *next_turn)[0][1] == (text, "I see.")
 
 
 def test_codex_takes_back_turns(tmp_path):
     price = (codex_says("user", "The price?"), codex_says("assistant", "Ten."))
     back = codex("event_msg", type="thread_rolled_back", num_turns=1)
-    more = (codex_says("user", "Bye."), codex_says("assistant", "Bye!"))
-    turns, (problem,), _ = read(tmp_path, *CODEX, *price, back, *more)
+    next_turn = (codex_says("user", "Bye."), codex_says("assistant", "Bye!"))
+    turns, (problem,), _ = read(tmp_path, *CODEX, *price, back, *next_turn)
     assert turns == [("Explain it.", "It adds up."), ("Bye.", "Bye!")]
     assert "line 6" in problem and "rewound" in problem
 
@@ -449,7 +449,7 @@ GEMINI = {"sessionId": "s1", "projectHash": "f", "startTime": "2026-05-22T14:59:
 def test_gemini_cli_may_have_the_arguments_of_a_call_as_text(arguments, tmp_path):
     call = {"id": "c", "name": "run_shell_command", "args": arguments, "status": "success"}
     reply = {**gemini(2, "gemini", "Done."), "toolCalls": [call]}
-    (dialog,) = read_logs([written(tmp_path, GEMINI, gemini(1, "user", "Hi"), reply)]).dialogs
+    (dialog,) = read_logs([write(tmp_path, GEMINI, gemini(1, "user", "Hi"), reply)]).dialogs
     assert [dict(call.arguments) for call in dialog.turns[0].done.calls] == [{"command": "ls"}]
 
 
@@ -467,20 +467,20 @@ def gemini(number, kind, text):
 
 
 def test_gemini_cli_takes_back_messages(tmp_path):
-    begun = (GEMINI, gemini(1, "user", "Hi."), gemini(2, "gemini", "Hello."))
+    opening = (GEMINI, gemini(1, "user", "Hi."), gemini(2, "gemini", "Hello."))
     price = (gemini(3, "user", "The price?"), gemini(4, "gemini", "Ten."), {"$rewindTo": "3"})
     end = (gemini(5, "user", "Bye."), gemini(6, "gemini", "Bye!"))
-    turns, (problem,), _ = read(tmp_path, *begun, *price, *end)
+    turns, (problem,), _ = read(tmp_path, *opening, *price, *end)
     assert turns == [("Hi.", "Hello."), ("Bye.", "Bye!")]
     assert "line 6" in problem and "Gemini CLI" in problem and "$rewindTo" in problem
 
 
 def test_gemini_cli_compresses_the_dialog(tmp_path):
-    begun = (GEMINI, gemini(1, "user", "Hi."), gemini(2, "gemini", "x" * 4000))
+    opening = (GEMINI, gemini(1, "user", "Hi."), gemini(2, "gemini", "x" * 4000))
     replaced = {"$set": {"messages": [gemini(9, "user", "Summary.")]}}
     end = (gemini(5, "user", "Bye."), gemini(6, "gemini", "Bye!"))
-    turns, problems, dialog = read(tmp_path, *begun, replaced, *end)
-    assert [said for said, _ in turns] == ["Hi.", "Bye."] and not problems
+    turns, problems, dialog = read(tmp_path, *opening, replaced, *end)
+    assert [user_text for user_text, _ in turns] == ["Hi.", "Bye."] and not problems
     assert dialog.turns[1].tokens < 10
 
 
@@ -506,7 +506,7 @@ def test_the_branch_that_an_export_shows_is_read(tmp_path):
 
 def test_a_nested_export_of_librechat_is_refused_by_name(tmp_path):
     nested = {"messageId": "m1", "isCreatedByUser": True, "text": "Hi.", "children": []}
-    path = written(tmp_path, {"conversationId": "c", "recursive": True, "messages": [nested]})
+    path = write(tmp_path, {"conversationId": "c", "recursive": True, "messages": [nested]})
     with pytest.raises(UsageError, match="LibreChat"):
         read_logs([path])
 
@@ -517,11 +517,11 @@ HI, HELLO = {"role": "user", "content": "Hi."}, {"role": "assistant", "content":
 
 def test_the_answer_beside_the_messages_is_a_turn(tmp_path):
     response = {"choices": [{"message": {"role": "assistant", "content": "Ten."}}]}
-    asked = [HI, HELLO, {"role": "user", "content": "The price?"}]
+    messages = [HI, HELLO, {"role": "user", "content": "The price?"}]
     for fields in ({"response": response}, {"response": json.dumps(response)}, response):
-        turns, problems, _ = read(tmp_path, {"messages": asked, **fields})
+        turns, problems, _ = read(tmp_path, {"messages": messages, **fields})
         assert turns == [("Hi.", "Hello."), ("The price?", "Ten.")] and not problems
-    turns, _, _ = read(tmp_path, {"request": {"messages": asked}, "response": response})
+    turns, _, _ = read(tmp_path, {"request": {"messages": messages}, "response": response})
     assert turns[1] == ("The price?", "Ten.")
 
 
@@ -538,7 +538,7 @@ def test_a_failed_call_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("value", "named"),
+    ("value", "message"),
     [
         ({"run_type": "chain", "id": "1", "inputs": {}, "outputs": {}}, "LangSmith"),
         ({"type": "SPAN", "traceId": "t"}, "GENERATION"),
@@ -548,24 +548,24 @@ def test_a_failed_call_is_named(tmp_path):
         ({"resourceSpans": [{"scopeSpans": [{"spans": []}]}]}, "OTLP"),
     ],
 )
-def test_a_trace_without_a_call_of_a_model_says_so(value, named, tmp_path):
-    with pytest.raises(UsageError, match=named):
-        read_logs([written(tmp_path, value)])
+def test_a_trace_without_a_call_of_a_model_says_so(value, message, tmp_path):
+    with pytest.raises(UsageError, match=message):
+        read_logs([write(tmp_path, value)])
 
 
 def test_one_value_that_is_no_call_is_named_in_the_singular(tmp_path):
     with pytest.raises(UsageError, match="its only value is not an OTLP batch with a model call"):
-        read_logs([written(tmp_path, {"resourceSpans": []})])
+        read_logs([write(tmp_path, {"resourceSpans": []})])
     with pytest.raises(UsageError, match="none of its 2 values is an OTLP batch"):
-        read_logs([written(tmp_path, {"resourceSpans": []}, {"resourceLogs": []})])
+        read_logs([write(tmp_path, {"resourceSpans": []}, {"resourceLogs": []})])
 
 
 def test_spans_of_two_instrumentations_in_one_file_are_read(tmp_path):
-    said = [{"role": "user", "parts": [{"type": "text", "content": "Hi."}]}]
+    messages = [{"role": "user", "parts": [{"type": "text", "content": "Hi."}]}]
     answer = [{"role": "assistant", "parts": [{"type": "text", "content": "Hello."}]}]
     gen_ai = {
         "gen_ai.operation.name": "chat",
-        "gen_ai.input.messages": json.dumps(said),
+        "gen_ai.input.messages": json.dumps(messages),
         "gen_ai.output.messages": json.dumps(answer),
     }
     older = {
@@ -585,13 +585,13 @@ def test_spans_of_two_instrumentations_in_one_file_are_read(tmp_path):
         {"context": {"trace_id": str(number)}, "attributes": attributes}
         for number, attributes in enumerate((gen_ai, older, inference))
     ]
-    logs = read_logs([written(tmp_path, *spans)])
-    assert [heard(dialog) for dialog in logs.dialogs] == [[("Hi.", "Hello.")]] * 3
+    logs = read_logs([write(tmp_path, *spans)])
+    assert [turns_of(dialog) for dialog in logs.dialogs] == [[("Hi.", "Hello.")]] * 3
     assert logs.formats == {"otel": 2, "phoenix": 1}
 
 
 @pytest.mark.parametrize(
-    ("asked", "answered"),
+    ("question", "answer"),
     [
         ({"role": "human"}, {"role": "ai"}),
         ({"role": "HumanMessage"}, {"role": "AIMessageChunk"}),
@@ -599,8 +599,8 @@ def test_spans_of_two_instrumentations_in_one_file_are_read(tmp_path):
         ({"role": "User"}, {"role": "CHATBOT"}),
     ],
 )
-def test_the_roles_of_other_libraries_are_known(asked, answered, tmp_path):
-    messages = [{**asked, "content": "Hi."}, {**answered, "content": "Hello."}]
+def test_the_roles_of_other_libraries_are_known(question, answer, tmp_path):
+    messages = [{**question, "content": "Hi."}, {**answer, "content": "Hello."}]
     for value in ({"messages": messages}, messages):
         assert read(tmp_path, value)[0] == [("Hi.", "Hello.")]
 
@@ -612,8 +612,8 @@ def test_messages_of_a_developer_are_the_system_prompt(tmp_path):
 
 @pytest.mark.parametrize("content", [None, "", [{"type": "refusal", "refusal": "I cannot help."}]])
 def test_a_refusal_is_the_text_of_a_message_without_one(content):
-    refused = {"role": "assistant", "content": content, "refusal": "I cannot help."}
-    assert read_messages([refused]) == [Event(EventKind.MESSAGE, "I cannot help.", "assistant")]
+    message = {"role": "assistant", "content": content, "refusal": "I cannot help."}
+    assert read_messages([message]) == [Event(EventKind.MESSAGE, "I cannot help.", "assistant")]
 
 
 def test_a_refusal_does_not_replace_a_text():
@@ -633,12 +633,12 @@ def test_reasoning_alone_is_no_text_of_a_reply():
 
 
 def test_files_that_are_compressed_in_other_ways_are_named(tmp_path):
-    written(tmp_path, {"messages": [HI, HELLO]}, name="logs/a.jsonl")
+    write(tmp_path, {"messages": [HI, HELLO]}, name="logs/a.jsonl")
     for name in ("b.jsonl.lz4", "c.tar.zst"):
         (tmp_path / "logs" / name).write_bytes(b"\x28")
-        with pytest.raises(UsageError) as raised:
+        with pytest.raises(UsageError) as excinfo:
             read_transcripts(tmp_path / "logs" / name)
-        assert raised.value.value == str(tmp_path / "logs" / name)
+        assert excinfo.value.value == str(tmp_path / "logs" / name)
     (first, second) = read_logs([tmp_path / "logs"]).problems
     assert "b.jsonl.lz4" in first and "c.tar.zst" in second
 
@@ -679,41 +679,41 @@ PACKED = gzip.compress(json.dumps(GOOD).encode() * 50, mtime=0)
 def test_a_file_of_a_folder_that_cannot_be_read_is_named_and_the_rest_is_read(
     name, content, reason, tmp_path
 ):
-    written(tmp_path, GOOD, name="logs/a.jsonl")
-    written(tmp_path, GOOD, name="logs/z.jsonl")
+    write(tmp_path, GOOD, name="logs/a.jsonl")
+    write(tmp_path, GOOD, name="logs/z.jsonl")
     (tmp_path / "logs" / name).write_bytes(content)
     logs = read_logs([tmp_path / "logs"])
     assert len(logs.dialogs) == 2
     (problem,) = logs.problems
     assert name in problem and reason in problem and len(problem) < 400
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         read_logs([tmp_path / "logs" / name])
-    assert name in str(raised.value)
+    assert name in str(excinfo.value)
 
 
 def test_what_is_no_file_is_named_unless_it_is_a_folder_of_logs(tmp_path):
-    written(tmp_path, GOOD, name="logs/a.jsonl")
-    written(tmp_path, GOOD, name="logs/folder.jsonl/b.jsonl")
+    write(tmp_path, GOOD, name="logs/a.jsonl")
+    write(tmp_path, GOOD, name="logs/folder.jsonl/b.jsonl")
     os.mkfifo(tmp_path / "logs" / "pipe.jsonl")
     (tmp_path / "logs" / "broken.jsonl").symlink_to(tmp_path / "nowhere")
     logs = read_logs([tmp_path / "logs"])
     assert len(logs.dialogs) == 2
-    pipe, broken = logs.problems
-    assert "pipe.jsonl" in pipe and "broken.jsonl" in broken
+    pipe, dead_link = logs.problems
+    assert "pipe.jsonl" in pipe and "broken.jsonl" in dead_link
 
 
 def test_files_and_folders_that_may_not_be_opened_are_named(tmp_path, monkeypatch):
-    written(tmp_path, GOOD, name="logs/a.jsonl")
-    written(tmp_path, GOOD, name="logs/locked.jsonl")
-    written(tmp_path, GOOD, name="logs/private/b.jsonl")
+    write(tmp_path, GOOD, name="logs/a.jsonl")
+    write(tmp_path, GOOD, name="logs/locked.jsonl")
+    write(tmp_path, GOOD, name="logs/private/b.jsonl")
 
     def refusing(function, name):  # as permissions do, which do not bind an administrator
-        def checked(path, *arguments, **options):
+        def check_path(path, *arguments, **options):
             if Path(path).name == name:
                 raise PermissionError(13, "Permission denied", str(path))
             return function(path, *arguments, **options)
 
-        return checked
+        return check_path
 
     monkeypatch.setattr(Path, "open", refusing(Path.open, "locked.jsonl"))
     monkeypatch.setattr(os, "scandir", refusing(os.scandir, "private"))
@@ -726,7 +726,7 @@ def test_files_and_folders_that_may_not_be_opened_are_named(tmp_path, monkeypatc
 
 def test_a_line_of_50_megabytes_is_read(tmp_path):
     long = {"messages": [HI, {**HELLO, "content": "x" * 50_000_000}]}
-    (file,) = read_transcripts(written(tmp_path, GOOD, long, GOOD))
+    (file,) = read_transcripts(write(tmp_path, GOOD, long, GOOD))
     lengths = [len(transcript.path[-1].text) for transcript in file.transcripts]
     assert lengths == [6, 50_000_000, 6] and not file.unread
 
@@ -745,35 +745,35 @@ def test_gzipped_logs_are_read(name, tmp_path):
 def test_a_document_that_is_cut_off_is_one_problem_with_its_place(tmp_path):
     text = json.dumps([{"messages": [HI, HELLO]}] * 20, indent=2)
     lines = text.split("\n")[:-3]
-    (file,) = read_transcripts(written(tmp_path, *lines, name="a.json"))
+    (file,) = read_transcripts(write(tmp_path, *lines, name="a.json"))
     (sentence,) = file.unread
     assert f"line {len(lines) + 1}" in sentence and not file.transcripts
 
 
 def test_lines_in_a_file_named_json_are_read_without_those_that_are_cut_off(tmp_path):
     chat = {"messages": [HI, HELLO]}
-    (file,) = read_transcripts(written(tmp_path, "", chat, "{", chat, name="a.json"))
+    (file,) = read_transcripts(write(tmp_path, "", chat, "{", chat, name="a.json"))
     assert len(file.transcripts) == 2
     assert len(file.unread) == 1 and "line 3" in file.unread[0]
 
 
 def test_an_empty_document_is_one_problem(tmp_path):
-    (file,) = read_transcripts(written(tmp_path, "", name="a.json"))
+    (file,) = read_transcripts(write(tmp_path, "", name="a.json"))
     assert len(file.unread) == 1
 
 
 def test_a_bad_format_or_path_is_refused_before_anything_is_read(tmp_path):
-    file = written(tmp_path, {"messages": [HI, HELLO]})
-    with pytest.raises(UnknownName) as raised:
+    file = write(tmp_path, {"messages": [HI, HELLO]})
+    with pytest.raises(UnknownName) as excinfo:
         read_transcripts(file, "opena")
-    assert raised.value.suggestion == "openai"
+    assert excinfo.value.suggestion == "openai"
     (tmp_path / "empty").mkdir()
     (tmp_path / "packed").mkdir()
     (tmp_path / "packed" / "a.jsonl.lz4").write_bytes(b"\x28")
     for name in ("nowhere.jsonl", "empty", "packed"):
-        with pytest.raises(UsageError) as raised:
+        with pytest.raises(UsageError) as excinfo:
             read_transcripts([file, tmp_path / name])
-        assert (raised.value.option, raised.value.value) == ("paths", str(tmp_path / name))
+        assert (excinfo.value.option, excinfo.value.value) == ("paths", str(tmp_path / name))
 
 
 def test_reasoning_in_a_reply_is_kept_apart_from_it(tmp_path):
@@ -803,19 +803,19 @@ USED = {"role": "assistant", "content": [{"type": "tool_use", "name": "look", "i
 )
 def test_a_file_of_another_format_than_the_named_one_is_refused(value, form, detected, tmp_path):
     with pytest.raises(UsageError, match=f"line 1 .* {detected}, not {form}"):
-        read_logs([written(tmp_path, value)], form)
+        read_logs([write(tmp_path, value)], form)
 
 
 @pytest.mark.parametrize("form", ["openai", "anthropic"])
 def test_messages_that_two_formats_share_are_read_in_either(form, tmp_path):
-    (dialog,) = read_logs([written(tmp_path, {"messages": [HI, HELLO]})], form).dialogs
-    assert heard(dialog) == [("Hi.", "Hello.")]
+    (dialog,) = read_logs([write(tmp_path, {"messages": [HI, HELLO]})], form).dialogs
+    assert turns_of(dialog) == [("Hi.", "Hello.")]
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_value_in_no_format_does_not_end_the_reading_in_the_named_one(form, tmp_path):
     values = [None, True, 5, '"a"', [], [1], {}, {"a": 1}, {"turns": 1}]
-    (file,) = read_transcripts(written(tmp_path, *values), form)
+    (file,) = read_transcripts(write(tmp_path, *values), form)
     assert file.unread and not any(transcript.path for transcript in file.transcripts)
 
 
@@ -832,8 +832,8 @@ def test_the_file_of_the_page_on_contributing_is_imported_where_it_says(tmp_path
     (package / "assets").symlink_to(ROOT / "src" / "holdfast" / "assets")
     (package / "transcripts" / "readers" / "tickets.py").write_text(TICKETS.text)
     table = package / "transcripts" / "formats.py"
-    added = table.read_text().replace("    run_records,\n", "    run_records,\n    tickets,\n")
-    table.write_text(added.replace("run_records.FORMAT,", "run_records.FORMAT, tickets.FORMAT,"))
+    text = table.read_text().replace("    run_records,\n", "    run_records,\n    tickets,\n")
+    table.write_text(text.replace("run_records.FORMAT,", "run_records.FORMAT, tickets.FORMAT,"))
     script = "from holdfast.transcripts import FORMATS; print(FORMATS['tickets'].name)"
     subprocess.run([sys.executable, "-c", script], env={"PYTHONPATH": str(tmp_path)}, check=True)
 
@@ -845,12 +845,12 @@ def test_a_format_is_added_as_the_page_on_contributing_says(tmp_path, monkeypatc
     monkeypatch.setitem(FORMATS, "tickets", names["FORMAT"])
     wrong = json.dumps({"ticket": 8, "entries": [{"by": "cat", "text": "Meow."}]})
     for damaged in (3, [3], {"by": 3}, [{"by": [], "text": 3}], [{"text": "Meow."}]):
-        (file,) = read_transcripts(written(tmp_path, {"ticket": 9, "entries": damaged}))
+        (file,) = read_transcripts(write(tmp_path, {"ticket": 9, "entries": damaged}))
         assert not file.transcripts and len(file.unread) == 1
-    for other in (None, 5, [1], {"a": 1}):
-        (file,) = read_transcripts(written(tmp_path, other), "tickets")
+    for value in (None, 5, [1], {"a": 1}):
+        (file,) = read_transcripts(write(tmp_path, value), "tickets")
         assert not file.transcripts and len(file.unread) == 1
-    (file,) = read_transcripts(written(tmp_path, ticket.text.strip(), wrong))
+    (file,) = read_transcripts(write(tmp_path, ticket.text.strip(), wrong))
     (transcript,) = file.transcripts
     assert transcript.format == "tickets"
     assert [event.kind for event in transcript.path] == [
@@ -860,7 +860,7 @@ def test_a_format_is_added_as_the_page_on_contributing_says(tmp_path, monkeypatc
     ]
     assert len(file.unread) == 1 and "line 2" in file.unread[0] and "'cat'" in file.unread[0]
     (dialog,) = read_logs(file.path).dialogs
-    assert heard(dialog) == [("Where is my bike?", "On its way.")]
+    assert turns_of(dialog) == [("Where is my bike?", "On its way.")]
 
 
 def texts(events):
@@ -869,7 +869,7 @@ def texts(events):
 
 def test_a_transcript_is_a_tree_of_which_one_path_is_active(tmp_path):
     (file,) = read_transcripts(
-        written(
+        write(
             tmp_path,
             *FIRST,
             user("u2", "a1", "Undo it."),
@@ -889,7 +889,7 @@ def test_a_transcript_is_a_tree_of_which_one_path_is_active(tmp_path):
 def test_what_a_program_wrote_is_an_event_of_its_own_kind(tmp_path):
     error = reply("e1", "u2", "API Error: 529", isApiErrorMessage=True)
     (file,) = read_transcripts(
-        written(
+        write(
             tmp_path,
             *FIRST,
             user("u2", "a1", "<system-reminder>Be brief.</system-reminder>"),
@@ -930,7 +930,7 @@ def test_turns_that_were_taken_back_stay_in_the_tree(tmp_path):
         codex_says("user", "Three."),
         codex_says("assistant", "3"),
     ]
-    (file,) = read_transcripts(written(tmp_path, *rollout))
+    (file,) = read_transcripts(write(tmp_path, *rollout))
     (transcript,) = file.transcripts
     assert texts(transcript.path) == ["One.", "1", "Three.", "3"]
     assert texts(transcript.events) == ["One.", "1", "Two.", "2", "Three.", "3"]
@@ -945,7 +945,7 @@ def test_turns_that_were_taken_back_stay_in_the_tree(tmp_path):
         {"id": "3", "timestamp": "t", "type": "user", "content": "Three."},
         {"id": "4", "timestamp": "t", "type": "gemini", "content": "3"},
     ]
-    (file,) = read_transcripts(written(tmp_path, *session, name="session.jsonl"))
+    (file,) = read_transcripts(write(tmp_path, *session, name="session.jsonl"))
     (transcript,) = file.transcripts
     assert texts(transcript.path) == ["One.", "1", "Three.", "3"]
     assert sorted(texts(transcript.events)) == ["1", "2", "3", "One.", "Three.", "Two."]
@@ -972,17 +972,17 @@ def test_a_result_of_an_atif_step_belongs_to_the_call_that_it_names(tmp_path):
     log.write_text(json.dumps({"schema_version": "ATIF-v1.4", "steps": steps}))
     (file,) = read_transcripts(log)
     (transcript,) = file.transcripts
-    found = [(event.call_id, event.text) for event in transcript.path if event.call_id]
-    assert found == [("b", "of b"), ("a", "of a")]
+    call_results = [(event.call_id, event.text) for event in transcript.path if event.call_id]
+    assert call_results == [("b", "of b"), ("a", "of a")]
 
 
 def test_subagents_of_an_atif_trajectory_are_dialogs_of_their_own(tmp_path):
     helper = {"schema_version": "ATIF-v1.7", "steps": [{"source": "agent", "message": "Found."}]}
     steps = [{"source": "user", "message": "Look."}, {"source": "agent", "message": "I look."}]
-    broken = {"schema_version": "ATIF-v1.7", "steps": [{"source": "cat"}]}
+    malformed = {"schema_version": "ATIF-v1.7", "steps": [{"source": "cat"}]}
     log = tmp_path / "log.json"
     log.write_text(
-        json.dumps({**helper, "steps": steps, "subagent_trajectories": [helper, broken]})
+        json.dumps({**helper, "steps": steps, "subagent_trajectories": [helper, malformed]})
     )
     (file,) = read_transcripts(log)
     assert [texts(transcript.path) for transcript in file.transcripts] == [
@@ -1031,7 +1031,7 @@ def test_a_text_is_in_one_element_only_if_that_element_ends_with_it(text, name):
 )
 def test_a_line_that_is_no_text_costs_only_itself(end, problem, tmp_path):
     """A program writes to its log while it is read, or the computer stops as it does."""
-    path = written(tmp_path, user("u1", None, "Hi"), reply("a1", "u1", bash("t1")))
+    path = write(tmp_path, user("u1", None, "Hi"), reply("a1", "u1", bash("t1")))
     path.write_bytes(path.read_bytes() + end)
     logs = read_logs([path])
     assert [len(dialog.turns) for dialog in logs.dialogs] == [1]
@@ -1048,18 +1048,18 @@ def test_a_message_of_another_session_is_not_the_users(tmp_path):
         user("u3", "u2", "Peer?", origin="peer"),
         reply("a2", "u3", {"type": "text", "text": "Well."}),
     ]
-    (dialog,) = read_logs([written(tmp_path, *lines)]).dialogs
+    (dialog,) = read_logs([write(tmp_path, *lines)]).dialogs
     assert [turn.user for turn in dialog.turns] == ["Hi"]
 
 
 def test_what_programs_keep_beside_their_sessions_is_no_log(tmp_path):
-    written(tmp_path, user("u1", None, "Hi"), reply("a1", "u1", bash("t1")), name="c/s.jsonl")
-    others = {"c/s/custom-title.json": {"customTitle": "x"}, "c/s/tool-results/a.json": [{"a": 1}]}
+    write(tmp_path, user("u1", None, "Hi"), reply("a1", "u1", bash("t1")), name="c/s.jsonl")
+    files = {"c/s/custom-title.json": {"customTitle": "x"}, "c/s/tool-results/a.json": [{"a": 1}]}
     hello, answer = gemini(1, "user", "Hi"), gemini(2, "gemini", "Hello.")
-    written(tmp_path, GEMINI, hello, answer, name="g/chats/session-1.jsonl")
+    write(tmp_path, GEMINI, hello, answer, name="g/chats/session-1.jsonl")
     typed = {"sessionId": "s", "messageId": 0, "type": "user", "message": "Hi", "timestamp": "t"}
-    for name, value in {**others, "g/logs.json": [typed]}.items():
-        written(tmp_path, value, name=name)
+    for name, value in {**files, "g/logs.json": [typed]}.items():
+        write(tmp_path, value, name=name)
     logs = read_logs([tmp_path])
     assert len(logs.dialogs) == 2 and not logs.problems
     with pytest.raises(UsageError, match="no known format"):

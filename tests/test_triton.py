@@ -28,11 +28,11 @@ def run(*arguments: str | Path, **environment: str) -> str:
 @pytest.mark.parametrize("cases", CASES, ids=lambda path: path.stem)
 def test_the_kernels_match_the_formulas_in_the_interpreter(cases):
     interpreted = {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
-    printed = run("-m", "pytest", "-p", "no:cacheprovider", cases, **interpreted)
-    assert " passed" in printed and "skipped" not in printed
+    output = run("-m", "pytest", "-p", "no:cacheprovider", cases, **interpreted)
+    assert " passed" in output and "skipped" not in output
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 def test_the_kernels_match_the_formulas_on_a_gpu():
-    printed = run("-m", "pytest", "-p", "no:cacheprovider", *CASES, TRITON_INTERPRET="0")
-    assert " passed" in printed and "skipped" not in printed
+    output = run("-m", "pytest", "-p", "no:cacheprovider", *CASES, TRITON_INTERPRET="0")
+    assert " passed" in output and "skipped" not in output

@@ -15,7 +15,7 @@ def ran(*commands: str) -> Turn:
     return Turn("", tuple(ToolCall("Bash", {"command": command}) for command in commands))
 
 
-def scored(spec, turn: Turn) -> float | None:
+def score_turn(spec, turn: Turn) -> float | None:
     score = build(spec).score_turn(turn)
     return None if score is None else score.value
 
@@ -67,12 +67,12 @@ CASES = [
 
 @pytest.mark.parametrize(("spec", "turn", "value"), CASES)
 def test_a_measure_scores_the_actions_of_a_turn(spec, turn, value):
-    assert scored(spec, turn) == value
+    assert score_turn(spec, turn) == value
 
 
 def test_a_text_measure_skips_a_turn_without_text():
-    assert scored("one_sentence", Turn("One.")) == 1
-    assert scored("one_sentence", EDIT) is None
+    assert score_turn("one_sentence", Turn("One.")) == 1
+    assert score_turn("one_sentence", EDIT) is None
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_a_text_measure_skips_a_turn_without_text():
     ],
 )
 def test_commands_are_read_in_every_form(arguments, commands):
-    read = commands_of([ToolCall("shell", arguments)])
-    assert [list(command.words) for command in read] == commands
+    parsed = commands_of([ToolCall("shell", arguments)])
+    assert [list(command.words) for command in parsed] == commands
 
 
 FORCED = "git push --force"
@@ -141,7 +141,7 @@ SEEN_THROUGH = [
 @pytest.mark.parametrize("script", SEEN_THROUGH)
 def test_a_command_is_seen_through_what_it_is_wrapped_in(script):
     rule = {"name": "command_not_run", "command": rf"{FORCED}(?!\S)"}
-    assert scored(rule, ran(script)) == 0
+    assert score_turn(rule, ran(script)) == 0
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_command_is_seen_through_what_it_is_wrapped_in(script):
     ],
 )
 def test_a_text_that_is_not_run_is_no_command(script):
-    assert scored({"name": "command_not_run", "command": FORCED}, ran(script)) == 1
+    assert score_turn({"name": "command_not_run", "command": FORCED}, ran(script)) == 1
 
 
 @pytest.mark.parametrize(
@@ -174,12 +174,12 @@ def test_a_text_that_is_not_run_is_no_command(script):
     ],
 )
 def test_a_pattern_about_a_wrapper_is_matched_with_the_wrapper(pattern, script, value):
-    assert scored({"name": "command_not_run", "command": pattern}, ran(script)) == value
+    assert score_turn({"name": "command_not_run", "command": pattern}, ran(script)) == value
 
 
 def test_a_wrapped_command_counts_once_among_others():
-    assert scored(TESTED, ran("make -C app test", "sudo git -C app commit -m x")) == 1
-    assert scored(TESTED, ran("bash -lc 'make test && git commit -m x'")) == 1
+    assert score_turn(TESTED, ran("make -C app test", "sudo git -C app commit -m x")) == 1
+    assert score_turn(TESTED, ran("bash -lc 'make test && git commit -m x'")) == 1
 
 
 BODY = "## Summary\nIt adds up.\n\n### Agent review\nNone."
@@ -197,8 +197,8 @@ CREATE = "gh pr create --title 'Fix it'"
     ],
 )
 def test_the_text_of_a_here_document_is_that_of_the_argument(script):
-    assert scored(REVIEWED, ran(script)) == 1
-    assert scored(REVIEWED, ran(script.replace("### Agent review", "### Tests"))) == 0
+    assert score_turn(REVIEWED, ran(script)) == 1
+    assert score_turn(REVIEWED, ran(script.replace("### Agent review", "### Tests"))) == 0
 
 
 @pytest.mark.parametrize(
@@ -210,8 +210,8 @@ def test_the_text_of_a_here_document_is_that_of_the_argument(script):
     ],
 )
 def test_a_commit_message_is_found_where_it_is_written(script):
-    assert scored(COMMIT, ran(script)) == 1
-    assert scored(COMMIT, ran(script.replace("fix:", "Fixed"))) == 0
+    assert score_turn(COMMIT, ran(script)) == 1
+    assert score_turn(COMMIT, ran(script.replace("fix:", "Fixed"))) == 0
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_a_rule_applies_to_the_turns_that_meet_all_its_conditions(when, applies)
 
 
 @pytest.mark.parametrize(
-    ("spec", "named"),
+    ("spec", "message"),
     [
         ({"name": "command_not_run", "command": "("}, "'('"),
         ({"name": "tool_called", "tool": "x", "arguments_schema": {"type": "nothing"}}, "nothing"),
@@ -274,8 +274,8 @@ def test_a_rule_applies_to_the_turns_that_meet_all_its_conditions(when, applies)
         ({"name": "tool_called", "tool": ""}, "tool"),
     ],
 )
-def test_a_malformed_argument_is_named(spec, named):
-    with pytest.raises(UsageError, match=named.replace("(", r"\(").replace("[", r"\[")):
+def test_a_malformed_argument_is_named(spec, message):
+    with pytest.raises(UsageError, match=message.replace("(", r"\(").replace("[", r"\[")):
         build(spec)
 
 
@@ -302,7 +302,7 @@ def test_what_a_script_pipes_into_tee_without_showing_it_is_not_shown(script):
 
 
 @pytest.mark.parametrize(
-    ("script", "written"),
+    ("script", "paths"),
     [
         ("sort -o x.py x.py", ["x.py"]),
         ("sort f --output=x.py", ["x.py"]),
@@ -323,13 +323,13 @@ def test_what_a_script_pipes_into_tee_without_showing_it_is_not_shown(script):
         ("docker exec web python3 -c \"open('x.js', 'w')\"", []),
     ],
 )
-def test_a_file_that_an_option_names_is_written(script, written):
+def test_a_file_that_an_option_names_is_written(script, paths):
     edits = [e for command in read_script(script) for e in edits_by_command(command)]
-    assert [(edit.path, edit.is_shown) for edit in edits] == [(path, False) for path in written]
+    assert [(edit.path, edit.is_shown) for edit in edits] == [(path, False) for path in paths]
 
 
 @pytest.mark.parametrize(
-    ("code", "written"),
+    ("code", "paths"),
     [
         ("p = Path('a') / 'x.js'\np.write_text(p.read_text().replace('b', 'c'))", ["a/x.js"]),
         ("import os\np = os.path.join('a', 'x.js')\nwith open(p, mode='a') as f: pass", ["a/x.js"]),
@@ -341,9 +341,9 @@ def test_a_file_that_an_option_names_is_written(script, written):
         ("not Python", []),
     ],
 )
-def test_a_program_in_a_here_document_is_read(code, written):
+def test_a_program_in_a_here_document_is_read(code, paths):
     edits = edits_of([ToolCall("Bash", {"command": f"python3 - <<'END'\n{code}\nEND"})])
-    assert [(edit.path, edit.is_shown) for edit in edits] == [(path, False) for path in written]
+    assert [(edit.path, edit.is_shown) for edit in edits] == [(path, False) for path in paths]
 
 
 @pytest.mark.parametrize(
@@ -383,7 +383,7 @@ def test_printf_puts_its_arguments_into_its_format(script, text):
 
 def test_a_commit_message_may_be_piped_into_git():
     script = "printf 'fix: %s\\n' y | git commit -F -"
-    assert scored(COMMIT, ran(script)) == 1
+    assert score_turn(COMMIT, ran(script)) == 1
 
 
 AFTER = {"name": "runs_after", "changed": "*.py", "run": r"make (?:lint|check)(?!\S)"}
@@ -448,17 +448,17 @@ def test_reasons_are_in_words(spec, turn, reason):
 )
 def test_paths_of_windows_match_like_others(call):
     spec = {"name": "file_not_touched", "path": "migrations/*"}
-    assert scored(spec, Turn("", (call,))) == 0
-    other = {"name": "file_not_touched", "path": "*.py"}
-    assert scored(other, Turn("", (ToolCall("Edit", {"file_path": "C:\\a\\b.ts"}),))) == 1
+    assert score_turn(spec, Turn("", (call,))) == 0
+    measure = {"name": "file_not_touched", "path": "*.py"}
+    assert score_turn(measure, Turn("", (ToolCall("Edit", {"file_path": "C:\\a\\b.ts"}),))) == 1
 
 
 def test_a_file_that_was_read_by_a_path_of_windows_is_known_to_exist():
-    read = ToolCall("Read", {"file_path": "C:\\shop\\a.md"})
+    view = ToolCall("Read", {"file_path": "C:\\shop\\a.md"})
     write = ToolCall("Write", {"file_path": "C:\\shop\\a.md", "content": "x"})
-    turn = Turn("", calls=(read, write))
+    turn = Turn("", calls=(view, write))
     posix = Turn("", calls=tuple(
-        ToolCall(call.name, {**call.arguments, "file_path": "/shop/a.md"}) for call in (read, write)
+        ToolCall(call.name, {**call.arguments, "file_path": "/shop/a.md"}) for call in (view, write)
     ))  # fmt: skip
     spec = {"name": "text_kept", "pattern": "BEGIN"}
     assert build(spec).score_turn(turn) is build(spec).score_turn(posix) is None
@@ -479,7 +479,7 @@ def test_a_file_that_was_read_by_a_path_of_windows_is_known_to_exist():
     ],
 )
 def test_a_script_is_the_same_with_run_and_without(command, pattern):
-    assert scored({"name": "command_run", "command": pattern}, ran(command)) == 1
+    assert score_turn({"name": "command_run", "command": pattern}, ran(command)) == 1
 
 
 @pytest.mark.parametrize(
@@ -493,7 +493,7 @@ def test_a_script_is_the_same_with_run_and_without(command, pattern):
     ],
 )
 def test_a_script_is_not_a_command_of_the_package_manager(command, pattern):
-    assert scored({"name": "command_run", "command": pattern}, ran(command)) == 0
+    assert score_turn({"name": "command_run", "command": pattern}, ran(command)) == 0
 
 
 def test_the_reason_names_the_program_behind_its_wrapper():
@@ -505,4 +505,4 @@ def test_the_reason_names_the_program_behind_its_wrapper():
 def test_the_name_of_a_trailer_has_no_case():
     spec = {"name": "commit_excludes", "trailer": "Co-Authored-By: Claude"}
     commit = "git commit -m x --trailer 'Co-authored-by: Claude <a@b>'"
-    assert scored(spec, ran(commit)) == 0
+    assert score_turn(spec, ran(commit)) == 0

@@ -334,7 +334,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_what_a_turn_changed(name, tmp_path):
+def test_measures_of_what_a_turn_changed(name, tmp_path):
     spec, calls, value = CHANGES[name]
     assert value_of(spec, [("Go.", "Ok.", calls)], tmp_path) == value
 
@@ -612,7 +612,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("name", SAID)
-def test_what_a_turn_said_and_did(name, tmp_path):
+def test_measures_of_what_a_turn_said_and_did(name, tmp_path):
     spec, turns, value = SAID[name]
     assert value_of(spec, turns, tmp_path) == value
 
@@ -649,6 +649,6 @@ def test_packages_are_noted_in_the_files_of_their_manager(command, path, value):
 @pytest.mark.parametrize("command", ["git reset --hard", "prettier --write ."])
 def test_a_turn_that_changes_only_unnamed_files_is_not_judged(command):
     rule = build({"name": "file_not_touched", "path": "migrations/*"})
-    judged = rule.judge_turn(AssistantTurn("", (ToolCall("Bash", {"command": command}),)))
-    assert judged is not None
-    assert judged.reason == "the log does not show which files were changed"
+    judgement = rule.judge_turn(AssistantTurn("", (ToolCall("Bash", {"command": command}),)))
+    assert judgement is not None
+    assert judgement.reason == "the log does not show which files were changed"

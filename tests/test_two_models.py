@@ -36,9 +36,9 @@ def test_giving_the_same_model_as_user_model_changes_nothing(tmp_path, batch):
     methods = ["none", "split-softmax:exponent=0.5"]
     alone = drift.run(model(), SUITE, tmp_path / "alone", settings, methods)
     cast = drift.Cast(user_model=model())
-    both = drift.run(model(), SUITE, tmp_path / "both", settings, methods, cast=cast)
-    assert texts(both) == texts(alone)
-    tokens = [sum(r["tokens"]["forwarded"] for r in as_json(run)) for run in (alone, both)]
+    same_models = drift.run(model(), SUITE, tmp_path / "both", settings, methods, cast=cast)
+    assert texts(same_models) == texts(alone)
+    tokens = [sum(r["tokens"]["forwarded"] for r in as_json(run)) for run in (alone, same_models)]
     assert tokens[0] == tokens[1], "each view is computed once, wherever it is"
 
 
@@ -47,9 +47,9 @@ def test_each_turn_comes_from_its_speakers_model(tmp_path):
     run = drift.run(agent, SUITE, tmp_path / "run", QUICK, cast=drift.Cast(user_model=user))
     assert len(run.records) == QUICK.conversations
     for record in as_json(run):
-        starter, *rest = record["turns"]
+        starter, *turns = record["turns"]
         assert starter["text"] in SUITE.starters
-        assert all(turn["text"].startswith(turn["speaker"]) for turn in rest) and len(rest) == 5
+        assert all(turn["text"].startswith(turn["speaker"]) for turn in turns) and len(turns) == 5
         assert all(probe["reply"].startswith("agent") for probe in record["probes"])
     prompts = [case.system_prompt for case in SUITE.cases]
     assert {request.thread[0] for request in user.requests} == {"user"}
@@ -58,7 +58,7 @@ def test_each_turn_comes_from_its_speakers_model(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_user_model_behind_an_endpoint(tmp_path):
+def test_a_user_model_behind_an_endpoint_writes_the_users_turns(tmp_path):
     alone = drift.run(model(), SUITE, tmp_path / "alone", QUICK)
     with served(model("qwen2"), LIMITS) as server:
         user = connect(f"{server.url}/v1")
@@ -85,37 +85,37 @@ def test_a_missing_user_model_stops_the_run_which_can_be_resumed(tmp_path):
 
 
 def test_a_run_is_identified_by_its_user_model(tmp_path):
-    two = {"model": Named("agent"), "suite": SUITE, "out": tmp_path / "two", "settings": QUICK}
-    run = drift.run(**two, cast=drift.Cast(user_model=Named("Ada")))
+    pair = {"model": Named("agent"), "suite": SUITE, "out": tmp_path / "two", "settings": QUICK}
+    run = drift.run(**pair, cast=drift.Cast(user_model=Named("Ada")))
     assert run.manifest.identity.to_json()["user_model"]["name"] == "Ada"
-    again = drift.run(**two, cast=drift.Cast(user_model=Named("Ada")))
-    assert len(again.records) == QUICK.conversations
+    extended_run = drift.run(**pair, cast=drift.Cast(user_model=Named("Ada")))
+    assert len(extended_run.records) == QUICK.conversations
     with pytest.raises(RecordsError, match=r"user_model.name is \"Ada\" there and \"Bo\""):
-        drift.run(**two, cast=drift.Cast(user_model=Named("Bo")))
+        drift.run(**pair, cast=drift.Cast(user_model=Named("Bo")))
     with pytest.raises(RecordsError, match=r"user_model is .* there and not given here"):
-        drift.run(**two)
+        drift.run(**pair)
     page = report.write([tmp_path / "two"], tmp_path / "page.html").read_text()
     assert "user model Ada" in page and "Two models talk" in page
-    one = {**two, "out": tmp_path / "one"}
+    single = {**pair, "out": tmp_path / "one"}
     assert (
-        "user_model" not in drift.run(**one).manifest.identity.to_json()
+        "user_model" not in drift.run(**single).manifest.identity.to_json()
     )  # as older versions wrote it
 
 
 def test_a_missing_user_model_and_its_options_without_one_are_refused(tmp_path, capsys):
     for option in ("--user-endpoint-model", "--user-api-key-env"):
         assert main(["drift", option, "x", "--out", str(tmp_path / "run")]) == 2
-        told = capsys.readouterr().err
-        assert f"{option} x" in told and "--user-model is not given" in told
+        stderr = capsys.readouterr().err
+        assert f"{option} x" in stderr and "--user-model is not given" in stderr
     assert main(["drift", "--user-model", "nowhere", "--out", str(tmp_path / "run")]) == 2
     assert "nowhere" in capsys.readouterr().err
 
 
 def test_the_command_takes_a_user_model(tmp_path, capsys):
     for name, kind in (("agent", "llama"), ("user", "qwen2")):
-        made = model(kind)
-        made.hf_model.save_pretrained(tmp_path / name)
-        made.tokenizer.save_pretrained(tmp_path / name)
+        model_saved = model(kind)
+        model_saved.hf_model.save_pretrained(tmp_path / name)
+        model_saved.tokenizer.save_pretrained(tmp_path / name)
     command = ["drift", "--model", str(tmp_path / "agent"), "--user-model", str(tmp_path / "user")]
     command += ["--rounds", "2", "--conversations", "2", "--max-new-tokens", "8"]
     assert main([*command, "--out", str(tmp_path / "run")]) == 0, capsys.readouterr().err

@@ -46,12 +46,12 @@ def serve():
     servers = []
 
     def start(answer):
-        def answered(body, number):
+        def respond(body, number):
             if body is None:
                 return 200, {}, json.dumps({"object": "list", "data": [{"id": "tiny"}]})
             return answer(body, number)
 
-        server = Server(answered).__enter__()
+        server = Server(respond).__enter__()
         servers.append(server)
         return server
 
@@ -105,8 +105,8 @@ def test_reasoning_is_recorded_and_neither_scored_nor_sent_back(serve, suite, tm
 def test_the_output_says_once_that_replies_follow_reasoning(serve, suite, tmp_path, capsys):
     server = serve(lambda body, number: completion(f"<think>{LONG}</think>Oui."))
     run_drift(server, suite, tmp_path / "run")
-    printed = capsys.readouterr().out
-    assert printed.count("Replies after reasoning: 10 of 10;") == 1
+    output = capsys.readouterr().out
+    assert output.count("Replies after reasoning: 10 of 10;") == 1
     page = (tmp_path / "run" / "report.html").read_text()
     assert "10 of 10;" in page
 
@@ -121,8 +121,8 @@ def test_a_streamed_reply_has_its_reasoning_apart(serve):
 
 
 def test_reasoning_that_a_local_model_wrote_is_moved_out_of_its_text():
-    drawn = Reply("<think>Hm.</think>Oui.", (1, 2, 3), "stop")
-    assert drawn.without_reasoning() == replace(drawn, text="Oui.", reasoning="Hm.")
+    reply = Reply("<think>Hm.</think>Oui.", (1, 2, 3), "stop")
+    assert reply.without_reasoning() == replace(reply, text="Oui.", reasoning="Hm.")
     plain = Reply("Oui.", (1,), "stop")
     assert plain.without_reasoning() is plain
 
@@ -137,10 +137,10 @@ CUT_WHILE_THINKING = {
 def test_a_reply_cut_while_thinking_is_reported_as_cut(serve, suite, tmp_path, capsys, answer):
     server = serve(lambda body, number: answer)
     assert run_drift(server, suite, tmp_path / "run") == 1
-    printed = capsys.readouterr().out
-    assert "4 of 4 replies" in printed
-    assert "10 of 10 (10 " in printed
-    assert "Next: raise --max-new-tokens" in printed
+    output = capsys.readouterr().out
+    assert "4 of 4 replies" in output
+    assert "10 of 10 (10 " in output
+    assert "Next: raise --max-new-tokens" in output
 
 
 # Replies without text
@@ -166,18 +166,18 @@ def test_drift_prints_no_verdict_on_replies_without_text(
     run = read_run(tmp_path / "run")
     assert all(record["probes"] == [] for record in as_json(run))
     assert {probe["why"] for record in as_json(run) for probe in record["unscored"]} == {why}
-    printed = capsys.readouterr().out
-    assert "4 of 4 replies" in printed
-    assert "stability" not in printed and "scores" not in printed
+    output = capsys.readouterr().out
+    assert "4 of 4 replies" in output
+    assert "stability" not in output and "scores" not in output
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["results"][0]["unscored"] == {why: 4}
 
 
-def run_check(server, suite, tmp_path, *more, budget=30):
+def run_check(server, suite, tmp_path, *options, budget=30):
     sizes = ["--rounds", "2", "--budget", str(budget), "--user-turns", "none"]
     words = ["check", str(suite), "--model", server.url, *sizes]
-    places = ["--out", str(tmp_path / "run"), "--junit", str(tmp_path / "junit.xml")]
-    return main([*words, "--user-prompt", "empty", *places, *more])
+    outputs = ["--out", str(tmp_path / "run"), "--junit", str(tmp_path / "junit.xml")]
+    return main([*words, "--user-prompt", "empty", *outputs, *options])
 
 
 def errors_in(path):
@@ -195,20 +195,20 @@ def test_check_does_not_blame_a_bot_for_replies_without_text(serve, suite, tmp_p
     # empty replies may be those of a server that fails; calls of tools are the model's own
     code = COULD_NOT if "tool" in why else UNAVAILABLE
     assert run_check(server, suite, tmp_path) == code
-    printed = capsys.readouterr()
-    assert "FAIL" not in printed.out
+    captured = capsys.readouterr()
+    assert "FAIL" not in captured.out
     # an outage may end, so more conversations are run than of a model's own calls
     batches = 1 if "tool" in why else BATCHES_IN_OUTAGE
-    assert f"none of {2 * FIRST * batches} replies" in printed.err
+    assert f"none of {2 * FIRST * batches} replies" in captured.err
     assert "Nothing could be checked" in errors_in(tmp_path / "junit.xml")
     assert len(read_run(tmp_path / "run").records) == FIRST * batches  # not the whole budget
 
 
 def test_check_judges_the_replies_that_have_text(serve, suite, tmp_path):
-    broken = "One. Two. Three. Four."
+    long_reply = "One. Two. Three. Four."
 
     def answer(body, number):
-        return completion("") if number % 3 == 0 else completion(broken)
+        return completion("") if number % 3 == 0 else completion(long_reply)
 
     assert run_check(serve(answer), suite, tmp_path) == FAILED
     (check,) = json.loads((tmp_path / "run" / "summary.json").read_text())["check"]["prompts"]
@@ -222,8 +222,8 @@ def test_check_passes_with_some_empty_replies(serve, suite, tmp_path):
     def answer(body, number):
         return completion("") if number % 5 == 0 else completion("Oui.")
 
-    more = ["--min-stability", "0.7"]
-    assert run_check(serve(answer), suite, tmp_path, *more, budget=100) == PASSED
+    options = ["--min-stability", "0.7"]
+    assert run_check(serve(answer), suite, tmp_path, *options, budget=100) == PASSED
 
 
 def test_a_check_that_meets_an_outage_leaves_no_file_of_an_earlier_run(serve, suite, tmp_path):
@@ -243,13 +243,13 @@ MALFORMED = {
 }
 
 
-@pytest.mark.parametrize("more", MALFORMED.values(), ids=MALFORMED)
-def test_a_malformed_check_leaves_no_file_of_an_earlier_run(serve, suite, tmp_path, more):
+@pytest.mark.parametrize("options", MALFORMED.values(), ids=MALFORMED)
+def test_a_malformed_check_leaves_no_file_of_an_earlier_run(serve, suite, tmp_path, options):
     junit = tmp_path / "junit.xml"
     junit.write_text("earlier")
-    if more is None:
-        suite, more = tmp_path / "absent.yaml", []
-    assert run_check(serve(lambda body, number: completion("Oui.")), suite, tmp_path, *more) == 2
+    if options is None:
+        suite, options = tmp_path / "absent.yaml", []
+    assert run_check(serve(lambda body, number: completion("Oui.")), suite, tmp_path, *options) == 2
     assert errors_in(junit)
 
 
@@ -257,11 +257,11 @@ def test_an_interrupted_check_leaves_no_file_of_an_earlier_run(serve, suite, tmp
     junit = tmp_path / "junit.xml"
     junit.write_text("earlier")
 
-    def interrupted(*_):
+    def interrupt(*_):
         assert errors_in(junit) == "the command has not finished"  # even if it is killed now
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("holdfast.cli.check._converse", interrupted)
+    monkeypatch.setattr("holdfast.cli.check._converse", interrupt)
     assert run_check(serve(lambda body, number: completion("Oui.")), suite, tmp_path) == 130
     assert errors_in(junit) == "the command was interrupted"
 
@@ -284,9 +284,9 @@ def test_a_rule_that_was_never_judged_does_not_pass_with_the_others():
             unscored=[{"round": 1, "rule": names[1], "why": "cut"}],
         )
 
-    (checked,) = check_prompts([record(n) for n in range(60)], ["bot"], 1, Terms(0.8, budget=60))
-    assert checked.verdict == UNDECIDED
-    assert [rule.verdict for rule in checked.rules] == [PASS, UNDECIDED]
+    (bot,) = check_prompts([record(n) for n in range(60)], ["bot"], 1, Terms(0.8, budget=60))
+    assert bot.verdict == UNDECIDED
+    assert [rule.verdict for rule in bot.rules] == [PASS, UNDECIDED]
 
 
 # Cut replies
@@ -409,15 +409,15 @@ def test_cut_replies_are_counted_and_left_out_of_the_means(serve, tmp_path, caps
 
     out = tmp_path / "run"
     assert run_drift(serve(answer), suite, out, conversations=6) == 0
-    printed = capsys.readouterr().out
+    output = capsys.readouterr().out
     run = read_run(out)
     probes = [probe for record in as_json(run) for probe in record["probes"]]
     cut = [probe for record in as_json(run) for probe in record.get("unscored", ())]
     assert {probe["score"] for probe in probes} == {1.0}
     assert cut and {probe["reply"] for probe in cut} == {"Well, that"}
     count = f"{len(cut)} of {len(cut) + len(probes)} scores"
-    assert f"Cut, not judged: {count}" in printed
-    assert "different rules" not in printed  # it is the only rule
+    assert f"Cut, not judged: {count}" in output
+    assert "different rules" not in output  # it is the only rule
     page = (out / "report.html").read_text()
     assert count in page and "not judged" in page
     summary = json.loads((out / "summary.json").read_text())

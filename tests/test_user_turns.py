@@ -39,18 +39,18 @@ def test_the_agent_answers_each_message_and_probes_fork(tmp_path, scripts):
     scripted = Scripted()
     settings = replace(QUICK, conversations=1)
     record = as_json(drift.run(scripted, SUITE, tmp_path / "run", settings, cast=cast(scripts)))[0]
-    said = SCRIPTS[record["scripted"]["line"] - 1]
+    lines = SCRIPTS[record["scripted"]["line"] - 1]
     turns = record["turns"]
-    assert [turn["text"] for turn in turns[::2]] == said[:3]
+    assert [turn["text"] for turn in turns[::2]] == lines[:3]
     assert {turn["stop_reason"] for turn in turns[::2]} == {"scripted"}
     assert {turn["speaker"] for turn in turns[1::2]} == {"agent"}
     prompt = record["agent"]["system_prompt"]
     views = [[message["content"] for message in request.messages] for request in scripted.requests]
     probes = [probe["question"] for probe in record["probes"]]
     b1, b2 = turns[1]["text"], turns[3]["text"]
-    assert [prompt, said[0], b1, said[1]] in views  # the agent's second turn
+    assert [prompt, lines[0], b1, lines[1]] in views  # the agent's second turn
     assert [prompt, probes[0]] in views  # round 1: the unloaded model
-    assert [prompt, said[0], b1, said[1], b2, probes[2]] in views  # in place of the third message
+    assert [prompt, lines[0], b1, lines[1], b2, probes[2]] in views  # in place of the third message
     assert len(views) == 6 == count_replies(SUITE, settings, read_user_turns(scripts), [0])
     assert {probe["kind"] for probe in record["probes"]} == {"stability"}  # nobody to adopt from
     assert record["user"]["system_prompt"] == ""
@@ -64,9 +64,9 @@ def test_every_script_is_used_before_one_is_used_again(scripts):
     ]
     assert Counter(lines) == {1: 3, 2: 3, 3: 3}
     assert all(set(lines[lap : lap + 3]) == {1, 2, 3} for lap in (0, 3, 6))
-    other = replace(settings, seed=5)
+    other_seed = replace(settings, seed=5)
     assert lines != [
-        draw_conversation(SUITE, other, user_turns, number).script.line for number in range(9)
+        draw_conversation(SUITE, other_seed, user_turns, number).script.line for number in range(9)
     ]
 
 
@@ -91,7 +91,7 @@ def test_another_file_is_another_run(tmp_path, scripts):
 
 
 @pytest.mark.parametrize(
-    ("content", "named"),
+    ("content", "message"),
     [
         ("", "holds no dialog"),
         ("[1, 2]", r"Line 1 of .* is \[1, 2\], not a list of user messages"),
@@ -99,23 +99,23 @@ def test_another_file_is_another_run(tmp_path, scripts):
         ("[", "Line 1 of .* is not JSON"),
     ],
 )
-def test_a_malformed_file_is_refused(tmp_path, content, named):
+def test_a_malformed_file_is_refused(tmp_path, content, message):
     path = tmp_path / "bad.jsonl"
     path.write_text(content)
-    with pytest.raises(UsageError, match=named):
+    with pytest.raises(UsageError, match=message):
         read_user_turns(path)
 
 
 def test_too_few_messages_are_refused(tmp_path, scripts):
-    named = "Line 1 of scripts.jsonl has 4 messages.*5 rounds.*--rounds 4"
-    with pytest.raises(UsageError, match=named):
+    message = "Line 1 of scripts.jsonl has 4 messages.*5 rounds.*--rounds 4"
+    with pytest.raises(UsageError, match=message):
         drift.run(Scripted(), SUITE, tmp_path / "run", replace(QUICK, rounds=5), cast=cast(scripts))
 
 
 def test_conflicting_sources_of_user_turns_are_refused(tmp_path, scripts):
-    both = drift.Cast(dialogs="logs.jsonl", user_turns=scripts)
+    cast_of_both = drift.Cast(dialogs="logs.jsonl", user_turns=scripts)
     with pytest.raises(UsageError, match=r"--dialogs logs.jsonl .*scripts.jsonl"):
-        drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, cast=both)
+        drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, cast=cast_of_both)
     with pytest.raises(UsageError, match=r"--user-prompt empty.*scripts.jsonl"):
         resolve_settings(SUITE, replace(QUICK, user_prompt="empty"), read_user_turns(scripts))
 
@@ -139,8 +139,8 @@ def test_calibrate_and_check_take_user_turns_too(tmp_path, scripts, capsys):
     sizes = ["--rounds", "2", "--max-new-tokens", "8", "--user-turns", str(scripts)]
     folder = tmp_path / "calibration"
     options = ["--prompts", "upper-1,upper-2", "--draws", "2", "--ask-at", "2"]
-    more = ["--questions", "4", "--sweep", "boost:factor=2", "--out", str(folder)]
-    main(["calibrate", *options, *more, *sizes])
+    sweep = ["--questions", "4", "--sweep", "boost:factor=2", "--out", str(folder)]
+    main(["calibrate", *options, *sweep, *sizes])
     stability = read_run(folder / "stability")
     assert stability.manifest.identity.to_json()["user_turns"]["name"] == "scripts.jsonl"
     texts = {turn["text"] for record in as_json(stability) for turn in record["turns"][::2]}
@@ -148,7 +148,7 @@ def test_calibrate_and_check_take_user_turns_too(tmp_path, scripts, capsys):
     main(["check", "bot", "--budget", "1", "--out", str(tmp_path / "check"), *sizes])
     assert as_json(read_run(tmp_path / "check"))[0]["scripted"]["line"] in (1, 2, 3)
     scripts.write_text(json.dumps(["d1", "d2"]))
-    assert main(["calibrate", *options, *more, *sizes]) == 2
+    assert main(["calibrate", *options, *sweep, *sizes]) == 2
     error = capsys.readouterr().err
     assert "'scripts.jsonl' have changed" in error, error
 
@@ -182,15 +182,15 @@ def test_what_a_message_puts_the_rules_under_is_recorded_and_exported(tmp_path):
 def test_an_unknown_pressure_is_refused(tmp_path):
     path = tmp_path / "bad.jsonl"
     path.write_text('["a", {"text": "b", "pressure": "pushy"}]')
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         read_user_turns(path)
-    assert (raised.value.option, raised.value.value) == ("pressure", "pushy")
-    assert "push" in raised.value.allowed
+    assert (excinfo.value.option, excinfo.value.value) == ("pressure", "pushy")
+    assert "push" in excinfo.value.allowed
     for line in ('[{"text": " "}]', '[{"txt": "a"}]', '[{"text": "a", "more": 1}]', '[["a"]]'):
         path.write_text(line)
-        with pytest.raises(UsageError) as raised:
+        with pytest.raises(UsageError) as excinfo:
             read_user_turns(path)
-        assert raised.value.value == json.loads(line)
+        assert excinfo.value.value == json.loads(line)
 
 
 def test_the_kind_and_polarity_of_a_rule_are_recorded_and_exported(tmp_path):
@@ -280,5 +280,5 @@ def test_a_check_says_that_the_earlier_conversations_were_held_otherwise(tmp_pat
     drifted = f"drift --suite {suite} {words} {as_in_0_3} --out {before}"
     assert main(drifted.split()) == 0
     main(f"check {suite} {words} --against {before} --budget 1 --out {tmp_path / 'now'}".split())
-    said = capsys.readouterr().err
-    assert "(--temperature 1.0 there, 0.7 here; --user-turns none there, everyday.jsonl" in said
+    stderr = capsys.readouterr().err
+    assert "(--temperature 1.0 there, 0.7 here; --user-turns none there, everyday.jsonl" in stderr

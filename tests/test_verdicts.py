@@ -56,9 +56,9 @@ def test_a_clear_difference_is_reported_with_its_sign():
     ],
 )
 def test_anything_else_is_undecided_and_says_why(values, why):
-    told = verdict_on(estimate(values))
-    assert (told.sign, told.why) == (0, why)
-    assert told.word("rises", "falls") == "cannot tell"
+    verdict = verdict_on(estimate(values))
+    assert (verdict.sign, verdict.why) == (0, why)
+    assert verdict.word("rises", "falls") == "cannot tell"
     assert judge(estimate(values), +1) == judge(estimate(values), -1) == UNDECIDED
 
 
@@ -124,14 +124,14 @@ def test_within_needs_the_whole_interval():
     assert within(estimate(narrow[:10]), -0.1, 0.1) == UNDECIDED
 
 
-@pytest.mark.parametrize("kept", (0, 1, 12, 20))
+@pytest.mark.parametrize("count", (0, 1, 12, 20))
 @pytest.mark.parametrize("n", (20, 60, 200))
-def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(n, kept):
+def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(n, count):
     """Up to the noise of 10,000 resamples, whether all conversations are alike or not."""
-    value = estimate_within(np.repeat([1.0, 0.0], [kept, n - kept]), SCORES)
-    low, high = clopper_pearson(kept, n)
+    value = estimate_within(np.repeat([1.0, 0.0], [count, n - count]), SCORES)
+    low, high = clopper_pearson(count, n)
     assert (value.low, value.high) == pytest.approx((low, high), abs=0.15 / np.sqrt(n))
-    (by_share,) = share(np.repeat([[2.0], [0.0]], [kept, n - kept], 0), np.full((n, 1), 2.0))
+    (by_share,) = share(np.repeat([[2.0], [0.0]], [count, n - count], 0), np.full((n, 1), 2.0))
     assert (by_share.low, by_share.high) == pytest.approx((value.low, value.high), abs=1e-6)
 
 
@@ -141,13 +141,13 @@ def test_values_that_are_all_alike_have_an_interval():
 
 
 def test_the_difference_of_other_conversations_counts_both_samples():
-    ours, theirs = np.repeat([1.0, 0.0], [30, 30]), np.repeat([1.0, 0.0], [6, 24])
-    value = unpaired_difference(ours, theirs)
+    first, second = np.repeat([1.0, 0.0], [30, 30]), np.repeat([1.0, 0.0], [6, 24])
+    value = unpaired_difference(first, second)
     assert (value.n, value.mean) == (30, pytest.approx(0.3)) and verdict_on(value).sign == 1
-    assert value.high - value.low > estimate_within(theirs, SCORES).high
-    mirrored = unpaired_difference(theirs, ours)
+    assert value.high - value.low > estimate_within(second, SCORES).high
+    mirrored = unpaired_difference(second, first)
     assert (-mirrored.high, -mirrored.low) == pytest.approx((value.low, value.high), abs=0.02)
-    assert unpaired_difference(ours, theirs[:1]).deciding is None
+    assert unpaired_difference(first, second[:1]).deciding is None
 
 
 def test_an_estimate_is_printed_with_its_interval():

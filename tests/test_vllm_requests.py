@@ -53,7 +53,7 @@ def test_the_methods_offered_are_those_that_requests_may_name():
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("fields", "words"),
     [
         ({"Holdfast": "boost:factor=2"}, "'Holdfast'"),
         ({"holdfast_texts": "x"}, "did you mean 'holdfast_text'"),
@@ -76,10 +76,10 @@ def test_the_methods_offered_are_those_that_requests_may_name():
         ({"holdfast_seed": "four"}, "not 'four'"),
     ],
 )
-def test_invalid_requests_are_refused(given, words):
-    with pytest.raises(HoldfastError) as refused:
-        read_steering(given)
-    assert words in str(refused.value)
+def test_invalid_requests_are_refused(fields, words):
+    with pytest.raises(HoldfastError) as excinfo:
+        read_steering(fields)
+    assert words in str(excinfo.value)
 
 
 def test_heads_that_a_model_lacks_are_refused():
@@ -92,10 +92,10 @@ def test_heads_that_a_model_lacks_are_refused():
 def test_admitted_requests_survive_the_trip_to_workers_as_json():
     drawing = Drawing(2**100, 0.7, 0.9, 40)
     admitted = Admitted(KEEP + BOOST, ((2, 5), (7, 9)), 20, "name", drawing)
-    again = Admitted.unpack(json.loads(json.dumps(admitted.pack())))
-    assert again.pack() == admitted.pack()
-    assert (again.methods, again.ranges, again.prompt) == (KEEP + BOOST, ((2, 5), (7, 9)), 20)
-    assert again.drawing == drawing
+    copy = Admitted.unpack(json.loads(json.dumps(admitted.pack())))
+    assert copy.pack() == admitted.pack()
+    assert (copy.methods, copy.ranges, copy.prompt) == (KEEP + BOOST, ((2, 5), (7, 9)), 20)
+    assert copy.drawing == drawing
 
 
 def test_sampling_options_that_a_seeded_draw_lacks_are_refused():
@@ -118,25 +118,25 @@ def test_tokens_are_drawn_as_the_engine_draws_them(newer):
         admitted = Admitted((), (), prompt, "", drawing)
         rows.put(slot, draw_of(admitted, None if newer else reply))
     lengths = [23, 8, 4, 5] if newer else None  # the third reads a chunk of its prompt
-    left = draw_rows(logits, rows, slots, lengths)
+    logits_left = draw_rows(logits, rows, slots, lengths)
     numbers = uniforms(drawing.seed, 6)
     sampling = Sampling(0.8, 0.95)
-    for row, place in ((0, 3), (2, 0 if newer else 3)):
-        (token,) = draw(before[row : row + 1], [sampling], [numbers[place]])
-        assert left[row].isfinite().nonzero().flatten().tolist() == [token]
-    assert left[1].equal(before[1])  # drawn by vLLM itself
-    assert left[3].isnan().sum() == 1 and left[3].isfinite().sum() == 49
+    for row, index in ((0, 3), (2, 0 if newer else 3)):
+        (token,) = draw(before[row : row + 1], [sampling], [numbers[index]])
+        assert logits_left[row].isfinite().nonzero().flatten().tolist() == [token]
+    assert logits_left[1].equal(before[1])  # drawn by vLLM itself
+    assert logits_left[3].isnan().sum() == 1 and logits_left[3].isfinite().sum() == 49
 
 
 def test_salts_differ_whenever_keys_differ():
-    def salt(methods=BOOST, ranges=((2, 5),), prompt=20, given=None):
-        return Admitted(methods, ranges, prompt).salt(given)
+    def salt(methods=BOOST, ranges=((2, 5),), prompt=20, extra=None):
+        return Admitted(methods, ranges, prompt).salt(extra)
 
     assert salt() == salt(prompt=30)  # a longer dialog reuses the shorter one's keys
-    others = [salt(methods=SCALE), salt(ranges=((2, 6),)), salt(given="user"), salt(methods=KEEP)]
-    others.append(salt(methods=KEEP, prompt=30))
-    assert len({salt(), *others}) == 6
-    assert salt(methods=(), given="user") == "user"  # reading the mass changes no key
+    salts = [salt(methods=SCALE), salt(ranges=((2, 6),)), salt(extra="user"), salt(methods=KEEP)]
+    salts.append(salt(methods=KEEP, prompt=30))
+    assert len({salt(), *salts}) == 6
+    assert salt(methods=(), extra="user") == "user"  # reading the mass changes no key
 
 
 def test_other_versions_of_vllm_are_refused():
@@ -146,7 +146,7 @@ def test_other_versions_of_vllm_are_refused():
             check_version(version)
 
 
-def test_spans():
+def test_spans_are_merged_checked_and_found_in_the_text():
     assert merge_ranges([(5, 7), (1, 3), (3, 4), (6, 9)]) == ((1, 4), (5, 9))
     assert check_span([(0, 9)], 9) == ((0, 9),)
     for wrong in ((0, 10), (3, 3), (-1, 2)):
@@ -189,15 +189,15 @@ def test_rows_follow_the_moves_of_the_old_runner():
     assert rows.of(range(6)) is None
 
 
-def test_which_queries_are_steered_and_which_are_only_read():
+def test_queries_after_the_span_are_steered_or_only_traced():
     row = Admitted(BOOST, ((4, 8),), 12)
-    traced, read = Admitted(BOOST, ((4, 8),), 12, "a"), Admitted((), ((4, 8),), 12, "b")
+    traced, read_only = Admitted(BOOST, ((4, 8),), 12, "a"), Admitted((), ((4, 8),), 12, "b")
     # a chunk before the span, one that reaches it, and a decode step, among unsteered rows
     assert moves_of([None, row], [0, 3, 7], [3, 4]) == []
     assert moves_of([row], [0, 4], [4]) == []
-    (moved,) = moves_of([None, row], [0, 3, 9], [3, 10])
-    assert (moved.first, moved.count, moved.position, moved.length) == (3, 6, 4, 10)
-    assert moved.writes and not moved.notes
+    (move,) = moves_of([None, row], [0, 3, 9], [3, 10])
+    assert (move.first, move.count, move.position, move.length) == (3, 6, 4, 10)
+    assert move.writes and not move.notes
     (step,) = moves_of([traced], [0, 1], [13])
     assert step.writes and step.notes
     (whole,) = moves_of([traced], [0, 12], [12])
@@ -205,12 +205,12 @@ def test_which_queries_are_steered_and_which_are_only_read():
     chunk, note = split_notes([whole])
     assert (chunk.count, chunk.notes, note.count, note.position) == (12, False, 1, 11)
     assert note.notes and not note.writes
-    assert moves_of([read], [0, 11], [11]) == []  # its prompt is not complete yet
-    (note,) = moves_of([read], [0, 1], [12])
+    assert moves_of([read_only], [0, 11], [11]) == []  # its prompt is not complete yet
+    (note,) = moves_of([read_only], [0, 1], [12])
     assert note.notes and not note.writes
 
 
-def test_groups_of_keys():
+def test_keys_are_grouped_into_span_rest_and_generated():
     two = members([Admitted(KEEP, ((1, 2),), 3), Admitted(BOOST, ((0, 1),), 3)], 5, three=False)
     assert two[0].int().tolist() == [[0, 1, 0, 1, 1], [1, 0, 0, 0, 0]]
     assert (two[0] ^ two[1]).all()
@@ -221,7 +221,7 @@ def test_groups_of_keys():
     assert not needs_three(Admitted(KEEP, ((1, 2),), 3))
 
 
-def test_rows_that_see_both_groups():
+def test_a_row_is_steered_only_if_it_sees_span_and_rest():
     def step(row, length):
         (moved,) = moves_of([row], [0, 1], [length])
         return sees_both(moved)

@@ -31,15 +31,15 @@ def by_the_papers(spec, weights, span, generated):
     return weights
 
 
-def admitted(spec, trace=""):
+def admit(spec, trace=""):
     return Admitted(compile_methods(parse(spec)).attention, RANGES, PROMPT, trace)
 
 
-def moved(rows, scores, positions, notes):
+def move_rows(rows, scores, positions, notes):
     three = any(needs_three(row) for row in rows)
-    seen = Sight(members(rows, KEYS, three), positions)
+    sight = Sight(members(rows, KEYS, three), positions)
     shift = shift_of(tuple(row.methods for row in rows), 0, HEADS, three)
-    return move_weights(scores, seen, shift, notes)
+    return move_weights(scores, sight, shift, notes)
 
 
 @pytest.mark.parametrize("notes", [False, True])
@@ -49,21 +49,23 @@ def test_weights_match_the_paper(spec, notes):
     generator = torch.Generator().manual_seed(0)
     scores = 3 * torch.randn(2, HEADS, 5, KEYS, generator=generator)
     positions = torch.tensor([[0, 2, 4, 8, 11], [1, 3, 6, 9, 10]])
-    row = admitted(spec, "traced" if notes else "")
-    weights, mass = moved([row, row], scores, positions, notes)
+    row = admit(spec, "traced" if notes else "")
+    weights, mass = move_rows([row, row], scores, positions, notes)
     span = [any(first <= key < last for first, last in RANGES) for key in range(KEYS)]
     generated = [key >= PROMPT for key in range(KEYS)]
     for place in torch.cartesian_prod(torch.arange(2), torch.arange(HEADS), torch.arange(5)):
         number, head, query = place.tolist()
         count = positions[number, query].item() + 1
         before = oracles.softmax(scores[number, head, query, :count].tolist())
-        seen, said = span[:count], generated[:count]
-        want = by_the_papers(spec, before, seen, said) if any(seen) else before
-        got = weights[number, head, query]
-        torch.testing.assert_close(got[:count], torch.tensor(want), rtol=0, atol=FLOAT32)
-        assert not got[count:].any()
+        span_row, replied = span[:count], generated[:count]
+        expected = by_the_papers(spec, before, span_row, replied) if any(span_row) else before
+        result = weights[number, head, query]
+        torch.testing.assert_close(result[:count], torch.tensor(expected), rtol=0, atol=FLOAT32)
+        assert not result[count:].any()
         if notes:
-            on_span = sum(weight for weight, inside in zip(want, seen, strict=True) if inside)
+            on_span = sum(
+                weight for weight, inside in zip(expected, span_row, strict=True) if inside
+            )
             assert mass[number, head, query].item() == pytest.approx(on_span, abs=FLOAT32)
 
 
@@ -71,10 +73,10 @@ def test_rows_with_different_methods_match_each_row_alone():
     scores = torch.randn(3, HEADS, 1, KEYS)
     positions = torch.full((3, 1), KEYS - 1)
     specs = ["boost:factor=3", "none", "spotlight:target=0.6"]
-    together, _ = moved([admitted(spec) for spec in specs], scores, positions, False)
+    batched, _ = move_rows([admit(spec) for spec in specs], scores, positions, False)
     for number, spec in enumerate(specs):
-        alone, _ = moved([admitted(spec)], scores[number, None], positions[:1], False)
-        torch.testing.assert_close(together[number], alone[0], rtol=0, atol=FLOAT32)
+        alone, _ = move_rows([admit(spec)], scores[number, None], positions[:1], False)
+        torch.testing.assert_close(batched[number], alone[0], rtol=0, atol=FLOAT32)
 
 
 def test_a_method_reaches_its_floor_even_if_the_span_has_almost_no_weight():
@@ -82,27 +84,27 @@ def test_a_method_reaches_its_floor_even_if_the_span_has_almost_no_weight():
     scores = torch.zeros(1, HEADS, 1, KEYS)
     scores[..., [1, 2, 5]] = -300.0
     positions = torch.tensor([[KEYS - 1]])
-    weights, mass = moved([admitted("spotlight:target=0.6")], scores, positions, True)
+    weights, mass = move_rows([admit("spotlight:target=0.6")], scores, positions, True)
     torch.testing.assert_close(mass, torch.full_like(mass, 0.6))
     torch.testing.assert_close(weights[..., [1, 2, 5]], torch.full((1, HEADS, 1, 3), 0.2))
 
 
-def test_heads_of_a_rank():
-    methods = admitted("boost:factor=2,heads=0.1/0.5/2.6+spotlight:target=0.2").methods
+def test_a_rank_gets_only_its_own_heads():
+    methods = admit("boost:factor=2,heads=0.1/0.5/2.6+spotlight:target=0.2").methods
     first, second = (on_rank(methods, rank * 4, 4) for rank in (0, 1))
     assert first[0].heads == {(0, 1)} and second[0].heads == {(0, 1), (2, 2)}
     assert first[1] == second[1] == methods[1]
-    (only,) = admitted("boost:factor=2,heads=0.1").methods
+    (only,) = admit("boost:factor=2,heads=0.1").methods
     assert on_rank((only,), 4, 4) == ()
     assert touches([(only,)], 0) and not touches([(only,)], 1)
 
 
-def test_masses_by_token_and_layer():
+def test_masses_are_averaged_by_token_and_by_layer():
     masses = Masses()
     for token in (0.2, 0.4):
         for layer in (3, 4):
             masses.note("a", layer, torch.tensor([token, token + 0.1 * layer]))
-    kept = masses.read("a")
-    assert kept["mass"] == pytest.approx([0.375, 0.575])
-    assert kept["layers"] == pytest.approx([0.45, 0.5])
+    record = masses.read("a")
+    assert record["mass"] == pytest.approx([0.375, 0.575])
+    assert record["layers"] == pytest.approx([0.45, 0.5])
     assert masses.read("b") is None

@@ -69,10 +69,10 @@ def last_cause(path, rule: str, folder) -> str:
     return [p.cause.cause for d in run.dialogs for p in d.probes if p.cause is not None][-1]
 
 
-def cause_after(rule: str, said, folder) -> str:
+def cause_after(rule: str, texts, folder) -> str:
     """The cause of a breach that answers the last of these messages of the user."""
     messages = [{"role": "system", "content": f"Work on the shop. {rule}"}]
-    for words in said:
+    for words in texts:
         messages += [{"role": "user", "content": words}, {"role": "assistant", "content": "Bien."}]
     messages[-1] = BREACHES[rule]
     (folder / "log.jsonl").write_text(json.dumps({"messages": messages}), encoding="utf-8")
@@ -100,7 +100,9 @@ def test_an_order_that_was_not_taken_back_still_outweighs_a_rule(row, tmp_path):
          "Go on.\n<system-reminder>\nNever push with force.\n</system-reminder>", "present"),
     ],
 )  # fmt: skip
-def test_what_says_a_rule_after_a_compaction(text, words, cause, tmp_path):
+def test_the_cause_after_a_compaction_names_what_still_states_the_rule(
+    text, words, cause, tmp_path
+):
     push = {"type": "tool_use", "id": "t1", "name": "Bash",
             "input": {"command": "git push --force"}}  # fmt: skip
     events = [

@@ -337,7 +337,7 @@ def rows_of(table: dict[str, str]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("line", "then"), rows_of(BEFORE))
-def test_a_command_before_an_event(line, then):
+def test_a_command_to_run_before_an_event_is_drafted(line, then):
     assert measures_of(line) == [{"name": "runs_before", "first": TEST, "then": then}]
 
 
@@ -368,28 +368,28 @@ def test_what_is_only_preferred_is_no_rule():
 
 
 @pytest.mark.parametrize(("line", "changed"), rows_of(AFTER))
-def test_a_command_after_a_change(line, changed):
+def test_a_command_to_run_after_a_change_is_drafted(line, changed):
     assert measures_of(line) == [{"name": "runs_after", "changed": changed, "run": GEN}]
 
 
 @pytest.mark.parametrize(("line", "command"), rows_of(ASKING))
-def test_an_act_that_needs_approval(line, command):
+def test_an_act_that_needs_approval_is_drafted(line, command):
     (spec,) = measures_of(line)
     assert (spec["name"], spec["command"]) == ("asks_before", command)
 
 
 @pytest.mark.parametrize("line", lines_of(LEFT_ALONE))
-def test_files_that_are_left_alone(line):
+def test_files_not_to_touch_are_drafted(line):
     assert measures_of(line) == [{"name": "file_not_touched", "path": "vendor/*"}]
 
 
 @pytest.mark.parametrize("line", lines_of(NOT_RUN))
-def test_a_command_that_is_never_run(line):
+def test_a_forbidden_command_is_drafted(line):
     assert measures_of(line) == [{"name": "command_not_run", "command": r"make ship(?!\S)"}]
 
 
 @pytest.mark.parametrize("line", lines_of(NOT_WRITTEN))
-def test_code_that_is_never_written(line):
+def test_forbidden_code_is_drafted(line):
     (spec,) = measures_of(line)
     assert (spec["name"], spec["files"]) == ("code_not_written", "*.py")
 
@@ -401,14 +401,14 @@ def test_code_that_is_never_written(line):
         "Never use `unwrap()` outside of tests.",
     ],
 )
-def test_code_that_only_tests_may_have(line):
+def test_code_allowed_only_in_tests_excludes_them(line):
     (spec,) = measures_of(line)
     included, excluded = spec["files"]
     assert included == "*.rs" and excluded.startswith("!") and "tests/" in excluded
 
 
 @pytest.mark.parametrize("line", lines_of(NOT_COMMITTED))
-def test_files_that_no_commit_has(line):
+def test_files_not_to_commit_are_drafted(line):
     assert measures_of(line) == [{"name": "commit_excludes", "paths": "dist/*"}]
 
 
@@ -433,7 +433,7 @@ def test_an_item_that_offers_another_command_is_no_rule():
 
 
 @pytest.mark.parametrize("line", lines_of(NO_RULES))
-def test_what_only_looks_like_a_rule(line):
+def test_lines_that_only_look_like_rules_are_not_drafted(line):
     assert measures_of(line) == []
 
 
@@ -453,11 +453,13 @@ def test_many_wordings_have_one_structure(line):
     instruction = read(line)
     parts = (instruction.modality, instruction.verbs, instruction.object)
     assert parts == (Modality.NEVER, ("use",), "`any`")
-    kept = [each for each in instruction.circumstances if each.relation is not Relation.ADVICE]
-    assert [(relation, text.lower()) for relation, text in kept] == [(Relation.IN, "tests")]
+    conditions = [
+        item for item in instruction.circumstances if item.relation is not Relation.ADVICE
+    ]
+    assert [(relation, text.lower()) for relation, text in conditions] == [(Relation.IN, "tests")]
 
 
-def test_what_is_compared_and_done_next_is_a_circumstance():
+def test_next_steps_and_comparisons_are_circumstances_of_an_instruction():
     assert instruction_of("Run `a` and fix errors before pushing (`b`)") == Instruction(
         Modality.MUST,
         ("run",),

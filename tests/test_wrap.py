@@ -39,74 +39,72 @@ def suite():
     return parse_suite(SUITE, "bot.yaml", "bot", probed=False)
 
 
-def wrapped(upstream, tally=None, kind=openai.OpenAI, method=EVERY, **options):
+def wrap(upstream, tally=None, kind=openai.OpenAI, method=EVERY, **options):
     client = kind(base_url=f"{upstream.url}/v1", api_key=KEY, max_retries=0)
     return holdfast.wrap(client, suite=suite(), method=method, tally=tally, **options)
 
 
-def kept(tally):
+def counts(tally):
     return {row.cell.rule: (row.kept, row.scored) for row in tally.counts().rules}
 
 
-def test_a_chat():
-    tally, seen = Tally(), []
+def test_a_chat_is_edited_and_its_reply_scored():
+    tally, replies = Tally(), []
     with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
-        client = wrapped(upstream, tally, on_reply=seen.append)
+        client = wrap(upstream, tally, on_reply=replies.append)
         assert isinstance(client, openai.OpenAI)
         reply = client.chat.completions.create(model="m", messages=CHAT)
     assert reply.choices[0].message.content == "Fine, Tony"
-    (sent,) = upstream.seen
-    assert sent.json["messages"] == REMINDED and CHAT[1]["content"] == "Hi."
-    assert sent.header("authorization") == f"Bearer {KEY}"
-    assert kept(tally) == {"signs": (1, 1), "short": (1, 1)} and tally.counts().reminders == 1
-    assert [(score.rule, score.kept) for score in seen[0].scores] == [
+    (request,) = upstream.requests
+    assert request.json["messages"] == REMINDED and CHAT[1]["content"] == "Hi."
+    assert request.header("authorization") == f"Bearer {KEY}"
+    assert counts(tally) == {"signs": (1, 1), "short": (1, 1)} and tally.counts().reminders == 1
+    assert [(score.rule, score.kept) for score in replies[0].scores] == [
         ("signs", True),
         ("short", True),
     ]
-    assert (seen[0].case, seen[0].turn) == ("brief", 1)
+    assert (replies[0].case, replies[0].turn) == ("brief", 1)
 
 
-def test_a_stream():
+def test_a_stream_is_scored_once_it_is_read():
     tally = Tally()
     with FakeUpstream(reply_events(*chunks("Fine. ", "Tony"))) as upstream:
-        stream = wrapped(upstream, tally).chat.completions.create(
+        stream = wrap(upstream, tally).chat.completions.create(
             model="m", messages=CHAT, stream=True
         )
         assert not tally.counts().rules
         assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == "Fine. Tony"
-    assert upstream.seen[0].json["messages"] == REMINDED
-    assert kept(tally) == {"signs": (1, 1), "short": (0, 1)}
+    assert upstream.requests[0].json["messages"] == REMINDED
+    assert counts(tally) == {"signs": (1, 1), "short": (0, 1)}
 
 
 def test_a_stream_that_is_left_has_no_scores():
     tally = Tally()
     with FakeUpstream(reply_events(*chunks("Fine. ", "Tony"))) as upstream:
-        client = wrapped(upstream, tally)
+        client = wrap(upstream, tally)
         with client.chat.completions.create(model="m", messages=CHAT, stream=True) as stream:
             next(stream)
-    assert not kept(tally) or kept(tally)["signs"] == (1, 1)  # all of it may have come at once
+    assert not counts(tally) or counts(tally)["signs"] == (1, 1)  # all of it may have come at once
     assert sum(tally.counts().unscored.values()) + len(tally.counts().rules) // 2 == 1
 
 
-def test_responses():
+def test_a_response_is_edited_and_scored():
     tally = Tally()
     with FakeUpstream(reply_json(json.dumps(response("Fine, Tony")).encode())) as upstream:
-        reply = wrapped(upstream, tally).responses.create(
-            model="m", instructions=SYSTEM, input="Hi."
-        )
-    assert reply.output_text == "Fine, Tony" and kept(tally)["signs"] == (1, 1)
-    assert upstream.seen[0].json["input"] == "[Reminder: Be brief.]\n\nHi."
+        reply = wrap(upstream, tally).responses.create(model="m", instructions=SYSTEM, input="Hi.")
+    assert reply.output_text == "Fine, Tony" and counts(tally)["signs"] == (1, 1)
+    assert upstream.requests[0].json["input"] == "[Reminder: Be brief.]\n\nHi."
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_the_async_client(streamed):
+def test_the_async_client_is_edited_and_scored(streamed):
     tally = Tally()
     answer = reply_events(*chunks("Fine, ", "Tony"))
     if not streamed:
         answer = reply_json(completion("Fine, Tony"))
 
     async def ask(upstream):
-        client = wrapped(upstream, tally, openai.AsyncOpenAI)
+        client = wrap(upstream, tally, openai.AsyncOpenAI)
         assert isinstance(client, openai.AsyncOpenAI)
         reply = await client.chat.completions.create(model="m", messages=CHAT, stream=streamed)
         if not streamed:
@@ -115,53 +113,55 @@ def test_the_async_client(streamed):
 
     with FakeUpstream(answer) as upstream:
         assert asyncio.run(ask(upstream)) == "Fine, Tony"
-    assert upstream.seen[0].json["messages"] == REMINDED
-    assert kept(tally) == {"signs": (1, 1), "short": (1, 1)}
+    assert upstream.requests[0].json["messages"] == REMINDED
+    assert counts(tally) == {"signs": (1, 1), "short": (1, 1)}
 
 
-def test_everything_else_works_as_before():
+def test_other_calls_of_a_wrapped_client_work_as_before():
     """Other requests, raw responses, headers, errors, and copies with other options."""
     with FakeUpstream(reply_json(b'{"object": "list", "data": []}')) as upstream:
-        client = wrapped(upstream)
+        client = wrap(upstream)
         assert client.models.list().data == []
         assert client.files.create(file=b"x" * 100_000, purpose="batch")
-        assert b"x" * 100_000 in upstream.seen[1].body
-        upstream.answer = lambda seen, writer: writer.whole(
+        assert b"x" * 100_000 in upstream.requests[1].body
+        upstream.answer = lambda request, writer: writer.whole(
             "200 OK", completion(), "Content-Type: application/json", "x-request-id: 7"
         )
         raw = client.with_options(timeout=5).chat.completions.with_raw_response.create(
             model="m", messages=CHAT, extra_headers={"x-mine": "1"}
         )
         assert raw.headers["x-request-id"] == "7" and raw.parse().choices[0].message.content
-        assert upstream.seen[2].json["messages"] == REMINDED
-        assert upstream.seen[2].header("x-mine") == "1"
-        upstream.answer = lambda seen, writer: writer.whole("429 No", b'{"error": {"code": "x"}}')
-        with pytest.raises(openai.RateLimitError) as raised:
+        assert upstream.requests[2].json["messages"] == REMINDED
+        assert upstream.requests[2].header("x-mine") == "1"
+        upstream.answer = lambda request, writer: writer.whole(
+            "429 No", b'{"error": {"code": "x"}}'
+        )
+        with pytest.raises(openai.RateLimitError) as excinfo:
             client.chat.completions.create(model="m", messages=CHAT)
-        assert raised.value.code == "x"
+        assert excinfo.value.code == "x"
 
 
 def test_a_retry_is_edited_once():
     answers = iter([b"", completion("Fine, Tony")])
     tally = Tally()
 
-    def answer(seen, writer):
+    def answer(request, writer):
         body = next(answers)
         return writer.whole("200 OK" if body else "500 No", body, "Content-Type: application/json")
 
     with FakeUpstream(answer) as upstream:
-        client = wrapped(upstream, tally).with_options(max_retries=1)
+        client = wrap(upstream, tally).with_options(max_retries=1)
         client.chat.completions.create(model="m", messages=CHAT)
-    assert [seen.json["messages"] for seen in upstream.seen] == [REMINDED] * 2
-    assert kept(tally)["signs"] == (1, 1) and tally.counts().unscored == {WhyUnscored.FAILED: 1}
+    assert [request.json["messages"] for request in upstream.requests] == [REMINDED] * 2
+    assert counts(tally)["signs"] == (1, 1) and tally.counts().unscored == {WhyUnscored.FAILED: 1}
 
 
 @pytest.mark.parametrize("kind", [openai.OpenAI, openai.AsyncOpenAI])
 @pytest.mark.parametrize("method", [EVERY, "check-and-retry"])
 def test_a_request_without_an_answer_is_counted(kind, method):
     tally = Tally()
-    with FakeUpstream(lambda seen, writer: False) as upstream:
-        client = wrapped(upstream, tally, kind, method)
+    with FakeUpstream(lambda request, writer: False) as upstream:
+        client = wrap(upstream, tally, kind, method)
         with pytest.raises(openai.APIConnectionError):
             reply = client.chat.completions.create(model="m", messages=CHAT)
             asyncio.run(_awaited(reply))
@@ -181,20 +181,20 @@ def test_the_client_itself_stays_as_it_is():
         client = openai.OpenAI(base_url=f"{upstream.url}/v1", api_key=KEY)
         holdfast.wrap(client, suite=suite(), method=EVERY)
         client.chat.completions.create(model="m", messages=CHAT)
-    assert upstream.seen[0].json["messages"] == CHAT
+    assert upstream.requests[0].json["messages"] == CHAT
 
 
 def test_an_own_http_client_is_used():
     hooked = []
-    own = httpx2.Client(event_hooks={"request": [hooked.append]})
+    own_client = httpx2.Client(event_hooks={"request": [hooked.append]})
     with FakeUpstream(reply_json(completion())) as upstream:
-        client = openai.OpenAI(base_url=f"{upstream.url}/v1", api_key=KEY, http_client=own)
+        client = openai.OpenAI(base_url=f"{upstream.url}/v1", api_key=KEY, http_client=own_client)
         holdfast.wrap(client, suite=suite()).chat.completions.create(model="m", messages=CHAT)
     assert len(hooked) == 1
 
 
 @pytest.mark.parametrize(
-    ("given", "option"),
+    ("changes", "option"),
     [
         ({"client": "gpt"}, "client"),
         ({"method": "boost:factor=2"}, "method"),
@@ -202,11 +202,11 @@ def test_an_own_http_client_is_used():
         ({"suite": "nowhere"}, "suite"),
     ],
 )
-def test_bad_input(given, option):
-    arguments = {"client": openai.OpenAI(api_key=KEY), "suite": "luna", **given}
-    with pytest.raises(UsageError) as raised:
+def test_bad_input_is_refused_by_option(changes, option):
+    arguments = {"client": openai.OpenAI(api_key=KEY), "suite": "luna", **changes}
+    with pytest.raises(UsageError) as excinfo:
         holdfast.wrap(arguments.pop("client"), **arguments)
-    assert raised.value.option == option
+    assert excinfo.value.option == option
 
 
 @pytest.mark.parametrize("kind", [openai.OpenAI, openai.AsyncOpenAI])
@@ -218,16 +218,16 @@ def test_the_headers_of_a_client_of_ones_own_are_sent(kind):
             base_url=f"{upstream.url}/v1", api_key=KEY, max_retries=0, http_client=http_client
         )
         wrapped = holdfast.wrap(client, suite=suite(), method=EVERY)
-        asked = wrapped.chat.completions.create(model="m", messages=CHAT)
+        reply = wrapped.chat.completions.create(model="m", messages=CHAT)
         if kind is openai.AsyncOpenAI:
-            asyncio.run(_awaited(asked))
-    (seen,) = upstream.seen
-    assert seen.header("x-gateway") == "k" and seen.header("cookie") == "c=1"
-    assert "team=a" in seen.line
+            asyncio.run(_awaited(reply))
+    (request,) = upstream.requests
+    assert request.header("x-gateway") == "k" and request.header("cookie") == "c=1"
+    assert "team=a" in request.line
 
 
-async def _awaited(asked):
-    return await asked
+async def _awaited(awaitable):
+    return await awaitable
 
 
 def test_a_refused_client_leaves_no_log(tmp_path):
@@ -240,19 +240,19 @@ def test_the_log_has_what_was_added_to_the_request_that_was_answered(tmp_path):
     log = tmp_path / "chats.jsonl"
     answers = in_turn(reply_json(completion("Hello.")), reply_json(completion("Hello, Tony")))
     with FakeUpstream(answers) as upstream:
-        client = wrapped(upstream, method="check-and-retry:n=1", log=log)
+        client = wrap(upstream, method="check-and-retry:n=1", log=log)
         client.chat.completions.create(model="m", messages=CHAT)
-    assert len(upstream.seen) == 2
+    assert len(upstream.requests) == 2
     (chat,) = map(json.loads, log.read_text().splitlines())
     assert chat["messages"] == CHAT and len(chat["added"]) == 1
-    assert chat["added"][0].strip() in upstream.seen[1].json["messages"][-1]["content"]
+    assert chat["added"][0].strip() in upstream.requests[1].json["messages"][-1]["content"]
 
 
 def test_a_logged_response_that_was_cut_is_read_as_cut(tmp_path):
     log = tmp_path / "chats.jsonl"
     cut = response("One. Two", "incomplete", incomplete_details={"reason": "max_output_tokens"})
     with FakeUpstream(reply_json(json.dumps(cut).encode())) as upstream:
-        client = wrapped(upstream, log=log)
+        client = wrap(upstream, log=log)
         client.responses.create(model="m", instructions=SYSTEM, input="Hi.")
     (dialog,) = read_logs(log).dialogs
     assert dialog.turns[0].done.is_cut
@@ -266,23 +266,23 @@ def test_a_measure_that_fails_spoils_only_its_rule(monkeypatch, caplog):
     cases = yaml.safe_load(SUITE)
     cases["cases"][0]["rules"].append(failing)
     text = yaml.safe_dump(cases)
-    broken = parse_suite(text, "bot.yaml", "bot", probed=False, allow_code=True)
+    failing_suite = parse_suite(text, "bot.yaml", "bot", probed=False, allow_code=True)
     tally = Tally()
     with FakeUpstream(reply_json(completion("Fine. Tony"))) as upstream:
         client = openai.OpenAI(base_url=f"{upstream.url}/v1", api_key=KEY, max_retries=0)
-        client = holdfast.wrap(client, suite=broken, method=EVERY, tally=tally)
+        client = holdfast.wrap(client, suite=failing_suite, method=EVERY, tally=tally)
         client.chat.completions.create(model="m", messages=CHAT)
-    assert kept(tally) == {"signs": (1, 1), "short": (0, 1)}
+    assert counts(tally) == {"signs": (1, 1), "short": (0, 1)}
     assert "brief/bad" in caplog.text and "Fine" not in caplog.text
 
 
 def test_a_callback_that_raises_costs_no_log(tmp_path):
     log, tally = tmp_path / "chats.jsonl", Tally()
     with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
-        client = wrapped(upstream, tally, log=log, on_reply={}.__getitem__)
+        client = wrap(upstream, tally, log=log, on_reply={}.__getitem__)
         with pytest.raises(Exception):  # noqa: B017 what the client makes of it is not ours
             client.chat.completions.create(model="m", messages=CHAT)
-    assert len(log.read_text().splitlines()) == 1 and kept(tally)["signs"] == (1, 1)
+    assert len(log.read_text().splitlines()) == 1 and counts(tally)["signs"] == (1, 1)
 
 
 def test_an_answer_encoded_as_identity_is_text():
@@ -301,7 +301,7 @@ def test_responses_that_a_hook_has_read_are_returned_whole(method):
         )
         reply = holdfast.wrap(client, suite=suite(), method=method, tally=tally)
         answer = reply.chat.completions.create(model="m", messages=CHAT)
-    assert answer.choices[0].message.content == "Fine, Tony" and kept(tally)["signs"] == (1, 1)
+    assert answer.choices[0].message.content == "Fine, Tony" and counts(tally)["signs"] == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ def test_a_stream_that_is_none_of_the_api_is_passed_on(delta, index):
         b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\n',
     ]
     with FakeUpstream(reply_events(*events)) as upstream:
-        client = wrapped(upstream, method="none")
+        client = wrap(upstream, method="none")
         raw = client.chat.completions.with_raw_response.create(
             model="m", messages=CHAT, stream=True
         )
@@ -332,6 +332,6 @@ def test_a_log_that_was_torn_spoils_no_other_line(tmp_path):
     log = tmp_path / "chats.jsonl"
     log.write_text('{"messages": [')
     with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
-        wrapped(upstream, log=log).chat.completions.create(model="m", messages=CHAT)
+        wrap(upstream, log=log).chat.completions.create(model="m", messages=CHAT)
     torn, line = log.read_text().splitlines()
     assert torn == '{"messages": [' and json.loads(line)["messages"] == CHAT

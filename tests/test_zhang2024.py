@@ -34,18 +34,18 @@ def test_a_task_becomes_samples_with_its_emphasis_and_its_correct_answer():
     settings = tasks.Settings(samples=5, split="train")
     data = tasks.load_data([tasks.SYNTHETIC], settings)
     for name, task in tasks.CATALOGUE.items():
-        asked = tasks.draw_samples(data, task, settings)
-        for sample, found in zip(asked, task_samples(data, task, settings), strict=True):
-            content = found.messages[0]["content"]
+        draws = tasks.draw_samples(data, task, settings)
+        for sample, item in zip(draws, task_samples(data, task, settings), strict=True):
+            content = item.messages[0]["content"]
             assert content == sample.prompts[0]
-            emphasised = {content[first:last] for _, first, last in found.emphasis}
+            emphasised = {content[first:last] for _, first, last in item.emphasis}
             assert emphasised == set(sample.emphasis)
-            assert isinstance(found, ContinuationSample if task.chooses else ReplySample)
-            if isinstance(found, ContinuationSample):
-                assert found.continuations[found.right] == sample.target
+            assert isinstance(item, ContinuationSample if task.chooses else ReplySample)
+            if isinstance(item, ContinuationSample):
+                assert item.continuations[item.right] == sample.target
             else:
-                assert found.score(sample.reply) == 1.0, name
-                assert found.score("I do not know.") == 0.0, name
+                assert item.score(sample.reply) == 1.0, name
+                assert item.score("I do not know.") == 0.0, name
 
 
 def test_picking_extremes_does_not_find_differences_in_noise():
@@ -89,9 +89,9 @@ def test_head_sets_of_every_strategy_and_the_smallest_k_that_shares_a_head(tmp_p
 def test_the_smallest_scale_makes_every_table_and_figure_and_resumes(tmp_path, capsys):
     out = tmp_path / "run"
     assert main(["reproduce", "zhang2024", "--scale", "smallest", "--out", str(out)]) == 0
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     names = [f"Table {number}" for number in (1, 4, 5, 7, 11, 14)] + ["Figure 2", "Figure 3"]
-    assert list(dict.fromkeys(re.findall(r"^((?:Table|Figure) \d+):", told, re.M))) == names
+    assert list(dict.fromkeys(re.findall(r"^((?:Table|Figure) \d+):", output, re.M))) == names
     page = (out / "index.html").read_text(encoding="utf-8")
     assert "img" in read_page(out / "index.html").tags
     assert page.count("<section id=") == 8
@@ -100,8 +100,8 @@ def test_the_smallest_scale_makes_every_table_and_figure_and_resumes(tmp_path, c
     findings = json.loads((out / "findings.json").read_text())
     assert all((out / image).exists() for figure in findings for image in figure["images"])
     claims = [claim for figure in findings for claim in figure["claims"]]
-    shown = html.unescape(page)
-    assert all(claim["evidence"] and claim["text"] in shown for claim in claims)
+    page_text = html.unescape(page)
+    assert all(claim["evidence"] and claim["text"] in page_text for claim in claims)
     verdicts = {claim["verdict"] for claim in claims}
     assert UNDECIDED in verdicts <= {UNDECIDED, NOT_JUDGED}, "six samples say nothing"
     first = findings[0]["rows"]
@@ -113,7 +113,7 @@ def test_the_smallest_scale_makes_every_table_and_figure_and_resumes(tmp_path, c
     assert all(len(row) == len(figure["rows"][0]) for figure in findings for row in figure["rows"])
     records = {path: path.stat().st_mtime_ns for path in out.rglob("records.jsonl")}
     assert main(["reproduce", "zhang2024", "--scale", "smallest", "--out", str(out)]) == 0
-    assert capsys.readouterr().out == told
+    assert capsys.readouterr().out == output
     assert {path: path.stat().st_mtime_ns for path in out.rglob("records.jsonl")} == records
 
 
@@ -176,8 +176,8 @@ def test_running_one_task_leaves_claims_about_the_others_unjudged(tmp_path):
 def test_invalid_options_are_refused_in_one_sentence(arguments, words, tmp_path, capsys):
     command = ["reproduce", "zhang2024", *arguments.split(), "--out", str(tmp_path / "run")]
     assert main(command) == 2
-    said = refusal_in(capsys)
-    assert all(word in said for word in words) and said.count("\n") == 1
+    message = refusal_in(capsys)
+    assert all(word in message for word in words) and message.count("\n") == 1
     assert not (tmp_path / "run").exists()
 
 

@@ -64,18 +64,18 @@ TEXT = (
 @cache
 def tokenizer(template: str | None = TEMPLATE) -> PreTrainedTokenizerFast:
     """A byte-level BPE of 400 tokens."""
-    made = Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
+    byte_pairs = Tokenizer(models.BPE())
+    byte_pairs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    byte_pairs.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    made.train_from_iterator(
+    byte_pairs.train_from_iterator(
         [TEXT],
         trainers.BpeTrainer(
             vocab_size=400, special_tokens=list(SPECIAL), initial_alphabet=alphabet
         ),
     )
     return PreTrainedTokenizerFast(
-        tokenizer_object=made,
+        tokenizer_object=byte_pairs,
         bos_token="<s>",
         eos_token="</s>",
         pad_token="<pad>",
@@ -110,7 +110,7 @@ def model(kind: str = "llama", seed: int = 0, **options) -> LocalModel:
     )
 
 
-def looked_up(system: str, user: str = "What is it?", answer: str = "It is nine."):
+def tool_talk(system: str, user: str = "What is it?", answer: str = "It is nine."):
     """Messages of a dialog in which the assistant called the tool."""
     function = {"name": "look", "arguments": {"at": "the price", "many": 2}}
     call = {"id": "call00001", "type": "function", "function": function}
@@ -142,7 +142,7 @@ def outcomes(session, requests):
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnsweredChat:
     """A request that has ended, with all that the engine has of it."""
 
     chat: RenderedRequest
@@ -150,11 +150,11 @@ class Answered:
     outcome: Reply | Exception
 
 
-def answered(session, requests, top_logprobs=None):
+def answer_all(session, requests, top_logprobs=None):
     """Submits all requests to a session that nobody else steps, and steps until they have ended."""
     chats = [session.render(request, top_logprobs) for request in requests]
     states, outcomes_of = [session.stepped.submit(chat) for chat in chats], {}
     while not all(state.done for state in states):
         outcomes_of |= {state: update.outcome for state, update in session.stepped.step().items()}
     pairs = zip(chats, states, strict=True)
-    return [Answered(chat, state, outcomes_of[state]) for chat, state in pairs]
+    return [AnsweredChat(chat, state, outcomes_of[state]) for chat, state in pairs]

@@ -28,9 +28,9 @@ def test_junit_is_read_by_its_consumers(tmp_path):
     (suite,) = junitparser.JUnitXml.fromfile(str(path))
     assert [case.name for case in suite] == ["a", "b", "c"]
     outcomes = {"pass": [], "fail": [junitparser.Failure], "undecided": [junitparser.Error]}
-    for case, checked in zip(suite, checks, strict=True):
-        assert [type(result) for result in case.result] == outcomes[checked.verdict]
-    assert [checked.verdict for checked in checks] == ["pass", "fail", "undecided"]
+    for case, check in zip(suite, checks, strict=True):
+        assert [type(result) for result in case.result] == outcomes[check.verdict]
+    assert [check.verdict for check in checks] == ["pass", "fail", "undecided"]
     assert (suite.tests, suite.failures, suite.errors) == (3, 1, 1)
 
 
@@ -55,8 +55,8 @@ def test_files_match_the_schemas_of_their_readers(file, schema):
     pytest.importorskip("check_jsonschema", reason="make integrations installs it")
     words = ["--builtin-schema", f"vendor.{schema}", str(file)]
     command = [sys.executable, "-m", "check_jsonschema", *words]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 ENDINGS = [(0, "fail", 0), (1, "warn", 1), (3, "fail", 3), (3, "warn", 0)]
@@ -78,13 +78,13 @@ def test_the_action_passes_the_inputs_on_and_exits_as_the_check(tmp_path, code, 
     inputs["GITHUB_STEP_SUMMARY"] = str(tmp_path / "summary")
     env = {**os.environ, **inputs, "PATH": f"{command.parent}:{os.environ['PATH']}"}
     captured = {"capture_output": True, "text": True, "timeout": 60}
-    ran = subprocess.run(["bash", str(EXAMPLE / "check.sh")], env=env, cwd=tmp_path, **captured)
-    assert ran.returncode == ends, ran.stderr
-    assert ran.stdout.startswith("check\nmy prompts.yaml\n--model\nhttp://there/v1\n")
+    result = subprocess.run(["bash", str(EXAMPLE / "check.sh")], env=env, cwd=tmp_path, **captured)
+    assert result.returncode == ends, result.stderr
+    assert result.stdout.startswith("check\nmy prompts.yaml\n--model\nhttp://there/v1\n")
     for pair in ("--rounds\n4\n", "--error\n0.1\n", "--budget\n50\n", "--against\nmain\n"):
-        assert pair in ran.stdout
-    assert "--min-stability\n0.8\n" in ran.stdout and "--endpoint-model" not in ran.stdout
-    assert ("::warning" in ran.stdout) == (code == 3 and undecided == "warn")
+        assert pair in result.stdout
+    assert "--min-stability\n0.8\n" in result.stdout and "--endpoint-model" not in result.stdout
+    assert ("::warning" in result.stdout) == (code == 3 and undecided == "warn")
     assert f"code={code}\n" in (tmp_path / "output").read_text()
     assert "my prompts.yaml" in (tmp_path / "summary").read_text()
 

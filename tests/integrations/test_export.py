@@ -46,7 +46,7 @@ def test_parquet_takes_text_that_is_not_valid_unicode(tmp_path, monkeypatch):
     run = read_run(DRIFT)
     first, *others = run.conversations
     probe = first.probes[0].model_copy(update={"reply": "half \ud83d of one"})
-    changed = first.model_copy(update={"probes": (probe, *first.probes[1:])})
-    run = replace(run, records=(changed, *others))
+    edited = first.model_copy(update={"probes": (probe, *first.probes[1:])})
+    run = replace(run, records=(edited, *others))
     table = pandas.read_parquet(write_parquet(run, tmp_path / "t.parquet"))
     assert table["reply"][0] == "half ? of one"

@@ -93,9 +93,9 @@ def ask(model, count=1, messages=None, **config):
 
 @pytest.fixture
 def model():
-    made = get_model("holdfast/default", memoize=False)
-    yield made
-    made.api.close()
+    inspect_model = get_model("holdfast/default", memoize=False)
+    yield inspect_model
+    inspect_model.api.close()
 
 
 BOTH = "repetition:probability=0.5+split-softmax:exponent=0.5"
@@ -104,8 +104,8 @@ BOTH = "repetition:probability=0.5+split-softmax:exponent=0.5"
 @pytest.mark.parametrize("method", ["none", BOTH])
 def test_the_task_matches_the_records_of_holdfast_drift(tmp_path, method):
     """Three rounds, in which the tokens of replies differ from those of their text."""
-    wanted = {"rounds": 3, "conversations": 5, "max_new_tokens": 80}
-    log = run_drift("holdfast/default", **wanted, method=method)
+    sizes = {"rounds": 3, "conversations": 5, "max_new_tokens": 80}
+    log = run_drift("holdfast/default", **sizes, method=method)
     settings = drift.Settings(rounds=3, conversations=5, sampling=Sampling(max_new_tokens=80))
     run = drift.run(local(), "starter", tmp_path / "run", settings, [method])
     recorded = records(log)
@@ -114,10 +114,10 @@ def test_the_task_matches_the_records_of_holdfast_drift(tmp_path, method):
         ours = recorded[record.conversation]
         assert (ours.agent, ours.user) == (record.agent, record.user)
         for name in ("turns", "probes"):
-            for here, there in zip(getattr(ours, name), getattr(record, name), strict=True):
-                plain = [part.model_copy(update={"mass": 0}) for part in (here, there)]
+            for a, b in zip(getattr(ours, name), getattr(record, name), strict=True):
+                plain = [part.model_copy(update={"mass": 0}) for part in (a, b)]
                 assert plain[0] == plain[1]
-                assert here.mass == pytest.approx(there.mass, abs=MASS)
+                assert a.mass == pytest.approx(b.mass, abs=MASS)
     (series,) = read_series(run)
     metrics = {score.name: score.metrics["mean"].value for score in log.results.scores}
     for kind in ("stability", "adoption"):
@@ -138,8 +138,8 @@ def test_a_method_of_the_model_steers_only_the_agent(tmp_path):
 
 
 def test_each_epoch_draws_new_replies():
-    given = {"task_args": {**SHORT, "conversations": 1}, "epochs": 2, "display": "none"}
-    (log,) = evaluate("holdfast/drift", model="holdfast/default", **given)
+    options = {"task_args": {**SHORT, "conversations": 1}, "epochs": 2, "display": "none"}
+    (log,) = evaluate("holdfast/drift", model="holdfast/default", **options)
     first, second = (Conversation.model_validate(s.store[RECORD]) for s in log.samples)
     assert first.agent == second.agent and first.turns[0] == second.turns[0]
     assert first.turns[1:] != second.turns[1:]
@@ -167,21 +167,21 @@ def test_any_model_of_inspect_is_measured():
     log = run_drift(parrot.model(), conversations=1, temperature=0.5, top_p=0.7)
     pairing = draw_pairing(drift.load_suite("starter"), drift.Settings(), 0)
     record = records(log)[0]
-    asked = [messages for messages, _ in parrot.calls]
-    assert asked[0] == [("system", pairing.agent.system_prompt), ("user", pairing.starter)]
+    chats = [messages for messages, _ in parrot.calls]
+    assert chats[0] == [("system", pairing.agent.system_prompt), ("user", pairing.starter)]
     recap = f"You asked: {pairing.starter}\nI answered: Reply 1."
-    assert [("system", pairing.user.system_prompt), ("user", recap)] in asked
-    probe = [*asked[0][:1], ("user", pairing.stability_questions[0])]
-    assert probe in asked  # of round 1, in place of the starter
+    assert [("system", pairing.user.system_prompt), ("user", recap)] in chats
+    probe = [*chats[0][:1], ("user", pairing.stability_questions[0])]
+    assert probe in chats  # of round 1, in place of the starter
     speakers = {"agent": "assistant", "user": "user"}
     dialog = [(speakers[turn.speaker], turn.text) for turn in record.turns]
     assert [
-        *asked[0][:1],
+        *chats[0][:1],
         *dialog[:2],
         ("user", pairing.stability_questions[0]),
-    ] in asked  # of round 2
-    assert len(asked) == 3 + 4 and len(record.probes) == 4
-    first = next(config for messages, config in parrot.calls if messages == asked[0])
+    ] in chats  # of round 2
+    assert len(chats) == 3 + 4 and len(record.probes) == 4
+    first = next(config for messages, config in parrot.calls if messages == chats[0])
     assert first.seed == seed_of("reply", 0, 0, 1, "agent") % 2**31
     assert (first.temperature, first.top_p, first.max_tokens) == (0.5, 0.7, 40)
     assert first.extra_body is None
@@ -219,8 +219,8 @@ def test_another_model_can_take_the_role_of_the_user():
 
 def test_our_own_server_is_measured_like_any_other(monkeypatch):
     monkeypatch.setenv("HOLDFAST_API_KEY", "none")
-    with served(local(), RequestLimits()) as there:
-        monkeypatch.setenv("HOLDFAST_BASE_URL", f"{there.url}/v1")
+    with served(local(), RequestLimits()) as server:
+        monkeypatch.setenv("HOLDFAST_BASE_URL", f"{server.url}/v1")
         log = run_drift("openai-api/holdfast/default", temperature=1.0)
     for number, record in records(log).items():
         assert len(record.turns) == len(record.probes) == 4
@@ -235,8 +235,8 @@ def test_our_own_server_is_measured_like_any_other(monkeypatch):
 
 
 def test_a_method_inside_the_model_is_refused_if_only_messages_are_sent():
-    given = {"task_args": {**SHORT, "method": "boost:factor=2"}, "display": "none"}
-    (log,) = evaluate("holdfast/drift", model=Parrot().model(), **given)
+    options = {"task_args": {**SHORT, "method": "boost:factor=2"}, "display": "none"}
+    (log,) = evaluate("holdfast/drift", model=Parrot().model(), **options)
     assert log.status == "error"
     assert "boost:factor=2" in log.error.message
     run_drift(Parrot().model(), conversations=1, method="repetition:probability=1")
@@ -245,13 +245,13 @@ def test_a_method_inside_the_model_is_refused_if_only_messages_are_sent():
 def test_concurrent_calls_share_batches_and_draw_by_their_seeds(model, monkeypatch):
     from holdfast.models.stepped_model import SteppedModel
 
-    together = []
+    batch_sizes = []
     step = SteppedModel.step
     monkeypatch.setattr(
-        SteppedModel, "step", lambda self: (together.append(self.running), step(self))[1]
+        SteppedModel, "step", lambda self: (batch_sizes.append(self.running), step(self))[1]
     )
     outputs = ask(model, 6, temperature=1.0, top_p=0.9, max_tokens=30)
-    assert max(together) >= 4
+    assert max(batch_sizes) >= 4
     sampling = Sampling(max_new_tokens=30)
     requests = [holdfast.Request(FRENCH, (), sampling, seed) for seed in range(6)]
     replies = local().generate_batch(requests)
@@ -272,10 +272,10 @@ def test_fields_of_the_configuration_take_effect(model):
     assert output.completion == reply.text
     content = output.choices[0].logprobs.content
     assert (
-        "".join(each.token for each in content) == reply.text and len(content[0].top_logprobs) == 2
+        "".join(item.token for item in content) == reply.text and len(content[0].top_logprobs) == 2
     )
-    scored = local().score(FRENCH, [reply.text]).log_probabilities[0]
-    assert sum(each.logprob for each in content) == pytest.approx(scored, abs=1e-3)
+    expected = local().score(FRENCH, [reply.text]).log_probabilities[0]
+    assert sum(item.logprob for item in content) == pytest.approx(expected, abs=1e-3)
     stop = reply.text[5:8]
     (stopped,) = ask(model, stop_seqs=[stop], **fields)
     assert stopped.completion == reply.text[: reply.text.index(stop)]
@@ -290,8 +290,8 @@ def test_fields_of_the_configuration_take_effect(model):
 def test_a_call_carries_steering_and_returns_the_mass(model):
     body = {"steering": "boost:factor=4", "trace": True, "emphasis": ["the garden"]}
     (output,) = ask(model, temperature=0.0, max_tokens=12, extra_body=body)
-    given = {"trace": True, "emphasis": ["the garden"]}
-    request = holdfast.Request(FRENCH, "boost:factor=4", Sampling(0, 1, 12), **given)
+    options = {"trace": True, "emphasis": ["the garden"]}
+    request = holdfast.Request(FRENCH, "boost:factor=4", Sampling(0, 1, 12), **options)
     (reply,) = local().generate_batch([request])
     assert output.completion == reply.text
     metadata = output.message.metadata
@@ -330,21 +330,21 @@ def test_fields_that_change_nothing_are_accepted(model):
 
 def test_images_tools_and_other_event_loops_are_refused_by_name(model):
     image = ChatMessageUser(content=[ContentImage(image="data:image/png;base64,AA==")])
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         ask(model, messages=[image])
-    assert (refused.value.option, refused.value.value) == ("messages", "image")
-    with pytest.raises(UsageError) as refused:
+    assert (excinfo.value.option, excinfo.value.value) == ("messages", "image")
+    with pytest.raises(UsageError) as excinfo:
         ask(model, messages=[*chat(), ChatMessageTool(content="42")])
-    assert (refused.value.option, refused.value.value) == ("messages", "tool")
+    assert (excinfo.value.option, excinfo.value.value) == ("messages", "tool")
     tool = ToolInfo(name="bash", description="runs a command")
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as excinfo:
         asyncio.run(model.generate(chat(), tools=[tool]))
-    assert (refused.value.option, refused.value.value) == ("tools", "bash")
+    assert (excinfo.value.option, excinfo.value.value) == ("tools", "bash")
     token = sniffio.current_async_library_cvar.set("trio")
     try:
-        with pytest.raises(UsageError) as refused:
+        with pytest.raises(UsageError) as excinfo:
             model.api._running_engine()
-        assert (refused.value.value, refused.value.allowed) == ("trio", "asyncio")
+        assert (excinfo.value.value, excinfo.value.allowed) == ("trio", "asyncio")
     finally:
         sniffio.current_async_library_cvar.reset(token)
 
@@ -356,7 +356,7 @@ def test_a_closed_model_answers_again(model):
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("arguments", "expected"),
     [
         ({"roundz": 2}, "The task holdfast/drift has no setting 'roundz'; did you mean 'rounds'?"),
         ({"suite": "startr"}, "There is no suite 'startr'; did you mean 'starter'?"),
@@ -364,14 +364,14 @@ def test_a_closed_model_answers_again(model):
         ({"method": "bost:factor=2"}, "There is no method 'bost'; did you mean 'boost'?"),
     ],
 )
-def test_a_bad_argument_of_a_task_is_reported_in_one_sentence(given, expected):
-    with pytest.raises(PrerequisiteError) as refused:
-        evaluate("holdfast/drift", model=Parrot().model(), task_args=given)
-    assert expected in str(refused.value)
+def test_a_bad_argument_of_a_task_is_reported_in_one_sentence(arguments, expected):
+    with pytest.raises(PrerequisiteError) as excinfo:
+        evaluate("holdfast/drift", model=Parrot().model(), task_args=arguments)
+    assert expected in str(excinfo.value)
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("arguments", "expected"),
     [
         ({"method": "bost:factor=2"}, "There is no method 'bost'; did you mean 'boost'?"),
         ({"metod": "none"}, "A holdfast model has no argument 'metod'; did you mean 'method'?"),
@@ -379,10 +379,10 @@ def test_a_bad_argument_of_a_task_is_reported_in_one_sentence(given, expected):
         ({"base_url": "http://x"}, "holdfast/default runs in this process"),
     ],
 )
-def test_a_bad_argument_of_a_model_is_reported_in_one_sentence(given, expected):
-    with pytest.raises(PrerequisiteError) as refused:
-        get_model("holdfast/default", memoize=False, **given)
-    assert expected in str(refused.value)
+def test_a_bad_argument_of_a_model_is_reported_in_one_sentence(arguments, expected):
+    with pytest.raises(PrerequisiteError) as excinfo:
+        get_model("holdfast/default", memoize=False, **arguments)
+    assert expected in str(excinfo.value)
 
 
 def test_inspects_command_finds_the_task_and_reports_errors_without_a_traceback(tmp_path):
@@ -390,7 +390,7 @@ def test_inspects_command_finds_the_task_and_reports_errors_without_a_traceback(
     environment = {**os.environ, "INSPECT_DISPLAY": "plain", "COLUMNS": "400"}
     words = [sys.executable, "-m", "inspect_ai", *command.split()]
     captured = {"capture_output": True, "text": True, "timeout": 300}
-    ran = subprocess.run(words, cwd=tmp_path, env=environment, **captured)
-    said = " ".join((ran.stdout + ran.stderr).split())
-    assert ran.returncode != 0 and "Traceback" not in said
-    assert "no method 'x'" in said
+    result = subprocess.run(words, cwd=tmp_path, env=environment, **captured)
+    output = " ".join((result.stdout + result.stderr).split())
+    assert result.returncode != 0 and "Traceback" not in output
+    assert "no method 'x'" in output

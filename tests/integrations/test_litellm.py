@@ -56,9 +56,9 @@ async def until(holds) -> None:
     raise AssertionError("it was not called back")
 
 
-def call(url, **more):
+def call(url, **options):
     return litellm.acompletion(
-        model="openai/m", api_base=f"{url}/v1", api_key="k", messages=CHAT, num_retries=0, **more
+        model="openai/m", api_base=f"{url}/v1", api_key="k", messages=CHAT, num_retries=0, **options
     )
 
 
@@ -71,7 +71,7 @@ def test_a_chat_is_edited_and_its_reply_scored(tally, run):
     with FakeUpstream(reply_json(completion("Fine. Tony"))) as upstream:
         reply = run(ask(upstream.url))
     assert reply.choices[0].message.content == "Fine. Tony"
-    assert upstream.seen[0].json["messages"] == REMINDED and CHAT[1]["content"] == "Hi."
+    assert upstream.requests[0].json["messages"] == REMINDED and CHAT[1]["content"] == "Hi."
     assert scored(tally) == {"signs": (1, 1), "short": (0, 1)}
     assert tally.counts().requests == {EditOutcome.EDITED: 1} and tally.counts().reminders == 1
 
@@ -85,12 +85,12 @@ def test_a_stream_is_scored_once_it_is_over(tally, run):
 
     with FakeUpstream(reply_events(*chunks("Fine, ", "Tony"))) as upstream:
         assert run(ask(upstream.url)) == "Fine, Tony"
-    assert upstream.seen[0].json["messages"] == REMINDED
+    assert upstream.requests[0].json["messages"] == REMINDED
     assert scored(tally) == {"signs": (1, 1), "short": (1, 1)}
 
 
 def test_a_refused_call_is_counted(tally, run):
-    def refuse(seen, writer):
+    def refuse(request, writer):
         writer.whole("401 No", b'{"error": {"message": "no"}}', "Content-Type: application/json")
 
     async def ask(url):
@@ -106,7 +106,7 @@ def test_a_refused_call_is_counted(tally, run):
 def test_the_router_edits_each_attempt_once(tally, run):
     answers = iter([completion(None), completion("Fine, Tony")])
 
-    def answer(seen, writer):
+    def answer(request, writer):
         body = next(answers)
         status = "200 OK" if json.loads(body)["choices"][0]["message"]["content"] else "500 No"
         writer.whole(status, body, "Content-Type: application/json")
@@ -121,7 +121,7 @@ def test_the_router_edits_each_attempt_once(tally, run):
 
     with FakeUpstream(answer) as upstream:
         run(ask(upstream.url))
-    assert [seen.json["messages"] for seen in upstream.seen] == [REMINDED, REMINDED]
+    assert [request.json["messages"] for request in upstream.requests] == [REMINDED, REMINDED]
     assert scored(tally)["signs"] == (1, 1)
 
 
@@ -132,7 +132,7 @@ def test_fallbacks_are_edited_once(tally, run):
 
     with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
         run(ask(upstream.url))
-    assert upstream.seen[0].json["messages"] == REMINDED
+    assert upstream.requests[0].json["messages"] == REMINDED
     assert tally.counts().requests == {EditOutcome.EDITED: 1} and scored(tally)["signs"] == (1, 1)
 
 
@@ -142,13 +142,13 @@ def test_a_chat_that_the_hook_cannot_see_is_counted(tally, run):
 
     with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
         run(ask(upstream.url))
-    assert upstream.seen[0].json["messages"] == CHAT
+    assert upstream.requests[0].json["messages"] == CHAT
     assert tally.counts().requests == {EditOutcome.UNREADABLE: 1}
 
 
 def test_retries_are_refused(tmp_path):
     path = tmp_path / "bot.yaml"
     path.write_text(SUITE)
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError) as excinfo:
         SuiteHook(path, "check-and-retry:n=2")
-    assert raised.value.option == "method" and raised.value.value == "check-and-retry"
+    assert excinfo.value.option == "method" and excinfo.value.value == "check-and-retry"

@@ -62,8 +62,8 @@ def tasks(tmp_path_factory):
     questions = folder / "questions.jsonl"
     questions.write_text("\n".join(text.splitlines()[:QUESTIONS]) + "\n", encoding="utf-8")
     for name, task in TASKS.items():
-        written = TASK.replace("NAME", name).replace("FILE", json.dumps(str(questions))) + task
-        (folder / f"{name}.yaml").write_text(written, encoding="utf-8")
+        definition = TASK.replace("NAME", name).replace("FILE", json.dumps(str(questions))) + task
+        (folder / f"{name}.yaml").write_text(definition, encoding="utf-8")
     return folder
 
 
@@ -76,9 +76,9 @@ def evaluate(tasks, tmp_path_factory):
     register()
 
     def run(model, arguments, task, **options):
-        given = {"task_manager": manager, "bootstrap_iters": 0, "device": "cpu", **options}
-        named = {"model_args": arguments, "tasks": [f"holdfast_{task}"]}
-        return lm_eval.simple_evaluate(model, **named, **given)
+        settings = {"task_manager": manager, "bootstrap_iters": 0, "device": "cpu", **options}
+        model_options = {"model_args": arguments, "tasks": [f"holdfast_{task}"]}
+        return lm_eval.simple_evaluate(model, **model_options, **settings)
 
     yield run
     patch.undo()
@@ -96,17 +96,17 @@ def model():
 def answers(results):
     """Each request's answer, in the order of the samples."""
     (samples,) = results["samples"].values()
-    return [sample["resps"] for sample in sorted(samples, key=lambda each: each["doc_id"])]
+    return [sample["resps"] for sample in sorted(samples, key=lambda entry: entry["doc_id"])]
 
 
 def logprobs(results):
     """[question, choice]: log-probability, and whether it is the greedy reply."""
-    return [[choice[0] for choice in each] for each in answers(results)]
+    return [[choice[0] for choice in choices] for choices in answers(results)]
 
 
 def metrics(results):
-    (measured,) = results["results"].values()
-    return {name: value for name, value in measured.items() if "stderr" not in name}
+    (values,) = results["results"].values()
+    return {name: value for name, value in values.items() if "stderr" not in name}
 
 
 CHAT = {"apply_chat_template": True, "system_instruction": SYSTEM}
@@ -114,10 +114,10 @@ CHAT = {"apply_chat_template": True, "system_instruction": SYSTEM}
 
 @pytest.mark.parametrize("options", [{}, {"num_fewshot": 0, **CHAT}], ids=["plain", "chat"])
 def test_unsteered_models_score_choices_as_hf_does(evaluate, options):
-    theirs = evaluate("hf", hf(), "choices", batch_size=4, **options)
-    ours = evaluate("holdfast", {}, "choices", batch_size="auto", **options)
-    assert metrics(ours) == metrics(theirs)
-    flat = [list(itertools.chain(*logprobs(each))) for each in (ours, theirs)]
+    hf_results = evaluate("hf", hf(), "choices", batch_size=4, **options)
+    results_of_ours = evaluate("holdfast", {}, "choices", batch_size="auto", **options)
+    assert metrics(results_of_ours) == metrics(hf_results)
+    flat = [list(itertools.chain(*logprobs(results))) for results in (results_of_ours, hf_results)]
     assert len(flat[0]) == QUESTIONS * 4
     assert [greedy for _, greedy in flat[0]] == [greedy for _, greedy in flat[1]]
     expected = [value for value, _ in flat[1]]
@@ -126,17 +126,17 @@ def test_unsteered_models_score_choices_as_hf_does(evaluate, options):
 
 @pytest.mark.parametrize("options", [{}, CHAT], ids=["plain", "chat"])
 def test_unsteered_models_write_the_texts_that_hf_writes(evaluate, options):
-    theirs = evaluate("hf", hf(), "writing", batch_size=1, **options)
-    ours = evaluate("holdfast", {}, "writing", batch_size="auto", **options)
-    assert answers(ours) == answers(theirs)
-    assert any(reply[0][0] for reply in answers(ours)) and metrics(ours) == metrics(theirs)
+    of_hf = evaluate("hf", hf(), "writing", batch_size=1, **options)
+    results = evaluate("holdfast", {}, "writing", batch_size="auto", **options)
+    assert answers(results) == answers(of_hf)
+    assert any(reply[0][0] for reply in answers(results)) and metrics(results) == metrics(of_hf)
 
 
 def test_unsteered_models_have_the_perplexity_of_hf(evaluate):
-    theirs = evaluate("hf", hf(), "rolling", batch_size=1)
-    ours = evaluate("holdfast", {}, "rolling", batch_size="auto")
-    (name,) = (name for name in metrics(ours) if name.startswith("word_perplexity"))
-    assert metrics(ours)[name] == pytest.approx(metrics(theirs)[name], rel=FLOAT32)
+    hf_results = evaluate("hf", hf(), "rolling", batch_size=1)
+    results = evaluate("holdfast", {}, "rolling", batch_size="auto")
+    (name,) = (name for name in metrics(results) if name.startswith("word_perplexity"))
+    assert metrics(results)[name] == pytest.approx(metrics(hf_results)[name], rel=FLOAT32)
 
 
 def test_texts_longer_than_the_context_are_cut_into_windows_as_in_hf(monkeypatch):
@@ -145,8 +145,8 @@ def test_texts_longer_than_the_context_are_cut_into_windows_as_in_hf(monkeypatch
     monkeypatch.setattr(HoldfastLM, "max_length", limit)
     request = [Instance("loglikelihood_rolling", {}, (text,), 0)]
     likelihoods = HoldfastLM(device="cpu").loglikelihood_rolling(request, disable_tqdm=True)
-    theirs = HFLM(**hf(), device="cpu", batch_size=1, max_length=limit)
-    assert likelihoods == pytest.approx(theirs.loglikelihood_rolling(request), rel=1e-5)
+    hf_model = HFLM(**hf(), device="cpu", batch_size=1, max_length=limit)
+    assert likelihoods == pytest.approx(hf_model.loglikelihood_rolling(request), rel=1e-5)
 
 
 def test_steered_scores_match_those_of_the_model(evaluate):
@@ -154,16 +154,16 @@ def test_steered_scores_match_those_of_the_model(evaluate):
     plain = evaluate("holdfast", {}, "choices", batch_size="auto", **CHAT)
     steered = evaluate("holdfast", {"method": spec}, "choices", batch_size="auto", **CHAT)
     (samples,) = steered["samples"].values()
-    moved = 0.0
-    samples = sorted(samples, key=lambda each: each["doc_id"])
+    change = 0.0
+    samples = sorted(samples, key=lambda entry: entry["doc_id"])
     for sample, before in zip(samples, logprobs(plain), strict=True):
         user = {"role": "user", "content": sample["doc"]["question"]}
         chat = [{"role": "system", "content": SYSTEM}, user]
         expected = model().score(chat, sample["doc"]["choices"], spec).log_probabilities
         scores = [choice[0][0] for choice in sample["resps"]]
         assert scores == pytest.approx(expected, abs=FLOAT32)
-        moved = max(moved, *(abs(a - b) for a, (b, _) in zip(scores, before, strict=True)))
-    assert moved > 0.05
+        change = max(change, *(abs(a - b) for a, (b, _) in zip(scores, before, strict=True)))
+    assert change > 0.05
 
 
 def test_steered_replies_match_those_of_the_model_up_to_the_stop_text(evaluate):
@@ -180,16 +180,16 @@ def test_steered_replies_match_those_of_the_model_up_to_the_stop_text(evaluate):
 
 def test_draws_depend_on_the_seed_but_not_on_the_batch_size(evaluate):
     options = {"gen_kwargs": {"do_sample": True, "temperature": 1.0, "top_p": 0.9}, **CHAT}
-    first, again, other = (
+    first, repeat, other_seed = (
         answers(evaluate("holdfast", {"seed": seed}, "writing", batch_size=size, **options))
         for seed, size in ((0, "auto"), (0, 2), (1, "auto"))
     )
-    assert first == again != other
+    assert first == repeat != other_seed
 
 
 def test_the_entry_point_for_future_versions_names_the_model():
-    (found,) = entry_points(group="lm_eval.models", name="holdfast")
-    assert found.load() is HoldfastLM
+    (entry,) = entry_points(group="lm_eval.models", name="holdfast")
+    assert entry.load() is HoldfastLM
 
 
 def test_the_command_knows_the_model(tasks, tmp_path):
@@ -198,15 +198,15 @@ def test_the_command_knows_the_model(tasks, tmp_path):
     words = f"run --tasks holdfast_choices --include_path {tasks} --limit 2 --device cpu"
     command = [sys.executable, "-m", "holdfast", "lm-eval", *words.split()]
     command += ["--output_path", str(out)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert ran.returncode == 0, ran.stderr[-2000:]
-    assert "holdfast_choices" in ran.stdout and "|acc" in ran.stdout
-    (written,) = tmp_path.glob("results*.json")
-    assert json.loads(written.read_text())["config"]["model"] == "holdfast"
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert "holdfast_choices" in result.stdout and "|acc" in result.stdout
+    (results_file,) = tmp_path.glob("results*.json")
+    assert json.loads(results_file.read_text())["config"]["model"] == "holdfast"
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("arguments", "expected"),
     [
         ({"method": "bost:factor=2"}, "There is no method 'bost'; did you mean 'boost'?"),
         ({"methd": "none"}, "A holdfast model has no argument 'methd'; did you mean 'method'?"),
@@ -214,16 +214,16 @@ def test_the_command_knows_the_model(tasks, tmp_path):
         ({"pretrained": "/nowhere"}, "/nowhere"),
     ],
 )
-def test_a_bad_argument_is_reported_in_one_sentence(given, expected):
-    with pytest.raises(HoldfastError) as refused:
-        HoldfastLM(**given)
-    assert expected in str(refused.value)
+def test_a_bad_argument_is_reported_in_one_sentence(arguments, expected):
+    with pytest.raises(HoldfastError) as excinfo:
+        HoldfastLM(**arguments)
+    assert expected in str(excinfo.value)
 
 
 def test_unsupported_requests_are_refused_by_name(evaluate):
     boost = {"method": "boost:factor=2"}
     lm = HoldfastLM(device="cpu")
-    begun = [{"role": "assistant", "content": "Sure"}]
+    messages = [{"role": "assistant", "content": "Sure"}]
     for option, value, ask in (
         ("method", boost["method"], lambda: evaluate("holdfast", boost, "choices")),
         (
@@ -233,11 +233,11 @@ def test_unsupported_requests_are_refused_by_name(evaluate):
         ("method", boost["method"], lambda: evaluate("holdfast", boost, "rolling")),
         ("top_k", 5, lambda: evaluate("holdfast", {}, "writing", gen_kwargs={"top_k": 5})),
         ("chat_template", "mine", lambda: lm.chat_template("mine")),
-        ("gen_prefix", "Sure", lambda: lm.apply_chat_template(begun, False)),
+        ("gen_prefix", "Sure", lambda: lm.apply_chat_template(messages, False)),
     ):
-        with pytest.raises(UsageError) as refused:
+        with pytest.raises(UsageError) as excinfo:
             ask()
-        assert (refused.value.option, refused.value.value) == (option, value)
-    with pytest.raises(PromptTooLong) as refused:
+        assert (excinfo.value.option, excinfo.value.value) == (option, value)
+    with pytest.raises(PromptTooLong) as excinfo:
         lm._loglikelihood_tokens([(None, [5] * 5000, [5])])
-    assert (refused.value.value, refused.value.allowed) == (5000, 4096)
+    assert (excinfo.value.value, excinfo.value.allowed) == (5000, 4096)

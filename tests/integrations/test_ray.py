@@ -117,9 +117,9 @@ def actors() -> list[int]:
     return pids
 
 
-def same(run, other):
+def same(run, other_run):
     """Whether two runs have the same records, except for times and token counts."""
-    return texts(run) == texts(other) and without_tokens(run) == without_tokens(other)
+    return texts(run) == texts(other_run) and without_tokens(run) == without_tokens(other_run)
 
 
 def without_tokens(run):
@@ -131,17 +131,17 @@ def without_tokens(run):
 
 
 def test_records_match_those_of_one_process_which_can_extend_the_run(exact, alone, tmp_path):
-    seen, methods = [], ["none", "split-softmax:exponent=0.5"]
+    updates, methods = [], ["none", "split-softmax:exponent=0.5"]
 
     def progress(done, tokens):
-        seen.append((done, tokens))
+        updates.append((done, tokens))
 
     running = drift.Running(progress=progress, traces=True)
     run = drift.run(exact, SUITE, tmp_path / "run", QUICK, methods, running=running)
     assert same(run, alone(QUICK, methods))
     replies = count_replies(SUITE, QUICK, None, range(QUICK.conversations))
-    assert sum(done for done, _ in seen) == len(methods) * replies
-    assert sum(tokens for _, tokens in seen) > 0
+    assert sum(done for done, _ in updates) == len(methods) * replies
+    assert sum(tokens for _, tokens in updates) > 0
     assert len(list((tmp_path / "run" / "traces").glob("*.npz"))) == 16
     assert run.manifest.ray["replicas"] == 2
     assert run.manifest.layers == alone(QUICK, methods).manifest.layers
@@ -169,11 +169,11 @@ def test_other_commands_match_the_records_of_one_process(exact, alone, tmp_path)
         for n, model in enumerate((exact, alone.model))
     ]
     assert sorted(map(untimed, runs[0].records)) == sorted(map(untimed, runs[1].records))
-    asked = [
+    pair = [
         drift.ask_baseline(model, SUITE, tmp_path / f"baseline {n}", replace(QUICK, batch=2))
         for n, model in enumerate((exact, alone.model))
     ]
-    assert sorted(map(untimed, asked[0].records)) == sorted(map(untimed, asked[1].records))
+    assert sorted(map(untimed, pair[0].records)) == sorted(map(untimed, pair[1].records))
 
 
 def test_a_calibration_matches_that_of_one_process(exact, alone, tmp_path):
@@ -186,16 +186,16 @@ def test_a_calibration_matches_that_of_one_process(exact, alone, tmp_path):
     ]
     (stability, questions), (local_stability, local_questions) = calibrations
     assert same(stability, local_stability) and len(stability.records) == 3 * 6
-    there, here = (sorted(map(untimed, run.records)) for run in (questions, local_questions))
-    assert there == here and len(there) == 3 * 6
+    remote, local = (sorted(map(untimed, run.records)) for run in (questions, local_questions))
+    assert remote == local and len(remote) == 3 * 6
 
 
-@pytest.mark.parametrize("asked", ("choices", "questions"))
-def test_heads_are_profiled_as_in_one_process(exact, alone, tmp_path, asked):
+@pytest.mark.parametrize("task", ("choices", "questions"))
+def test_heads_are_profiled_as_in_one_process(exact, alone, tmp_path, task):
     chats = [[{"role": "user", "content": f"{name} is a nurse. Her job:"}] for name in NAMES]
     samples = [
         ContinuationSample(tuple(chat), ("nurse",), (" nurse", " pilot"))
-        if asked == "choices"
+        if task == "choices"
         else ReplySample(tuple(chat), ("nurse",), score_of_mine)
         for chat in chats
     ]
@@ -205,8 +205,8 @@ def test_heads_are_profiled_as_in_one_process(exact, alone, tmp_path, asked):
         for n, model in enumerate((exact, alone.model))
     ]
     assert profiles[0].ranking.heads == profiles[1].ranking.heads
-    there, here = (sorted(map(untimed, read_run(tmp_path / str(n)).records)) for n in range(2))
-    assert there == here
+    remote, local = (sorted(map(untimed, read_run(tmp_path / str(n)).records)) for n in range(2))
+    assert remote == local
 
 
 def untimed(record):
@@ -228,28 +228,28 @@ def test_killing_an_actor_loses_nothing(exact, alone, tmp_path):
 
 def test_removing_a_node_loses_nothing(cluster, exact, alone, tmp_path):
     """Its actor restarts on the node that replaces it."""
-    node, gone = cluster.worker_nodes, []
+    node, removed = cluster.worker_nodes, []
     (node,) = node
 
     def go_away(done, tokens):
-        if not gone:
-            gone.append(True)
+        if not removed:
+            removed.append(True)
             cluster.remove_node(node)
             cluster.add_node(num_cpus=1)
 
     run = drift.run(exact, SUITE, tmp_path / "run", LONG, running=drift.Running(progress=go_away))
-    assert gone and same(run, alone(LONG))
+    assert removed and same(run, alone(LONG))
 
 
 def test_only_the_conversation_that_kills_its_actors_fails(exact, alone, tmp_path):
     run = drift.run(exact, SUITE, tmp_path / "run", replace(QUICK, conversations=3), [Ends("rain")])
     assert len(run.records) == 3
-    (lost,) = [record for record in run.records if record.ended]
-    assert lost.agent.id == "case-rain" and lost.ended.round == 1
-    assert "Three actors were lost" in lost.ended.reason
-    others = [record for record in run.records if record is not lost]
-    there = {r.conversation: r.turns for r in alone(QUICK).records}
-    assert all(there[record.conversation] == record.turns for record in others)
+    (failed_record,) = [record for record in run.records if record.ended]
+    assert failed_record.agent.id == "case-rain" and failed_record.ended.round == 1
+    assert "Three actors were lost" in failed_record.ended.reason
+    other_records = [record for record in run.records if record is not failed_record]
+    local_turns = {r.conversation: r.turns for r in alone(QUICK).records}
+    assert all(local_turns[record.conversation] == record.turns for record in other_records)
 
 
 def test_a_user_model_in_this_process_talks_to_the_actors(exact, alone, tmp_path):
@@ -315,9 +315,9 @@ def test_missing_ray_is_reported_with_how_to_install_it(monkeypatch):
 
 
 def test_more_actors_than_there_is_room_for_are_refused(exact):
-    with pytest.raises(ModelError) as refused:
+    with pytest.raises(ModelError) as excinfo:
         connect(EXACT, "", 99)
-    error = refused.value
+    error = excinfo.value
     assert (error.option, error.value, error.allowed) == ("replicas", 99, 2)
 
 
@@ -330,19 +330,19 @@ def test_more_processors_than_any_machine_has_are_refused(exact, monkeypatch):
 def test_no_room_for_an_actor_is_an_error_and_not_an_endless_wait(exact, monkeypatch):
     """The two actors of `exact` occupy both processors."""
     monkeypatch.setattr(actors_module, "_PATIENCE", 3.0)
-    began = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(ModelError, match="1 of 1 actors"):
         connect(EXACT, "", 1)
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - start < 30
 
 
 def test_other_versions_are_refused():
-    there = versions()
-    actors_module.check_versions(there, "node-7")
-    with pytest.raises(ModelError, match="node-7") as refused:
-        actors_module.check_versions({**there, "torch": "1.0"}, "node-7")
-    error = refused.value
-    assert (error.option, error.value, error.allowed) == ("torch", "1.0", there["torch"])
+    node_versions = versions()
+    actors_module.check_versions(node_versions, "node-7")
+    with pytest.raises(ModelError, match="node-7") as excinfo:
+        actors_module.check_versions({**node_versions, "torch": "1.0"}, "node-7")
+    error = excinfo.value
+    assert (error.option, error.value, error.allowed) == ("torch", "1.0", node_versions["torch"])
 
 
 def test_the_reason_for_a_lost_actor_is_given_in_a_few_words():
@@ -358,10 +358,10 @@ def test_an_actor_with_another_model_is_refused(exact):
     first = exact.description
     actors_module.check_alike(first, "node-1", replace(first), "node-7")
     for name, value in (("fingerprint", "abc"), ("runtime", {"device": "x"})):
-        other = replace(first, **{name: value})
-        with pytest.raises(ModelError, match=r"node-1 .*node-7") as refused:
-            actors_module.check_alike(first, "node-1", other, "node-7")
-        assert (refused.value.option, refused.value.value) == (name, value)
+        other_model = replace(first, **{name: value})
+        with pytest.raises(ModelError, match=r"node-1 .*node-7") as excinfo:
+            actors_module.check_alike(first, "node-1", other_model, "node-7")
+        assert (excinfo.value.option, excinfo.value.value) == (name, value)
 
 
 def test_code_that_an_actor_cannot_import_is_named(exact, tmp_path, monkeypatch):
@@ -395,18 +395,18 @@ def test_the_command_hides_the_output_of_ray_and_gives_the_same_records(tmp_path
     environment = {name: v for name, v in os.environ.items() if name != "RAY_ADDRESS"}
     command_on_ray = [*command, str(tmp_path / "ray"), "--ray", "local", "--replicas", "2"]
     captured = {"capture_output": True, "text": True, "timeout": 300}
-    ran = subprocess.run(command_on_ray, env=environment, **captured)
-    assert ran.returncode == 0, ran.stderr
-    here = subprocess.run([*command, str(tmp_path / "here")], capture_output=True, text=True)
-    assert here.returncode == 0, here.stderr
+    ray_result = subprocess.run(command_on_ray, env=environment, **captured)
+    assert ray_result.returncode == 0, ray_result.stderr
+    local = subprocess.run([*command, str(tmp_path / "here")], capture_output=True, text=True)
+    assert local.returncode == 0, local.stderr
     runs = [read_run(tmp_path / name) for name in ("ray", "here")]
     assert same(*runs)
-    lines = [line for line in ran.stderr.split("\n") if line and "\r" not in line]
+    lines = [line for line in ray_result.stderr.split("\n") if line and "\r" not in line]
     replicas = "holdfast: 2 replicas on Ray at local, each with 1 processor."
     assert lines[:2] == ["holdfast: loading default ...", replicas]
     noise = ("ray", "worker", "dashboard", "usage", "warning", "info")
-    printed = (ran.stdout + "\n".join(lines[2:])).lower().replace(str(tmp_path).lower(), "")
-    assert not [word for word in noise if word in printed.split()], printed
+    output = (ray_result.stdout + "\n".join(lines[2:])).lower().replace(str(tmp_path).lower(), "")
+    assert not [word for word in noise if word in output.split()], output
 
 
 @pytest.mark.parametrize(

@@ -61,10 +61,10 @@ def file_of(tmp_path_factory) -> Callable[[str], Path]:
     folder = tmp_path_factory.mktemp("gguf")
 
     @cache
-    def made(kind: str = "F32") -> Path:
+    def path_of(kind: str = "F32") -> Path:
         return write_default(folder / f"default-{kind}.gguf", kind)
 
-    return made
+    return path_of
 
 
 @pytest.fixture(scope="session")
@@ -80,7 +80,7 @@ def in_llama(file_of) -> Callable[..., LlamaModel]:
 
 
 @pytest.fixture(scope="session")
-def here(file_of) -> holdfast.LocalModel:
+def local_model(file_of) -> holdfast.LocalModel:
     """The model as Holdfast runs it, in float32."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about its size

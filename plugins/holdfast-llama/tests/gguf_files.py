@@ -54,11 +54,11 @@ def write_default(path: Path, kind: str = "F32") -> Path:
         if module in _OUTSIDE:
             tensors[f"{_OUTSIDE[module]}.{end}"] = weights
             continue
-        _, _, layer, rest = module.split(".", 3)
-        if rest in heads:  # rotated pairs are adjacent in llama.cpp
-            halves = weights.view(heads[rest], 2, -1, weights.shape[1])
+        _, _, layer, part = module.split(".", 3)
+        if part in heads:  # rotated pairs are adjacent in llama.cpp
+            halves = weights.view(heads[part], 2, -1, weights.shape[1])
             weights = halves.transpose(1, 2).reshape(weights.shape)
-        tensors[f"blk.{layer}.{_LAYER[rest]}.{end}"] = weights
+        tensors[f"blk.{layer}.{_LAYER[part]}.{end}"] = weights
     return write(path, "llama", header, tensors, kind)
 
 

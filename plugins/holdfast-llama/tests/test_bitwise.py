@@ -15,8 +15,8 @@ from holdfast.methods import parse
 
 
 @pytest.fixture(scope="module")
-def prompts(here):
-    return [render(messages, here.tokenizer) for messages in CHATS]
+def prompts(local_model):
+    return [render(messages, local_model.tokenizer) for messages in CHATS]
 
 
 def context_of(model, rows=4, **options):
@@ -55,10 +55,10 @@ def test_neutral_methods_are_bit_identical_to_stock(in_llama, file_of, prompts, 
     model = in_llama(kind)
     prompt = prompts[2]
     follow = (70, 80, 90)
-    want = stock(file_of(kind), prompt, follow, flash=False)
+    expected = stock(file_of(kind), prompt, follow, flash=False)
     context = context_of(model)
     for spec, trace in (("none", False), ("none", True), ("boost:factor=1", True)):
-        assert bits(forward(context, 0, prompt, spec, trace, follow)) == bits(want)
+        assert bits(forward(context, 0, prompt, spec, trace, follow)) == bits(expected)
         context.crop(0, 0)
     flash = context_of(model, steers=False)
     assert bits(forward(flash, 0, prompt, follow=follow)) == bits(
@@ -81,15 +81,15 @@ def test_a_row_is_bit_identical_alone_and_in_a_batch(in_llama, prompts):
             SteeredRow(n, len(prompt.token_ids) + step, prompt.span_mask, parse(spec), True)
             for n, (prompt, spec) in enumerate(zip(prompts, specs, strict=True))
         ]
-        together = context.decode(rows, [[token]] * 3).logits[:, 0]
-        assert bits(together) == bits(np.stack([row[step + 1] for row in alone]))
+        batched = context.decode(rows, [[token]] * 3).logits[:, 0]
+        assert bits(batched) == bits(np.stack([row[step + 1] for row in alone]))
 
 
 def test_a_restored_stream_continues_bit_for_bit(in_llama, prompts):
     context = context_of(in_llama("Q8_0"))
     prompt = prompts[1]
     follow = (70, 80, 90)
-    want = forward(context, 0, prompt, "boost:factor=4", follow=follow)
+    expected = forward(context, 0, prompt, "boost:factor=4", follow=follow)
     context.crop(0, len(prompt.token_ids))
     saved = context.save(0)
     for stream in (0, 3):
@@ -99,18 +99,18 @@ def test_a_restored_stream_continues_bit_for_bit(in_llama, prompts):
         for step, token in enumerate(follow):
             place = len(prompt.token_ids) + step
             row = SteeredRow(stream, place, prompt.span_mask, parse("boost:factor=4"))
-            assert bits(context.decode([row], [[token]]).logits) == bits(want[step + 1])
+            assert bits(context.decode([row], [[token]]).logits) == bits(expected[step + 1])
 
 
 def test_copied_weights_give_bit_identical_results(in_llama, prompts):
-    """As they are on a GPU."""
+    """On a GPU, weights are copied."""
     context = context_of(in_llama("Q8_0"))
     copied = context_of(in_llama("Q8_0"))
     copied.weights.on_host = False
-    found = [
-        forward(each, 0, prompts[0], "boost:factor=4", True, (70,)) for each in (context, copied)
+    outputs = [
+        forward(ctx, 0, prompts[0], "boost:factor=4", True, (70,)) for ctx in (context, copied)
     ]
-    assert bits(found[0]) == bits(found[1])
+    assert bits(outputs[0]) == bits(outputs[1])
     assert bits(context.weights.mass) == bits(copied.weights.mass)
 
 
@@ -119,12 +119,12 @@ def test_an_error_in_the_callback_reaches_the_caller_and_the_context_survives(
 ):
     context = context_of(in_llama("Q8_0"))
     prompt = prompts[0]
-    want = forward(context, 0, prompt, "boost:factor=4", follow=(70, 80))
+    expected = forward(context, 0, prompt, "boost:factor=4", follow=(70, 80))
     context.crop(0, 0)
     forward(context, 0, prompt, "boost:factor=4", follow=(70,))
     calls = []
 
-    def failing(self, *arguments):
+    def fail(self, *arguments):
         calls.append(arguments)
         if len(calls) == 3:
             raise KeyboardInterrupt("in the third layer")
@@ -134,8 +134,8 @@ def test_an_error_in_the_callback_reaches_the_caller_and_the_context_survives(
     place = len(prompt.token_ids) + 1
     row = SteeredRow(0, place, prompt.span_mask, parse("boost:factor=4"))
     with monkeypatch.context() as patched:
-        patched.setattr(AttentionWeights, "_steer", failing)
+        patched.setattr(AttentionWeights, "_steer", fail)
         with pytest.raises(KeyboardInterrupt, match="third layer"):
             context.decode([row], [[80]])
     assert len(calls) == 3
-    assert bits(context.decode([row], [[80]]).logits) == bits(want[2])
+    assert bits(context.decode([row], [[80]]).logits) == bits(expected[2])

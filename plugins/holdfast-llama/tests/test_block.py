@@ -24,32 +24,32 @@ MASS = 2e-4  # keys and values in float16, and prompts computed in different chu
 
 @pytest.fixture(scope="module")
 def llama(file_of):
-    return made(file_of)
+    return llama_of(file_of)
 
 
-def made(file_of, **options):
+def llama_of(file_of, **options):
     standard = {"n_ctx": 1024, "n_threads": 1, "n_threads_batch": 1, "verbose": False}
     return llama_cpp.Llama(str(file_of("F32")), **{**standard, **options})
 
 
 def answer(llama, messages, **options):
-    said = llama.create_chat_completion(messages, temperature=0, max_tokens=TOKENS, **options)
-    return said["choices"][0]["message"]["content"]
+    completion = llama.create_chat_completion(messages, temperature=0, max_tokens=TOKENS, **options)
+    return completion["choices"][0]["message"]["content"]
 
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m != "hold"])
-def test_a_block_replies_as_the_engine_does(llama, in_llama, here, method):
+def test_a_block_replies_as_the_engine_does(llama, in_llama, local_model, method):
     plain = answer(llama, CHATS[0])
     for messages in CHATS:
         request = Request(messages, method, Sampling(0, max_new_tokens=TOKENS), trace=True)
-        (want,) = in_llama(cache="f16").generate_batch([request])
+        (expected,) = in_llama(cache="f16").generate_batch([request])
         with holdfast_llama.steering(llama, messages, method, trace=True) as block:
-            assert answer(llama, messages) == want.text
-        prompt = render(messages, here.tokenizer)
+            assert answer(llama, messages) == expected.text
+        prompt = render(messages, local_model.tokenizer)
         assert block.span == [n for n, inside in enumerate(prompt.span_mask) if inside]
-        steps = min(block.trace.mass.shape[-1], want.trace.mass.shape[-1])
-        assert steps >= len(want.token_ids)
-        assert (block.trace.mass - want.trace.mass)[..., :steps].abs().max() < MASS
+        steps = min(block.trace.mass.shape[-1], expected.trace.mass.shape[-1])
+        assert steps >= len(expected.token_ids)
+        assert (block.trace.mass - expected.trace.mass)[..., :steps].abs().max() < MASS
     assert answer(llama, CHATS[0]) == plain, "steering is gone"
 
 
@@ -57,7 +57,7 @@ def test_a_second_reply_in_a_block_reuses_the_prefix_and_is_unchanged(llama, mon
     longer = [*CHATS[1], {"role": "assistant", "content": "Music!"}]
     longer += [{"role": "user", "content": "More?"}]
     with holdfast_llama.steering(llama, CHATS[1], "boost:factor=4"):
-        want = answer(llama, longer)
+        expected = answer(llama, longer)
     forwarded = []
     begin = AttentionWeights.begin
     monkeypatch.setattr(
@@ -71,13 +71,13 @@ def test_a_second_reply_in_a_block_reuses_the_prefix_and_is_unchanged(llama, mon
         answer(llama, CHATS[1])
         whole = forwarded[0]
         del forwarded[:]
-        assert answer(llama, longer) == want
+        assert answer(llama, longer) == expected
         assert forwarded[0] < whole
 
 
-def test_the_span_can_be_given_in_tokens(llama, here):
+def test_the_span_can_be_given_in_tokens(llama, local_model):
     messages = CHATS[0]
-    mask = render(messages, here.tokenizer).span_mask
+    mask = render(messages, local_model.tokenizer).span_mask
     first = mask.index(True)
     last = len(mask) - mask[::-1].index(True)
     replies = []
@@ -89,10 +89,10 @@ def test_the_span_can_be_given_in_tokens(llama, here):
 
 def test_a_prompt_without_the_words_is_refused_and_the_block_continues(llama):
     with holdfast_llama.steering(llama, CHATS[0], "boost:factor=4"):
-        want = answer(llama, CHATS[0])
+        expected = answer(llama, CHATS[0])
         with pytest.raises(PromptError, match=r"uppercase letters only.* 0 times"):
             answer(llama, CHATS[1])
-        assert answer(llama, CHATS[0]) == want
+        assert answer(llama, CHATS[0]) == expected
     with (
         holdfast_llama.steering(llama, [(3, 400)], "boost:factor=4"),
         pytest.raises(PromptError, match=r"\(3, 400\)"),
@@ -117,23 +117,23 @@ def test_a_stream_that_is_read_after_its_block_is_refused(llama):
 
 
 def test_an_error_reaches_the_caller_and_leaves_the_model_intact(llama, monkeypatch):
-    want = answer(llama, CHATS[0])
+    expected = answer(llama, CHATS[0])
 
-    def failing(self, *arguments):
+    def fail(self, *arguments):
         raise RuntimeError("no more")
 
     with holdfast_llama.steering(llama, CHATS[0], "boost:factor=4"):
         steered = answer(llama, CHATS[0])
         with monkeypatch.context() as patched:
-            patched.setattr(AttentionWeights, "_steer", failing)
+            patched.setattr(AttentionWeights, "_steer", fail)
             with pytest.raises(RuntimeError, match="no more"):
                 answer(llama, chat(CHATS[0][0]["content"], "Something else."))
         assert answer(llama, CHATS[0]) == steered
-    assert answer(llama, CHATS[0]) == want
+    assert answer(llama, CHATS[0]) == expected
 
 
 def test_unsupported_steering_is_refused_by_name(llama, file_of):
-    refused = (
+    cases = (
         (CHATS[0], "repetition:probability=0.5", UsageError, "Repetition"),
         (CHATS[0], "guidance:scale=1.5", UsageError, "Guidance"),
         (CHATS[0], "attenuate:factor=0.1", UsageError, "earlier replies"),
@@ -142,29 +142,29 @@ def test_unsupported_steering_is_refused_by_name(llama, file_of):
         ("words", "boost:factor=2", UsageError, "not 'words'"),
         (CHATS[0], "split-softmax:exponent=0.5+boost:factor=2", UsageError, "three numbers"),
     )
-    for hold, method, kind, words in refused:
+    for hold, method, kind, words in cases:
         with pytest.raises(kind, match=words), holdfast_llama.steering(llama, hold, method):
             pass
     block = holdfast_llama.steering(llama, CHATS[0], "boost:factor=2")
     second = holdfast_llama.steering(llama, CHATS[0], "boost:factor=2")
     with block, pytest.raises(UsageError, match="another block"), second:
         pass
-    quantised = made(file_of, type_v=llama_cpp.GGML_TYPE_Q8_0, flash_attn=True)
+    quantised = llama_of(file_of, type_v=llama_cpp.GGML_TYPE_Q8_0, flash_attn=True)
     block = holdfast_llama.steering(quantised, CHATS[0], "boost:factor=2")
     with pytest.raises(ModelError, match="type 8"), block:
         pass
 
 
 def test_flash_attention_is_restored_after_the_block(file_of):
-    llama = made(file_of, flash_attn=True, logits_all=True)
+    llama = llama_of(file_of, flash_attn=True, logits_all=True)
     tokens = llama.tokenize(b"Hello there, what is new?", add_bos=False)
     llama.eval(tokens)
-    want = llama.scores[: llama.n_tokens].copy()
+    expected = llama.scores[: llama.n_tokens].copy()
     with holdfast_llama.steering(llama, [(0, 2)], "boost:factor=4"):
         llama.eval(tokens)
-        assert np.abs(llama.scores[: llama.n_tokens] - want).max() > 0.01
+        assert np.abs(llama.scores[: llama.n_tokens] - expected).max() > 0.01
     llama.eval(tokens)
-    assert bits(llama.scores[: llama.n_tokens]) == bits(want)
+    assert bits(llama.scores[: llama.n_tokens]) == bits(expected)
 
 
 def test_the_code_of_the_documentation_page_runs(file_of, capsys):

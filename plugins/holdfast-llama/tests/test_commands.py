@@ -29,16 +29,16 @@ from holdfast.records import read_run
 REQUESTS = 1000
 
 
-def test_a_drift_run_gives_the_local_records(in_llama, here, tmp_path):
+def test_a_drift_run_gives_the_local_records(in_llama, local_model, tmp_path):
     settings = drift.Settings(
         rounds=3, conversations=2, sampling=Sampling(temperature=1.0, max_new_tokens=40)
     )
     specs = ["none", "boost:factor=4", "repetition:probability=0.5+spotlight:target=0.2"]
     runs = [
         drift.run(model, "starter", tmp_path / name, settings, specs).records
-        for name, model in (("here", here), ("llama", in_llama()))
+        for name, model in (("here", local_model), ("llama", in_llama()))
     ]
-    said = [
+    texts = [
         {
             (record.method, record.conversation): [
                 {key: value for key, value in row.items() if key != "mass"}
@@ -49,7 +49,7 @@ def test_a_drift_run_gives_the_local_records(in_llama, here, tmp_path):
         }
         for records in runs
     ]
-    assert said[0] == said[1] and len(said[0]) == 6
+    assert texts[0] == texts[1] and len(texts[0]) == 6
 
 
 def test_the_commands_run(file_of, tmp_path, capsys):
@@ -79,8 +79,8 @@ def test_a_steered_run_ends_on_a_signal(file_of, tmp_path, kind):
                 break
         time.sleep(1)
         run.send_signal(kind)
-        _, rest = run.communicate(timeout=60)
-    assert run.returncode == 128 + kind and "finished" in rest and "holdfast drift" in rest
+        _, stderr = run.communicate(timeout=60)
+    assert run.returncode == 128 + kind and "finished" in stderr and "holdfast drift" in stderr
 
 
 @contextmanager
@@ -90,10 +90,10 @@ def served(*options):
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as server:
         try:
             for line in server.stdout:
-                if found := re.search(r"at (http://\S+)", line):
+                if match := re.search(r"at (http://\S+)", line):
                     break
-            await_health(found[1])
-            yield found[1]
+            await_health(match[1])
+            yield match[1]
         finally:
             server.terminate()
             server.communicate(timeout=60)

@@ -31,7 +31,7 @@ def control_vector(path):
     return data
 
 
-def test_llama_cpp_adds_what_the_method_adds(file_of, here, tmp_path, monkeypatch):
+def test_llama_cpp_adds_what_the_method_adds(file_of, local_model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = [{"prompted": messages, "plain": messages[1:]} for messages in (*CHATS, *CHATS[::-1])]
     data = "".join(json.dumps(line) + "\n" for line in lines)
@@ -39,25 +39,25 @@ def test_llama_cpp_adds_what_the_method_adds(file_of, here, tmp_path, monkeypatc
     command = ["fit", "vector", "--model", str(file_of("F32")), "--data", "data.jsonl"]
     assert main([*command, "--out", "v.safetensors", "--gguf", "v.gguf"]) == 0
 
-    (reply,) = here.generate_batch(
+    (reply,) = local_model.generate_batch(
         [Request(CHATS[0], "vector:file=v.safetensors", Sampling(0, max_new_tokens=1))]
     )
     logits = []
     for spec in ("none", "vector:file=v.safetensors"):
-        session = here.session()
-        (given,) = run_sync(session.score_inputs([Request(CHATS[0], spec)], [["x"]]))
-        slots = here.runner.slots()
+        session = local_model.session()
+        (score_input,) = run_sync(session.score_inputs([Request(CHATS[0], spec)], [["x"]]))
+        slots = local_model.runner.slots()
         slots.open(None)
-        sequence = TokenSequence(given.prompt)
+        sequence = TokenSequence(score_input.prompt)
         with torch.inference_mode():
-            group = SequenceGroup([sequence], here.runner.device)
-            output = here.runner.forward_slots(slots, range(1), group)
+            group = SequenceGroup([sequence], local_model.runner.device)
+            output = local_model.runner.forward_slots(slots, range(1), group)
         logits.append(output.logits[0, -1].numpy())
     llama = llama_cpp.Llama(
         str(file_of("F32")), n_ctx=512, n_threads=1, n_threads_batch=1, logits_all=True,
         type_k=0, type_v=0, verbose=False,
     )  # fmt: skip
-    found = []
+    llama_logits = []
     vector = control_vector(tmp_path / "v.gguf")
     pointer = vector.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
     for size in (0, vector.size):
@@ -66,7 +66,7 @@ def test_llama_cpp_adds_what_the_method_adds(file_of, here, tmp_path, monkeypatc
             assert llama_cpp.llama_set_adapter_cvec(llama.ctx, *arguments) == 0
         llama.reset()
         llama.eval(list(reply.prompt_ids))
-        found.append(llama.scores[llama.n_tokens - 1].copy())
-    for ours, theirs in zip(logits, found, strict=True):
-        assert abs(ours - theirs).max() < LOGITS
-    assert abs(found[1] - found[0]).max() > 0.1
+        llama_logits.append(llama.scores[llama.n_tokens - 1].copy())
+    for with_holdfast, with_llama in zip(logits, llama_logits, strict=True):
+        assert abs(with_holdfast - with_llama).max() < LOGITS
+    assert abs(llama_logits[1] - llama_logits[0]).max() > 0.1

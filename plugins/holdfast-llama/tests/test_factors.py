@@ -27,12 +27,12 @@ def test_factors_give_the_mass_of_the_table(layer):
     table = layer_table(head_tables(rows), layer, 8)
     masses = np.array([1e-30, 1e-12, 1e-5, 0.01, 0.3, 0.5, 0.9, 0.999, 1 - 1e-7])
     mass = np.broadcast_to(masses, (len(rows), 8, len(masses)))
-    rest = 1 - mass
-    outside, inside = LayerMoves.of(table, len(rows), 8).factors(mass, rest)
-    log_odds = torch.from_numpy(np.log(mass) - np.log(rest))
+    complement = 1 - mass
+    outside, inside = LayerMoves.of(table, len(rows), 8).factors(mass, complement)
+    log_odds = torch.from_numpy(np.log(mass) - np.log(complement))
     assert inside * mass == pytest.approx(table.mass(log_odds).numpy(), rel=1e-6)
-    left = table.log_rest(log_odds).exp().numpy()
-    assert outside * rest == pytest.approx(left, rel=1e-6, abs=1e-30)
+    rest_mass = table.log_rest(log_odds).exp().numpy()
+    assert outside * complement == pytest.approx(rest_mass, rel=1e-6, abs=1e-30)
     assert (inside[0] == 1).all() and (outside[0] == 1).all()
 
 

@@ -18,9 +18,9 @@ from holdfast.models.requests import Reply, Request
 
 
 def refusal(act, kind=HoldfastError) -> str:
-    with pytest.raises(kind) as refused:
+    with pytest.raises(kind) as excinfo:
         act()
-    words = str(refused.value)
+    words = str(excinfo.value)
     assert "\n" not in words and words.endswith(".")
     return words
 
@@ -90,12 +90,12 @@ def test_a_chat_that_fills_the_context_gets_no_reply(in_llama):
 def test_a_row_whose_pass_fails_does_not_end_the_others(in_llama, monkeypatch):
     steer = weights.AttentionWeights._steer
 
-    def failing(self, *arguments):
+    def fail(self, *arguments):
         if any(len(set(row.methods)) > 1 for row in self._rows):
             raise ValueError("two methods")
         return steer(self, *arguments)
 
-    monkeypatch.setattr(weights.AttentionWeights, "_steer", failing)
+    monkeypatch.setattr(weights.AttentionWeights, "_steer", fail)
     specs = ("boost:factor=4", "boost:factor=2+spotlight:target=0.1", "none")
 
     async def answers():

@@ -33,7 +33,7 @@ COMMON = {
 }
 
 
-def header(config, **more):
+def header(config, **fields):
     return {
         "block_count": config.num_hidden_layers,
         "context_length": 512,
@@ -42,7 +42,7 @@ def header(config, **more):
         "attention.head_count": 4,
         "attention.layer_norm_rms_epsilon": config.rms_norm_eps,
         "vocab_size": 2048,
-        **more,
+        **fields,
     }
 
 
@@ -182,10 +182,10 @@ def deepseek():
     model = DeepseekV3ForCausalLM(config)
     tensors = renamed(model, names)
     for name in [name for name in tensors if name.endswith(".kv_b.weight")]:
-        both = tensors.pop(name).view(4, 16 + 12, 32)
+        key_value = tensors.pop(name).view(4, 16 + 12, 32)
         block = name.removesuffix(".kv_b.weight")
-        tensors[f"{block}.attn_k_b.weight"] = both[:, :16].transpose(1, 2)
-        tensors[f"{block}.attn_v_b.weight"] = both[:, 16:]
+        tensors[f"{block}.attn_k_b.weight"] = key_value[:, :16].transpose(1, 2)
+        tensors[f"{block}.attn_v_b.weight"] = key_value[:, 16:]
     return "deepseek2", header(config, **keys), model, tensors
 
 
@@ -199,8 +199,8 @@ def renamed(model, names):
             if not (tied and module == "lm_head"):
                 tensors[f"{outside[module]}.{end}"] = weights
         else:
-            _, _, layer, rest = module.split(".", 3)
-            tensors[f"blk.{layer}.{names[rest]}.{end}"] = weights
+            _, _, layer, part = module.split(".", 3)
+            tensors[f"blk.{layer}.{names[part]}.{end}"] = weights
     return tensors
 
 
@@ -214,8 +214,8 @@ def both(request, tmp_path_factory):
     for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
         shutil.copy(FOLDER / name, folder)
     path = write(folder / "model.gguf", architecture, keys, tensors)
-    here = holdfast.load(str(folder), dtype="float32")
-    return here, load(str(path), cache="f32", threads=1), MASS[request.param.__name__]
+    local = holdfast.load(str(folder), dtype="float32")
+    return local, load(str(path), cache="f32", threads=1), MASS[request.param.__name__]
 
 
 METHODS = ("none", "boost:factor=4", "split-softmax:exponent=0.5,heads=1.2")
@@ -223,18 +223,18 @@ METHODS = ("none", "boost:factor=4", "split-softmax:exponent=0.5,heads=1.2")
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_model_is_steered_as_in_transformers(both, method):
-    here, there, tolerance = both
+    local, llama, tolerance = both
     sampling = Sampling(temperature=0, max_new_tokens=16)
     requests = [Request(messages, method, sampling, trace=True) for messages in CHATS[:2]]
-    wanted = here.generate_batch(requests)
-    for got, want in zip(there.generate_batch(requests), wanted, strict=True):
-        assert got.token_ids == want.token_ids
-        assert (got.trace.mass - want.trace.mass).abs().max() < tolerance
-        assert torch.allclose(got.trace.uniform, want.trace.uniform)
+    expected = local.generate_batch(requests)
+    for result, local_result in zip(llama.generate_batch(requests), expected, strict=True):
+        assert result.token_ids == local_result.token_ids
+        assert (result.trace.mass - local_result.trace.mass).abs().max() < tolerance
+        assert torch.allclose(result.trace.uniform, local_result.trace.uniform)
     replies = [["One two three."], ["Four?"]]
-    scores = [model.session().score_batch(requests, replies) for model in (here, there)]
-    for want, got in zip(*scores, strict=True):
-        assert got.log_probabilities == pytest.approx(want.log_probabilities, abs=SCORE)
+    scores = [model.session().score_batch(requests, replies) for model in (local, llama)]
+    for local_result, result in zip(*scores, strict=True):
+        assert result.log_probabilities == pytest.approx(local_result.log_probabilities, abs=SCORE)
 
 
 def test_steering_moves_the_mass(both):

@@ -26,15 +26,15 @@ def model(file_of):
 @pytest.fixture
 def passes(monkeypatch):
     """The rows and the longest new tokens of each pass."""
-    made = []
+    sizes = []
     decode = NativeContext.decode
 
-    def counted(self, rows, tokens, logits=1):
-        made.append((len(rows), max(map(len, tokens))))
+    def count_pass(self, rows, tokens, logits=1):
+        sizes.append((len(rows), max(map(len, tokens))))
         return decode(self, rows, tokens, logits)
 
-    monkeypatch.setattr(NativeContext, "decode", counted)
-    return made
+    monkeypatch.setattr(NativeContext, "decode", count_pass)
+    return sizes
 
 
 def requests(lengths):
@@ -57,19 +57,19 @@ def test_rows_that_remain_share_every_pass(model, passes):
     rows share a context.
     """
     lengths = (3, 30, 5, 30, 9, 30, 30)
-    found = model.session().generate_batch(requests(lengths))
+    replies = model.session().generate_batch(requests(lengths))
     steps = Counter(rows for rows, longest in passes if longest == 1)
-    longest = max(len(reply.token_ids) for reply in found)
+    longest = max(len(reply.token_ids) for reply in replies)
     assert sum(steps.values()) <= longest and min(steps) <= 4 < max(steps)
     assert len(model.runner.pool._contexts[True]) == 1 and not model.runner.pool._contexts[False]
 
 
-def test_replies_in_a_batch_are_those_alone(model, here):
-    asked = requests((4, 20, 7, 20, 11, 20, 2, 20, 20, 13))
-    together = model.session().generate_batch(asked)
-    for request, reply in zip(asked, together, strict=True):
+def test_replies_in_a_batch_are_those_alone(model, local_model):
+    batch = requests((4, 20, 7, 20, 11, 20, 2, 20, 20, 13))
+    replies = model.session().generate_batch(batch)
+    for request, reply in zip(batch, replies, strict=True):
         (alone,) = model.session().generate_batch([request])
-        (local,) = here.generate_batch([request])
+        (local,) = local_model.generate_batch([request])
         assert reply.token_ids == alone.token_ids == local.token_ids
         if request.trace:
             assert (reply.trace.mass - local.trace.mass).abs().max() < 1e-5
@@ -77,16 +77,16 @@ def test_replies_in_a_batch_are_those_alone(model, here):
 
 def test_prompts_of_similar_length_share_a_padded_pass(model, passes):
     chats = [[{"role": "user", "content": "Tell me" + " more" * n}] for n in (0, 3, 5, 1)]
-    asked = [Request(chat, sampling=Sampling(0, max_new_tokens=4)) for chat in chats]
-    together = model.session().generate_batch(asked)
+    batch = [Request(chat, sampling=Sampling(0, max_new_tokens=4)) for chat in chats]
+    replies = model.session().generate_batch(batch)
     assert passes[0][0] == 4 and passes[0][1] > 1
-    alone = [model.session().generate_batch([request])[0] for request in asked]
-    assert [reply.token_ids for reply in together] == [reply.token_ids for reply in alone]
+    alone = [model.session().generate_batch([request])[0] for request in batch]
+    assert [reply.token_ids for reply in replies] == [reply.token_ids for reply in alone]
 
 
-def test_padding_changes_no_row(model, here):
+def test_padding_changes_no_row(model, local_model):
     """Logits and masses of padded rows are those of the rows alone, up to rounding."""
-    prompts = [render(messages, here.tokenizer) for messages in CHATS[:2]]
+    prompts = [render(messages, local_model.tokenizer) for messages in CHATS[:2]]
     shortest = min(len(prompt.token_ids) for prompt in prompts)
     tokens = [list(prompt.token_ids)[: shortest - 5 * n] for n, prompt in enumerate(prompts)]
     context = NativeContext(model.runner.pool.model, 2, 512, 1, steers=True, cache="f32")
@@ -99,10 +99,10 @@ def test_padding_changes_no_row(model, here):
     after = [context.decode([row(n, len(tokens[n]))], [[70]]).logits for n in range(2)]
     for stream in range(2):
         context.crop(stream, 0)
-    together = context.decode([row(0), row(1)], tokens)
+    batched = context.decode([row(0), row(1)], tokens)
     for n in range(2):
-        assert np.abs(together.logits[n] - alone[n].logits[0]).max() < 1e-4
-        assert np.abs(together.mass[n] - alone[n].mass[0]).max() < 1e-6
+        assert np.abs(batched.logits[n] - alone[n].logits[0]).max() < 1e-4
+        assert np.abs(batched.mass[n] - alone[n].mass[0]).max() < 1e-6
         follow = context.decode([row(n, len(tokens[n]))], [[70]]).logits
         assert np.abs(follow - after[n]).max() < 1e-4
 
@@ -127,8 +127,8 @@ def test_a_context_grows_and_keeps_its_rows(model):
 
 def test_more_rows_than_streams_take_another_context(model):
     pool = model.runner.pool
-    taken = [pool.take(steers=True, columns=10) for _ in range(9)]
-    assert len({id(native.context) for native in taken}) == 2
-    pool.give_back(taken)
+    slots = [pool.take(steers=True, columns=10) for _ in range(9)]
+    assert len({id(native.context) for native in slots}) == 2
+    pool.give_back(slots)
     pool.settle()
     assert all(not streams.used for streams in pool._contexts[True])

@@ -147,11 +147,11 @@ def compare(output: Any, ranges: Sequence[Range], spec: str) -> tuple[float, flo
     """The greatest difference from Holdfast's log-probabilities, and how far steering moved."""
     prompt = len(output.prompt_token_ids)
     ids = [*output.prompt_token_ids, *output.outputs[0].token_ids]
-    want, _ = reference(ids, prompt, ranges, spec)
+    expected, _ = reference(ids, prompt, ranges, spec)
     plain, _ = reference(ids, prompt, (), "none")
     places = logprobs_of(output)
-    off = max(abs(value - want[at - 1, ids[at]].item()) for at, value in places.items())
-    moved = max(abs((want - plain)[at - 1, ids[at]].item()) for at in places)
+    off = max(abs(value - expected[at - 1, ids[at]].item()) for at, value in places.items())
+    moved = max(abs((expected - plain)[at - 1, ids[at]].item()) for at in places)
     return off, moved
 
 
@@ -179,7 +179,7 @@ def finish(llm: Any) -> dict[str, Any]:
 def answer() -> Callable[..., list[Any]]:
     """Answers chats on an engine: `answer(llm, chats, [sampling, ...])`."""
 
-    def run(llm: Any, chats: list[Any], wanted: list[Any]) -> list[Any]:
-        return llm.chat(chats, wanted, use_tqdm=False)
+    def run(llm: Any, chats: list[Any], parameters: list[Any]) -> list[Any]:
+        return llm.chat(chats, parameters, use_tqdm=False)
 
     return run

@@ -55,9 +55,9 @@ def flash(q, k, v, out, cu_seqlens_q, seqused_k, softmax_scale, block_table, **o
 def scores_of(query, keys, values, pages, length):
     """Causal scores [head, query, key], and the values [head, key, size]."""
     places = torch.arange(length)
-    chosen = pages[places // PAGE].long(), places % PAGE
+    page_slots = pages[places // PAGE].long(), places % PAGE
     key, value = (
-        part[chosen].transpose(0, 1).repeat_interleave(HEADS // GROUPS, 0)
+        part[page_slots].transpose(0, 1).repeat_interleave(HEADS // GROUPS, 0)
         for part in (keys, values)
     )
     scores = query.transpose(0, 1) @ key.mT * SCALE
@@ -66,9 +66,9 @@ def scores_of(query, keys, values, pages, length):
 
 
 def instance(kind, **attributes):
-    made = object.__new__(kind)
-    vars(made).update(attributes)
-    return made
+    item = object.__new__(kind)
+    vars(item).update(attributes)
+    return item
 
 
 def builder_of(engine, buffers=None):
@@ -89,9 +89,9 @@ def literal(query, cache, pages, length, row, layer):
     if row is not None:
         three = needs_three(row)
         positions = length - len(query) + torch.arange(len(query))
-        seen = Sight(members([row], length, three), positions[None])
+        sight = Sight(members([row], length, three), positions[None])
         shift = shift_of((row.methods,), layer, HEADS, three)
-        moved, masses = move_weights(scores.nan_to_num(neginf=0)[None], seen, shift, True)
+        moved, masses = move_weights(scores.nan_to_num(neginf=0)[None], sight, shift, True)
         weights = moved[0]
         mass = masses[0]
     return (weights @ value).transpose(0, 1), mass
@@ -125,17 +125,17 @@ def test_rows_of_the_new_runner_are_steered(monkeypatch, layer):
     query = torch.randn(sum(QUERIES), HEADS, SIZE, generator=draw)
     cache = torch.randn(16, GROUPS, PAGE, 2 * SIZE, generator=draw)
     output = torch.empty_like(query)
-    named = SimpleNamespace(layer_name=f"model.layers.{layer}.self_attn.attn")
-    IMPL.forward(named, query, None, None, cache, metadata, output)
+    layer_stub = SimpleNamespace(layer_name=f"model.layers.{layer}.self_attn.attn")
+    IMPL.forward(layer_stub, query, None, None, cache, metadata, output)
     for number, slot in enumerate(SLOTS):
-        own = slice(starts[number], starts[number + 1])
+        own_rows = slice(starts[number], starts[number + 1])
         row = ROWS.get(slot)
         length = CONTEXTS[number]
-        want, mass = literal(query[own], cache, pages[number], length, row, layer)
-        torch.testing.assert_close(output[own], want, rtol=0, atol=1e-5)
+        expected, mass = literal(query[own_rows], cache, pages[number], length, row, layer)
+        torch.testing.assert_close(output[own_rows], expected, rtol=0, atol=1e-5)
         if row is not None and row.trace:
-            kept = engine.masses.read(row.trace)["mass"][0]
-            assert kept == pytest.approx(mass[:, -1].mean().item(), abs=1e-6)
+            recorded = engine.masses.read(row.trace)["mass"][0]
+            assert recorded == pytest.approx(mass[:, -1].mean().item(), abs=1e-6)
 
 
 def test_a_replayed_step_steers_the_current_rows(monkeypatch):
@@ -149,7 +149,7 @@ def test_a_replayed_step_steers_the_current_rows(monkeypatch):
     starts = torch.arange(rows + 1, dtype=torch.int32)
     pages = torch.randperm(16, generator=draw)[: rows * 3].reshape(rows, 3).int()
     cache = torch.randn(16, GROUPS, PAGE, 2 * SIZE, generator=draw)
-    named = SimpleNamespace(layer_name=f"model.layers.{layer}.self_attn.attn")
+    layer_stub = SimpleNamespace(layer_name=f"model.layers.{layer}.self_attn.attn")
     lengths = torch.tensor(CONTEXTS, dtype=torch.int32)
 
     def build():
@@ -166,9 +166,9 @@ def test_a_replayed_step_steers_the_current_rows(monkeypatch):
         max_seq_len=48, block_table=pages, scheduler_metadata=None, max_num_splits=0,
         holdfast=captured,
     )  # fmt: skip
-    for step, there in enumerate([{}, ROWS, {7: ROWS[7]}, {2: ROWS[0], 0: ROWS[2]}, {}]):
+    for step, step_rows in enumerate([{}, ROWS, {7: ROWS[7]}, {2: ROWS[0], 0: ROWS[2]}, {}]):
         engine.rows.by_number.clear()
-        engine.rows.by_number.update(there)
+        engine.rows.by_number.update(step_rows)
         lengths += 1
         plan = build()
         for old, new in zip(
@@ -179,15 +179,15 @@ def test_a_replayed_step_steers_the_current_rows(monkeypatch):
             assert old == new if isinstance(old, int) else old.data_ptr() == new.data_ptr()
         query = torch.randn(rows, HEADS, SIZE, generator=draw)
         output = torch.full_like(query, torch.nan)
-        IMPL.forward(named, query, None, None, cache, metadata, output)
+        IMPL.forward(layer_stub, query, None, None, cache, metadata, output)
         for number, slot in enumerate(SLOTS):
-            row = there.get(slot)
+            row = step_rows.get(slot)
             length = int(lengths[number])
-            want, mass = literal(
+            expected, mass = literal(
                 query[number : number + 1], cache, pages[number], length, row, layer
             )
             torch.testing.assert_close(
-                output[number : number + 1], want, rtol=0, atol=1e-5, msg=f"step {step}, {slot}"
+                output[number : number + 1], expected, rtol=0, atol=1e-5, msg=f"step {step}, {slot}"
             )
             if row is not None and row.trace:
                 heads = torch.tensor(engine.masses.take(row.trace))[layer, :, -1]

@@ -39,16 +39,16 @@ def entries(rows, heads):
         [[0, 1, -math.inf], [1.4, 1, -math.inf], [0, 0.4, -math.inf], [0, 1, 0.5], [1, 0.6, -1],
          [30, 1, -math.inf], [0, 0, -math.inf]]
     )  # fmt: skip
-    chosen = table[torch.arange(rows * heads) % len(table)].reshape(rows, heads, 3)
-    return KernelTable(*(part.contiguous().to(DEVICE) for part in chosen.unbind(-1)))
+    row_entries = table[torch.arange(rows * heads) % len(table)].reshape(rows, heads, 3)
+    return KernelTable(*(part.contiguous().to(DEVICE) for part in row_entries.unbind(-1)))
 
 
 def attended(query, keys, values, pages, length, scaling):
     """Scores [head, key] of one query and its values, in float64."""
     places = torch.arange(length)
-    chosen = pages[places // PAGE].long(), places % PAGE
-    key = keys[chosen].double().cpu()
-    value = values[chosen].double().cpu()
+    page_slots = pages[places // PAGE].long(), places % PAGE
+    key = keys[page_slots].double().cpu()
+    value = values[page_slots].double().cpu()
     repeats = query.shape[0] // key.shape[1]
     key, value = (part.repeat_interleave(repeats, 1) for part in (key, value))
     return torch.einsum("hd,khd->hk", query.double().cpu(), key) * scaling, value
@@ -98,7 +98,7 @@ def test_outputs_match_the_formula(heads, groups, size, dtype):
         first += count
     output = torch.zeros_like(query)
     lse = torch.zeros(heads, total, device=DEVICE)
-    want = {}
+    expected = {}
     masses = {}
     table = entries(len(RUNS), heads)
     for number, (context, count, ranges, generated) in enumerate(RUNS):
@@ -116,7 +116,7 @@ def test_outputs_match_the_formula(heads, groups, size, dtype):
                 result, mass = literal(
                     scores[head], value[:, head], (in_span, in_prompt_span), entry
                 )
-                want[at, head], masses[number, head] = result, mass
+                expected[at, head], masses[number, head] = result, mass
     untouched = output[[0, total - 1]].clone()
     runs = [
         QueryRun(number, starts[number], count, context - count, ranges, generated)
@@ -125,7 +125,7 @@ def test_outputs_match_the_formula(heads, groups, size, dtype):
     queries = KernelQueries.of(runs, heads // groups, DEVICE)
     mass = torch.zeros(len(RUNS), heads, device=DEVICE)
     steer_outputs(output, lse, query, keys, values, pages, queries, table, scaling, mass)
-    for (at, head), result in want.items():
+    for (at, head), result in expected.items():
         close = {"rtol": 0, "atol": TOLERANCE[dtype] * 2}
         torch.testing.assert_close(output[at, head].double().cpu(), result, **close)
     for (number, head), value in masses.items():
@@ -147,5 +147,5 @@ def test_a_key_with_all_the_weight_outside_the_span_causes_no_cancellation():
     table = KernelTable(*(torch.tensor([[number]], device=DEVICE) for number in numbers))
     steer_outputs(output, lse, query, keys, values, pages, queries, table, 32**-0.5)
     in_span = [4 <= key < 20 for key in range(40)]
-    want, _ = literal(scores[0], value[:, 0], (in_span, in_span), numbers)
-    torch.testing.assert_close(output[0, 0].double().cpu(), want, rtol=0, atol=1e-5)
+    expected, _ = literal(scores[0], value[:, 0], (in_span, in_span), numbers)
+    torch.testing.assert_close(output[0, 0].double().cpu(), expected, rtol=0, atol=1e-5)

@@ -19,10 +19,10 @@ def test_the_throughput_of_a_tiny_shape_is_recorded(tmp_path):
         timeout=600,
     )
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
-    written = json.loads(record.read_text())
-    assert written["measured_on"]["commit"] and written["shape"]["num_hidden_layers"] == 2
-    assert [row["rows"] for row in written["rows"]] == [1, 3]
-    for row in written["rows"]:
+    result = json.loads(record.read_text())
+    assert result["measured_on"]["commit"] and result["shape"]["num_hidden_layers"] == 2
+    assert [row["rows"] for row in result["rows"]] == [1, 3]
+    for row in result["rows"]:
         assert row["plain"]["of_plain"] == 1
         for variant in ("plain", "nothing steered", "everything steered"):
             assert row[variant]["first_seconds"] > row[variant]["step_seconds"] > 0

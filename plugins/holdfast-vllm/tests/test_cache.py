@@ -28,24 +28,24 @@ def test_the_cache_is_shared_only_under_the_same_setting(llm):
     assert first.num_cached_tokens == 0
     assert again.num_cached_tokens >= 64
     assert compare(again, span, BOOST)[0] < FLOAT32
-    for other in (run(llm, POWER), run(llm, None), run(llm, BOOST, holdfast_span=[5, 20])):
-        assert other.num_cached_tokens == 0
+    for output in (run(llm, POWER), run(llm, None), run(llm, BOOST, holdfast_span=[5, 20])):
+        assert output.num_cached_tokens == 0
     assert compare(run(llm, POWER), span, POWER)[0] < FLOAT32
 
 
 def test_salts_of_users_still_keep_caches_apart(llm):
-    def salted(salt):
+    def salt_for(salt):
         params = sampling({"holdfast": BOOST}, prompt_logprobs=None)
         submit(llm, salt, CHATS[2], params, cache_salt=salt)
         return finish(llm)[salt].num_cached_tokens
 
-    assert salted("one") == 0
-    assert salted("two") == 0
-    assert salted("one") >= 64
+    assert salt_for("one") == 0
+    assert salt_for("two") == 0
+    assert salt_for("one") >= 64
 
 
 def test_without_the_salt_replies_are_wrong(llm, monkeypatch):
-    monkeypatch.setattr(Admitted, "salt", lambda self, given: given)
+    monkeypatch.setattr(Admitted, "salt", lambda self, request_salt: request_salt)
     run(llm, None)
     steered = run(llm, POWER)
     assert steered.num_cached_tokens >= 64

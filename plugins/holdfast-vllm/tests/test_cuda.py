@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 
-def test_the_backend_in_tritons_interpreter():
+def test_the_cuda_cases_pass_in_tritons_interpreter():
     """Triton decides on import whether its functions are interpreted."""
     cases = Path(__file__).parent / "cuda_cases.py"
     done = subprocess.run(

@@ -78,7 +78,7 @@ def ask(client, messages, extra=None, **options):
     )  # fmt: skip
 
 
-def read(url):
+def get_json(url):
     with urllib.request.urlopen(url, timeout=30) as answer:
         return json.load(answer)
 
@@ -87,14 +87,15 @@ def difference(reply, messages, spec, prompt_ids):
     """The greatest difference from Holdfast's log-probabilities, and how far steering moved."""
     ids = [*prompt_ids, *reply.token_ids]
     span = span_of(messages) if spec != "none" else ()
-    want, _ = reference(ids, len(prompt_ids), span, spec)
+    expected, _ = reference(ids, len(prompt_ids), span, spec)
     plain, _ = reference(ids, len(prompt_ids), (), "none")
     places = range(len(prompt_ids), len(ids))
     values = [entry.logprob for entry in reply.logprobs.content]
     off = max(
-        abs(value - want[at - 1, ids[at]].item()) for value, at in zip(values, places, strict=True)
+        abs(value - expected[at - 1, ids[at]].item())
+        for value, at in zip(values, places, strict=True)
     )
-    return off, max(abs((want - plain)[at - 1, ids[at]].item()) for at in places)
+    return off, max(abs((expected - plain)[at - 1, ids[at]].item()) for at in places)
 
 
 def prompt_of(messages):
@@ -104,32 +105,32 @@ def prompt_of(messages):
 
 
 def test_the_server_reports_that_it_is_live(url):
-    state = read(f"{url}/holdfast")
+    state = get_json(f"{url}/holdfast")
     assert state["live"] is True
     assert set(state["methods"]) == {"split-softmax", "pasta", "boost", "spotlight"}
     with urllib.request.urlopen(f"{url}/metrics", timeout=30) as answer:
         assert "\nholdfast_live 1.0\n" in answer.read().decode()
 
 
-def test_five_concurrent_requests(client):
+def test_concurrent_requests_are_each_steered_by_their_own_method(client):
     specs = ["split-softmax:exponent=0.4", "boost:factor=4", "none", "pasta:alpha=0.05"]
-    asked = [(CHATS[n % 3], specs[n % 4]) for n in range(5)]
+    pairs = [(CHATS[n % 3], specs[n % 4]) for n in range(5)]
     with ThreadPoolExecutor(5) as threads:
         replies = list(
             threads.map(
                 lambda pair: ask(
                     client, pair[0], {"holdfast": pair[1]} if pair[1] != "none" else None
                 ),
-                asked,
+                pairs,
             )
         )
-    for reply, (messages, spec) in zip(replies, asked, strict=True):
+    for reply, (messages, spec) in zip(replies, pairs, strict=True):
         off, moved = difference(reply.choices[0], messages, spec, prompt_of(messages))
         assert off < FLOAT32
         assert spec == "none" or moved > MOVED / 4
 
 
-def test_streaming_two_replies(client):
+def test_two_streamed_replies_are_steered(client):
     spec = "boost:factor=4"
     stream = ask(client, CHATS[0], {"holdfast": spec}, stream=True, n=2, temperature=1.0, seed=3)
     values = {0: [], 1: []}
@@ -144,25 +145,25 @@ def test_streaming_two_replies(client):
     for index in (0, 1):
         ids = [*prompt, *tokens[index]]
         assert len(tokens[index]) == len(values[index]) == 12
-        want, _ = reference(ids, len(prompt), span_of(CHATS[0]), spec)
+        expected, _ = reference(ids, len(prompt), span_of(CHATS[0]), spec)
         for number, value in enumerate(values[index]):
             at = len(prompt) + number
-            assert abs(value - want[at - 1, ids[at]].item()) < FLOAT32
+            assert abs(value - expected[at - 1, ids[at]].item()) < FLOAT32
     assert tokens[0] != tokens[1]
 
 
-def test_the_mass_of_a_request(client, url):
+def test_the_mass_of_a_request_is_served(client, url):
     reply = ask(client, CHATS[0], {"holdfast": "boost:factor=4", "holdfast_trace": 1})
-    kept = read(f"{url}/holdfast/mass/{reply.id}")
-    assert len(kept["mass"]) == 12
-    assert len(kept["layers"]) == 4
+    recorded = get_json(f"{url}/holdfast/mass/{reply.id}")
+    assert len(recorded["mass"]) == 12
+    assert len(recorded["layers"]) == 4
     prompt = prompt_of(CHATS[0])
     ids = [*prompt, *reply.choices[0].token_ids[:-1]]
     _, masses = reference(ids, len(prompt), span_of(CHATS[0]), "boost:factor=4")
-    for value, mass in zip(kept["mass"], masses, strict=True):
+    for value, mass in zip(recorded["mass"], masses, strict=True):
         assert value == pytest.approx(mass.mean().item(), abs=1e-5)
     with pytest.raises(urllib.error.HTTPError, match="404"):
-        read(f"{url}/holdfast/mass/nobody")
+        get_json(f"{url}/holdfast/mass/nobody")
 
 
 REFUSED = {
@@ -188,10 +189,10 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_invalid_requests_are_refused_with_our_message(client, name, stream):
     extra, words = REFUSED[name]
-    with pytest.raises(openai.BadRequestError) as refused:
+    with pytest.raises(openai.BadRequestError) as excinfo:
         list(ask(client, CHATS[0], extra, stream=stream))
-    assert refused.value.status_code == 400
-    assert words in refused.value.body["message"]
+    assert excinfo.value.status_code == 400
+    assert words in excinfo.value.body["message"]
 
 
 def test_a_chat_without_a_system_prompt_and_two_traces_are_refused(client):
@@ -220,7 +221,7 @@ def test_connect_asks_what_the_server_offers(url):
     assert (
         Ability.LOG_ODDS in remote.capabilities and Ability.SECOND_STREAM not in remote.capabilities
     )
-    digest = read(f"{url}/v1/steering")["fingerprint"]
+    digest = get_json(f"{url}/v1/steering")["fingerprint"]
     assert remote.fingerprint == f"default Holdfast vllm {digest}"
     with pytest.raises(ModelError, match=r"guidance:scale=2 .*second stream"):
         remote.generate(CHATS[0], "guidance:scale=2")
@@ -240,10 +241,10 @@ def test_requests_over_the_wire_are_answered_as_locally(url):
     ]
     remote = holdfast.connect(f"{url}/v1")
     replies = remote.generate_batch(requests)
-    wanted = model().generate_batch(requests)
-    for reply, want in zip(replies, wanted, strict=True):
-        assert (reply.text, reply.stop_reason) == (want.text, want.stop_reason)
-        assert reply.token_masses == pytest.approx(want.token_masses, abs=1e-5)
+    expected = model().generate_batch(requests)
+    for reply, local_reply in zip(replies, expected, strict=True):
+        assert (reply.text, reply.stop_reason) == (local_reply.text, local_reply.stop_reason)
+        assert reply.token_masses == pytest.approx(local_reply.token_masses, abs=1e-5)
     assert replies[0].token_masses and not replies[2].token_masses
     pieces = []
     streamed = remote.stream(requests[0], pieces.append)
@@ -257,17 +258,17 @@ MEASURED = {"mass": None, "prompt_tokens": None}  # within a tolerance; only fro
 def test_drift_over_the_wire_gives_the_local_records(url, tmp_path):
     settings = drift.Settings(rounds=2, conversations=3, sampling=Sampling(max_new_tokens=40))
     specs = ["none", "boost:factor=4", "repetition:probability=0.5+pasta:alpha=0.05"]
-    here, there = (
+    local_records, server_records = (
         {
             (record.method, record.conversation): record.to_json()
-            for record in drift.run(each, "starter", tmp_path / name, settings, specs).records
+            for record in drift.run(source, "starter", tmp_path / name, settings, specs).records
         }
-        for name, each in (("here", model()), ("there", holdfast.connect(f"{url}/v1")))
+        for name, source in (("here", model()), ("there", holdfast.connect(f"{url}/v1")))
     )
-    assert here.keys() == there.keys() and len(here) == 9
-    for key, record in here.items():
+    assert local_records.keys() == server_records.keys() and len(local_records) == 9
+    for key, record in local_records.items():
         for part in ("turns", "probes"):
-            for local, far in zip(record[part], there[key][part], strict=True):
+            for local, far in zip(record[part], server_records[key][part], strict=True):
                 assert {**local, **MEASURED} == {**far, **MEASURED}, key
                 assert local["mass"] == pytest.approx(far["mass"], abs=1e-5)
 

@@ -44,14 +44,14 @@ def runs(folder, settings, methods, running=drift.Running()):
         {
             (record.method, record.conversation): record.to_json()
             for record in drift.run(
-                each, "starter", folder / name, settings, methods, running=running
+                chat_model, "starter", folder / name, settings, methods, running=running
             ).records
         }
-        for name, each in (("here", model()), ("vllm", in_vllm()))
+        for name, chat_model in (("here", model()), ("vllm", in_vllm()))
     ]
 
 
-def said(record):
+def without_mass(record):
     """The requests and replies, without their mass."""
     return [
         {key: value for key, value in row.items() if key != "mass"}
@@ -66,20 +66,20 @@ def test_a_run_gives_the_local_records(tmp_path, temperature, methods):
     settings = drift.Settings(
         rounds=3, conversations=2, sampling=Sampling(temperature, max_new_tokens=40)
     )
-    here, there = runs(tmp_path, settings, methods, drift.Running(traces=True))
-    assert here.keys() == there.keys() and len(here) == 2 * len(methods)
-    for key, record in here.items():
-        assert said(record) == said(there[key]), key
-        for local, far in zip(record["turns"], there[key]["turns"], strict=True):
+    local_records, vllm_records = runs(tmp_path, settings, methods, drift.Running(traces=True))
+    assert local_records.keys() == vllm_records.keys() and len(local_records) == 2 * len(methods)
+    for key, record in local_records.items():
+        assert without_mass(record) == without_mass(vllm_records[key]), key
+        for local, far in zip(record["turns"], vllm_records[key]["turns"], strict=True):
             assert (local["mass"] is None) == (far["mass"] is None)
         traces = [read_traces(tmp_path / name, *key) for name in ("here", "vllm")]
         assert traces[0].keys() == traces[1].keys() == {1, 2, 3}
         for number, turn in traces[0].items():
-            other = traces[1][number]
-            assert turn.mass.shape == other.mass.shape == (4, 8, turn.uniform.shape[-1])
+            vllm_turn = traces[1][number]
+            assert turn.mass.shape == vllm_turn.mass.shape == (4, 8, turn.uniform.shape[-1])
             # stored as float16
-            assert abs(turn.mass - other.mass).max() < MASS + 2**-10 * abs(turn.mass).max()
-            assert abs(turn.uniform - other.uniform).max() < 1e-6
+            assert abs(turn.mass - vllm_turn.mass).max() < MASS + 2**-10 * abs(turn.mass).max()
+            assert abs(turn.uniform - vllm_turn.uniform).max() < 1e-6
 
 
 def test_forks_share_what_the_engine_has_cached(tmp_path):
@@ -162,15 +162,15 @@ def test_a_worker_that_stops_answering_is_an_error_that_says_what_to_do(tmp_path
 
 def test_batched_and_streamed_replies_match_the_local_model():
     request = Request(CHATS[0], "boost:factor=4", Sampling(max_new_tokens=40), 2**70, trace=True)
-    together = in_vllm().generate_batch([request, Request(CHATS[1], seed=3)])
-    (want,) = model().generate_batch([request])
-    assert (together[0].text, together[0].token_ids) == (want.text, want.token_ids)
-    assert together[0].stop_reason == want.stop_reason
-    assert together[0].prompt_ids == want.prompt_ids
-    assert abs(together[0].trace.mass - want.trace.mass).max() < MASS
+    replies = in_vllm().generate_batch([request, Request(CHATS[1], seed=3)])
+    (expected,) = model().generate_batch([request])
+    assert (replies[0].text, replies[0].token_ids) == (expected.text, expected.token_ids)
+    assert replies[0].stop_reason == expected.stop_reason
+    assert replies[0].prompt_ids == expected.prompt_ids
+    assert abs(replies[0].trace.mass - expected.trace.mass).max() < MASS
     pieces = []
     streamed = in_vllm().stream(request, pieces.append)
-    assert streamed.text == want.text == "".join(pieces) and len(pieces) > 1
+    assert streamed.text == expected.text == "".join(pieces) and len(pieces) > 1
 
 
 def test_a_chat_that_fills_the_context_gets_no_reply():
@@ -187,9 +187,9 @@ def test_unsupported_methods_are_refused_by_name(tmp_path):
         ("guidance:scale=1.5", "guidance:scale=1.5 needs a second stream"),
         ("boost:factor=2,heads=9.0", "layer 9"),
     ):
-        with pytest.raises((ModelError, UsageError)) as refused:
+        with pytest.raises((ModelError, UsageError)) as excinfo:
             vllm.generate(CHATS[0], spec)
-        assert words in str(refused.value)
+        assert words in str(excinfo.value)
 
 
 def test_without_our_backend_attention_is_not_offered():

@@ -55,11 +55,11 @@ def test_pools_that_a_pass_does_not_use_are_dropped():
 
 def test_without_room_steps_read_the_pages(answer, monkeypatch):
     monkeypatch.setattr(row_copies, "_MAX_SHARE", 0.0)
-    wanted = [
+    parameters = [
         sampling({"holdfast": spec}) for spec in ("boost:factor=4", "pasta:alpha=0.05", "none")
     ]
     for output, messages, params in zip(
-        answer(engine(), CHATS, wanted), CHATS, wanted, strict=True
+        answer(engine(), CHATS, parameters), CHATS, parameters, strict=True
     ):
         spec = params.extra_args["holdfast"]
         assert compare(output, span_of(messages) if spec != "none" else (), spec)[0] < FLOAT32

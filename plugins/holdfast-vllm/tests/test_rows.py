@@ -18,7 +18,7 @@ SPECS = [
 REQUESTS = 200
 
 
-def test_two_hundred_requests_of_random_lengths_with_aborts():
+def test_rows_match_holdfast_under_random_lengths_and_aborts():
     draw = random.Random(0)
     llm = engine(max_num_seqs=16)
     core = llm.llm_engine
@@ -27,7 +27,7 @@ def test_two_hundred_requests_of_random_lengths_with_aborts():
     aborted = set()
     specs = {number: draw.choice(SPECS) for number in waiting}
     names = {}
-    chosen = {number: draw.randrange(2) for number in waiting}
+    chat_numbers = {number: draw.randrange(2) for number in waiting}
     while waiting or core.has_unfinished_requests():
         for _ in range(min(len(waiting), draw.randrange(4))):
             number = waiting.pop()
@@ -36,7 +36,7 @@ def test_two_hundred_requests_of_random_lengths_with_aborts():
                 draw.randrange(1, 12),
                 prompt_logprobs=None,
             )
-            names[number] = submit(llm, str(number), CHATS[chosen[number]], params)
+            names[number] = submit(llm, str(number), CHATS[chat_numbers[number]], params)
         for output in core.step():
             if output.finished:
                 finished[int(output.request_id)] = output
@@ -47,7 +47,7 @@ def test_two_hundred_requests_of_random_lengths_with_aborts():
     assert len(aborted) > 10
     assert len(finished) + len(aborted - finished.keys()) == REQUESTS
     for number, output in finished.items():
-        span = span_of(CHATS[chosen[number]])
+        span = span_of(CHATS[chat_numbers[number]])
         spec = specs[number]
         off, _ = compare(output, span if spec else (), spec or "none")
         assert off < FLOAT32, (number, spec)

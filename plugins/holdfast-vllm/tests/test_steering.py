@@ -47,26 +47,26 @@ def test_methods_match_holdfast(answer, spec):
 def test_unsteered_replies_are_bit_identical_to_stock(answer):
     ours = answer(engine(), CHATS, [sampling(None)] * len(CHATS))
     stock = answer(engine(STOCK), CHATS, [sampling(None)] * len(CHATS))
-    for left, right in zip(ours, stock, strict=True):
-        assert left.outputs[0].token_ids == right.outputs[0].token_ids
-        assert logprobs_of(left) == logprobs_of(right)
+    for steered_engine, stock_engine in zip(ours, stock, strict=True):
+        assert steered_engine.outputs[0].token_ids == stock_engine.outputs[0].token_ids
+        assert logprobs_of(steered_engine) == logprobs_of(stock_engine)
 
 
-def test_mixed_batch(answer):
+def test_rows_of_a_mixed_batch_match_holdfast(answer):
     """Two methods in one row, a span of two parts, a span by its text, and an unsteered row."""
     chats = [CHATS[0], CHATS[1], CHATS[2], CHATS[1]]
     parts = [4, 7, 9, 14]
-    wanted = [
+    parameters = [
         sampling({"holdfast": "boost:factor=4", "holdfast_span": parts}),
         sampling({"holdfast": "pasta:alpha=0.05", "holdfast_text": "Speak of music."}),
         sampling(None),
         sampling({"holdfast": "split-softmax:exponent=0.4+pasta:alpha=0.3"}),
     ]
-    outputs = answer(engine(), chats, wanted)
+    outputs = answer(engine(), chats, parameters)
     stock = answer(engine(STOCK), chats, [sampling(None)] * 4)
     words = span_of(CHATS[1], ["Speak of music."])
     ranges = [((4, 7), (9, 14)), words, (), span_of(CHATS[1])]
-    for output, span, params in zip(outputs, ranges, wanted, strict=True):
+    for output, span, params in zip(outputs, ranges, parameters, strict=True):
         if span:
             off, moved = compare(output, span, params.extra_args["holdfast"])
             assert off < FLOAT32
@@ -75,7 +75,7 @@ def test_mixed_batch(answer):
 
 
 @pytest.mark.parametrize("spec", ["split-softmax:exponent=0.5", "pasta:alpha=0.05", METHODS[-1]])
-def test_chunked_prefill(answer, spec):
+def test_chunked_prefill_matches_holdfast(answer, spec):
     """Chunks of 16 tokens over pages of 32; the longest span covers whole chunks and pages."""
     llm = engine(
         max_num_batched_tokens=16, max_num_seqs=8, block_size=32, enable_chunked_prefill=True
@@ -87,20 +87,20 @@ def test_chunked_prefill(answer, spec):
         assert compare(output, span_of(messages), spec)[0] < FLOAT32
 
 
-def test_preemption(answer):
+def test_preempted_rows_match_holdfast(answer):
     """A cache that is too small for the batch: rows are preempted and recomputed."""
     llm = engine(num_gpu_blocks_override=10, block_size=32, max_model_len=256, max_num_seqs=8)
     specs = ["split-softmax:exponent=0.5", "pasta:alpha=0.05", "boost:factor=4"]
-    wanted = [sampling({"holdfast": spec}, 60, prompt_logprobs=None) for spec in specs * 2]
-    outputs = answer(llm, [CHATS[0]] * 6, wanted)
+    parameters = [sampling({"holdfast": spec}, 60, prompt_logprobs=None) for spec in specs * 2]
+    outputs = answer(llm, [CHATS[0]] * 6, parameters)
     preempted = next(m.value for m in llm.get_metrics() if m.name == "vllm:num_preemptions")
     assert preempted > 0
-    for output, params in zip(outputs, wanted, strict=True):
+    for output, params in zip(outputs, parameters, strict=True):
         spec = params.extra_args["holdfast"]
         assert compare(output, span_of(CHATS[0]), spec)[0] < FLOAT32
 
 
-def test_bfloat16(answer):
+def test_bfloat16_matches_holdfast_within_its_rounding(answer):
     llm = engine(dtype="bfloat16")
     for spec in ("split-softmax:exponent=0.5", "boost:factor=4"):
         outputs = answer(llm, CHATS, [sampling({"holdfast": spec})] * len(CHATS))
@@ -116,12 +116,16 @@ def test_mass_matches_holdfast(spec):
     name = f"traced {spec}"
     submit(llm, name, CHATS[0], sampling({"holdfast": spec, "holdfast_trace": 1}))
     output = finish(llm)[name]
-    kept = llm.collective_rpc("holdfast_mass", args=(name,))[0]
+    record = llm.collective_rpc("holdfast_mass", args=(name,))[0]
     ids = [*output.prompt_token_ids, *output.outputs[0].token_ids[:-1]]
     _, masses = reference(ids, len(output.prompt_token_ids), span_of(CHATS[0]), spec)
-    want = torch.stack(masses)  # [token, layer, head]
-    torch.testing.assert_close(torch.tensor(kept["mass"]), want.mean((1, 2)), rtol=0, atol=1e-5)
-    torch.testing.assert_close(torch.tensor(kept["layers"]), want.mean((0, 2)), rtol=0, atol=1e-5)
+    expected = torch.stack(masses)  # [token, layer, head]
+    torch.testing.assert_close(
+        torch.tensor(record["mass"]), expected.mean((1, 2)), rtol=0, atol=1e-5
+    )
+    torch.testing.assert_close(
+        torch.tensor(record["layers"]), expected.mean((0, 2)), rtol=0, atol=1e-5
+    )
     if spec == "none":
         plain = llm.chat([CHATS[0]], sampling(None), use_tqdm=False)[0]
         assert logprobs_of(output) == logprobs_of(plain)
