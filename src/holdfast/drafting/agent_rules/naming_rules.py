@@ -10,6 +10,7 @@ rules: types, functions and constants. The patterns are shortened above.
 """
 
 import re
+from collections.abc import Sequence
 
 from holdfast.drafting.agent_rules.code_rules import code_draft
 from holdfast.drafting.drafts import Draft, measure
@@ -109,7 +110,8 @@ def _rules_of(kinds: str, case: str, clause: Clause) -> list[Draft]:
             keywords += [
                 word for names, word in _TYPES_BY_NAME.items() if re.fullmatch(names, kind)
             ]
-        declarations = _CONSTANTS if re.fullmatch(_CONSTANT_NAMES, kind) else ()
+        is_constant = re.fullmatch(_CONSTANT_NAMES, kind) is not None
+        declarations: Sequence[tuple[str, Sequence[str]]] = _CONSTANTS if is_constant else ()
         if re.fullmatch(_FUNCTION_NAMES, kind):
             declarations = _FUNCTIONS.get(case, ())
         elif not _IS_CONSTANT_CASE.match(case):
