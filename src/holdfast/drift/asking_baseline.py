@@ -38,7 +38,6 @@ from holdfast.records import (
     unfinished,
 )
 from holdfast.seeds import seed_of
-from holdfast.validation.argument_types import require_types
 
 FOLDER = "baseline"
 KIND = "baseline"
@@ -81,7 +80,6 @@ def ask_baseline(
         ModelError: requests of too many conversations in a row failed.
     """
     require_chat_model(model)
-    require_types(settings=(settings, Settings), cast=(cast, Cast), running=(running, Running))
     suite = as_suite(suite)
     folder = Path(out) / FOLDER
     about = {"command": KIND, "argv": running.command, **facts_about(model)}

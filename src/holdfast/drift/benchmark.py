@@ -35,7 +35,6 @@ from holdfast.methods import Method, Methods, read_methods, spec_of
 from holdfast.models.event_loop import run_sync
 from holdfast.models.protocol import ChatModel, Engine, facts_about, replicas_of, rows_at_most
 from holdfast.records.traces import write_traces
-from holdfast.validation.argument_types import require_types
 from holdfast.version import __version__
 
 
@@ -79,7 +78,6 @@ def run(
         RecordsError: `out` holds another run, or cannot be written.
         HoldfastError: a model fails, or cannot apply a method, which is refused at once.
     """
-    require_types(settings=(settings, Settings), cast=(cast, Cast), running=(running, Running))
     methods_by_spec = _by_spec(methods)
     suite = as_suite(suite)
     user_source, settings = prepare(model, suite, settings, cast.read())

@@ -16,7 +16,6 @@ from holdfast.measures.orders import content_words
 from holdfast.measures.rule_kinds import Polarity, RuleKind
 from holdfast.measures.text import sentences_of
 from holdfast.measures.turns import EVERY_TURN, NEVER_LIFTED, AssistantTurn, Unless, When
-from holdfast.validation.argument_types import SEQUENCE, require_types
 
 CATEGORIES = ("pattern", "multiple_choice", "persona", "memorization", "language")
 NO_CATEGORY = "rules"  # the category of a case whose file gives none
@@ -222,9 +221,6 @@ class Suite:
     personas: tuple[Persona, ...] = ()
 
     def __post_init__(self) -> None:
-        require_types(cases=(self.cases, SEQUENCE))
-        for case in self.cases:
-            require_types(case=(case, Case))
         ids = [case.id for case in self.cases]
         if not ids:
             raise UsageError(f"The suite {self.name!r} has no case; give at least one.")

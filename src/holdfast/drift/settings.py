@@ -18,7 +18,6 @@ from holdfast.generation.sampling import Sampling
 from holdfast.models.protocol import ChatModel
 from holdfast.plurals import join_with_and
 from holdfast.validation import ranges
-from holdfast.validation.argument_types import require_types
 
 UserPrompt = Literal["auto", "suite", "persona", "empty", "replayed", "scripted"]
 ProbeAt = Literal["in-place", "after-round"]
@@ -106,7 +105,6 @@ class Settings:
         for name in ("rounds", "conversations", "probes_per_round", "probe_every", "batch"):
             ranges.whole_number("drift", name, getattr(self, name), 1)
         ranges.whole_number("drift", "seed", self.seed, 0)
-        require_types(sampling=(self.sampling, Sampling))
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise UsageError(
@@ -165,9 +163,6 @@ class Cast:
     dialogs: Dialogs | Path | str | None = None
     judging: Judging = Judging()
     user_turns: UserTurns | Path | str | None = None
-
-    def __post_init__(self) -> None:
-        require_types(judging=(self.judging, Judging))
 
     def read(self) -> UserSource | None:
         """The dialogs or the user turns, read if a file was given; None if a model is the user.

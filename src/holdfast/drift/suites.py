@@ -10,7 +10,6 @@ from holdfast.drift.cases import Suite
 from holdfast.drift.suite_file import parse_suite
 from holdfast.errors import UnknownName, UsageError, type_in_words
 from holdfast.files import ASSETS, read_text
-from holdfast.validation.argument_types import PATH
 
 _HAS_CASES = re.compile(r"""^\W*cases["']?[ \t]*:""", re.M)  # as every suite has
 SHIPPED = ("starter", "core", "everyday", "bots", "bot", "luna")
@@ -60,7 +59,7 @@ def load_suite(
         UsageError: the file is missing or malformed.
         HoldfastError: the hub could not be reached.
     """
-    if not isinstance(spec, PATH):
+    if not isinstance(spec, (str, Path)):
         raise UsageError(
             f"A suite is given by its name or its file, not by {type_in_words(spec)}; build one of"
             " your own as drift.Suite(NAME, (CASE,)).",

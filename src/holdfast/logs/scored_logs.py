@@ -23,7 +23,6 @@ from holdfast.logs.turn_scoring import (
 from holdfast.models.event_loop import run_sync
 from holdfast.records import Run, batches, open_run, read_run, resume, to_line
 from holdfast.records.lines import with_checksum
-from holdfast.validation.argument_types import require_types
 from holdfast.version import __version__
 
 _BATCH = 256  # records per write
@@ -81,7 +80,6 @@ def score_logs(
         NoDialog: no dialog has one of the suite's prompts.
         AnotherRun: the folder holds another run.
     """
-    require_types(logs=(logs, Logs))
     suite = as_suite(suite, probed=False)
     pairs: list[tuple[LoggedDialog, Case]] = []
     for dialog in logs.dialogs:

@@ -19,7 +19,6 @@ from holdfast.models.endpoint_server import Server
 from holdfast.models.event_loop import run_sync
 from holdfast.models.offered_steering import ask_steering, await_steering
 from holdfast.validation import ranges
-from holdfast.validation.argument_types import require_types
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -272,7 +271,6 @@ async def _find_model(client: AsyncOpenAI, endpoint: Endpoint) -> str:
 
 def _read_address(base_url: str) -> SplitResult:
     """Parses the address of an endpoint; refuses any that is more, or less, than an address."""
-    require_types(base_url=(base_url, str))
     try:
         address = urlsplit(base_url)
         is_http = address.scheme in ("http", "https")

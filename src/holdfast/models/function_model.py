@@ -16,7 +16,6 @@ from holdfast.models.capabilities import check_requirements
 from holdfast.models.event_loop import run_sync
 from holdfast.models.protocol import Generates, generate_all, prepare_batch
 from holdfast.models.requests import Reply, Request
-from holdfast.validation.argument_types import require_types
 
 # from the messages of a chat to the text of the reply
 AnswerFunction = Callable[[list[Message]], str] | Callable[[list[Message]], Awaitable[str]]
@@ -47,7 +46,6 @@ def from_function(answer: AnswerFunction, name: str, version: str = "") -> Funct
             option="answer",
             value=answer,
         )
-    require_types(name=(name, str), version=(version, str))
     return FunctionModel(answer, name, version)
 
 

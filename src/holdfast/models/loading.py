@@ -44,7 +44,6 @@ from holdfast.models.placement import (
 )
 from holdfast.plurals import count_of
 from holdfast.validation import ranges
-from holdfast.validation.argument_types import PATH, require_types
 
 _LARGE_BATCH = 48  # sequences that fill the processors with a large model
 
@@ -93,7 +92,6 @@ def load(
             cannot be read.
         ParameterOutOfRange: `batch_size` is below 1, or `prefix_memory` below 0.
     """
-    require_types(name_or_path=(name_or_path, PATH))
     if batch_size is not None:
         ranges.whole_number("a model", "batch_size", batch_size, 1)
     if prefix_memory is not None:

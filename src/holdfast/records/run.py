@@ -23,7 +23,6 @@ from holdfast.records.run_summary import Summary, read_summary
 from holdfast.records.run_table import Columns, RecordTable, probe_table, score_table
 from holdfast.records.samples import HeadScores, TaskSample
 from holdfast.records.stored_logs import LARGE_RUN_BYTES, StoredLogs
-from holdfast.validation.argument_types import PATH, require_types
 
 RECORDS = "records.jsonl"
 FAILURES = "failures.jsonl"
@@ -166,7 +165,6 @@ def read_run(folder: Path | str) -> Run:
         RecordsError: the manifest is damaged, or a line is damaged or not of this run; the message
             names the line's number.
     """
-    require_types(folder=(folder, PATH))
     folder = Path(folder)
     if not (folder / MANIFEST).is_file():
         raise AnotherRun(f"{folder} is not a run: {_explain_no_run(folder)}", option=str(folder))

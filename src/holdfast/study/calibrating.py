@@ -38,7 +38,6 @@ from holdfast.study.calibration_plan import (
 )
 from holdfast.study.capability import Capability
 from holdfast.study.questions import Questioner
-from holdfast.validation.argument_types import require_types
 
 
 class CalibrationRuns(NamedTuple):
@@ -105,11 +104,6 @@ def calibrate(
         AnotherRun: the folder holds anything but this calibration.
     """
     require_chat_model(model)
-    require_types(
-        capability=(capability, Capability),
-        plan=(plan, CalibrationPlan),
-        running=(running, drift.Running),
-    )
     if not isinstance(suite, drift.Suite):
         suite = choose_prompts(drift.load_suite(suite), plan=plan)
     settings = calibration_settings(suite, plan)

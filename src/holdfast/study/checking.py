@@ -24,7 +24,6 @@ from holdfast.methods import Method, read_methods, spec_of
 from holdfast.models.protocol import ChatModel
 from holdfast.records import Conversation, Run, read_earlier, read_run
 from holdfast.records.check_records import PromptCheck, Terms
-from holdfast.validation.argument_types import require_types
 
 FIRST = 8  # conversations of each prompt in the first batch
 SMOKE_FIRST = 2  # likewise, in a smoke test
@@ -87,9 +86,6 @@ def check(
         Unavailable: no reply can be scored, because the server failed.
         AnotherRun: `out` holds another run.
     """
-    require_types(
-        settings=(settings, drift.Settings), terms=(terms, Terms), options=(options, CheckOptions)
-    )
     suite = as_suite(suite)
     method = read_methods(options.method)
     if terms.min_stability is None and not options.before:

@@ -39,7 +39,6 @@ from holdfast.papers.zhang2024.task_samples import (
 )
 from holdfast.papers.zhang2024.task_settings import CATALOGUE, TaskSettings, Variant, variants_of
 from holdfast.records import TaskSample, TokenCounts
-from holdfast.validation.argument_types import require_types
 
 COMPATIBILITY = records.Compatibility(
     defaults={"settings": dataclasses.asdict(TaskSettings())},
@@ -94,7 +93,6 @@ def run(
         RecordsError: `out` holds another run, or cannot be written.
     """
     require_chat_model(model)
-    require_types(data=(data, Data), settings=(settings, TaskSettings))
     if isinstance(methods, str):
         raise UsageError(f"methods is a list of settings, not {methods!r}; put it into one.")
     variants = variants_of(settings, [read_methods(setting) for setting in methods])
