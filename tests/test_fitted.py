@@ -315,7 +315,7 @@ def test_directions_of_replies_are_differences_of_means(pairs, monkeypatch, coun
     assert torch.allclose(capping.tensors["direction"], unit, atol=1e-5)
     percents = capping.tensors["percentiles"]
     assert (percents.diff(dim=-1) >= 0).all() and percents.shape == (3, 101)
-    assert capping.chosen == (2,) and len(vector.chosen) == 1
+    assert capping.default_layers == (2,) and len(vector.default_layers) == 1
     sides = []
     for number in (0, 1):
         means = []
