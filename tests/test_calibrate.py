@@ -354,7 +354,7 @@ def test_invalid_calibrations_are_refused(tmp_path):
 
 def test_an_endpoint_is_scored_by_what_it_writes(tmp_path):
     repeated = dataclasses.replace(SMALL, sweeps=SWEEPS[1:])
-    with pytest.raises(ModelError, match=r"scripted .*--reading=written") as raised:
+    with pytest.raises(ModelError, match=r"scripted .*reading='written'") as raised:
         calibrate(Endpoint(), SUITE, ITEMS, tmp_path / "a", repeated)
     assert (raised.value.option, raised.value.value) == ("reading", "likeliest")
     with pytest.raises(UsageError) as raised:
