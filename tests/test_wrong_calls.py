@@ -167,9 +167,11 @@ def test_a_suite_without_starters_takes_those_that_suit_any_prompt(tmp_path):
     assert plain.starters == drift.load_suite(tmp_path / "bot.yaml").starters
 
 
-def test_a_misspelt_name_is_suggested(tmp_path):
+def test_a_misspelt_name_is_suggested():
     process = subprocess.run(
-        [sys.executable, "-c", "import holdfast; holdfast.read_runs"], capture_output=True, text=True
+        [sys.executable, "-c", "import holdfast; holdfast.read_runs"],
+        capture_output=True,
+        text=True,
     )
     assert "Did you mean: 'read_run'?" in process.stderr
 
