@@ -354,7 +354,7 @@ def test_invalid_calibrations_are_refused(tmp_path):
 
 def test_an_endpoint_is_scored_by_what_it_writes(tmp_path):
     repeated = dataclasses.replace(SMALL, sweeps=SWEEPS[1:])
-    with pytest.raises(ModelError, match=r"scripted .*--reading=written") as excinfo:
+    with pytest.raises(ModelError, match=r"scripted .*reading='written'") as excinfo:
         calibrate(Endpoint(), SUITE, ITEMS, tmp_path / "a", repeated)
     assert (excinfo.value.option, excinfo.value.value) == ("reading", "likeliest")
     with pytest.raises(UsageError) as excinfo:

@@ -387,11 +387,11 @@ def test_a_file_without_readable_dialogs_is_refused(tmp_path):
 
 
 def test_a_replay_refuses_personas_user_models_and_user_prompts(logs, tmp_path, capsys):
-    with pytest.raises(UsageError, match=r"--dialogs logs.jsonl and --user-model scripted"):
+    with pytest.raises(UsageError, match=r"dialogs='logs.jsonl' and user_model='scripted'"):
         cast = drift.Cast(dialogs=logs, user_model=Scripted())
         drift.run(Scripted(), SUITE, tmp_path / "run", REPLAY, cast=cast)
     for prompt in ("suite", "empty"):
-        with pytest.raises(UsageError, match=f"--user-prompt {prompt} "):
+        with pytest.raises(UsageError, match=f"user_prompt='{prompt}' "):
             replay(tmp_path / "run", logs, replace(REPLAY, user_prompt=prompt))
     with pytest.raises(UsageError, match="with dialogs"):
         settings = replace(REPLAY, user_prompt="replayed")

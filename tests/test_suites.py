@@ -299,7 +299,7 @@ def test_python_measure_runs_only_when_allowed(suite_file, tmp_path, monkeypatch
     (tmp_path / "code" / "own_measure_of_test.py").write_text("def half(text):\n    return 0.5\n")
     monkeypatch.syspath_prepend(str(tmp_path / "code"))
     path = suite_file(OWN_CODE)
-    with pytest.raises(HoldfastError, match="--allow-code"):
+    with pytest.raises(HoldfastError, match="allow_code=True"):
         load_suite(path)
     assert "own_measure_of_test" not in sys.modules
     assert load_suite(path, allow_code=True).cases[1].rules[0].measure.score("x").value == 0.5

@@ -107,16 +107,16 @@ def test_a_malformed_file_is_refused(tmp_path, content, message):
 
 
 def test_too_few_messages_are_refused(tmp_path, scripts):
-    message = "Line 1 of scripts.jsonl has 4 messages.*5 rounds.*--rounds 4"
+    message = "Line 1 of scripts.jsonl has 4 messages.*5 rounds.*rounds=4"
     with pytest.raises(UsageError, match=message):
         drift.run(Scripted(), SUITE, tmp_path / "run", replace(QUICK, rounds=5), cast=cast(scripts))
 
 
 def test_conflicting_sources_of_user_turns_are_refused(tmp_path, scripts):
     cast_of_both = drift.Cast(dialogs="logs.jsonl", user_turns=scripts)
-    with pytest.raises(UsageError, match=r"--dialogs logs.jsonl .*scripts.jsonl"):
+    with pytest.raises(UsageError, match=r"dialogs='logs.jsonl' .*scripts.jsonl"):
         drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, cast=cast_of_both)
-    with pytest.raises(UsageError, match=r"--user-prompt empty.*scripts.jsonl"):
+    with pytest.raises(UsageError, match=r"user_prompt='empty'.*scripts.jsonl"):
         resolve_settings(SUITE, replace(QUICK, user_prompt="empty"), read_user_turns(scripts))
 
 

@@ -124,7 +124,7 @@ def test_a_suite_without_starters_takes_those_that_suit_any_prompt(tmp_path):
     assert plain.starters == drift.load_suite(tmp_path / "bot.yaml").starters
 
 
-def test_a_misspelt_name_is_suggested(tmp_path):
+def test_a_misspelt_name_is_suggested():
     process = subprocess.run(
         [sys.executable, "-c", "import holdfast; holdfast.read_runs"],
         capture_output=True,
