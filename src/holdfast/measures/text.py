@@ -38,7 +38,7 @@ _SEVERAL_WORDS = re.compile(
 # what follows an ordinal number, as in "3. Mai"
 _AFTER_ORDINAL = re.compile(
     r"(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
-    r"|Jahrhundert|Klasse|Stock)\b|[a-zß-ÿ]"
+    r"|Jahrhundert|Klasse|Stock)\b"
 )
 _LOOKBEHIND = 12  # characters before a dot that are searched for a word
 _LOOKAHEAD = 40  # characters after a stop that are searched for a word

@@ -116,9 +116,9 @@ def in_windows_1252(text: str) -> str:
 def parse_lines(path: Path, lines: Iterable[str], first: int = 1) -> Iterator[Located | Unread]:
     """Parses the lines of a file; `first` is the number of the first line."""
     for number, line in enumerate(lines, start=first):
-        line = line.strip("\0")  # which a crash leaves in place of a text
         if not line.strip():
             continue
+        line = line.strip("\0") or line  # zeros are left where the computer stopped
         if not line.isascii() and _NOT_UTF8.search(line):
             text = in_windows_1252(line)
             if not (text and _is_json(text)):

@@ -332,8 +332,7 @@ def _results(call: Mapping[str, Any]) -> list[Event]:
     if isinstance(result, str):
         return [Event(EventKind.TOOL_RESULT, result, call_id=call_id, is_refusal=is_refusal)]
     if not isinstance(result, list) or not result:
-        refusal = Event(EventKind.TOOL_RESULT, call_id=call_id, is_refusal=True)
-        return [refusal] if is_refusal else []
+        return []
     events = read_messages([{"role": "tool", "parts": result}])
     results = [event for event in events if event.kind is EventKind.TOOL_RESULT]
     results = [event for event in results if event.text or is_refusal]
