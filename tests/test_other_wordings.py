@@ -186,6 +186,8 @@ def together(changed: str, also: str) -> dict:
         ("Any change to `a.py` must be reflected in `b.md`.", [together("a.py", "b.md")]),
         ("New texts need translations in both `en.json` and `de.json`.",
          [together("en.json", "de.json"), together("de.json", "en.json")]),
+        # parts of a repository
+        ("# App\n\n## Backend (`api/`)\n\nAfter any change, run `make test`.", [after("api/*")]),
         # tools and package managers
         ("The package manager is bun, not npm.", [forbidden(r"npm(?!\S)")]),
         ("Never use `cat` to read files.",
@@ -345,6 +347,9 @@ def test_signs_are_forbidden_in_commits_where_a_line_names_them():
         "- Using `a.x()` instead of `b.y()` (breaks the build)",
         "`main` is the last release - never merge directly",
         "PR descriptions must include Risks.",
+        "# App\n\nFor Flutter.\n\n- Never use `print()`.",
+        "# App\n\n## Backend (`api/`)\n\nAlways run `make test` before committing.",
+        "## Releasing\n\n1. Bump the version.\n2. Open PRs against `stable`.",
     ],
 )
 def test_what_only_sounds_like_a_rule_drafts_none(line):

@@ -27,7 +27,7 @@ from holdfast.drafting.grammar.commands import (
 from holdfast.drafting.grammar.forms import CODES, one_of
 from holdfast.drafting.grammar.instruction_words import CHECK, FAILS, PASSES, RUN, Relation
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
-from holdfast.drafting.grammar.named_files import files_of_language, glob_argument
+from holdfast.drafting.grammar.named_files import files_of_language, glob_argument, path_glob
 from holdfast.drafting.grammar.occasions import (
     END_OF_WORK,
     OCCASIONS,
@@ -38,6 +38,7 @@ from holdfast.drafting.grammar.occasions import (
     occasion_of,
     occasion_of_instruction,
 )
+from holdfast.drafting.rules_file import Statement
 
 # --- The rules for some commands on an occasion
 
@@ -208,19 +209,41 @@ def run_rule(clause: Clause) -> list[Draft]:
         else:
             rules = []
         if rules:
-            return _of_part(rules, label)
+            return of_part(rules, clause.statement)
     return []
 
 
-def _of_part(rules: list[Draft], label: str) -> list[Draft]:
-    """Some rules about a part of the repository that their label names: those after any change are
-    for changes in its language; [] if the files of the part are not known.
+_PART_HEADING = re.compile(
+    r"\W*(?:the )?(?:back-?end|front-?end|server|client|mobile|ios|android|website|web app|desktop"
+    r"|docs|documentation|dashboard)\b(?! (?:and|or|&)\b)",
+    re.I,
+)
+FOLDER_IN_BRACKETS = re.compile(r"\(`?(?P<folder>(?:[\w.@-]+/)+[\w@-]*/?)`?\)")
+
+
+def of_part(rules: list[Draft], statement: Statement) -> list[Draft]:
+    """Some rules of a statement about a part of the repository, which its label or a heading names:
+    those after any change are for changes of its files; [] if these are not known, and for rules
+    that come before an event such as a commit, which may be of another part.
     """
-    is_of_any_change = rules[0].measure.arguments.get("changed") == "*"
-    if not is_of_any_change or not PART.fullmatch(label):
+    headings = statement.under[1:][-2:]
+    part = statement.label if PART.fullmatch(statement.label) else ""
+    part = part or next(filter(_names_part, headings), "")
+    if not rules or not part:
         return rules
-    files = files_of_language(label)
-    return [_runs_after(rule.measure.arguments["run"], files) for rule in rules if files]
+    if rules[0].measure.name == "runs_before":
+        return []
+    if rules[0].measure.arguments.get("changed") != "*":
+        return rules
+    folder = FOLDER_IN_BRACKETS.search(part)
+    files = [path_glob(folder["folder"])] if folder else files_of_language(part)
+    known = [glob for glob in files if glob]
+    return [_runs_after(rule.measure.arguments["run"], known) for rule in rules if known]
+
+
+def _names_part(heading: str) -> bool:
+    """Whether a heading is about a part of the repository: "Backend", "Tests (`web/tests/`)"."""
+    return bool(_PART_HEADING.match(heading) or FOLDER_IN_BRACKETS.search(heading))
 
 
 def _required_by_order(instruction: Instruction, clause: Clause) -> list[Draft]:
