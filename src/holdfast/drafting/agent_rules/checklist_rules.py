@@ -195,6 +195,13 @@ def block_below_heading(statement: Statement) -> list[Draft]:
     return require_block(statement.block, occasion)
 
 
+def block_below_sentence(clause: Clause) -> list[Draft]:
+    """Reads a code block below the sentence "Before committing:"."""
+    statement = clause.statement
+    stands_alone = statement.text.endswith(":") and not statement.label and not statement.opening
+    return of_part(block_below_heading(statement), statement) if stands_alone else []
+
+
 _CHECKLIST = re.compile(
     r"[\W\d]*(?:required |mandatory )?(?:pre-?(?P<event>commit|push|PR|pull request|submission)s?"
     r"|(?P<request>PR|pull request)s?)(?: "

@@ -10,7 +10,9 @@ heading and its code block. All of them end in `require`.
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
+from holdfast.drafting.agent_rules.folder_headings import folder_named
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.acts import acts_of, gate_of
 from holdfast.drafting.grammar.circumstances import Circumstance
@@ -27,7 +29,7 @@ from holdfast.drafting.grammar.commands import (
 from holdfast.drafting.grammar.forms import CODES, one_of
 from holdfast.drafting.grammar.instruction_words import CHECK, FAILS, PASSES, RUN, Relation
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
-from holdfast.drafting.grammar.named_files import files_of_language, glob_argument, path_glob
+from holdfast.drafting.grammar.named_files import files_of_language, glob_argument
 from holdfast.drafting.grammar.occasions import (
     END_OF_WORK,
     OCCASIONS,
@@ -56,6 +58,7 @@ def offers_another(text: str) -> bool:
 
 _MAX_COMMANDS = 8  # a code block with more commands is a script rather than a list of steps
 _PREPARES = re.compile(r"(?:cd|source|export) ")  # what only leads to a command
+_STAGES = re.compile(r"git (?:add|stage)\b")  # a part of committing
 
 
 def require(commands: Iterable[str], occasion: Occasion, *, are_run: bool = False) -> list[Draft]:
@@ -68,14 +71,14 @@ def require(commands: Iterable[str], occasion: Occasion, *, are_run: bool = Fals
     """
     parts = [_without_placeholder(part) for command in commands for part in parts_of(command)]
     parts = [without_arguments(part) for part in parts if not _PREPARES.match(part)]
-    if not 1 <= len(parts) <= _MAX_COMMANDS:
+    if isinstance(occasion, BeforeEvent):  # "when committing, use `git commit -s`" needs no rule
+        parts = list(takewhile(lambda part: not re.match(occasion.commands, part), parts))
+    if not 1 <= len(parts) <= _MAX_COMMANDS or any(map(_STAGES.match, parts)):
         return []
     if not all(_is_step(part, is_run=are_run) for part in parts):
         return []
     patterns = dict.fromkeys(map(required_pattern, parts))
     if isinstance(occasion, BeforeEvent):
-        if any(re.match(occasion.commands, part) for part in parts):
-            return []  # "when committing, use `git commit -s`" is about the commit itself
         return [_runs_before(pattern, occasion.commands) for pattern in patterns]
     return [_runs_after(pattern, occasion.files) for pattern in patterns]
 
@@ -162,35 +165,11 @@ _NEXT_STEP = re.compile(r"(?:and |then |only )*(?P<act>(?:git )?(?:commit|push|m
 
 
 # a label that limits a command to changes of one part: "Backend: `make test`"
+_PARTS = """backend frontend front-end back-end server client web mobile app ios android api ui cli
+docs? documentation website desktop python rust go typescript javascript ts js java kotlin swift
+c\\+\\+ c# ruby php terraform shell css sql helm docker""".split()
 PART = re.compile(
-    one_of(
-        *(
-            "backend",
-            "frontend",
-            "front-end",
-            "back-end",
-            "server",
-            "client",
-            "web",
-            "mobile",
-            "app",
-        ),
-        *("ios", "android", "api", "ui", "cli", "docs?", "documentation", "website", "desktop"),
-        *(
-            "python",
-            "rust",
-            "go",
-            "typescript",
-            "javascript",
-            "ts",
-            "js",
-            "java",
-            "kotlin",
-            "swift",
-        ),
-        *("c\\+\\+", "c#", "ruby", "php", "terraform", "shell", "css", "sql", "helm", "docker"),
-    )
-    + r"(?: (?:code|changes?|files?|side|app|only|package))?",
+    one_of(*_PARTS) + r"(?: (?:code|changes?|files?|side|app|only|package))?",
     re.I,
 )
 
@@ -218,7 +197,6 @@ _PART_HEADING = re.compile(
     r"|docs|documentation|dashboard)\b(?! (?:and|or|&)\b)",
     re.I,
 )
-FOLDER_IN_BRACKETS = re.compile(r"\(`?(?P<folder>(?:[\w.@-]+/)+[\w@-]*/?)`?\)")
 
 
 def of_part(rules: list[Draft], statement: Statement) -> list[Draft]:
@@ -235,15 +213,14 @@ def of_part(rules: list[Draft], statement: Statement) -> list[Draft]:
         return []
     if rules[0].measure.arguments.get("changed") != "*":
         return rules
-    folder = FOLDER_IN_BRACKETS.search(part)
-    files = [path_glob(folder["folder"])] if folder else files_of_language(part)
-    known = [glob for glob in files if glob]
-    return [_runs_after(rule.measure.arguments["run"], known) for rule in rules if known]
+    folder = folder_named(part)
+    files = [f"{folder}/*"] if folder else files_of_language(part)
+    return [_runs_after(rule.measure.arguments["run"], files) for rule in rules if files]
 
 
 def _names_part(heading: str) -> bool:
     """Whether a heading is about a part of the repository: "Backend", "Tests (`web/tests/`)"."""
-    return bool(_PART_HEADING.match(heading) or FOLDER_IN_BRACKETS.search(heading))
+    return bool(_PART_HEADING.match(heading) or folder_named(heading))
 
 
 def _required_by_order(instruction: Instruction, clause: Clause) -> list[Draft]:
