@@ -19,6 +19,12 @@ COMMIT, PUSH, REQUEST = r"git commit(?!\S)", r"git push(?!\S)", r"gh pr create(?
 TEST = r"make test(?!\S)"
 CODE = ["*", "!*.{md,mdx,txt,rst}"]
 TRAILER = "(?i)^Signed-off-by:"
+TYPES = (
+    r"(?:build|chore|ci|docs|feat|fix|perf|refactor|revert|style|test|deps|release|wip|improvement)"
+    r"(?:\([^)\n]+\))?!?:"
+)
+TYPES_AND_DATA = TYPES.replace("ement)", "ement|data)")
+NEW_BRANCH = r"git (?:checkout -[bB]|switch -[cC]|branch [^-\s])"
 ONE_LINE = r"\A[^\n]+\n?\Z"
 
 
@@ -186,7 +192,29 @@ def together(changed: str, also: str) -> dict:
         ("Any change to `a.py` must be reflected in `b.md`.", [together("a.py", "b.md")]),
         ("New texts need translations in both `en.json` and `de.json`.",
          [together("en.json", "de.json"), together("de.json", "en.json")]),
+        # parts of a repository
+        ("# App\n\n## Backend (`api/`)\n\nAfter any change, run `make test`.", [after("api/*")]),
+        ("# App\n\n## Web (`web/app/`)\n\nNever use `eval(`.",
+         [{"name": "code_not_written", "pattern": r"(?<![\w$])eval\(",
+           "files": ["web/app/*", *CODE[1:]]}]),
+        # branches
+        ("Before creating a feature branch:\n```\ngit fetch\ngit switch -c x\n```",
+         [before(NEW_BRANCH, r"git fetch(?!\S)")]),
+        ("Before creating a branch: `git fetch && git switch -c x`",
+         [before(NEW_BRANCH, r"git fetch(?!\S)")]),
+        ("When committing, run `git add . && git commit`.", []),
+        ("Before the first run:\n```\nmake seed\n```", []),
+        # Conventional Commits
+        ("Write commit messages using the Conventional Commits specification.",
+         [{"name": "commit_message", "pattern": rf"\A{TYPES} \S"}]),
+        ("Commit messages: short, prefixed with `fix:` or `feat:`.",
+         [{"name": "commit_message", "pattern": r"\A(?:fix|feat)(?:\([^)\n]+\))?!?:"}]),
+        ("## Commits\n\nTypes:\n\n- `feat`: new\n- `data`: tables",
+         [{"name": "commit_message", "pattern": rf"\A{TYPES_AND_DATA} \S"}]),
+        ("## Types\n\n- `feat`: a feature\n- `user`: a person", []),
         # tools and package managers
+        ("Use `bun install` and `bun run` (never npm or yarn).",
+         [forbidden(r"(?:npm(?!\S)|yarn(?!\S))")]),
         ("The package manager is bun, not npm.", [forbidden(r"npm(?!\S)")]),
         ("Never use `cat` to read files.",
          [{"name": "prefers", "use": r"(?i)(?:read|view)\w*\b", "rather_than": r"cat \S"}]),
@@ -281,6 +309,20 @@ def test_a_file_with_a_name_in_another_case():
         assert build(spec).judge_turn(wrote(path, "1")).value == value, path
 
 
+def test_a_name_of_a_file_in_the_folder_of_a_heading():
+    (spec,) = measures_of("## Web (apps/web)\n\nConsistent file naming (kebab-case)")
+    for path, value in (("apps/web/a/myFile.ts", 0), ("apps/api/myFile.ts", 1)):
+        assert build(spec).judge_turn(wrote(path, "1")).value == value, path
+
+
+def test_forced_pushes_to_some_branches():
+    (spec,) = measures_of("Never force-push to `main` or `next`.")
+    pushes = ("git push -f origin next", 0), ("git push --force origin fix", 1)
+    for command, value in pushes:
+        turn = AssistantTurn("", (ToolCall("Bash", {"command": command}),))
+        assert build(spec).judge_turn(turn).value == value, command
+
+
 def test_no_new_dependency_may_be_added():
     for line in ("No new dependencies.", "Do not install any packages."):
         (spec,) = measures_of(line)
@@ -345,6 +387,9 @@ def test_signs_are_forbidden_in_commits_where_a_line_names_them():
         "- Using `a.x()` instead of `b.y()` (breaks the build)",
         "`main` is the last release - never merge directly",
         "PR descriptions must include Risks.",
+        "# App\n\nFor Flutter.\n\n- Never use `print()`.",
+        "# App\n\n## Backend (`api/`)\n\nAlways run `make test` before committing.",
+        "## Releasing\n\n1. Bump the version.\n2. Open PRs against `stable`.",
     ],
 )
 def test_what_only_sounds_like_a_rule_drafts_none(line):

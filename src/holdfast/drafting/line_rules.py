@@ -24,6 +24,7 @@ from holdfast.drafting.agent_rules.checklist_rules import block_below_heading, h
 from holdfast.drafting.agent_rules.command_rules import permit_wrapped
 from holdfast.drafting.agent_rules.commit_form_rules import commit_shape_below
 from holdfast.drafting.agent_rules.file_rules import protected_file_rule
+from holdfast.drafting.agent_rules.folder_headings import narrow_to_folder
 from holdfast.drafting.agent_rules.git_rules import branches_below
 from holdfast.drafting.drafts import (
     A_PREFERENCE,
@@ -104,7 +105,8 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
         if rules := _read_by(reader, clauses, statement):
             if isinstance(rules, Undrafted):
                 return rules
-            return permit_wrapped(rules, statement) or NO_MEASURE
+            narrowed = [narrow_to_folder(rule, statement) for rule in rules]
+            return permit_wrapped(narrowed, statement) or NO_MEASURE
     if of_bot and is_of_an_occasion(statement):
         return ON_OCCASION
     return why_unread(statement)

@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
@@ -71,8 +72,10 @@ class Statement:
             heading, the first two sentences of the paragraph below it.
         opening: the first sentence of its list item; "" if it is that sentence, or in no list.
         block: the lines of the code block that it introduces.
-        earlier_steps: the items before it in its numbered list; () in another list, or in none.
-        later_steps: the items after it.
+        earlier_items: the items before it in its list; () if it is in none.
+        later_items: the items after it.
+        is_numbered: whether its list has numbers, as that of steps has.
+        document: the whole file, which may tell the language that a line is about.
     """
 
     line: int
@@ -83,8 +86,10 @@ class Statement:
     following: str = ""
     opening: str = ""
     block: tuple[str, ...] = ()
-    earlier_steps: tuple[str, ...] = ()
-    later_steps: tuple[str, ...] = ()
+    earlier_items: tuple[str, ...] = ()
+    later_items: tuple[str, ...] = ()
+    is_numbered: bool = False
+    document: str = field(default="", repr=False, compare=False)
 
     @property
     def context(self) -> str:
@@ -120,6 +125,11 @@ class _Block:
     @property
     def text(self) -> str:
         return " ".join(line.text for line in self.lines)
+
+    @cached_property
+    def plain(self) -> str:
+        """The text without marks, once all lines are read."""
+        return _without_marks(self.text)
 
 
 class _Above(NamedTuple):
@@ -157,16 +167,19 @@ def read_statements(text: str) -> list[Statement]:
         else:
             nested = _nested_text(blocks, number)
         cells = _forbidden_cells(block, columns, under) or _commands_of_row(block, columns, under)
-        if block.is_step:
-            earlier, later = _steps_around(blocks, number)
-            statements += (
-                replace(statement, earlier_steps=earlier, later_steps=later)
-                for statement in _statements_of_block(block, under, nested)
+        earlier, later = _items_around(blocks, number) if block.is_item else ((), ())
+        statements += (
+            replace(
+                statement,
+                earlier_items=earlier,
+                later_items=later,
+                is_numbered=block.is_step,
+                document=text,
             )
-        else:
-            statements += cells or _statements_of_block(block, under, nested)
+            for statement in cells or _statements_of_block(block, under, nested)
+        )
         if block.element is Element.SENTENCE:
-            plain = _without_marks(block.text)
+            plain = block.plain
             if block.is_item or plain.endswith(":") or _may_introduce_a_list(plain):
                 depth = block.indent if block.is_item else block.indent - 1
                 parents.append(_Above(depth, plain))
@@ -268,31 +281,29 @@ def _paragraph_below(blocks: Sequence[_Block], number: int) -> str:
     return " ".join(_without_marks(sentence.text) for sentence in sentences)
 
 
-_MAX_STEPS = 12  # on either side of an item
-
-
-def _steps_around(blocks: Sequence[_Block], number: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The items before an item of a numbered list, and those after it."""
-    before = _steps(reversed(blocks[max(0, number - _MAX_BLOCKS_AROUND) : number]), blocks[number])
-    after = _steps(blocks[number + 1 : number + 1 + _MAX_BLOCKS_AROUND], blocks[number])
-    return tuple(reversed(before)), tuple(after)
-
-
+_MAX_ITEMS = 16  # on either side of an item
 _MAX_BLOCKS_AROUND = 40  # that are searched for the other items of a list
 
 
-def _steps(blocks: Iterable[_Block], item: _Block) -> list[str]:
+def _items_around(blocks: Sequence[_Block], number: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The items of a list before one of them, and those after it."""
+    before = _items(reversed(blocks[max(0, number - _MAX_BLOCKS_AROUND) : number]), blocks[number])
+    after = _items(blocks[number + 1 : number + 1 + _MAX_BLOCKS_AROUND], blocks[number])
+    return tuple(reversed(before)), tuple(after)
+
+
+def _items(blocks: Iterable[_Block], item: _Block) -> list[str]:
     """The items of the list of an item among the blocks that come next; items nested below them,
     and code blocks, are skipped.
     """
-    steps: list[str] = []
+    items: list[str] = []
     for block in blocks:
         is_nested = block.indent > item.indent or block.element is Element.CODE
-        if block.is_step and block.indent == item.indent:
-            steps.append(_without_marks(block.text))
-        elif not is_nested or len(steps) >= _MAX_STEPS:
+        if block.is_item and block.indent == item.indent and block.is_step == item.is_step:
+            items.append(block.plain)
+        elif not is_nested or len(items) >= _MAX_ITEMS:
             break
-    return steps[:_MAX_STEPS]
+    return items[:_MAX_ITEMS]
 
 
 def _nested_text(blocks: Sequence[_Block], number: int) -> str:

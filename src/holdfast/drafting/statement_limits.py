@@ -97,13 +97,20 @@ _UNCONDITIONAL = re.compile(
 _SCOPE = re.compile(r"\w-only\b(?! files?\b)|\bscope\b *(?:\(|$)|^path [a-z]\b", re.I)
 
 
+# headings of procedures that are only followed at times, whose steps are no rules
+_AT_TIMES = re.compile(r"\b(?:releas|hotfix|deploy|publish|backport|rollback|version)\w*", re.I)
+
+
 def conditions_above(statement: Statement) -> list[str]:
     """The label and the headings of a statement that name a condition."""
     names = (statement.label, *statement.under)
+    is_step = statement.is_numbered and not NEVER_FIRST.match(statement.text)
     return [
         name
         for name in names
-        if _SCOPE.search(name) or (_CONDITION.search(name) and not _UNCONDITIONAL.match(name))
+        if _SCOPE.search(name)
+        or (_CONDITION.search(name) and not _UNCONDITIONAL.match(name))
+        or (is_step and _AT_TIMES.search(name))
     ]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from holdfast.drafting.agent_rules.asking_rules import ask_rule
 from holdfast.drafting.agent_rules.checklist_rules import (
+    block_below_sentence,
     checklist_rule,
     labelled_command_rule,
     step_rule,
@@ -85,6 +86,7 @@ AGENT_READERS: tuple[ClauseReader, ...] = (
     labelled_command_rule,
     checklist_rule,
     step_rule,
+    block_below_sentence,
     replacement_rule,
     preference_rule,
     agent_tool_rule,

@@ -13,10 +13,10 @@ import re
 from holdfast.drafting.agent_rules.run_rules import (
     CONDITIONS,
     NOT_A_CHECK,
-    PART,
     REPORTS_OR_ENDS,
     STATES,
     listed_commands,
+    of_part,
     offers_another,
     require,
     require_block,
@@ -61,7 +61,7 @@ def labelled_command_rule(clause: Clause) -> list[Draft]:
         return []
     if not re.fullmatch(CODES, instruction.object):
         return []
-    return require(listed_commands(instruction.object), occasion)
+    return of_part(require(listed_commands(instruction.object), occasion), statement)
 
 
 _OPTIONAL = re.compile(
@@ -98,20 +98,17 @@ def checklist_rule(clause: Clause) -> list[Draft]:
         return []
     if _OPTIONAL.search(f"{statement.label} {statement.text}"):
         return []
-    return require(_commands_of_item(clause, occasion), occasion)
+    return of_part(require(_commands_of_item(clause, occasion), occasion), statement)
 
 
 def _commands_of_item(clause: Clause, occasion: Occasion) -> list[str]:
     """The commands of an item such as "Lint with `make lint`"; [] if it may be no step to run."""
-    statement = clause.statement
-    if isinstance(occasion, BeforeEvent) and PART.fullmatch(statement.label):
-        return []
     instruction = instruction_of(clause.text)
     tool = instruction.object if instruction and instruction.does(RUN) else ""
     if is_tool(tool) or tool == "pre-commit":
         return [tool]
     item = whole_match(_ITEM, clause.text)
-    if item is None or re.match(r"(?:if|when|for)\b", statement.label, re.I):
+    if item is None or re.match(r"(?:if|when|for)\b", clause.statement.label, re.I):
         return []
     if _NO_STEP.search(item["head"]) or not _BEGINS_STEP.fullmatch(item["head"].strip()):
         return []
@@ -159,6 +156,8 @@ def step_rule(clause: Clause) -> list[Draft]:
     heading = statement.under[-1] if statement.under else ""
     if clause.is_prohibited or statement.opening or not clause.begins_statement:
         return []
+    if not statement.is_numbered:
+        return []
     if not _WORKFLOW.search(heading) or _OTHER_WORK.search(heading):
         return []
     if any(map(_OF_MACHINES.search, statement.under)):
@@ -170,17 +169,17 @@ def step_rule(clause: Clause) -> list[Draft]:
     are_checks = all(map(_IS_CHECK.search, commands)) and not any(map(NOT_A_CHECK.search, commands))
     if not are_checks or offers_another(statement.text):
         return []
-    return require(commands, occasion)
+    return of_part(require(commands, occasion), statement)
 
 
 def _occasion_of_steps(statement: Statement) -> Occasion | None:
     """The occasion of a step: before the first later step that commits, or after an earlier one
     that changes files; None if there is neither.
     """
-    for step in statement.later_steps:
+    for step in statement.later_items:
         if commit := _COMMIT_STEP.match(step):
             return occasion_of(Circumstance(Relation.BEFORE, commit["act"]))
-    for step in statement.earlier_steps:
+    for step in statement.earlier_items:
         if change := _CHANGE_STEP.match(step):
             occasion = occasion_of(Circumstance(Relation.AFTER, f"changing {change['what']}"))
             return occasion or occasion_of(Circumstance(Relation.AFTER, change["what"]))
@@ -194,6 +193,13 @@ def block_below_heading(statement: Statement) -> list[Draft]:
     if occasion is None or any(map(NOT_A_CHECK.search, statement.block)):
         return []
     return require_block(statement.block, occasion)
+
+
+def block_below_sentence(clause: Clause) -> list[Draft]:
+    """Reads a code block below the sentence "Before committing:"."""
+    statement = clause.statement
+    stands_alone = statement.text.endswith(":") and not statement.label and not statement.opening
+    return of_part(block_below_heading(statement), statement) if stands_alone else []
 
 
 _CHECKLIST = re.compile(

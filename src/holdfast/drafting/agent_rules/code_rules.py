@@ -11,6 +11,7 @@ patterns are shortened here); this module finds out what is forbidden, and in wh
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 
 from holdfast.drafting.agent_rules.code_tokens import (
@@ -550,9 +551,24 @@ def _may_be_of(token: CodeToken, statement: Statement) -> bool:
 
 def _is_of_language(token: CodeToken, statement: Statement) -> bool:
     """Whether the language that a statement names, if it names one, may have a piece of code."""
+    if token.files == PYTHON and _is_of_other_languages(statement.document):
+        return False
     here = _endings(files_of_language(f"{statement.label} {statement.text}"))
     is_of_any = not token.files or "*" in token.files
     return not here or is_of_any or bool(here & _endings(token.files))
+
+
+_PYTHON = re.compile(
+    r"\b(?:python3?|pip|pytest|uv|ruff|django|flask|fastapi|mypy|poetry)\b|\.py\b", re.I
+)
+
+
+@lru_cache(maxsize=64)
+def _is_of_other_languages(document: str) -> bool:
+    """Whether a file names languages that also have `print()`, and nothing of Python."""
+    return bool(re.search(r"\b(?:dart|flutter|swift|lua)\b", document, re.I)) and not (
+        _PYTHON.search(document)
+    )
 
 
 def _endings(globs: Iterable[str]) -> set[str]:

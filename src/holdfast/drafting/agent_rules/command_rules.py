@@ -188,7 +188,9 @@ _USES = ("use", "run", "call", "edit", "add", "update")
 _DONE_WITH = CHECK | {"install", "manage", "run", "do", "add", "commit"}
 _AGAINST = (Relation.INSTEAD_OF, Relation.NOT)
 _PURPOSES = (Relation.FOR, Relation.IN, Relation.WITH)
-_WANTED_COMMAND = form("`rg` only", rf"(?:{CODE}|[\w.-]+)(?: \w+)?")
+_WANTED_COMMAND = form(
+    "`rg` only", rf"(?:{CODE}(?:(?:, |,? and |,? or |/){CODE})*|[\w.-]+)(?: \w+)?"
+)
 _WORDS_BEFORE_COMMANDS = re.compile(r"^(?:(?:just|plain|raw|bare|the|use|using|running|run) )+")
 _UNWANTED_COMMANDS = form(
     "npm or `yarn` directly", rf"(?P<commands>{OBJECTS})(?: commands?| directly| CLI)?{TAIL}"

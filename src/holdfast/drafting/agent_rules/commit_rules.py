@@ -108,6 +108,10 @@ _CONVENTIONAL = forms(
             r" (?:must |should |need to |is |are )*(?:always )?"
             rf"{_THEY_FOLLOW}?(?: an?)? ?{CONVENTIONAL}{TAIL}{_WITH_SCOPES}"
         ),
+        "Write commit messages using Conventional Commits": (
+            rf"(?:always )?(?:write|format) {_ALL}(?:git )?{MESSAGES}"
+            rf" (?:using|in|with|according to|following|per|as) {CONVENTIONAL}{TAIL}"
+        ),
         "Commits must be conventional": (
             rf"{any_words('all', 'your', 'git')}{MESSAGES} (?:must|should) (?:always )?"
             r"be conventional"
@@ -172,13 +176,21 @@ _READING = re.compile(
 )
 
 
+_MAX_WORDS_OF_HEADING = 6
+
+
+def _is_reading(heading: str) -> bool:
+    """Whether a short heading is that of a list of links or tools."""
+    return len(heading.split()) <= _MAX_WORDS_OF_HEADING and bool(_READING.search(heading))
+
+
 def _names_conventional(clause: Clause) -> bool:
     """Whether a clause asks for Conventional Commits by their name."""
     statement = clause.statement
     if _NAME_WITH_TYPES.match(statement.text):
         return True
     if whole_match(_NAME_ALONE, _AND_MORE.sub("", clause.text)):
-        is_below_rules = bool(statement.under) and not _READING.search(statement.under[-1])
+        is_below_rules = bool(statement.under) and not _is_reading(statement.under[-1])
         starts_item = clause.begins_statement and not statement.opening and not statement.label
         if is_about_commits(statement) or (is_below_rules and starts_item):
             return True
@@ -230,13 +242,21 @@ _LISTED_TYPES = forms(
             rf" {_PREFIXES}{_TYPE_CODES}(?: (?:as )?(?:prefixes|types|commit prefixes))?"
             rf"(?: for (?:all )?{MESSAGES})?"
         ),
+        "short, prefixed with `fix:` or `feat:`": (
+            rf"(?:(?:concise|short|brief|imperative|lowercase|clear),? (?:and )?)*"
+            rf"prefixed (?:with |by )?{_PREFIXES}{_TYPE_CODES}"
+        ),
         "types: `feat`, `fix`, `docs`": rf"{_PREFIXES}{_TYPE_CODES}(?: prefixes)?",
     }
 )
 _KIND_OF_LIST = one_of(*("conventions?", "format", "messages?", "types?", "prefix(?:es)?", "style"))
 # the heading of a list of types, whose first item is read as the whole list
 _LIST_HEADING = re.compile(rf"\bcommit\b.*\b{_KIND_OF_LIST}\b|\bcommit-konventionen\b", re.I)
-_FIRST_ITEM = form("`feat:` - New feature", r"`?feat(?:\([\w-]+\))?:`?(?: .{0,60})?")
+_TYPES_HEADING = re.compile(
+    r"\W*(?:commit |allowed |valid )?(?:message )?(?:types|prefixes)\W*", re.I
+)
+_FIRST_ITEM = form("`feat:` - New feature", r"(?:`?feat(?:\([\w-]+\))?:`?|`feat`:?)(?: .{0,60})?")
+_ITEM_OF_TYPE = re.compile(r"`?([a-z]{2,11})(?:\([\w-]+\))?!?:?`?(?=$|[ :])")
 
 
 # "feat, fix or docs", after the label "Types"
@@ -247,12 +267,23 @@ _USUAL = frozenset(_USUAL_TYPES)
 _MIN_USUAL_TYPES = 2  # in a list of words that are types
 
 
+def _is_first_of_types(clause: Clause) -> bool:
+    """Whether a clause is the first item of a list of types below a heading about commits."""
+    *above, nearest = ("", "", *clause.statement.under)
+    is_below = _LIST_HEADING.search(nearest) or (
+        _TYPES_HEADING.fullmatch(nearest)
+        and (re.search(r"\bcommit", nearest, re.I) or whole_match(_ABOUT_COMMITS, above[-1]))
+    )
+    return bool(is_below) and whole_match(_FIRST_ITEM, clause.text) is not None
+
+
 def commit_type_rule(clause: Clause) -> list[Draft]:
     """Reads "commit messages: use the prefixes `feat:`, `fix:` and `docs:`"."""
     statement = clause.statement
-    heading = statement.under[-1] if statement.under else ""
-    if _LIST_HEADING.search(heading) and whole_match(_FIRST_ITEM, clause.text):
-        return commit_rule(rf"\A{type_prefix()} \S", "requirement")
+    if _is_first_of_types(clause):
+        others = filter(None, map(_ITEM_OF_TYPE.match, statement.later_items))
+        types = dict.fromkeys((*_USUAL_TYPES, *(item[1] for item in others)))
+        return commit_rule(rf"\A{type_prefix(types)} \S", "requirement")
     about = is_about_commits(statement) or re.search(r"\bcommits?\b", clause.text, re.I)
     if clause.is_prohibited or not about or is_of_something_else(clause.text):
         return []

@@ -44,10 +44,8 @@ def push_rule(clause: Clause) -> list[Draft]:
     instruction = instruction_of(clause.text, clause.is_prohibited)
     if instruction is None or not _forbids_pushing(instruction):
         return []
-    names = _branch_list(instruction)
-    if not names or not all(n in _USUAL_BRANCHES or f"`{n}`" in clause.text for n in names):
-        return []
-    return forbid_matches("git push" + _pushed_to(any_of(map(re.escape, names))))
+    names = _known_branches(instruction, clause)
+    return forbid_matches("git push" + _pushed_to(any_of(map(re.escape, names)))) if names else []
 
 
 def _forbids_pushing(instruction: Instruction) -> bool:
@@ -59,6 +57,13 @@ def _forbids_pushing(instruction: Instruction) -> bool:
     others = (*COMPARISONS, *_PLACES, Relation.THEN)
     is_order = instruction.modality is Modality.MUST and instruction.has_only(*others)
     return is_order and re.fullmatch("(?:directly )?pushing", rejected, re.I) is not None
+
+
+def _known_branches(instruction: Instruction, clause: Clause) -> list[str]:
+    """The branches after "to", if each has a usual name or stands in backticks."""
+    names = _branch_list(instruction)
+    are_known = all(name in _USUAL_BRANCHES or f"`{name}`" in clause.text for name in names)
+    return names if are_known else []
 
 
 def _branch_list(instruction: Instruction) -> list[str]:
@@ -91,8 +96,8 @@ def forced_push_rule(clause: Clause) -> list[Draft]:
     forced = _FORCED[:1] if "--force-with-lease" in clause.statement.text else _FORCED
     pattern = any_of(map(command_pattern, forced))
     place = instruction.text_of(*_PLACES) or ""
-    if branch := re.fullmatch(r"(?:the )?`?(main|master)`?(?: branch)?", place, re.I):
-        return forbid_matches(pattern + _pushed_to(branch[1]))
+    if names := _known_branches(instruction, clause):
+        return forbid_matches(pattern + _pushed_to(any_of(map(re.escape, names))))
     return forbid_matches(pattern) if "`" not in place else []
 
 

@@ -152,6 +152,9 @@ _FILES_IN_CASE = forms(
             rf"(?:all |new )*{_FILE_NAMES}(?: (?:are|is|must be|should be|must use|use))?"
             rf"(?: named)?(?: in| with)?:? {_FILE_CASE}"
         ),
+        "Consistent file naming (kebab-case)": (
+            rf"(?:consistent )?(?P<of>)file[ -]?(?:naming|names?) \({_FILE_CASE}\)"
+        ),
         "kebab-case file names": rf"(?:always )?(?:use )?{_FILE_CASE} {_FILE_NAMES}",
     }
 )
@@ -165,6 +168,7 @@ def file_name_rule(clause: Clause) -> list[Draft]:
     label = clause.statement.label
     match = whole_match(_FILES_IN_CASE, clause.text)
     match = match or whole_match(_FILES_IN_CASE, f"{label}: {clause.text}")
+    match = match or whole_match(_FILES_IN_CASE, clause.statement.text.strip(" ."))
     if match is None:
         return []
     wrong = next(

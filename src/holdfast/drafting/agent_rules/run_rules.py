@@ -10,7 +10,9 @@ heading and its code block. All of them end in `require`.
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
+from holdfast.drafting.agent_rules.folder_headings import folder_named
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.acts import acts_of, gate_of
 from holdfast.drafting.grammar.circumstances import Circumstance
@@ -38,6 +40,7 @@ from holdfast.drafting.grammar.occasions import (
     occasion_of,
     occasion_of_instruction,
 )
+from holdfast.drafting.rules_file import Statement
 
 # --- The rules for some commands on an occasion
 
@@ -55,6 +58,7 @@ def offers_another(text: str) -> bool:
 
 _MAX_COMMANDS = 8  # a code block with more commands is a script rather than a list of steps
 _PREPARES = re.compile(r"(?:cd|source|export) ")  # what only leads to a command
+_STAGES = re.compile(r"git (?:add|stage)\b")  # a part of committing
 
 
 def require(commands: Iterable[str], occasion: Occasion, *, are_run: bool = False) -> list[Draft]:
@@ -67,14 +71,14 @@ def require(commands: Iterable[str], occasion: Occasion, *, are_run: bool = Fals
     """
     parts = [_without_placeholder(part) for command in commands for part in parts_of(command)]
     parts = [without_arguments(part) for part in parts if not _PREPARES.match(part)]
-    if not 1 <= len(parts) <= _MAX_COMMANDS:
+    if isinstance(occasion, BeforeEvent):  # "when committing, use `git commit -s`" needs no rule
+        parts = list(takewhile(lambda part: not re.match(occasion.commands, part), parts))
+    if not 1 <= len(parts) <= _MAX_COMMANDS or any(map(_STAGES.match, parts)):
         return []
     if not all(_is_step(part, is_run=are_run) for part in parts):
         return []
     patterns = dict.fromkeys(map(required_pattern, parts))
     if isinstance(occasion, BeforeEvent):
-        if any(re.match(occasion.commands, part) for part in parts):
-            return []  # "when committing, use `git commit -s`" is about the commit itself
         return [_runs_before(pattern, occasion.commands) for pattern in patterns]
     return [_runs_after(pattern, occasion.files) for pattern in patterns]
 
@@ -161,35 +165,11 @@ _NEXT_STEP = re.compile(r"(?:and |then |only )*(?P<act>(?:git )?(?:commit|push|m
 
 
 # a label that limits a command to changes of one part: "Backend: `make test`"
+_PARTS = """backend frontend front-end back-end server client web mobile app ios android api ui cli
+docs? documentation website desktop python rust go typescript javascript ts js java kotlin swift
+c\\+\\+ c# ruby php terraform shell css sql helm docker""".split()
 PART = re.compile(
-    one_of(
-        *(
-            "backend",
-            "frontend",
-            "front-end",
-            "back-end",
-            "server",
-            "client",
-            "web",
-            "mobile",
-            "app",
-        ),
-        *("ios", "android", "api", "ui", "cli", "docs?", "documentation", "website", "desktop"),
-        *(
-            "python",
-            "rust",
-            "go",
-            "typescript",
-            "javascript",
-            "ts",
-            "js",
-            "java",
-            "kotlin",
-            "swift",
-        ),
-        *("c\\+\\+", "c#", "ruby", "php", "terraform", "shell", "css", "sql", "helm", "docker"),
-    )
-    + r"(?: (?:code|changes?|files?|side|app|only|package))?",
+    one_of(*_PARTS) + r"(?: (?:code|changes?|files?|side|app|only|package))?",
     re.I,
 )
 
@@ -208,19 +188,39 @@ def run_rule(clause: Clause) -> list[Draft]:
         else:
             rules = []
         if rules:
-            return _of_part(rules, label)
+            return of_part(rules, clause.statement)
     return []
 
 
-def _of_part(rules: list[Draft], label: str) -> list[Draft]:
-    """Some rules about a part of the repository that their label names: those after any change are
-    for changes in its language; [] if the files of the part are not known.
+_PART_HEADING = re.compile(
+    r"\W*(?:the )?(?:back-?end|front-?end|server|client|mobile|ios|android|website|web app|desktop"
+    r"|docs|documentation|dashboard)\b(?! (?:and|or|&)\b)",
+    re.I,
+)
+
+
+def of_part(rules: list[Draft], statement: Statement) -> list[Draft]:
+    """Some rules of a statement about a part of the repository, which its label or a heading names:
+    those after any change are for changes of its files; [] if these are not known, and for rules
+    that come before an event such as a commit, which may be of another part.
     """
-    is_of_any_change = rules[0].measure.arguments.get("changed") == "*"
-    if not is_of_any_change or not PART.fullmatch(label):
+    headings = statement.under[1:][-2:]
+    part = statement.label if PART.fullmatch(statement.label) else ""
+    part = part or next(filter(_names_part, headings), "")
+    if not rules or not part:
         return rules
-    files = files_of_language(label)
+    if rules[0].measure.name == "runs_before":
+        return []
+    if rules[0].measure.arguments.get("changed") != "*":
+        return rules
+    folder = folder_named(part)
+    files = [f"{folder}/*"] if folder else files_of_language(part)
     return [_runs_after(rule.measure.arguments["run"], files) for rule in rules if files]
+
+
+def _names_part(heading: str) -> bool:
+    """Whether a heading is about a part of the repository: "Backend", "Tests (`web/tests/`)"."""
+    return bool(_PART_HEADING.match(heading) or folder_named(heading))
 
 
 def _required_by_order(instruction: Instruction, clause: Clause) -> list[Draft]:

@@ -164,7 +164,7 @@ ACTS = (
     _define("delete|remove", "branch", r"git branch -[dD]", r"\bbranch"),
     _define(
         "make|create|open|start",
-        "branch",
+        "branch|feature branch|topic branch",
         r"git (?:checkout -[bB]|switch -[cC]|branch [^-\s])",
         r"\bbranch",
     ),
