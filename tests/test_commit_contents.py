@@ -311,7 +311,7 @@ def test_staging_after_each_of_many_edits_takes_time_in_proportion():
     for action in actions_of(calls(*done)):
         files.apply(action, WrittenTexts(()))
     assert len(files.staged) == 400
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 10
 
 
 @pytest.mark.parametrize("name", CONTENTS)

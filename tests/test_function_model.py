@@ -67,7 +67,7 @@ def test_what_a_function_raises_ends_the_run_and_is_not_recorded(tmp_path):
 
     with pytest.raises(KeyError, match="price") as excinfo:
         measure(failing, tmp_path)
-    assert any(frame.name == "broken" for frame in excinfo.traceback), "the line is shown"
+    assert any(frame.name == "failing" for frame in excinfo.traceback), "the line is shown"
     assert not read_run(tmp_path).conversations
     assert len(measure(steady, tmp_path).conversations) == 2  # mended, the run continues
     with pytest.raises(ModelError, match="answered with 3"):

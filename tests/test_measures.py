@@ -51,7 +51,7 @@ def test_follows_scores_high_and_breaks_scores_low(spec, follows, breaks):
         assert result.value <= LOWEST.get(measure.name, LOW), (reply, result)
 
 
-def tested_measures() -> set[str]:
+def measures_with_examples() -> set[str]:
     """Names of the measures with examples in this file. IFEval's, `loosely` and those of turns
     have their own tests; code is the user's, and a judge is a model.
     """
@@ -61,7 +61,7 @@ def tested_measures() -> set[str]:
 
 
 def test_every_measure_has_examples():
-    missing = tested_measures() - {measure.name for measure in MEASURES}
+    missing = measures_with_examples() - {measure.name for measure in MEASURES}
     assert not missing, f"add a row of {missing} to tests/data/measures.jsonl"
 
 
@@ -112,7 +112,7 @@ def test_replies_score_as_a_careful_reader_scored_them():
 
 def test_every_measure_is_hand_scored():
     assert len(HAND_SCORED) >= 155
-    missing = tested_measures() - {build(row["measure"]).name for row in HAND_SCORED}
+    missing = measures_with_examples() - {build(row["measure"]).name for row in HAND_SCORED}
     assert not missing, f"add a row of {missing} to tests/data/hand_scored.jsonl"
 
 

@@ -191,4 +191,4 @@ def test_very_many_markers_are_split_at_once():
     text = "<think>" * 60_000 + "Hm." + "</think>" * 60_000 + "Oui."
     start = time.process_time()
     assert split_reasoning(text).reply == "Oui."
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 10

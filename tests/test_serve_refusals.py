@@ -252,7 +252,7 @@ def fields_in_fast_set():
         names.add(name)
 
 
-@pytest.mark.parametrize(("body", "base", "name"), fields_in_fast_set())
+@pytest.mark.parametrize(("body", "base", "name"), [*fields_in_fast_set()])
 def test_a_field_of_any_json_is_read_or_refused_by_name(body, base, name):
     @hypothesis.given(value=ANY_JSON)
     @hypothesis.settings(max_examples=60, deadline=None, derandomize=True, database=None)

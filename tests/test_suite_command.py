@@ -652,7 +652,7 @@ def test_a_long_paragraph_is_read_in_linear_time():
     sentences = [f"Be kind to guest {number}." for number in range(20_000)]
     start = time.process_time()
     statements = read_statements(" ".join(sentences))
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 10
     assert [statement.text for statement in statements] == sentences
     assert statements[0].following == "Be kind to guest 1. Be kind to guest 2."
 
