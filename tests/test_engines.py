@@ -81,6 +81,12 @@ class InEngine:
     name = fingerprint = "vllm:tiny"
     capabilities = ENDPOINT_ABILITIES | {Ability.LOG_ODDS}
 
+    def check(self, methods):
+        """Accepts every method."""
+
+    def session(self):
+        raise AssertionError("it is refused before it is used")
+
 
 STUDIES = [
     lambda out: attention_decay.check(InEngine()),

@@ -12,6 +12,7 @@ import torch
 from fast_set import only_fast
 from fitted_files import METHODS, write_all, write_for
 from safetensors.torch import save_file
+from scripted_model import ScriptedModel
 from tiny import DEVICE, SHAPE, chat, model
 
 from holdfast import methods
@@ -378,7 +379,7 @@ def test_models_that_do_not_show_the_states_to_learn_from_are_refused(tmp_path):
     with pytest.raises(UnknownName, match="seka"):
         fit("seeka", model(), out)
     with pytest.raises(HoldfastError, match="hidden states"):
-        fit("seka", object(), out)
+        fit("seka", ScriptedModel(), out)
 
 
 def test_the_command_fits_and_its_file_steers(tmp_path, monkeypatch, capsys):
