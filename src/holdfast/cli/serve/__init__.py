@@ -1,0 +1,1 @@
+"""The commands that use a model, steered or not: serve, proxy, chat, generate."""
