@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal
 
 from holdfast import drift, methods
@@ -29,6 +31,7 @@ from holdfast.cli.shared.user_messages import (
     note_usual_user_turns,
     with_user_prompt,
 )
+from holdfast.drift import Suite
 from holdfast.drift.benchmark import check_before_loading
 from holdfast.drift.families import half_of
 from holdfast.drift.recorded_dialogs import Dialogs
@@ -36,10 +39,13 @@ from holdfast.drift.remaining import count_replies
 from holdfast.drift.resolved_settings import prepare
 from holdfast.drift.settings import Pairs, Settings
 from holdfast.drift.shards import WHOLE_RUN, Shard
+from holdfast.drift.user_scripts import UserTurns
 from holdfast.errors import UsageError
+from holdfast.methods import Method
 from holdfast.models.model_names import is_url
 from holdfast.models.protocol import ChatModel
 from holdfast.plurals import count_of
+from holdfast.records import Run
 from holdfast.report.next_step import next_step
 
 EXAMPLES = """examples:
@@ -94,8 +100,48 @@ class DriftArguments(
     template renders them)"""
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """A run as its options describe it, before a local model is loaded.
+
+    Attributes:
+        endpoint: the model, if it is behind a URL.
+        out: the folder of the run.
+        dialogs: the recorded dialogs to replay.
+        user_turns: the scripted messages of the user; without these and dialogs, a model is the
+            user.
+    """
+
+    endpoint: ChatModel | None
+    suite: Suite
+    settings: Settings
+    steerings: Sequence[Sequence[Method]]
+    shard: Shard
+    out: Path
+    page: Path
+    dialogs: Dialogs | None
+    user_turns: UserTurns | None
+
+
 def run(arguments: DriftArguments) -> None:
     check_prices(arguments)
+    plan = _plan_of(arguments)
+    drift_run = _load(arguments, plan)
+    arguments.keep_work_in(plan.out)
+    if arguments.dry_run:
+        estimate_run(arguments, drift_run, baseline=arguments.baseline)
+        return
+    finished = _converse(drift_run)
+    if arguments.baseline:
+        drift_run.ask_baseline()
+    results = results_of(finished)
+    print_run(results)
+    write_run_page(arguments, results, plan.page)
+    write_run_document(plan.out, plan.page, next_step=next_step(results))
+
+
+def _plan_of(arguments: DriftArguments) -> _Plan:
+    """Reads the options, and refuses what can be refused before a local model is loaded."""
     shard = _shard_of(arguments)
     settings = settings_of(
         arguments,
@@ -104,7 +150,7 @@ def run(arguments: DriftArguments) -> None:
         adoption=not arguments.no_adoption,
     )
     steerings = [methods.parse(spec) for spec in arguments.method or ["none"]]
-    # the folder is named after the model that an endpoint reports; a local model is loaded last
+    # connected first, as the folder is named after the model that an endpoint reports
     endpoint = load_model(arguments) if is_url(arguments.model) else None
     suite = drift.load_suite(
         arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code
@@ -121,33 +167,34 @@ def run(arguments: DriftArguments) -> None:
         note(line)
     user_turns = load_user_turns(arguments, suite)
     dialogs = load_dialogs(arguments, arguments.dialogs, suite, settings)
-    user_source = dialogs or user_turns  # None: a model plays the user
-    if user_source is None:
+    if not (dialogs or user_turns):
         suite, settings = with_user_prompt(suite, settings, arguments.persona)
-    check_before_loading(suite, out, settings, steerings, user_source, command_line())
-    model, user_model = load_both(arguments, endpoint)
-    note_usual_user_turns(arguments, user_turns)
+    check_before_loading(suite, out, settings, steerings, dialogs or user_turns, command_line())
+    return _Plan(endpoint, suite, settings, steerings, shard, out, page, dialogs, user_turns)
+
+
+def _load(arguments: DriftArguments, plan: _Plan) -> DriftRun:
+    """Loads the models of a run."""
+    model, user_model = load_both(arguments, plan.endpoint)
+    note_usual_user_turns(arguments, plan.user_turns)
     _warn_of_foreign_files(arguments.method or (), model)
-    warn_of_default_steering(model, steerings)
-    user_source, settings = prepare(model, suite, settings, user_source)
+    warn_of_default_steering(model, plan.steerings)
+    user_source = plan.dialogs or plan.user_turns
+    user_source, settings = prepare(model, plan.suite, plan.settings, user_source)
     dialogs = user_source if isinstance(user_source, Dialogs) else None
-    # shared by the run and its baseline, so that each judge is loaded once
-    cast = drift.Cast(user_model, dialogs, make_judging(force=arguments.force_judge), user_turns)
-    arguments.keep_work_in(out)
-    drift_run = DriftRun(model, suite, out, settings, steerings, cast, shard=shard)
-    if arguments.dry_run:
-        estimate_run(arguments, drift_run, baseline=arguments.baseline)
-        return
-    replies = len(steerings) * count_replies(suite, settings, user_source, drift_run.numbers)
-    waves = len(steerings) * math.ceil(len(drift_run.numbers) / settings.batch)
-    with Bar(replies, title=_title(drift_run, replies), waves=waves) as bar:
-        run = drift_run.converse(bar)
-    if arguments.baseline:
-        drift_run.ask_baseline()
-    results = results_of(run)
-    print_run(results)
-    write_run_page(arguments, results, page)
-    write_run_document(out, page, next_step=next_step(results))
+    # the run and its baseline share the judges, so that each is loaded once
+    judging = make_judging(force=arguments.force_judge)
+    cast = drift.Cast(user_model, dialogs, judging, plan.user_turns)
+    return DriftRun(model, plan.suite, plan.out, settings, plan.steerings, cast, shard=plan.shard)
+
+
+def _converse(run: DriftRun) -> Run:
+    """Holds the conversations that the folder lacks, with a progress bar."""
+    replies = count_replies(run.suite, run.settings, run.cast.read(), run.numbers)
+    replies *= len(run.methods)
+    waves = len(run.methods) * math.ceil(len(run.numbers) / run.settings.batch)
+    with Bar(replies, title=_title(run, replies), waves=waves) as bar:
+        return run.converse(bar)
 
 
 def _shard_of(arguments: DriftArguments) -> Shard:
