@@ -30,6 +30,7 @@ from holdfast.cli.shared.output import command_line, command_with, page_path, wr
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.cli.shared.run_names import model_of, run_folder
 from holdfast.cli.shared.user_messages import load_user_turns, note_usual_user_turns
+from holdfast.drift import Suite
 from holdfast.drift.asking_baseline import read_baseline
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.models.model_names import is_served
@@ -113,8 +114,57 @@ class CalibrateArguments(
     without it; they still count in the stability"""
 
 
+@dataclasses.dataclass(frozen=True)
+class _Setup:
+    """A calibration as its options describe it, before the model is loaded."""
+
+    suite: Suite
+    capability: Capability
+    plan: CalibrationPlan
+    budget: float
+    out: Path
+    page: Path
+
+    @property
+    def questions(self) -> int:
+        return len(self.capability.items)
+
+    @property
+    def title(self) -> str:
+        """Describes the work in one line."""
+        conversations = calibration_plan.conversations(self.suite, self.plan)
+        return (
+            f"{len(self.plan.steerings)} settings, each in"
+            f" {count_of(conversations, 'conversation')} of {count_of(self.plan.rounds, 'round')},"
+            f" with {self.questions} questions divided among them"
+        )
+
+
 def run(arguments: CalibrateArguments) -> None:
     check_prices(arguments)
+    setup = _setup_of(arguments)
+    model = load_model(arguments)
+    plan = setup.plan
+    note_usual_user_turns(arguments, plan.user_turns)
+    arguments.keep_work_in(setup.out)
+    settings = calibration_plan.calibration_settings(setup.suite, plan)
+    cast = drift.Cast(user_turns=plan.user_turns)
+    stability = setup.out / "stability"
+    drift_run = DriftRun(model, setup.suite, stability, settings, plan.steerings, cast)
+    if arguments.dry_run:
+        replies = setup.questions * len(plan.steerings)
+        print(f"{setup.title}.")
+        work = WorkItem("questions (timed as replies)", replies, replies, replies)
+        estimate_run(arguments, drift_run, work, baseline=arguments.baseline)
+        return
+    _measure(arguments, drift_run, setup)
+    if arguments.baseline:
+        drift_run.ask_baseline()
+    _print_result(arguments, read_calibration(setup.out), setup.budget, setup.page)
+
+
+def _setup_of(arguments: CalibrateArguments) -> _Setup:
+    """Reads the options, and refuses what can be refused before the model is loaded."""
     spec = _capability_spec(arguments)
     out = _folder(arguments)
     page = page_path(arguments, out)
@@ -131,35 +181,14 @@ def run(arguments: CalibrateArguments) -> None:
     capability = load_capability(spec, arguments.questions, arguments.seed)
     plan = dataclasses.replace(plan, user_turns=load_user_turns(arguments, suite))
     check_before_loading(out, suite, capability, plan)
-    questions = len(capability.items)
-    count = len(plan.steerings)
-    title = (
-        f"{count} settings, each in"
-        f" {count_of(calibration_plan.conversations(suite, plan), 'conversation')} of"
-        f" {count_of(plan.rounds, 'round')}, with {questions} questions divided among them"
-    )
-    requested = arguments.questions or questions
-    if why := why_too_small(suite, questions, requested, plan):
+    setup = _Setup(suite, capability, plan, budget, out, page)
+    requested = arguments.questions or setup.questions
+    if why := why_too_small(suite, setup.questions, requested, plan):
         note(why)
-    elif questions < requested:
+    elif setup.questions < requested:
         unit = "passages" if capability.is_text else "questions"
-        note(f"{spec} has only {questions} {unit}; all are asked.")
-    model = load_model(arguments)
-    note_usual_user_turns(arguments, plan.user_turns)
-    arguments.keep_work_in(out)
-    settings = calibration_plan.calibration_settings(suite, plan)
-    cast = drift.Cast(user_turns=plan.user_turns)
-    drift_run = DriftRun(model, suite, out / "stability", settings, plan.steerings, cast)
-    if arguments.dry_run:
-        replies = questions * count
-        print(f"{title}.")
-        work = WorkItem("questions (timed as replies)", replies, replies, replies)
-        estimate_run(arguments, drift_run, work, baseline=arguments.baseline)
-        return
-    _measure(arguments, drift_run, capability, plan, title)
-    if arguments.baseline:
-        drift_run.ask_baseline()
-    _print_result(arguments, read_calibration(out), budget, page)
+        note(f"{spec} has only {setup.questions} {unit}; all are asked.")
+    return setup
 
 
 def _folder(arguments: CalibrateArguments) -> Path:
@@ -172,30 +201,24 @@ def _capability_spec(arguments: CalibrateArguments) -> str:
     return arguments.capability or usual_capability(arguments.model, arguments.reading)
 
 
-def _measure(
-    arguments: CalibrateArguments,
-    run: DriftRun,
-    capability: Capability,
-    plan: CalibrationPlan,
-    title: str,
-) -> None:
+def _measure(arguments: CalibrateArguments, run: DriftRun, setup: _Setup) -> None:
     """Runs the sweeps, after the model without a method, which may show that it only guesses."""
-    out = _folder(arguments)
 
     def run_sweeps(plan: CalibrationPlan, title: str) -> None:
-        with Bar(units_of(run.suite, capability, plan), title=title) as bar:
+        with Bar(units_of(run.suite, setup.capability, plan), title=title) as bar:
             running = drift.Running(progress=bar, command=command_line())
-            calibrate(run.model, run.suite, capability, out, plan, running)
+            calibrate(run.model, run.suite, setup.capability, setup.out, plan, running)
 
-    folder = out / "capability"
+    title = setup.title
+    folder = setup.out / "capability"
     has_begun = (folder / MANIFEST).is_file()
     has_sweeps = has_begun and read_run(folder).identity_as(CalibrationIdentity).sweeps
-    if not capability.is_text and not has_sweeps:
-        without_sweeps = dataclasses.replace(plan, sweeps=())
+    if not setup.capability.is_text and not has_sweeps:
+        without_sweeps = dataclasses.replace(setup.plan, sweeps=())
         run_sweeps(without_sweeps, f"{title}; the model without a method comes first")
-        _refuse_chance(read_calibration(out), arguments.budget)
+        _refuse_chance(read_calibration(setup.out), arguments.budget)
         title = ""  # which has been printed
-    run_sweeps(plan, title)
+    run_sweeps(setup.plan, title)
 
 
 def _plan_of(arguments: CalibrateArguments) -> CalibrationPlan:
