@@ -50,6 +50,7 @@ from holdfast.drift.user_scripts import UserTurns
 from holdfast.errors import UsageError
 from holdfast.methods import Method
 from holdfast.models.model_names import is_served, is_url
+from holdfast.models.protocol import ChatModel
 from holdfast.plurals import count_of, duration
 from holdfast.records import Run, read_run
 from holdfast.records.check_records import Check, PromptCheck, Terms
@@ -128,12 +129,55 @@ class CheckArguments(
     """fail if a rule is kept less often than in the run in this folder"""
 
 
+@dataclasses.dataclass(frozen=True)
+class _Plan:
+    """A check as its options describe it, before a local model is loaded.
+
+    Attributes:
+        endpoint: the model, if it is behind a URL.
+        settings: those of all conversations that the check may need.
+        earlier: the conversations of --against, by prompt.
+        out: the folder of the run.
+    """
+
+    endpoint: ChatModel | None
+    suite: Suite
+    settings: Settings
+    terms: Terms
+    method: Sequence[Method]
+    user_turns: UserTurns | None
+    earlier: Earlier | None
+    out: Path
+
+
 def run(arguments: CheckArguments) -> int:
     check_prices(arguments)
     began = time.monotonic()
     typed = arguments
     if arguments.smoke:
         arguments = _as_smoke(typed)
+    plan = _plan_of(arguments)
+    model, user_model = load_both(arguments, plan.endpoint)
+    note_usual_user_turns(arguments, plan.user_turns)
+    warn_of_default_steering(model, [plan.method])
+    typed.keep_work_in(plan.out)  # `main` asks the arguments that it read
+    judging = make_judging(force=arguments.force_judge)
+    cast = drift.Cast(user_model, judging=judging, user_turns=plan.user_turns)
+    run = DriftRun(model, plan.suite, plan.out, plan.settings, [plan.method], cast)
+    if arguments.dry_run:
+        estimate_run(arguments, run)
+        return PASSED
+    results = results_of(_converse(run, plan.terms, plan.earlier))
+    verdicts = results.check
+    assert verdicts is not None  # `check` has just written them
+    if plan.endpoint is not None:  # so that the next step's command names the model
+        arguments = arguments.model_copy(update={"endpoint_model": plan.endpoint.name})
+    _print_result(arguments, results, verdicts, time.monotonic() - began)
+    return exit_code_of(verdicts.prompts, verdicts.terms)
+
+
+def _plan_of(arguments: CheckArguments) -> _Plan:
+    """Reads the options, and refuses what can be refused before a local model is loaded."""
     terms = _terms_of(arguments)
     # `check_settings` replaces the number of conversations
     settings = settings_of(arguments, conversations=1, pairs="in-turn", adoption=False)
@@ -155,26 +199,9 @@ def run(arguments: CheckArguments) -> int:
         if terms.min_stability is None:  # only as many conversations as can be compared
             most = max(map(len, earlier.values()))
             terms = dataclasses.replace(terms, budget=min(terms.budget, most))
-    all_conversations = check_settings(suite, settings, terms)
-    check_before_loading(suite, out, all_conversations, [method], user_turns, command_line())
-    model, user_model = load_both(arguments, endpoint)
-    note_usual_user_turns(arguments, user_turns)
-    warn_of_default_steering(model, [method])
-    typed.keep_work_in(out)  # `main` asks the arguments that it read
-    cast = drift.Cast(
-        user_model, judging=make_judging(force=arguments.force_judge), user_turns=user_turns
-    )
-    run = DriftRun(model, suite, out, all_conversations, [method], cast)
-    if arguments.dry_run:
-        estimate_run(arguments, run)
-        return PASSED
-    results = results_of(_converse(run, terms, earlier))
-    verdicts = results.check
-    assert verdicts is not None  # `check` has just written them
-    if endpoint is not None:  # so that the next step's command names the model
-        arguments = arguments.model_copy(update={"endpoint_model": endpoint.name})
-    _print_result(arguments, results, verdicts, time.monotonic() - began)
-    return exit_code_of(verdicts.prompts, verdicts.terms)
+    settings = check_settings(suite, settings, terms)
+    check_before_loading(suite, out, settings, [method], user_turns, command_line())
+    return _Plan(endpoint, suite, settings, terms, method, user_turns, earlier, out)
 
 
 def _terms_of(arguments: CheckArguments) -> Terms:

@@ -10,6 +10,7 @@ import hashlib
 import itertools
 import math
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -224,11 +225,10 @@ def _converse(
     """
     minutes = arguments.minutes
     total = run.settings.conversations
-    missing = missing_numbers(run.out, ["none"], range(total))["none"]
+    missing = _missing(run)
     if not missing:
         note(f"{run.out} has all {total} conversations; `holdfast drift` adds more.")
         return
-    user_source, settings = prepare(run.model, run.suite, run.settings, run.cast.read())
     first = pilot.first_group(plan, seconds, len(missing))
     expected = first * pilot.seconds_of(plan.rounds, plan.max_new_tokens)
     if not pilot.knows_pace:
@@ -244,15 +244,42 @@ def _converse(
         )
     _note_plan(plan, pilot, first, max(seconds, expected))
     if is_url(arguments.model):
-        replies = count_replies(run.suite, settings, user_source, missing)
-        note(f"at most {replies:,} requests to {arguments.model}.")
-    box = TimeBox(seconds, first, expected)
+        note(f"at most {_count_replies(run, missing):,} requests to {arguments.model}.")
+    begun = _run_groups(run, plan, TimeBox(seconds, first, expected), missing)
+    left = _missing(run)
+    if len(left) == total:
+        raise HoldfastError(
+            f"No conversation of {count_of(plan.rounds, 'round')} ended in time, so there is"
+            f" nothing to show: the model is too slow here for --minutes {minutes:g}; repeat the"
+            f" command with --minutes {math.ceil(_MUCH_LONGER * minutes)}.",
+            option="minutes",
+            value=minutes,
+        )
+    done = count_of(total - len(left), "conversation")
+    recorded = f"{done} recorded, of at most {total}, in {run.out}"
+    if given_up := begun - (len(missing) - len(left)):
+        recorded = f"{recorded}; {given_up} more had not ended when the time was up"
+    note(f"{recorded}.")
+
+
+def _missing(run: DriftRun) -> list[int]:
+    """The numbers of the conversations that the folder lacks."""
+    return missing_numbers(run.out, ["none"], range(run.settings.conversations))["none"]
+
+
+def _count_replies(run: DriftRun, numbers: Sequence[int]) -> int:
+    """How many replies these conversations have, at most."""
+    user_source, settings = prepare(run.model, run.suite, run.settings, run.cast.read())
+    return count_replies(run.suite, settings, user_source, numbers)
+
+
+def _run_groups(run: DriftRun, plan: RunPlan, box: TimeBox, missing: Sequence[int]) -> int:
+    """Holds group after group until the time is up; returns how many conversations were begun."""
     begun = 0
     for numbers in box.groups(missing):
         begun += len(numbers)
         title = count_of(len(numbers), "conversation")
-        replies = count_replies(run.suite, settings, user_source, numbers)
-        with Bar(replies, title=title, waves=1) as bar:
+        with Bar(_count_replies(run, numbers), title=title, waves=1) as bar:
             group = ConversationGroup(
                 numbers,
                 plan.rounds,
@@ -263,19 +290,7 @@ def _converse(
                 lambda: _has_records(run.out),
             )
             run.converse_some((), numbers, group, group.should_stop)
-    done = total - len(missing_numbers(run.out, ["none"], range(total))["none"])
-    if not done:
-        raise HoldfastError(
-            f"No conversation of {count_of(plan.rounds, 'round')} ended in time, so there is"
-            f" nothing to show: the model is too slow here for --minutes {minutes:g}; repeat the"
-            f" command with --minutes {math.ceil(_MUCH_LONGER * minutes)}.",
-            option="minutes",
-            value=minutes,
-        )
-    recorded = f"{count_of(done, 'conversation')} recorded, of at most {total}, in {run.out}"
-    if given_up := begun - (done - (total - len(missing))):
-        recorded = f"{recorded}; {given_up} more had not ended when the time was up"
-    note(f"{recorded}.")
+    return begun
 
 
 def _has_records(folder: Path) -> bool:
