@@ -6,7 +6,7 @@ import dataclasses
 import re
 from typing import Any
 
-from holdfast.cli.catalogue import example_of
+from holdfast.cli.look_up.catalogue import example_of
 from holdfast.methods import Method, MethodKind, parse
 from holdfast.methods.all_methods import METHODS
 from holdfast.methods.parameters import parameters_of

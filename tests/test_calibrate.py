@@ -208,7 +208,7 @@ def test_a_budget_is_refused_before_the_sweep_if_the_model_guesses(tmp_path, cap
     command += ["--prompts", ",".join(ids)]
     real = read_calibration
     monkeypatch.setattr(
-        "holdfast.cli.calibrate.read_calibration",
+        "holdfast.cli.fix.calibrate.read_calibration",
         lambda folder: dataclasses.replace(real(folder), chance=99.0),
     )
     assert cli.main([*command, "--budget", "5"]) == 1
@@ -466,7 +466,7 @@ def test_the_command_writes_a_method_file_that_drift_accepts(tmp_path, capsys, m
     about, names = read_calibration(out).about, (("split-softmax", "exponent"),)
     calibration = sampled(0.2, 1, 5)
     calibration = dataclasses.replace(calibration, candidates=candidates, about=about, names=names)
-    monkeypatch.setattr("holdfast.cli.calibrate.read_calibration", lambda folder: calibration)
+    monkeypatch.setattr("holdfast.cli.fix.calibrate.read_calibration", lambda folder: calibration)
     assert cli.main(command) == 0
     *_, recommendation, _, last = capsys.readouterr().out.splitlines()
     assert recommendation.startswith("Use split-softmax:exponent=0.5, ")

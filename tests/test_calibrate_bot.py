@@ -164,7 +164,7 @@ def test_invalid_input_is_refused_before_the_model_is_loaded(tmp_path, capsys, m
     def load(arguments):
         raise AssertionError("the model is not to be loaded")
 
-    monkeypatch.setattr("holdfast.cli.calibrate.load_model", load)
+    monkeypatch.setattr("holdfast.cli.fix.calibrate.load_model", load)
     calibrated = ["calibrate", "--suite", str(tmp_path / "hotel.yaml")]
     before = everything(tmp_path)
     for options, message in (

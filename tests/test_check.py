@@ -22,7 +22,7 @@ from holdfast.analysis.check_verdicts import (
 )
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.cli import main
-from holdfast.cli.check import exit_code_of
+from holdfast.cli.measure.check import exit_code_of
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run

@@ -16,7 +16,7 @@ from holdfast.analysis.cell_scores import cell_scores, compare_runs
 from holdfast.analysis.check_verdicts import check_prompts
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.cli import main
-from holdfast.cli.check import exit_code_of
+from holdfast.cli.measure.check import exit_code_of
 from holdfast.records import read_run
 from holdfast.records.check_records import Terms
 from holdfast.study.checking import BATCHES_IN_OUTAGE, FIRST, SMOKE_FIRST, _Clock, looks

@@ -182,7 +182,7 @@ def test_the_sizes_that_would_decide_follow_from_the_intervals():
 def test_no_more_questions_are_suggested_than_the_source_has(monkeypatch):
     from argparse import Namespace
 
-    from holdfast.cli.calibrate import _next_step
+    from holdfast.cli.fix.calibrate import _next_step
 
     close = sampled(0.2, 1, 30)
     monkeypatch.setattr("sys.argv", ["holdfast", "calibrate", "--draws", "9", "--questions=80"])

@@ -21,8 +21,8 @@ from refusals import refusal_in
 
 from holdfast import measures, methods
 from holdfast.cli import ENTRIES, _parsers, main
-from holdfast.cli.argument_parser import collects
-from holdfast.cli.catalogue import measure_example, measure_lines, method_lines
+from holdfast.cli.look_up.catalogue import measure_example, measure_lines, method_lines
+from holdfast.cli.shared.argument_parser import collects
 from holdfast.errors import UnknownName, UsageError
 from holdfast.measures.registry import REGISTRY
 from holdfast.records import read_run

@@ -22,8 +22,9 @@ from test_endpoint_steering import as_steered, steering
 from tiny import chat, model, tokenizer
 
 from holdfast.cli import main
-from holdfast.cli.chat import COMMANDS, completions
-from holdfast.cli.progress import printable
+from holdfast.cli.serve.chat import completions
+from holdfast.cli.serve.terminal_chat import COMMANDS
+from holdfast.cli.shared.notes import printable
 from holdfast.drift.dialog_records import least_tokens
 from holdfast.errors import UsageError
 from holdfast.generation.sampling import Sampling

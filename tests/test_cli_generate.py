@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from scripted_model import ScriptedModel
 
-from holdfast.cli import main, model_loading, read_command
+from holdfast.cli import main, read_command
+from holdfast.cli.shared import model_loading
 
 RECORDED = Path(__file__).parent / "data" / "recorded" / "schema-3"
 
@@ -56,7 +57,7 @@ def test_a_warning_is_printed_as_a_sentence(folder, capsys, monkeypatch):
     def warn(*_):
         warnings.warn("mind this.", stacklevel=1)
 
-    monkeypatch.setattr("holdfast.cli.generate._check_effect", warn)
+    monkeypatch.setattr("holdfast.cli.serve.generate._check_effect", warn)
     assert main(generate(folder, "--user", "hello")) == 0
     assert capsys.readouterr().err.startswith("holdfast: mind this.\n")
 
@@ -212,6 +213,6 @@ def test_an_engine_that_only_generates_shows_its_reply_whole(monkeypatch, capsys
         def text(self, request):
             return request.messages[-1]["content"]
 
-    monkeypatch.setattr("holdfast.cli.generate.load_model", lambda arguments: Echo())
+    monkeypatch.setattr("holdfast.cli.serve.generate.load_model", lambda arguments: Echo())
     assert main(["generate", "--user", "Hello there"]) == 0
     assert capsys.readouterr().out == "Hello there\n"

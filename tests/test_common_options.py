@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli import GROUPS, command_named, main, parser
-from holdfast.cli.command import JSON, Arg, file_to_write
+from holdfast.cli.shared.command import JSON, Arg, file_to_write
 from holdfast.proxy.relay import ChatLog
 
 RECORDED = Path(__file__).parent / "data/recorded/schema-3"

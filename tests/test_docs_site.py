@@ -4,9 +4,10 @@ import re
 
 import pytest
 
-from holdfast.cli import docs, main
-from holdfast.cli.docs import pages
-from holdfast.cli.docs_site import page_html, write_site
+from holdfast.cli import main
+from holdfast.cli.look_up import docs
+from holdfast.cli.look_up.docs import pages
+from holdfast.cli.look_up.docs_site import page_html, write_site
 
 
 @pytest.fixture(scope="module")

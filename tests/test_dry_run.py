@@ -17,10 +17,11 @@ from synthetic_run import conversation_of
 from test_drift import SUITE, Scripted
 
 from holdfast import drift
-from holdfast.cli import dry_run, main
-from holdfast.cli.drift_run import DriftRun
-from holdfast.cli.dry_run import estimate_run
-from holdfast.cli.estimates import Measured, WorkItem, print_estimate
+from holdfast.cli import main
+from holdfast.cli.shared import dry_run
+from holdfast.cli.shared.drift_run import DriftRun
+from holdfast.cli.shared.dry_run import estimate_run
+from holdfast.cli.shared.estimates import Measured, WorkItem, print_estimate
 from holdfast.drift.remaining import count_replies
 from holdfast.records import read_run
 from holdfast.report.how_measured import about_runs

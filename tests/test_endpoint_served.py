@@ -106,7 +106,7 @@ def test_an_interrupted_command_at_an_endpoint_says_how_to_resume(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("holdfast.drift.run", interrupt)
-    monkeypatch.setattr("holdfast.cli.check.check", interrupt)
+    monkeypatch.setattr("holdfast.cli.measure.check.check", interrupt)
     out = str(tmp_path / "run")
     assert main([*command.split(), "--model", f"{url}/v1", "--out", out]) == 130
     assert out in capsys.readouterr().err

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from chat_server import completion
 
-from holdfast.cli import exit_codes, main
-from holdfast.cli.serve import check_origin
+from holdfast.cli import main
+from holdfast.cli.serve.serve import check_origin
+from holdfast.cli.shared import exit_codes
 from holdfast.errors import UsageError
 
 ROOT = Path(__file__).parents[1]

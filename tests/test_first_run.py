@@ -15,10 +15,10 @@ from scripted_model import ScriptedModel
 
 from holdfast import drift
 from holdfast.analysis.drift_results import results_of
-from holdfast.cli import browser, first_run, main, read_command
-from holdfast.cli.first_run import draft_prompt, write_suite
-from holdfast.cli.progress import Bar
-from holdfast.cli.time_box import (
+from holdfast.cli import main, read_command
+from holdfast.cli.measure import first_run
+from holdfast.cli.measure.first_run import draft_prompt, write_suite
+from holdfast.cli.measure.time_box import (
     MIN_CONVERSATIONS,
     SUFFICIENT_CONVERSATIONS,
     ConversationGroup,
@@ -27,6 +27,8 @@ from holdfast.cli.time_box import (
     TimeBox,
     time_replies,
 )
+from holdfast.cli.shared import browser
+from holdfast.cli.shared.progress_bar import Bar
 from holdfast.drafting.drafted_files import draft_lines
 from holdfast.drafting.probing import ONLY_IN_LOGS, PROBES, probed
 from holdfast.drafting.suite_text import suite_text

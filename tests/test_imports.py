@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli import ENTRIES, GROUPS
+
 SOURCE = Path(__file__).parents[1] / "src"
 PACKAGE = SOURCE / "holdfast"
 
@@ -23,8 +25,9 @@ LIGHT = (
     "__init__ files generation/sampling chat/prompt methods client measures records transcripts"
     " models/requests models/protocol models/endpoint models/connecting drift/suites"
     " drafting papers/zhang2024 analysis study logs coding_agents/reminding"
-    " coding_agents/settings_files report proxy/wrapping proxy/proxy_app cli cli/remind cli/proxy"
-    " cli/completion cli/json_output cli/docs cli/browser"
+    " coding_agents/settings_files report proxy/wrapping proxy/proxy_app cli cli/logs/remind"
+    " cli/serve/proxy cli/look_up/completion cli/shared/json_output cli/look_up/docs"
+    " cli/shared/browser"
 ).split()
 HEAVY = "torch transformers openai pandas matplotlib sklearn scipy ray datasets fastapi".split()
 DRAWING = ["jinja2", "markupsafe", "holdfast.report", "holdfast.study", "PIL"]
@@ -87,9 +90,11 @@ def test_a_module_imports_no_later_layer(path):
 
 def test_a_modules_name_says_what_is_in_it_without_its_folder():
     """No name stands in two packages; the files of commands have the names of the commands."""
+    commands = {entry.variable.partition(".")[0] for entry in ENTRIES.values()}
     folders = {}
     for path in MODULES:
-        if path.stem not in ("__init__", "__main__") and layer_of(path) != "cli":
+        is_command = layer_of(path) == "cli" and path.stem in commands
+        if path.stem not in ("__init__", "__main__") and not is_command:
             folders.setdefault(path.stem, []).append(path.parent.name)
     repeated = {name: packages for name, packages in folders.items() if len(packages) > 1}
     assert not repeated
@@ -122,7 +127,7 @@ def later():
     assert imports_of(source) == {"records", "chat", "__init__", "methods", "errors"}
 
 
-LONG = {"proxy/wrapping", "papers/zhang2024", "cli/docs", "study", "drafting"}
+LONG = {"proxy/wrapping", "papers/zhang2024", "cli/look_up/docs", "study", "drafting"}
 
 
 @pytest.mark.parametrize(
@@ -200,13 +205,26 @@ def command_modules_after(call, tmp_path):
     return {name.removeprefix("holdfast.cli.") for name in last_line.split()}
 
 
+def outside_shared(modules):
+    """Those of these modules that belong to a group of commands."""
+    return {name for name in modules if "." in name and not name.startswith("shared.")}
+
+
 def test_a_command_imports_no_other_commands_module(tmp_path):
     imported = command_modules_after("read_command(['docs', 'logs'])", tmp_path)
-    assert "docs" in imported and not imported & {"drift", "serve", "logs", "check"}
+    assert outside_shared(imported) == {"look_up.docs", "look_up.docs_site"}
 
 
 @pytest.mark.parametrize("option", ["--version", "--help"])
 def test_the_version_and_the_list_of_commands_need_no_commands_module(tmp_path, option):
     call = f"import contextlib\nwith contextlib.suppress(SystemExit): main(['{option}'])"
     imported = command_modules_after(call, tmp_path)
-    assert "progress" in imported and not imported & {"docs", "drift", "serve", "logs", "check"}
+    assert "shared.argument_parser" in imported and not outside_shared(imported)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_commands_of_a_group_are_in_its_folder(group):
+    folder = PACKAGE / "cli" / group.lower().replace(" ", "_")
+    listed = {entry.variable.partition(".")[0] for entry in GROUPS[group].values()}
+    made = {path.stem for path in folder.glob("*.py") if "= Command(" in path.read_text()}
+    assert listed == made

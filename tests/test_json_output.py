@@ -9,7 +9,7 @@ import pytest
 from fast_set import only_fast
 
 from holdfast.cli import GROUPS, main
-from holdfast.cli.completion import completion_script
+from holdfast.cli.look_up.completion import completion_script
 
 NAMES = [name for group in GROUPS.values() for name in group]
 RUN = "recorded/schema-3/drift"

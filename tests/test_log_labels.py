@@ -12,7 +12,7 @@ from logged_dialogs import PROBED, SHORT, asked_and_answered, chats, cities, lin
 from holdfast.analysis import measure_tests
 from holdfast.analysis.adherence import label_of
 from holdfast.cli import main
-from holdfast.cli.log_labels import label_turns
+from holdfast.cli.logs.log_labels import label_turns
 from holdfast.drift import load_suite
 from holdfast.errors import RecordsError
 from holdfast.logs import scan_logs

@@ -12,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import holdfast
-from holdfast.cli.docs import pages
+from holdfast.cli.look_up.docs import pages
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -28,7 +28,7 @@ from playground_server import KEY, OUT_OF_MEMORY, quick_server
 from served import served
 
 import holdfast
-from holdfast.cli.serve import playground_prompts
+from holdfast.cli.serve.serve import playground_prompts
 from holdfast.models.requests import Request
 from holdfast.serve.limits import RequestLimits
 from holdfast.serve.playground import page_files

@@ -12,14 +12,10 @@ from pathlib import Path
 import pytest
 from test_drift import QUICK, SUITE, Scripted
 
-from holdfast.cli import progress
-from holdfast.cli.exit_codes import TERMINATED
-from holdfast.cli.progress import (
-    Bar,
-    Terminated,
-    interrupting_on_sigterm,
-    pace,
-)
+from holdfast.cli.shared import interrupts, progress_bar
+from holdfast.cli.shared.exit_codes import TERMINATED
+from holdfast.cli.shared.interrupts import Terminated, interrupting_on_sigterm
+from holdfast.cli.shared.progress_bar import Bar, pace
 from holdfast.drift import Running, load_suite, run
 from holdfast.drift.progress import GROWTH, cost_share, seconds_left
 from holdfast.drift.remaining import count_replies
@@ -30,7 +26,7 @@ DURATIONS = [(0, "0 seconds"), (40, "40 seconds"), (61, "1 minute"), (100, "2 mi
 
 def test_without_a_terminal_plain_lines_say_what_is_done_and_left(capsys, monkeypatch):
     for name in ("BEGINS", "FIRST", "EVERY"):
-        monkeypatch.setattr(progress, name, 0.05)
+        monkeypatch.setattr(progress_bar, name, 0.05)
     with Bar(1600, title="200 conversations of 8 replies") as bar:
         bar(400, 5000)
         time.sleep(0.4)
@@ -43,7 +39,7 @@ def test_without_a_terminal_plain_lines_say_what_is_done_and_left(capsys, monkey
 
 
 def test_no_line_comes_after_the_end(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "BEGINS", 0.05)
+    monkeypatch.setattr(progress_bar, "BEGINS", 0.05)
     with Bar(10):
         pass
     time.sleep(0.2)
@@ -211,8 +207,8 @@ def test_sigterm_that_comes_twice_at_once_is_one():
 
 
 def test_sigterm_that_comes_again_later_ends_the_process(monkeypatch, capfd):
-    monkeypatch.setattr(progress, "_SAME_SIGNAL", 0.0)
-    monkeypatch.setattr(progress.os, "_exit", sys.exit)
+    monkeypatch.setattr(interrupts, "_SAME_SIGNAL", 0.0)
+    monkeypatch.setattr(interrupts.os, "_exit", sys.exit)
     with pytest.raises(Terminated), interrupting_on_sigterm():
         try:
             terminate()

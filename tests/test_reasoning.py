@@ -7,7 +7,7 @@ import pytest
 
 from holdfast import Reply, Sampling
 from holdfast.chat.reasoning import split_reasoning
-from holdfast.cli.chat import Chat
+from holdfast.cli.serve.terminal_chat import Chat
 
 BLOCKS = {
     "think": "<think>\nI look.\n</think>\n\nOui.",

@@ -8,8 +8,8 @@ from chat_server import Server, completion
 from refusals import refusal_in
 
 from holdfast.cli import main
-from holdfast.cli.drift import DriftArguments
-from holdfast.cli.run_names import model_of, run_folder
+from holdfast.cli.measure.drift import DriftArguments
+from holdfast.cli.shared.run_names import model_of, run_folder
 from holdfast.records import read_run
 
 DRIFT = ["drift", "--rounds", "1", "--conversations", "2", "--max-new-tokens", "4"]

@@ -108,7 +108,7 @@ def wait_until(holds, seconds: float = 60) -> None:
 )
 def test_bad_options_are_refused_before_the_model_is_loaded(options, expected, capsys, monkeypatch):
     monkeypatch.setenv("A_KEY", "sk-secret")
-    monkeypatch.setattr("holdfast.cli.serve.load_in_process", None)
+    monkeypatch.setattr("holdfast.cli.serve.serve.load_in_process", None)
     assert main(["serve", "--port", "0", *options]) == 2
     stderr = capsys.readouterr().err
     assert stderr.count("\n") == 1 and all(part in stderr for part in expected), stderr

@@ -15,7 +15,7 @@ from holdfast.analysis.drift_results import results_of
 from holdfast.analysis.sequential import PASS, UNDECIDED
 from holdfast.chat.messages import Message
 from holdfast.cli import main
-from holdfast.cli.exit_codes import COULD_NOT, FAILED, PASSED, UNAVAILABLE
+from holdfast.cli.shared.exit_codes import COULD_NOT, FAILED, PASSED, UNAVAILABLE
 from holdfast.drift.probe_outcomes import outcome_of
 from holdfast.errors import RecordsError
 from holdfast.measures import build
@@ -261,7 +261,7 @@ def test_an_interrupted_check_leaves_no_file_of_an_earlier_run(serve, suite, tmp
         assert errors_in(junit) == "the command has not finished"  # even if it is killed now
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("holdfast.cli.check._converse", interrupt)
+    monkeypatch.setattr("holdfast.cli.measure.check._converse", interrupt)
     assert run_check(serve(lambda body, number: completion("Oui.")), suite, tmp_path) == 130
     assert errors_in(junit) == "the command was interrupted"
 

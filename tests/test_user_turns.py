@@ -12,7 +12,7 @@ from tiny import model
 
 from holdfast import drift
 from holdfast.cli import main, read_command
-from holdfast.cli.user_messages import load_user_turns
+from holdfast.cli.shared.user_messages import load_user_turns
 from holdfast.drift.pairing import draw_conversation
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.resolved_settings import resolve_settings

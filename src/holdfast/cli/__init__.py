@@ -1,19 +1,8 @@
 """The command line; `GROUPS` lists its commands, and `_EPILOG` its exit codes.
 
-A command's module is imported only when the command is typed, as importing all of them takes a
-second. The other modules are what commands are made of:
-
-command          a command, whose options are a Pydantic model; argument_parser, its errors and help
-options          the options that several commands share; exit_codes
-model_loading    loads the models that options name; endpoint_options, those behind a URL;
-                 judge_loading, judges
-run_names        the folder of a run; drift_run and dry_run, its conversations; estimates, its costs
-user_messages    the user's side of the conversations
-output           prints and writes results; json_output, for --json; progress, bars and notes;
-                 browser, pages
-time_box         fits the conversations of `try` into its time
-log_progress     what `logs` prints while it reads; log_labels, how it asks for labels
-docs_site        the documents that `docs` shows
+Each group of `holdfast --help` is a folder here, in which every command has a module; `shared` has
+what commands are made of. A command's module is imported only when the command is typed, as
+importing all of them takes a second.
 """
 
 from __future__ import annotations
@@ -30,9 +19,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
-from holdfast.cli.argument_parser import HelpFormatter, OneSentenceParser
-from holdfast.cli.exit_codes import INTERRUPTED, MALFORMED, TERMINATED, UNAVAILABLE
-from holdfast.cli.progress import Terminated, interrupting_on_sigterm
+from holdfast.cli.shared.argument_parser import HelpFormatter, OneSentenceParser
+from holdfast.cli.shared.exit_codes import INTERRUPTED, MALFORMED, TERMINATED, UNAVAILABLE
+from holdfast.cli.shared.interrupts import Terminated, interrupting_on_sigterm
 from holdfast.errors import (
     HoldfastError,
     RequestFailed,
@@ -46,29 +35,31 @@ from holdfast.generation.cpu_threads import set_before_torch
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
-    from holdfast.cli.command import Command, Options
+    from holdfast.cli.shared.command import Command, Options
 
 
 class Entry(NamedTuple):
     """A command in the list that `holdfast --help` prints."""
 
-    variable: str  # the module in this package and the name of its `Command`
+    variable: str  # the module in its group's folder, and the name of its `Command`
     summary: str
 
 
-GROUPS = {  # the commands by what they are for
-    "Start": {
-        "try": Entry("first_run.COMMAND", "measure a model, or your own bot, for two minutes"),
-    },
+# the commands by what they are for; each group has a folder here
+GROUPS = {
     "Measure": {
+        "try": Entry("first_run.COMMAND", "measure a model, or your own bot, for two minutes"),
         "drift": Entry("drift.COMMAND", "measure how a model drifts from its system prompts"),
         "check": Entry("check.COMMAND", "test whether system prompts hold, for CI"),
-        "logs": Entry("logs.COMMAND", "score logs of real dialogs by the rules of their prompts"),
+    },
+    "Logs": {
         "suite": Entry(
             "suite.COMMAND", "draft a suite from a rules file, or test a suite's measures"
         ),
+        "logs": Entry("logs.COMMAND", "score logs of real dialogs by the rules of their prompts"),
+        "remind": Entry("remind.COMMAND", "remind a coding agent of the rules that it just broke"),
     },
-    "Read results": {
+    "Results": {
         "report": Entry("report.COMMAND", "write one page about one or more runs"),
         "compare": Entry("compare.COMMAND", "compare runs of two models, prompts or versions"),
         "map": Entry("map.COMMAND", "see which kinds of rules are kept, and which are lost"),
@@ -92,9 +83,7 @@ GROUPS = {  # the commands by what they are for
         "profile": Entry("profile.COMMAND", "find the attention heads that are worth steering"),
         "fit": Entry("fit.COMMAND", "learn from examples the directions that some methods need"),
     },
-    "Use and serve": {
-        "chat": Entry("chat.COMMAND", "talk with a model in the terminal"),
-        "generate": Entry("generate.COMMAND", "answer one chat"),
+    "Serve": {
         "serve": Entry(
             "serve.COMMAND", "serve a model to OpenAI's clients, with steering per request"
         ),
@@ -102,9 +91,10 @@ GROUPS = {  # the commands by what they are for
             "proxy.COMMAND",
             "forward a client's requests to its server, add reminders, score replies",
         ),
-        "remind": Entry("remind.COMMAND", "remind a coding agent of the rules that it just broke"),
+        "chat": Entry("chat.COMMAND", "talk with a model in the terminal"),
+        "generate": Entry("generate.COMMAND", "answer one chat"),
     },
-    "Papers and benchmarks": {
+    "Papers": {
         "reproduce": Entry(
             "reproduce.COMMAND", "reproduce a paper's figures on your model, and judge its claims"
         ),
@@ -125,6 +115,9 @@ GROUPS = {  # the commands by what they are for
     },
 }
 ENTRIES = {name: entry for group in GROUPS.values() for name, entry in group.items()}
+_FOLDERS = {
+    name: group.lower().replace(" ", "_") for group, entries in GROUPS.items() for name in entries
+}
 _WITH_VERDICTS = ("check", "logs")  # the commands that write JUnit XML
 _VERSION = f"holdfast {__version__}"
 _START = """Holdfast measures how a chat model drifts from its system prompt, and reduces it.
@@ -156,7 +149,8 @@ class _Parsers(NamedTuple):
 def command_named(name: str) -> Command[Any]:
     """Imports a command by the name that is typed."""
     module, _, variable = ENTRIES[name].variable.partition(".")
-    command: Command[Any] = getattr(import_module(f"holdfast.cli.{module}"), variable)
+    package = f"holdfast.cli.{_FOLDERS[name]}"
+    command: Command[Any] = getattr(import_module(f"{package}.{module}"), variable)
     return command
 
 
@@ -178,7 +172,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run_with_json(words: Sequence[str]) -> int:
     """Runs one command whose output is one JSON document."""
-    from holdfast.cli.json_output import json_on_stdout
+    from holdfast.cli.shared.json_output import json_on_stdout
 
     words = [word for word in words if word != "--json"]
     with json_on_stdout() as output:
@@ -289,7 +283,7 @@ def _no_command(word: str, names: Sequence[str]) -> UsageError:
     """The error about a first word that is no command, but may be the name of something else."""
     if word.startswith("-"):
         return UnknownName("option", word, names)
-    from holdfast.cli.catalogue import place_of
+    from holdfast.cli.look_up.catalogue import place_of
 
     if place := place_of(word, list(ENTRIES)):
         return UsageError(place, option="command", value=word)
@@ -409,7 +403,7 @@ def _parsers(*names: str) -> _Parsers:
         help=argparse.SUPPRESS,  # the epilog lists them by group
     )
     for name in names:
-        from holdfast.cli.command import add_command
+        from holdfast.cli.shared.command import add_command
 
         add_command(commands, command_named(name), ENTRIES[name].summary)
     return _Parsers(main_parser, commands.choices)

@@ -7,20 +7,23 @@ chat template does not insert its default prompt. The answers form a separate ru
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from holdfast.drift.cases import Suite
 from holdfast.drift.dialog_records import agent_of, participant_of, probe_key_of
-from holdfast.drift.judges import load_judges, open_judges
+from holdfast.drift.judges import Judges, load_judges, open_judges
 from holdfast.drift.pairing import Pairing, ProbeQuestion, draw_conversation
 from holdfast.drift.probe_outcomes import ProbeOutcome, ProbeResults, outcome_of
+from holdfast.drift.progress import Progress
 from holdfast.drift.resolved_settings import prepare
 from holdfast.drift.run_identity import identity_of_model, known_identity
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.drift.suites import as_suite
+from holdfast.drift.user_scripts import UserSource
 from holdfast.models.event_loop import run_sync
 from holdfast.models.failures import CircuitBreaker, FailedRequest, RequestKey, answer_each
 from holdfast.models.protocol import ChatModel, Engine, facts_about, require_chat_model
@@ -28,6 +31,7 @@ from holdfast.models.requests import Reply, Request
 from holdfast.records import (
     MANIFEST,
     Conversation,
+    PendingBatch,
     ProbeReply,
     Run,
     Tokens,
@@ -84,16 +88,9 @@ def ask_baseline(
     folder = Path(out) / FOLDER
     about = {"command": KIND, "argv": running.command, **facts_about(model)}
     user_source, settings = prepare(model, suite, settings, cast.read())
-    fields = dataclasses.asdict(settings)
-    question_settings = {name: fields[name] for name in _QUESTION_SETTINGS}
-    identity = {
-        **identity_of_model(model),
-        **known_identity(suite, [UNSTEERED], question_settings, user_source),
-    }
-    if "default_system_prompt" in about:  # version 0.2 asked with the template's default prompt
-        identity["default_system_prompt"] = about["default_system_prompt"]
+    baseline = _Baseline(model, suite, settings, user_source)
     judge_models = load_judges(suite, model, cast.judging)
-    with open_run(folder, identity, about) as run:
+    with open_run(folder, baseline.identity(about), about) as run:
         groups = batches(range(settings.conversations), settings.batch)
         resumed = resume(run, UNSTEERED, groups, alone=model.independent)
         pending = unfinished(resumed, running.progress)
@@ -103,26 +100,57 @@ def ask_baseline(
 
         async def ask_all() -> None:
             breaker = CircuitBreaker(note, "conversation")
-            async with (
-                open_judges(suite, judge_models, Path(out)) as judges,
-                model.session() as engine,
-            ):
-                for batch in pending:
-                    pairings = [
-                        draw_conversation(suite, settings, user_source, n) for n in batch.to_run
-                    ]
-                    began = time.monotonic()
-                    answered = await _ask(engine, pairings, settings, breaker)
-                    seconds = (time.monotonic() - began) / len(pairings)
-                    for answers in answered:
-                        results = await judges.resolve(answers.probes)
-                        batch.append(_record_of(answers, results, seconds))
-                    running.progress(len(batch.numbers), sum(a.forwarded for a in answered))
-                await breaker.finish(engine)
+            async with open_judges(suite, judge_models, Path(out)) as judges:
+                await baseline.ask(pending, judges, breaker, running.progress)
 
         if pending:
             run_sync(ask_all())
     return read_run(folder)
+
+
+@dataclass(frozen=True)
+class _Baseline:
+    """The model, and the conversations whose questions it answers."""
+
+    model: ChatModel
+    suite: Suite
+    settings: Settings
+    user_source: UserSource | None
+
+    def identity(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        """The facts that distinguish the baseline from others, for its manifest."""
+        fields = dataclasses.asdict(self.settings)
+        question_settings = {name: fields[name] for name in _QUESTION_SETTINGS}
+        identity = {
+            **identity_of_model(self.model),
+            **known_identity(self.suite, [UNSTEERED], question_settings, self.user_source),
+        }
+        if "default_system_prompt" in about:  # version 0.2 asked with the template's default prompt
+            identity["default_system_prompt"] = about["default_system_prompt"]
+        return identity
+
+    async def ask(
+        self,
+        pending: Sequence[PendingBatch],
+        judges: Judges,
+        breaker: CircuitBreaker,
+        progress: Progress,
+    ) -> None:
+        """Asks the questions of each batch, and records the answers of its conversations."""
+        async with self.model.session() as engine:
+            for batch in pending:
+                pairings = [
+                    draw_conversation(self.suite, self.settings, self.user_source, number)
+                    for number in batch.to_run
+                ]
+                began = time.monotonic()
+                answered = await _ask(engine, pairings, self.settings, breaker)
+                seconds = (time.monotonic() - began) / len(pairings)
+                for answers in answered:
+                    results = await judges.resolve(answers.probes)
+                    batch.append(_record_of(answers, results, seconds))
+                progress(len(batch.numbers), sum(answers.forwarded for answers in answered))
+            await breaker.finish(engine)
 
 
 def read_baseline(out: Path | str) -> Run | None:

@@ -87,23 +87,28 @@ def load_suite(
     if spec in SHIPPED:
         return load_shipped(spec)
     if Path(spec).suffix in (".yaml", ".yml") or Path(spec).is_file():
-        path = Path(spec)
-        text = read_text(path)
-        if path.suffix in (".txt", ".md") and not _HAS_CASES.search(text):
-            raise _prompt_error(path)
-        return parse_suite(
-            text,
-            spec,
-            path.stem,
-            allow_code=allow_code,
-            folder=path.parent,
-            check=check,
-            probed=probed,
-        )
+        return _load_file(spec, allow_code=allow_code, probed=probed, check=check)
     if Path(spec).is_dir():
         raise _folder_error(spec)
     forms = [form for kind in PUBLISHED.values() for form in kind.forms]
     raise UnknownName("suite", spec, [*SHIPPED, *forms, "FILE.yaml"])
+
+
+def _load_file(spec: str, *, allow_code: bool, probed: bool, check: bool) -> Suite:
+    """Loads a suite of the user's own."""
+    path = Path(spec)
+    text = read_text(path)
+    if path.suffix in (".txt", ".md") and not _HAS_CASES.search(text):
+        raise _prompt_error(path)
+    return parse_suite(
+        text,
+        spec,
+        path.stem,
+        allow_code=allow_code,
+        folder=path.parent,
+        check=check,
+        probed=probed,
+    )
 
 
 def as_suite(suite: Suite | Path | str, *, probed: bool = True) -> Suite:

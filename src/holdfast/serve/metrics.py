@@ -77,13 +77,13 @@ class Metrics:
 
     Args:
         engine: the server's engine.
-        watched: one in this number of submissions is traced, for the histogram of the mass; 0
-            traces none.
+        trace_every: one in this number of submissions is traced, for the histogram of the mass;
+            0 traces none.
     """
 
-    def __init__(self, engine: ServedEngine, watched: int = 0):
+    def __init__(self, engine: ServedEngine, trace_every: int = 0):
         self._submissions = itertools.count(1)
-        self._watched = watched
+        self._trace_every = trace_every
         self._registry = registry = CollectorRegistry()
 
         def histogram(name: str, text: str, buckets: Any = _SECONDS, *labels: str) -> Histogram:
@@ -123,25 +123,29 @@ class Metrics:
 
     def trace_next(self) -> bool:
         """Counts a submission; returns whether to trace it."""
-        return bool(self._watched) and next(self._submissions) % self._watched == 0
+        return bool(self._trace_every) and next(self._submissions) % self._trace_every == 0
 
     def exposition(self) -> bytes:
         """Returns all metrics in Prometheus's text format."""
         return generate_latest(self._registry)
 
     def note_answer(
-        self, usage: Usage, watches: Sequence[Stopwatch], round_: int, *, steered: bool
+        self, usage: Usage, watches: Sequence[Stopwatch], dialog_round: int, *, steered: bool
     ) -> None:
-        """Records the costs of a request, however it ended; `round_` is 0 without a dialog."""
+        """Records the costs of a request, however it ended.
+
+        Args:
+            dialog_round: the round of the dialog, from 1; 0 if there is no dialog.
+        """
         cached = usage["prompt_tokens_details"]["cached_tokens"]
         self.tokens.labels("prompt").inc(usage["prompt_tokens"])
         self.tokens.labels("cached").inc(cached)
         self.tokens.labels("generated").inc(usage["completion_tokens"])
-        label = str(round_) if round_ <= _MAX_ROUNDS else f"{_MAX_ROUNDS + 1}+"
+        label = str(dialog_round) if dialog_round <= _MAX_ROUNDS else f"{_MAX_ROUNDS + 1}+"
         for watch in watches:
             if watch.first is not None:
                 self._first.observe(watch.first)
             if watch.gap is not None:
                 self._gap.observe(watch.gap)
-            if watch.mass is not None and round_:
+            if watch.mass is not None and dialog_round:
                 self._mass.labels(label, str(steered).lower()).observe(watch.mass)

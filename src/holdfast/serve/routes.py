@@ -8,6 +8,7 @@ import asyncio
 import functools
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path
@@ -30,7 +31,7 @@ from holdfast.serve.answer_formats import (
     CompletionShapes,
     TokensAnswer,
 )
-from holdfast.serve.answering import answer, write_choices
+from holdfast.serve.answering import Write, answer, write_choices
 from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody
 from holdfast.serve.body_model import within_limits
 from holdfast.serve.refusals import refusal_of, refusal_of_problem
@@ -117,65 +118,85 @@ def add_post(app: FastAPI, path: str, model: Any, route: RouteHandler, **documen
 
 def _add_generating_routes(app: FastAPI, service: Service) -> None:
     """Adds the routes that take a JSON body."""
-    limits = service.limits
-    default = service.default
-    tokenizer = service.model.tokenizer
     parser = CallParser(service.name, service.model)
+    routes = _GeneratingRoutes(service, parser, within_limits(ChatBody, service.limits))
     event = {"type": "object", "properties": {"data": {"type": "string"}}, "required": ["data"]}
     stream = {200: {"content": {"text/event-stream": {"itemSchema": event}}}}
-
-    async def read(body: ChatBody) -> Submission:
-        submission = read_chat(body, default, limits, parser)
-        if (grammar := submission.requests[0].grammar) is not None:
-            stop_ids = service.model.stop_ids
-            try:
-                await asyncio.to_thread(compile_grammar, grammar, tokenizer, stop_ids)
-            except HoldfastError as error:
-                raise refusal_of(error, grammar.option) from None
-        return submission
-
-    async def chat(body: ChatBody, arrived: float) -> Response:
-        check_model(body.model, service.name)
-        check_template(service.name, tokenizer)
-        submission = await read(body)
-        write = functools.partial(write_choices, ChatShapes())
-        return CancellableResponse(functools.partial(answer, service, submission, write, arrived))
-
-    bounded_chat = within_limits(ChatBody, limits)
-
-    async def response(body: ResponsesBody, arrived: float) -> Response:
-        check_model(body.model, service.name)
-        check_template(service.name, tokenizer)
-        submission = await read(chat_of(body, bounded_chat))
-        write = functools.partial(write_response, body)
-        return CancellableResponse(functools.partial(answer, service, submission, write, arrived))
-
-    async def completion(body: CompletionBody, arrived: float) -> Response:
-        check_model(body.model, service.name)
-        submission = read_completion(body, default, limits, tokenizer)
-        write = functools.partial(write_choices, CompletionShapes())
-        return CancellableResponse(functools.partial(answer, service, submission, write, arrived))
-
-    async def tokens(body: TokenizeBody, arrived: float) -> Response:
-        check_model(body.model, service.name)
-        if body.messages is not None:
-            check_template(service.name, tokenizer)
-        request = read_tokens(body, limits, parser)
-        try:
-            return AsciiJsonResponse(await asyncio.to_thread(tokens_of, service, request))
-        except PromptError as error:
-            raise refusal_of(error, body.text_field) from None
-
     for path, body, route, summary, model in (
-        ("/v1/chat/completions", ChatBody, chat, "Answers a chat.", ChatAnswer),
-        ("/v1/responses", ResponsesBody, response, "Answers a dialog.", ResponseAnswer),
-        ("/v1/completions", CompletionBody, completion, "Continues a text.", CompletionAnswer),
-        ("/tokenize", TokenizeBody, tokens, "A chat's tokens, and its span.", TokensAnswer),
+        ("/v1/chat/completions", ChatBody, routes.chat, "Answers a chat.", ChatAnswer),
+        ("/v1/responses", ResponsesBody, routes.response, "Answers a dialog.", ResponseAnswer),
+        (
+            "/v1/completions",
+            CompletionBody,
+            routes.completion,
+            "Continues a text.",
+            CompletionAnswer,
+        ),
+        ("/tokenize", TokenizeBody, routes.tokens, "A chat's tokens, and its span.", TokensAnswer),
     ):
         documented: dict[str, Any] = {"summary": summary, "response_model": model}
         if body is not TokenizeBody:
             documented["responses"] = stream
-        add_post(app, path, within_limits(body, limits), route, **documented)
+        add_post(app, path, within_limits(body, service.limits), route, **documented)
+
+
+@dataclass(frozen=True)
+class _GeneratingRoutes:
+    """The handlers of the routes that take a JSON body, each with the time at which it arrived."""
+
+    service: Service
+    parser: CallParser
+    bounded_chat: type[ChatBody]
+
+    async def chat(self, body: ChatBody, arrived: float) -> Response:
+        self._check_chat(body.model)
+        submission = await self._read(body)
+        return self._answer(submission, functools.partial(write_choices, ChatShapes()), arrived)
+
+    async def response(self, body: ResponsesBody, arrived: float) -> Response:
+        self._check_chat(body.model)
+        submission = await self._read(chat_of(body, self.bounded_chat))
+        return self._answer(submission, functools.partial(write_response, body), arrived)
+
+    async def completion(self, body: CompletionBody, arrived: float) -> Response:
+        service = self.service
+        check_model(body.model, service.name)
+        submission = read_completion(body, service.default, service.limits, service.model.tokenizer)
+        write = functools.partial(write_choices, CompletionShapes())
+        return self._answer(submission, write, arrived)
+
+    async def tokens(self, body: TokenizeBody, arrived: float) -> Response:
+        if body.messages is None:
+            check_model(body.model, self.service.name)
+        else:
+            self._check_chat(body.model)
+        request = read_tokens(body, self.service.limits, self.parser)
+        try:
+            return AsciiJsonResponse(await asyncio.to_thread(tokens_of, self.service, request))
+        except PromptError as error:
+            raise refusal_of(error, body.text_field) from None
+
+    def _check_chat(self, model: str | None) -> None:
+        """Refuses another model than the served one, and one that has no chat template."""
+        check_model(model, self.service.name)
+        check_template(self.service.name, self.service.model.tokenizer)
+
+    async def _read(self, body: ChatBody) -> Submission:
+        """Reads a chat, and compiles its grammar, which takes a while, in a thread."""
+        service = self.service
+        submission = read_chat(body, service.default, service.limits, self.parser)
+        if (grammar := submission.requests[0].grammar) is not None:
+            model = service.model
+            try:
+                await asyncio.to_thread(compile_grammar, grammar, model.tokenizer, model.stop_ids)
+            except HoldfastError as error:
+                raise refusal_of(error, grammar.option) from None
+        return submission
+
+    def _answer(self, submission: Submission, write: Write, arrived: float) -> Response:
+        return CancellableResponse(
+            functools.partial(answer, self.service, submission, write, arrived)
+        )
 
 
 def _add_status_routes(app: FastAPI, service: Service) -> None:

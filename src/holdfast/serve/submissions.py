@@ -222,25 +222,31 @@ def check_template(name: str, tokenizer: PreTrainedTokenizerFast) -> None:
 def _choose_methods(
     body: GeneratingBody, default: Sequence[Method], *, prompted: bool, emphasised: bool
 ) -> Steering:
-    """Chooses between the methods that a request names and the server's default.
-
-    Refuses methods of the request that lack a span; a default that lacks one, or that does not go
-    with emphasis, is not applied.
-    """
+    """Chooses between the methods that a request names and the server's default."""
     if body.steering is None:
-        if not default:
-            return Steering((), "neither the request nor the server asks for steering")
-        compiled = compile_methods(default)
-        if compiled.spares_replies and emphasised:
-            why = f"{compiled.spec} acts on earlier replies, and the request emphasises text"
-            return Steering((), why)
-        idle = compiled.lacking_target(prompted=prompted, emphasised=emphasised)
-        if not idle:
-            return Steering(tuple(default))
-        if idle.needs_system_prompt:
-            return Steering((), f"{idle.spec} needs a system prompt, and there is none")
-        return Steering((), "there is no system prompt and no emphasis to steer towards")
-    methods = read_spec(body.steering)
+        return _default_steering(default, prompted=prompted, emphasised=emphasised)
+    return _named_steering(body.steering, prompted=prompted, emphasised=emphasised)
+
+
+def _default_steering(default: Sequence[Method], *, prompted: bool, emphasised: bool) -> Steering:
+    """The server's default, unless the request has nothing that it could act on."""
+    if not default:
+        return Steering((), "neither the request nor the server asks for steering")
+    compiled = compile_methods(default)
+    if compiled.spares_replies and emphasised:
+        why = f"{compiled.spec} acts on earlier replies, and the request emphasises text"
+        return Steering((), why)
+    idle = compiled.lacking_target(prompted=prompted, emphasised=emphasised)
+    if not idle:
+        return Steering(tuple(default))
+    if idle.needs_system_prompt:
+        return Steering((), f"{idle.spec} needs a system prompt, and there is none")
+    return Steering((), "there is no system prompt and no emphasis to steer towards")
+
+
+def _named_steering(spec: str, *, prompted: bool, emphasised: bool) -> Steering:
+    """The methods that a request names; refuses those that lack a span."""
+    methods = read_spec(spec)
     if not methods:
         return Steering((), "the request asks for none")
     compiled = compile_methods(methods)

@@ -1,0 +1,1 @@
+"""The commands that find a fix: calibrate, profile, fit."""

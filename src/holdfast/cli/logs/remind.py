@@ -1,0 +1,120 @@
+"""`holdfast remind`: a hook for coding agents, and the settings that install it.
+
+When an agent calls the hook, `main` uses `coding_agents/hook_command.py` directly, which imports
+less than this module.
+"""
+
+import contextlib
+import io
+import json
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+from holdfast.cli.shared.command import Arg, Command, Options, file_to_write
+from holdfast.cli.shared.json_output import write_document
+from holdfast.errors import UsageError
+
+EXAMPLES = """examples:
+  holdfast remind --suite rules.yaml --install  # show the lines for the settings of agents
+  holdfast remind --suite rules.yaml --install --agent claude-code --yes  # write them
+
+Exit codes:
+  0  success; without --strict, also if the input, the session or the suite cannot be read
+  1  the command line is malformed, or the hooks cannot be written
+  2  with --strict, one of these cannot be read, which blocks the agent; or --install is refused"""
+
+
+class RemindArguments(Options):
+    suite: Annotated[str, Arg("FILE.yaml")]
+    """the rules: a suite with one case, whose rules need neither probes nor judges"""
+    allow_code: bool = False
+    """allow the suite to use Python functions as measures"""
+    strict: bool = False
+    """fail if the input, the session or the suite cannot be read, which blocks the agent"""
+    install: bool = False
+    """show the lines for the settings of coding agents, instead of answering a hook"""
+    agent: Annotated[
+        list[str] | None, Arg(choices=("claude-code", "codex", "gemini-cli"), metavar="NAME")
+    ] = None
+    """with --install: claude-code, codex or gemini-cli; repeatable (default: all three)"""
+    settings: Annotated[Path | None, Arg("FILE.json")] = None
+    """with --install: the settings file (default: that of the project in this folder)"""
+    yes: bool = False
+    """with --install: write the lines into the settings of the agents named by --agent"""
+
+
+def _run(arguments: RemindArguments) -> int:
+    if arguments.install:
+        return _install(arguments)
+    for name in ("agent", "settings", "yes"):
+        if not arguments.is_default(name):
+            raise UsageError(f"--{name} has no effect without --install; add it.", option=name)
+    from holdfast.coding_agents.hook_command import HookCall, answer_on_stdin
+
+    answer = io.StringIO()
+    with contextlib.redirect_stdout(answer):
+        code = answer_on_stdin(HookCall(arguments.suite, arguments.allow_code, arguments.strict))
+    print(answer.getvalue(), end="")
+    if not code:  # the answer is empty if no rule was broken
+        write_document(json.loads(answer.getvalue() or "{}"))
+    return code
+
+
+def _install(arguments: RemindArguments) -> int:
+    """Shows the settings that call this command, or writes them."""
+    from holdfast.coding_agents.hook_rules import load_hook_rules
+    from holdfast.coding_agents.settings_files import AGENTS, install, program, settings_of
+
+    load_hook_rules(arguments.suite, arguments.allow_code, check=True)  # refuses one that fails
+    if arguments.yes and not arguments.agent:
+        raise UsageError(
+            "--yes needs --agent; name the agents whose settings are to be written.",
+            option="agent",
+            allowed=tuple(AGENTS),
+        )
+    agents = [AGENTS[name] for name in dict.fromkeys(arguments.agent or AGENTS)]
+    if arguments.settings and len(agents) > 1:
+        raise UsageError("--settings is the file of one agent; name it with --agent.")
+    suite = Path(arguments.suite)
+    words = [*program(), "remind", "--suite", str(suite.resolve() if suite.exists() else suite)]
+    if arguments.allow_code:
+        words.append("--allow-code")
+    if arguments.strict:
+        words.append("--strict")
+    command = shlex.join(words)
+    written: list[Path] = []
+    hooks = {}
+    for agent in agents:
+        file = arguments.settings or agent.settings
+        if arguments.yes:
+            if added := install(agent, command, file_to_write(str(file))):
+                print(f"{file} has the hooks {', '.join(added)} now.")
+            else:
+                print(f"{file} had these hooks already.")
+            written.append(file)
+        else:
+            print(f"{agent.name}, {file}:")
+            print(json.dumps(settings_of(agent, command), indent=2))
+        hooks[agent.name] = settings_of(agent, command)
+    if not arguments.yes:
+        print("Nothing was written; --agent NAME --yes adds these lines to the file.")
+    if any(agent.name == "codex" for agent in agents):
+        print("Codex runs a hook only once it is trusted: open /hooks in Codex.")
+    write_document({"hooks": hooks, "written": written})
+    return 0
+
+
+COMMAND = Command(
+    "remind",
+    _run,
+    RemindArguments,
+    description=(
+        "A hook for Claude Code, Codex and Gemini CLI: reads the hook's JSON from standard input"
+        " and the session that it names, and prints the rules that were just broken, or after a"
+        " compaction all rules, in the form that these agents pass on to the model. No model is"
+        " needed."
+    ),
+    examples=EXAMPLES,
+    malformed=1,  # agents take 2 as a block
+)

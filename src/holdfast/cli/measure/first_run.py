@@ -1,0 +1,433 @@
+"""`holdfast try`: a first run of about two minutes, from a bot's prompt to a table and a page.
+
+It chooses the options of a `holdfast drift` command to suit the model, holds as many of its
+conversations as there is time for, and prints that command, which continues the run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+from holdfast import drift
+from holdfast.analysis.drift_results import results_of
+from holdfast.analysis.summary import summary_of, write
+from holdfast.cli.measure.drift import DriftArguments, settings_of
+from holdfast.cli.measure.time_box import (
+    MIN_CONVERSATIONS,
+    OVERTIME,
+    SUFFICIENT_CONVERSATIONS,
+    SUFFICIENT_ROUNDS,
+    ConversationGroup,
+    Pilot,
+    RunPlan,
+    TimeBox,
+    time_replies,
+)
+from holdfast.cli.shared import options
+from holdfast.cli.shared.browser import has_display, open_in_browser
+from holdfast.cli.shared.drift_run import DriftRun
+from holdfast.cli.shared.json_output import write_run_document
+from holdfast.cli.shared.model_loading import load_model, warn_of_small_model
+from holdfast.cli.shared.notes import note, note_if_long
+from holdfast.cli.shared.options import Arg, Command, RunFolder
+from holdfast.cli.shared.output import command_of, print_shortfalls
+from holdfast.cli.shared.progress_bar import Bar
+from holdfast.cli.shared.progress_bar import pace as pace_of
+from holdfast.cli.shared.run_names import FOLDER, model_of, run_folder
+from holdfast.cli.shared.user_messages import load_user_turns
+from holdfast.drafting.drafted_files import DraftedFile, UndraftedLine, draft_lines
+from holdfast.drafting.probing import probed
+from holdfast.drafting.prohibited_statements import state_in_full
+from holdfast.drafting.suite_text import sentence_of, suite_text
+from holdfast.drift import Settings
+from holdfast.drift.remaining import count_replies, missing_numbers
+from holdfast.drift.resolved_settings import prepare
+from holdfast.errors import HoldfastError, UsageError, cut
+from holdfast.files import write_whole
+from holdfast.generation.sampling import Sampling
+from holdfast.models.model_names import is_url
+from holdfast.plurals import count_of, duration
+from holdfast.records import MANIFEST, RECORDS, read_run
+from holdfast.records.identity import ConversationsIdentity
+from holdfast.report import write_page
+from holdfast.report.next_step import next_step
+from holdfast.report.terminal import first_table
+
+# as many as `holdfast drift` holds by default, and as there are bundled user scripts
+MAX_CONVERSATIONS = options.CONVERSATIONS
+# the default model talks with itself, and so fast that there is time for a clear result
+MAX_CONVERSATIONS_ON_DEFAULT_MODEL = 2 * MAX_CONVERSATIONS
+DEMO = "luna"  # the suite of real models without --prompt
+_PILOT = 1 / 6  # the share of the time that goes into timing the model
+_RESULTS = 1 / 12  # the share that is kept for computing the results and writing the page
+_LEAST = 1 / 3  # the share that conversations get, however long the model took to load
+# a run is refused if its first conversations would take this many times --minutes
+_TOO_LONG = 2
+# how many times --minutes to suggest if no conversation ended in time
+_MUCH_LONGER = 4
+_MAX_LINE_LENGTH = 90  # characters of a line of the prompt that are printed
+
+
+class TryArguments(options.ModelOptions, options.SeedOptions):
+    prompt: Annotated[Path | None, Arg("FILE")] = None
+    """a file with your bot's system prompt; its rules are drafted from it (default: the prompts of
+    --suite starter for the default model, and the bot of --suite luna for others)"""
+    minutes: Annotated[float, Arg("MINUTES")] = 2.0
+    """about how long to run"""
+    max_new_tokens: int = Sampling.max_new_tokens
+    """the most tokens of a reply"""
+    no_open: bool = False
+    """do not open the page in a browser"""
+    out: Annotated[Path | None, Arg(action=RunFolder)] = None
+    """the folder of the run, to which repeating the command adds (default:
+    runs/try-MODEL-PROMPT-SEED)"""
+
+
+def run(arguments: TryArguments) -> None:
+    _check_numbers(arguments)
+    began = time.monotonic()
+    time_limit = 60 * arguments.minutes
+    drafted = _draft_rules(arguments.prompt)
+    endpoint = load_model(arguments) if is_url(arguments.model) else None
+    first_suite = _suite_of(arguments, drafted)
+    model_name = model_of(arguments, None if endpoint is None else endpoint.name)
+    out = arguments.out or run_folder("try", model_name, first_suite.name, seed=arguments.seed)
+    drift_arguments = _drift_arguments(arguments, first_suite.spec, out)
+    arguments.keep_work_in(out)
+    suite = drift.load_suite(drift_arguments.suite)
+    warn_of_small_model(drift_arguments.model, drift_arguments.suite)
+    user_turns = load_user_turns(drift_arguments, suite)
+    model = endpoint or load_model(drift_arguments)
+    settings = _settings(drift_arguments)
+    pilot = time_replies(model, suite, settings, user_turns, _PILOT * time_limit)
+    seconds = _seconds_to_converse(time_limit, time.monotonic() - began)
+    plan = _plan(arguments, out, pilot, seconds)
+    drift_arguments = drift_arguments.model_copy(
+        update={"rounds": plan.rounds, "max_new_tokens": plan.max_new_tokens}
+    )
+    drift_run = DriftRun(
+        model,
+        suite,
+        out,
+        _settings(drift_arguments),
+        [()],
+        drift.Cast(user_turns=user_turns),
+        command_of("drift", drift_arguments),
+    )
+    _converse(drift_run, arguments, plan, pilot, seconds)
+    page = _report(out, suites=[] if drafted is None else [Path(drift_arguments.suite)])
+    if not arguments.no_open and has_display():
+        open_in_browser(page)
+
+
+def _seconds_to_converse(time_limit: float, spent: float) -> float:
+    """How long the conversations may take, if they also have the overtime of a `TimeBox`.
+
+    Args:
+        spent: the seconds that loading and timing the model took, which count towards the limit.
+    """
+    left = (1 - _RESULTS) * time_limit - spent
+    least = _LEAST * time_limit
+    if left < least:
+        note(
+            f"loading and timing the model took {duration(spent)}; the conversations get"
+            f" {duration(least)} nevertheless."
+        )
+    return max(left, least) / (1 + OVERTIME)
+
+
+def _check_numbers(arguments: TryArguments) -> None:
+    """Refuses numbers outside their ranges, before a file is written or a model loaded."""
+    if not 0 < arguments.minutes < float("inf"):
+        raise UsageError(
+            f"--minutes takes a time above 0, not {arguments.minutes:g}.",
+            option="minutes",
+            value=arguments.minutes,
+        )
+    Settings(seed=arguments.seed, sampling=Sampling(max_new_tokens=arguments.max_new_tokens))
+
+
+def _draft_rules(prompt: Path | None) -> DraftedFile | None:
+    """Drafts the rules of `--prompt` and prints them; None without a prompt.
+
+    Raises:
+        UsageError: no rule could be drafted.
+    """
+    if prompt is None:
+        return None
+    drafted = draft_prompt(prompt)
+    print_draft(drafted)
+    require_rules(drafted)
+    return drafted
+
+
+def _suite_of(arguments: TryArguments, drafted: DraftedFile | None) -> FirstSuite:
+    """Writes the drafted suite; without one, chooses the suite that suits the model."""
+    if drafted is not None:
+        return write_suite(drafted, arguments.out.parent if arguments.out else FOLDER)
+    name = "starter" if arguments.model == "default" else DEMO
+    return FirstSuite(name, name)
+
+
+def _drift_arguments(arguments: TryArguments, suite: str, out: Path) -> DriftArguments:
+    """The arguments of the `holdfast drift` command whose conversations are held.
+
+    The user's messages are scripted, as a real model that talks with itself soon repeats itself.
+    The default model was trained to talk with itself.
+    """
+    user_turns: str | None = "everyday"
+    conversations = MAX_CONVERSATIONS
+    if arguments.model == "default" and arguments.prompt is None:
+        user_turns = None
+        conversations = MAX_CONVERSATIONS_ON_DEFAULT_MODEL
+    names = (*options.ModelOptions.model_fields, *options.SeedOptions.model_fields)
+    return DriftArguments(
+        **{name: getattr(arguments, name) for name in names},
+        suite=suite,
+        user_turns=user_turns,
+        conversations=conversations,
+        out=out,
+    )
+
+
+def _settings(arguments: DriftArguments) -> Settings:
+    return settings_of(
+        arguments,
+        conversations=arguments.conversations,
+        pairs=arguments.pairs,
+        adoption=not arguments.no_adoption,
+    )
+
+
+def _plan(arguments: TryArguments, out: Path, pilot: Pilot, seconds: float) -> RunPlan:
+    """Plans the conversations: like those recorded in the folder, else as time allows."""
+    if (out / MANIFEST).is_file():
+        recorded = read_run(out).identity_as(ConversationsIdentity).settings
+        tokens = recorded.sampling.max_new_tokens or arguments.max_new_tokens
+        return RunPlan(recorded.rounds or Settings.rounds, tokens, MIN_CONVERSATIONS)
+    may_shorten = arguments.is_default("max_new_tokens")
+    return pilot.plan(seconds, arguments.max_new_tokens, may_shorten=may_shorten)
+
+
+def _converse(
+    run: DriftRun, arguments: TryArguments, plan: RunPlan, pilot: Pilot, seconds: float
+) -> None:
+    """Holds the missing conversations until the time is up, and prints how many are recorded.
+
+    Raises:
+        HoldfastError: there is no time for any, or none has ended.
+    """
+    minutes = arguments.minutes
+    total = run.settings.conversations
+    missing = _missing(run)
+    if not missing:
+        note(f"{run.out} has all {total} conversations; `holdfast drift` adds more.")
+        return
+    first = pilot.first_group(plan, seconds, len(missing))
+    expected = first * pilot.seconds_of(plan.rounds, plan.max_new_tokens)
+    if not pilot.knows_pace:
+        expected = min(expected, _TOO_LONG * seconds)
+    elif expected > _TOO_LONG * seconds and len(missing) == total:
+        raise HoldfastError(
+            f"The model is slow here: {count_of(first, 'conversation')} of"
+            f" {count_of(plan.rounds, 'round')} would take about {duration(expected)}, for which"
+            f" --minutes {minutes:g} is too short; repeat the command with --minutes"
+            f" {math.ceil(expected / 60)}.",
+            option="minutes",
+            value=minutes,
+        )
+    _note_plan(plan, pilot, first, max(seconds, expected))
+    if is_url(arguments.model):
+        note(f"at most {_count_replies(run, missing):,} requests to {arguments.model}.")
+    begun = _run_groups(run, plan, TimeBox(seconds, first, expected), missing)
+    left = _missing(run)
+    if len(left) == total:
+        raise HoldfastError(
+            f"No conversation of {count_of(plan.rounds, 'round')} ended in time, so there is"
+            f" nothing to show: the model is too slow here for --minutes {minutes:g}; repeat the"
+            f" command with --minutes {math.ceil(_MUCH_LONGER * minutes)}.",
+            option="minutes",
+            value=minutes,
+        )
+    done = count_of(total - len(left), "conversation")
+    recorded = f"{done} recorded, of at most {total}, in {run.out}"
+    if given_up := begun - (len(missing) - len(left)):
+        recorded = f"{recorded}; {given_up} more had not ended when the time was up"
+    note(f"{recorded}.")
+
+
+def _missing(run: DriftRun) -> list[int]:
+    """The numbers of the conversations that the folder lacks."""
+    return missing_numbers(run.out, ["none"], range(run.settings.conversations))["none"]
+
+
+def _count_replies(run: DriftRun, numbers: Sequence[int]) -> int:
+    """How many replies these conversations have, at most."""
+    user_source, settings = prepare(run.model, run.suite, run.settings, run.cast.read())
+    return count_replies(run.suite, settings, user_source, numbers)
+
+
+def _run_groups(run: DriftRun, plan: RunPlan, box: TimeBox, missing: Sequence[int]) -> int:
+    """Holds group after group until the time is up; returns how many conversations were begun."""
+    begun = 0
+    for numbers in box.groups(missing):
+        begun += len(numbers)
+        title = count_of(len(numbers), "conversation")
+        with Bar(_count_replies(run, numbers), title=title, waves=1) as bar:
+            group = ConversationGroup(
+                numbers,
+                plan.rounds,
+                bar,
+                box.ends,
+                box.stops,
+                box.gives_up,
+                lambda: _has_records(run.out),
+            )
+            run.converse_some((), numbers, group, group.should_stop)
+    return begun
+
+
+def _has_records(folder: Path) -> bool:
+    """Whether a conversation of the run has ended."""
+    records = folder / RECORDS
+    return records.is_file() and records.stat().st_size > 0
+
+
+def _report(out: Path, suites: list[Path]) -> Path:
+    """Prints how well the rules were kept and what to do next, and writes the page."""
+    results = results_of(read_run(out))
+    write(out, summary_of(results))
+    print(first_table(results))
+    print_shortfalls(results.run)
+    page = write_page([results], out / "report.html", "--out").resolve()
+    print(f"Page: {page}\n")
+    step = next_step(results)
+    print(step)
+    write_run_document(out, page, suites, step)
+    return page
+
+
+def _note_plan(plan: RunPlan, pilot: Pilot, first: int, seconds: float) -> None:
+    """Prints the model's speed, and the conversations that were chosen to suit it.
+
+    Args:
+        seconds: how long the first of them should take.
+    """
+    conversations = (
+        f"{count_of(first, 'conversation')} of {count_of(plan.rounds, 'round')} to begin with, with"
+        f" replies of at most {plan.max_new_tokens} tokens"
+    )
+    if not pilot.knows_pace:
+        note(
+            f"the model gave no more than its first token in that time: {conversations}, for at"
+            f" most about {duration(seconds)}."
+        )
+        return
+    per_conversation = pilot.seconds_of(plan.rounds, plan.max_new_tokens)
+    pace = pace_of(pilot.per_round * plan.rounds / per_conversation, "reply")
+    note(f"{pace}: {conversations}, for about {duration(seconds)}.")
+    if plan.rounds < SUFFICIENT_ROUNDS or plan.max_new_tokens < Sampling.max_new_tokens:
+        rounds = SUFFICIENT_ROUNDS
+        tokens = Sampling.max_new_tokens
+        needed = SUFFICIENT_CONVERSATIONS * pilot.seconds_of(rounds, tokens)
+        note(
+            "the time is short for this model, and so are the conversations; with --minutes"
+            f" {math.ceil(1.2 * needed / 60)} and another --out, they have {rounds} rounds, and"
+            f" replies of up to {tokens} tokens."
+        )
+
+
+# The suite of a bot's prompt
+
+
+class FirstSuite(NamedTuple):
+    """The suite of a first run: the rules of the prompt that a conversation can test."""
+
+    spec: str  # the value for `--suite`
+    name: str  # part of the name of the run's folder
+
+
+def draft_prompt(prompt: Path) -> DraftedFile:
+    """Drafts the rules of a prompt that a conversation can test; keeps its other lines, too."""
+    note_if_long(prompt)
+    return probed(draft_lines(prompt))
+
+
+def print_draft(drafted: DraftedFile) -> None:
+    """Prints the rules of a prompt, then its other lines with the reason why they are not rules."""
+    print(f"{drafted.path}: {count_of(len(drafted.rules), 'rule')} drafted.")
+    for rule in drafted.rules:
+        print(
+            f"  rule {rule.id}: {cut(sentence_of(state_in_full(rule.statement)), _MAX_LINE_LENGTH)}"
+        )
+    others = [line for line in drafted.lines if isinstance(line, UndraftedLine)]
+    if others:
+        print("Not measured, as these lines are not rules that a measure can decide:")
+    for statement, undrafted in others:
+        print(f"  line {statement.line}: {cut(sentence_of(statement), _MAX_LINE_LENGTH)}")
+        print(f"    {undrafted.reason}")
+
+
+def require_rules(drafted: DraftedFile) -> None:
+    """Refuses a prompt without rules, as a run would have nothing to measure."""
+    if drafted.rules:
+        return
+    raise UsageError(
+        f"No line of {drafted.path} is a rule that a measure can decide; write one like “Always"
+        " reply in German.”, “Keep replies under 60 words.”, “Never use emojis.” or “End every"
+        ' reply with "Ciao!"”, or put the rules and their questions into a suite, as `holdfast'
+        " docs measuring` shows, and give it to `holdfast drift --suite FILE.yaml`.",
+        option="prompt",
+        value=str(drafted.path),
+    )
+
+
+def write_suite(drafted: DraftedFile, folder: Path) -> FirstSuite:
+    """Writes the drafted suite, unless an earlier run wrote it, and prints where it is.
+
+    The file's first line identifies the version of the prompt, so that the user may edit the other
+    lines. If the prompt has changed since, its suite gets a new name, with the next number.
+    """
+    text = suite_text([drafted])
+    digest = hashlib.sha256(drafted.text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    first_line = f"# `holdfast try` drafted this from version {digest} of {drafted.path.name}.\n"
+    for number in itertools.count(1):
+        name = drafted.path.stem if number == 1 else f"{drafted.path.stem}-{number}"
+        file = folder / f"try-{name}.yaml"
+        if not file.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(file, first_line + text, "another folder with --out")
+            print(f"Suite: {file}, to edit.")
+            return FirstSuite(str(file), name)
+        earlier = file.read_text(encoding="utf-8", errors="replace")
+        if earlier.startswith(first_line):
+            print(f"Suite: {file}, which exists already and is used unchanged.")
+            is_edited = earlier != first_line + text
+            return FirstSuite(str(file), f"{name}-edited" if is_edited else name)
+    raise AssertionError("there is always a next number")
+
+
+COMMAND = Command(
+    "try",
+    run,
+    TryArguments,
+    description=(
+        "Drafts rules from your bot's prompt, runs conversations with the model for two minutes,"
+        " prints how well each rule is kept in the first and the last round, and opens the page."
+        " Repeating the command continues for two more minutes."
+    ),
+    examples=(
+        "examples:\n"
+        "  holdfast try                                  the default model\n"
+        "  holdfast try --model smollm2                  a demo bot on a real model\n"
+        "  holdfast try --model Qwen/Qwen2.5-0.5B-Instruct --prompt bot.txt\n"
+        "  holdfast try --model http://localhost:8000/v1 --prompt bot.txt --minutes 5"
+    ),
+    common=("model", "prompt", "minutes", "endpoint_model", "out", "no_open"),
+)

@@ -1,0 +1,1 @@
+"""The commands of published studies and benchmarks: reproduce, tasks, lm-eval."""

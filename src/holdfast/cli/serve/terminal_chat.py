@@ -1,0 +1,328 @@
+"""A chat in the terminal: its commands, its dialog, and the files that it saves."""
+
+import functools
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
+
+from holdfast.chat.emphasis import Part, resolve
+from holdfast.chat.messages import Message, Messages, has_prompt, read_message
+from holdfast.cli.serve.generate import read_chat
+from holdfast.cli.shared.command import file_to_write
+from holdfast.cli.shared.interrupts import Terminated
+from holdfast.cli.shared.notes import printable
+from holdfast.errors import ModelError, UnknownName, UsageError
+from holdfast.files import write_whole
+from holdfast.generation.sampling import Sampling
+from holdfast.methods import Ability, Method, compile_methods, parse, spec_of
+from holdfast.models.capabilities import supports
+from holdfast.models.protocol import ChatModel
+from holdfast.models.requests import Reply, Request
+from holdfast.models.streaming import stream_reply, stream_text
+from holdfast.plurals import count_of
+from holdfast.seeds import seed_of
+
+if TYPE_CHECKING:
+    from holdfast.models.local import LocalModel
+
+# ANSI style codes
+BOLD = 1
+DIM = 2
+RED = 31
+_CUT = "cut off at --max-new-tokens, or where the model's context ends"
+
+
+class ChatCommand(NamedTuple):
+    """A command in the chat; the method of `Chat` with the same name runs it."""
+
+    argument: str  # as the help shows it; "" if the command takes none
+    help: str
+
+
+COMMANDS = {
+    "method": ChatCommand("SPEC", "steer from here on; none stops it"),
+    "compare": ChatCommand("SPEC SPEC ...", "answer the next message under each"),
+    "mass": ChatCommand("", "show how much attention went to the prompt or emphasis"),
+    "system": ChatCommand("TEXT", "change the system prompt; without a text, remove it"),
+    "emphasis": ChatCommand(
+        "TEXT", "steer towards this text; without a text, the system prompt again"
+    ),
+    "retry": ChatCommand("", "answer the last message again"),
+    "save": ChatCommand("FILE", "write the dialog to a file"),
+    "help": ChatCommand("", "list the commands"),
+    "quit": ChatCommand("", "end the chat, like Ctrl-D"),
+}
+
+
+class RoundMass(NamedTuple):
+    """The attention mass at each token of a round's reply."""
+
+    spec: str  # of the methods that steered the reply
+    masses: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        return sum(self.masses) / len(self.masses)
+
+
+class SavedDialog(NamedTuple):
+    """A dialog that `/save` wrote, or another list of messages."""
+
+    messages: tuple[Message, ...]
+    emphasized: tuple[Part, ...]
+    methods: tuple[Method, ...]
+
+
+def read_saved_dialog(name: str) -> SavedDialog:
+    """Reads the file of --messages, or standard input if its name is "-".
+
+    Raises:
+        UsageError: it is not a dialog, or its last message has no answer.
+    """
+    dialog = read_chat(name, "--messages")
+    messages = tuple(
+        read_message(number, message) for number, message in enumerate(dialog["messages"], 1)
+    )
+    if messages and messages[-1]["role"] == "user":
+        raise UsageError(
+            f"--messages {name} ends with a user's message; leave it out, and type it here."
+        )
+    emphasis = dialog.get("emphasis", ())
+    parts = [part if isinstance(part, str) else tuple(part) for part in emphasis]
+    return SavedDialog(messages, resolve(messages, parts), parse(dialog.get("method", "none")))
+
+
+def show(text: str, style: int = 0, file: TextIO | None = None) -> None:
+    """Prints a line, styled if the output is a terminal."""
+    text = printable(text)
+    if style and sys.stdout.isatty():
+        text = f"\x1b[{style}m{text}\x1b[0m"
+    print(text, file=file, flush=True)
+
+
+def notice(text: str, style: int = DIM) -> None:
+    """Prints a line that is not part of a reply, on stderr if stdout is not a terminal."""
+    show(text, style, sys.stdout if sys.stdout.isatty() else sys.stderr)
+
+
+class Chat:
+    """A chat in the terminal; the methods named in `COMMANDS` are its commands."""
+
+    def __init__(
+        self, model: ChatModel, sampling: Sampling, seed: int = 0, system_as: str = "role"
+    ):
+        self.model = model
+        self.sampling = sampling
+        self.seed = seed
+        self.system_as = system_as
+        self.stream = functools.partial(stream_text, model)
+        if supports(model, Ability.LAYERS):  # one session, so that nothing is computed twice
+            local = cast("LocalModel", model)
+            self.stream = functools.partial(stream_reply, local.session().stream, local.tokenizer)
+        self.shows_mass = supports(model, Ability.LOG_ODDS)
+        self.messages: tuple[Message, ...] = ()
+        self.methods: tuple[Method, ...] = ()
+        self.emphasized: tuple[Part, ...] = ()  # in place of the system prompt
+        self.masses: dict[int, RoundMass] = {}  # by round
+        self.attempt = 0  # how many times the last message was answered before
+        self.comparing: list[tuple[Method, ...]] = []  # the next message is answered under each
+        self.over = False
+
+    def take(self, typed: str) -> None:
+        """Handles typed input: a command, a message, or nothing."""
+        if typed.startswith("/"):
+            name, _, rest = typed[1:].partition(" ")
+            if name not in COMMANDS:
+                raise UnknownName("command", f"/{name}", [f"/{command}" for command in COMMANDS])
+            run_command = getattr(self, name)
+            argument = rest.strip()
+            if COMMANDS[name].argument:
+                run_command(argument)
+            elif argument:
+                raise UsageError(f"/{name} takes no argument, not {argument!r}.")
+            else:
+                run_command()
+        elif typed.strip():
+            self._answer((*self.messages, {"role": "user", "content": typed}))
+
+    def _answer(self, messages: tuple[Message, ...]) -> None:
+        """Answers the last message, or shows its answer under each method of `/compare`."""
+        parts = resolve(messages, self.emphasized)
+        if not self.comparing:
+            self._reply(messages, parts)
+            return
+        steerings = self.comparing
+        self.comparing = []
+        for number, methods in enumerate(steerings, 1):
+            show(f"{number} {spec_of(methods)}", BOLD)
+            self._ask(messages, methods, parts)
+        notice("None of these replies is part of the dialog; /method SPEC steers from here on.")
+
+    def _reply(
+        self, messages: tuple[Message, ...], parts: Sequence[Part], attempt: int = 0
+    ) -> None:
+        """Answers the last message, and adds it and the reply to the dialog."""
+        reply = self._ask(messages, self.methods, parts, attempt)
+        self.attempt = attempt
+        if not reply.text and reply.stop_reason == "stopped":
+            return
+        if not attempt:  # texts to emphasise have now been found in messages of the dialog
+            self.emphasized = tuple(parts)
+        number = sum(message["role"] == "user" for message in messages)
+        earlier = {n: round_mass for n, round_mass in self.masses.items() if n < number}
+        latest = RoundMass(spec_of(self.methods), reply.token_masses)
+        self.masses = {**earlier, number: latest}
+        # chat templates leave out the reasoning of earlier replies
+        content = reply.without_reasoning().text or reply.text
+        self.messages = (*messages, {"role": "assistant", "content": content})
+
+    def _ask(
+        self,
+        messages: Messages,
+        methods: tuple[Method, ...],
+        parts: Sequence[Part],
+        attempt: int = 0,
+    ) -> Reply:
+        """Prints a reply as it is drawn; Ctrl-C ends it early, with the stop reason "stopped"."""
+        number = sum(message["role"] == "user" for message in messages)
+        request = Request(
+            messages,
+            methods,
+            self.sampling,
+            seed_of("chat", self.seed, number, attempt),
+            conversation_seed=seed_of("chat methods", self.seed),
+            thread=spec_of(methods),  # so that nothing is computed twice
+            keep=True,
+            trace=self.shows_mass,
+            system_as=self.system_as,
+            emphasis=parts,
+        )
+        text = ""
+
+        def write(piece: str) -> None:
+            nonlocal text
+            text += piece
+            print(printable(piece), end="", flush=True)
+
+        try:
+            reply = self.stream(request, write)
+        except Terminated:
+            raise
+        except KeyboardInterrupt:
+            reply = Reply(text, None, "stopped")
+        finally:
+            print(flush=True)
+        if reply.stop_reason != "stop":
+            notice(f"({_CUT if reply.stop_reason == 'length' else reply.stop_reason})")
+        return reply
+
+    def _parse(self, spec: str) -> tuple[Method, ...]:
+        """Reads a spec, and refuses methods that the model cannot apply."""
+        methods = parse(spec)
+        compile_methods(methods).refuse_without_suite()
+        self.model.check(methods)
+        return methods
+
+    def method(self, spec: str) -> None:
+        self.methods = self._parse(spec) if spec else self.methods
+        notice(f"method: {spec_of(self.methods)}")
+        prompted = has_prompt(self.messages)
+        emphasised = bool(self.emphasized)
+        compiled = compile_methods(self.methods)
+        if compiled.lacking_target(prompted=prompted, emphasised=emphasised):
+            notice("There is nothing to steer towards yet; give /system or /emphasis.")
+
+    def compare(self, specs: str) -> None:
+        steerings = [self._parse(spec) for spec in specs.split()]
+        if len(steerings) < 2 or len(set(steerings)) < len(steerings):
+            raise UsageError(
+                "/compare takes two methods or more, each once, separated by spaces, as in"
+                f" /compare none boost:factor=4, not {specs!r}."
+            )
+        self.comparing = steerings
+        notice("The next message is answered under each.")
+
+    def mass(self) -> None:
+        """Shows the mass of the replies so far, by round."""
+        if not self.shows_mass:
+            raise ModelError(
+                f"{self.model.name} gives no attention mass; use a local model whose attention can"
+                " be read, or a server that steers (`holdfast serve`)."
+            )
+        measured = {n: round_mass for n, round_mass in self.masses.items() if round_mass.masses}
+        if not measured:
+            raise UsageError(
+                "No reply has a mass yet: it is the attention to the system prompt or the emphasis"
+                " while a reply is written. Send a message, under a system prompt or with emphasis."
+            )
+        span = "emphasis" if self.emphasized else "system prompt"
+        show(f"Attention mass on the {span}, mean over all heads, by round", BOLD)
+        highest = max(round_mass.mean for round_mass in measured.values())
+        width = max(len(round_mass.spec) for round_mass in measured.values())
+        for number, round_mass in measured.items():
+            bar = "█" * round(40 * round_mass.mean / highest)
+            show(f"{number:>3}  {round_mass.spec:<{width}}  {round_mass.mean:.3f}  {bar}")
+
+    def system(self, text: str) -> None:
+        rest = tuple(message for message in self.messages if message["role"] != "system")
+        self.messages = ({"role": "system", "content": text}, *rest) if text else rest
+        notice(f"system prompt: {text}" if text else "no system prompt")
+        if self.emphasized:  # it refers to messages by number, which have changed
+            self.emphasized = ()
+            notice("nothing is emphasised any longer")
+
+    def emphasis(self, text: str) -> None:
+        if not text:
+            self.emphasized = ()
+            notice("nothing is emphasised")
+        elif any(text in message["content"] for message in self.messages):
+            self.emphasized = (*self.emphasized, *resolve(self.messages, (text,)))
+            notice(f"emphasised: {text}")
+        else:
+            self.emphasized = (*self.emphasized, text)
+            notice(f"emphasised in the next message: {text}")
+
+    def retry(self) -> None:
+        users = [n for n, message in enumerate(self.messages) if message["role"] == "user"]
+        if not users:
+            raise UsageError("There is no message to answer again; type one first.")
+        messages = self.messages[: users[-1] + 1]
+        # a text that has not been found yet is meant for the next message
+        parts = [
+            part for part in self.emphasized if isinstance(part[0], int) and part[0] < len(messages)
+        ]
+        self._reply(messages, parts, self.attempt + 1)
+
+    def save(self, name: str) -> None:
+        if not name:
+            raise UsageError("/save takes the name of a file, as in /save dialog.json.")
+        path = file_to_write(str(Path(name).expanduser()))
+        write_whole(
+            path, json.dumps(self.dialog, indent=1, ensure_ascii=False) + "\n", "another file"
+        )
+        notice(f"saved: {path}")
+
+    @property
+    def dialog(self) -> dict[str, Any]:
+        """The dialog as `/save` and `--json` write it."""
+        dialog: dict[str, Any] = {"messages": self.messages, "method": spec_of(self.methods)}
+        return dialog | {"emphasis": self.emphasized} if self.emphasized else dialog
+
+    def resume(self, saved: SavedDialog) -> None:
+        """Continues a dialog."""
+        self.model.check(saved.methods)
+        self.messages = saved.messages
+        self.emphasized = saved.emphasized
+        self.methods = saved.methods
+        count = count_of(len(saved.messages), "message")
+        notice(f"loaded: {count}, method {spec_of(saved.methods)}")
+
+    def help(self) -> None:
+        for name, command in COMMANDS.items():
+            usage = f"/{name} {command.argument}"
+            show(f"{usage:<22}  {command.help}")
+
+    def quit(self) -> None:
+        self.over = True

@@ -1,0 +1,27 @@
+"""What commands are made of.
+
+A command:
+
+command             its options are a Pydantic model
+argument_parser     errors of one sentence, and the layout of the help
+options             the options that several commands share
+exit_codes          the exit codes
+
+Its models:
+
+model_loading       those of --model and --user-model; endpoint_options, those behind a URL
+judge_loading       judges, and the model of `logs` and `suite`
+
+Its run:
+
+run_names           the folder
+user_messages       the user's side of the conversations
+drift_run           the conversations; dry_run, a few of them; estimates, what the others take
+
+What it prints:
+
+output              results, pages and the command as it was typed; json_output, for --json
+notes               lines on standard error
+progress_bar        the progress; interrupts, its end by a signal
+browser             opens a page
+"""

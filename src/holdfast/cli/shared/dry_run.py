@@ -1,0 +1,169 @@
+"""`--dry-run` of a drift run: records its first few conversations, and estimates the rest."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from holdfast import methods
+from holdfast.cli.shared.drift_run import DriftRun
+from holdfast.cli.shared.estimates import Measured, PricedOptions, WorkItem, print_estimate
+from holdfast.cli.shared.notes import note
+from holdfast.cli.shared.progress_bar import Bar
+from holdfast.drift.asking_baseline import FOLDER as BASELINE
+from holdfast.drift.asking_baseline import UNSTEERED
+from holdfast.drift.pairing import draw_conversation
+from holdfast.drift.remaining import count_replies, missing_numbers
+from holdfast.methods import Method
+from holdfast.models.model_names import is_url
+from holdfast.plurals import count_of, duration
+from holdfast.records import Conversation, read_run
+
+# a dry run has at most this many conversations, and at most a quarter of those left
+MAX_LOCAL_CONVERSATIONS = 8
+MAX_ENDPOINT_CONVERSATIONS = 2
+MIN_SECONDS = 45.0  # a dry run lasts at least this long, if its conversations do not end before
+LATE_SECONDS = 60.0  # after this time, it says why it has not ended
+
+
+@dataclass
+class _Pace:
+    """The progress of a dry run; decides when it has run for long enough.
+
+    It may be cut short once there is a reply of each conversation, but not in the last round, when
+    the conversations are about to end anyway.
+    """
+
+    bar: Bar
+    min_replies: int  # after which it may be cut short
+    max_replies: int  # before which it may be cut short
+    began: float = field(default_factory=time.monotonic)
+    done: int = 0  # replies so far
+    seconds: float = 0.0  # until the latest reply
+    is_over: bool = False  # whether it has run for long enough
+
+    def __call__(self, done: int, tokens: int = 0) -> None:
+        self.bar(done, tokens)
+        if not done or self.is_over:
+            return
+        self.done += done
+        self.seconds = time.monotonic() - self.began
+        may_stop = self.min_replies <= self.done < self.max_replies
+        self.is_over = may_stop and self.seconds > MIN_SECONDS
+
+
+def estimate_run(
+    arguments: PricedOptions, run: DriftRun, *more: WorkItem, baseline: bool = False
+) -> None:
+    """Runs the first missing conversations of one method, and prints an estimate for all.
+
+    Args:
+        arguments: the options of the command.
+        run: the conversations.
+        more: work that the command does besides the conversations.
+        baseline: whether the command also asks the probes without a system prompt.
+    """
+    users = run.cast.read()
+    rounds = run.settings.rounds
+    all_numbers = run.numbers
+    by_name = {methods.spec_of(steering): steering for steering in run.methods}
+    missing = missing_numbers(run.out, list(by_name), all_numbers)
+    name = next((name for name in by_name if missing[name]), "")
+    left = sum(map(len, missing.values()))
+    size = dry_run_size(arguments.model, left, run.settings.batch)
+    numbers = missing.get(name, [])[:size]
+    records, measured = _measure(run, name, by_name.get(name, ()), numbers)
+    endings = [record.ended for record in records if record.ended]
+    if full := [end.round for end in endings if end.why == "context"]:
+        note(
+            f"{len(full)} of {len(records)} conversations filled the model's context, the first in"
+            f" round {min(full)} of {rounds}; give fewer --rounds, or leave out the oldest ones"
+            " with --context cut."
+        )
+    kind = "conversations" if run.cast.dialogs is None else "dialogs"
+    part_name = f"{kind} of {count_of(rounds, 'round')}"
+    if len(by_name) > 1:
+        part_name = f"{part_name}, with {len(by_name)} methods"
+    replies = count_replies(run.suite, run.settings, users, all_numbers)
+    compiled = map(methods.compile_methods, by_name.values())
+    retries = sum(retry.retries for each in compiled for retry in each.retries)
+    part = WorkItem(
+        part_name,
+        len(by_name) * len(all_numbers),
+        left,
+        len(by_name) * replies,
+        retries * replies,
+    )
+    if baseline:
+        pairings = [
+            draw_conversation(run.suite, run.settings, users, number) for number in all_numbers
+        ]
+        probes = sum(len(pairing.stability_questions) for pairing in pairings)
+        unasked = len(missing_numbers(run.out / BASELINE, [UNSTEERED], all_numbers)[UNSTEERED])
+        without_prompt = "conversations asked without a prompt"
+        more = (*more, WorkItem(without_prompt, len(all_numbers), unasked, probes))
+    parts = [part, *more]
+    print_estimate(arguments, parts, measured, run.out)
+
+
+def dry_run_size(model: str, left: int, batch: int) -> int:
+    """How many of the conversations left a dry run holds, all side by side."""
+    limit = min(MAX_LOCAL_CONVERSATIONS, batch)
+    if is_url(model):
+        limit = MAX_ENDPOINT_CONVERSATIONS
+    return min(limit, math.ceil(left / 4))
+
+
+def _measure(
+    run: DriftRun, name: str, steering: Sequence[Method], numbers: Sequence[int]
+) -> tuple[list[Conversation], Measured]:
+    """Runs the conversations with these numbers, as far as time allows.
+
+    Returns:
+        The records of those that ended, and what was measured on all.
+    """
+    rounds = run.settings.rounds
+    count = len(numbers)
+    if not numbers:
+        return [], Measured([], 0, 0, 0, 0.0)
+    replies = count_replies(run.suite, run.settings, run.cast.read(), numbers)
+    # most of a recorded dialog is computed with its first reply, so a few replies show no pace
+    may_stop = run.cast.dialogs is None and rounds > 2
+    max_replies = replies * (rounds - 1) // rounds if may_stop else 0
+    title = f"--dry-run: {count} of {count_of(len(run.numbers), 'conversation')}"
+    with Bar(replies, title=title, waves=1) as bar:
+        pace = _Pace(bar, count, max_replies)
+        warning = threading.Timer(LATE_SECONDS, bar.note, [_late_note(count, may_stop)])
+        warning.daemon = True
+        warning.start()
+        try:
+            run.converse_some(steering, numbers, pace, lambda number: pace.is_over)
+        finally:
+            warning.cancel()
+    if pace.is_over:
+        note(
+            f"--dry-run stops after {duration(pace.seconds)}, with {pace.done} of"
+            f" {count_of(replies, 'reply')} done; conversations that have not ended are not kept."
+        )
+    ended = [
+        record
+        for record in read_run(run.out).conversations
+        if record.method == name and record.conversation in numbers
+    ]
+    tokens = [record.tokens for record in ended]
+    return ended, Measured(tokens, count, replies, pace.done, pace.seconds)
+
+
+def _late_note(count: int, may_stop: bool) -> str:
+    """Says why a dry run of this many conversations has not ended yet."""
+    conversations = count_of(count, "conversation")
+    late = f"--dry-run takes longer than {duration(LATE_SECONDS)}"
+    if may_stop:
+        return (
+            f"{late}, because {conversations} have too few replies so far; it stops once each has"
+            " one."
+        )
+    return f"{late}, because {conversations} have not ended; it stops with them."

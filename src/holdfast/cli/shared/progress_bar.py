@@ -1,0 +1,167 @@
+"""Shows the progress of a running command: a bar on a terminal, else a line now and then."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+
+from holdfast.cli.shared.notes import note
+from holdfast.drift.progress import GROWTH, Watch, seconds_left
+from holdfast.plurals import duration, plural_of
+
+BEGINS = 1.0  # seconds until the title is printed, and between two updates of a bar
+FIRST = 10.0  # seconds until the first plain line, where there is no terminal
+EVERY = 30.0  # seconds between two later lines
+# with fewer new units and less than a tenth of the work done, neither pace nor time is estimated:
+# the first units take longer, as prompts are read and the replies of a batch end together
+_FEW = 5
+_IDLE = 10.0  # an estimate is shown for this many seconds without news, even if it has run out
+
+
+class Bar:
+    """The progress of a long command: a bar on a terminal, else a plain line every half minute.
+
+    Both show the work done, its pace, and about how long the rest takes.
+
+    Args:
+        total: units of work.
+        unit: the name of one unit.
+        title: describes the work; "" prints neither a title nor how much was already done. It is
+            printed once the work begins, so that a command that is refused prints only the reason.
+        waves: how many groups of conversations run one after another, if the units are their
+            replies, as the later replies of each group cost more. 0: all units cost the same.
+    """
+
+    def __init__(self, total: int, unit: str = "reply", title: str = "", waves: int = 0):
+        from tqdm import tqdm
+
+        self.total = total
+        self.unit = unit
+        self.waves = waves
+        self.advances: list[tuple[float, int]] = []  # seconds and new units, from the start
+        self.terminal = sys.stderr.isatty()
+        self.title = title
+        self.bar = tqdm(total=total, unit=unit, disable=not self.terminal, dynamic_ncols=True)
+        self.detail = ""  # shown beside the work done
+        self.done = 0
+        self.tokens = 0
+        self.recorded = 0  # units that an earlier command did
+        self.has_reported = not title  # whether the recorded units have been reported
+        self.started = time.monotonic()
+        self.over = threading.Event()
+        self.lock = threading.Lock()
+
+    @classmethod
+    def of(cls, unit: str) -> Watch:
+        """Builds a `Watch`, which shows each step of a command: its name, then a bar."""
+        return lambda step, total: cls(total, unit, f"{step}: {total:,} {plural_of(unit)}")
+
+    def __enter__(self) -> Bar:
+        threading.Thread(target=self._print_periodically, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        if self.done == self.recorded:
+            self._print_recorded()
+        self.bar.close()
+
+    def note(self, line: str) -> None:
+        """Prints a line as `note` does, above the bar."""
+        self.bar.write(f"holdfast: {line}", file=sys.stderr)
+
+    def __call__(self, done: int, tokens: int = 0) -> None:
+        self._begin()
+        is_first = not tokens and not self.tokens and time.monotonic() - self.started < 1
+        if done > 1 and is_first:  # recorded by an earlier command, so it says nothing of the speed
+            self.recorded += done
+        elif self.done == self.recorded:
+            self._print_recorded()
+        self.done += done
+        self.tokens += tokens
+        if new := self.done - self.recorded:
+            self.advances.append((time.monotonic() - self.started, new))
+        if self.detail:
+            self.bar.set_postfix_str(self.detail, refresh=False)
+        self.bar.update(done)
+
+    def leave_out(self, units: int) -> None:
+        """Subtracts units that will not be done from the total."""
+        self.total -= units
+        self.bar.total = self.total
+
+    def line(self) -> str:
+        """Describes in a line the work done, its pace, and about how long the rest takes."""
+        seconds = time.monotonic() - self.started
+        share = self.done / max(self.total, 1)
+        parts = [f"{self.done:,} of {self.total:,} {plural_of(self.unit)} ({share:.0%})"]
+        new = self.done - self.recorded
+        is_early = 0 < new < _FEW and 10 * new < self.total - self.recorded
+        if new and not is_early:
+            parts.append(pace(new / max(seconds, 1e-9), self.unit))
+        if self.detail:
+            parts.append(self.detail)
+        if self.done >= self.total:
+            parts.append("finishing")
+        elif is_early:
+            parts.append("too early to say how long the rest takes")
+        else:
+            left = self._seconds_left(seconds)
+            idle = seconds - (self.advances[-1][0] if self.advances else 0.0)
+            if left is None or idle > max(left, _IDLE):  # the estimate has run out
+                parts.append(f"nothing new finished for {duration(idle)}")
+            else:
+                parts.append(f"about {duration(left)} left")
+        return ", ".join(parts)
+
+    def _seconds_left(self, now: float) -> float | None:
+        total = self.total - self.recorded
+        if not self.waves:
+            return seconds_left(self.advances, total, now)
+        return seconds_left(self.advances, total, now, growth=GROWTH, waves=self.waves)
+
+    def _print_recorded(self) -> None:
+        """Reports how much an earlier command did."""
+        if self.recorded and not self.has_reported:
+            self.has_reported = True
+            self.note(f"{self.recorded:,} of {self.total:,} {plural_of(self.unit)} already done")
+
+    def _begin(self) -> None:
+        with self.lock:
+            title = self.title
+            self.title = ""
+        if title:
+            self.note(title)
+
+    def _print_periodically(self) -> None:
+        if self.over.wait(BEGINS):
+            return
+        self._begin()
+        wait = BEGINS if self.terminal else FIRST
+        while not self.over.wait(wait):
+            if self.terminal:
+                self.bar.refresh()  # updates the elapsed time during a long step
+            else:
+                self._print_recorded()
+                note(self.line())
+                if self.done >= self.total:
+                    return
+                wait = EVERY
+
+
+def pace(per_second: float, unit: str) -> str:
+    """Formats a pace per second, minute or hour: the first that gives a number of at least 1.
+
+    >>> pace(12.3, "reply"), pace(1.5, "reply"), pace(0.2, "reply"), pace(0.001, "reply")
+    ('12 replies a second', '1.5 replies a second', '12 replies a minute', '3.6 replies an hour')
+    """
+    count = per_second
+    time_unit = "a second"
+    if count < 1:
+        count = 60 * per_second
+        time_unit = "a minute"
+    if count < 1:
+        count = 3600 * per_second
+        time_unit = "an hour"
+    return f"{count:,.{0 if count >= 10 else 1}f} {plural_of(unit)} {time_unit}"

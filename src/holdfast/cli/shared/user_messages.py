@@ -1,0 +1,136 @@
+"""Finds the user's messages: in scripts, in recorded dialogs, or from a model with a persona."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from holdfast.cli.shared.notes import note
+from holdfast.cli.shared.options import Options, UserTurnsOptions, option_of
+from holdfast.drift import Settings, Suite
+from holdfast.drift.cases import personas_of
+from holdfast.drift.recorded_dialogs import Dialogs, read_dialogs
+from holdfast.drift.resolved_settings import user_prompt_of
+from holdfast.drift.suites import PUBLISHED, SHIPPED
+from holdfast.drift.user_scripts import SHIPPED_SCRIPTS, UserTurns, read_user_turns
+from holdfast.errors import UsageError
+
+NO_SCRIPTS = "none"  # the value of --user-turns that lets a model play the user
+
+
+def load_user_turns(arguments: UserTurnsOptions, suite: Suite) -> UserTurns | None:
+    """Reads the scripts of `--user-turns`, or those that suit the suite; None if a model plays the
+    user.
+    """
+    if arguments.user_turns is None:
+        return _usual_user_turns(arguments, suite)
+    if arguments.user_turns == NO_SCRIPTS:
+        return None
+    _refuse_users(arguments, "user_turns", ("persona", "user_model", "dialogs"))
+    return read_user_turns(arguments.user_turns)
+
+
+def _usual_user_turns(arguments: UserTurnsOptions, suite: Suite) -> UserTurns | None:
+    """The bundled scripts for a suite file, unless an option or the suite says who the user is.
+
+    Without scripts, the model would talk with itself, and a real model that does so soon repeats
+    itself.
+    """
+    spec = str(getattr(arguments, "suite", ""))
+    is_shipped = spec in SHIPPED or spec.partition(":")[0] in PUBLISHED
+    user_options = ("dialogs", "persona", "user_model", "user_prompt")
+    is_chosen = any(not arguments.is_default(name) for name in user_options)
+    has_pairs = getattr(arguments, "pairs", "") == "all"  # pairs of an agent and a user
+    if is_shipped or is_chosen or has_pairs or suite.personas:
+        return None
+    rounds = getattr(arguments, "rounds", Settings.rounds)
+    for name in SHIPPED_SCRIPTS:
+        turns = read_user_turns(name)
+        if len(turns.shortest.messages) >= rounds:
+            return turns
+    return None
+
+
+def note_usual_user_turns(arguments: UserTurnsOptions, user_turns: UserTurns | None) -> None:
+    """Prints which scripts the user's messages are from, if no option chose them.
+
+    Scripts begin with messages of their own, so the suite's starters are not used then.
+    """
+    if arguments.user_turns is None and user_turns is not None:
+        note(
+            f"the user's messages are those of --user-turns {Path(user_turns.name).stem}, as the"
+            f" suite is your own; with --user-turns {NO_SCRIPTS}, a model plays the user, and"
+            " begins with a starter of the suite."
+        )
+
+
+def _refuse_users(arguments: Options, name: str, others: Sequence[str]) -> None:
+    """Refuses other options that determine the user's messages, as the option `name` does."""
+    typed = f"{option_of(name)} {getattr(arguments, name)}"
+    arguments.refuse(others, f"and {typed} both say what the user says; leave out one of them")
+
+
+def load_dialogs(
+    arguments: Options, path: str | None, suite: Suite, settings: Settings
+) -> Dialogs | None:
+    """Reads the dialogs of `--dialogs`; prints how many are cut, changed or left out.
+
+    Returns:
+        The dialogs; None if the option is not given.
+    """
+    if path is None:
+        return None
+    _refuse_users(arguments, "dialogs", ("persona", "user_model"))
+    dialogs = read_dialogs(path)
+    count = len(dialogs.dialogs)
+    rounds = dialogs.most_rounds
+    if count > settings.conversations:
+        note(
+            f"only the first {settings.conversations:,} of {count:,} dialogs in {dialogs.name} are"
+            f" replayed; --conversations {count} replays all."
+        )
+    if rounds > settings.rounds:
+        note(
+            f"only the first {settings.rounds:,} of the longest dialog's {rounds:,} rounds are"
+            f" replayed; --rounds {rounds} replays all."
+        )
+    replayed = dialogs.dialogs[: settings.conversations]
+    prompts = [dialog.system for dialog in replayed if dialog.system]
+    if foreign := sum(suite.case_with_prompt(prompt) is None for prompt in prompts):
+        note(
+            f"{foreign:,} of {len(replayed):,} dialogs have a system prompt that the suite"
+            f" {suite.name!r} does not have, and get one of the suite's in its place."
+        )
+    return dialogs
+
+
+def with_user_prompt(
+    suite: Suite, settings: Settings, personas: Sequence[str] | None
+) -> tuple[Suite, Settings]:
+    """Adds the personas of --persona to the suite, and resolves the user model's prompt in the
+    settings.
+    """
+    if personas is not None:
+        if settings.user_prompt not in ("auto", "persona"):
+            raise UsageError(
+                "--persona says who the user model is, and so does --user-prompt"
+                f" {settings.user_prompt}; give one of the two."
+            )
+        if not all(text.strip() for text in personas):
+            raise UsageError(
+                "--persona '' is empty; write who the user model is, or give --user-prompt empty."
+            )
+        suite = dataclasses.replace(suite, personas=personas_of(personas))
+    source = user_prompt_of(suite, settings)
+    if (settings.user_prompt, source) == ("auto", "empty"):
+        note(
+            f"the suite {suite.name!r} has one system prompt, so the user model talks without one;"
+            " say who it is with --persona."
+        )
+    pairs = len(suite.cases) * (len(suite.cases) - 1)
+    if (settings.pairs, source) == ("all", "suite") and settings.conversations % pairs:
+        note(
+            f"--pairs all goes through {pairs:,} pairs prompt after prompt, and --conversations"
+            f" {settings.conversations} does not use all of them equally often; --pairs balanced"
+            " gives every prompt its share."
+        )
+    return suite, dataclasses.replace(settings, user_prompt=source)
