@@ -91,10 +91,14 @@ def _actions(
 ) -> Iterator[Action]:
     """Yields the actions, and takes note of the texts that they write."""
     reader = ""  # the program that read the input of the last script
+    typed = ""  # the line that was typed without its end
     for position, call in enumerate(calls):
         script = script_of(call)
         if is_typed(call):
-            script = "" if reader in _READ_TEXT else script
+            script = "" if reader in _READ_TEXT else typed + script
+            typed = ""
+            if not script.endswith("\n") and any(map(is_typed, calls[position + 1 :][:1])):
+                script, typed = "", script  # the next call types the rest of the line
         elif script:
             reader = ""
         if not script:
@@ -115,13 +119,15 @@ def _actions(
             around = posixpath.join(root, folder) if is_absolute(root) else folder
             changes = map(_with_slashes, edits_by_command(command))
             edits = tuple(_in_folder(edit, around) for edit in changes)
-            _note_texts(edits, written, base)
+            if command.arguments[0] not in _KEEP_TEXT:
+                _note_texts(edits, written, base)
             effects = tuple(_in_folder(edit, around) for edit in side_effects_of(command))
             yield Action(command, edits, position, None, folder, effects, call.result)
             folders.run(command)
             reader = command.arguments[0]
 
 
+_KEEP_TEXT = ("chmod", "chown", "touch")
 # programs that take what is typed into them as text, not as commands of a shell
 _READ_TEXT = frozenset(
     "cat tee ed ex vi vim nvim nano emacs less more sort wc jq sed awk psql mysql sqlite3 mongosh"

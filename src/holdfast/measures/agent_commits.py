@@ -226,14 +226,15 @@ def _files_of(options: ParsedOptions, files: StagedFiles, listed: list[str] | No
         paths += named
     committed = {*named}
     if "--all" in options.flags:
-        paths += files.changed
-        committed |= {*files.changed}
+        changed = [path for path in files.changed if path not in files.untracked]
+        paths += changed
+        committed |= {*changed}
     has_more = has_more or (files.has_more and not is_partial)
     return CommitFiles(
         tuple(paths),
         perhaps=tuple(perhaps),
         removed=frozenset(files.removed | (files.deleted & committed)),
-        excluded=frozenset(files.excluded) | selection.excluded,
+        excluded=frozenset(files.excluded | (files.untracked - {*paths})) | selection.excluded,
         is_all_shown=bool(paths or perhaps) and not has_more,
     )
 

@@ -89,6 +89,9 @@ def script_of(call: ToolCall) -> str:
             return shlex.join(value)
         if isinstance(value, str):
             script = "" if value in EDITOR_COMMANDS else value
+            words = call.arguments.get("args")
+            if script and isinstance(words, list) and all(isinstance(w, str) for w in words):
+                script = shlex.join([script, *words])
             return bash_of_powershell(script) if _POWERSHELL.match(call.name) else script
     typed = first_text(call.arguments, _TYPED_TEXTS) if is_typed(call) else None
     return _KEY.sub(lambda key: "\n" if key[1].lower() in _ENTER else "", typed or "")

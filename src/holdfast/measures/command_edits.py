@@ -42,6 +42,7 @@ _OUTPUT_OPTIONS = {
 }
 
 
+_JOIN_LETTERS = ("curl", "wget")
 _CMDLET_VALUES = (
     *("-value", "-encoding", "-destination", "-itemtype", "-name", "-include", "-exclude"),
     *("-filter", "-inputobject", "-newname", "-width"),
@@ -83,6 +84,8 @@ def edits_by_command(command: ShellCommand) -> list[FileEdit]:
         edits += [_output_edit(path, command.input, appends=appends) for path in operands]
     elif program in _MOVERS or words[:2] in (("git", "mv"), ("git", "rm")):
         paths = operands[1:] if program == "git" else operands
+        if "--cached" in options:  # the file itself stays
+            paths = []
         if program in ("cp", "ln", "install"):
             paths = _copies(paths)
         edits += [FileEdit(path, is_folder=_may_be_folder(path, words)) for path in paths]
@@ -264,7 +267,8 @@ def _extracts(words: Sequence[str]) -> bool:
 
 def _named_outputs(words: Sequence[str], short: str, long: str) -> list[str]:
     """Returns the files that an option names, as `-o F`, `-oF`, `--output F` or `--output=F`."""
-    paths = [after for word, after in pairwise(words) if word in (short, long)]
+    joined = re.compile(rf"-[a-zA-Z]*{short[1:]}" if words[0] in _JOIN_LETTERS else short)
+    paths = [after for word, after in pairwise(words) if word == long or joined.fullmatch(word)]
     paths += [word[len(short) :] for word in words if re.match(f"{short}[^-]", word)]
     paths += [word.partition("=")[2] for word in words if word.startswith(f"{long}=")]
     return [path for path in paths if path not in ("", "-", "/dev/null")]

@@ -1,6 +1,7 @@
 """Measures of the commits that an agent makes: their messages, and the files in them."""
 
 import re
+from collections.abc import Collection
 
 from holdfast.errors import UsageError
 from holdfast.measures.actions import Pattern, check_patterns
@@ -121,9 +122,16 @@ def _has_path(files: CommitFiles, globs: Globs, *, wanted: bool) -> bool | None:
         return True
     may_have = any(is_among(path, globs) for path in files.perhaps)
     may_have = may_have or any(_may_hold(path, globs) for path in paths)
-    named = {globs} if isinstance(globs, str) else {*globs}
-    is_shown = files.is_all_shown or named <= files.excluded
+    named = [globs] if isinstance(globs, str) else globs
+    is_shown = files.is_all_shown or all(_is_left_out(glob, files.excluded) for glob in named)
     return False if is_shown and not may_have else None
+
+
+def _is_left_out(glob: str, excluded: Collection[str]) -> bool:
+    """Whether a path that a rule names, or the same pattern, was left out of a commit."""
+    if glob in excluded:
+        return True
+    return not is_pattern(glob) and any(is_among(path, glob) for path in excluded)
 
 
 def _may_hold(path: str, globs: Globs) -> bool:

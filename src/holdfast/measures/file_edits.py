@@ -30,6 +30,7 @@ class FileEdit:
         is_whole: whether the added text is then the whole file.
         is_shown: whether the log shows the added text.
         is_folder: whether it may be a folder that is moved or deleted with all its files.
+        is_new: whether the log says that the file was created.
         takes_back: whether it only undoes changes that were not committed, as `git restore` does.
     """
 
@@ -39,6 +40,7 @@ class FileEdit:
     is_whole: bool = False
     is_shown: bool = True
     is_folder: bool = False
+    is_new: bool = False
     takes_back: bool = False
 
     @property
@@ -164,7 +166,8 @@ def _by_codex_patch(text: str) -> Iterator[FileEdit]:
         lines = []
         if header is not None:
             path = header["path"] or header["target"]
-            edit = FileEdit(path, is_whole=header["operation"] == "Add")
+            is_new = header["operation"] == "Add"
+            edit = FileEdit(path, is_whole=is_new, is_new=is_new)
 
 
 def _with_lines(edit: FileEdit, lines: Sequence[str]) -> FileEdit:

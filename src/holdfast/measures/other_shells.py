@@ -32,6 +32,8 @@ _BLOCK_WORDS = re.compile(
     r"^[ \t]*(?:else|try|catch|finally|do|begin|process|end)[ \t]*$", re.IGNORECASE | re.MULTILINE
 )
 _START = r"(?P<start>^|[;|(\n&])(?P<space>[ \t]*)"
+# a text that is a statement by itself, which is printed
+_PRINTED = re.compile(_START + "(?P<text>\ue000\\d+\ue001)(?=[ \\t]*(?:[|;,\\n)]|\\Z))")
 _ASSIGNED = re.compile(
     _START + r"\$(?:\w+:)?(?P<name>\w+)[ \t]*\+?=[ \t]*(?P<value>@\([^()]*\)|[^;\n|]*)"
 )
@@ -67,6 +69,7 @@ def bash_of_powershell(script: str) -> str:
     blocks = {variable.lower(): _name_of_block(variable) for variable in variables}
     script = _BLOCK_WORDS.sub("", _without_blocks(script))
     script = _RUNS_BLOCK.sub(lambda found: _with_block(found, blocks), script)
+    script = _PRINTED.sub(r"\g<start>\g<space>echo \g<text>", script)
     script = _ASSIGNED.sub(_bash_assignment, _CALLED.sub(r"\g<start>\g<space>", script))
     script = re.sub(r"(?<!\S)@(\w+)", r'"${\1[@]}"', script)
     return _KEPT.sub(lambda found: texts[int(found[1])], script)

@@ -67,7 +67,7 @@ def read_script(
 
 def _read(script: str, shell: ShellState) -> list[ShellCommand]:
     """Returns the commands of a script that begins in a state, which it changes."""
-    script = script.replace("\0", "")  # as Bash does
+    script = _with_here_strings(script.replace("\0", ""))  # as Bash does
     source = script.encode("utf-8", "replace")
     if source.count(b"|") > _MAX_PIPES:
         return list(_read_without_parser(script))
@@ -274,13 +274,57 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
     words = list(_with_documents(words, document, shell))
     reading = Reading((*words, *redirections))
     source = _source_of(node, outer, shell)
+    assigned = [shell.text(n) for n in node.children if n.type == "variable_assignment"]
+    around = (Reading((*assigned, *reading.words)),) if assigned and node.type == "command" else ()
     command = ShellCommand(
-        (reading,), writes, input=document, redirects=redirections, source=source
+        (reading,), writes, around, input=document, redirects=redirections, source=source
     )
     _note_aliases(words, shell)
     if words[0] in ("cd", "pushd") and len(words) == 2 and not re.match("[-~$`]", words[1]):
         shell.folder = posixpath.normpath(posixpath.join(shell.folder, words[1]))
-    return _unwrap(command, words, shell)
+    substituted = "\n".join(_backticks_in(redirects, shell))
+    before = _read_inside(substituted, shell.inside()) if substituted else []
+    return [*before, *_unwrap(command, words, shell)]
+
+
+_HERE_DOCUMENT = re.compile(r"<<(?P<dash>-?)[ \t]*(?P<quote>['\"\\]?)(?P<end>\w+)(?P=quote)?(?!<)")
+
+
+def _with_here_strings(script: str) -> str:
+    """Returns a script with here-strings in place of several here-documents that one line begins,
+    which the grammar does not have.
+    """
+    if "<<" not in script:
+        return script
+    lines = script.split("\n")
+    read: list[str] = []
+    while lines:
+        line = lines.pop(0)
+        starts = [*_HERE_DOCUMENT.finditer(line)]
+        if len(starts) > 1:
+            for start in starts:
+                ends = (n for n, text in enumerate(lines) if text.lstrip("\t") == start["end"])
+                end = next(ends, len(lines))
+                text = "\n".join(lines[:end])
+                escaped = '"{}"'.format(re.sub(r'(["\\])', r"\\\1", text))
+                quoted = shlex.quote(text) if start["quote"] else escaped
+                line = line.replace(start[0], f"<<< {quoted}", 1)
+                del lines[: end + 1]
+        read.append(line)
+    return "\n".join(read)
+
+
+_BACKTICKS = re.compile(r"(?<!\\)`([^`]*)`")
+
+
+def _backticks_in(redirects: Sequence["Node"], shell: ShellState) -> Iterator[str]:
+    """Yields the scripts between backticks in here-documents whose end is not quoted, which the
+    grammar does not have.
+    """
+    for redirect in redirects:
+        starts = [child for child in redirect.children if child.type == "heredoc_start"]
+        if redirect.type == "heredoc_redirect" and starts and shell.text(starts[0]).isidentifier():
+            yield from _BACKTICKS.findall(document_text(redirect, shell) or "")
 
 
 def _source_of(node: "Node", outer: Sequence["Node"], shell: ShellState) -> str:

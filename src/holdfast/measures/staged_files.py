@@ -140,6 +140,7 @@ class StagedFiles:
         removed: those of the staged files that the commit deletes.
         deleted: those of the changed files that were deleted.
         excluded: what was left out when all files were staged.
+        untracked: the files that were created since, and not staged.
         put_aside: the files that were staged when the changes were put aside.
         put_aside_changes: the files that were changed then.
         has_more: whether files may be staged that no command names.
@@ -152,6 +153,7 @@ class StagedFiles:
     changed: dict[str, None] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
     excluded: set[str] = field(default_factory=set)
+    untracked: set[str] = field(default_factory=set)
     put_aside: dict[str, None] = field(default_factory=dict)
     put_aside_changes: dict[str, None] = field(default_factory=dict)
     has_more: bool = False
@@ -221,6 +223,9 @@ class StagedFiles:
             if not edit.path:
                 continue
             self.changed[edit.path] = None
+            self.excluded.discard(edit.path)
+            if edit.is_new:
+                self.untracked.add(edit.path)
             if edit.path in deleted:
                 self.deleted |= set(self.within(edit.path))
             else:
@@ -248,13 +253,17 @@ class StagedFiles:
             self.perhaps |= _ordered_set(files.paths)
             self.has_more = self.has_more or files.takes_all
             return
+        paths = files.paths
+        if "--update" in git.flags:
+            paths = tuple(path for path in paths if path not in self.untracked)
+            self.excluded |= self.untracked
         if files.takes_all:
             self.has_more = True
             self.excluded |= files.excluded
         else:
-            self.excluded -= set(files.paths)
+            self.excluded -= set(paths)
         removes = git.name in ("rm", "mv") or "--force-remove" in git.flags
-        for path in files.paths:
+        for path in paths:
             self._note_staged(path, is_removed=removes or path in self.deleted)
         if target is not None:
             self._note_staged(target, is_removed=False)
@@ -316,9 +325,11 @@ class StagedFiles:
             else:  # files that are new are staged again
                 self.perhaps |= self.put_aside
             self.changed |= self.put_aside_changes
+            self.excluded -= {*self.put_aside, *self.put_aside_changes}
         elif action in ("push", "save"):
             self.put_aside = dict(self.staged)
             self.put_aside_changes = dict(self.changed)
+            self.excluded |= {*self.put_aside, *self.put_aside_changes}
             named = paths if action == "push" else []
             if not git.flags & {"--keep-index", "--?k"}:
                 self._unstage(named, git)
@@ -365,6 +376,7 @@ class StagedFiles:
 
     def _note_staged(self, path: str, *, is_removed: bool) -> None:
         self.staged[path] = None
+        self.untracked.discard(path)
         if is_removed:
             self.removed.add(path)
         else:
@@ -381,6 +393,8 @@ class StagedFiles:
         if git.chooses_changes:
             self._doubt()
         elif paths and not names_everything(paths):
+            if self.has_more:
+                self.excluded |= set(paths)
             self.staged = {p: None for p in self.staged if not is_in_any(p, paths)}
             self.perhaps = {p: None for p in self.perhaps if not is_in_any(p, paths)}
         else:

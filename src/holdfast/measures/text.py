@@ -13,9 +13,11 @@ in lower case. List markers are not part of any sentence.
 import re
 import unicodedata
 from collections.abc import Iterator
+from itertools import pairwise
 
 WORD = re.compile(r"[^\W_]+(?:['’‐‑-][^\W_]+|(?<=\d)[.,](?=\d)[^\W_]+)*")
 
+_FULL_WIDTH = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]+")
 _LIST_MARKER = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,3}[.)])[ \t]+")
 _MARKS = ".!?…؟۔।॥։።။។"
 _STOP = re.compile(rf"(?<![{_MARKS}])[{_MARKS}]++[\"'”’)\]»*_]*+(?=\s|$)|[。！？]+(?![」』）])")
@@ -50,8 +52,10 @@ def words_of(text: str) -> list[str]:
 
 
 def fold(text: str) -> str:
-    """Removes case and typographic apostrophes from a text, to compare it with others."""
-    return text.casefold().replace("’", "'").replace("‘", "'")
+    """Removes case, typographic apostrophes and full width, to compare a text with others."""
+    if _FULL_WIDTH.search(text):
+        text = _FULL_WIDTH.sub(lambda sign: unicodedata.normalize("NFKC", sign[0]), text)
+    return text.casefold().replace("’", "'").replace("‘", "'").replace("i\u0307", "i")
 
 
 def without_accents(text: str) -> str:
@@ -86,6 +90,7 @@ _CODE_BLOCK = re.compile(
 )
 _CODE = re.compile(r"`[^`\n]+`")
 _NO_SENTENCE = re.compile(r"[ \t]*(?:#{1,6}[ \t].*|\|.*\|[ \t]*|[-*_=]{3,}[ \t]*)")
+_LABEL = re.compile(r"[ \t]*[*_]*\w+[*_]*:[*_]*[ \t]*")  # "Sources:", above a list
 _MIN_WORDS_OF_ITEM = 5  # without a closing mark, an item of a list with fewer is no sentence
 
 
@@ -95,14 +100,32 @@ def prose_sentences_of(text: str) -> list[str]:
     """
     lines: list[str] = []
     phrases: list[bool] = []
-    for line in _CODE_BLOCK.sub("\n", text).splitlines():
-        plain = "" if _NO_SENTENCE.fullmatch(line) else _CODE.sub("code", line)
+    raw_lines = _without_indented_code(_CODE_BLOCK.sub("\n", text).splitlines())
+    for line, following in pairwise([*raw_lines, ""]):
+        is_label = _LABEL.fullmatch(line) and _LIST_MARKER.match(following)
+        plain = "" if is_label or _NO_SENTENCE.fullmatch(line) else _CODE.sub("code", line)
         item = _LIST_MARKER.sub("", plain)
         is_short = len(words_of(item)) < _MIN_WORDS_OF_ITEM and not closing_mark(item)
         lines.append(plain)
         phrases.append(item != plain and is_short)
     kept = ["" if is_phrase else line for line, is_phrase in zip(lines, phrases, strict=True)]
     return sentences_of("\n".join(kept)) or sentences_of("\n".join(lines))
+
+
+def _without_indented_code(lines: list[str]) -> Iterator[str]:
+    """Yields the lines, with empty ones in place of code that four spaces mark, below a blank line
+    and outside of lists.
+    """
+    is_after_blank = True
+    is_code = False
+    is_in_list = False
+    for line in lines:
+        is_indented = line.startswith(("    ", "\t"))
+        if line.strip():
+            is_code = is_indented and not is_in_list and (is_after_blank or is_code)
+            is_in_list = bool(_LIST_MARKER.match(line)) or (is_in_list and is_indented)
+        is_after_blank = not line.strip()
+        yield "" if is_code else line
 
 
 def _pieces_of(text: str) -> Iterator[str]:

@@ -6,7 +6,9 @@
 Agents describe a change by the old and the new text, by the whole text, or by a patch.
 """
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from holdfast.measures.agent_tools import (
@@ -40,7 +42,13 @@ def edits_by_call(call: ToolCall) -> list[FileEdit]:
     reads = READS.search(call.name) and not REPLACES.search(call.name)
     if operation == "view" or (reads and operation not in EDITOR_COMMANDS):
         return []
-    return _edits_among(call.name, call.arguments, "")
+    edits = _edits_among(call.name, call.arguments, "")
+    is_new = _CREATED.match(call.result) is not None
+    return [replace(edit, is_new=True) for edit in edits] if is_new else edits
+
+
+# how the result of a call begins that created a file
+_CREATED = re.compile(r"(?:File created|Successfully created|Created (?:new )?file)\b")
 
 
 def _edits_among(tool: str, arguments: Mapping[str, Any], path: str) -> list[FileEdit]:

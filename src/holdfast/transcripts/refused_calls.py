@@ -18,7 +18,8 @@ _BY_CLAUDE_CODE = re.compile(
     r"|This command (?:requires approval|contains multiple operations)"
     r"|PreToolUse:\S+ hook (?:error|blocked)|Hook PreToolUse:\S+ denied"
     r"|<tool_use_error>(?!Error calling tool|Error: Streaming fallback)"
-    r"|Denied by Enterprise policy",
+    r"|Denied by Enterprise policy"
+    r"|File is in a directory that is denied by your permission settings",
     re.DOTALL,
 )
 

@@ -140,7 +140,10 @@ def _single_answer(result: str, question: UserQuestion) -> str | None:
 def _json_answers(result: str) -> dict[str, str]:
     """Returns the answers in a result that is JSON, by their ids; {} for other results."""
     try:
-        answers = fields_of(json.loads(result)).get("answers")
+        value = fields_of(json.loads(result))
+        if isinstance(output := value.get("output"), str):  # as Gemini CLI wraps results
+            value = fields_of(json.loads(output))
+        answers = value.get("answers")
         if isinstance(answers, list):
             answers = {_key_of(answer, number): answer for number, answer in enumerate(answers)}
         return {str(key): "\n".join(_texts_in(value)) for key, value in fields_of(answers).items()}

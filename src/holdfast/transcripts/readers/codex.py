@@ -53,7 +53,7 @@ _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compact
 _NOT_MESSAGES = ("ghost_snapshot", "compaction_summary", "context_compaction", "other")
 # the result of a call that the user, a reviewer or a policy refused
 _REFUSED = re.compile(
-    r"(?:(?:Script (?:failed|error)|Wall time|Output)[^\n]*\n)*"  # if a script made the call
+    r"(?:\{\"output\": ?\")?(?:(?:Script (?:failed|error)|Wall time|Output)[^\n]*\n)*"
     r"(?:(?:(?:exec command|patch|command) )?rejected by user|patch rejected: "
     r"|approval policy is \w+; reject command"
     r"|This action was rejected due to unacceptable risk|apply_patch verification failed"
