@@ -69,7 +69,7 @@ def reminder_line(rows: Sequence[LossRow]) -> str:
     first_falls = {row.group: row.falls_from for row in rows if row.falls_from is not None}
     if not first_falls:
         return ""
-    last_good_round = min(first_falls.values()) - 1
+    last_good_round = min(number for number in first_falls.values() if number is not None) - 1
     spec = f"reminder:every=1,text=rules,kinds={'/'.join(first_falls)},after={last_good_round}"
     return f"To remind the model of the kinds of rules that fall, once they do: --method {spec}"
 
