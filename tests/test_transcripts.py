@@ -1064,3 +1064,16 @@ def test_what_programs_keep_beside_their_sessions_is_no_log(tmp_path):
     assert len(logs.dialogs) == 2 and not logs.problems
     with pytest.raises(UsageError, match="no known format"):
         read_logs([tmp_path / "g" / "logs.json"])
+
+
+@pytest.mark.parametrize(
+    "torn", ["{0}{1}", "{0}" + "\0" * 64 + "\n{1}", "{0}\n" + "\0" * 64 + "{1}"]
+)
+def test_events_on_one_line_or_beside_zeros_are_read(torn, tmp_path):
+    """Two programs write at once, or the computer stops while one does."""
+    path = written(tmp_path, user("u1", None, "Hi"), reply("a1", "u1", bash("t1")))
+    first, second = path.read_text().splitlines()
+    path.write_text(torn.format(first, second) + "\n")
+    logs = read_logs([path])
+    assert [turn.user for dialog in logs.dialogs for turn in dialog.turns] == ["Hi"]
+    assert not logs.problems

@@ -320,6 +320,56 @@ WRAPPED = {
     ),
     "an option that is asked for": (r"uv run(?!.* --frozen)", "uv run --frozen pytest", False),
     "any option that is asked for": (r"uv run (?!-)", "uv run --frozen pytest", False),
+    "backticks in an open here-document": (
+        "git push",
+        "cat > n.md <<EOF\nThen `git push` it.\nEOF",
+        True,
+    ),
+    "backticks in a quoted here-document": (
+        "git push",
+        "cat > n.md <<'EOF'\nThen `git push` it.\nEOF",
+        False,
+    ),
+    "the second of two here-documents": (
+        "git push",
+        "cat > a <<'A' && sh <<'B'\nls\nA\ngit push\nB",
+        True,
+    ),
+    "the first of two here-documents": (
+        "git push",
+        "cat > a <<'A' && sh <<'B'\ngit push\nA\nls\nB",
+        False,
+    ),
+    "a proxy for agents": ("git stash", "rtk git stash push -u", True),
+    "a script in Base64": (
+        "git push",
+        "pwsh -NoLogo -EncodedCommand ZwBpAHQAIABwAHUAcwBoAA==",
+        True,
+    ),
+    "a text of PowerShell that is printed": (
+        "git push",
+        "pwsh -c \"@'\ngit push\n'@ | Set-Content n.md\"",
+        False,
+    ),
+    "an array of commands in a loop": (
+        "git push",
+        "c=('git fetch' 'git push')\nfor x in \"${c[@]}\"; do $x; done",
+        True,
+    ),
+    "an item of an associative array": (
+        "git push",
+        "declare -A c=([up]='git push')\n${c[up]}",
+        True,
+    ),
+    "deno eval": (
+        "git push",
+        'deno eval \'new Deno.Command("git", {args: ["push"]}).output()\'',
+        True,
+    ),
+    "the shell of Bun": ("git push", "bun -e 'await $`git push`'", True),
+    "an assignment before a command": ("HUSKY=0", "HUSKY=0 git commit -m x", True),
+    "an alias of Git in capital letters": ("git push", "git -c ALIAS.up=push up", True),
+    "a job of at": ("git push", "echo 'git push' | at now + 5 minutes", True),
 }
 
 

@@ -44,7 +44,7 @@ WHOLE_TEXTS = ("content", "contents", "filetext", "filecontent", "newsource")
 OLD_TEXTS = ("oldstring", "oldstr", "oldtext", "oldcontent", "search", "find", "targetcontent")
 NEW_TEXTS = (
     *("newstring", "newstr", "newtext", "newcontent", "replace", "replacement"),
-    *("replacementcontent", "inserttext", "newsource", "body", "newbody"),
+    *("replacementcontent", "inserttext", "newsource", "newcode", "body", "newbody"),
 )
 EDIT_LISTS = ("edits", "replacements", "replacementchunks", "operations")
 PATCHES = ("diff", "patch", "patchtext", "input")

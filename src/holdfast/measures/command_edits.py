@@ -37,6 +37,7 @@ _OUTPUT_OPTIONS = {
     "curl": ("-o", "--output"),
     "wget": ("-O", "--output-document"),
     "pandoc": ("-o", "--output"),
+    "jupytext": ("-o", "--output"),
     "shuf": ("-o", "--output"),
     **dict.fromkeys(("git-cliff", "gcc", "g++", "clang", "go", "rustc"), ("-o", "--output")),
 }

@@ -48,8 +48,8 @@ def script_of_alias(words: Sequence[str], aliases: Mapping[str, str]) -> str | N
         option = rest.pop(0)
         if option in _VALUED and rest:
             name, _, value = rest.pop(0).partition("=")
-            if option == "-c" and name.startswith(_PREFIX):
-                known[name.removeprefix(_PREFIX)] = value
+            if option == "-c" and name.lower().startswith(_PREFIX):  # Git ignores the case
+                known[name[len(_PREFIX) :]] = value
     text = known.get(rest[0]) if rest and rest[0] not in _OWN_COMMANDS else None
     if text is None:
         return None

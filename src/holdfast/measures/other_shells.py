@@ -33,7 +33,9 @@ _BLOCK_WORDS = re.compile(
 )
 _START = r"(?P<start>^|[;|(\n&])(?P<space>[ \t]*)"
 # a text that is a statement by itself, which is printed
-_PRINTED = re.compile(_START + "(?P<text>\ue000\\d+\ue001)(?=[ \\t]*(?:[|;,\\n)]|\\Z))")
+_PRINTED = re.compile(
+    r"(?P<start>^|[;\n])(?P<space>[ \t]*)(?P<text>\ue000\d+\ue001)(?=[ \t]*(?:[|;,\n)]|\Z))"
+)
 _ASSIGNED = re.compile(
     _START + r"\$(?:\w+:)?(?P<name>\w+)[ \t]*\+?=[ \t]*(?P<value>@\([^()]*\)|[^;\n|]*)"
 )

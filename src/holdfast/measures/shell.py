@@ -42,6 +42,7 @@ _TEXT_FILES = ("-F", "--file", "--body-file", "--notes-file", "--template")
 _READ_INPUT = frozenset(
     (
         *("tee", "-", "--file=-", "--body-file=-", "apply", "patch", "ssh", "su", "sudo", "xargs"),
+        *("at", "batch"),
         *SHELLS,
     )
 )

@@ -320,7 +320,7 @@ def _read_vercel(part: Mapping[str, Any]) -> list[ContentBlock] | None:
     arguments = first_of(part, "input", "args")
     blocks: list[ContentBlock] = [read_call({"name": name, "id": call_id, "input": arguments})]
     result = first_of(part, "output", "result", "errorText")
-    is_refusal = part.get("state") == "output-denied"
+    is_refusal = part.get("state") in ("output-denied", "approval-requested")
     if is_refusal:
         result = first_of(part, "output", "errorText", default=at(part, "approval", "reason"))
     if result is not None or is_refusal:
