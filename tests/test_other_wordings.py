@@ -192,6 +192,23 @@ def together(changed: str, also: str) -> dict:
         ("Any change to `a.py` must be reflected in `b.md`.", [together("a.py", "b.md")]),
         ("New texts need translations in both `en.json` and `de.json`.",
          [together("en.json", "de.json"), together("de.json", "en.json")]),
+        # checks before and after
+        ("Lint and tests must pass before committing.\n\n```\nmake test\n```", [before(COMMIT)]),
+        ("Before calling a task done or opening a PR, run the gate: `make test`.", [after("*")]),
+        ("Before calling a task done or renting a flat, run the gate: `make test`.", []),
+        ("After any change to Go files in `api/`, run `make test`.", [after("api/*.go")]),
+        ("After ANY change to Go files in `api/`, you MUST:\n1. Check: `make test`",
+         [after("api/*.go")]),
+        # approval
+        ("Do not push without explicit manual confirmation.",
+         [{"name": "asks_before", "command": PUSH, "asking": r"(?i)\bpush",
+           "ordered": r"(?i)\bpush"}]),
+        # files and titles
+        ("Do not reintroduce `lib/old.ts`; it is gone.",
+         [{"name": "file_not_touched", "path": "lib/old.ts"}]),
+        ("Use clear PR titles following Conventional Commits.",
+         [{"name": "pull_request", "title": rf"\A{TYPES} \S"}]),
+        ("Always prefix Python commands with `uv run`.", [forbidden(r"(?!uv run )python3?(?!\S)")]),
         # parts of a repository
         ("# App\n\n## Backend (`api/`)\n\nAfter any change, run `make test`.", [after("api/*")]),
         ("# App\n\n## Web (`web/app/`)\n\nNever use `eval(`.",
@@ -245,6 +262,8 @@ def wrote(path: str, content: str) -> AssistantTurn:
 @pytest.mark.parametrize(
     ("line", "path", "keeps", "breaks"),
     [
+        ("Read settings with `config()`, never direct `os.environ` access.", "a.py",
+         "config()", "os.environ['A']"),
         ("Omit semicolons.", "a.ts", "let a = 1", "let a = 1;"),
         ("No trailing whitespace.", "a.py", "a = 1", "a = 1  "),
         ("Use `===`, never `==`.", "a.ts", "a === b", "a == b"),
@@ -387,6 +406,7 @@ def test_signs_are_forbidden_in_commits_where_a_line_names_them():
         "- Using `a.x()` instead of `b.y()` (breaks the build)",
         "`main` is the last release - never merge directly",
         "PR descriptions must include Risks.",
+        "The hook mends the message and the commit completes in one go - no `--no-verify`.",
         "# App\n\nFor Flutter.\n\n- Never use `print()`.",
         "# App\n\n## Backend (`api/`)\n\nAlways run `make test` before committing.",
         "## Releasing\n\n1. Bump the version.\n2. Open PRs against `stable`.",

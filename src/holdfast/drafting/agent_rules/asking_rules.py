@@ -35,6 +35,7 @@ _WORDS_AROUND_APPROVAL = frozenset(
     explicit directly first clear clearly my your a an any prior of from by in this session that
     or and exact action current conversation otherwise prompt with written operator someone person
     getting obtaining receiving having given gives give giving who doing again instead please but
+    manual manually verbal verbally
     always check wait get obtain seek before""".split()
 )
 _ASKS = frozenset("ask confirm check get obtain seek request wait".split())

@@ -256,7 +256,11 @@ _AGAINST = (Relation.INSTEAD_OF, Relation.NOT, Relation.OVER)
 _PLACES = (Relation.IN, Relation.OUTSIDE)
 _WORD = re.compile(r"[A-Za-z]{3}")  # in code that can be told apart, and not `_`
 _SILENCE = ("suppress", "silence", "bypass", "swallow", "ignore", "hide")
-_PURPOSE = re.compile(r"\w+ing|images|performance|interactivity|output|logs", re.I)
+_PURPOSE = re.compile(
+    r"\w+ing|images|performance|interactivity|output|logs"
+    r"|(?:safety|security|consistency|correctness)(?: and .*)?",
+    re.I,
+)
 _TO_SILENCE = re.compile(
     r"(?:silence|suppress|bypass|work around|get around|hide|satisfy) .*", re.I
 )

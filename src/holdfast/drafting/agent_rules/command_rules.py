@@ -388,11 +388,19 @@ def package_manager_rule(clause: Clause) -> list[Draft]:
     return [Draft("command", "requirement", measure("command_not_run", command=installs))]
 
 
-_ALWAYS_WRAPPED = form(
-    "Always use `uv run` to run Python commands",
-    rf"{ADVERBS}use `(?P<wrapper>(?:uv|poetry|pipenv|hatch|pdm) run)`"
-    r" (?:to (?:run|execute)|for (?:running )?)(?: ?(?:all|any|the|every))*"
-    r" ?(?:Python)?(?: (?:commands?|scripts?|code|tools?|programs?|files?))?",
+_WRAPPER = "`(?P<wrapper>(?:uv|poetry|pipenv|hatch|pdm) run)`"
+_ALWAYS_WRAPPED = forms(
+    {
+        "Always use `uv run` to run Python commands": (
+            rf"{ADVERBS}use {_WRAPPER}"
+            r" (?:to (?:run|execute)|for (?:running )?)(?: ?(?:all|any|the|every))*"
+            r" ?(?:Python)?(?: (?:commands?|scripts?|code|tools?|programs?|files?))?"
+        ),
+        "Prefix Python commands with `uv run`": (
+            rf"{ADVERBS}prefix (?:all |any |the |every )*Python (?:commands?|scripts?|calls)"
+            rf" with {_WRAPPER}"
+        ),
+    }
 )
 
 

@@ -108,10 +108,16 @@ _HOOKS = re.compile(
 _PRE_COMMIT = re.compile(r"(?:running )?(?:the )?pre-?commit(?: hooks)?", re.I)
 
 
+# "The hook changes the message and the commit succeeds - no `--no-verify`"
+_DESCRIBES = re.compile(
+    r"(?:the|a|this|it) [^`,;.—–-]* (?:completes?|succeeds?|works?|goes) ", re.I
+)
+
+
 def hook_rule(clause: Clause) -> list[Draft]:
     """Reads "do not skip hooks", "never use `--no-verify`" and "never commit without the hooks"."""
     instruction = _prohibition_in(clause)
-    if instruction is None:
+    if instruction is None or _DESCRIBES.match(clause.statement.text):
         return []
     if instruction.does(["skip", "bypass", "disable"]):
         option = instruction.text_of(Relation.WITH) or ""

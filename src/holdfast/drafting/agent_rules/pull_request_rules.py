@@ -51,6 +51,11 @@ _CONVENTIONAL_TITLES = form(
     rf"{_TITLES_FOLLOW} ?(?:the )?{CONVENTIONAL}"
     rf"(?: for (?:all )?{_TITLE}| in {_TITLE})?.{{0,3}}",
 )
+_TITLES_FOLLOWING = form(
+    "Use clear PR titles following Conventional Commits",
+    rf"{ADVERBS}(?:use|write) (?:(?:clear|descriptive|concise|short|good),? (?:and )?)*{_TITLE}"
+    rf" (?:following|that follow|according to|in|using) {CONVENTIONAL}.{{0,3}}",
+)
 _LOWER_CASE_TITLE = form(
     "PR titles must start with a lowercase letter",
     rf"(?:{_TITLE}|titles?) {_MUST}(?:start|begin)s? with (?:an? )?lower-?case(?: letter)?",
@@ -71,7 +76,9 @@ def pr_title_rule(clause: Clause) -> list[Draft]:
     text = clause.text
     is_labelled = _is_about_titles(clause.statement)
     is_about_titles = is_labelled or _NAMES_TITLE.search(text) is not None
-    if is_about_titles and whole_match(_CONVENTIONAL_TITLES, text):
+    if whole_match(_TITLES_FOLLOWING, text) or (
+        is_about_titles and whole_match(_CONVENTIONAL_TITLES, text)
+    ):
         return _require(title=conventional_pattern(clause.statement.text))
     if is_about_titles and whole_match(_LOWER_CASE_TITLE, text):
         return _require(title=r"\A(?:[a-z]+(?:\([^)\n]*\))?!?: )?+[^A-Z]")

@@ -155,7 +155,7 @@ _DESCRIPTION = re.compile(
 )
 _PRE_COMMIT = re.compile(r"(?:the |all |full )*pre-commit(?: hooks| suite| checks)?", re.I)
 _THESE = re.compile(
-    r"|(?:all |both |each )?(?:of )?(?:these|the following|following|checks|all)(?: \w+){0,3}"
+    r"|(?:all |both |each )?(?:of )?(?:these|the following|following|checks|all)(?: \w+){0,4}"
     r"|full validation|validation|(?:commands|scripts|steps)",
     re.I,
 )
@@ -369,6 +369,8 @@ def _is_named_command(instruction: Instruction) -> bool:
 
 def _runs_block(instruction: Instruction) -> bool:
     """Whether the code block below an instruction is what it runs: "before pushing, run these"."""
+    if instruction.verbs == ("pass",):  # "lint and tests must pass before pushing:"
+        return all(map(is_anything, instruction.texts_of(Relation.SUBJECT)))
     if not instruction.does(RUN | CHECK) or "`" in instruction.object:
         return False
     return not instruction.does(RUN) or _THESE.fullmatch(instruction.object) is not None

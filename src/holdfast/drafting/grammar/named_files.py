@@ -232,6 +232,12 @@ _ONE_LANGUAGE = re.compile(
 )
 
 
+_FILES_INSIDE = re.compile(
+    r"(?P<what>[A-Z][^`]*?(?:files|code|sources?)) (?:in|under|inside|within) (?:the )?"
+    r"`(?P<folder>[^`]+/)`(?: (?:folder|directory))?"
+)
+
+
 def files_named_in(text: str) -> list[str]:
     """The globs of the files that words such as "any file in `src/`" name; [] if the words name
     no files, or may name something else.
@@ -241,6 +247,11 @@ def files_named_in(text: str) -> list[str]:
         return list(_CODE_FILES)
     if _ANY_CHANGE.fullmatch(text):
         return ["*"]
+    if inside := _FILES_INSIDE.fullmatch(text):  # "TypeScript files in `web/`"
+        folder = path_glob(inside["folder"])
+        globs = files_named_in(inside["what"])
+        if folder and folder.endswith("/*") and globs and not any("/" in glob for glob in globs):
+            return [f"{folder[:-1]}{glob}" for glob in globs]
     plain = _WORDS_BEFORE_FILES.sub("", text) or text
     plain = _THING_IN_FILE.sub("", plain)
     # "JavaScript/TypeScript" names two languages, and `a/b` a path

@@ -55,8 +55,10 @@ def occasion_of(circumstance: Circumstance) -> Occasion | None:
     """
     relation, text = circumstance
     if relation in (Relation.BEFORE, Relation.UNTIL):
-        if is_end_of_work(text):
-            return END_OF_WORK
+        parts = re.split(r" or (?=\w+ing\b)", text)  # "finishing a task or opening a PR"
+        if any(map(is_end_of_work, parts)):
+            is_known = all(is_end_of_work(part) or _before_events(part) for part in parts)
+            return END_OF_WORK if is_known else None
         return _before_events(text)
     if relation in (Relation.AFTER, Relation.ONCE, Relation.WHEN, Relation.IF):
         return _after_change_or_work(relation, text)
@@ -82,7 +84,8 @@ _CHECKED_EVENTS = frozenset(("commit", "push", "pr", "merge", "submission", "rev
 # what must pass a check, if that says nothing about files
 _ANYTHING = re.compile(
     r"(?:(?:all|the|your|any|every|of|each|both|new) )*"
-    r"(?:code|changes?|tests?|commits?|these|checks?|following|everything|it|work|them)",
+    r"(?:(?:code|changes?|tests?|commits?|these|checks?|following|everything|it|work|them"
+    r"|lint(?:ing|ers?)?|formatting|type ?checks?|builds?)(?:,? and |, |$))+",
     re.I,
 )
 _ARTICLES = frozenset("the any your a an all these files".split())

@@ -32,6 +32,14 @@ _BLOCKED_PUSHES = re.compile(
     r"^direct pushes to (\S+(?: branch)?) (?:are|is) (?:blocked|rejected|disabled|prevented)\b.*",
     re.I,
 )
+_DIRECT_ACCESS = re.compile(
+    r"\b(?P<never>never|no|not) (?:use )?direct (?P<codes>`[^`]+`) (?:access|usage|use)\b", re.I
+)
+_REINTRODUCE = re.compile(
+    r"(?<=n[o'’]t )(?:re-?introduce|re-?create|bring back|re-?add) (?=`[^`]*/)"
+    r"|(?<=never )(?:re-?introduce|re-?create|bring back|re-?add) (?=`[^`]*/)",
+    re.I,
+)
 _ASKING_FOR_REVIEW = re.compile(
     r"\b(?:asking|submitting|sending|handing)"
     r"(?: (?:it|them|(?:the |your )?(?:changes|code|work|PR)))?"
@@ -52,6 +60,8 @@ def in_usual_words(text: str) -> str:
     text = _ASKING_FOR_REVIEW.sub("requesting review", text)
     text = _CHECKS_PASS.sub(r"\1 passes", text)
     text = _FOR_CHANGES.sub("after ", text)
+    text = _DIRECT_ACCESS.sub(r"never use \g<codes>", text)
+    text = _REINTRODUCE.sub("create or edit ", text)
     text = _BLOCKED_PUSHES.sub(r"never push to \1", text)
     text = _CHECK_IN.sub("commit ", text)
     text = _STRESSED_NO.sub("no ", text)
