@@ -63,7 +63,7 @@ def test_requests_carry_a_digest_and_no_path(url, files):
 
 
 def test_serve_reads_the_files_of_its_operator(files, monkeypatch, capsys):
-    from holdfast.cli.serve.serve import serve
+    from holdfast.cli.serve import serve
 
     monkeypatch.setattr("holdfast.methods.fitted._FILES_READ", {})
     monkeypatch.setattr(serve, "load_in_process", lambda arguments, **options: model())

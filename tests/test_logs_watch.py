@@ -7,7 +7,7 @@ import pytest
 from logged_dialogs import SHORT, asked_and_answered, chats, lines_of
 
 from holdfast.cli import main
-from holdfast.cli.logs.logs import log_progress
+from holdfast.cli.logs import log_progress
 from holdfast.drift import load_suite
 from holdfast.logs import part_scanning, read_logs, score_logs
 from holdfast.logs.part_scanning import Scan

@@ -152,7 +152,8 @@ def no_model(monkeypatch):
 
     for command in PAGES:
         command_named(command)  # its imports are those of the module as it is
-    for module in ("calibrate", "drift", "model_loading", "profile", "tasks"):
+    modules = "fix.calibrate measure.drift shared.model_loading fix.profile papers.tasks".split()
+    for module in modules:
         monkeypatch.setattr(f"holdfast.cli.{module}.load_model", load)
 
 

@@ -1071,7 +1071,7 @@ def test_what_programs_keep_beside_their_sessions_is_no_log(tmp_path):
 )
 def test_events_on_one_line_or_beside_zeros_are_read(torn, tmp_path):
     """Two programs write at once, or the computer stops while one does."""
-    path = written(tmp_path, user("u1", None, "Hi"), reply("a1", "u1", bash("t1")))
+    path = write(tmp_path, user("u1", None, "Hi"), reply("a1", "u1", bash("t1")))
     first, second = path.read_text().splitlines()
     path.write_text(torn.format(first, second) + "\n")
     logs = read_logs([path])

@@ -1,4 +1,4 @@
-"""What commands are made of.
+"""The parts that commands share.
 
 A command:
 
