@@ -269,10 +269,10 @@ _MIN_USUAL_TYPES = 2  # in a list of words that are types
 
 def _is_first_of_types(clause: Clause) -> bool:
     """Whether a clause is the first item of a list of types below a heading about commits."""
-    *above, nearest = ("", "", *clause.statement.under)
+    above, nearest = ("", "", *clause.statement.under)[-2:]
     is_below = _LIST_HEADING.search(nearest) or (
         _TYPES_HEADING.fullmatch(nearest)
-        and (re.search(r"\bcommit", nearest, re.I) or whole_match(_ABOUT_COMMITS, above[-1]))
+        and (re.search(r"\bcommit", nearest, re.I) or whole_match(_ABOUT_COMMITS, above))
     )
     return bool(is_below) and whole_match(_FIRST_ITEM, clause.text) is not None
 
@@ -288,20 +288,20 @@ def commit_type_rule(clause: Clause) -> list[Draft]:
     if clause.is_prohibited or not about or is_of_something_else(clause.text):
         return []
     if bare := _BARE_TYPES.fullmatch(clause.text):
-        types = re.findall(r"\b(?!(?:or|and)\b)[a-z]+", bare["types"])
+        listed = re.findall(r"\b(?!(?:or|and)\b)[a-z]+", bare["types"])
         names_types = re.search("type|prefix|use one of", statement.label, re.I)
-        is_list = names_types and len(_USUAL & set(types)) >= _MIN_USUAL_TYPES
-        return commit_rule(rf"\A{type_prefix(types)}", "requirement") if is_list else []
+        is_list = names_types and len(_USUAL & set(listed)) >= _MIN_USUAL_TYPES
+        return commit_rule(rf"\A{type_prefix(listed)}", "requirement") if is_list else []
     text = _types_in_backticks(clause.text)
     match = whole_match(_LISTED_TYPES, text)
     if match is None:
         return []
-    types = re.findall(r"`([a-z]+)(?:\([\w-]+\))?!?:", match["types"])
+    prefixes = re.findall(r"`([a-z]+)(?:\([\w-]+\))?!?:", match["types"])
     bare_types = re.findall(r"`([a-z]+)`", match["types"])
     are_types = "prefix" in text.lower() or re.search("type|label", statement.label, re.I)
-    if len(types) + len(bare_types) < 2 or (bare_types and not are_types):
+    if len(prefixes) + len(bare_types) < 2 or (bare_types and not are_types):
         return []
-    all_types = (*types, *bare_types)
+    all_types = (*prefixes, *bare_types)
     if "etc" in text:
         all_types = (*all_types, *_USUAL_TYPES)
     return commit_rule(rf"\A{type_prefix(dict.fromkeys(all_types))}", "requirement")

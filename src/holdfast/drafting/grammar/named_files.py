@@ -270,9 +270,9 @@ def files_named_in(text: str) -> list[str]:
         return list(_CODE_FILES)
     if _ANY_CHANGE.fullmatch(plain):
         return ["*"]
-    for names_of_files, globs in _USUAL_FILES:
+    for names_of_files, usual_globs in _USUAL_FILES:
         if names_of_files.fullmatch(plain):
-            return list(globs)
+            return list(usual_globs)
     if not _ONE_LANGUAGE.fullmatch(plain):
         return []
     return files_of_language(plain)
