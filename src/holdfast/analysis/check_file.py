@@ -56,7 +56,9 @@ def write_check(
             if prompt_check.comparison
         },
     )
-    fields = {"schema": file_content.version, **file_content.model_dump(by_alias=True)}
+    # the order in which earlier versions wrote them
+    first = {"schema": file_content.version, "method": method, "rounds": rounds}
+    fields = {**first, **file_content.model_dump(by_alias=True)}
     text = json.dumps(fields, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     return write_whole(folder / FILE, text, "another folder with --out")
 
