@@ -284,8 +284,8 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
     if words[0] in ("cd", "pushd") and len(words) == 2 and not re.match("[-~$`]", words[1]):
         shell.folder = posixpath.normpath(posixpath.join(shell.folder, words[1]))
     substituted = "\n".join(_backticks_in(redirects, shell))
-    inner = _read_inside(substituted, shell.inside()) if substituted else []
-    return [*inner, *_unwrap(command, words, shell)]
+    substitutes = _read_inside(substituted, shell.inside()) if substituted else []
+    return [*substitutes, *_unwrap(command, words, shell)]
 
 
 _HERE_DOCUMENT = re.compile(r"<<(?P<dash>-?)[ \t]*(?P<quote>['\"\\]?)(?P<end>\w+)(?P=quote)?(?!<)")
