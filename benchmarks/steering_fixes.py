@@ -7,6 +7,13 @@ other seeds, beside `repetition` and `check-and-retry`. The dialogs are those of
     python benchmarks/steering_fixes.py explore --out FILE.json
     python benchmarks/steering_fixes.py confirm --out FILE.json
 
+On qwen-1.5b, settings named for qwen-0.5b are confirmed without an exploration of their own, but
+for guidance and the combination, which gained least over what they are compared with:
+
+    python benchmarks/steering_fixes.py confirm --model qwen-1.5b --seeds 3 --batch 24 --method none
+        repetition:probability=1 check-and-retry:n=2 split-softmax:exponent=0.5 boost:factor=4
+        --out FILE.json
+
 Interrupted runs are resumed.
 """
 
@@ -55,9 +62,13 @@ STAGES = {"explore": (EXPLORED, (4,)), "confirm": (CONFIRMED, (2, 3))}
 def main() -> None:
     parser = record_options(__doc__, "runs/steering_fixes")
     parser.add_argument("stage", choices=STAGES)
+    parser.add_argument("--method", nargs="+", metavar="SPEC", help="instead of the stage's own")
+    parser.add_argument("--seeds", type=int, nargs="+", help="instead of the stage's own")
     parser.add_argument("--batch", type=int, default=48)
     arguments = parser.parse_args()
     methods, seeds = STAGES[arguments.stage]
+    methods = tuple(arguments.method or methods)
+    seeds = tuple(arguments.seeds or seeds)
     folders = [arguments.runs / f"{arguments.model}-{arguments.stage}-{seed}" for seed in seeds]
     for seed, folder in zip(seeds, folders, strict=True):
         run_command(
