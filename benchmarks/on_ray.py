@@ -12,7 +12,7 @@ the nodes and actors, and loading the model, are not part of a run's time. Nodes
 process share one machine, so the cost of a network is not measured; requests and replies are a few
 kilobytes. More nodes than the machine has processors show where scaling ends.
 
-    python benchmarks/on_ray.py --model qwen-0.5b --conversations 24 --rounds 1 --nodes 1 2 4
+    python benchmarks/on_ray.py --model qwen-0.5b --conversations 96 --rounds 1 --nodes 1 2 4
         --repetitions 2 --out benchmarks/results/ray_qwen.json
 """
 
@@ -50,7 +50,7 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="default")
-    parser.add_argument("--conversations", type=int, default=24)
+    parser.add_argument("--conversations", type=int, default=96)
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--nodes", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--repetitions", type=int, default=5)

@@ -162,9 +162,9 @@ RECORDS = (
     ),
     Record(
         "drift_loop_qwen15",
-        "benchmarks/drift_loop.py --model qwen-1.5b --conversations 8 --rounds 2 --out {out}",
+        "benchmarks/drift_loop.py --model qwen-1.5b --rounds 4 --repetitions 1 --out {out}",
         False,
-        8,
+        25,
     ),
     Record("faster_layers", "benchmarks/faster_layers.py --repetitions 9 --out {out}", False, 5),
     Record(
@@ -235,7 +235,7 @@ RECORDS = (
     Record("large_logs", "benchmarks/large_logs.py --size 200 --out {out}", False, 5),
     Record(
         "ray_qwen",
-        "benchmarks/on_ray.py --model qwen-0.5b --conversations 24 --rounds 1 --nodes 1 2 4"
+        "benchmarks/on_ray.py --model qwen-0.5b --conversations 96 --rounds 1 --nodes 1 2 4"
         " --repetitions 2 --out {out}",
         False,
         12,
