@@ -32,6 +32,7 @@ from holdfast.drafting.drafts import (
     CONDITIONAL,
     NEEDS_A_JUDGE,
     NO_MEASURE,
+    NOT_AN_INSTRUCTION,
     ON_OCCASION,
     Draft,
     Undrafted,
@@ -53,7 +54,9 @@ from holdfast.drafting.statement_limits import (
     begins_with_exception,
     conditions_above,
     is_example,
+    is_for_others,
     is_marked_as_preference,
+    is_not_in_force,
     is_of_an_occasion,
     is_of_some_changes,
     names_exception,
@@ -83,6 +86,8 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
         return Undrafted(statement.element.value)
     if is_example(statement):
         return Undrafted("an example")
+    if is_not_in_force(statement) or (is_for_others(statement) and not of_bot):
+        return NOT_AN_INSTRUCTION
     if is_marked_as_preference(statement):
         return A_PREFERENCE
     statement = without_introduction(statement)
@@ -94,6 +99,8 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
         statement = add_never(statement)
         if rules := bot_rules(statement):
             return rules
+    elif statement.text.endswith("?"):
+        return NOT_AN_INSTRUCTION
     statement = turn_into_prohibition(statement)
     if parts := coordinated_prohibitions(statement.text):
         results = [draft(replace(statement, text=part), of_bot) for part in parts]

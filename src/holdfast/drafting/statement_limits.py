@@ -39,6 +39,42 @@ def is_example(statement: Statement) -> bool:
     return below_examples or _EXAMPLE_LABEL.match(statement.label) is not None
 
 
+# what a label or a heading says of a rule that was in force, is not yet, or is quoted
+_PAST = r"(?:old|former|previous|outdated|obsolete)"
+_NOT_IN_FORCE = re.compile(
+    r"(?:(?:the|our|an?) )?"
+    + one_of(
+        rf"{_PAST} (?:rules?|polic(?:y|ies)|workflows?|process|conventions?|guidelines?)(?: \w+)?",
+        r"(?:previous|former)ly|historically|in the past|obsolete|myth|idea|to-?do|fixme|quote",
+        r"[\w ]{1,40}\b(?:rule|policy|convention|process) (?:was|were|used to be)",
+        r"(?:\w+ )?(?:error|warning|error message|log) (?:reads|says)",
+    )
+    + r"(?: \([^()]*\))?[\s:.]*",
+    re.I,
+)
+_SAID_BEFORE = re.compile(r"(?P<label>[\w -]{1,60}): ")
+# headings of what other people do: "Workflow for maintainers", "Commits (humans only)"
+_OF_OTHERS = re.compile(
+    r"\bfor (?:(?:the|our|project|human) )*(?:humans|maintainers?|reviewers?|release managers?"
+    r"|admins?)(?: only)?[\s:.)]*$|\((?:humans?|maintainers?) only\)",
+    re.I,
+)
+
+
+def is_not_in_force(statement: Statement) -> bool:
+    """Whether a statement is quoted, or a rule of the past: "The old rule was: never push"."""
+    said = _SAID_BEFORE.match(statement.text)
+    names = (statement.label, said["label"] if said else "", *statement.under)
+    if any(map(_NOT_IN_FORCE.fullmatch, names)):
+        return True
+    return statement.label.lower() == "deprecated" and not NEVER_FIRST.match(statement.text)
+
+
+def is_for_others(statement: Statement) -> bool:
+    """Whether a heading says that a statement is for other people than the reader."""
+    return any(map(_OF_OTHERS.search, statement.under))
+
+
 _PREFERRED = re.compile(
     r"\((?:strongly |highly )?(?:preferred|recommended|suggested|optional|ideally)\)", re.I
 )
@@ -166,7 +202,7 @@ _EXCEPTION_AFTER = re.compile(
         *(r"however\b", r"but\b", r"only\b", "if you (?:need|must|have)", r"allowed\b"),
         "it['’]s (?:fine|ok)",
     )
-    + r"|\b(?:is|are) exempt\b",
+    + r"|\b(?:is|are) (?:exempt|(?:the|an) (?:only )?exceptions?)\b",
     re.I,
 )
 

@@ -14,6 +14,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from holdfast.measures.comments import without_comments
+
 _PYTHON = re.compile(r"(?:python|pypy)(?:\d(?:\.\d+)?)?|py")
 _JAVASCRIPT = ("node", "nodejs", "bun", "deno")
 _MAX_CHARACTERS = 50_000  # of a program that is read
@@ -70,6 +72,7 @@ def read_program(words: Sequence[str], from_input: str | None) -> ProgramText:
     if words[0] in _JAVASCRIPT:
         return _read_javascript(code)
     if words[0] in _BY_PATTERN:
+        code = without_comments(code, _NAMES_BY_LANGUAGE.get(words[0], ""))
         return ProgramText([_found_text(found) for found in _RUNS_TEXT.finditer(code)])
     return ProgramText()
 
@@ -92,6 +95,8 @@ _BY_PATTERN = {
     **{"php": "-r|-B|-R|-E", "lua": "-e", "expect": "-c", "tclsh": "-c"},
     **dict.fromkeys(_AWK, ""),
 }
+# names by which the marks of comments are known
+_NAMES_BY_LANGUAGE = {"perl": "a.pl", "ruby": "a.rb", "lua": "a.lua", "php": "a.php"}
 _RUNS_TEXT = re.compile(
     r"""(?:\b(?:system|exec|shell_exec|passthru|popen|proc_open|execute|spawn|capture2e?)"""
     r"""\s*\(?\s*(?:\[\s*)?|\bqx|%x)(?P<mark>["'])(?P<text>(?:\\.|(?!(?P=mark)).)+)(?P=mark)"""
@@ -296,6 +301,7 @@ _LITERAL = re.compile(_TEXT)
 
 
 def _read_javascript(code: str) -> ProgramText:
+    code = without_comments(code, "program.js")
     writes = [match[2] for match in (*_WRITES_FILE.finditer(code), *_COPIES_FILE.finditer(code))]
     return ProgramText(list(_scripts_in_javascript(code)), writes)
 

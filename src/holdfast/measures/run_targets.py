@@ -188,7 +188,7 @@ def _tasks(text: str) -> dict[str, tuple[list[str], list[str]]]:
 
     try:
         tasks = fields_of(fields_of(yaml.safe_load(text)).get("tasks"))
-    except (yaml.YAMLError, RecursionError):
+    except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: the date 2020-13-45
         return {}
     found: dict[str, tuple[list[str], list[str]]] = {}
     for name, task in tasks.items():
@@ -200,8 +200,12 @@ def _tasks(text: str) -> dict[str, tuple[list[str], list[str]]]:
         needs += [command for command in commands if "task" in fields_of(command)]
         named = [need if isinstance(need, str) else fields_of(need).get("task") for need in needs]
         lines = [c if isinstance(c, str) else fields_of(c).get("cmd") for c in commands]
-        found[str(name)] = ([str(n) for n in named if n], [str(line) for line in lines if line])
+        found[str(name)] = (_texts_in(named), _texts_in(lines))
     return found
+
+
+def _texts_in(values: Sequence[object]) -> list[str]:
+    return [value for value in values if isinstance(value, str) and value]
 
 
 def _lines_of(

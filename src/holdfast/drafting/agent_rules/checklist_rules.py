@@ -65,7 +65,9 @@ def labelled_command_rule(clause: Clause) -> list[Draft]:
 
 
 _OPTIONAL = re.compile(
-    r"\b(?:optional(?:ly)?|(?:if|when|as) (?:needed|necessary|required))\b", re.I
+    r"\b(?:optional(?:ly)?|(?:if|when|as) (?:needed|necessary|required)|automatically"
+    r"|(?<!never )(?<!not )(?<!n['’]t )skip|by (?:the |our )?(?:CI|bot|hook|pipeline|user))\b",
+    re.I,
 )
 _ITEM = form(
     "Lint the code with `make lint` to find mistakes",
@@ -85,7 +87,10 @@ _BEGINS_STEP = re.compile(
     + r"\b.*|",
     re.I,
 )
-_NO_STEP = re.compile(r"\b(?:no|not|never|if|optional\w*|instead|see|read)\b", re.I)
+_NO_STEP = re.compile(
+    r"\b(?:no|not|never|if|optional\w*|instead|see|read|ask|tell|avoid|skip|stop|without|once)\b",
+    re.I,
+)
 
 
 def checklist_rule(clause: Clause) -> list[Draft]:

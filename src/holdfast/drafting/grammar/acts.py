@@ -212,6 +212,8 @@ _FILLERS = frozenset(
     project's code file local remote published previous explicit single azure some current
     shared collaborative""".split()
 )
+# words that leave some changes out: "before committing large changes"
+_OF_SOME = frozenset("large larger big bigger breaking significant risky complex schema".split())
 _SUBJECTS = frozenset("you i we agents they having being are is to".split())
 _SINGULARS = {"branches": "branch", "dependencies": "dependency", "libraries": "library"}
 _OTHER_ACT = re.compile(r"[a-z][a-z `'-]*", re.I)
@@ -297,7 +299,10 @@ def _without_fillers(words: Sequence[str]) -> str:
     rest = [word.strip("`") for word in words]
     while len(rest) > 1 and rest[0] in _FILLERS:
         rest = rest[1:]
-    if rest and rest[-1] in ("change", "changes") and len(rest) <= 3:  # "Rust code changes"
+    is_limited = not _OF_SOME.isdisjoint(rest)
+    if (
+        rest[-1:] in (["change"], ["changes"]) and len(rest) <= 3 and not is_limited
+    ):  # "code changes"
         return "change"
     if rest and rest[0] in _FILLERS - {"code", "file", "git", "github"}:
         rest = rest[1:]
