@@ -149,6 +149,14 @@ RECORDS = (
         45,
     ),
     Record(
+        "steering_fixes/qwen-1.5b",
+        "benchmarks/steering_fixes.py confirm --model qwen-1.5b --seeds 3 --batch 24 --method none"
+        " repetition:probability=1 check-and-retry:n=2 split-softmax:exponent=0.5 --runs {runs}"
+        " --out {out}",
+        False,
+        60,
+    ),
+    Record(
         "drift_loop_qwen",
         "benchmarks/drift_loop.py --repetitions 1 --out {out}",
         False,
