@@ -360,6 +360,21 @@ def test_signs_are_forbidden_in_commits_where_a_line_names_them():
 
 
 @pytest.mark.parametrize(
+    ("text", "specs"),
+    [
+        ("Deprecated: never run `make bench`.", [forbidden(r"make bench(?!\S)")]),
+        ("## Old code\n\n- Never edit `gen/`.", [{"name": "file_not_touched", "path": "gen/*"}]),
+        ("## For contributors and maintainers\n\n- Never run `git push`.", [forbidden(PUSH)]),
+        ("Run `make test` before committing any code changes.", [before(COMMIT)]),
+        ("## Workflow\n\n1. Run `make test`, never skip it\n2. Commit", [before(COMMIT)]),
+        ("Done? Run `make test` before committing.", [before(COMMIT)]),
+    ],
+)
+def test_a_rule_beside_words_that_only_seem_to_limit_it(text, specs):
+    assert measures_of(text) == specs
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "The commit is not signed by default.",
@@ -410,6 +425,28 @@ def test_signs_are_forbidden_in_commits_where_a_line_names_them():
         "# App\n\nFor Flutter.\n\n- Never use `print()`.",
         "# App\n\n## Backend (`api/`)\n\nAlways run `make test` before committing.",
         "## Releasing\n\n1. Bump the version.\n2. Open PRs against `stable`.",
+        # of the past, of other people, quoted, or asked
+        "The old rule was: never run `git push`.",
+        "The rule used to be: never push to `main`.",
+        "Previously: never run `make bench`.",
+        "Old policy: indent with tabs.",
+        "Deprecated: always run `make test` before committing.",
+        "## Old workflow (don't follow)\n\n1. Run `make test`\n2. Commit",
+        "Myth: commits must be signed off.",
+        "Idea: open PRs as drafts.",
+        "TODO: always run `make test` before committing.",
+        "The error message reads: never edit `gen/`.",
+        'Quote: "Always run `make test` before committing."',
+        "## Workflow for maintainers\n\n1. Run `make test`\n2. Commit",
+        "## Commit process (humans only)\n\n1. Run `make test`\n2. Commit",
+        "Run `make test` before committing? No, CI does that.",
+        "No default exports. Pages are the exception.",
+        "Run `make test` before committing large changes.",
+        # steps of a workflow that are not the agent's, or may be left out
+        "## Workflow\n\n1. Ask the user to run `make test`\n2. Commit",
+        "## Workflow\n\n1. `make test` is run by CI\n2. Commit",
+        "## Workflow\n\n1. Skip `make test`\n2. Commit",
+        "## Workflow\n\n1. Run `make test` (slow; skip it for docs)\n2. Commit",
     ],
 )
 def test_what_only_sounds_like_a_rule_drafts_none(line):

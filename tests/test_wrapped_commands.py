@@ -370,6 +370,35 @@ WRAPPED = {
     "an assignment before a command": ("HUSKY=0", "HUSKY=0 git commit -m x", True),
     "an alias of Git in capital letters": ("git push", "git -c ALIAS.up=push up", True),
     "a job of at": ("git push", "echo 'git push' | at now + 5 minutes", True),
+    "a comment of Node.js": (
+        "git push",
+        'node -e \'// require("child_process").execSync("git push")\'',
+        False,
+    ),
+    "a comment of Perl": ("git push", "perl -e '# system(\"git push\")'", False),
+    "code after an address in Perl": (
+        "git push",
+        'perl -e \'$a = "https://b"; system("git push")\'',
+        True,
+    ),
+    "help": ("git push", "git push --help", False),
+    "help that a pattern names": ("make --help", "make --help", True),
+    "a word to look for": (r"grep\b", "grep -- --help", True),
+    "a dry run": ("git push", "git push --dry-run origin main", False),
+    "a dry run that a pattern names": ("git push.* --dry-run", "git push --dry-run", True),
+    "no dry run": ("kubectl apply", "kubectl apply -f a.yml --dry-run=none", True),
+    "a dry run of a check": ("php-cs-fixer fix", "php-cs-fixer fix --dry-run", True),
+    "a date in a Taskfile that is none": (
+        "git push",
+        "cat > Taskfile.yml <<'E'\nat: 2020-13-45\ntasks: {up: git push}\nE\ntask up",
+        False,
+    ),
+    "a command in a Taskfile that is no text": (
+        "git push",
+        "cat > Taskfile.yml <<'E'\na: &a [x, x]\nb: &b [*a, *a]\n"
+        "tasks: {up: {cmds: [{cmd: *b}, git push]}}\nE\ntask up",
+        True,
+    ),
 }
 
 

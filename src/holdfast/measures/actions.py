@@ -70,10 +70,26 @@ class Action:
 
     def program_matching(self, pattern: str) -> str:
         """Returns the program of the reading that begins with a match; "" if none does."""
+        if self.is_shell and _only_shows(self.command.arguments, pattern):
+            return ""
         for reading in (*self.command.readings, *self.command.around):
             if reading.suits(pattern) and matches(rf"\A(?:{pattern})", reading.line):
                 return reading.words[0]
         return ""
+
+
+# programs that change nothing if they are called with `--dry-run`
+_HAVE_DRY_RUNS = frozenset("git npm pnpm yarn bun cargo kubectl helm poetry uv twine".split())
+
+_DRY_RUN = re.compile(r"--dry-run(?:=(?!none|false).*)?", re.DOTALL)
+
+
+def _only_shows(words: Sequence[str], pattern: str) -> bool:
+    """Whether a command only says what it would do: `git push --help`, `git push --dry-run`."""
+    if words[-1] == "--help" and "--" not in words and "help" not in pattern:
+        return True
+    is_dry = any(map(_DRY_RUN.fullmatch, words))
+    return is_dry and words[0] in _HAVE_DRY_RUNS and "dry" not in pattern
 
 
 def actions_of(calls: Sequence[ToolCall], earlier: Sequence[ToolCall] = ()) -> Iterator[Action]:

@@ -65,7 +65,8 @@ def _begins_at_root(glob: str, path: str) -> bool:
     return "/" in glob.rstrip("/") and not is_absolute(path)
 
 
-_OUTSIDE = ("/tmp/", "/var/tmp/", "/dev/")  # folders that hold no repository
+_TEMPORARY = ("/tmp/", "/var/tmp/")  # folders that are no repository, but may hold one
+_OUTSIDE = (*_TEMPORARY, "/dev/")  # folders that hold no repository
 _UNKNOWN_PART = re.compile(r"\$\([^()]*\)|`[^`]*`|\$\{[^{}]*\}|\$\w+|\{\}")
 
 
@@ -93,8 +94,14 @@ def _overlap(first: str, second: str) -> bool:
 
 
 def _is_like(path: str, globs: Sequence[str]) -> bool:
+    temporary = next(filter(path.startswith, _TEMPORARY), "")
     for glob in globs:
         for plain in _plain_globs(glob.removeprefix("./")):
+            if temporary and not plain.startswith("/"):  # `/tmp/a` is no file of a repository
+                name = path.removeprefix(temporary)
+                if fnmatch.fnmatchcase(name, f"?*/{plain}"):
+                    return True
+                continue
             if fnmatch.fnmatchcase(path.removeprefix("./"), plain):
                 return True
             if not _begins_at_root(plain, path) and fnmatch.fnmatchcase(path, f"*/{plain}"):
