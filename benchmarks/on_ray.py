@@ -13,7 +13,7 @@ process share one machine, so the cost of a network is not measured; requests an
 kilobytes. More nodes than the machine has processors show where scaling ends.
 
     python benchmarks/on_ray.py --model qwen-0.5b --conversations 96 --rounds 1 --nodes 1 2 4
-        --repetitions 2 --out benchmarks/results/ray_qwen.json
+        --repetitions 1 --out benchmarks/results/ray_qwen.json
 """
 
 from __future__ import annotations

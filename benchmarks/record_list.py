@@ -244,7 +244,7 @@ RECORDS = (
     Record(
         "ray_qwen",
         "benchmarks/on_ray.py --model qwen-0.5b --conversations 96 --rounds 1 --nodes 1 2 4"
-        " --repetitions 2 --out {out}",
+        " --repetitions 1 --out {out}",
         False,
         12,
         python=".venv-integrations/bin/python",

@@ -393,20 +393,20 @@ def ray_table() -> str:
     alone = statistics.median(row["here"] for row in record["repetitions"])
 
     def ratio(name: str) -> str:
-        return "{median:.2f} [{low:.2f}, {high:.2f}]".format(**record["ratios"][name])
+        return f"{record['ratios'][name]['median']:.2f}"
 
     on_nodes = ", ".join(
         f"{ratio(name)} on {name}" for name in record["ratios"] if not name.startswith("here")
     )
+    repetitions = count_of(len(record["repetitions"]), "repetition")
     return (
         f"`python benchmarks/on_ray.py`: {record['conversations']} conversations of"
         f" {count_of(record['rounds'], 'round')} on {record['model']} in bfloat16, nodes with one"
         " processor each, on one machine with two processors. The time of a run, divided by that of"
-        f" one process with one thread ({alone:.0f} s), median and range of"
-        f" {len(record['repetitions'])}: {on_nodes} ([record](RESULTS/ray_qwen.json)). Half of the"
-        f" conversations in one process take {ratio('here, half')} of the time, and two processes"
-        f" without Ray that do half each at once {ratio('here, half, twice at once')}, as they"
-        " share the memory bandwidth of the machine. Four nodes share its two processors."
+        f" one process with one thread ({alone:.0f} s), median of {repetitions}: {on_nodes}"
+        " ([record](RESULTS/ray_qwen.json)). Half of the conversations in one process take"
+        f" {ratio('here, half')} of the time, and two processes without Ray that do half each at"
+        f" once {ratio('here, half, twice at once')}. Four nodes share the two processors."
     )
 
 
