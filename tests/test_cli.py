@@ -224,6 +224,9 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
     (
         ("--verison", "There is no option '--verison'; did you mean '--version'?"),
         ("drfit", "There is no command 'drfit'; did you mean 'drift'?"),
+        ("generate -model default --user a", "has no option -model; did you mean --model?"),
+        ("generate --user -hello", "--user needs a value; see `holdfast generate --help`."),
+        ("report -out=page.html run", "has no option -out; did you mean --out?"),
         ("generate --user a --temperature 9", "takes --temperature from 0 to 2, not 9."),
         (
             "generate --user a --max-new-tokens 99999999999",

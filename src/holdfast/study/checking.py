@@ -286,7 +286,7 @@ def earlier_conversations(folder: Path | str, suite: drift.Suite, method: str) -
     if method not in recorded_methods and len(recorded_methods) != 1:
         raise AnotherRun(
             f"{folder} has the methods {', '.join(recorded_methods) or '(none yet)'}, and not"
-            f" {method}; give a run of that method, or of one method, with --against.",
+            f" {method}; give a run of that method, or of one method.",
             option="against",
             value=method,
             allowed=recorded_methods,
@@ -299,7 +299,7 @@ def earlier_conversations(folder: Path | str, suite: drift.Suite, method: str) -
     if not any(conversations_by_case.values()):
         raise AnotherRun(
             f"{folder} has none of the prompts of this suite ({', '.join(conversations_by_case)});"
-            " give a run of the same prompts with --against.",
+            " give a run of the same prompts.",
             option="against",
             value=str(folder),
             allowed=list(conversations_by_case),

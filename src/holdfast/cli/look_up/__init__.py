@@ -1,4 +1,4 @@
-"""The commands that tell about Holdfast itself: methods, measures, docs, completion.
+"""The commands that describe Holdfast itself: methods, measures, docs, completion.
 
 catalogue    the lists of methods and measures
 docs         the pages of the documentation

@@ -2,6 +2,6 @@
 
 serve           the server
 proxy           between a client and its server
-chat            a chat in the terminal, which is a terminal_chat
+chat            a chat in the terminal; terminal_chat has its commands and its dialog
 generate        one reply
 """

@@ -16,12 +16,12 @@ Its run:
 
 run_names           the folder
 user_messages       the user's side of the conversations
-drift_run           the conversations; dry_run, a few of them; estimates, what the others take
+drift_run           the conversations; dry_run times a few of them, estimates says what all cost
 
 What it prints:
 
 output              results, pages and the command as it was typed; json_output, for --json
 notes               lines on standard error
-progress_bar        the progress; interrupts, its end by a signal
+progress_bar        the progress; interrupts ends a command on SIGTERM
 browser             opens a page
 """

@@ -23,6 +23,7 @@ _REWORDINGS = (
     (r"^one of the arguments (.+) (\S+) is required", r"`{}` needs \1 or \2"),
 )
 _OPTION = re.compile(r"-[a-zA-Z]|--[a-zA-Z][\w-]*")
+_LEFTOVER_OPTION = re.compile(r"--?[a-zA-Z][\w-]*")  # also -model, which elsewhere may be a value
 # options of different commands that mean the same
 _SAME_MEANING = {"conversations": "budget", "budget": "conversations"}
 
@@ -72,7 +73,7 @@ class OneSentenceParser(argparse.ArgumentParser):
 
     def refuse(self, words: Sequence[str], arguments: argparse.Namespace) -> NoReturn:
         """Raises a `UsageError` about leftover words, with the option that was likely meant."""
-        self._refuse_misspelt(words)
+        self._refuse_misspelt(words, _LEFTOVER_OPTION)
         text = " ".join(words)
         options = self._long_options()
         likely = "suite" if text.endswith((".yaml", ".yml")) else "user"
@@ -84,11 +85,11 @@ class OneSentenceParser(argparse.ArgumentParser):
             hint = f"put quotes around --{likely} {shlex.quote(f'{value} {text}')}."
         raise UsageError(f"`{self.prog}` does not take {text!r} by itself; {hint}")
 
-    def _refuse_misspelt(self, words: Sequence[str]) -> None:
+    def _refuse_misspelt(self, words: Sequence[str], option: re.Pattern[str] = _OPTION) -> None:
         """Refuses the first word that looks like an option, but is none of this command."""
         for word in itertools.takewhile(lambda word: word != "--", words):
             typed = word.partition("=")[0]
-            if _OPTION.fullmatch(typed) and typed not in self._option_string_actions:
+            if option.fullmatch(typed) and typed not in self._option_string_actions:
                 self._refuse_option(typed)
 
     def _refuse_option(self, typed: str) -> NoReturn:
