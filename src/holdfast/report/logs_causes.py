@@ -108,7 +108,8 @@ def hint_of(run: Run) -> str:
     if files := said_to_be_loaded(run):
         were = "was" if len(files) == 1 else "were"
         return (
-            f"The logs do not show that {join_with_and(files)} {were} in the context: you said so."
+            f"That {join_with_and(files)} {were} in the context is what --loaded says; the logs do"
+            " not show it."
         )
     counts = total_causes(count_causes(run))
     unknown = counts["unknown"]

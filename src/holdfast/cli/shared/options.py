@@ -239,7 +239,7 @@ class ConversationOptions(SystemOptions, RoundsOptions):
     probe_at: ProbeAt = Settings.probe_at
     """ask probes in place of the user's turn, or after a full round"""
     batch: int = Settings.batch
-    """conversations that run side by side"""
+    """conversations that run side by side, on each actor with --ray"""
     context: ContextPolicy = Settings.context
     """when the model's context is full: stop the dialog, cut its oldest rounds, summarise the older
     half, or compact (like summarise, but the summary also replaces the agent's system prompt);
