@@ -171,7 +171,7 @@ def test_a_loaded_file_makes_causes_known_and_stays_through_a_compaction(logs):
     assert "neither the loaded files" in causes["force", 4].why
     file = str(logs / "CLAUDE.md")
     assert causes["gate", 2].why == f"the rule was in {file}, which was said to be loaded"
-    assert f"That {file} was in the context is what --loaded says" in why_table(after)
+    assert f"You said that {file} was in the context" in why_table(after)
     rows = adherence(after)
     page = text_of(logs_page(after, rows, rows, None))
     assert f"Said in {file}, which you said was loaded" in page

@@ -108,8 +108,7 @@ def hint_of(run: Run) -> str:
     if files := said_to_be_loaded(run):
         were = "was" if len(files) == 1 else "were"
         return (
-            f"That {join_with_and(files)} {were} in the context is what --loaded says; the logs do"
-            " not show it."
+            f"You said that {join_with_and(files)} {were} in the context; the logs do not show it."
         )
     counts = total_causes(count_causes(run))
     unknown = counts["unknown"]
