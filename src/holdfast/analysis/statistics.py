@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.analysis.resampling import SEED, Limits, bounds_by_column, resample
-from holdfast.records.mean_estimate import Estimate as Estimate
+from holdfast.records.mean_estimate import Estimate as Estimate  # other modules import it from here
 from holdfast.records.mean_estimate import OtherPrompts
 
 SCORES: Limits = (0.0, 1.0)
@@ -33,6 +33,9 @@ class MatrixEntry(NamedTuple):
     value: float
 
 
+# --- Means with their uncertainty
+
+
 def estimate_columns(
     values: np.ndarray, limits: Limits | None, error: float = ERROR
 ) -> list[Estimate]:
@@ -47,6 +50,7 @@ def estimate_columns(
         error: the probability, of at most 0.05, with which a verdict on one column may be wrong.
     """
     values = np.ascontiguousarray(values, dtype=float)
+    # as bytes, which a cache can look up
     return list(_estimates(values.tobytes(), values.shape, limits, error))
 
 
@@ -57,25 +61,30 @@ def _estimates(
     """Computes `estimate_columns`; cached, as page and figures need the same estimates."""
     values = np.frombuffer(data, dtype=float).reshape(shape)
     is_measured = ~np.isnan(values)
+    # the interval that is reported, and, if verdicts need a wider one, theirs
     errors = (ERROR,) if error == ERROR else (ERROR, error)
-    bounds = bounds_by_column(
+    intervals_by_column = bounds_by_column(
         np.where(is_measured, values, 0.0), is_measured.astype(float), limits, errors
     )
     return tuple(
-        _estimate(column[~np.isnan(column)], ends)
-        for column, ends in zip(values.T, bounds, strict=True)
+        _estimate(column[~np.isnan(column)], intervals)
+        for column, intervals in zip(values.T, intervals_by_column, strict=True)
     )
 
 
-def _estimate(values: np.ndarray, bounds: np.ndarray) -> Estimate:
-    """Returns the estimate of values, [n], given its intervals, [error, low and high]."""
+def _estimate(values: np.ndarray, intervals: np.ndarray) -> Estimate:
+    """Returns the estimate of measured values, [n].
+
+    Args:
+        intervals: [interval, low and high]: the reported one, and perhaps a wider one for verdicts.
+    """
     if not len(values):
         return NOTHING
     mean = float(values.mean())
     if len(values) == 1:
         return Estimate(1, mean, None, None, None)
-    (low, high), *others = ((float(low), float(high)) for low, high in bounds)
-    decisive = others[0] if others else None
+    (low, high), *wider = ((float(low), float(high)) for low, high in intervals)
+    decisive = wider[0] if wider else None
     return Estimate(len(values), mean, float(values.std(ddof=1)), low, high, decisive)
 
 
@@ -89,15 +98,19 @@ def estimate(
 
     Args:
         limits: the lowest and the highest value that a conversation can have; None for no limits.
-        error: the probability, of at most 0.05, with which a verdict on it may be wrong.
         prompts: the prompt of each conversation; the estimate then includes the interval for other
             prompts, if there are at least `MIN_PROMPTS`.
+        error: the probability, of at most 0.05, with which a verdict on it may be wrong.
     """
     values = np.asarray(values, dtype=float)
-    summary = estimate_columns(values[:, None], limits, error)[0]
-    if prompts is None or len(set(np.asarray(prompts)[~np.isnan(values)])) < MIN_PROMPTS:
-        return summary
-    return replace(summary, other_prompts=over_prompts(values, limits, np.asarray(prompts)))
+    (for_these_prompts,) = estimate_columns(values[:, None], limits, error)
+    if prompts is None:
+        return for_these_prompts
+    prompt_of = np.asarray(prompts)
+    measured_prompts = set(prompt_of[~np.isnan(values)])
+    if len(measured_prompts) < MIN_PROMPTS:
+        return for_these_prompts
+    return replace(for_these_prompts, other_prompts=over_prompts(values, limits, prompt_of))
 
 
 def over_prompts(values: np.ndarray, limits: Limits | None, prompts: np.ndarray) -> OtherPrompts:
@@ -115,6 +128,9 @@ def over_prompts(values: np.ndarray, limits: Limits | None, prompts: np.ndarray)
     sizes = np.bincount(prompt_number, minlength=len(distinct)).astype(float)
     low, high = bounds_by_column(sums[:, None], sizes[:, None], limits, (ERROR,))[0, 0]
     return OtherPrompts(len(distinct), float(low), float(high))
+
+
+# --- Differences with their uncertainty
 
 
 def change(
@@ -161,22 +177,27 @@ def unpaired_difference(
     mean = float(sample.mean() - other.mean())
     if count < 2:
         return Estimate(count, mean, None, None, None)
+    # the mean in each resample, at its lowest and at its highest
     low, high = resample(sample, np.ones_like(sample), limits)
+    other_low, other_high = resample(other, np.ones_like(other), limits)
     # samples of the same size get the same weights; a permutation makes them independent
     order = np.random.default_rng(SEED).permutation(len(low))
-    other_low, other_high = resample(other, np.ones_like(other), limits)
     other_low = other_low[order]
     other_high = other_high[order]
-    lowest = (low - other_high)[:, 0]
-    highest = (high - other_low)[:, 0]
+    lowest_differences = (low - other_high)[:, 0]
+    highest_differences = (high - other_low)[:, 0]
 
     def interval(error: float) -> tuple[float, float]:
-        low_end = np.percentile(lowest, 50 * error)
-        high_end = np.percentile(highest, 100 - 50 * error)
+        low_end = np.percentile(lowest_differences, 50 * error)
+        high_end = np.percentile(highest_differences, 100 - 50 * error)
         return float(low_end), float(high_end)
 
+    standard_error = float((low - other_low).std())
     decisive = None if error == ERROR else interval(error)
-    return Estimate(count, mean, float((low - other_low).std()), *interval(ERROR), decisive)
+    return Estimate(count, mean, standard_error, *interval(ERROR), decisive)
+
+
+# --- Shares with their uncertainty
 
 
 def share(counts: np.ndarray, totals: np.ndarray) -> list[Estimate]:
@@ -200,6 +221,9 @@ def share(counts: np.ndarray, totals: np.ndarray) -> list[Estimate]:
         low, high = (float(end) for end in bounds[0]) if count > 1 else (None, None)
         shares.append(Estimate(count, mean, None, low, high))
     return shares
+
+
+# --- Means without uncertainty
 
 
 def shared_means(scores: ByProbe, baseline: ByProbe) -> tuple[np.ndarray, np.ndarray]:
@@ -244,15 +268,15 @@ def compared_means(values: np.ndarray, baseline: np.ndarray) -> tuple[float, flo
 
 def row_means(values: np.ndarray) -> np.ndarray:
     """Returns each conversation's mean over the rounds it has; NaN if it has none."""
-    present = ~np.isnan(values)
-    counts = present.sum(axis=1)
-    sums = np.where(present, values, 0.0).sum(axis=1)
+    is_measured = ~np.isnan(values)
+    counts = is_measured.sum(axis=1)
+    sums = np.where(is_measured, values, 0.0).sum(axis=1)
     means: np.ndarray = np.divide(sums, counts, out=np.full(len(values), np.nan), where=counts > 0)
     return means
 
 
 def cell_means(entries: Iterable[MatrixEntry], shape: tuple[int, int]) -> np.ndarray:
-    """Averages entries by cell of a matrix of this shape; NaN where there are none."""
+    """As `means_by_cell`, of entries instead of arrays."""
     rows, columns, values = np.array(list(entries), dtype=float).reshape(-1, 3).T
     return means_by_cell(rows, columns, values, shape)
 

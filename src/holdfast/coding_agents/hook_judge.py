@@ -12,10 +12,11 @@ from holdfast.errors import UsageError
 from holdfast.logs.dialogs import LoggedTurn
 from holdfast.measures.patterns import limit_search_time
 from holdfast.measures.scores import Score
+from holdfast.measures.turns import AssistantTurn
 
-# how long regular expressions may compute
+# the agent waits for its hook, so the searches of regular expressions get little processor time
 _MAX_SECONDS_PER_RULE = 0.05
-_MAX_SECONDS = 0.15  # all together
+_MAX_SECONDS = 0.15  # for all rules together
 
 
 class HookJudge:
@@ -40,26 +41,36 @@ class HookJudge:
             try:
                 with limit_search_time(seconds) as search_time:
                     score = _score(rule, turn, is_over, (marks or {}).get(rule.id))
-            except UsageError as error:
+            except UsageError as error:  # no time is left, or the expression is invalid
                 self.problems.append(f"The rule {rule.id!r} was not judged: {error}")
                 continue
             finally:
                 self._seconds_left -= seconds - search_time.left
             if score is not None and not score.keeps_rule:
-                yield BrokenRule(rule, " ".join(score.reason.split()))
+                reason_on_one_line = " ".join(score.reason.split())
+                yield BrokenRule(rule, reason_on_one_line)
 
 
 def _score(rule: HookRule, turn: LoggedTurn, is_over: bool, mark: Mark | None) -> Score | None:
-    """The score of a turn, or of its calls since the rule was reported as broken; None if the rule
-    does not apply, or nothing decides it.
+    """Scores a turn, or only its calls since the rule was reported as broken.
+
+    Returns:
+        None if the rule does not apply, or nothing decides it.
     """
-    done = turn.done
+    to_score = turn.done
     if mark is not None:
-        count = mark.calls_in(done.calls)
-        earlier = (*done.earlier, *done.calls[:count])
-        done = replace(done, text="", calls=done.calls[count:], earlier=earlier)
-        if not (rule.measure.of_turn and done.calls):
+        to_score = _calls_since(mark, turn.done)
+        # once the model was told, only its later calls are judged, not what it says
+        if not (rule.measure.of_turn and to_score.calls):
             return None
+    # whether the rule applies depends on the whole turn, also on what was judged before
     if not rule.when.applies(turn.done, turn.user, turn.role):
         return None
-    return rule.measure.score_turn(done) if is_over else rule.measure.score_so_far(done)
+    return rule.measure.score_turn(to_score) if is_over else rule.measure.score_so_far(to_score)
+
+
+def _calls_since(mark: Mark, done: AssistantTurn) -> AssistantTurn:
+    """Returns a turn with only its calls since a mark; those before it count as earlier calls."""
+    count = mark.calls_in(done.calls)
+    earlier = (*done.earlier, *done.calls[:count])
+    return replace(done, text="", calls=done.calls[count:], earlier=earlier)

@@ -57,10 +57,12 @@ def whole_file_edit(path: str, text: str) -> FileEdit:
 
 
 def _text_of_notebook(text: str) -> str:
+    """Returns the text of a notebook's cells, or the text as it is if it is not a notebook."""
     try:
         cells = json.loads(text)["cells"]
         sources = [cell["source"] for cell in cells]
-        return "\n\n".join(s if isinstance(s, str) else "".join(s) for s in sources)
+        texts = (source if isinstance(source, str) else "".join(source) for source in sources)
+        return "\n\n".join(texts)
     except (ValueError, TypeError, KeyError, RecursionError):
         return text
 
@@ -79,18 +81,18 @@ def replacement_edit(path: str, old: str, new: str) -> FileEdit:
 
 def _pieces(lines: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
     """Returns the lines that are not among `others`, joining those that follow each other."""
-    left = Counter(others)
+    unmatched = Counter(others)
     pieces = list[list[str]]()
-    is_new = False
+    continues_piece = False
     for line in lines:
-        if left[line]:
-            left[line] -= 1
-            is_new = False
+        if unmatched[line]:
+            unmatched[line] -= 1
+            continues_piece = False
             continue
-        if not is_new:
+        if not continues_piece:
             pieces.append([])
         pieces[-1].append(line)
-        is_new = True
+        continues_piece = True
     return tuple("\n".join(piece) for piece in pieces)
 
 
@@ -106,8 +108,10 @@ _CODEX_FILE = re.compile(
 )
 _CODEX_PATCH = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: ", re.MULTILINE)
 _UNIFIED_DIFF = re.compile(r"^@@ -\d", re.MULTILINE)
+# the names in the headers of Git; a file that is only renamed has no hunks
 _RENAMED = re.compile(r"^(?:rename|copy) (?:from|to) (\S.*)$", re.MULTILINE)
 _HUNK = re.compile(r"@@ -\d+(?:,(?P<old_lines>\d+))? \+\d+(?:,(?P<new_lines>\d+))? @@")
+_FILE_HEADER = re.compile(r"(?P<side>---|\+\+\+) (?P<name>\S[^\t]*)")
 # the lines with numbers that Cline writes above the text of SEARCH
 _LINE_NUMBERS = re.compile(r"\A(?::(?:start|end)_line:.*\n)+-{5,}\n")
 
@@ -136,7 +140,7 @@ def _search_blocks(text: str) -> Iterator[tuple[str, str]]:
     """Yields the texts of SEARCH and REPLACE in each complete block."""
     old = list[str]()
     new = list[str]()
-    part = list[str]()
+    part = list[str]()  # `old` or `new`, whichever the lines belong to; outside blocks, neither
     for line in text.splitlines(keepends=True):
         if re.match(r"[-<]{5,} *SEARCH", line):
             old = []
@@ -153,9 +157,9 @@ def _search_blocks(text: str) -> Iterator[tuple[str, str]]:
 
 def _by_codex_patch(text: str) -> Iterator[FileEdit]:
     """Yields the edits of a patch of Codex; a file that is moved has one under each name."""
-    edit: FileEdit | None = None
+    edit: FileEdit | None = None  # None before the first header of a file, and after the patch
     lines: list[str] = []
-    for line in [*text.split("\n"), "*** End Patch"]:
+    for line in [*text.split("\n"), "*** End Patch"]:  # the end may be missing
         header = _CODEX_FILE.fullmatch(line.rstrip())
         if header is None and not line.startswith("*** End Patch"):
             lines.append(line)
@@ -177,17 +181,17 @@ def _with_lines(edit: FileEdit, lines: Sequence[str]) -> FileEdit:
 
 def _lines_with_sign(lines: Sequence[str], sign: Literal["+", "-"]) -> tuple[str, ...]:
     """Returns the lines that begin with a sign, joined unless a line without + or - is between."""
-    other = "-" if sign == "+" else "+"
+    other_sign = "-" if sign == "+" else "+"
     pieces = list[list[str]]()
-    follows = False
+    continues_piece = False
     for line in lines:
         if line.startswith(sign):
-            if not follows:
+            if not continues_piece:
                 pieces.append([])
             pieces[-1].append(line[1:])
-            follows = True
-        elif not line.startswith(other):
-            follows = False
+            continues_piece = True
+        elif not line.startswith(other_sign):
+            continues_piece = False
     return tuple("\n".join(piece) for piece in pieces)
 
 
@@ -198,28 +202,34 @@ def _by_unified_diff(text: str, path: str) -> Iterator[FileEdit]:
     """
     edit = FileEdit(path)
     lines = list[str]()
-    old = 0
-    new = 0
+    old_lines_left = 0  # in the hunk
+    new_lines_left = 0
     for line in text.split("\n"):
-        if old > 0 or new > 0:
+        if old_lines_left > 0 or new_lines_left > 0:
             lines.append(line)
-            old -= not line.startswith(("+", "\\"))
-            new -= not line.startswith(("-", "\\"))
-        elif header := _HUNK.match(line):
-            old = int(header["old_lines"] or 1)
-            new = int(header["new_lines"] or 1)
-            lines.append("")  # between hunks
-        elif file_header := re.match(r"(?P<side>---|\+\+\+) (?P<name>\S[^\t]*)", line):
-            if file_header["side"] == "---" and (lines or edit.path != path):
+            # a line with a backslash, "\ No newline at end of file", is of neither text
+            if not line.startswith(("+", "\\")):
+                old_lines_left -= 1
+            if not line.startswith(("-", "\\")):
+                new_lines_left -= 1
+        elif hunk_header := _HUNK.match(line):
+            old_lines_left = int(hunk_header["old_lines"] or 1)
+            new_lines_left = int(hunk_header["new_lines"] or 1)
+            lines.append("")  # so that lines of two hunks are not joined
+        elif file_header := _FILE_HEADER.match(line):
+            names_old_file = file_header["side"] == "---"
+            if names_old_file and (lines or edit.path != path):  # the edit before is complete
                 yield _with_lines(edit, lines)
                 edit = FileEdit(path)
                 lines = []
-            if (name := _without_prefix(file_header["name"].strip())) != "/dev/null":
+            name = _without_prefix(file_header["name"].strip())
+            if name != "/dev/null":
                 edit = replace(edit, path=name)
-            elif file_header["side"] == "---":
+            elif names_old_file:  # there was no file before
                 edit = replace(edit, is_whole=True)
     yield _with_lines(edit, lines)
 
 
 def _without_prefix(name: str) -> str:
+    """Returns a path without the a/ or b/ that Git puts before it."""
     return name[2:] if name.startswith(("a/", "b/")) else name

@@ -38,7 +38,7 @@ _SHARED_FILES = ("colours.css", "dom.js", "icon.svg")  # the playground has them
 
 @dataclass(frozen=True)
 class PageTitle:
-    """The line at the head of the page."""
+    """What the head of the page says: to which server, and with which fix and suite."""
 
     upstream: str
     method: str
@@ -81,7 +81,7 @@ def proxy_app(
         yield
         await forwarding.close_upstream()
 
-    # without the slash, the page's links would lead elsewhere
+    # a path that ends with a slash has no route of its own, and would be forwarded
     redirect = RedirectResponse(f"..{PAGE}", headers=SECURITY_HEADERS)
     app = Starlette(
         routes=[
@@ -105,7 +105,9 @@ def proxy_app(
 
 
 class _HostCheck:
-    """Refuses requests under other host names than the proxy's."""
+    """Refuses requests under other host names than the proxy's, as the page of another site could
+    send them by DNS rebinding.
+    """
 
     def __init__(self, app: ASGIApp, rules: AccessRules, metrics: ProxyMetrics):
         self._app = app
@@ -127,8 +129,8 @@ def _live_numbers(tally: Tally, middleware: SuiteMiddleware) -> dict[str, Any]:
     """Returns the counts as `live.js` reads them; `TallyCounts` explains them."""
     counts = tally.counts()
     rules = {(rule.case, rule.rule): rule for rule in middleware.rules}
-    order = list(rules)
-    rows = sorted(counts.rules, key=lambda row: order.index((row.cell.case, row.cell.rule)))
+    suite_order = list(rules)
+    rows = sorted(counts.rules, key=lambda row: suite_order.index((row.cell.case, row.cell.rule)))
     return {
         "last_turn": LAST_TURN,  # the turns after this one are counted together
         "requests": {outcome.value: count for outcome, count in counts.requests.items()},

@@ -7,8 +7,8 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import verdict_on
 
 WIDTH = 100  # columns of what is printed in a terminal
-_MAX_DIGITS = 6
-# a footnote to tables in which `needs_note` is true of some row
+_MAX_DIGITS = 6  # after the point
+# a footnote to tables in which `needs_note` is true of a row
 ONLY_SHARED = (
     "Changes and differences count only what was judged on both sides, so some are not the"
     " difference of the means shown."
@@ -22,7 +22,7 @@ def with_interval(
 
     Args:
         write: writes the mean and the ends of the interval.
-        fine: writes the ends instead, if the interval excludes 0.
+        fine: writes the ends instead, if the interval excludes 0: no end should then read as 0.
     """
     if value.mean is None:
         return "–"
@@ -40,7 +40,7 @@ def mean_text(value: Estimate, write: Callable[[float], str] = "{:.2f}".format) 
 
 def plain(value: Estimate) -> str:
     """'0.74 [0.69, 0.79]'; only the mean without an interval."""
-    return with_interval(value, lambda number: f"{number:.2f}")
+    return with_interval(value, "{:.2f}".format)
 
 
 def signed(value: Estimate) -> str:
@@ -59,11 +59,19 @@ def signed_number(number: float) -> str:
     return f"{number:+.2f}" if round(number, 2) else "0.00"
 
 
-def _not_zero(number: float, digits: int = 2) -> str:
+def _not_zero(number: float) -> str:
     """Writes a number with enough digits that it does not read as 0: '-0.05', '-0.003'."""
+    return f"{number:+.{_digits_to_see(number)}f}"
+
+
+def _digits_to_see(number: float) -> int:
+    """Returns how many digits after the point a number needs so that it does not read as 0: two or
+    more, but not more than `_MAX_DIGITS`.
+    """
+    digits = 2
     while not round(number, digits) and digits < _MAX_DIGITS:
         digits += 1
-    return f"{number:+.{digits}f}"
+    return digits
 
 
 def other_prompts(value: Estimate) -> str:
@@ -84,7 +92,7 @@ def points_apart(value: Estimate) -> str:
     """'17 points more (95% interval 10 to 26 ...)', for a difference whose interval excludes 0."""
     assert value.mean is not None
     sign = 1 if value.mean > 0 else -1
-    size = _points(abs(value.mean), exact=True)
+    size = _points(abs(value.mean), may_read_as_zero=False)
     noun = "point" if size == "1" else "points"
     direction = "more" if sign > 0 else "less"
     return f"{size} {noun} {direction} ({_intervals(value, sign)})"
@@ -109,17 +117,17 @@ def _intervals(value: Estimate, sign: int) -> str:
     if value.other_prompts is None:
         return text
     others = _range(value.other_prompts.low, value.other_prompts.high, sign)
-    if text.endswith(f" {others}"):
+    if text.endswith(f" {others}"):  # both intervals read alike
         return f"{text}, for these prompts and others like them"
     return f"{text} for these prompts, {others} for others like them"
 
 
 def _range(low: float, high: float, sign: int) -> str:
-    """'10 to 26', or '-28 to +8'; an end reads as 0 only if the range includes 0."""
+    """'10 to 26', '-28 to -8' or '-28 to +8'; an end reads as 0 only if the range includes 0."""
     low, high = sorted((sign * low, sign * high))
     if low <= 0 <= high:
         return f"{_signed_points(low)} to {_signed_points(high)}"
-    ends = [_points(abs(end), exact=True) for end in (low, high)]
+    ends = [_points(abs(end), may_read_as_zero=False) for end in (low, high)]
     minus = "-" if high < 0 else ""
     return f"{minus}{ends[0]} to {minus}{ends[1]}"
 
@@ -132,12 +140,11 @@ def _signed_points(share: float) -> str:
     return f"+{number}" if share > 0 else f"-{number}"
 
 
-def _points(share: float, *, exact: bool = False) -> str:
-    """A share in whole points; if `exact`, with enough digits that it does not read as 0."""
-    digits = 2
-    while exact and not round(share, digits) and digits < _MAX_DIGITS:
-        digits += 1
-    return f"{100 * float(f'{share:.{digits}f}'):.{digits - 2}f}"
+def _points(share: float, *, may_read_as_zero: bool = True) -> str:
+    """A share in whole points, or with enough digits that it does not read as 0."""
+    digits = 2 if may_read_as_zero else _digits_to_see(share)
+    rounded = float(f"{share:.{digits}f}")  # as a share, so that 0.28 is also 28 points
+    return f"{100 * rounded:.{digits - 2}f}"
 
 
 def wrapped(sentences: Iterable[str], first: str = "", rest: str = "") -> list[str]:
@@ -157,8 +164,8 @@ def needs_note(
     baseline: float | None,
     visible: float = 0.005,
 ) -> bool:
-    """Whether a difference is visibly not that of two means beside it, as these are also over what
-    was judged on one side only.
+    """Whether a table needs `ONLY_SHARED`: a difference is visibly not that of the two means beside
+    it, as these are also over what was judged on one side only.
 
     Args:
         visible: the smallest deviation that counts: half a unit of the last digit shown.

@@ -13,6 +13,8 @@ from holdfast.transcripts.chat_messages import is_message
 from holdfast.transcripts.transcript import Event, Malformed, Transcript, linear_transcript
 from holdfast.validation.json_values import fields_of
 
+# --- Values
+
 
 class Located(NamedTuple):
     """A value in a file, and its source, such as `july.jsonl, line 3`."""
@@ -29,13 +31,16 @@ class Markdown:
 
 
 class SourcedRecord(NamedTuple):
-    """An object in a file, and its source."""
+    """A value that is an object, and its source; `separate_objects` finds them."""
 
     source: str
     fields: Mapping[str, Any]
 
 
-Values = list[Located]
+Values = list[Located]  # of one file
+
+
+# --- Formats
 
 
 @dataclass(frozen=True)
@@ -43,11 +48,13 @@ class Unread:
     """A part of a file that is in no transcript."""
 
     sentence: str  # which part, and why
-    # when it was found: 0 while parsing lines, 1 among values in no format, 2 by a format's reader
+    # when it was found: 0 while parsing lines, 1 among values in no format, 2 by a format's reader;
+    # parts of a file that were read apart are reported in this order, as if it was read at once
     stage: int = field(default=0, compare=False)
 
 
 Reader = Callable[[Values], Iterator[Transcript | Unread]]
+# reads any iterable of values once, so it is a `Reader` too
 StreamingReader = Callable[[Iterable[Located]], Iterator[Transcript | Unread]]
 
 
@@ -89,14 +96,17 @@ def dialog_format(
             it also gets values that `recognises` refuses.
     """
 
-    def transcripts(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
+    def read_dialogs(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
         for source, value in values:
             try:
                 yield linear_transcript(source, read(value))
             except Malformed as error:
                 yield Unread(f"{source}: {error}")
 
-    return Format(name, recognises, transcripts, is_per_value=True)
+    return Format(name, recognises, read_dialogs, is_per_value=True)
+
+
+# --- Helpers of readers
 
 
 def separate_objects(values: Values) -> tuple[list[SourcedRecord], list[Unread]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
 
-from holdfast.chat.emphasis import Part, resolve
+from holdfast.chat.emphasis import Part, TextRange, resolve
 from holdfast.chat.messages import Message, Messages, has_prompt, read_message
 from holdfast.cli.serve.generate import read_chat
 from holdfast.cli.shared.command import file_to_write
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 BOLD = 1
 DIM = 2
 RED = 31
+_BAR_WIDTH = 40  # of the longest bar of /mass
 _CUT = "cut off at --max-new-tokens, or where the model's context ends"
 
 
@@ -107,12 +108,18 @@ def notice(text: str, style: int = DIM) -> None:
     show(text, style, sys.stdout if sys.stdout.isatty() else sys.stderr)
 
 
+def _round_of(messages: Messages) -> int:
+    """Returns the number of the round that the last message belongs to, from 1."""
+    return sum(message["role"] == "user" for message in messages)
+
+
 class Chat:
     """A chat in the terminal; the methods named in `COMMANDS` are its commands."""
 
     def __init__(
         self, model: ChatModel, sampling: Sampling, seed: int = 0, system_as: str = "role"
     ):
+        # settings
         self.model = model
         self.sampling = sampling
         self.seed = seed
@@ -122,12 +129,13 @@ class Chat:
             local = cast("LocalModel", model)
             self.stream = functools.partial(stream_reply, local.session().stream, local.tokenizer)
         self.shows_mass = supports(model, Ability.LOG_ODDS)
+        # the dialog so far
         self.messages: tuple[Message, ...] = ()
         self.methods: tuple[Method, ...] = ()
         self.emphasized: tuple[Part, ...] = ()  # in place of the system prompt
         self.masses: dict[int, RoundMass] = {}  # by round
         self.attempt = 0  # how many times the last message was answered before
-        self.comparing: list[tuple[Method, ...]] = []  # the next message is answered under each
+        self.comparing: list[tuple[Method, ...]] = []  # what /compare asked for
         self.over = False
 
     def take(self, typed: str) -> None:
@@ -151,34 +159,36 @@ class Chat:
         """Answers the last message, or shows its answer under each method of `/compare`."""
         parts = resolve(messages, self.emphasized)
         if not self.comparing:
-            self._reply(messages, parts)
+            self._add_reply(messages, parts)
             return
-        steerings = self.comparing
-        self.comparing = []
+        steerings, self.comparing = self.comparing, []
         for number, methods in enumerate(steerings, 1):
             show(f"{number} {spec_of(methods)}", BOLD)
-            self._ask(messages, methods, parts)
+            self._print_reply(messages, methods, parts)
         notice("None of these replies is part of the dialog; /method SPEC steers from here on.")
 
-    def _reply(
+    def _add_reply(
         self, messages: tuple[Message, ...], parts: Sequence[Part], attempt: int = 0
     ) -> None:
-        """Answers the last message, and adds it and the reply to the dialog."""
-        reply = self._ask(messages, self.methods, parts, attempt)
+        """Answers the last message, and adds it and the reply to the dialog.
+
+        Args:
+            attempt: how many times it was answered before.
+        """
+        reply = self._print_reply(messages, self.methods, parts, attempt)
         self.attempt = attempt
         if not reply.text and reply.stop_reason == "stopped":
-            return
+            return  # ended before its first word, it leaves the dialog as it was
         if not attempt:  # texts to emphasise have now been found in messages of the dialog
             self.emphasized = tuple(parts)
-        number = sum(message["role"] == "user" for message in messages)
-        earlier = {n: round_mass for n, round_mass in self.masses.items() if n < number}
-        latest = RoundMass(spec_of(self.methods), reply.token_masses)
-        self.masses = {**earlier, number: latest}
+        current = _round_of(messages)
+        earlier = {number: mass for number, mass in self.masses.items() if number < current}
+        self.masses = {**earlier, current: RoundMass(spec_of(self.methods), reply.token_masses)}
         # chat templates leave out the reasoning of earlier replies
         content = reply.without_reasoning().text or reply.text
         self.messages = (*messages, {"role": "assistant", "content": content})
 
-    def _ask(
+    def _print_reply(
         self,
         messages: Messages,
         methods: tuple[Method, ...],
@@ -186,14 +196,14 @@ class Chat:
         attempt: int = 0,
     ) -> Reply:
         """Prints a reply as it is drawn; Ctrl-C ends it early, with the stop reason "stopped"."""
-        number = sum(message["role"] == "user" for message in messages)
         request = Request(
             messages,
             methods,
             self.sampling,
-            seed_of("chat", self.seed, number, attempt),
+            seed_of("chat", self.seed, _round_of(messages), attempt),
             conversation_seed=seed_of("chat methods", self.seed),
-            thread=spec_of(methods),  # so that nothing is computed twice
+            # with the same methods, the next message needs only its own tokens computed
+            thread=spec_of(methods),
             keep=True,
             trace=self.shows_mass,
             system_as=self.system_as,
@@ -218,6 +228,23 @@ class Chat:
             notice(f"({_CUT if reply.stop_reason == 'length' else reply.stop_reason})")
         return reply
 
+    @property
+    def dialog(self) -> dict[str, Any]:
+        """The dialog as `/save` and `--json` write it."""
+        dialog: dict[str, Any] = {"messages": self.messages, "method": spec_of(self.methods)}
+        return dialog | {"emphasis": self.emphasized} if self.emphasized else dialog
+
+    def resume(self, saved: SavedDialog) -> None:
+        """Continues a saved dialog."""
+        self.model.check(saved.methods)
+        self.messages = saved.messages
+        self.emphasized = saved.emphasized
+        self.methods = saved.methods
+        count = count_of(len(saved.messages), "message")
+        notice(f"loaded: {count}, method {spec_of(saved.methods)}")
+
+    # --- The commands in `COMMANDS`
+
     def _parse(self, spec: str) -> tuple[Method, ...]:
         """Reads a spec, and refuses methods that the model cannot apply."""
         methods = parse(spec)
@@ -226,12 +253,13 @@ class Chat:
         return methods
 
     def method(self, spec: str) -> None:
+        """Steers by a spec from here on; "" only shows the current one."""
         self.methods = self._parse(spec) if spec else self.methods
         notice(f"method: {spec_of(self.methods)}")
-        prompted = has_prompt(self.messages)
-        emphasised = bool(self.emphasized)
-        compiled = compile_methods(self.methods)
-        if compiled.lacking_target(prompted=prompted, emphasised=emphasised):
+        lacks_target = compile_methods(self.methods).lacking_target(
+            prompted=has_prompt(self.messages), emphasised=bool(self.emphasized)
+        )
+        if lacks_target:
             notice("There is nothing to steer towards yet; give /system or /emphasis.")
 
     def compare(self, specs: str) -> None:
@@ -251,7 +279,7 @@ class Chat:
                 f"{self.model.name} gives no attention mass; use a local model whose attention can"
                 " be read, or a server that steers (`holdfast serve`)."
             )
-        measured = {n: round_mass for n, round_mass in self.masses.items() if round_mass.masses}
+        measured = {number: mass for number, mass in self.masses.items() if mass.masses}
         if not measured:
             raise UsageError(
                 "No reply has a mass yet: it is the attention to the system prompt or the emphasis"
@@ -259,11 +287,11 @@ class Chat:
             )
         span = "emphasis" if self.emphasized else "system prompt"
         show(f"Attention mass on the {span}, mean over all heads, by round", BOLD)
-        highest = max(round_mass.mean for round_mass in measured.values())
-        width = max(len(round_mass.spec) for round_mass in measured.values())
-        for number, round_mass in measured.items():
-            bar = "█" * round(40 * round_mass.mean / highest)
-            show(f"{number:>3}  {round_mass.spec:<{width}}  {round_mass.mean:.3f}  {bar}")
+        highest = max(mass.mean for mass in measured.values())
+        width = max(len(mass.spec) for mass in measured.values())
+        for number, mass in measured.items():
+            bar = "█" * round(_BAR_WIDTH * mass.mean / highest)
+            show(f"{number:>3}  {mass.spec:<{width}}  {mass.mean:.3f}  {bar}")
 
     def system(self, text: str) -> None:
         rest = tuple(message for message in self.messages if message["role"] != "system")
@@ -278,22 +306,23 @@ class Chat:
             self.emphasized = ()
             notice("nothing is emphasised")
         elif any(text in message["content"] for message in self.messages):
-            self.emphasized = (*self.emphasized, *resolve(self.messages, (text,)))
+            found = resolve(self.messages, (text,))
+            self.emphasized = (*self.emphasized, *found)
             notice(f"emphasised: {text}")
         else:
             self.emphasized = (*self.emphasized, text)
             notice(f"emphasised in the next message: {text}")
 
     def retry(self) -> None:
-        users = [n for n, message in enumerate(self.messages) if message["role"] == "user"]
-        if not users:
+        """Answers the last message again; the new reply replaces the old one."""
+        by_user = [n for n, message in enumerate(self.messages) if message["role"] == "user"]
+        if not by_user:
             raise UsageError("There is no message to answer again; type one first.")
-        messages = self.messages[: users[-1] + 1]
+        messages = self.messages[: by_user[-1] + 1]
         # a text that has not been found yet is meant for the next message
-        parts = [
-            part for part in self.emphasized if isinstance(part[0], int) and part[0] < len(messages)
-        ]
-        self._reply(messages, parts, self.attempt + 1)
+        found = [part for part in self.emphasized if isinstance(part, TextRange)]
+        parts = [part for part in found if part.message < len(messages)]
+        self._add_reply(messages, parts, self.attempt + 1)
 
     def save(self, name: str) -> None:
         if not name:
@@ -303,21 +332,6 @@ class Chat:
             path, json.dumps(self.dialog, indent=1, ensure_ascii=False) + "\n", "another file"
         )
         notice(f"saved: {path}")
-
-    @property
-    def dialog(self) -> dict[str, Any]:
-        """The dialog as `/save` and `--json` write it."""
-        dialog: dict[str, Any] = {"messages": self.messages, "method": spec_of(self.methods)}
-        return dialog | {"emphasis": self.emphasized} if self.emphasized else dialog
-
-    def resume(self, saved: SavedDialog) -> None:
-        """Continues a dialog."""
-        self.model.check(saved.methods)
-        self.messages = saved.messages
-        self.emphasized = saved.emphasized
-        self.methods = saved.methods
-        count = count_of(len(saved.messages), "message")
-        notice(f"loaded: {count}, method {spec_of(saved.methods)}")
 
     def help(self) -> None:
         for name, command in COMMANDS.items():
