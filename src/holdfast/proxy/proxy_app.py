@@ -38,7 +38,7 @@ _SHARED_FILES = ("colours.css", "dom.js", "icon.svg")  # the playground has them
 
 @dataclass(frozen=True)
 class PageTitle:
-    """What the head of the page says: to which server, and with which fix and suite."""
+    """The head of the page: the server, the fix and the suite."""
 
     upstream: str
     method: str
