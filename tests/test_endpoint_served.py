@@ -36,7 +36,8 @@ def test_a_run_over_the_wire_gives_the_local_records(remote, tmp_path):
         for part in ("turns", "probes"):
             parts = [[row | apart for row in m[part]] for m in (record, wire[key])]
             assert parts[0] == parts[1], key
-            masses += [(a["mass"], b["mass"]) for a, b in zip(record[part], wire[key][part])]  # noqa: B905
+            rows = zip(record[part], wire[key][part], strict=True)
+            masses += [(row["mass"], wired["mass"]) for row, wired in rows]
     pairs = [(local, far) for local, far in masses if local is not None]
     assert len(pairs) == 3 * 9 * 2 and sum(far is not None for _, far in masses) == len(pairs)
     assert max(abs(far - local) for local, far in pairs) < WIRE

@@ -443,8 +443,8 @@ _NOUNS = one_of(
     *("packages?", "queries", "keywords?", "macros?"),
 )
 _ADJECTIVES = re.compile(
-    r"^(?:(?:bare|raw|plain|direct|global|the|TypeScript(?:'s)?|explicit|native|any|new|more|further"
-    r"|additional) )+",
+    r"^(?:(?:bare|raw|plain|direct|global|the|TypeScript(?:'s)?|explicit|native|any|new|more"
+    r"|further|additional) )+",
     re.I,
 )
 _CODE_IN_BRACKETS = re.compile(rf"[a-z ]+ \(({CODE}(?:(?:, | or | and ){CODE})*)\)")
