@@ -366,6 +366,8 @@ class AttentionWeights:
         It is called twice: to ask whether we want a tensor, and after that tensor was computed. If
         we want none, whole graphs run without interruption.
         """
+        if not self._wanted:  # reading the names of all nodes would take 1% of a step
+            return False
         layer = self._wanted.get(_get_name(tensor)) if self._rows else None
         if asks or layer is None:
             return layer is not None
