@@ -61,7 +61,7 @@ def choose(file, engine="auto", needs=None, machine=LARGE):
     [
         ("chat", LARGE, "llama", "a single chat"),
         ("loop", LARGE, "torch", "many replies"),
-        ("server", LARGE, "llama", "a few clients"),
+        ("server", LARGE, "llama", "one client at a time"),
         ("loop", SMALL, "llama", "1 MB"),
         ("chat", replace(LARGE, gpu_memory=24_000_000_000), "torch", "GPU"),
         ("loop", replace(SMALL, gpu_memory=24_000_000_000), "torch", "GPU"),

@@ -7,8 +7,9 @@ The rules, of which the first that applies decides (docs/llama.md has what they 
 3. llama.cpp, if the dequantised weights do not fit into the memory of the GPU, or of the machine
    if there is none.
 4. Ours, if there is a GPU.
-5. llama.cpp for one chat, and for a server: with few replies at a time, a token waits for the
-   weights to be read, and quantised weights have fewer bytes.
+5. llama.cpp for one chat, and for a server, which may have one client at a time: with few replies
+   at a time, a token waits for the weights to be read, and quantised weights have fewer bytes. With
+   several clients, it depends on the processor which engine is faster.
 6. Ours for many replies at a time: a pass is arithmetic then, which bfloat16 does faster.
 """
 
@@ -194,8 +195,8 @@ def _by_rules(name: str, memory: _Memory, why_not: str, work: Work) -> EngineCho
     if work == "server":
         return EngineChoice(
             "llama",
-            f"{in_llama}: a few clients are answered faster there; --engine torch, which takes"
-            " every method, chooses Holdfast's own engine.",
+            f"{in_llama}: one client at a time is answered faster there; for several, try --engine"
+            " torch, Holdfast's own engine, which takes every method.",
         )
     return EngineChoice(  # rule 6
         "torch",
