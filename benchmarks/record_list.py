@@ -151,10 +151,10 @@ RECORDS = (
     Record(
         "steering_fixes/qwen-1.5b",
         "benchmarks/steering_fixes.py confirm --model qwen-1.5b --seeds 3 --batch 24 --method none"
-        " repetition:probability=1 check-and-retry:n=2 split-softmax:exponent=0.5 --runs {runs}"
-        " --out {out}",
+        " repetition:probability=1 check-and-retry:n=2 split-softmax:exponent=0.5 boost:factor=4"
+        " --runs {runs} --out {out}",
         False,
-        60,
+        70,
     ),
     Record(
         "drift_loop_qwen",
