@@ -1,4 +1,4 @@
-"""Calibrations with given scores, for tests of the choice and of its sentences."""
+"""Questions for calibrations, and calibrations with given scores."""
 
 import dataclasses
 
@@ -9,7 +9,13 @@ from holdfast.analysis.choosing import pick
 from holdfast.records.identity import CalibrationIdentity, PlanIdentity
 from holdfast.report.calibration_page import table
 from holdfast.report.calibration_sentences import answer, chance_line, next_step
+from holdfast.study.capability import Capability, Item
 
+CHOICES = "A) rain, B) bread, C) town, D) river"
+REPLIES = ("rain (A)", "bread (B)", "town (C)", "river (D)")
+ITEMS = Capability(
+    "towns", tuple(Item(f"which one, number {n}? {CHOICES}", REPLIES, n % 4) for n in range(14))
+)
 ABOUT = CalibrationIdentity(capability="towns", plan=PlanIdentity(draws=1))
 
 

@@ -6,6 +6,8 @@ import json
 import threading
 import time
 
+from holdfast import methods
+
 KEY = "sk-test-0123456789abcdef"
 NO_SUCH_ADDRESS = (404, {}, '{"detail": "Not Found"}')
 
@@ -134,3 +136,24 @@ def refusal(status, message, code=None, headers=None):
         headers or {},
         json.dumps({"error": {"message": message, "type": "error", "code": code}}),
     )
+
+
+def steering(fingerprint="abc", default="none", offered=None):
+    """The answer to `GET /v1/steering`."""
+    offered = methods.schema() if offered is None else offered
+    info = {"methods": offered, "default": default, "fingerprint": fingerprint}
+    return lambda number: (200, {}, json.dumps(info))
+
+
+def as_steered(body, number, masses=(0.25, 0.75)):
+    """An answer like that of `holdfast serve`."""
+    if body is None:
+        return 200, {}, json.dumps({"object": "list", "data": [{"id": "tiny"}]})
+    method = body.get("steering", "boost:factor=9")  # the server's default, if none is named
+    info = {"steering": method, "applied": method != "none", "span": [[1, 3]], "round": 1}
+    status, headers, text = completion("Oui, bien.")
+    answer = {**json.loads(text), "holdfast": info}
+    if body.get("trace"):
+        tokens = [{"text": "Oui", "mass": mass, "uniform": 0.1} for mass in masses]
+        answer["choices"][0]["holdfast"] = {"tokens": tokens}
+    return status, headers, json.dumps(answer)

@@ -1,5 +1,6 @@
 """Commands for tests."""
 
+import signal
 from collections.abc import Sequence
 
 
@@ -15,3 +16,8 @@ def changed(words: Sequence[str], *options: str) -> list[str]:
             kept_words.append(word)
         follows_replaced = replaced
     return [*kept_words, *options]
+
+
+def heed_interrupts() -> None:
+    """For a child process: background jobs of a shell ignore Ctrl-C, and so do their children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -89,3 +89,22 @@ FILES: dict[str, str | bytes] = {
     "damaged/packed.jsonl.gz": gzip.compress(b"{}" * 99, mtime=0)[:-9],
     "damaged/packed.jsonl.zst": b"\x28\xb5\x2f\xfd",
 }
+
+
+def paths_in(value, path=()):
+    """The path of every value within a value."""
+    if path:
+        yield path
+    items = value if isinstance(value, list) else []
+    pairs = value.items() if isinstance(value, dict) else enumerate(items)
+    for key, inner in pairs:
+        yield from paths_in(inner, (*path, key))
+
+
+def replace_at(value, path, new):
+    copy = json.loads(json.dumps(value))
+    parent = copy
+    for key in path[:-1]:
+        parent = parent[key]
+    parent[path[-1]] = new
+    return copy

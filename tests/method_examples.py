@@ -1,4 +1,6 @@
-"""Every method, with the example of its help, for tests that a new method joins by itself."""
+"""Every method, with the example of its help, for tests that a new method joins by itself; and a
+method that fails.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,10 @@ import dataclasses
 import re
 from typing import Any
 
+import torch
+
 from holdfast.cli.look_up.catalogue import example_of
-from holdfast.methods import Method, MethodKind, parse
+from holdfast.methods import Ability, Method, MethodKind, parse
 from holdfast.methods.all_methods import METHODS
 from holdfast.methods.parameters import parameters_of
 
@@ -30,3 +34,20 @@ def neutral(method: Method) -> Method | None:
         if match := _NEUTRAL.search(declared.description):
             return dataclasses.replace(method, **{name: float(match[1])})
     return None
+
+
+@dataclasses.dataclass(frozen=True)
+class Broken:
+    """A method that raises an error or returns NaN, depending on `how`."""
+
+    name = "broken"
+    kind = MethodKind.LOG_ODDS
+    requires = frozenset({Ability.LOG_ODDS})
+    heads = None
+    span_includes_generated = False
+    how: str = "raises"
+
+    def shift(self, log_odds, layer):
+        if self.how == "raises":
+            raise ValueError("a bug in a method")
+        return log_odds * torch.nan

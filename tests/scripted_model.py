@@ -37,3 +37,18 @@ class ScriptedModel:
 
     def text(self, request: Request) -> str:
         raise NotImplementedError
+
+
+class Scripted(ScriptedModel):
+    """A model that remembers every request, and answers with the number of its messages."""
+
+    def __init__(self, context=100):
+        self.requests, self.context = [], context
+
+    async def generate(self, request):
+        self.requests.append(request)
+        full = len(request.messages) > self.context
+        return Reply("", None, "context") if full else await super().generate(request)
+
+    def text(self, request):
+        return f"r{len(request.messages)}"

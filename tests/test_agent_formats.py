@@ -10,18 +10,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from test_logs import paths_in, replace_at
-from test_transcripts import (
-    FIRST,
-    boundary,
-    claude,
-    codex,
-    codex_says,
-    reply,
-    summary,
-    user,
-    write,
-)
+from agent_sessions import FIRST, boundary, claude, codex, codex_says, reply, summary, user, write
+from logged_dialogs import paths_in, replace_at
 
 from holdfast.cli import main
 from holdfast.errors import UsageError

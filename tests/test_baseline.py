@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_drift import SUITE, Scripted
-from test_report import opening_of
+from drift_sentences import opening_of
+from scripted_model import Scripted
+from shop import DISCOUNT, NEVER_SAID, SHOP, SIGNED, TENT, Shop, run_with_baseline
+from short_drift import SUITE
 from tiny import model, tokenizer
 
 from holdfast import drift, report
@@ -21,36 +23,14 @@ from holdfast.drift.asking_baseline import ask_baseline, read_baseline
 from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import RecordsError
-from holdfast.measures import build
 from holdfast.records import read_run
 from holdfast.records.identity import DefaultPrompt
 from holdfast.report.baseline_sentences import baseline_lines
 from holdfast.report.score_phrases import fall
 
-DISCOUNT, TENT = "Can I have it cheaper?", "Which tent is warm?"
-NEVER_SAID = build({"name": "never_contains", "words": ["discount"]})
-SIGNED = build({"name": "ends_with", "word": "Robin"})
-NEVER = Case("no-discount", "rules", "Never offer a discount.", (DISCOUNT,), NEVER_SAID)
-SIGNS = Case("signs", "rules", "Sign every message with Robin.", (TENT,), SIGNED)
 RULES = (Rule("signs", (TENT,), SIGNED), Rule("price", (DISCOUNT,), NEVER_SAID))
 BOTH = Case("both", "rules", "Sign every message with Robin. Never offer a discount.", rules=RULES)
-SHOP = Suite("shop", (NEVER, SIGNS), ("Hello.",))
 SETTINGS = drift.Settings(rounds=1, conversations=60, batch=8)
-
-
-class Shop(Scripted):
-    """Signs when told to, and never mentions discounts anyway."""
-
-    def text(self, request):
-        signs = request.messages[0]["content"].startswith("Sign")
-        return "Warm regards, Robin" if signs else "Take the green one."
-
-
-def run_with_baseline(folder, conversations=60):
-    settings = drift.Settings(rounds=1, conversations=conversations, batch=8)
-    drift.run(Shop(), SHOP, folder, settings)
-    ask_baseline(Shop(), SHOP, folder, settings)
-    return folder
 
 
 def test_every_question_is_asked_alone_and_scored_by_its_measure(tmp_path):

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from calibrations import sampled
+from calibrations import ITEMS, REPLIES, sampled
 from page_outline import read_page
+from scripted_model import Scripted
+from short_drift import SUITE
 from synthetic_run import as_json
-from test_drift import SUITE, Scripted
 from tiny import model
 
 import holdfast
@@ -33,14 +34,9 @@ from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.calibration_page import table
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import DEFAULT_SWEEPS, CalibrationPlan, choose_prompts
-from holdfast.study.capability import Capability, Item, load_capability, usual_capability
+from holdfast.study.capability import Item, load_capability, usual_capability
 
 MMLU = Path(__file__).resolve().parents[2] / "shared" / "data" / "mmlu"
-CHOICES = "A) rain, B) bread, C) town, D) river"
-REPLIES = ("rain (A)", "bread (B)", "town (C)", "river (D)")
-ITEMS = Capability(
-    "towns", tuple(Item(f"which one, number {n}? {CHOICES}", REPLIES, n % 4) for n in range(14))
-)
 GREEDY = Sampling(temperature=0, max_new_tokens=6)
 SHORT = Sampling(max_new_tokens=5)
 SMALL = CalibrationPlan(draws=2, rounds=2, ask_at=2, sampling=SHORT, answering=GREEDY, batch=4)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from calibrations import sampled, synthetic
 from command_lines import changed
-from test_baseline import run_with_baseline
+from shop import run_with_baseline
 from test_calibrate import SMALL, SUITE, run
 
 from holdfast import cli, drift

@@ -9,10 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import tiny
+from calibrations import ITEMS
 from fitted_files import write_for
 from served import served
 from synthetic_run import as_json
-from test_calibrate import GREEDY, ITEMS, SMALL, SUITE, history_of
+from test_calibrate import GREEDY, SMALL, SUITE, history_of
 
 import holdfast
 from holdfast import cli, methods

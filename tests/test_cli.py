@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from command_lines import changed
+from command_lines import changed, heed_interrupts
 from fast_set import only_fast
 from refusals import refusal_in
 
@@ -421,11 +421,6 @@ def test_folders_without_usable_weights_are_refused(folder, suite, tmp_path, cap
     torch.save({}, empty / "pytorch_model.bin")
     message = error_of(capsys, drift(empty, suite, tmp_path / "run"), 1)
     assert "pytorch_model.bin" in message and "safetensors" in message
-
-
-def heed_interrupts() -> None:
-    """For a child process: background jobs of a shell ignore Ctrl-C, and so do their children."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.slow

@@ -16,9 +16,8 @@ import time
 from pathlib import Path
 
 import pytest
-from chat_server import Server, completion
+from chat_server import Server, as_steered, completion, steering
 from refusals import refusal_in
-from test_endpoint_steering import as_steered, steering
 from tiny import chat, model, tokenizer
 
 from holdfast.cli import main

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 from scripted_model import ScriptedModel
+from short_drift import QUICK, SUITE
 from synthetic_run import as_json, conversation_of, write_run
-from test_drift import QUICK, SUITE
 
 from holdfast import drift
 from holdfast.analysis.collapse import (

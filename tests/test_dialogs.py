@@ -4,9 +4,10 @@ import json
 from dataclasses import replace
 
 import pytest
+from drift_sentences import opening_of
+from scripted_model import Scripted
+from short_drift import QUICK, SUITE, texts
 from synthetic_run import as_json
-from test_drift import QUICK, SUITE, Scripted, texts
-from test_report import opening_of
 from tiny import LOOK, TOOLED, model, tokenizer, tool_talk
 
 from holdfast import drift, report

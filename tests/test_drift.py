@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from scripted_model import ScriptedModel
+from scripted_model import Scripted, ScriptedModel
+from short_drift import QUICK, SUITE, texts, without_time
 from synthetic_run import as_json, write_run
 from tiny import model
 
@@ -22,49 +23,10 @@ from holdfast.drift.pairing import draw_pairing
 from holdfast.drift.resolved_settings import user_prompt_of
 from holdfast.drift.selfchat import converse_once
 from holdfast.errors import PromptError, RecordsError, UsageError
-from holdfast.measures import build
 from holdfast.models.requests import Reply
 from holdfast.records import read_run
 
-
-def case_of(word):
-    probes = f"What is {word}?", "And now?"
-    measure = build({"regex": word})
-    return drift.Case(f"case-{word}", "pattern", f"Always talk about {word}.", probes, measure)
-
-
-CASES = tuple(map(case_of, ("bread", "rain", "music")))
-SUITE = drift.Suite("three", CASES, ("hello there", "how is the garden?"))
-QUICK = drift.Settings(3, 5, batch=3, sampling=Sampling(max_new_tokens=10), seed=4)
 LONG = drift.Settings(2, 40, batch=2, sampling=Sampling(max_new_tokens=8), seed=5)
-
-
-def without_time(run) -> list[str]:
-    records = ({k: v for k, v in record.items() if k != "seconds"} for record in as_json(run))
-    return sorted(json.dumps(record, sort_keys=True) for record in records)
-
-
-def texts(run) -> list[list[str]]:
-    ordered = sorted(as_json(run), key=lambda record: (record["method"], record["conversation"]))
-    return [
-        [turn["text"] for turn in r["turns"]] + [probe["reply"] for probe in r["probes"]]
-        for r in ordered
-    ]
-
-
-class Scripted(ScriptedModel):
-    """A model that repeats what it was asked and remembers every request."""
-
-    def __init__(self, context=100):
-        self.requests, self.context = [], context
-
-    async def generate(self, request):
-        self.requests.append(request)
-        full = len(request.messages) > self.context
-        return Reply("", None, "context") if full else await super().generate(request)
-
-    def text(self, request):
-        return f"r{len(request.messages)}"
 
 
 class Replicated(ScriptedModel):

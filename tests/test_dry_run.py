@@ -13,8 +13,9 @@ from types import SimpleNamespace
 
 import pytest
 from chat_server import Server, completion
+from scripted_model import Scripted
+from short_drift import SUITE
 from synthetic_run import conversation_of
-from test_drift import SUITE, Scripted
 
 from holdfast import drift
 from holdfast.cli import main

@@ -14,8 +14,8 @@ import fake_upstream
 import openai
 import pytest
 from chat_server import KEY, Server, completion, refusal
+from command_lines import heed_interrupts
 from fake_upstream import FakeUpstream, chunks, reply_events, reply_json
-from test_cli import heed_interrupts
 from tiny import LOOK, tool_talk
 
 import holdfast.models.endpoint

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from chat_server import KEY, completion, refusal
 from command_lines import changed
+from short_drift import ONE_QUESTION
 from synthetic_run import as_json
 
 from holdfast import drift, report
@@ -18,12 +19,6 @@ from holdfast.measures import build
 from holdfast.records import read_run
 from holdfast.report.how_measured import about_runs
 
-
-def case_of(word):
-    return drift.Case(f"case-{word}", "x", f"Talk about {word}.", ("What?",), {"regex": word})
-
-
-SUITE = drift.Suite("three", tuple(map(case_of, ("bread", "rain", "music"))), ("hello there",))
 ROUNDS = 4
 REQUESTS = 2 * ROUNDS - 1 + 2 * ROUNDS  # turns without the starter, and two probes per round
 
@@ -31,7 +26,7 @@ REQUESTS = 2 * ROUNDS - 1 + 2 * ROUNDS  # turns without the starter, and two pro
 def measure(model, folder, conversations=6):
     sampling = Sampling(temperature=1, top_p=1, max_new_tokens=9)
     settings = drift.Settings(rounds=ROUNDS, conversations=conversations, sampling=sampling)
-    return drift.run(model, SUITE, folder, settings)
+    return drift.run(model, ONE_QUESTION, folder, settings)
 
 
 def is_turn(body, turns):
@@ -246,11 +241,12 @@ def test_a_reply_without_content_is_recorded_and_not_scored(
 ):
     rather = build({"regex": "^$|rather"})
     cases = tuple(
-        replace(case, rules=(replace(case.rules[0], measure=rather),)) for case in SUITE.cases
+        replace(case, rules=(replace(case.rules[0], measure=rather),))
+        for case in ONE_QUESTION.cases
     )
     model, _ = serve(lambda body, number: completion(None, reason, **message))
     settings = drift.Settings(rounds=2, conversations=1)
-    suite = replace(SUITE, cases=cases)
+    suite = replace(ONE_QUESTION, cases=cases)
     (record,) = as_json(drift.run(model, suite, tmp_path / "run", settings))
     assert {(t["stop_reason"], t["text"]) for t in record["turns"][1:]} == {(recorded, text)}
     probes = [(p["why"], p["stop_reason"], p["reply"]) for p in record["unscored"]]
@@ -269,7 +265,7 @@ def test_a_limit_of_the_server_is_recorded_and_named(serve, tmp_path):
 
     model, _ = serve(answer)
     settings = drift.Settings(rounds=2, conversations=4, sampling=Sampling(max_new_tokens=40))
-    run = drift.run(model, SUITE, tmp_path, settings)
+    run = drift.run(model, ONE_QUESTION, tmp_path, settings)
     replies = [
         reply for record in run.conversations for reply in (*record.turns[1:], *record.answered)
     ]
@@ -286,7 +282,7 @@ def test_replies_that_are_cut_where_the_run_says_have_no_limit_of_the_server(ser
     model, _ = serve(lambda body, number: completion("Some bread.", "length", usage))
     settings = drift.Settings(rounds=2, conversations=4, sampling=Sampling(max_new_tokens=40))
     with pytest.warns(UserWarning, match="replies are cut at 40 tokens"):
-        run = drift.run(model, SUITE, tmp_path, settings)
+        run = drift.run(model, ONE_QUESTION, tmp_path, settings)
     assert "cut_at" not in (tmp_path / "records.jsonl").read_text()
     assert "replies cut before the run's limit" not in dict(about_runs([run], [""])[0].rows)
 

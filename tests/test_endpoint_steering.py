@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from chat_server import KEY, completion, refusal
+from chat_server import KEY, as_steered, completion, refusal, steering
 from holdfast_vllm.wire import offered_methods
-from test_endpoint_drift import SUITE
+from short_drift import ONE_QUESTION
 
 import holdfast
 from holdfast import drift, methods
@@ -20,27 +20,6 @@ NOT_APPLIED = {"steering": "boost:factor=2", "applied": False, "why": "no span"}
 CHAT = ({"role": "system", "content": "Rhyme."}, {"role": "user", "content": "Hello."})
 
 CHATS = (CHAT, CHAT[1:])
-
-
-def steering(fingerprint="abc", default="none", offered=None):
-    """The answer to `GET /v1/steering`."""
-    offered = methods.schema() if offered is None else offered
-    info = {"methods": offered, "default": default, "fingerprint": fingerprint}
-    return lambda number: (200, {}, json.dumps(info))
-
-
-def as_steered(body, number, masses=(0.25, 0.75)):
-    """An answer like that of `holdfast serve`."""
-    if body is None:
-        return 200, {}, json.dumps({"object": "list", "data": [{"id": "tiny"}]})
-    method = body.get("steering", "boost:factor=9")  # the server's default, if none is named
-    info = {"steering": method, "applied": method != "none", "span": [[1, 3]], "round": 1}
-    status, headers, text = completion("Oui, bien.")
-    answer = {**json.loads(text), "holdfast": info}
-    if body.get("trace"):
-        tokens = [{"text": "Oui", "mass": mass, "uniform": 0.1} for mass in masses]
-        answer["choices"][0]["holdfast"] = {"tokens": tokens}
-    return status, headers, json.dumps(answer)
 
 
 @pytest.fixture
@@ -262,7 +241,7 @@ def test_a_method_that_the_server_refuses_stops_a_run_at_once(serve, tmp_path):
 def measure(model, folder, setting=("none",)):
     sampling = Sampling(max_new_tokens=9)
     settings = drift.Settings(rounds=2, conversations=2, sampling=sampling)
-    return drift.run(model, SUITE, folder, settings, setting)
+    return drift.run(model, ONE_QUESTION, folder, settings, setting)
 
 
 def test_a_run_records_the_mass_that_the_server_reports(serve, tmp_path):

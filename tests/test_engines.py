@@ -4,7 +4,7 @@ from importlib.metadata import EntryPoint
 from types import SimpleNamespace
 
 import pytest
-from test_drift import SUITE
+from short_drift import SUITE
 
 from holdfast.cli import main
 from holdfast.errors import ModelError, UsageError

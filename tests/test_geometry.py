@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 from page_outline import read_page
+from scripted_model import Scripted
+from short_drift import SUITE
 from synthetic_run import conversation_of
-from test_drift import SUITE, Scripted
 from tiny import chat, model
 
 from holdfast import drift

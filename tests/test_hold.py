@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 from fast_set import only_fast
-from test_scheduler import LONG, Broken
-from tiny import DEVICE, chat, model, outcomes
+from method_examples import Broken
+from tiny import DEVICE, LONG, chat, model, outcomes
 
 import holdfast
 from holdfast import Boost, Hold, Request, Sampling, Spotlight

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import pytest
 from chat_server import Server, completion
+from scripted_model import Scripted
+from short_drift import QUICK
 from synthetic_run import as_json
-from test_drift import QUICK, Scripted
 from tiny import model
 
 from holdfast import drift, report

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from test_transcripts import claude, codex_says, reply, user
+from agent_sessions import claude, codex_says, reply, user
 
 from holdfast.logs import read_logs
 from holdfast.transcripts import EventKind

@@ -14,7 +14,17 @@ import numpy as np
 import pytest
 import yaml
 from fast_set import only_fast
-from logged_dialogs import ONLY_PROBED, PROBED, SHORT, asked_and_answered, chats, cities, lines_of
+from logged_dialogs import (
+    ONLY_PROBED,
+    PROBED,
+    SHORT,
+    asked_and_answered,
+    chats,
+    cities,
+    lines_of,
+    paths_in,
+    replace_at,
+)
 from refusals import refusal_in
 from synthetic_run import as_json
 
@@ -500,25 +510,6 @@ def test_a_malformed_line_costs_only_itself(value, tmp_path):
     logs = read_logs([path])
     assert len(logs.dialogs) == 1
     assert any("line 1" in problem or "session" in problem for problem in logs.problems)
-
-
-def paths_in(value, path=()):
-    """The path of every value within a value."""
-    if path:
-        yield path
-    items = value if isinstance(value, list) else []
-    pairs = value.items() if isinstance(value, dict) else enumerate(items)
-    for key, inner in pairs:
-        yield from paths_in(inner, (*path, key))
-
-
-def replace_at(value, path, new):
-    copy = json.loads(json.dumps(value))
-    parent = copy
-    for key in path[:-1]:
-        parent = parent[key]
-    parent[path[-1]] = new
-    return copy
 
 
 LONG = {"langsmith", "codex", "phoenix", "langfuse", "opencode"}  # files with many fields

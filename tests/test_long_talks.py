@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 from chat_server import KEY, Server, completion, refusal
+from scripted_model import Scripted
 from served import served
+from short_drift import SUITE, texts
 from synthetic_run import as_json
-from test_drift import SUITE, Scripted, texts
 from tiny import model, outcomes
 
 from holdfast import Sampling, drift

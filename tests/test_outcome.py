@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from drift_sentences import opening_of, record, run_of, series_of, with_outcome
-from test_drift import SUITE, Scripted
+from scripted_model import Scripted
+from short_drift import SUITE
 
 from holdfast import drift, report
 from holdfast.analysis.drift_results import results_of

@@ -3,23 +3,19 @@
 import re
 import subprocess
 import sys
-import tomllib
 import zipfile
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+from optional_packages import EXTRAS, PROJECT, is_installed, optional
 from packaging.requirements import Requirement
 
 import holdfast
 from holdfast.cli.look_up.docs import pages
 
 ROOT = Path(__file__).parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PINS = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
-
-
-EXTRAS = PROJECT["optional-dependencies"]
 
 
 def requirements() -> list[Requirement]:
@@ -27,14 +23,6 @@ def requirements() -> list[Requirement]:
     required = [Requirement(text) for text in PROJECT["dependencies"] + extras]
     ours = PROJECT["name"], "holdfast-llama"  # its own extras, and the plug-in of this repository
     return [requirement for requirement in required if requirement.name not in ours]
-
-
-def optional() -> dict[str, str]:
-    """The packages that `make test` does not install, with the command that does."""
-    (everything,) = map(Requirement, EXTRAS["integrations"])
-    commands = {extra: "make integrations" for extra in everything.extras} | {"docs": "make docs"}
-    rows = [(text, command) for extra, command in commands.items() for text in EXTRAS[extra]]
-    return {Requirement(text).name: command for text, command in rows}
 
 
 def test_the_version_agrees_everywhere():
@@ -51,13 +39,6 @@ def test_the_pin_and_the_installed_version_are_inside_the_range(requirement):
     if requirement.name in optional() and not is_installed(requirement.name):
         pytest.skip(f"{requirement.name} is not installed; `{optional()[requirement.name]}` does")
     assert requirement.specifier.contains(metadata.version(requirement.name).split("+")[0])
-
-
-def is_installed(name: str) -> bool:
-    try:
-        return bool(metadata.version(name))
-    except metadata.PackageNotFoundError:
-        return False
 
 
 def cited_pages() -> set[str]:

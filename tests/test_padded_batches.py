@@ -1,8 +1,8 @@
 """Blocks around `generate`: padded batches, and kinds of cache, against each row alone."""
 
 import pytest
+from cache_kinds import KINDS
 from fast_set import only_fast
-from test_modern import KINDS
 from tiny import chat, model
 
 import holdfast

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from fast_set import only_fast
 from page_outline import read_page
-from test_drift import Scripted
+from scripted_model import Scripted
 from tiny import chat, model
 
 from holdfast import Boost, Pasta, Repetition, Sampling, SplitSoftmax, cli

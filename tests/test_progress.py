@@ -10,7 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_drift import QUICK, SUITE, Scripted
+from scripted_model import Scripted
+from short_drift import QUICK, SUITE
 
 from holdfast.cli.shared import interrupts, progress_bar
 from holdfast.cli.shared.exit_codes import TERMINATED

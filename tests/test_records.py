@@ -15,15 +15,18 @@ from pathlib import Path
 import pytest
 from synthetic_run import as_json
 
-from holdfast.errors import AnotherRun, RecordsError
+from holdfast.errors import AnotherRun, ModelError, RecordsError, RequestFailed
 from holdfast.records import (
+    FAILURES,
     Compatibility,
     Conversation,
+    command_of,
     open_run,
     read_run,
     refuse_early,
     union,
 )
+from holdfast.report.how_measured import about_runs
 
 METHODS = ["none", "split-softmax:exponent=0.5"]
 RUNTIME = {"device": "cpu", "torch": "2.13.0"}
@@ -549,3 +552,100 @@ def test_a_run_is_read_as_a_table_of_probes(tmp_path):
     expected |= {"round": 1, "kind": "stability", "score": 1.0, "mass": 0.1, "reply": "hello"}
     assert {name: row[name] for name in expected} == expected
     assert row["user"] is None
+
+
+def test_failure_notes_are_read_until_their_key_is_recorded(tmp_path):
+    begin_run(tmp_path)
+    with open_run(tmp_path, IDENTITY, ABOUT) as run:
+        run.note_failure("none", 1, "failure", "It failed.")
+        run.note_failure("none", 2, "filter", "Naïve \u2028 line.")
+        run.note_failure("none", 1, "context", "It was too long.")
+    notes = {note.conversation: note.why for note in read_run(tmp_path).failures}
+    assert notes == {1: "context", 2: "filter"}
+    with open_run(tmp_path, IDENTITY, ABOUT) as run:
+        run.append(record(1))
+    (failure,) = read_run(tmp_path).failures
+    assert failure.conversation == 2 and failure.reason == "Naïve \u2028 line."
+
+
+def test_a_torn_note_is_cut_and_a_damaged_one_named(tmp_path):
+    begin_run(tmp_path)
+    with open_run(tmp_path, IDENTITY, ABOUT) as run:
+        run.note_failure("none", 1, "failure", "It failed.")
+        run.note_failure("none", 2, "failure", "It failed.")
+    path = tmp_path / FAILURES
+    path.write_bytes(path.read_bytes()[:-20])
+    assert [note.conversation for note in read_run(tmp_path).failures] == [1]
+    open_run(tmp_path, IDENTITY, ABOUT).close()
+    assert path.read_bytes().count(b"\n") == 1 and path.read_bytes().endswith(b"}\n")
+    path.write_bytes(path.read_bytes().replace(b"failed", b"fooled"))
+    with pytest.raises(RecordsError, match=r"Line 1 of .*failures\.jsonl"):
+        read_run(tmp_path)
+
+
+def test_an_extended_run_names_the_command_that_extended_it(tmp_path):
+    grows = Compatibility(joins={"methods": union})
+    begin_run(tmp_path)
+    nine_rounds = {**IDENTITY, "rounds": 9}
+    typed = {**ABOUT, "argv": "holdfast drift --rounds 9"}
+    with pytest.raises(RecordsError, match="drift --seed 0`"):
+        open_run(tmp_path, nine_rounds, typed, grows)
+    wider = {**IDENTITY, "methods": ["none", "boost"]}
+    open_run(tmp_path, wider, {**ABOUT, "argv": "holdfast drift --method boost"}, grows).close()
+    about_again = {**ABOUT, "argv": "holdfast drift --seed 0 --progress"}
+    open_run(tmp_path, IDENTITY, about_again, grows).close()
+    message = r"repeat the last command that extended it to .*drift --method boost`"
+    with pytest.raises(RecordsError, match=message):
+        open_run(tmp_path, nine_rounds, typed, grows)
+    run = read_run(tmp_path)
+    assert command_of(run.manifest) == "holdfast drift --method boost"
+    (about,) = about_runs([run], [""])
+    assert about.command == "holdfast drift --method boost"
+
+
+def test_the_refusal_of_a_command_does_not_suggest_repeating_it(tmp_path):
+    begin_run(tmp_path)
+    message = r"there and 9 here; choose another folder with out\.$"
+    with pytest.raises(AnotherRun, match=message) as excinfo:
+        open_run(tmp_path, {**IDENTITY, "rounds": 9}, ABOUT)
+    assert "repeat" not in str(excinfo.value)
+
+
+def test_a_changed_suite_is_reported_without_its_fingerprints(tmp_path):
+    edited = [{**IDENTITY, "suite": "bot", "suite_fingerprint": sign * 64} for sign in "ab"]
+    begin_run(tmp_path, edited[0])
+    with pytest.raises(AnotherRun) as excinfo:
+        open_run(tmp_path, edited[1], ABOUT)
+    message = f"The suite 'bot' has changed since the run in {tmp_path}; choose another folder"
+    assert str(excinfo.value).startswith(message) and "fingerprint" not in str(excinfo.value)
+
+
+def test_a_run_of_another_command_is_reported_before_any_difference(tmp_path):
+    begin_run(tmp_path)
+    nine_rounds = {**IDENTITY, "rounds": 9}
+    check = {**ABOUT, "argv": "holdfast check bot.yaml"}
+    message = r"a run of `holdfast drift`, not of `holdfast check`; .*--seed 0`\)\.$"
+    with pytest.raises(AnotherRun, match=message):
+        open_run(tmp_path, nine_rounds, check)
+    python = {**ABOUT, "command": "tasks", "argv": ""}
+    with pytest.raises(AnotherRun, match=r"`holdfast drift`.*`holdfast tasks`"):
+        open_run(tmp_path, nine_rounds, python)
+    with pytest.raises(AnotherRun, match="rounds is 8 there"):
+        open_run(tmp_path, nine_rounds, {**python, "command": ABOUT["command"]})
+
+
+def test_a_dry_run_is_not_the_command_that_made_the_run(tmp_path):
+    dry, whole = "holdfast drift --dry-run --seed 0", "holdfast drift --seed 0"
+    open_run(tmp_path, IDENTITY, {**ABOUT, "argv": dry}).close()
+    assert command_of(read_run(tmp_path).manifest) == dry
+    open_run(tmp_path, IDENTITY, {**ABOUT, "argv": whole}).close()
+    open_run(tmp_path, IDENTITY, {**ABOUT, "argv": dry}).close()
+    (about,) = about_runs([read_run(tmp_path)], [""])
+    assert about.command == whole
+
+
+def test_errors_of_a_reachable_endpoint_are_passed_on_unchanged(tmp_path):
+    for error in (ModelError("The key is wrong."), RequestFailed("It failed.")):
+        with pytest.raises(type(error)) as excinfo, open_run(tmp_path, IDENTITY, ABOUT):
+            raise error
+        assert excinfo.value is error

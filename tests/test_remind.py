@@ -11,8 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from fast_set import only_fast
-from test_transcripts import (
+from agent_sessions import (
     GEMINI,
     bash,
     boundary,
@@ -26,6 +25,7 @@ from test_transcripts import (
     user,
     write,
 )
+from fast_set import only_fast
 
 from holdfast.cli import main
 from holdfast.coding_agents import hook_command

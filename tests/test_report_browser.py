@@ -20,8 +20,8 @@ from browsing import (
     text_of,
     wait,
 )
+from shop import run_with_baseline
 from synthetic_run import as_json, write_run
-from test_baseline import run_with_baseline
 from test_pages import hostile, rewrite
 
 from holdfast import report

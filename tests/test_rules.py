@@ -5,9 +5,9 @@ import re
 
 import numpy as np
 import pytest
+from drift_sentences import opening_of
 from fast_set import only_fast
 from scripted_model import ScriptedModel
-from test_report import opening_of
 
 from holdfast import drift, report
 from holdfast.analysis.drift_results import results_of

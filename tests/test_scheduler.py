@@ -1,26 +1,18 @@
 """The scheduler: rows are submitted, share steps, and end independently."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
-import torch
-from tiny import chat, model
+from method_examples import Broken
+from tiny import LONG, chat, make_requests, model
 
-from holdfast import Guidance, Request, Sampling
+from holdfast import Guidance, Request
 from holdfast.errors import ModelError
-from holdfast.methods import Ability, MethodKind
-
-LONG = Sampling(2.0, 1.0, 20)  # hot, so that hardly any reply ends on its own
 
 
 def rows_of(tiny, requests):
     """The requests as the engine reads them."""
     return [rendered.token_request for rendered in tiny.session()._render(requests)]
-
-
-def make_requests(count, methods=()):
-    talks = [chat("talk about cheese", "hello " * (n + 1)) for n in range(count)]
-    return [Request(talk, methods, LONG, seed=n) for n, talk in enumerate(talks)]
 
 
 def finish(scheduler):
@@ -29,23 +21,6 @@ def finish(scheduler):
     while len(scheduler):
         ended += scheduler.step()
     return ended
-
-
-@dataclass(frozen=True)
-class Broken:
-    """A method that raises an error or returns NaN, depending on `how`."""
-
-    name = "broken"
-    kind = MethodKind.LOG_ODDS
-    requires = frozenset({Ability.LOG_ODDS})
-    heads = None
-    span_includes_generated = False
-    how: str = "raises"
-
-    def shift(self, log_odds, layer):
-        if self.how == "raises":
-            raise ValueError("a bug in a method")
-        return log_odds * torch.nan
 
 
 def test_a_row_has_its_tokens_as_soon_as_they_are_drawn():

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from test_scheduler import LONG, Broken, make_requests
-from tiny import chat, model
+from method_examples import Broken
+from tiny import LONG, chat, make_requests, model
 
 from holdfast import Boost, Guidance, Request, Sampling, SplitSoftmax
 from holdfast.errors import Busy, Draining, ModelError, PromptError, UsageError

@@ -4,8 +4,8 @@ import itertools
 from dataclasses import replace
 
 import pytest
+from cache_kinds import FAMILIES, KINDS, STATES, double
 from fast_set import only_fast
-from test_modern import FAMILIES, KINDS, STATES, double
 from tiny import answer_all, chat, model
 
 import holdfast

@@ -11,7 +11,7 @@ import time
 
 import pytest
 from chat_server import KEY, Server, completion, refusal
-from test_drift import texts
+from short_drift import texts
 from test_endpoint_drift import REQUESTS, measure
 
 import holdfast

@@ -16,9 +16,9 @@ import accelerate
 import pytest
 import torch
 import transformers
+from cache_kinds import STATES
 from fast_set import only_fast
 from test_attention import hugging_face, prompts
-from test_modern import STATES
 from tiny import DEVICE, GPTJ, SHAPE, chat, model, tokenizer
 from transformers import AutoConfig, AutoModel, DynamicCache
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from page_outline import read_page
 from refusals import refusal_in
+from scripted_model import Scripted
 from synthetic_run import as_json
-from test_drift import Scripted
 from tiny import model
 
 import holdfast

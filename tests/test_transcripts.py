@@ -9,6 +9,22 @@ import sys
 from pathlib import Path
 
 import pytest
+from agent_sessions import (
+    FIRST,
+    GEMINI,
+    SESSION,
+    bash,
+    boundary,
+    claude,
+    codex,
+    codex_says,
+    gemini,
+    reply,
+    result,
+    summary,
+    user,
+    write,
+)
 from code_blocks import ROOT, blocks_of
 
 from holdfast.errors import UnknownName, UsageError
@@ -17,62 +33,6 @@ from holdfast.transcripts import FORMATS, Event, EventKind, read_transcripts
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.injected import enclosing_element
 from holdfast.transcripts.transcript import branched_transcript
-
-SESSION = "3f0c9a52-6f0e-4b57-9c0a-1d2e3f405162"
-
-
-def claude(kind, uuid, parent, content, session=SESSION, **fields):
-    """An event of Claude Code; `fields` are the event's, except for `message`, which is updated."""
-    message = {"role": kind, "content": content, **fields.pop("message", {})}
-    event = {"type": kind, "uuid": uuid, "parentUuid": parent, "sessionId": session}
-    return {**event, "isSidechain": False, "message": message, **fields}
-
-
-def user(uuid, parent, text, **fields):
-    return claude("user", uuid, parent, text, **fields)
-
-
-def reply(uuid, parent, *blocks, **fields):
-    content_blocks = [{"type": "text", "text": b} if isinstance(b, str) else b for b in blocks]
-    return claude("assistant", uuid, parent, content_blocks, **fields)
-
-
-def bash(call_id, command="ls"):
-    return {"type": "tool_use", "id": call_id, "name": "Bash", "input": {"command": command}}
-
-
-def result(uuid, parent, call_id):
-    block = {"type": "tool_result", "tool_use_id": call_id, "content": "ok"}
-    return claude("user", uuid, parent, [block], toolUseResult={"stdout": "ok"})
-
-
-def boundary(uuid, parent):
-    event = {"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted"}
-    return {**event, "uuid": uuid, "parentUuid": None, "logicalParentUuid": parent} | {
-        "sessionId": SESSION
-    }
-
-
-def summary(uuid, parent, text):
-    return user(uuid, parent, text, isCompactSummary=True, isVisibleInTranscriptOnly=True)
-
-
-def codex(kind, **payload):
-    return {"timestamp": "2026-05-01T10:00:00Z", "type": kind, "payload": payload}
-
-
-def codex_says(role, text):
-    kind = "output_text" if role == "assistant" else "input_text"
-    item = {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
-    return codex("response_item", **item)
-
-
-def write(folder, *values, name="log.jsonl"):
-    path = folder / name
-    path.parent.mkdir(exist_ok=True, parents=True)
-    lines = [value if isinstance(value, str) else json.dumps(value) for value in values]
-    path.write_text("".join(f"{line}\n" for line in lines))
-    return path
 
 
 def turns_of(dialog):
@@ -84,9 +44,6 @@ def read(tmp_path, *values):
     logs = read_logs([write(tmp_path, *values)])
     (dialog,) = logs.dialogs
     return turns_of(dialog), list(logs.problems), dialog
-
-
-FIRST = (user("u1", None, "Rename it."), reply("a1", "u1", "Done."))
 
 
 def test_a_summary_after_a_compaction_is_no_message_of_the_user(tmp_path):
@@ -442,9 +399,6 @@ def test_a_torn_line_is_named(tmp_path):
     assert turns == [("Explain it.", "It adds up.")] and "line 3:" in problem
 
 
-GEMINI = {"sessionId": "s1", "projectHash": "f", "startTime": "2026-05-22T14:59:00Z"}
-
-
 @pytest.mark.parametrize("arguments", ["{'command': 'ls'}", '{"command": "ls"}'])
 def test_gemini_cli_may_have_the_arguments_of_a_call_as_text(arguments, tmp_path):
     call = {"id": "c", "name": "run_shell_command", "args": arguments, "status": "success"}
@@ -460,10 +414,6 @@ def test_other_text_in_place_of_arguments_costs_only_its_reply(arguments, tmp_pa
     lines = (GEMINI, gemini(1, "user", "Hi"), reply, gemini(3, "gemini", "Well."))
     turns, (problem,), _ = read(tmp_path, *lines)
     assert turns == [("Hi", "Well.")] and "is not an object" in problem
-
-
-def gemini(number, kind, text):
-    return {"id": str(number), "timestamp": "2026-05-22T14:59:00Z", "type": kind, "content": text}
 
 
 def test_gemini_cli_takes_back_messages(tmp_path):

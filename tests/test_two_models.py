@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from scripted_model import Scripted
 from served import served
+from short_drift import QUICK, SUITE, texts
 from synthetic_run import as_json
-from test_drift import QUICK, SUITE, Scripted, texts
 from tiny import model
 
 from holdfast import drift, report

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 from fast_set import only_fast
+from scripted_model import Scripted
+from short_drift import QUICK, SUITE, without_time
 from synthetic_run import as_json
-from test_drift import QUICK, SUITE, Scripted, without_time
 from tiny import model
 
 from holdfast import drift

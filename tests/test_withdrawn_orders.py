@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from test_transcripts import boundary, reply, summary, user
+from agent_sessions import boundary, reply, summary, user
 
 from holdfast.drift import load_suite
 from holdfast.logs import read_logs, score_logs

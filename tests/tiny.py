@@ -8,6 +8,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
+from holdfast import Request, Sampling
 from holdfast.attention import install
 from holdfast.generation.token_requests import RequestState
 from holdfast.models.fingerprint import Fingerprint
@@ -158,3 +159,11 @@ def answer_all(session, requests, top_logprobs=None):
         outcomes_of |= {state: update.outcome for state, update in session.stepped.step().items()}
     pairs = zip(chats, states, strict=True)
     return [AnsweredChat(chat, state, outcomes_of[state]) for chat, state in pairs]
+
+
+LONG = Sampling(2.0, 1.0, 20)  # hot, so that hardly any reply ends on its own
+
+
+def make_requests(count, methods=()):
+    talks = [chat("talk about cheese", "hello " * (n + 1)) for n in range(count)]
+    return [Request(talk, methods, LONG, seed=n) for n, talk in enumerate(talks)]

@@ -18,7 +18,7 @@ pytest.importorskip("ray", reason="make integrations installs it")
 
 import ray
 from ray.cluster_utils import Cluster
-from test_drift import SUITE, texts, without_time
+from short_drift import SUITE, texts, without_time
 
 import holdfast
 from holdfast import drift, tasks
