@@ -1,6 +1,0 @@
-"""The folders that tests read."""
-
-from pathlib import Path
-
-ROOT = Path(__file__).parents[1]
-DATA = ROOT / "tests" / "data"
