@@ -120,37 +120,42 @@ RECORDS = (
     ),
     Record(
         "message_edits/smollm2",
-        "benchmarks/message_edits.py --model smollm2 --fewer --seeds 2 --runs {runs} --out {out}",
+        "benchmarks/fixes.py edits --model smollm2 --seeds 2 --runs {runs} --out {out}",
         False,
         45,
     ),
     Record(
         "message_edits/qwen-0.5b",
-        "benchmarks/message_edits.py --model qwen-0.5b --seeds 2 3 --runs {runs} --out {out}",
+        "benchmarks/fixes.py edits --model qwen-0.5b --method repetition:probability=1"
+        " reminder:every=4,text=rules reminder:every=1,text=rules,when=broken repair"
+        # the kinds that fall on qwen-0.5b, from the round after which they do (results/loss)
+        " reminder:every=1,text=rules,kinds=conditional/identity/tool-first,after=2"
+        " check-and-retry:n=2 --runs {runs} --out {out}",
         False,
         45,
     ),
     Record(
         "message_edits/qwen-1.5b",
-        "benchmarks/message_edits.py --model qwen-1.5b --fewer --seeds 2 --runs {runs} --out {out}",
+        "benchmarks/fixes.py edits --model qwen-1.5b --seeds 2 --runs {runs} --out {out}",
         False,
         45,
     ),
     Record(
         "steering_explored/qwen-0.5b",
-        "benchmarks/steering_fixes.py explore --runs {runs} --out {out}",
+        "benchmarks/fixes.py explore --model qwen-0.5b --runs {runs} --out {out}",
         False,
         15,
     ),
     Record(
         "steering_fixes/qwen-0.5b",
-        "benchmarks/steering_fixes.py confirm --runs {runs} --out {out}",
+        "benchmarks/fixes.py steering --model qwen-0.5b --runs {runs} --out {out}",
         False,
         45,
     ),
     Record(
         "steering_fixes/qwen-1.5b",
-        "benchmarks/steering_fixes.py confirm --model qwen-1.5b --seeds 3 --batch 24 --method none"
+        # not guidance and the combination, which gained least over what they are compared with
+        "benchmarks/fixes.py steering --model qwen-1.5b --seeds 3 --batch 24 --method"
         " repetition:probability=1 check-and-retry:n=2 split-softmax:exponent=0.5 --runs {runs}"
         " --out {out}",
         False,

@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from paths import ROOT
 
 import holdfast
+from holdfast.cli import parser
 
 BENCHMARKS = ROOT / "benchmarks"
 RESULTS = BENCHMARKS / "results"
@@ -100,3 +102,30 @@ def test_the_stamp_names_commit_machine_and_versions():
     assert stamp["fingerprint"] == holdfast.load("default").fingerprint
     assert "cores" in stamp["machine"] and set(stamp["versions"]) >= {"torch", "transformers"}
     assert len(stamp["commit"].removesuffix("+changes")) == 40 or "unknown" in stamp["commit"]
+
+
+REPEATABLE = tuple(
+    re.findall(r"`python benchmarks/(\w+)\.py (.*?) --out", (BENCHMARKS / "README.md").read_text())
+)
+
+
+@pytest.mark.parametrize(("script", "options"), REPEATABLE, ids=lambda words: words[:20])
+def test_a_command_of_the_page_of_benchmarks_runs_one_of_holdfast(
+    script, options, monkeypatch, tmp_path
+):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import commands
+
+    started = []
+
+    def parse_alone(words):
+        started.append(parser().parse_args(words))
+        return 3
+
+    monkeypatch.setattr(commands, "main", parse_alone)
+    given = options.replace("MODEL", "default").split()
+    monkeypatch.setattr("sys.argv", [script, *given, "--runs", str(tmp_path)])
+    with pytest.raises(SystemExit, match="3"):
+        load(script).main()
+    (arguments,) = started
+    assert arguments.model == "default" and arguments.dtype == "bfloat16"

@@ -1,4 +1,4 @@
-"""The code blocks of the README and of the pages under docs/."""
+"""The code blocks of the README, of the pages under docs/ and of other folders' README."""
 
 import re
 import shlex
@@ -9,7 +9,12 @@ from pathlib import Path
 from paths import ROOT
 
 README = ROOT / "README.md"
-PAGES = (README, *sorted((ROOT / "docs").glob("*.md")), ROOT / "examples" / "README.md")
+PAGES = (
+    README,
+    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "examples" / "README.md",
+    ROOT / "benchmarks" / "README.md",
+)
 _BLOCK = re.compile(r"^```([\w-]*)[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _SHELL = ("", "sh", "bash")
 
