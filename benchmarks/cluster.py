@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 from growth import memory
 from scaling import BOUNDS, GPUS, MEMORY_USED, MODELS, Bound, Tokens
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import Reply, Request, drift
@@ -222,7 +222,7 @@ def main() -> None:
         ),
     }
     if arguments.out:
-        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+        write_json(record, arguments.out)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import torch
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import drift
@@ -129,7 +129,7 @@ def main() -> None:
             "conversations_that_differ": num_different,
         }
         if arguments.out:
-            arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+            write_json(record, arguments.out)
     print(json.dumps(record["ratios"]))
 
 

@@ -43,7 +43,7 @@ from typing import TextIO
 import httpx2
 import psutil
 from serve_clients import TOKENS, Ask, Seen, asks, play, without_leaving
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 import holdfast
 from holdfast.models.checkpoint import find_source
@@ -349,8 +349,7 @@ def main() -> None:
     }
     print(json.dumps(result["speed"]["medians"], indent=1))
     if arguments.out:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+        write_json(result, arguments.out)
 
 
 if __name__ == "__main__":
