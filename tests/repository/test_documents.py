@@ -249,6 +249,22 @@ def test_the_stations_of_a_journey_are_where_how_it_works_says(journey):
     assert "Six types in eight files" in section
 
 
+def test_the_files_and_names_of_how_it_works_exist():
+    text = (ROOT / "docs" / "how.md").read_text(encoding="utf-8")
+    sources = {f"/{path}": path.read_text() for path in (ROOT / "src/holdfast").rglob("*.py")}
+    files = set(re.findall(r"`([\w/]+\.py)`", text))
+    names = set(re.findall(r"`(?:\w+\.)*([A-Z][a-z]\w+|[a-z]+_\w+)(?:\(\w*\))?`", text))
+    assert len(files) > 30 and len(names) > 60
+    absent = {file for file in files if not any(path.endswith(f"/{file}") for path in sources)}
+    source = "\n".join(sources.values())
+    absent |= {
+        name
+        for name in names
+        if not re.search(rf"\b(?:class|def) {name}\b|^ *{name}\b[^=(]*[:=]", source, re.MULTILINE)
+    }
+    assert not absent
+
+
 @pytest.mark.slow
 def test_the_journey_of_a_coding_agent_prints_what_its_page_shows(tmp_path, monkeypatch, capsys):
     """Its commands run in order, as in examples/my-agent, but those that name other folders."""
