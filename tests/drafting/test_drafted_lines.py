@@ -3,23 +3,13 @@
 import time
 
 import pytest
+from agent_turns import wrote
+from drafted_measures import measures_of
 
-from holdfast.drafting.drafts import Undrafted
 from holdfast.drafting.line_rules import draft
 from holdfast.drafting.rules_file import read_statements
 from holdfast.measures import build
 from holdfast.measures.turns import AssistantTurn, ToolCall
-
-
-def measures_of(text: str, of_bot: bool = False) -> list[dict]:
-    """The measures of all rules that a text drafts."""
-    results = [draft(statement, of_bot) for statement in read_statements(text)]
-    return [
-        rule.measure.entry
-        for rules in results
-        if not isinstance(rules, Undrafted)
-        for rule in rules
-    ]
 
 
 @pytest.mark.parametrize(
@@ -237,11 +227,6 @@ def test_what_a_bot_may_do_or_does_at_times_is_no_rule(line):
 def test_what_a_bot_can_do_only_in_one_way_is_a_rule():
     for line in ("You can only reply in French.", "You know a lot but always reply in French."):
         assert measures_of(line, of_bot=True) == [{"name": "language", "code": "fr"}]
-
-
-def wrote(path: str, content: str) -> AssistantTurn:
-    """A turn that writes a file."""
-    return AssistantTurn("", (ToolCall("Write", {"file_path": path, "content": content}),))
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,10 @@ Every sentence is our own. Rules about code are tested on what they find in writ
 import time
 
 import pytest
+from agent_turns import wrote
+from drafted_measures import measures_of
 
 from holdfast.drafting.drafted_files import draft_lines
-from holdfast.drafting.drafts import Undrafted
-from holdfast.drafting.line_rules import draft
-from holdfast.drafting.rules_file import read_statements
 from holdfast.drafting.suite_text import suite_text
 from holdfast.measures import build
 from holdfast.measures.turns import AssistantTurn, ToolCall
@@ -26,17 +25,6 @@ TYPES = (
 TYPES_AND_DATA = TYPES.replace("ement)", "ement|data)")
 NEW_BRANCH = r"git (?:checkout -[bB]|switch -[cC]|branch [^-\s])"
 ONE_LINE = r"\A[^\n]+\n?\Z"
-
-
-def measures_of(text: str) -> list[dict]:
-    """The measures of all rules that a text drafts."""
-    results = [draft(statement) for statement in read_statements(text)]
-    return [
-        rule.measure.entry
-        for rules in results
-        if not isinstance(rules, Undrafted)
-        for rule in rules
-    ]
 
 
 def after(changed, run: str = TEST) -> dict:
@@ -252,11 +240,6 @@ def test_a_manager_that_a_project_uses_rules_out_the_others():
         (spec,) = measures_of(line)
         assert spec["command"].startswith("(?:npm (?:install"), line
     assert measures_of("This project uses npm workspaces.") == []
-
-
-def wrote(path: str, content: str) -> AssistantTurn:
-    """A turn that writes a file."""
-    return AssistantTurn("", (ToolCall("Write", {"file_path": path, "content": content}),))
 
 
 @pytest.mark.parametrize(

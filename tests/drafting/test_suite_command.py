@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from agent_turns import asked, ran, said, wrote
+from drafted_measures import measures_of
 from refusals import refusal_in
 
 from holdfast.cli import main
@@ -21,33 +23,6 @@ from holdfast.drift import load_suite
 from holdfast.drift.cases import LabelledTurn
 from holdfast.drift.suite_file import score_labelled
 from holdfast.measures import build
-from holdfast.measures.turns import AssistantTurn, ToolCall
-
-
-def rules_of(text: str) -> list[dict]:
-    """The measures that a text is drafted into."""
-    drafts = [draft(statement) for statement in read_statements(text)]
-    return [
-        rule.measure.entry for rules in drafts if not isinstance(rules, Undrafted) for rule in rules
-    ]
-
-
-def ran(*commands: str) -> AssistantTurn:
-    return AssistantTurn("", tuple(ToolCall("Bash", {"command": text}) for text in commands))
-
-
-def wrote(path: str, content: str = "x = 1", *commands: str) -> AssistantTurn:
-    call = ToolCall("Write", {"file_path": path, "content": content})
-    return AssistantTurn("", (call, *ran(*commands).calls))
-
-
-def asked(user: str, *commands: str) -> AssistantTurn:
-    return AssistantTurn("", ran(*commands).calls, user=user)
-
-
-def said(text: str) -> AssistantTurn:
-    return AssistantTurn(text)
-
 
 TYPE_CHECKING = """import a
 
@@ -422,14 +397,14 @@ RULES = [  # a line, a turn that follows it, one that breaks it
 
 @pytest.mark.parametrize(("line", "follows", "breaks"), RULES, ids=[row[0] for row in RULES])
 def test_a_line_that_a_program_can_decide_becomes_one_rule_that_decides_it(line, follows, breaks):
-    (spec,) = rules_of(line)
+    (spec,) = measures_of(line)
     measure = build(spec)
     good, bad = measure.score_turn(follows), measure.score_turn(breaks)
     assert (good is None or good.value > 0.99) and bad is not None and bad.value < 0.5
 
 
 def test_a_line_with_several_commands_becomes_a_rule_for_each():
-    specs = rules_of("Run `make lint` and `make test && make docs` before committing.")
+    specs = measures_of("Run `make lint` and `make test && make docs` before committing.")
     assert [spec["first"] for spec in specs] == [
         r"make lint(?!\S)",
         r"make test(?!\S)",
@@ -611,7 +586,7 @@ def test_the_id_of_a_rule_tells_its_sense(line, name, tmp_path):
     "--force -f -fu -uf --force=x --force-with-lease --force-with-lease=main:a +main".split(),
 )
 def test_every_way_to_force_a_push_breaks_the_rule(push):
-    (spec,) = rules_of("Never force-push.")
+    (spec,) = measures_of("Never force-push.")
     assert build(spec).score_turn(ran(f"git push origin {push}")).value == 0
 
 
@@ -661,7 +636,7 @@ def test_a_long_paragraph_is_read_in_linear_time():
 @pytest.mark.parametrize("start", ["", "Suppress ", "Force pushes to "])
 def test_a_line_of_many_small_words_is_read_in_linear_time(start, line):
     started = time.process_time()
-    rules_of(start + line)
+    measures_of(start + line)
     assert time.process_time() - started < 4
 
 
@@ -670,7 +645,7 @@ def test_a_line_of_many_small_words_is_read_in_linear_time(start, line):
 )
 def test_a_line_of_many_clauses_is_read_in_little_time(piece):
     started = time.process_time()
-    rules_of(f"Never {piece * 2000}")
+    measures_of(f"Never {piece * 2000}")
     assert time.process_time() - started < 5
 
 
@@ -747,18 +722,18 @@ def test_a_code_block_that_a_prompt_quotes_is_not_read_as_the_prompt(before, tmp
     ],
 )
 def test_what_has_an_exception_or_is_a_fact_is_no_rule(text):
-    assert not rules_of(text)
+    assert not measures_of(text)
 
 
 def test_what_to_run_instead_is_not_forbidden():
-    (rule,) = rules_of("## Avoid\n\n- Running `npm install`. Run `pnpm install`.")
-    (expected,) = rules_of("Never run `npm install`.")
+    (rule,) = measures_of("## Avoid\n\n- Running `npm install`. Run `pnpm install`.")
+    (expected,) = measures_of("Never run `npm install`.")
     assert rule == expected
 
 
 @pytest.mark.parametrize("path", ["config/a.ts", "src/config.ts", "vite.config.ts"])
 def test_what_is_forbidden_outside_config_files_is_allowed_in_all_of_them(path):
-    (rule,) = rules_of("Never use `process.env` outside config files.")
+    (rule,) = measures_of("Never use `process.env` outside config files.")
     assert build(rule).judge_turn(wrote(path, "process.env.A")) is None
     assert build(rule).judge_turn(wrote("src/a.ts", "process.env.A")).value == 0
 

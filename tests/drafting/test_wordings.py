@@ -3,25 +3,11 @@
 import time
 
 import pytest
+from drafted_measures import measures_of
 
-from holdfast.drafting.drafts import Undrafted
 from holdfast.drafting.grammar.circumstances import Circumstance
 from holdfast.drafting.grammar.instruction_words import Relation
 from holdfast.drafting.grammar.instructions import Instruction, Modality, instruction_of
-from holdfast.drafting.line_rules import draft
-from holdfast.drafting.rules_file import read_statements
-
-
-def measures_of(text: str) -> list[dict]:
-    """The measures of all rules that a text drafts."""
-    results = [draft(statement) for statement in read_statements(text)]
-    return [
-        rule.measure.entry
-        for rules in results
-        if not isinstance(rules, Undrafted)
-        for rule in rules
-    ]
-
 
 COMMIT, PUSH, REQUEST = r"git commit(?!\S)", r"git push(?!\S)", r"gh pr create(?!\S)"
 TEST, GEN = r"make test(?!\S)", r"make gen(?!\S)"

@@ -10,6 +10,7 @@ text editor tool of Anthropic's API.
 import json
 
 import pytest
+from agent_turns import bash, ran
 
 from holdfast.cli import main
 from holdfast.drift.suite_file import parse_suite
@@ -23,20 +24,12 @@ from holdfast.records import read_run
 UNDECIDED = "undecided"
 
 
-def ran(*commands: str) -> Turn:
-    return Turn("", tuple(ToolCall("Bash", {"command": command}) for command in commands))
-
-
 def did(*calls: ToolCall) -> Turn:
     return Turn("", calls)
 
 
 def call(tool: str, **arguments) -> ToolCall:
     return ToolCall(tool, arguments)
-
-
-def bash(command: str) -> ToolCall:
-    return ToolCall("Bash", {"command": command})
 
 
 def judge(spec, turn: Turn):

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from agent_turns import bash, edit, write
 
 from holdfast.measures import build
 from holdfast.measures.actions import actions_of
@@ -17,18 +18,6 @@ NO_ENV = {"name": "commit_excludes", "paths": [".env", "*.env"]}
 FIX = {"name": "commit_message", "pattern": "^fix: "}
 UNSIGNED = {"name": "commit_excludes", "trailer": "Co-Authored-By: Claude"}
 CO = "Co-Authored-By: Claude <c@d>"
-
-
-def bash(script: str) -> ToolCall:
-    return ToolCall("Bash", {"command": script})
-
-
-def write(path: str) -> ToolCall:
-    return ToolCall("Write", {"file_path": path, "content": "x\n"})
-
-
-def edit(path: str) -> ToolCall:
-    return ToolCall("Edit", {"file_path": path, "old_string": "a", "new_string": "b"})
 
 
 def calls(*entries: str | ToolCall) -> tuple[ToolCall, ...]:

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from agent_turns import write
 
 from holdfast.measures import build
 from holdfast.measures.other_shells import bash_of_powershell
@@ -23,10 +24,6 @@ JUSTFILE = (
 
 
 IN_W = {"folder": "/w", "first_folder": "/w"}
-
-
-def wrote(path: str, text: str) -> ToolCall:
-    return ToolCall("Write", {"file_path": path, "content": text})
 
 
 def in_powershell(script: str) -> ToolCall:
@@ -121,35 +118,35 @@ RUN = {
     ),
     "script written by Write and run": (
         PUSH,
-        [wrote("/w/p.sh", "#!/bin/bash\nset -e\ngit push --force\n"), "bash /w/p.sh"],
+        [write("/w/p.sh", "#!/bin/bash\nset -e\ngit push --force\n"), "bash /w/p.sh"],
         True,
     ),
     "script written by Write and not run": (
         PUSH,
-        [wrote("/w/p.sh", "git push --force\n"), "cat /w/p.sh"],
+        [write("/w/p.sh", "git push --force\n"), "cat /w/p.sh"],
         False,
     ),
     "Python script written by Write and run": (
         PUSH,
         [
-            wrote("/w/p.py", "import subprocess\nsubprocess.run(['git', 'push', '--force'])\n"),
+            write("/w/p.py", "import subprocess\nsubprocess.run(['git', 'push', '--force'])\n"),
             "python /w/p.py",
         ],
         True,
     ),
     "make target written in the turn": (
         PUSH,
-        [wrote("/w/Makefile", MAKEFILE), "cd /w && make deploy"],
+        [write("/w/Makefile", MAKEFILE), "cd /w && make deploy"],
         True,
     ),
     "another make target written in the turn": (
         PUSH,
-        [wrote("/w/Makefile", MAKEFILE), "cd /w && make lint"],
+        [write("/w/Makefile", MAKEFILE), "cd /w && make lint"],
         False,
     ),
     "make target that needs the target": (
         PUSH,
-        [wrote("/w/Makefile", "all: deploy\n" + MAKEFILE), "make -C /w"],
+        [write("/w/Makefile", "all: deploy\n" + MAKEFILE), "make -C /w"],
         True,
     ),
     "Makefile from standard input": (
@@ -159,22 +156,22 @@ RUN = {
     ),
     "npm script written in the turn": (
         PUSH,
-        [wrote("/w/package.json", PACKAGE), "cd /w && npm run release"],
+        [write("/w/package.json", PACKAGE), "cd /w && npm run release"],
         True,
     ),
     "npm script within an npm script": (
         r"tsc\b",
-        [wrote("/w/package.json", PACKAGE), "cd /w && npm run release"],
+        [write("/w/package.json", PACKAGE), "cd /w && npm run release"],
         True,
     ),
-    "npm's pretest": (r"rm\b", [wrote("/w/package.json", PACKAGE), "npm test"], True),
-    "another npm script": (PUSH, [wrote("/w/package.json", PACKAGE), "npm run build"], False),
+    "npm's pretest": (r"rm\b", [write("/w/package.json", PACKAGE), "npm test"], True),
+    "another npm script": (PUSH, [write("/w/package.json", PACKAGE), "npm run build"], False),
     "just recipe written in the turn": (
         PUSH,
-        [wrote("/w/justfile", JUSTFILE), "just release v1"],
+        [write("/w/justfile", JUSTFILE), "just release v1"],
         True,
     ),
-    "another just recipe": (PUSH, [wrote("/w/justfile", JUSTFILE), "just test"], False),
+    "another just recipe": (PUSH, [write("/w/justfile", JUSTFILE), "just test"], False),
     "arguments behind bash -c": (PUSH, ["bash -c 'git push \"$@\"' _ --force"], True),
     "arguments behind bash -c by number": (PUSH, ["bash -c 'git push $1' _ --force"], True),
     "here-document piped into ssh": (PUSH, ["cat <<'EOF' | ssh host\ngit push --force\nEOF"], True),
@@ -282,13 +279,13 @@ RUN = {
     "script appended": (PUSH, ["echo ls > p.sh; echo 'git push --force' >> p.sh; sh p.sh"], True),
     "make with a variable": (
         PUSH,
-        [wrote("Makefile", "OPTS = --force\npush:\n\t@git push $(OPTS)\n"), "make push"],
+        [write("Makefile", "OPTS = --force\npush:\n\t@git push $(OPTS)\n"), "make push"],
         True,
     ),
     "make's default": (
         PUSH,
         [
-            wrote(
+            write(
                 "Makefile",
                 ".PHONY: push all\nall: lint\nlint:\n\ttrue\npush:\n\t@git push --force\n",
             ),
@@ -296,16 +293,16 @@ RUN = {
         ],
         False,
     ),
-    "make -n": (PUSH, [wrote("Makefile", "push:\n\tgit push --force\n"), "make -n push"], False),
+    "make -n": (PUSH, [write("Makefile", "push:\n\tgit push --force\n"), "make -n push"], False),
     "npm script by its name alone": (
         PUSH,
-        [wrote("package.json", '{"scripts": {"ship": "git push --force"}}'), "npm ship"],
+        [write("package.json", '{"scripts": {"ship": "git push --force"}}'), "npm ship"],
         False,
     ),
     "script of Edit": (
         PUSH,
         [
-            wrote("p.sh", "git push\n"),
+            write("p.sh", "git push\n"),
             ToolCall(
                 "Edit",
                 {"file_path": "p.sh", "old_string": "git push", "new_string": "git push --force"},
@@ -316,7 +313,7 @@ RUN = {
     ),
     "just with a parameter": (
         r"rm\b",
-        [wrote("justfile", "clean dir='out':\n    rm -rf {{dir}}\n"), "just clean build"],
+        [write("justfile", "clean dir='out':\n    rm -rf {{dir}}\n"), "just clean build"],
         True,
     ),
     "quoted here-document in ssh": (
@@ -445,27 +442,27 @@ NOT_RUN = {
         ToolCall("exec_command", {"cmd": "cat > n.txt"}),
         ToolCall("write_stdin", {"session_id": 1, "chars": f"{F}\n"}),
     ],
-    "a Makefile that is only shown": [wrote("Makefile", MAKEFILE), "cat Makefile"],
-    "make that only asks": [wrote("Makefile", MAKEFILE), "make -q deploy"],
-    "make in another folder": [wrote("Makefile", MAKEFILE), "make -C sub deploy"],
-    "make after cd": [wrote("Makefile", MAKEFILE), "cd sub && make deploy"],
-    "a Makefile of another folder": [wrote("sub/Makefile", MAKEFILE), "make deploy"],
-    "scripts of another package": [wrote("packages/a/package.json", PACKAGE), "npm run release"],
+    "a Makefile that is only shown": [write("Makefile", MAKEFILE), "cat Makefile"],
+    "make that only asks": [write("Makefile", MAKEFILE), "make -q deploy"],
+    "make in another folder": [write("Makefile", MAKEFILE), "make -C sub deploy"],
+    "make after cd": [write("Makefile", MAKEFILE), "cd sub && make deploy"],
+    "a Makefile of another folder": [write("sub/Makefile", MAKEFILE), "make deploy"],
+    "scripts of another package": [write("packages/a/package.json", PACKAGE), "npm run release"],
     "a command of pnpm": [
-        wrote("package.json", '{"scripts": {"add": "git push --force"}}'),
+        write("package.json", '{"scripts": {"add": "git push --force"}}'),
         "pnpm add x",
     ],
-    "a package.json that nests too deeply": [wrote("package.json", "[" * 9999), "npm run x"],
-    "just --show": [wrote("justfile", JUSTFILE), "just --show release"],
-    "a script of another folder": [wrote("a/deploy.sh", F), "b/deploy.sh"],
-    "bash -n": [wrote("deploy.sh", F), "bash -n deploy.sh"],
-    "a script that a copy replaces": [wrote("deploy.sh", F), "cp o.sh deploy.sh && ./deploy.sh"],
+    "a package.json that nests too deeply": [write("package.json", "[" * 9999), "npm run x"],
+    "just --show": [write("justfile", JUSTFILE), "just --show release"],
+    "a script of another folder": [write("a/deploy.sh", F), "b/deploy.sh"],
+    "bash -n": [write("deploy.sh", F), "bash -n deploy.sh"],
+    "a script that a copy replaces": [write("deploy.sh", F), "cp o.sh deploy.sh && ./deploy.sh"],
     "a script that sed changes": [
-        wrote("deploy.sh", F),
+        write("deploy.sh", F),
         "sed -i 's/ --force//' deploy.sh && ./deploy.sh",
     ],
-    "a script that Git restores": [wrote("deploy.sh", F), "git checkout deploy.sh; ./deploy.sh"],
-    "a script without a program in its first line": [wrote("a.sh", "#!/\nls"), "./a.sh"],
+    "a script that Git restores": [write("deploy.sh", F), "git checkout deploy.sh; ./deploy.sh"],
+    "a script without a program in its first line": [write("a.sh", "#!/\nls"), "./a.sh"],
     "a function that prints": ['git() { echo git "$@"; }\ngit push --force'],
     "unset -f": [f"d() {{ {F}; }}\nunset -f d\nd"],
     "unalias": [f"alias d='{F}'\nunalias d\nd"],
@@ -494,18 +491,18 @@ def test_a_command_is_not_found_where_it_does_not_run(name):
     [
         [in_powershell(f'$c = "{F}"; iex $c')],
         ["echo push --force | xargs git"],
-        [wrote("sub/deploy.sh", F), "cd sub && ./deploy.sh"],
-        [wrote("sub/deploy.sh", F), "(cd sub && ls); sub/deploy.sh"],
-        [wrote("/repo/Makefile", MAKEFILE), "make deploy"],
-        [wrote("sub/Makefile", MAKEFILE), "make -C sub deploy"],
-        [wrote("deploy.sh", F), "mv deploy.sh run.sh && ./run.sh"],
-        [wrote("deploy.sh", f"#!/bin/bash -e\n{F}"), "./deploy.sh"],
+        [write("sub/deploy.sh", F), "cd sub && ./deploy.sh"],
+        [write("sub/deploy.sh", F), "(cd sub && ls); sub/deploy.sh"],
+        [write("/repo/Makefile", MAKEFILE), "make deploy"],
+        [write("sub/Makefile", MAKEFILE), "make -C sub deploy"],
+        [write("deploy.sh", F), "mv deploy.sh run.sh && ./run.sh"],
+        [write("deploy.sh", f"#!/bin/bash -e\n{F}"), "./deploy.sh"],
         [f"ruby -e '`{F}`'"],
         [in_powershell(f"$b = {{ {F} }}; & $b")],
         [in_powershell("$b = { param($r) git push $r }\n& $b --force")],
         [in_powershell(f"$b = {{ {F} }}\nStart-Job -ScriptBlock $b")],
-        [wrote("Taskfile.yml", TASKFILE), "task all"],
-        [wrote("Makefile", f".DEFAULT_GOAL := up\na:\n\tls\nup:\n\t{F}\n"), "make"],
+        [write("Taskfile.yml", TASKFILE), "task all"],
+        [write("Makefile", f".DEFAULT_GOAL := up\na:\n\tls\nup:\n\t{F}\n"), "make"],
         [f"cat > /tmp/up.sh <<'E'\n{F}\nE\nchmod +x /tmp/up.sh", "/tmp/up.sh"],
         [
             ToolCall("write_stdin", {"session_id": 1, "chars": "git push --fo"}),
@@ -541,9 +538,9 @@ def test_scripts_that_are_read_again_and_again_take_little_time():
 def test_a_script_of_an_earlier_turn_is_read():
     rule = build({"name": "command_not_run", "command": PUSH})
     call = ToolCall("Bash", {"command": "bash up.sh"})
-    assert rule.score_turn(AssistantTurn("", (call,), (wrote("up.sh", F),))).value == 0
+    assert rule.score_turn(AssistantTurn("", (call,), (write("up.sh", F),))).value == 0
     changed = ToolCall("Write", {"file_path": "up.sh", "content": "ls"})
-    assert rule.score_turn(AssistantTurn("", (call,), (wrote("up.sh", F), changed))).value == 1
+    assert rule.score_turn(AssistantTurn("", (call,), (write("up.sh", F), changed))).value == 1
 
 
 def test_a_command_writes_where_the_session_has_gone():

@@ -1,6 +1,7 @@
 """The measures of an agent's actions, each on calls whose score is obvious."""
 
 import pytest
+from agent_turns import ran
 
 from holdfast.errors import UsageError
 from holdfast.measures import build
@@ -9,10 +10,6 @@ from holdfast.measures.command_edits import edits_by_command
 from holdfast.measures.shell import read_script
 from holdfast.measures.turns import AssistantTurn as Turn
 from holdfast.measures.turns import ToolCall, When
-
-
-def ran(*commands: str) -> Turn:
-    return Turn("", tuple(ToolCall("Bash", {"command": command}) for command in commands))
 
 
 def score_turn(spec, turn: Turn) -> float | None:

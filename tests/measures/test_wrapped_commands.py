@@ -1,12 +1,12 @@
 """Commands that run in another environment, or are started by another program."""
 
 import pytest
+from agent_turns import ran
 
 from holdfast.drafting.drafted_files import statements_of
 from holdfast.drafting.drafts import Undrafted
 from holdfast.drafting.line_rules import draft
 from holdfast.measures import build
-from holdfast.measures.turns import AssistantTurn, ToolCall
 
 # a rule's pattern, a script, and whether the script runs the command
 WRAPPED = {
@@ -402,17 +402,13 @@ WRAPPED = {
 }
 
 
-def turn(*scripts: str) -> AssistantTurn:
-    return AssistantTurn("", tuple(ToolCall("Bash", {"command": script}) for script in scripts))
-
-
 @pytest.mark.parametrize("name", WRAPPED)
 def test_a_wrapped_command_is_still_that_command(name):
     pattern, script, runs = WRAPPED[name]
     rule = build({"name": "command_not_run", "command": pattern})
-    assert rule.score_turn(turn(script)).value == (0 if runs else 1)
+    assert rule.score_turn(ran(script)).value == (0 if runs else 1)
     rule = build({"name": "runs_after", "run": pattern, "after": "date"})
-    assert rule.score_turn(turn("date", script)).value == (1 if runs else 0)
+    assert rule.score_turn(ran("date", script)).value == (1 if runs else 0)
 
 
 # a rule about a bare command, and which of these scripts break it
@@ -484,7 +480,7 @@ def test_a_rule_permits_the_wrapper_that_it_names(line, tmp_path):
     (rule,) = [rule for statement in statements for rule in drafts_of(statement, of_bot)]
     measure = build(rule.measure.entry)
     for script, breaks in BARE[line].items():
-        assert measure.score_turn(turn(script)).value == (0 if breaks else 1), script
+        assert measure.score_turn(ran(script)).value == (0 if breaks else 1), script
 
 
 @pytest.mark.parametrize(
