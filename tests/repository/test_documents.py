@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,12 @@ import openai
 import pytest
 from code_blocks import PAGES, ROOT, anchors_of, blocks_of, commands_of
 from fitted_files import METHODS, write_for
-from served import RunningServer, served
+from served import RunningServer, default_model, served
 
-import holdfast
 from holdfast.cli import main, parser
 from holdfast.drift import load_suite
 from holdfast.methods import parse, write_heads
 from holdfast.models.checkpoint import DEFAULT_FOLDER
-from holdfast.models.local import LocalModel
 from holdfast.records.manifest import CURRENT
 from holdfast.serve.limits import RequestLimits
 
@@ -47,14 +44,9 @@ def with_code(*languages: str) -> list[Path]:
     return [page for page in PAGES if blocks_of(page, *languages)]
 
 
-@cache
-def model() -> LocalModel:
-    return holdfast.load("default")
-
-
 @pytest.fixture(scope="module")
 def server() -> Iterator[RunningServer]:
-    with served(model(), RequestLimits(tokens=60), queue=8) as running:
+    with served(default_model(), RequestLimits(tokens=60), queue=8) as running:
         yield running
 
 
@@ -74,7 +66,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     (tmp_path / "bot.txt").write_text(blocks_of(vera, "text")[0].text)
     (tmp_path / "prices.py").write_text("def in_euros(text):\n    return float('euro' in text)\n")
     for method in METHODS:
-        write_for(model(), tmp_path / f"{method}.safetensors", method)
+        write_for(default_model(), tmp_path / f"{method}.safetensors", method)
     return tmp_path
 
 

@@ -14,7 +14,7 @@ import yaml
 from fake_upstream import wait_until
 from paths import ROOT
 from prometheus_client.parser import text_string_to_metric_families
-from test_serve import FRENCH, server, url  # noqa: F401  fixtures
+from test_serve import FRENCH
 
 from holdfast.cli import read_command
 from holdfast.methods import parse
@@ -62,7 +62,7 @@ def test_systemd_accepts_the_unit(tmp_path):
     assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_alerts_watch_metrics_that_the_server_has(url):  # noqa: F811
+def test_alerts_watch_metrics_that_the_server_has(url):
     body = {"messages": FRENCH, "trace": True, "max_tokens": 4}
     httpx2.post(f"{url}/v1/chat/completions", json=body, timeout=60).raise_for_status()
     # a request is counted once its answer has been sent
@@ -82,7 +82,7 @@ def test_alerts_watch_metrics_that_the_server_has(url):  # noqa: F811
 
 
 @pytest.mark.skipif(not shutil.which("nginx"), reason="there is no nginx")
-def test_nginx_passes_tokens_on_one_by_one(url, tmp_path):  # noqa: F811
+def test_nginx_passes_tokens_on_one_by_one(url, tmp_path):
     """Uses the shipped file, but without TLS and on a free port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -3,8 +3,9 @@
 import io
 
 import pytest
+from served import default_model
 from synthetic_run import as_json
-from test_serve import FRENCH, model, server, url  # noqa: F401  fixtures
+from test_serve import FRENCH
 
 import holdfast
 from holdfast import client, drift
@@ -17,7 +18,7 @@ METHODS = ("none", "boost:factor=4", "repetition:probability=0.5+spotlight:targe
 
 
 @pytest.fixture
-def remote(url, monkeypatch):  # noqa: F811
+def remote(url, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     return holdfast.connect(f"{url}/v1", timeout=60)
 
@@ -27,7 +28,7 @@ def test_a_run_over_the_wire_gives_the_local_records(remote, tmp_path):
     settings = drift.Settings(rounds=2, conversations=3, sampling=Sampling(max_new_tokens=60))
     runs = [
         drift.run(m, "starter", tmp_path / name, settings, METHODS)
-        for name, m in (("here", model()), ("there", remote))
+        for name, m in (("here", default_model()), ("there", remote))
     ]
     ours, wire = ({(r["method"], r["conversation"]): r for r in as_json(run)} for run in runs)
     assert ours.keys() == wire.keys() and len(ours) == 9
@@ -53,13 +54,13 @@ def test_seeds_emphasis_and_the_prompts_position_reach_the_server(remote):
         Request(FRENCH[1:], (), short),
     ]
     texts = [reply.text for reply in remote.generate_batch(requests)]
-    assert texts == [reply.text for reply in model().generate_batch(requests)]
+    assert texts == [reply.text for reply in default_model().generate_batch(requests)]
     pieces = []
     assert remote.stream(requests[0], pieces.append).text == texts[0] == "".join(pieces)
 
 
 @pytest.mark.parametrize("spelling", ["holdfast", "vllm"])
-def test_both_spellings_of_the_client_steer(url, spelling):  # noqa: F811
+def test_both_spellings_of_the_client_steer(url, spelling):
     import openai
 
     extra_body = client.steer("boost:factor=9", emphasis=["garden"], trace=True, server=spelling)
@@ -67,13 +68,13 @@ def test_both_spellings_of_the_client_steer(url, spelling):  # noqa: F811
     chats = openai.OpenAI(base_url=f"{url}/v1", api_key="none").chat.completions
     reply = chats.create(model="default", **options, extra_body=extra_body)
     sampling = Sampling(max_new_tokens=20)
-    local = model().generate(FRENCH, "boost:factor=9", sampling, 3, emphasis=["garden"])
+    local = default_model().generate(FRENCH, "boost:factor=9", sampling, 3, emphasis=["garden"])
     assert reply.choices[0].message.content == local.text
     assert reply.model_extra["holdfast"]["steering"] == "boost:factor=9"
     assert reply.choices[0].model_extra["holdfast"]["tokens"][0]["mass"] > 0
 
 
-def test_a_chat_with_a_server_matches_the_local_chat(url, monkeypatch, capsys):  # noqa: F811
+def test_a_chat_with_a_server_matches_the_local_chat(url, monkeypatch, capsys):
     lines = ["Do you like the garden?", "/method boost:factor=4", "And the sea?", "/mass"]
     outputs = []
     for name in ("default", f"{url}/v1"):
@@ -92,12 +93,12 @@ def test_a_message_is_continued_by_a_server_that_can(remote):
     messages = [*FRENCH, {"role": "assistant", "content": "Oui, "}]
     request = Request(messages, (), Sampling(0, 1.0, 9), continue_final_message=True)
     (reply,) = remote.generate_batch([request])
-    assert reply.text == model().generate_batch([request])[0].text
+    assert reply.text == default_model().generate_batch([request])[0].text
 
 
 @pytest.mark.parametrize("command", ["drift --suite starter", "check starter"])
 def test_an_interrupted_command_at_an_endpoint_says_how_to_resume(
-    url,  # noqa: F811
+    url,
     command,
     tmp_path,
     monkeypatch,

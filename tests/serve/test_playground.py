@@ -5,7 +5,6 @@ import json
 import re
 import urllib.error
 import urllib.request
-from functools import cache
 
 import pytest
 from browsing import (
@@ -25,7 +24,7 @@ from browsing import (
     wait,
 )
 from playground_server import KEY, OUT_OF_MEMORY, quick_server
-from served import served
+from served import default_model, served
 
 import holdfast
 from holdfast.cli.serve.serve import playground_prompts
@@ -43,7 +42,7 @@ READY = "!document.querySelector('#send').disabled && !document.querySelector('#
 @pytest.fixture(scope="module", name="served")
 def served_model():
     """The address of a real server."""
-    with served(model(), RequestLimits()) as running:
+    with served(default_model(), RequestLimits()) as running:
         yield f"{running.url}/"
 
 
@@ -51,11 +50,6 @@ def served_model():
 def quick():
     with quick_server() as server:
         yield server
-
-
-@cache
-def model():
-    return holdfast.load("default")
 
 
 def visit(browser, url, width=1280, dark=False, ready=True):
@@ -112,7 +106,7 @@ def offline(messages, steering, seed, emphasis=()):
     """The reply that the page's settings give without a server."""
     sampling = holdfast.Sampling(1.0, 0.9, 200)
     request = Request(messages, steering, sampling, seed, trace=True, emphasis=emphasis)
-    return model().generate_batch([request])[0]
+    return default_model().generate_batch([request])[0]
 
 
 def mass_of(reply):
@@ -430,7 +424,7 @@ def test_the_page_begins_with_the_servers_default_method_and_prompts(browser, tm
     file.write_text(json.dumps({"cases": [french, pirate]}))
     default = holdfast.methods.parse("split-softmax:exponent=0.4")
     prompts = playground_prompts(str(file))
-    with served(model(), RequestLimits(), default=default, prompts=prompts) as running:
+    with served(default_model(), RequestLimits(), default=default, prompts=prompts) as running:
         visit(browser, f"{running.url}/")
         for selector, values in (
             ("'[data-role=method]')].map((s) => s.value)", ["none", "split-softmax"]),

@@ -16,7 +16,7 @@ import openai
 import pytest
 import tiny
 from fast_set import only_fast
-from served import RunningServer, served
+from served import RunningServer, default_model, served
 
 import holdfast
 from holdfast.models.fingerprint import Fingerprint
@@ -34,31 +34,10 @@ FRENCH = [
 PLAIN = "<|begin|><|user|>Do you like the garden? I like my garden.<|end|><|assistant|>"
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[RunningServer]:
-    with served(load("default"), RequestLimits(tokens=400), queue=8) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def url(server) -> str:
-    return server.url
-
-
-@pytest.fixture(scope="module")
-def client(url) -> openai.OpenAI:
-    return openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
-
-
-@cache
-def model():
-    return load("default")
-
-
 def offline(messages, methods="none", seed=0, tokens=40, **sampling) -> str:
     """The model's reply without a server."""
     sampling = holdfast.Sampling(max_new_tokens=tokens, **{"top_p": 1.0, **sampling})
-    return model().generate(messages, methods, sampling, seed).text
+    return default_model().generate(messages, methods, sampling, seed).text
 
 
 def ask(client, messages=FRENCH, **fields):
@@ -84,8 +63,9 @@ def test_a_request_reads_the_weights_once(client, monkeypatch):
 
     monkeypatch.setattr(Fingerprint, "current", count_call)
     reply = ask(client)
-    assert reply.system_fingerprint == f"fp_{model().fingerprint[:12]}"
-    assert len([fingerprint for fingerprint in calls if fingerprint is not model().identity]) == 1
+    assert reply.system_fingerprint == f"fp_{default_model().fingerprint[:12]}"
+    of_server = [identity for identity in calls if identity is not default_model().identity]
+    assert len(of_server) == 1
 
 
 def test_several_choices_use_consecutive_seeds(client):
@@ -166,7 +146,7 @@ def test_concurrent_requests_with_different_methods_do_not_affect_each_other(url
     answers = asyncio.run(ask_all())
     sampling = holdfast.Sampling(top_p=1.0, max_new_tokens=40)
     twins = [holdfast.Request(FRENCH, method, sampling, seed) for method, seed in combinations]
-    assert answers == [reply.text for reply in model().generate_batch(twins)]
+    assert answers == [reply.text for reply in default_model().generate_batch(twins)]
 
 
 def test_stop_strings_end_a_reply_and_are_left_out_of_it(client):
@@ -190,7 +170,7 @@ def test_log_probabilities_are_those_of_the_reply(client):
         assert len(likeliest) == 3 and likeliest == sorted(likeliest, reverse=True)
         assert entry.logprob <= likeliest[0] + 1e-4 and entry.logprob <= 0
         assert bytes(entry.bytes).decode() == entry.token
-    score = model().score(FRENCH, [choice.message.content], "boost:factor=4")
+    score = default_model().score(FRENCH, [choice.message.content], "boost:factor=4")
     logprob = sum(entry.logprob for entry in entries)
     assert logprob == pytest.approx(score.log_probabilities[0], abs=1e-2)
     streamed = []
@@ -262,12 +242,12 @@ def test_langchain_gets_the_same_replies(url):
 
 
 def test_text_is_continued_without_a_template(client):
-    tokenizer = model().tokenizer
+    tokenizer = default_model().tokenizer
     text = PLAIN
     options = {"model": "default", "max_tokens": 12, "temperature": 0}
     greedy = holdfast.Sampling(temperature=0, max_new_tokens=12)
     plain = holdfast.Request([{"role": "user", "content": text}], sampling=greedy, plain=True)
-    expected = model().generate_batch([plain])[0]
+    expected = default_model().generate_batch([plain])[0]
     assert expected.prompt_ids == tuple(tokenizer(text).input_ids)
     completion = client.completions.create(prompt=[text, list(expected.prompt_ids)], **options)
     assert expected.text and [choice.text for choice in completion.choices] == [expected.text] * 2

@@ -2,7 +2,6 @@
 
 import copy
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
@@ -13,10 +12,9 @@ import pydantic
 import pytest
 import tiny
 from fast_set import only_fast
-from served import RunningServer, served
+from served import client_of, default_model, served
 
 import holdfast
-from holdfast.models.loading import load
 from holdfast.serve.limits import RequestLimits
 from holdfast.serve.tool_calls import CallParser
 
@@ -33,26 +31,6 @@ POINT = {
 FORMAT = {"type": "json_schema", "json_schema": {"name": "point", "schema": POINT, "strict": True}}
 
 
-@cache
-def model():
-    return load("default")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[RunningServer]:
-    with served(model(), RequestLimits(tokens=400)) as running:
-        yield running
-
-
-def client_of(server: RunningServer) -> openai.OpenAI:
-    return openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0)
-
-
-@pytest.fixture(scope="module")
-def client(server) -> openai.OpenAI:
-    return client_of(server)
-
-
 def ask(client, messages=PIRATE, **fields):
     return client.chat.completions.create(
         model="default", messages=messages, **{"max_tokens": 200, "seed": 1, **fields}
@@ -64,10 +42,12 @@ def test_penalties_give_the_replies_of_python(client):
     fields = {"temperature": 0, "max_tokens": 40}
     text = ask(client, **fields, **penalties).choices[0].message.content
     sampling = holdfast.Sampling(temperature=0, top_p=1, max_new_tokens=40)
-    offline = model().generate(PIRATE, sampling=sampling, penalties=holdfast.Penalties(-1.5, -0.5))
+    offline = default_model().generate(
+        PIRATE, sampling=sampling, penalties=holdfast.Penalties(-1.5, -0.5)
+    )
     assert text == offline.text
     assert text != ask(client, **fields).choices[0].message.content
-    prompt = model().tokenizer.apply_chat_template(
+    prompt = default_model().tokenizer.apply_chat_template(
         PIRATE, tokenize=False, add_generation_prompt=True
     )
     completed = client.completions.create(model="default", prompt=prompt, **fields, **penalties)
@@ -190,12 +170,6 @@ def calls_in_tags():
     fields = {"content": {"content": "text"}, "tool_calls": CALLS}
     tokens.response_template = {"start_anchor": "<assistant>", "fields": fields}
     return replace(TOOLED, tokenizer=tokens)
-
-
-@pytest.fixture(scope="module")
-def calling() -> Iterator[RunningServer]:
-    with served(calls_in_tags(), RequestLimits(tokens=400)) as running:
-        yield running
 
 
 @pytest.mark.parametrize("stream", only_fast((False, True), True))

@@ -37,11 +37,6 @@ def server() -> Iterator[RunningServer]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def url(server) -> str:
-    return server.url
-
-
 def post(url: str, path: str = "/v1/chat/completions", **body) -> httpx2.Response:
     content = json.dumps(body).encode()  # httpx would refuse a lone surrogate
     kind = {"Content-Type": "application/json"}

@@ -1,45 +1,19 @@
 """The Responses API of the server, by OpenAI's own client."""
 
 import json
-from collections.abc import Iterator
-from functools import cache
 
 import openai
 import pydantic
 import pytest
-from served import RunningServer, served
-from test_serve_constraints import POINT, TOOLS, calls_in_tags, client_of
+from served import client_of, default_model
+from test_serve_constraints import POINT, TOOLS
 
 import holdfast
-from holdfast.models.loading import load
-from holdfast.serve.limits import RequestLimits
 
 PROMPT, ASK = "Talk like a pirate.", "What do you think about the garden?"
 CALL = {"type": "function_call", "call_id": "1", "name": "a"}
 JSON = {"format": {"type": "json_object"}}
 FLAT = [{"type": "function", **tool["function"]} for tool in TOOLS]
-
-
-@cache
-def model():
-    return load("default")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[RunningServer]:
-    with served(model(), RequestLimits(tokens=400)) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def client(server) -> openai.OpenAI:
-    return client_of(server)
-
-
-@pytest.fixture(scope="module")
-def calling() -> Iterator[RunningServer]:
-    with served(calls_in_tags(), RequestLimits(tokens=400)) as running:
-        yield running
 
 
 def respond(client, items=ASK, instructions=PROMPT, seed=1, steering=None, **changes):
@@ -52,7 +26,7 @@ def respond(client, items=ASK, instructions=PROMPT, seed=1, steering=None, **cha
 
 def offline(messages, methods="none", seed=1):
     sampling = holdfast.Sampling(top_p=1.0, max_new_tokens=60)
-    return model().generate(messages, methods, sampling, seed)
+    return default_model().generate(messages, methods, sampling, seed)
 
 
 def test_a_response_is_the_reply_of_the_model(client):

@@ -7,9 +7,12 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
+import openai
 import uvicorn
 
+from holdfast.models.loading import load
 from holdfast.models.local import LocalModel
 from holdfast.serve.access import AccessRules
 from holdfast.serve.app import application
@@ -82,3 +85,14 @@ def served(
         server.should_exit = True
         thread.join()
         engine.close()
+
+
+@cache
+def default_model() -> LocalModel:
+    """The default model, loaded once."""
+    return load("default")
+
+
+def client_of(server: RunningServer) -> openai.OpenAI:
+    """OpenAI's own client of a server."""
+    return openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0)
