@@ -397,7 +397,9 @@ def test_the_source_of_the_user_prompt_follows_from_the_suite_unless_given():
 
 def test_rules_of_both_speakers_are_probed_if_the_user_is_a_bot_too(tmp_path):
     suite = replace(SUITE, cases=(BOT, SUITE.cases[1]))
-    for record in as_json(drift.run(Scripted(), suite, tmp_path / "run", BRIEF)):
+    records = as_json(drift.run(Scripted(), suite, tmp_path / "run", BRIEF))
+    assert len(records) == BRIEF.conversations
+    for record in records:
         probes = [p for p in record["probes"] if p["round"] == 1]
         first = [(p["kind"], p.get("rule"), p["probe"]) for p in probes]
         names, no_rule = [("bread", 0), ("rain", 0), ("music", 0)], [(None, 0)]

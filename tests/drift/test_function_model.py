@@ -38,7 +38,9 @@ def measure(answer, folder, methods=("none",)):
     ("answer", "scores"), ((forgetful, {1: 1, 2: 1, 3: 0}), (steady, {1: 1, 2: 1, 3: 1}))
 )
 def test_functions_are_measured_whether_async_or_not(answer, scores, tmp_path):
-    for record in measure(answer, tmp_path).conversations:
+    conversations = measure(answer, tmp_path).conversations
+    assert len(conversations) == 2
+    for record in conversations:
         by_round = {
             probe.round: probe.score for probe in record.probes if probe.kind == "stability"
         }

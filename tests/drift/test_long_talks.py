@@ -208,6 +208,7 @@ def test_our_own_server_completes_dialogs_longer_than_its_context(tmp_path, cont
         model(max_position_embeddings=192), RequestLimits(tokens=64, seconds=60.0)
     ) as server:
         run = drift.run(connect(f"{server.url}/v1"), SUITE, tmp_path / "run", settings)
+    assert len(run.records) == settings.conversations
     for record in as_json(run):
         assert "ended" not in record and "unanswered" not in record
         assert len(record["turns"]) == 14 and any(t.get("left_out") for t in record["turns"])

@@ -50,7 +50,9 @@ def run_of(suite, folder, **fields):
 
 @pytest.mark.parametrize("probe_at", ["in-place", "after-round"])
 def test_rules_are_asked_for_in_the_first_and_the_last_round(tmp_path, probe_at):
-    for record in run_of(SUITE, tmp_path / "run", probe_at=probe_at).conversations:
+    conversations = run_of(SUITE, tmp_path / "run", probe_at=probe_at).conversations
+    assert len(conversations) == 2
+    for record in conversations:
         recalled = [probe for probe in record.probes if probe.kind == "recall"]
         assert [(probe.round, probe.rule, probe.score) for probe in recalled] == [
             (1, "sign", 1),

@@ -291,6 +291,7 @@ def test_a_run_records_how_often_replies_were_drawn_again(tmp_path):
     folder = tmp_path / "run"
     drift.run(Signs(), SUITE, folder, settings, methods)
     records = read_run(folder).conversations
+    assert len(records) == 2 * 2
     for record in records:
         retries = 1 if record.method == "check-and-retry" else None
         assert {turn.retries for turn in record.turns if turn.speaker == "agent"} == {retries}
