@@ -61,7 +61,7 @@ def main() -> None:
     model = holdfast.load(arguments.model)
     torch.set_num_threads(1)
     if arguments.as_other:
-        play_when_told(model, arguments)
+        play_on_signal(model, arguments)
         return
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  as of this process; 15 is Ray's own
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -173,7 +173,7 @@ def play_half_twice(engine: ChatModel, arguments: argparse.Namespace) -> float:
         return time.perf_counter() - began
 
 
-def play_when_told(engine: ChatModel, arguments: argparse.Namespace) -> None:
+def play_on_signal(engine: ChatModel, arguments: argparse.Namespace) -> None:
     """The other process of `play_half_twice`."""
     play(engine, arguments.model, 2, 1)  # warm up
     print("ready", flush=True)

@@ -109,7 +109,7 @@ class Server:
         """Stops the process, so that it takes no processor time while it has nothing to do."""
         self.process.send_signal(signal.SIGSTOP)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         self.process.send_signal(signal.SIGCONT)
 
     def last_lines(self) -> str:
@@ -282,7 +282,7 @@ def speed(model, arguments: argparse.Namespace) -> dict:
                 row = {"clients": clients, "requests": count}
                 for who in order:
                     server = servers[who]
-                    server.go_on()
+                    server.resume()
                     started = time.perf_counter()
                     seen = run(server, without_leaving(plan), clients, who in OUR_NAMES.values())
                     row[who] = figures(seen, time.perf_counter() - started, model.tokenizer)
