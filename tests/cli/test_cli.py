@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from command_lines import changed, heed_interrupts
+from command_lines import changed, command_parsers, heed_interrupts
 from fast_set import only_fast
 from paths import ROOT
 from refusals import refusal_in
 
 from holdfast import measures, methods
-from holdfast.cli import ENTRIES, _parsers, main
+from holdfast.cli import main
 from holdfast.cli.look_up.catalogue import measure_example, measure_lines, method_lines
 from holdfast.cli.shared.argument_parser import collects
 from holdfast.errors import UnknownName, UsageError
@@ -393,15 +393,15 @@ def test_an_impossible_place_elsewhere_is_refused_at_once(
 
 
 def test_every_command_that_loads_a_model_is_among_those_tried():
-    commands = _parsers(*ENTRIES).commands.items()
     assert LOADING.keys() == {
-        name for name, parser in commands if "--dtype" in parser._option_string_actions
+        name
+        for name, parser in command_parsers().items()
+        if "--dtype" in parser._option_string_actions
     }
 
 
 def test_no_option_with_one_value_can_be_given_twice():
-    commands = _parsers(*ENTRIES).commands
-    for parser in commands.values():
+    for parser in command_parsers().values():
         for action in parser._actions:
             if not action.option_strings or action.nargs == 0 or collects(action):
                 continue

@@ -1,9 +1,10 @@
 """Options that several commands have mean the same, with the same default and help."""
 
 import pytest
+from command_lines import command_parsers
 from paths import ROOT
 
-from holdfast.cli import GROUPS, command_named, main, parser
+from holdfast.cli import GROUPS, command_named, main
 from holdfast.cli.shared.command import JSON, Arg, file_to_write
 from holdfast.proxy.relay import ChatLog
 
@@ -85,10 +86,9 @@ def test_the_single_method_option_is_alike_in_all_commands():
 
 
 def test_every_command_but_the_harness_takes_json():
-    (commands,) = (action for action in parser()._actions if action.choices)
     texts = {
         name: [action.help for action in command._actions if action.dest == JSON]
-        for name, command in commands.choices.items()
+        for name, command in command_parsers().items()
     }
     assert texts.pop("lm-eval") == []  # its words are the harness's
     assert len({text for (text,) in texts.values()}) == 1
@@ -103,10 +103,9 @@ IN_SETTINGS = "settings"  # of `remind`, which writes it only on request
 
 
 def test_every_option_that_writes_a_file_says_which_folders_it_creates():
-    (commands,) = (action for action in parser()._actions if action.choices)
     written = {
         (name, action.dest): action.type
-        for name, command in commands.choices.items()
+        for name, command in command_parsers().items()
         for action in command._actions
         if "FILE" in str(action.metavar) and action.dest not in (*READ, IN_SETTINGS)
     }

@@ -1,7 +1,10 @@
-"""Commands for tests."""
+"""Command lines, and the parsers of commands."""
 
+import argparse
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from holdfast.cli import parser
 
 
 def changed(words: Sequence[str], *options: str) -> list[str]:
@@ -21,3 +24,9 @@ def changed(words: Sequence[str], *options: str) -> list[str]:
 def heed_interrupts() -> None:
     """For a child process: background jobs of a shell ignore Ctrl-C, and so do their children."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def command_parsers() -> Mapping[str, argparse.ArgumentParser]:
+    """The parser of each command, by its name."""
+    (commands,) = (action for action in parser()._actions if action.choices)
+    return commands.choices
