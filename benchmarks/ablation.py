@@ -10,14 +10,13 @@ minutes each on 2 idle cores), and then run the same self-chats.
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import torch
 from default_model import rounded, summary
-from stamp import ROOT, measured_on
+from stamp import ROOT, measured_on, write_json
 
 import holdfast
 from holdfast import drift
@@ -88,7 +87,7 @@ def main() -> None:
     result["second_minus_first"] = {
         kind: rounded(paired_difference(changes[1][kind], changes[0][kind])) for kind in changes[0]
     }
-    arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+    write_json(result, arguments.out)
     for name, row in result["models"].items():
         print(name, [estimate["mean"] for estimate in row["stability"]], row["stability_change"])
     print(

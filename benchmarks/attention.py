@@ -14,7 +14,6 @@ name, on the same heads as our PASTA, with the eager attention it needs.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import subprocess
 import sys
@@ -25,7 +24,7 @@ from pathlib import Path
 import torch
 from growth import memory
 from ratios import ratios
-from stamp import measured_on
+from stamp import measured_on, write_json
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import (
     AttentionInterface,
@@ -309,7 +308,7 @@ def main() -> None:
     for row in _rows(arguments):
         result["rows"].append(row)
         if arguments.out:
-            arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+            write_json(result, arguments.out)
 
 
 def _rows(arguments):

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import tempfile
 from pathlib import Path
 
 import torch
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import drift
@@ -92,7 +91,7 @@ def main() -> None:
         "runs": runs,
     }
     if arguments.out:
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+        write_json(result, arguments.out)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import argparse
 import json
 from pathlib import Path
 
-from stamp import ROOT, measured_on
+from stamp import ROOT, measured_on, write_json
 
 import holdfast
 from holdfast.cli import main as command_line
@@ -53,7 +53,7 @@ def main() -> None:
             for row in summary["results"]
         ],
     }
-    arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+    write_json(record, arguments.out)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
-import json
 import time
 import warnings
 from collections import Counter
@@ -28,7 +27,7 @@ from pathlib import Path
 
 import torch
 import transformers
-from stamp import measured_on
+from stamp import measured_on, write_json
 from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
@@ -558,7 +557,7 @@ def main() -> None:
             "exact": exact,
             "rows": rows,
         }
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+        write_json(result, arguments.out)
 
 
 if __name__ == "__main__":

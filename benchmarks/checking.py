@@ -10,11 +10,10 @@ and all others perfect (a prompt that does not).
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 import numpy as np
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 from holdfast.analysis.sequential import holds, is_below
 
@@ -90,7 +89,7 @@ def main() -> None:
         "wrong": worst,
         "rows": rows,
     }
-    arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+    write_json(record, arguments.out)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from default_model import rounded
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import drift, methods
@@ -215,7 +215,7 @@ def main() -> None:
         "settings": rows,
         "answers": answers,
     }
-    arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+    write_json(record, arguments.out)
     print(answers)
 
 

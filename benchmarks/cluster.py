@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 from growth import memory
 from scaling import BOUNDS, GPUS, MEMORY_USED, MODELS, Bound, Tokens
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import Reply, Request, drift
@@ -74,12 +74,12 @@ class Engine:
         return seconds
 
 
-def played(engines: int, conversations: int, batch: int, engine: Engine) -> Iterator[float]:
+def ending_times(engines: int, conversations: int, batch: int, engine: Engine) -> Iterator[float]:
     """When each conversation ends, in order; `batch` of them run at once on all engines."""
     left = iter(range(conversations))
     turns_left: list[list[int]] = [[] for _ in range(engines)]  # of the conversations each holds
     joining: list[list[int]] = [[] for _ in range(engines)]  # with their next turn
-    going: list[tuple[float, int]] = []  # when an engine's turn ends
+    turns_ending: list[tuple[float, int]] = []  # when an engine's turn ends
 
     def begin(now: float) -> None:
         """Starts the next conversation on the engine that holds the fewest."""
@@ -88,22 +88,22 @@ def played(engines: int, conversations: int, batch: int, engine: Engine) -> Iter
         index = min(range(engines), key=lambda n: len(turns_left[n]) + len(joining[n]))
         joining[index].append(2 * engine.rounds)
         if not turns_left[index]:
-            go_on(index, now)
+            start_turn(index, now)
 
-    def go_on(index: int, now: float) -> None:
+    def start_turn(index: int, now: float) -> None:
         turns_left[index] += joining[index]
         joining[index].clear()
         if turns_left[index]:
-            heapq.heappush(going, (now + engine.turn(len(turns_left[index])), index))
+            heapq.heappush(turns_ending, (now + engine.turn(len(turns_left[index])), index))
 
     for _ in range(batch):
         begin(0.0)
-    while going:
-        now, index = heapq.heappop(going)
+    while turns_ending:
+        now, index = heapq.heappop(turns_ending)
         after = [turns - 1 for turns in turns_left[index]]
         turns_left[index] = [turns for turns in after if turns]
         ended = len(after) - len(turns_left[index])
-        go_on(index, now)
+        start_turn(index, now)
         for _ in range(ended):
             yield now
             begin(now)
@@ -190,7 +190,7 @@ def simulated(conversations: int, tokens: Tokens, rounds: int, per_record: float
     for bound, batch, engines in itertools.product(BOUNDS, SIDE_BY_SIDE, ENGINES):
         engine = Engine(tokens, rounds, bound)
         clock = end = 0.0
-        for now in played(engines, conversations, batch, engine):
+        for now in ending_times(engines, conversations, batch, engine):
             clock = max(clock, now) + per_record
             end = now
         row = {"bound": bound.name, "side_by_side": batch, "engines": engines}
@@ -222,7 +222,7 @@ def main() -> None:
         ),
     }
     if arguments.out:
-        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+        write_json(record, arguments.out)
 
 
 if __name__ == "__main__":

@@ -16,13 +16,12 @@ both with the whole prompt in one pass ("whole", as it was) and with the split.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 import warnings
 from pathlib import Path
 
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import Request, Sampling, drift
@@ -103,7 +102,7 @@ def main() -> None:
             "tokens": TOKENS,
             "rows": rows,
         }
-        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+        write_json(record, arguments.out)
 
 
 if __name__ == "__main__":

@@ -1,29 +1,70 @@
-"""The options of benchmarks that run commands of `holdfast`, and those commands."""
+"""Benchmarks that run commands of `holdfast` with one model, and make a record of their runs."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
+
+from stamp import measured_in, write_json
 
 from holdfast.cli import main
+from holdfast.models.model_names import is_url
+from holdfast.records import Run, read_run
 
 
 def record_options(about: str, runs: str) -> argparse.ArgumentParser:
     """The parser of a benchmark that makes a record of one model.
 
     Args:
-        about: its docstring, whose first line is shown.
+        about: its docstring, which `--help` shows.
         runs: the folder of its runs, if none is given.
     """
-    parser = argparse.ArgumentParser(description=about.splitlines()[0])
-    parser.add_argument("--model", default="qwen-0.5b")
-    parser.add_argument("--dtype", default="bfloat16", help="in which the model runs")
-    parser.add_argument("--runs", type=Path, default=Path(runs))
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--commit", help="at which the runs were made, if it is another")
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--model", default="qwen-0.5b", help="as `holdfast drift` takes it (%(default)s)"
+    )
+    parser.add_argument("--endpoint-model", metavar="NAME", help="its name, if --model is a URL")
+    parser.add_argument(
+        "--dtype", default="bfloat16", help="in which it runs, if it runs here (%(default)s)"
+    )
+    parser.add_argument(
+        "--runs", type=Path, default=Path(runs), help="the folder of the runs (%(default)s)"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="the record as JSON, beside the printed table"
+    )
+    parser.add_argument(
+        "--commit", help="at which the runs were made, if it is not the one that is checked out"
+    )
     return parser
+
+
+def model_options(arguments: argparse.Namespace) -> list[str]:
+    """The options of `holdfast` that name the model."""
+    words = ["--model", arguments.model]
+    if not is_url(arguments.model):
+        return [*words, "--dtype", arguments.dtype]
+    name = arguments.endpoint_model
+    return [*words, "--endpoint-model", name] if name else words
+
+
+def name_of(arguments: argparse.Namespace) -> str:
+    """The name of the model in tables and folders: without the path to it."""
+    model = arguments.model
+    name = arguments.endpoint_model or urlsplit(model).netloc if is_url(model) else model
+    return Path(name).name
+
+
+def run_each(commands: Mapping[Path, Sequence[str]]) -> list[Run]:
+    """Runs a command for each folder, continuing what an earlier call began; returns the runs."""
+    for folder, words in commands.items():
+        run([*words, "--out", str(folder)])
+    return [read_run(folder) for folder in commands]
 
 
 def run(command: Sequence[str]) -> None:
@@ -35,3 +76,18 @@ def run(command: Sequence[str]) -> None:
         sys.argv = own_words
     if code:
         sys.exit(code)
+
+
+def record_of(
+    benchmark: str, arguments: argparse.Namespace, runs: Sequence[Run], **results: object
+) -> dict:
+    """The record of runs of the model of `--model`, which is written to the file of `--out`."""
+    record = {
+        "benchmark": benchmark,
+        "measured_on": measured_in(runs, arguments.commit),
+        "model": name_of(arguments),
+        **results,
+    }
+    if arguments.out is not None:
+        write_json(record, arguments.out)
+    return record

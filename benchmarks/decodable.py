@@ -37,7 +37,7 @@ import numpy as np
 import on_smollm2
 import screen
 import torch
-from stamp import measured_on
+from stamp import measured_on, write_json
 from transformers import DynamicCache
 from window import history
 
@@ -350,7 +350,7 @@ def main() -> None:
         record["models"][name] = summary(joined)
         print(name, json.dumps(record["models"][name], indent=1), flush=True)
     if arguments.out:
-        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+        write_json(record, arguments.out)
 
 
 if __name__ == "__main__":

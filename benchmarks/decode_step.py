@@ -38,7 +38,7 @@ from pathlib import Path
 
 import torch
 from growth import memory, settled_memory
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import drift
@@ -95,7 +95,7 @@ def main() -> None:
         record["memory"] = json.loads(printed.splitlines()[-1])
         print(json.dumps(record["memory"]))
     if arguments.out:
-        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+        write_json(record, arguments.out)
 
 
 def timed(model, rows: int, repetitions: int) -> dict:

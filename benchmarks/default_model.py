@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import drift, methods
@@ -150,7 +149,7 @@ def main() -> None:
             for kind in ("stability", "adoption")
         }
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+        write_json(result, arguments.out)
         print(
             seed,
             {

@@ -19,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-from stamp import ROOT, measured_on
+from stamp import ROOT, measured_on, write_json
 
 import holdfast
 from holdfast.cli import main as command_line
@@ -81,7 +81,7 @@ def main() -> None:
         shutil.copyfile(arguments.runs / "report.html", picture.with_name("report.html"))
         record["rules"] = rules_of(summary["results"])
         record["quoted"] = quoted(arguments.runs)
-    arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+    write_json(record, arguments.out)
 
 
 def rules_of(results: list[dict]) -> list[dict]:

@@ -34,7 +34,7 @@ from pathlib import Path
 
 import torch
 import transformers
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import drift
@@ -249,9 +249,8 @@ def write(out: Path, settings: dict, rows: list[dict]) -> None:
         for key in ("ratio", "ratio_per_token")
     }
     print({key: round(value, 2) for key, value in medians.items()}, flush=True)
-    out.parent.mkdir(parents=True, exist_ok=True)
     record = {**settings, "repetitions": rows, "medians": {"lock_step": medians}}
-    out.write_text(json.dumps(record, indent=1) + "\n")
+    write_json(record, out)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ import torch
 from chosen_heads import LATE, probe_scores
 from default_model import rounded
 from recall import recall
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import drift, methods
@@ -451,7 +451,7 @@ def main() -> None:
         "level": stage.level,
         "seeds": seeds,
     }
-    arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+    write_json(record, arguments.out)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from pathlib import Path
 
 import torch
 from decode_step import step
-from stamp import measured_on
+from stamp import measured_on, write_json
 from torch import Tensor, nn
 
 import holdfast
@@ -140,7 +140,7 @@ def main() -> None:
         "rows": rows,
     }
     if arguments.out:
-        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+        write_json(record, arguments.out)
 
 
 if __name__ == "__main__":

@@ -141,7 +141,7 @@ def take_pictures(folder: Path, terminal: list[str]) -> list[list[bool]]:
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
-    sys.path.insert(0, str(ROOT / "tests"))
+    sys.path.insert(0, str(ROOT / "tests" / "support"))
     from browsing import BROWSER, DRIVER, FLAGS
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 POINTS = {
     "conversations": (4, 8, 16, 32),
@@ -183,7 +183,7 @@ def main() -> None:
         result["repetitions"] = number
         result["series"] = [series(name, kind, runs[kind]) for kind in kinds]
         if arguments.out:
-            arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+            write_json(result, arguments.out)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from on_smollm2 import drift_of
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 import holdfast
 from holdfast.analysis.statistics import SCORES, estimate
@@ -80,7 +80,7 @@ def main() -> None:
     }
     print(json.dumps(record, indent=1))
     if arguments.out:
-        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+        write_json(record, arguments.out)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Which rules a model loses over rounds of work: the suite `bots`, with its rules asked for.
 
-    python benchmarks/loss.py --model qwen-0.5b --runs runs/loss --out FILE.json
-    python benchmarks/loss.py --model qwen-1.5b --dtype bfloat16 --conversations 24 --rounds 8
-        --batch 8 --runs runs/loss --out FILE.json
+    python benchmarks/loss.py --model qwen-0.5b --out FILE.json
+    python benchmarks/loss.py --model qwen-1.5b --seeds 0 1 2 --conversations 24 --rounds 8
+        --batch 8 --out FILE.json
 
 Interrupted runs are resumed. docs/what_is_lost.md shows the records.
 """
@@ -10,14 +10,11 @@ Interrupted runs are resumed. docs/what_is_lost.md shows the records.
 from __future__ import annotations
 
 from argparse import Namespace
-from pathlib import Path
 
-from commands import record_options
-from commands import run as run_command
-from stamp import measured_in, write_record
+from commands import model_options, name_of, record_of, record_options, run_each
 
 from holdfast.analysis.loss_map_file import model_loss
-from holdfast.records import read_run
+from holdfast.report.loss_map_tables import loss_lines
 
 ROUNDS = 16
 PROBE_EVERY = 3
@@ -25,37 +22,39 @@ CONVERSATIONS = 96
 TOKENS = 160
 
 
-def command(arguments: Namespace, seed: int, folder: Path) -> list[str]:
-    """The command line of one run."""
+def main() -> None:
+    parser = record_options(__doc__, "runs/loss")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1], help="(default: 0 1)")
+    parser.add_argument(
+        "--conversations", type=int, default=CONVERSATIONS, help="of each seed (%(default)s)"
+    )
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="(default: %(default)s)")
+    parser.add_argument(
+        "--batch", type=int, default=24, help="conversations at a time (%(default)s)"
+    )
+    arguments = parser.parse_args()
+    runs = run_each(
+        {
+            arguments.runs / f"{name_of(arguments)}-{seed}": command(arguments, seed)
+            for seed in arguments.seeds
+        }
+    )
+    loss = model_loss(name_of(arguments), *runs)
+    record_of("loss", arguments, runs, seeds=arguments.seeds, loss=loss.to_json())
+    print(*loss_lines(loss.rows), sep="\n")
+
+
+def command(arguments: Namespace, seed: int) -> list[str]:
+    """The command line of one run, but for its folder."""
     return [
-        *("drift", "--model", arguments.model, "--dtype", arguments.dtype),
+        *("drift", *model_options(arguments)),
         *("--suite", "bots", "--pairs", "balanced", "--user-turns", "work"),
         *("--rounds", str(arguments.rounds), "--probe-every", str(PROBE_EVERY)),
         *("--conversations", str(arguments.conversations), "--seed", str(seed)),
         *("--batch", str(arguments.batch)),
         *("--temperature", "0.7", "--max-new-tokens", str(TOKENS)),
-        *("--recall", "--method", "none", "--out", str(folder)),
+        *("--recall", "--method", "none"),
     ]
-
-
-def main() -> None:
-    parser = record_options(__doc__, "runs/loss")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
-    parser.add_argument("--conversations", type=int, default=CONVERSATIONS, help="of each seed")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--batch", type=int, default=24, help="conversations at a time")
-    arguments = parser.parse_args()
-    folders = [arguments.runs / f"{arguments.model}-{seed}" for seed in arguments.seeds]
-    for seed, folder in zip(arguments.seeds, folders, strict=True):
-        run_command(command(arguments, seed, folder))
-    runs = [read_run(folder) for folder in folders]
-    record = {
-        "benchmark": "loss",
-        "measured_on": measured_in(runs, arguments.commit),
-        "seeds": arguments.seeds,
-        "loss": model_loss(arguments.model, *runs).to_json(),
-    }
-    write_record(record, arguments.out)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ replies of the same maximum length, alternate in one process, and are timed per 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ from pathlib import Path
 
 import torch
 import transformers
-from stamp import measured_on
+from stamp import measured_on, write_json
 from transformers import AutoConfig, AutoModelForCausalLM
 
 import holdfast
@@ -227,7 +226,7 @@ def main() -> None:
             "threads": arguments.threads,
             "rows": rows,
         }
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+        write_json(result, arguments.out)
 
 
 if __name__ == "__main__":

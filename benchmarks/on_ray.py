@@ -31,7 +31,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import torch
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import drift
@@ -61,7 +61,7 @@ def main() -> None:
     model = holdfast.load(arguments.model)
     torch.set_num_threads(1)
     if arguments.as_other:
-        play_when_told(model, arguments)
+        play_on_signal(model, arguments)
         return
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  as of this process; 15 is Ray's own
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -129,7 +129,7 @@ def main() -> None:
             "conversations_that_differ": num_different,
         }
         if arguments.out:
-            arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+            write_json(record, arguments.out)
     print(json.dumps(record["ratios"]))
 
 
@@ -173,7 +173,7 @@ def play_half_twice(engine: ChatModel, arguments: argparse.Namespace) -> float:
         return time.perf_counter() - began
 
 
-def play_when_told(engine: ChatModel, arguments: argparse.Namespace) -> None:
+def play_on_signal(engine: ChatModel, arguments: argparse.Namespace) -> None:
     """The other process of `play_half_twice`."""
     play(engine, arguments.model, 2, 1)  # warm up
     print("ready", flush=True)

@@ -36,7 +36,7 @@ import numpy as np
 import torch
 from equal_cost import over_groups
 from screen import family_of
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import drift
@@ -85,9 +85,26 @@ CONFIRMED = (
     "split-softmax:exponent=0.7",
     "guidance:scale=1.5",
 )
-STAGES = {  # half of the families, seeds, conversations per setting, facts per conversation
-    "explore": ("explore", (31,), 48, 12, EXPLORED),
-    "confirm": ("confirm", (32, 33), 96, 14, CONFIRMED),
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """A comparison of fixes; the families of prompts are those reserved for it.
+
+    Args:
+        talks: conversations per setting.
+        facts: asked in each conversation.
+    """
+
+    seeds: tuple[int, ...]
+    talks: int
+    facts: int
+    sweeps: tuple[str, ...]
+
+
+STAGES = {
+    "explore": Stage((31,), 48, 12, EXPLORED),
+    "confirm": Stage((32, 33), 96, 14, CONFIRMED),
 }
 NAMES = "Rex Luna Max Bella Oscar Milo Ruby Leo Nina Hugo Clara Felix Iris Otto".split()
 NAMED = ("cat", "dog", "horse", "parrot", "brother", "sister", "neighbour")
@@ -149,59 +166,77 @@ def known(model, items: Sequence[Item]) -> list[bool]:
 
 def recall(model, records, names: Sequence[str], seed: int, file: Path) -> np.ndarray:
     """The share [method, conversation] of correct answers to questions about what the user said,
-    after the unmodified model's dialogs: the user names pets and family before one of the turns,
-    and asks for each name; the other three choices were never mentioned. Finished methods are kept
-    in the file.
+    after the unmodified model's dialogs. Finished methods are kept in the file.
     """
     finished = json.loads(file.read_text()) if file.exists() else {}
     for method in names:
         if method in finished:
             continue
         fix = () if method == "none" else tuple(holdfast.methods.parse(method))
-        rng = random.Random(f"recall {seed}")
-        session = model.session()
-        requests = []
-        replies = []
-        answers = []
-        for number, record in enumerate(records):
-            turns = [
-                {"role": "user" if t.speaker == "user" else "assistant", "content": t.text}
-                for t in record.turns[: 2 * (ASK_AT - 1)]
-            ]
-            introduced = rng.sample(NAMES, len(NAMED))
-            named = dict(zip(NAMED, introduced, strict=True))
-            sentences = " ".join(f"My {who} is called {name}." for who, name in named.items())
-            start = 2 * rng.randrange(ASK_AT)
-            remark = [
-                {"role": "user", "content": sentences},
-                {"role": "assistant", "content": "Those are nice names."},
-            ]
-            system = {"role": "system", "content": record.agent.system_prompt}
-            for index, (who, name) in enumerate(named.items()):
-                question = {"role": "user", "content": f"What is the name of my {who}?"}
-                chat = (system, *turns[:start], *remark, *turns[start:], question)
-                choices = rng.sample([other for other in NAMES if other not in introduced], 3)
-                choices.insert(rng.randrange(4), name)
-                # the first question's chat is kept; the others fork it
-                requests.append(Request(chat, fix, thread=number, keep=index == 0))
-                replies.append([f"Your {who} is called {choice}." for choice in choices])
-                answers.append(choices.index(name))
-        scored = [None] * len(requests)
-        for kept in (True, False):
-            of_kind = [index for index, request in enumerate(requests) if request.keep == kept]
-            for first in range(0, len(of_kind), 96):
-                chosen = of_kind[first : first + 96]
-                some = [requests[i] for i in chosen]
-                answered = session.score_batch(some, [replies[i] for i in chosen])
-                for index, scores in zip(chosen, answered, strict=True):
-                    scored[index] = scores
-        right = [
-            int(np.argmax(scores.log_probabilities)) == answer
-            for scores, answer in zip(scored, answers, strict=True)
-        ]
+        asked = recall_questions(records, fix, seed)
+        right = answered_rightly(model.session(), asked)
         finished[method] = np.reshape(right, (len(records), len(NAMED))).mean(1).tolist()
         file.write_text(json.dumps(finished))
     return np.array([finished[method] for method in names])
+
+
+@dataclasses.dataclass(frozen=True)
+class RecallQuestion:
+    """A question about what the user said: the replies to choose from, and which one is right."""
+
+    request: Request
+    replies: list[str]
+    answer: int
+
+
+def recall_questions(records, fix: tuple, seed: int) -> list[RecallQuestion]:
+    """The same questions for every fix: the user names pets and family before one of the turns, and
+    asks for each name; the other three choices were never mentioned.
+    """
+    rng = random.Random(f"recall {seed}")
+    asked = []
+    for number, record in enumerate(records):
+        turns = [
+            {"role": "user" if t.speaker == "user" else "assistant", "content": t.text}
+            for t in record.turns[: 2 * (ASK_AT - 1)]
+        ]
+        introduced = rng.sample(NAMES, len(NAMED))
+        named = dict(zip(NAMED, introduced, strict=True))
+        sentences = " ".join(f"My {who} is called {name}." for who, name in named.items())
+        start = 2 * rng.randrange(ASK_AT)
+        remark = [
+            {"role": "user", "content": sentences},
+            {"role": "assistant", "content": "Those are nice names."},
+        ]
+        system = {"role": "system", "content": record.agent.system_prompt}
+        for index, (who, name) in enumerate(named.items()):
+            question = {"role": "user", "content": f"What is the name of my {who}?"}
+            chat = (system, *turns[:start], *remark, *turns[start:], question)
+            choices = rng.sample([other for other in NAMES if other not in introduced], 3)
+            choices.insert(rng.randrange(4), name)
+            # the first question's chat is kept; the others fork it
+            request = Request(chat, fix, thread=number, keep=index == 0)
+            replies = [f"Your {who} is called {choice}." for choice in choices]
+            asked.append(RecallQuestion(request, replies, choices.index(name)))
+    return asked
+
+
+def answered_rightly(session, asked: Sequence[RecallQuestion], batch: int = 96) -> list[bool]:
+    """Whether the likeliest reply to each question is the right one; chats that others fork are
+    scored first.
+    """
+    right = [False] * len(asked)
+    for kept in (True, False):
+        indices = [index for index, each in enumerate(asked) if each.request.keep == kept]
+        for first in range(0, len(indices), batch):
+            chosen = indices[first : first + batch]
+            scored = session.score_batch(
+                [asked[index].request for index in chosen],
+                [asked[index].replies for index in chosen],
+            )
+            for index, scores in zip(chosen, scored, strict=True):
+                right[index] = int(np.argmax(scores.log_probabilities)) == asked[index].answer
+    return right
 
 
 def text() -> Capability:
@@ -276,71 +311,93 @@ def drift_of(model, runs: Path, seed: int, side: str) -> dict:
     return row
 
 
-def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[dict]:
+def setting_rows(model, name: str, seed: int, runs: Path, file: Path) -> list[dict]:
     """A row per setting of `explore` or `confirm`, each paired with no fix."""
-    half, _, talks, per_talk, sweeps = STAGES[stage]
-    suite = prompts(half)
-    folder = runs / f"{stage}-{seed}"
+    stage = STAGES[name]
+    suite = prompts(name)
+    folder = runs / f"{name}-{seed}"
     plan = CalibrationPlan(
-        seed=seed, rounds=ROUNDS, ask_at=ASK_AT, conversations=talks, sampling=SAMPLING
+        seed=seed,
+        rounds=ROUNDS,
+        ask_at=ASK_AT,
+        conversations=stage.talks,
+        sampling=SAMPLING,
+        sweeps=stage.sweeps,
+        user_turns=read_user_turns("everyday"),
     )
-    turns = read_user_turns("everyday")
-    plan = dataclasses.replace(plan, sweeps=sweeps, user_turns=turns)
-    all_facts = facts(file, talks * per_talk, seed)
-    stability, capability = calibrate(model, suite, all_facts, folder, plan)
-    names = list(dict.fromkeys(record.method for record in stability.records))
+    asked = facts(file, stage.talks * stage.facts, seed)
+    stability, capability = calibrate(model, suite, asked, folder, plan)
+    settings = list(dict.fromkeys(record.method for record in stability.records))
     plain = sorted(
         (r for r in stability.records if r.method == "none"), key=lambda r: r.conversation
     )
     families = [family_of(record.agent.id) for record in plain]
-    nats: dict[str, np.ndarray] = {}
-    if stage == "confirm":
-        beside = runs / f"{stage}-{seed}-text"
+    right = by_conversation(capability.records, stage.talks)
+    is_known = known(model, asked.items)
+    right_known = by_conversation(capability.records, stage.talks, is_known)
+    confirmed: list[dict] = [{} for _ in settings]
+    if name == "confirm":
+        beside = runs / f"{name}-{seed}-text"
         if not (beside / "stability").exists():
             shutil.copytree(folder / "stability", beside / "stability")
         _, read = calibrate(model, suite, text(), beside, plan)
-        nats = by_conversation(read.records, talks)
-        recalled = recall(model, plain, names, seed, runs / f"{stage}-{seed}-recall.json")
-    right = by_conversation(capability.records, talks)
-    is_known = known(model, all_facts.items)
-    right_known = by_conversation(capability.records, talks, is_known)
+        nats = by_conversation(read.records, stage.talks)
+        recalled = recall(model, plain, settings, seed, runs / f"{name}-{seed}-recall.json")
+        confirmed = [
+            {
+                "recall": over_groups(shares, families),
+                "recall_points_lost": over_groups(100 * (recalled[0] - shares), families),
+                "log_probability_of_text": over_groups(nats[setting], families),
+            }
+            for setting, shares in zip(settings, recalled, strict=True)
+        ]
     rows = []
-    for index, name in enumerate(names):
-        rounds = {m: by_round(stability.records, m, talks) for m in (name, "none")}
-        score = {m: np.nanmean(values, 1) for m, values in rounds.items()}
-        broken = np.full(talks, np.nan)
-        for record in stability.records:
-            if record.method == name:
-                broken[record.conversation] = broken_share(record)
-        row = {
-            "method": name,
-            "stability": over_groups(score[name], families),
-            "by_round": [round(float(v), 3) for v in np.nanmean(rounds[name], 0)],
-            "gain": over_groups(score[name] - score["none"], families),
-            "gain_last_round": over_groups(rounds[name][:, -1] - rounds["none"][:, -1], families),
-            "facts": over_groups(right[name], families),
-            "points_lost": over_groups(100 * (right["none"] - right[name]), families),
-            "known_facts": over_groups(right_known[name], families),
+    for setting, extra in zip(settings, confirmed, strict=True):
+        costs = {
+            "facts": over_groups(right[setting], families),
+            "points_lost": over_groups(100 * (right["none"] - right[setting]), families),
+            "known_facts": over_groups(right_known[setting], families),
             "known_points_lost": over_groups(
-                100 * (right_known["none"] - right_known[name]), families
+                100 * (right_known["none"] - right_known[setting]), families
             ),
-            "broken": over_groups(broken, families),
         }
-        if nats:
-            row["recall"] = over_groups(recalled[index], families)
-            lost = 100 * (recalled[0] - recalled[index])
-            row["recall_points_lost"] = over_groups(lost, families)
-            row["log_probability_of_text"] = over_groups(nats[name], families)
-        gains = defaultdict(list)
-        for record, gain in zip(plain, score[name] - score["none"], strict=True):
-            gains[record.agent.category].append(float(gain))
-        row["gain_by_category"] = {
-            category: {"mean": round(float(np.mean(values)), 3), "conversations": len(values)}
-            for category, values in sorted(gains.items())
-        }
-        rows.append(row)
-        print(json.dumps(row), flush=True)
+        gains = gains_of(setting, stability.records, plain, families)
+        rows.append({"method": setting, **gains, **costs, **extra})
+        print(json.dumps(rows[-1]), flush=True)
     return rows
+
+
+def gains_of(setting: str, records, plain: Sequence, families: list[str]) -> dict:
+    """Stability under a setting, its gain over no fix, and the share of broken replies; intervals
+    are over families of prompts.
+
+    Args:
+        records: of all settings.
+        plain: those of no fix, by conversation.
+        families: of their prompts.
+    """
+    talks = len(plain)
+    rounds, plain_rounds = (by_round(records, method, talks) for method in (setting, "none"))
+    score = np.nanmean(rounds, 1)
+    gain = score - np.nanmean(plain_rounds, 1)
+    broken = np.full(talks, np.nan)
+    for record in records:
+        if record.method == setting:
+            broken[record.conversation] = broken_share(record)
+    by_category = defaultdict(list)
+    for record, value in zip(plain, gain, strict=True):
+        by_category[record.agent.category].append(float(value))
+    return {
+        "stability": over_groups(score, families),
+        "by_round": [round(float(v), 3) for v in np.nanmean(rounds, 0)],
+        "gain": over_groups(gain, families),
+        "gain_last_round": over_groups(rounds[:, -1] - plain_rounds[:, -1], families),
+        "gain_by_category": {
+            category: {"mean": round(float(np.mean(values)), 3), "conversations": len(values)}
+            for category, values in sorted(by_category.items())
+        },
+        "broken": over_groups(broken, families),
+    }
 
 
 def by_conversation(records, count: int, chosen: list[bool] | None = None) -> dict:
@@ -397,9 +454,9 @@ def main() -> None:
         ]
         record["prompts"] = [case.id for case in prompts(None).cases]
     else:
-        half, seeds, talks, per_talk, _ = STAGES[arguments.stage]
-        record |= {"conversations": talks, "facts": talks * per_talk}
-        record["prompts"] = [case.id for case in prompts(half).cases]
+        stage = STAGES[arguments.stage]
+        record |= {"conversations": stage.talks, "facts": stage.talks * stage.facts}
+        record["prompts"] = [case.id for case in prompts(arguments.stage).cases]
         record["families"] = len({family_of(name) for name in record["prompts"]})
         record["seeds"] = [
             {
@@ -408,11 +465,11 @@ def main() -> None:
                     model, arguments.stage, seed, arguments.runs, arguments.facts
                 ),
             }
-            for seed in seeds
+            for seed in stage.seeds
             if arguments.seed in (None, seed)
         ]
     if arguments.out:
-        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+        write_json(record, arguments.out)
 
 
 if __name__ == "__main__":

@@ -12,11 +12,10 @@ prompts (the cluster bootstrap), which is meant for others.
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 import numpy as np
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 from holdfast.analysis.statistics import DIFFERENCES, MIN_PROMPTS, estimate, over_prompts
 
@@ -78,7 +77,7 @@ def main() -> None:
         },
         "rows": rows,
     }
-    arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+    write_json(record, arguments.out)
 
 
 if __name__ == "__main__":

@@ -11,18 +11,17 @@ ratio of processor time is also given, which other work on the machine disturbs 
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 import transformers
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 import holdfast
 from holdfast.attention import install
@@ -111,6 +110,29 @@ def measure(ours: Callable[[], None], plain: Callable[[], None], scale: float) -
     }
 
 
+def profile_all(model: LocalModel, samples: Sequence[ContinuationSample | ReplySample]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        profile(model, samples, folder, PLAN)
+
+
+def steer_one_by_one(
+    model: LocalModel,
+    samples: Sequence[ContinuationSample | ReplySample],
+    heads: Sequence[tuple[int, int]],
+) -> None:
+    """Scores or generates every sample with each of the heads steered alone."""
+    for head in heads:
+        methods = (replace(PLAN.method, heads=HeadSet([head])),)
+        for sample in samples:
+            if isinstance(sample, ContinuationSample):
+                model.score(
+                    sample.messages, sample.continuations, methods, emphasis=sample.emphasis
+                )
+            else:
+                sampling = Sampling(0, 1, PLAN.max_new_tokens)
+                model.generate(sample.messages, methods, sampling, emphasis=sample.emphasis)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--samples", type=int, default=64)
@@ -145,30 +167,12 @@ def main() -> None:
         for name, samples in tasks.items():
             heads = random.Random(repetition).sample(every, arguments.heads)
 
-            def ours(samples=samples) -> None:
-                with tempfile.TemporaryDirectory() as folder:
-                    profile(model, samples, folder, PLAN)
-
-            def plain(samples=samples, heads=heads) -> None:
-                for head in heads:
-                    methods = (replace(PLAN.method, heads=HeadSet([head])),)
-                    for sample in samples:
-                        if isinstance(sample, ContinuationSample):
-                            model.score(
-                                sample.messages,
-                                sample.continuations,
-                                methods,
-                                emphasis=sample.emphasis,
-                            )
-                        else:
-                            model.generate(
-                                sample.messages,
-                                methods,
-                                Sampling(0, 1, PLAN.max_new_tokens),
-                                emphasis=sample.emphasis,
-                            )
-
-            rows[name].append(measure(ours, plain, (len(every) + 1) / len(heads)))
+            work = measure(
+                lambda samples=samples: profile_all(model, samples),
+                lambda samples=samples, heads=heads: steer_one_by_one(model, samples, heads),
+                (len(every) + 1) / len(heads),
+            )
+            rows[name].append(work)
             print(name, {key: round(value, 2) for key, value in rows[name][-1].items()}, flush=True)
     medians = {
         name: {
@@ -194,8 +198,7 @@ def main() -> None:
             "medians": medians,
             "repetitions": rows,
         }
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+        write_json(record, arguments.out)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 
 
-def measure(record: Record, runs: Path, data: dict[str, Path]) -> Path:
+def measure(record: Record, runs: Path, data: dict[str, Path | None]) -> Path:
     """Runs the record's command, resuming an earlier call's runs; returns the new record."""
     measured = runs / "records" / f"{record.name}.json"
     measured.parent.mkdir(parents=True, exist_ok=True)
@@ -53,7 +53,7 @@ def is_measured(record: Record, runs: Path) -> bool:
     return done.exists() and done.read_text() == commit()
 
 
-def replace(record: Record, runs: Path, data: dict[str, Path]) -> None:
+def replace(record: Record, runs: Path, data: dict[str, Path | None]) -> None:
     """Measures a record and replaces the old one with it."""
     measured = measure(record, runs, data)
     old = RESULTS / f"{record.name}.json"
@@ -65,22 +65,56 @@ def replace(record: Record, runs: Path, data: dict[str, Path]) -> None:
     shutil.copyfile(measured, old)
 
 
+# the data that some commands name, and the options that give them
+DATA = {
+    "corpus": "--self-dialogue",
+    "facts": "--counterfact",
+    "prompts": "--prompts",
+    "rules": "--rules-files",
+    "llama_server": "--llama-server",
+}
+
+
+def reasons_against(record: Record, data: dict[str, Path | None]) -> list[str]:
+    """What a record needs and does not have here."""
+    reasons = [
+        f"{option} FILE is needed"
+        for name, option in DATA.items()
+        if f"{{{name}}}" in record.command and data[name] is None
+    ]
+    return [*reasons, *(["a GPU is needed"] if record.gpu and "no GPU" in machine() else [])]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="RECORD", help="default: all")
     parser.add_argument("--runs", type=Path, default=Path("runs/records"))
     parser.add_argument(
-        "--self-dialogue", type=Path, help="self_dialogue.jsonl.gz, for the ablation"
+        "--self-dialogue",
+        type=Path,
+        dest="corpus",
+        metavar="FILE",
+        help="self_dialogue.jsonl.gz, for the ablation",
     )
-    parser.add_argument("--counterfact", type=Path, help="its core as CSV, for the real models")
+    parser.add_argument(
+        "--counterfact",
+        type=Path,
+        dest="facts",
+        metavar="FILE",
+        help="its core as CSV, for the real models",
+    )
     parser.add_argument(
         "--prompts", type=Path, help="hundred_system_prompts.py of Li et al. 2024 (docs/suites.md)"
     )
     parser.add_argument(
-        "--rules-files", type=Path, help="the folder of the files of suite_init_labels.json"
+        "--rules-files",
+        type=Path,
+        dest="rules",
+        metavar="FOLDER",
+        help="the folder of the files of suite_init_labels.json",
     )
     parser.add_argument("--llama-server", type=Path, help="llama.cpp's binary, a peer of ours")
-    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--list", action="store_true", help="print the records and their commands")
     arguments = parser.parse_args()
     by_name = {record.name: record for record in RECORDS}
     if arguments.list:
@@ -89,32 +123,17 @@ def main() -> None:
         return
     if unknown := [name for name in arguments.names if name not in by_name]:
         parser.error(f"no record {unknown[0]!r}; there are {', '.join(by_name)}")
-    chosen = [by_name[name] for name in arguments.names or by_name]
-    given = {
-        "corpus": ("--self-dialogue", arguments.self_dialogue),
-        "facts": ("--counterfact", arguments.counterfact),
-        "prompts": ("--prompts", arguments.prompts),
-        "rules": ("--rules-files", arguments.rules_files),
-        "llama_server": ("--llama-server", arguments.llama_server),
-    }
-    data = {name: path for name, (_, path) in given.items()}
-    for name, (option, path) in given.items():
-        needing = [record for record in chosen if f"{{{name}}}" in record.command]
-        if path is None and needing:
-            what = f"{', '.join(record.name for record in needing)}: {option} FILE is needed"
-            if arguments.names:
-                parser.error(what)
-            print(f"left out: {what}", flush=True)
-            chosen = [record for record in chosen if record not in needing]
-    on_gpu = [record for record in chosen if record.gpu]
-    if on_gpu and "no GPU" in machine():
-        what = f"{', '.join(record.name for record in on_gpu)}: a GPU is needed"
-        if arguments.names:
-            parser.error(what)
-        print(f"left out: {what}", flush=True)
-        chosen = [record for record in chosen if not record.gpu]
+    data = {name: getattr(arguments, name) for name in DATA}
     runs = arguments.runs.resolve()
-    left = [record for record in chosen if not is_measured(record, runs)]
+    left = []
+    for record in (by_name[name] for name in arguments.names or by_name):
+        reasons = reasons_against(record, data)
+        if reasons and arguments.names:
+            parser.error(f"{record.name}: {reasons[0]}")
+        if reasons:
+            print(f"left out: {record.name}: {reasons[0]}", flush=True)
+        elif not is_measured(record, runs):
+            left.append(record)
     for number, record in enumerate(left):
         hours = sum(later.minutes for later in left[number:]) / 60
         print(

@@ -20,7 +20,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import tasks
@@ -142,8 +142,7 @@ def main() -> None:
     if arguments.others:
         record["others"] = ask_others(model, arguments.task, runs)
     record |= {"measured_on": stamp, "figures": figures}
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(record, indent=1) + "\n")
+    write_json(record, out)
 
 
 if __name__ == "__main__":

@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
 from collections import Counter
 from pathlib import Path
 
 import torch
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import drift
@@ -158,7 +157,7 @@ def main() -> None:
         "kinds": kinds_of(rows),
         "prompts": rows,
     }
-    arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+    write_json(record, arguments.out)
     print(f"{len(passing)} of {len(rows)} prompts pass, in {record['families']} families.")
     for kind, count in record["kinds"].items():
         print(f"{kind}: {count['kept']} of {count['rules']} rules are kept, {count['passes']} pass")

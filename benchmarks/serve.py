@@ -43,7 +43,7 @@ from typing import TextIO
 import httpx2
 import psutil
 from serve_clients import TOKENS, Ask, Seen, asks, play, without_leaving
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 import holdfast
 from holdfast.models.checkpoint import find_source
@@ -109,7 +109,7 @@ class Server:
         """Stops the process, so that it takes no processor time while it has nothing to do."""
         self.process.send_signal(signal.SIGSTOP)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         self.process.send_signal(signal.SIGCONT)
 
     def last_lines(self) -> str:
@@ -282,7 +282,7 @@ def speed(model, arguments: argparse.Namespace) -> dict:
                 row = {"clients": clients, "requests": count}
                 for who in order:
                     server = servers[who]
-                    server.go_on()
+                    server.resume()
                     started = time.perf_counter()
                     seen = run(server, without_leaving(plan), clients, who in OUR_NAMES.values())
                     row[who] = figures(seen, time.perf_counter() - started, model.tokenizer)
@@ -349,8 +349,7 @@ def main() -> None:
     }
     print(json.dumps(result["speed"]["medians"], indent=1))
     if arguments.out:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+        write_json(result, arguments.out)
 
 
 if __name__ == "__main__":

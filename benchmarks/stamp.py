@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from holdfast.analysis.statistics import Estimate
     from holdfast.records import Run
 
 ROOT = Path(__file__).parent.parent
@@ -45,11 +46,22 @@ def measured_in(runs: Sequence[Run], at: str | None) -> dict:
 
 def write_record(record: dict, out: Path | None) -> None:
     """Prints a record, and writes it to a file if there is to be one."""
-    text = json.dumps(record, indent=1)
     if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text + "\n")
-    print(text)
+        write_json(record, out)
+    print(json.dumps(record, indent=1))
+
+
+def write_json(record: dict, out: Path) -> None:
+    """Writes a record to a file, whose folder it makes."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+def estimate_json(result: Estimate) -> dict:
+    """An estimate as records have it: `n`, and `mean`, `low` and `high` to four digits."""
+    numbers = {"mean": result.mean, "low": result.low, "high": result.high}
+    rounded = {name: None if x is None else round(x, 4) for name, x in numbers.items()}
+    return {"n": result.n, **rounded}
 
 
 def commit() -> str:

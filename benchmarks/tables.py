@@ -36,13 +36,11 @@ from tabled.catalogue import api_sections, catalogue_table
 from tabled.causes import causes_table
 from tabled.costs import chosen_page, stage_page
 from tabled.edits import (
+    conversations_line,
     edit_costs_line,
     edit_costs_table,
-    edits_line,
-    edits_table,
+    fixes_table,
     helping_sentence,
-    steering_line,
-    steering_table,
 )
 from tabled.house import house_drawing
 from tabled.large_logs import large_logs_table
@@ -61,8 +59,8 @@ from tabled.papers import (
     reproduction_line,
     verdicts_page,
 )
-from tabled.precedent import fixes_table, precedent_line, precedent_table
-from tabled.reading import RESULTS, ROOT
+from tabled.precedent import precedent_fixes_table, precedent_line, precedent_table
+from tabled.reading import RESULTS, ROOT, read_all
 from tabled.real import (
     confirmed_page,
     decodable_page,
@@ -75,6 +73,7 @@ from tabled.real import (
     start_line,
     truncation_table,
 )
+from tabled.repeating import repeating_table
 from tabled.speed import (
     SCALING_GPU,
     attention_table,
@@ -142,6 +141,8 @@ def seen_from(page: Path, tables: dict[str, str]) -> dict[str, str]:
 
 def documents() -> dict[Path, str]:
     """The text that each document should have."""
+    edits, steering = read_all("message_edits"), read_all("steering_fixes")
+    costs, precedents = read_all("edit_costs"), read_all("precedent")
     tables = {
         "numbers": drift_table(),
         "lengths": lengths_table(),
@@ -166,17 +167,18 @@ def documents() -> dict[Path, str]:
         "lost": lost_sentences(),
         "loss_recall": recall_table(),
         "causes": causes_table(),
-        "message_edits": edits_table(),
-        "steering_fixes": steering_table(),
-        "steering_fixes_conversations": steering_line(),
-        "precedent": precedent_table(),
-        "precedent_models": precedent_line(),
-        "precedent_methods": fixes_table(),
+        "message_edits": fixes_table(edits),
+        "message_edits_conversations": conversations_line(edits),
+        "steering_fixes": fixes_table(steering),
+        "steering_fixes_conversations": conversations_line(steering),
+        "edit_costs": edit_costs_table([*costs, *read_all("steering_costs")]),
+        "edit_costs_conversations": edit_costs_line(costs),
+        "precedent": precedent_table(precedents),
+        "precedent_models": precedent_line(precedents),
+        "precedent_methods": precedent_fixes_table(read_all("precedent_methods")),
         "serve_real": real_serve_line(),
-        "edit_costs": edit_costs_table(),
-        "edit_costs_conversations": edit_costs_line(),
-        "message_edits_conversations": edits_line(),
         "helps": helping_sentence(),
+        "repeating": repeating_table(),
         "log_formats": formats_table(),
     }
     for name, table in (
@@ -207,6 +209,7 @@ def documents() -> dict[Path, str]:
         tables["pasta"] = methods_table()
     quoting = (
         ROOT / "README.md",
+        ROOT / "benchmarks" / "README.md",
         *sorted((ROOT / "docs").glob("*.md")),
         ROOT / "src/holdfast/assets/model/MODEL_CARD.md",
     )

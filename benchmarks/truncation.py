@@ -22,7 +22,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import drift
@@ -151,7 +151,7 @@ def main() -> None:
             print(json.dumps(row, indent=1), flush=True)
     if arguments.out:
         record = {"benchmark": "truncation", "measured_on": measured_on(), "runs": rows}
-        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+        write_json(record, arguments.out)
 
 
 if __name__ == "__main__":

@@ -11,12 +11,11 @@ comparison, each difference is also judged by a percentile bootstrap, which judg
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 from holdfast.analysis.outcome import MATTERS, conversations_needed
 from holdfast.analysis.statistics import DIFFERENCES, ERROR, estimate, estimate_columns
@@ -129,7 +128,7 @@ def main() -> None:
             for name in ("binary, passed by 50%", "binary, passed by 80%", "uniform")
         ],
     }
-    arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+    write_json(record, arguments.out)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import torch
 from equal_cost import over_groups
 from on_smollm2 import ROUNDS, SAMPLING, prompts
 from screen import family_of
-from stamp import measured_on
+from stamp import measured_on, write_json
 
 import holdfast
 from holdfast import drift
@@ -187,7 +187,7 @@ def main() -> None:
         "dialogs": len(records),
         "models": [measure(name, records) for name in ("smollm2", "gemma-3-270m")],
     }
-    arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+    write_json(record, arguments.out)
 
 
 if __name__ == "__main__":

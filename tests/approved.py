@@ -18,6 +18,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent / "support"))
+
 import calibrations
 import drift_sentences
 import logged_dialogs

@@ -174,59 +174,63 @@ class Source:
     seed: int
 
 
+Encoded = tuple[list[int], list[float]]  # token ids, and the loss weight of each
+
+
 def batches(
     tokenizer, source: Source, tokens_per_batch: int
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Endless batches of new dialogues of similar length, padded to a multiple of 16."""
+    """Endless batches of new dialogues of similar length, padded to a multiple of 16; a block of
+    dialogues is made in another process while the block before it is used.
+    """
     rng, thin = random.Random(f"batches {source.seed}"), torch.Generator().manual_seed(source.seed)
     with Pool(1) as pool:
         pending = None
         for block in range(10**9):
+            name = f"{source.seed} {block}"
             drills = source.stage.drills[block >= DRILL_BLOCKS]
-            following = pool.apply_async(
-                _generate,
-                (
-                    (
-                        f"{source.seed} {block}",
-                        3000,
-                        source.path,
-                        source.styled,
-                        drills,
-                        source.stage.mix,
-                    ),
-                ),
-            )
+            job = (name, 3000, source.path, source.styled, drills, source.stage.mix)
+            following = pool.apply_async(_generate, (job,))
             if pending is not None:
-                rows = sorted(
-                    encode(pending.get(), tokenizer, source.stage.loops, f"{source.seed} {block}"),
-                    key=lambda row: (len(row[0]), row[0]),
-                )
-                groups, group = [], []
-                for row in rows:
-                    width = math.ceil(len(row[0]) / 16) * 16
-                    if group and width * (len(group) + 1) > tokens_per_batch:
-                        groups.append(group)
-                        group = []
-                    group.append(row)
-                groups.append(group)
+                rows = encode(pending.get(), tokenizer, source.stage.loops, name)
+                groups = grouped(rows, tokens_per_batch)
                 rng.shuffle(groups)
                 for group in groups:
-                    width = math.ceil(max(len(ids) for ids, _ in group) / 16) * 16
-                    ids = torch.zeros(len(group), width, dtype=torch.long)
-                    weights = torch.zeros(len(group), width)
-                    for i, (row, weight) in enumerate(group):
-                        ids[i, : len(row)], weights[i, : len(row)] = (
-                            torch.tensor(row),
-                            torch.tensor(weight),
-                        )
-                    user = weights == LOSS_WEIGHT["user"]
-                    weights[user] = torch.where(
-                        torch.rand(int(user.sum()), generator=thin) < USER_TARGETS,
-                        LOSS_WEIGHT["user"] / USER_TARGETS,
-                        0.0,
-                    )
-                    yield ids, weights
+                    yield padded(group, thin)
             pending = following
+
+
+def grouped(rows: list[Encoded], tokens_per_batch: int) -> list[list[Encoded]]:
+    """The rows by length, in groups that have at most so many tokens once they are padded."""
+    groups: list[list[Encoded]] = []
+    group: list[Encoded] = []
+    for row in sorted(rows, key=lambda row: (len(row[0]), row[0])):
+        if group and padded_length(row) * (len(group) + 1) > tokens_per_batch:
+            groups.append(group)
+            group = []
+        group.append(row)
+    return [*groups, group]
+
+
+def padded_length(row: Encoded) -> int:
+    return math.ceil(len(row[0]) / 16) * 16
+
+
+def padded(group: list[Encoded], thin: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """Token ids and loss weights, [row, token]; `thin` draws which of the user's are targets."""
+    width = max(map(padded_length, group))
+    ids = torch.zeros(len(group), width, dtype=torch.long)
+    weights = torch.zeros(len(group), width)
+    for index, (row, row_weights) in enumerate(group):
+        ids[index, : len(row)] = torch.tensor(row)
+        weights[index, : len(row)] = torch.tensor(row_weights)
+    user = weights == LOSS_WEIGHT["user"]
+    weights[user] = torch.where(
+        torch.rand(int(user.sum()), generator=thin) < USER_TARGETS,
+        LOSS_WEIGHT["user"] / USER_TARGETS,
+        0.0,
+    )
+    return ids, weights
 
 
 def copying(step: int, vocabulary: int, tokens_per_batch: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,36 +1,21 @@
-"""The tables of fixes: those that edit messages, from the records in results/message_edits, and
-those that steer the model, from results/steering_fixes.
+"""The tables of fixes: rules kept, from the records of fixes.py, and points lost, from those of
+edit_costs.py.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
 
-from tabled.reading import RESULTS, markdown
+from tabled.reading import markdown, read_all
 
-FOLDER = RESULTS / "message_edits"
-STEERING = RESULTS / "steering_fixes"
-COSTS = RESULTS / "edit_costs"
-STEERING_COSTS = RESULTS / "steering_costs"
 HELPING = "check-and-retry:n=2"
 NO_FIX = "none"
 FEWEST = 10  # conversations with a kind of rule, for which an interval is read
 _IN_WORDS = {2: "two", 3: "three", 4: "four", 5: "five"}
 
 
-def edits_table() -> str:
+def fixes_table(records: list[dict]) -> str:
     """Rules kept in the last round, the gain over no fix, and tokens read, by model and method."""
-    return _fixes_table(FOLDER)
-
-
-def steering_table() -> str:
-    """The same for methods that steer a model, beside two that edit messages."""
-    return _fixes_table(STEERING)
-
-
-def _fixes_table(folder: Path) -> str:
     rows = [
         [
             "model",
@@ -42,21 +27,20 @@ def _fixes_table(folder: Path) -> str:
             "tokens read",
         ]
     ]
-    for record in _records(folder):
+    for record in records:
         none, *_ = record["rows"]
         for row in record["rows"]:
             is_none = row["method"] == NO_FIX
-            kept = row["kept"]
             read = row["read_per_conversation"]
             more = "" if is_none else f" ({read / none['read_per_conversation'] - 1:+.0%})"
             rows.append(
                 [
                     f"`{record['model']}`",
                     "no fix" if is_none else f"`{_short(row['method'])}`",
-                    f"{kept['mean']:.2f}",
+                    f"{row['kept']['mean']:.2f}",
                     "" if is_none else _difference(row["gain"]["all"]),
                     "" if is_none else _kinds(row["gain"]),
-                    "" if is_none else _difference(row["against_repetition"]),
+                    "" if is_none else _difference(row.get("against_repetition")),
                     f"{read:,}{more}",
                 ]
             )
@@ -81,14 +65,10 @@ def _is_certain(of: dict, sign: int) -> bool:
     return of["n"] >= FEWEST and low is not None and (low > 0 if sign > 0 else high < 0)
 
 
-def _records(folder: Path) -> list[dict]:
-    return [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
-
-
-def edit_costs_table() -> str:
+def edit_costs_table(records: list[dict]) -> str:
     """Points lost on questions about facts, asked in the middle of a dialog, by model and fix."""
     rows = [["model", "method", "points lost"]]
-    for record in [*_records(COSTS), *_records(STEERING_COSTS)]:
+    for record in records:
         right = record["right_without_a_fix"]
         none = [f"`{record['model']}`", "no fix", f"({right['mean']:.0f}% right)"]
         rows += [none] if none not in rows else []
@@ -99,9 +79,8 @@ def edit_costs_table() -> str:
     return "\n".join(markdown(rows))
 
 
-def edit_costs_line() -> str:
+def edit_costs_line(records: list[dict]) -> str:
     """The questions behind the table of costs."""
-    records = _records(COSTS)
     return "\n".join(
         f"`{record['model']}`: {record['questions']} questions in {record['conversations']}"
         " conversations."
@@ -109,52 +88,44 @@ def edit_costs_line() -> str:
     )
 
 
-def edits_line() -> str:
-    """The conversations behind the table of message edits."""
-    return _conversations_line(FOLDER)
-
-
-def steering_line() -> str:
-    """The conversations behind the table of steering."""
-    return _conversations_line(STEERING)
-
-
-def _conversations_line(folder: Path) -> str:
+def conversations_line(records: list[dict]) -> str:
+    """The conversations behind the table of fixes."""
     return "\n".join(
         f"`{record['model']}`: {record['rows'][0]['conversations']} conversations,"
         f" {'seed' if len(record['seeds']) == 1 else 'seeds'}"
         f" {' and '.join(map(str, record['seeds']))}."
-        for record in _records(folder)
+        for record in records
     )
 
 
 def helping_sentence() -> str:
-    """A method's gain over no fix on each model, and where it is certainly more than repetition's;
-    a `ValueError` if it is not certain on every model.
+    """A method's gain over no fix on the models where it is certain, and where it is certainly more
+    than repetition's.
     """
-    records = _records(FOLDER)
     rows = {
         record["model"]: row
-        for record in records
+        for record in read_all("message_edits")
         for row in record["rows"]
         if row["method"] == HELPING
     }
-    if not all(row["gain"]["all"]["low"] > 0 for row in rows.values()):
-        raise ValueError(f"{HELPING} does not help on every model, so README cannot say so")
-    gains = [row["gain"]["all"]["mean"] for row in rows.values()]
-    beaten = [f"`{model}`" for model, row in rows.items() if row["against_repetition"]["certain"]]
+    helped = {model: row for model, row in rows.items() if _is_certain(row["gain"]["all"], 1)}
+    gains = [row["gain"]["all"]["mean"] for row in helped.values()]
+    beaten = [f"`{model}`" for model, row in helped.items() if row["against_repetition"]["certain"]]
     more = (
         f"; on {' and '.join(beaten)}, clearly more than repeating the whole prompt does"
         if beaten
         else ""
     )
-    count = _IN_WORDS.get(len(rows), str(len(rows)))
+    count, of = (_IN_WORDS.get(len(models), str(len(models))) for models in (helped, rows))
+    on = f"all {of}" if len(helped) == len(rows) else f"{count} of {of}"
     return (
         "Where a program can check the rules, redrawing each reply that breaks one"
-        f" (`--method {HELPING}`, with any API) raises the share of rules kept on all"
-        f" {count} models measured, by {min(gains):.2f} to {max(gains):.2f}{more}."
+        f" (`--method {HELPING}`, with any API) raises the share of rules kept on {on} models"
+        f" measured, by {min(gains):.2f} to {max(gains):.2f}{more}."
     )
 
 
-def _difference(estimate: dict) -> str:
+def _difference(estimate: dict | None) -> str:
+    if estimate is None:
+        return ""
     return f"{estimate['mean']:+.2f} [{estimate['low']:+.2f}, {estimate['high']:+.2f}]"

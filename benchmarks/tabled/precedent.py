@@ -1,14 +1,9 @@
-"""The worth of prompt and precedent, from the records in results/precedent, one per model."""
+"""The worth of prompt and precedent, from the records of precedent.py, one per model."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+from tabled.reading import interval, markdown
 
-from tabled.reading import RESULTS, interval, markdown
-
-FOLDER = RESULTS / "precedent"
-METHODS = RESULTS / "precedent_methods"  # with fixes, on a part of the prompts
 _COLUMNS = (  # history, whether the prompt is in view
     ("kept", True, "after kept replies, with the prompt"),
     ("kept", False, "after kept replies, without it"),
@@ -19,12 +14,12 @@ _COLUMNS = (  # history, whether the prompt is in view
 _SEEN = (0, 1, 6)  # how many earlier replies; the records have more
 
 
-def precedent_table() -> str:
+def precedent_table(records: list[dict]) -> str:
     """The score of the next reply after some earlier replies, which kept or broke the rules, with
     the prompt and without it; one table for all models.
     """
     rows = [["model", "earlier replies in view", *(head for *_, head in _COLUMNS)]]
-    for record in _records():
+    for record in records:
         cells = {
             (cell["history"], cell["seen"], cell["prompted"]): cell["score"]
             for cell in record["results"][0]["cells"]
@@ -35,19 +30,19 @@ def precedent_table() -> str:
     return "\n".join(markdown(rows))
 
 
-def precedent_line() -> str:
+def precedent_line(records: list[dict]) -> str:
     """How many pairs of histories each model has, and what prompt and precedent are worth after
     the most replies.
     """
-    return "\n".join(map(_line, _records()))
+    return "\n".join(map(_line, records))
 
 
-def fixes_table() -> str:
+def precedent_fixes_table(records: list[dict]) -> str:
     """The score of the next reply under each fix, after replies that broke the rules, and after as
     many as possible that kept them.
     """
     rows: list[list[str]] = []
-    for record in _records(METHODS):
+    for record in records:
         for result in record["results"]:
             if result["rules"] != "all":
                 continue
@@ -70,10 +65,6 @@ def fixes_table() -> str:
 
 def _after(seen: int) -> str:
     return f"{seen} broken {'reply' if seen == 1 else 'replies'}" if seen else "no reply"
-
-
-def _records(folder: Path = FOLDER) -> list[dict]:
-    return [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
 
 
 def _line(record: dict) -> str:

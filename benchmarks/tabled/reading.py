@@ -14,6 +14,11 @@ def read(name: str) -> dict:
     return json.loads((RESULTS / f"{name}.json").read_text())
 
 
+def read_all(folder: str) -> list[dict]:
+    """The records in a folder, one per model, by name."""
+    return [json.loads(file.read_text()) for file in sorted((RESULTS / folder).glob("*.json"))]
+
+
 def versions(record: dict) -> dict[str, str]:
     """The versions of the packages that a record was measured with."""
     return record["measured_on"]["versions"]

@@ -31,7 +31,7 @@ ASSUMED = "\n".join(
         "four per layer, width and visible token for attention; models have the shape of "
         "Llama 3.1 in bfloat16.",
         "- **A step** takes as long as its operations, or as reading the weights once and the "
-        "keys and values of every row, whichever is longer (the roofline model of Williams et "
+        "keys and values of every sequence, whichever is longer (the roofline model of Williams et "
         "al. 2009). The batch is as large as fits into the 90% of memory that vLLM takes by "
         "default.",
         "- **Bounds**: 60% of the operations and 80% of the bandwidth at best, 30% and 40%"
@@ -136,10 +136,10 @@ def _decode_steps() -> list[list[str]]:
     rows = [
         [
             "a decode step",
-            "rows",
+            "sequences",
             "milliseconds",
             "divided by the least that the machine allows",
-            "every head of every row steered, divided by none",
+            "every head of every sequence steered, divided by none",
             "processor",
         ]
     ]
@@ -164,7 +164,7 @@ def _decode_steps() -> list[list[str]]:
 
 
 def _over_unsteered(llama: dict, field: str, count: int) -> dict[str, float]:
-    """A step's time with `count` rows in each way, over that with nothing steered."""
+    """A step's time with `count` sequences in each way, over that with nothing steered."""
     steps = {row["way"]: row[field] for row in llama["rows"] if row["rows"] == count}
     return {way: step / steps["nothing steered"] for way, step in steps.items()}
 
@@ -177,9 +177,9 @@ def _llama_parts() -> str:
         for way in ("stopped after each layer's weights", "traced", "split-softmax")
     )
     return (
-        f"In llama.cpp with one row, split-softmax adds {steered} of processor time. The stop after"
-        f" each layer's weights, which every steered layer needs, adds {stopped} by itself, and"
-        f" with reading the mass {traced}; the rest is the rewriting."
+        f"In llama.cpp with one sequence, split-softmax adds {steered} of processor time. The stop"
+        " after each layer's weights, which every steered layer needs, adds"
+        f" {stopped} by itself, and with reading the mass {traced}; the rest is the rewriting."
     )
 
 
@@ -206,7 +206,7 @@ def _time_and_memory() -> list[list[str]]:
     rows.append([f"{what}, {_work(memory)}", peak])
     parts = memory["parts_of_highest_step"]
     for name, described in (
-        ("rows", "keys and values of running rows"),
+        ("rows", "keys and values of running sequences"),
         ("dialogs", "keys and values of kept dialogs"),
         ("rest", "everything else (activations, compiled products)"),
     ):
@@ -224,8 +224,9 @@ def gpu_table() -> str:
     for row in step["steps"]:
         split, boost = (f"{value:.2f}" for value in row["steered"].values())
         lines.append(
-            f"| SmolLM2 in the decode loop, {row['rows']} rows | {row['seconds'] * 1e3:.0f} ms,"
-            f" {row['over_floor']:.0f} times the least possible | {split} | {boost} |"
+            f"| SmolLM2 in the decode loop, {row['rows']} sequences |"
+            f" {row['seconds'] * 1e3:.0f} ms, {row['over_floor']:.0f} times the least possible |"
+            f" {split} | {boost} |"
         )
     for work in ("decode, batch 8, context 2048", "prefill 1024", "prefill 4096"):
         row = rows[work]
@@ -476,8 +477,8 @@ def census_page() -> str:
                 f" {in_engine['exact']} are steered exactly, and {in_engine['unsteered']} generate"
                 " exactly but refuse to be steered. Exact means: three prompts of different length"
                 " get the replies that transformers makes of each alone, inside a block if steered."
-                f" For {alone} types, the engine cannot separate by row what it has computed"
-                " (keys and values, or recurrent states), so it runs their rows one at a"
+                f" For {alone} types, the engine cannot separate by sequence what it has computed"
+                " (keys and values, or recurrent states), so it runs one sequence at a"
                 " time and encodes the history again at every turn."
             ),
             "",
@@ -503,7 +504,7 @@ def _census_row(row: dict) -> str:
     }
     in_engine = engine[row["engine"]] if "engine" in row else "not examined"
     if row.get("engine_alone") and row["engine"] in ("exact", "unsteered"):
-        in_engine += ", one row at a time"
+        in_engine += ", one sequence at a time"
     reasons = dict.fromkeys(filter(None, (row["because"], row.get("engine_because"))))
     because = "; ".join(reasons).replace("|", "/")
     outcome = blocks[row["outcome"]]
@@ -569,9 +570,10 @@ def vllm_table() -> str:
     record = read("vllm_steering")
     rows_by_work: dict[str, dict[str, dict]] = {}
     for row in record["rows"]:
-        work, method, rows, sentences = row["work"].split(", ")
+        work, method, rows, sentences = row["work"].split(", ")  # "a decoding step, boost, 8 rows"
         if sentences == VLLM_PROMPT and work == VLLM_WORK:
-            rows_by_work.setdefault(f"{work}, {rows.replace('1 rows', '1 row')}", {})[method] = row
+            count = count_of(int(rows.split()[0]), "sequence")
+            rows_by_work.setdefault(f"{work}, {count}", {})[method] = row
     methods = list(record["methods"])
     table = [["work", "nothing steered", *methods]]
     for work, rows in rows_by_work.items():

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_package import is_installed, optional
+from optional_packages import is_installed, optional
 
 
 @pytest.mark.skipif(

@@ -132,6 +132,7 @@ def test_a_method_of_the_model_steers_only_the_agent(tmp_path):
     by_model = records(run_drift("holdfast/default", model_args={"method": spelled}))
     by_task = records(run_drift("holdfast/default", method=spelled))
     unsteered = records(run_drift("holdfast/default"))
+    assert by_model
     for number, record in by_model.items():
         assert record.turns == by_task[number].turns
         assert record.turns[1].mass > unsteered[number].turns[1].mass

@@ -18,7 +18,7 @@ pytest.importorskip("ray", reason="make integrations installs it")
 
 import ray
 from ray.cluster_utils import Cluster
-from test_drift import SUITE, texts, without_time
+from short_drift import SUITE, texts, without_time
 
 import holdfast
 from holdfast import drift, tasks
@@ -72,7 +72,7 @@ class Ends:
 def cluster():
     """A head node and a worker node with one processor each."""
     path = os.environ.get("PYTHONPATH", "")
-    os.environ["PYTHONPATH"] = f"{TESTS}:{TESTS / 'integrations'}:{path}"
+    os.environ["PYTHONPATH"] = f"{TESTS / 'support'}:{TESTS / 'integrations'}:{path}"
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     started = Cluster(True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     started.add_node(num_cpus=1)

@@ -1,4 +1,4 @@
-"""Cases of `tests/test_triton.py`; by hand: TRITON_INTERPRET=1 python -m pytest FILE."""
+"""Cases of `tests/attention/test_triton.py`; by hand: TRITON_INTERPRET=1 python -m pytest FILE."""
 
 from __future__ import annotations
 

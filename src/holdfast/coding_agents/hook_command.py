@@ -1,7 +1,8 @@
 """`holdfast remind` as a hook calls it: from standard input to the answer and the exit code.
 
 A hook has a fifth of a second. So the command line hands its words over before it builds a parser,
-and nothing that this module imports may import Pydantic, which `tests/test_remind.py` checks.
+and nothing that this module imports may import Pydantic
+(`tests/coding_agents/test_remind.py` checks this).
 """
 
 import signal

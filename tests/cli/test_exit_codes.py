@@ -1,0 +1,195 @@
+"""Rules for exit codes: 2 if what the command line names is not there, or is of another kind; 5 if
+a server is not available.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from chat_server import completion
+from paths import ROOT
+
+from holdfast.cli import main
+from holdfast.cli.serve.serve import check_origin
+from holdfast.cli.shared import exit_codes
+from holdfast.errors import UsageError
+
+RECORDED = ROOT / "tests/data/recorded/schema-3"
+NO_MODEL = ("./no-such-folder", "no-such-owner/no-such-model")
+USE_A_MODEL = (
+    "drift --suite starter",
+    "check starter",
+    "check starter --smoke",
+    "calibrate --suite starter",
+    "precedent",
+    "generate --user hello",
+    "try",
+)
+READ_A_RUN = ("report", "map", "compare {drift}", "check starter --against")
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch, tmp_path):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
+    monkeypatch.chdir(tmp_path)
+
+
+def usage_error(words: list[str], capsys) -> str:
+    """The one line that a command says when it exits with 2."""
+    assert main(words) == 2, words
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("page", ["runs", "checking"])
+def test_the_documentation_has_every_exit_code(page):
+    text = (ROOT / f"docs/{page}.md").read_text()
+    table = re.search(r"(?m)^\| (?:exit )?code \|.*\n((?:\|.*\n)+)", text)[1]
+    codes = " ".join(re.findall(r"(?m)^\| ([\d, ]+) \|", table))
+    documented = [int(code) for code in re.findall(r"\d+", codes)]
+    assert documented == sorted(v for v in vars(exit_codes).values() if isinstance(v, int))
+
+
+@pytest.mark.parametrize("model", NO_MODEL)
+@pytest.mark.parametrize("command", USE_A_MODEL)
+def test_a_missing_model_exits_with_2(command, model, capsys):
+    assert repr(model) in usage_error([*command.split(), "--model", model], capsys)
+
+
+# commands in one process, each with a model that is not there; the last line lists slow imports
+REFUSE_WITHOUT_TORCH = """
+import sys
+from holdfast.cli import main
+for line in sys.stdin.read().splitlines():
+    print(main(line.split()), line)
+print([name for name in ("torch", "transformers") if name in sys.modules])
+"""
+TAKE_A_MODEL = (
+    *USE_A_MODEL,
+    "chat",
+    "drift --user-model {model} --model",
+    "fit seka --out a.safetensors",
+    "geometry",
+    "logs talks.jsonl --suite bots",
+    "profile --task json",
+    "reproduce li2024",
+    "reproduce zhang2024",
+    "serve",
+    "suite init AGENTS.md",
+    "tasks",
+    "trace",
+    "trace --compare {model} --model",
+)
+
+
+@pytest.mark.parametrize("model", ["nowhere", "./nowhere", "nowhere.gguf", "gpt-4o"])
+def test_a_model_that_is_not_there_is_refused_before_torch_is_imported(model, tmp_path):
+    (tmp_path / "AGENTS.md").write_text("- Be kind to everyone.\n")
+    (tmp_path / "talks.jsonl").write_text("{}\n")
+    lines = [
+        command.format(model=model) + " default"
+        if "{model}" in command
+        else f"{command} --model {model}"
+        for command in TAKE_A_MODEL
+        if not command.startswith("chat") or find_spec("prompt_toolkit")
+    ]
+    process = subprocess.run(
+        [sys.executable, "-c", REFUSE_WITHOUT_TORCH],
+        input="\n".join(lines),
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+    )
+    *codes, imported = process.stdout.splitlines()
+    assert codes == [f"2 {line}" for line in lines], process.stderr
+    assert imported == "[]"
+
+
+def test_a_folder_without_a_model_exits_with_2(tmp_path, capsys):
+    message = usage_error(["drift", "--suite", "starter", "--model", str(tmp_path)], capsys)
+    assert "config.json" in message
+
+
+@pytest.mark.parametrize("run", ["nowhere", str(RECORDED / "tasks")])
+@pytest.mark.parametrize("command", READ_A_RUN)
+def test_a_missing_run_or_one_of_another_command_exits_with_2(command, run, capsys):
+    words = command.format(drift=RECORDED / "drift").split()
+    assert run in usage_error([*words, run], capsys)
+
+
+def test_a_damaged_run_exits_with_1(tmp_path, capsys):
+    folder = Path(shutil.copytree(RECORDED / "drift", tmp_path / "run"))
+    (folder / "manifest.json").write_text("{")
+    assert main(["report", str(folder)]) == 1
+    assert "manifest.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["drift --suite", "check", "calibrate --suite", "suite test"])
+def test_a_missing_suite_exits_with_2(command, capsys):
+    message = usage_error([*command.split(), "nowhere.yaml"], capsys)
+    assert "nowhere.yaml" in message
+
+
+def test_a_folder_in_place_of_a_suite_is_called_a_folder(tmp_path, capsys):
+    (tmp_path / "mine").mkdir()
+    message = usage_error(["drift", "--suite", "mine"], capsys)
+    assert message == "holdfast: The suite 'mine' is a folder; give a YAML file."
+    (tmp_path / "mine" / "bot.yaml").touch()
+    message = usage_error(["check", "mine"], capsys)
+    assert message.endswith("is a folder; give one of its files, such as mine/bot.yaml.")
+
+
+@pytest.mark.parametrize(
+    ("words", "suggestion"),
+    [("check starter --conversations 5", "--budget"), ("drift --budget 5", "--conversations")],
+)
+def test_a_wrong_option_suggests_that_of_the_same_command(words, suggestion, capsys):
+    assert usage_error(words.split(), capsys).endswith(f"did you mean {suggestion}?")
+
+
+ASK_A_SERVER = (
+    *("drift --suite starter", "check starter", "check starter --smoke", "try"),
+    *("calibrate --suite starter", "precedent", "generate --user hello", "tasks", "chat"),
+)
+
+
+@pytest.mark.parametrize("command", [f"{command} --model" for command in ASK_A_SERVER])
+def test_a_server_that_is_not_available_is_5_for_every_command(command, capsys):
+    model_name = ["--endpoint-model", "tiny"]  # asking for its name is retried
+    url = "http://127.0.0.1:9/v1"  # the port for discarding, where nothing listens
+    assert main([*command.split(), url, *model_name]) == 5
+    last_line = capsys.readouterr().err.splitlines()[-1]
+    assert last_line == (
+        f"holdfast: Cannot reach {url} (Connection refused); check the address and that the server"
+        " is running."
+    )
+
+
+def test_a_server_that_is_not_available_is_5_for_the_proxy():
+    words = "proxy --suite luna --port 0 --upstream http://127.0.0.1:9/v1"
+    assert main(words.split()) == 5
+
+
+def test_a_reply_that_is_withheld_is_no_outage(serve, capsys):
+    _, server = serve(lambda body, number: completion(None, "content_filter"))
+    words = ["generate", "--model", server.url, "--endpoint-model", "tiny"]
+    assert main([*words, "--user", "hello"]) == 1
+    assert "content filter" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "origin", ["*", "null", "https://example.org", "http://localhost:3000", "tauri://localhost"]
+)
+def test_valid_origins_may_be_allowed(origin):
+    check_origin(origin)
+
+
+@pytest.mark.parametrize("origin", ["example.org", "https://example.org/", "https://a.org/page"])
+def test_invalid_origins_are_refused(origin):
+    with pytest.raises(UsageError, match="--allow-origin"):
+        check_origin(origin)

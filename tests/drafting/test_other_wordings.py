@@ -1,0 +1,446 @@
+"""Rules in words that people use beside the usual ones, and what only looks like a rule.
+
+Every sentence is our own. Rules about code are tested on what they find in written files.
+"""
+
+import time
+
+import pytest
+from agent_turns import wrote
+from drafted_measures import measures_of
+
+from holdfast.drafting.drafted_files import draft_lines
+from holdfast.drafting.suite_text import suite_text
+from holdfast.measures import build
+from holdfast.measures.turns import AssistantTurn, ToolCall
+
+COMMIT, PUSH, REQUEST = r"git commit(?!\S)", r"git push(?!\S)", r"gh pr create(?!\S)"
+TEST = r"make test(?!\S)"
+CODE = ["*", "!*.{md,mdx,txt,rst}"]
+TRAILER = "(?i)^Signed-off-by:"
+TYPES = (
+    r"(?:build|chore|ci|docs|feat|fix|perf|refactor|revert|style|test|deps|release|wip|improvement)"
+    r"(?:\([^)\n]+\))?!?:"
+)
+TYPES_AND_DATA = TYPES.replace("ement)", "ement|data)")
+NEW_BRANCH = r"git (?:checkout -[bB]|switch -[cC]|branch [^-\s])"
+ONE_LINE = r"\A[^\n]+\n?\Z"
+
+
+def after(changed, run: str = TEST) -> dict:
+    return {"name": "runs_after", "changed": changed, "run": run}
+
+
+def before(then: str, first: str = TEST) -> dict:
+    return {"name": "runs_before", "first": first, "then": then}
+
+
+def forbidden(command: str) -> dict:
+    return {"name": "command_not_run", "command": command}
+
+
+def together(changed: str, also: str) -> dict:
+    return {"name": "changes_together", "changed": changed, "also": also}
+
+
+@pytest.mark.parametrize(
+    ("text", "specs"),
+    [
+        # headings that are orders
+        ("### Never run `make bench`\nIt takes hours.", [forbidden(r"make bench(?!\S)")]),
+        ("# Never run `git push`", [forbidden(PUSH)]),
+        ("## 3. Always run `make test` before pushing", [before(PUSH)]),
+        ("## Never run `make bench`\nUnless you are asked to.", []),
+        ("## Never\n\nSome text.", []),
+        # lists of what is forbidden
+        (
+            "### Forbidden Git operations\nThese destroy others' work:\n\n- `git clean` - all gone",
+            [forbidden(r"git clean(?!\S)")],
+        ),
+        ("### Forbidden commands\nUse these instead:\n\n- `git status`", []),
+        ("NEVER run: `make all`, `make x`", [forbidden(r"(?:make all(?!\S)|make x(?!\S))")]),
+        ("**Never edit**: `gen/`", [{"name": "file_not_touched", "path": "gen/*"}]),
+        (
+            "Never run destructive commands (`git clean`, `make wipe`).",
+            [forbidden(r"(?:git clean(?!\S)|make wipe(?!\S))")],
+        ),
+        # workflows, tables, parts of the repository
+        (
+            "## Workflow\n\n1. Make changes to files in `src/`\n2. Test them: `make test`",
+            [after("src/*")],
+        ),
+        (
+            "## Workflow\n\n1. Write the code\n2. Run `make test`\n3. Commit it\n4. Open a PR",
+            [before(COMMIT)],
+        ),
+        ("## Adding a page\n\n1. Make changes\n2. `make test`\n3. Commit", []),
+        ("## Workflow\n\n1. Make changes\n2. Look at it with `make serve`", []),
+        ("## CI workflow (`ci.yml`)\n\n1. Lint with `make lint`\n2. Push the image", []),
+        ("Follow these steps for all changes:\n\n```\ngit add .\ngit commit -m 'x'\n```", []),
+        (
+            "| Command | When |\n| --- | --- |\n| `make test` | Every code change |",
+            [after(CODE)],
+        ),
+        ("| Command | When |\n| --- | --- |\n| `make test` | if you are unsure |", []),
+        ("Before pushing:\n\n- Backend: `make test`", []),
+        ("Python: run `make test` after every change.", [after("*.py")]),
+        # occasions
+        ("After code changes: `make test`", [after(CODE)]),
+        ("For Rust changes, run `make test`.", [after("*.rs")]),
+        ("Rust changes: run `make test`.", [after("*.rs")]),
+        ("Run `make test` for any change in `app/`.", [after("app/*")]),
+        ("Make sure all tests pass (`make test`) before pushing.", [before(PUSH)]),
+        ("Format code with `make test` before presenting it to the user.", [after("*")]),
+        ("You must run `make test` before you say you are done.", [after("*")]),
+        ("Run `make test` before asking for human review.", [before(REQUEST)]),
+        ("`make test` and `make x` must both pass before finishing.",
+         [after("*"), after("*", r"make x(?!\S)")]),
+        ("To release, run `make test` before pushing.", []),
+        ("Commit only after `make test` passes.", [before(COMMIT)]),
+        ("Only push once `make test` is green.", [before(PUSH)]),
+        ("Run `make test` before `git push`.", [before(PUSH)]),
+        ("On every commit, run `make test`.", [before(COMMIT)]),
+        ("| If you change | Run |\n| --- | --- |\n| `src/**` | `make test` |", [after("src/*")]),
+        ("### After making changes\n\n```\nmake test\n```", [after("*")]),
+        ("### After cloning\n\n```\nmake test\n```", []),
+        (
+            "Follow these rules when opening pull requests:\n\n1. Run `make test` before pushing",
+            [before(PUSH)],
+        ),
+        # Git
+        ("Direct pushes to `main` are blocked.",
+         [forbidden(r"git push(?=.*[ :+](?:refs/heads/)?main(?!\S))")]),
+        ("Never make commits yourself.", [forbidden(COMMIT)]),
+        ("Ensure that `.env` is not committed.", [{"name": "commit_excludes", "paths": ".env"}]),
+        ("Never commit `a.log` files or `tmp/` folders.",
+         [{"name": "commit_excludes", "paths": ["a.log", "tmp/*"]}]),
+        # commits
+        ("Commit style: terse, subject-only.",
+         [{"name": "commit_message", "pattern": ONE_LINE}]),
+        ("One-line commit messages only.", [{"name": "commit_message", "pattern": ONE_LINE}]),
+        ("All commits must be signed off (`git commit -s`).",
+         [{"name": "commit_includes", "trailer": TRAILER}]),
+        ("Always use `git commit -s`.", [{"name": "commit_includes", "trailer": TRAILER}]),
+        ("Commit messages must start with a ticket key such as `AB-1`.",
+         [{"name": "commit_message", "pattern": r"\A\W?[A-Z][A-Z0-9]+-\d"}]),
+        ("Use the format `[area] summary` for commits.",
+         [{"name": "commit_message", "pattern": r"\A\[[^\]\n]+\] \S"}]),
+        ("## Commit format\n\n```\n<type>(<scope>): <summary>\n```",
+         [{"name": "commit_message", "pattern": r"\A[a-z]+(?:\([^)\n]+\))?!?: \S"}]),
+        ('Never write "Made by a robot" in commit messages.',
+         [{"name": "commit_message", "pattern": r"(?si)\A(?!.*Made by a robot)"}]),
+        ("## Commits\n\n- Types: feat, fix or chore",
+         [{"name": "commit_message", "pattern": r"\A(?:feat|fix|chore)(?:\([^)\n]+\))?!?:"}]),
+        ("Absolutely no `eval()`.",
+         [{"name": "code_not_written", "pattern": r"(?<![\w$])eval\(", "files": CODE}]),
+        ("Never merge PRs.", [forbidden(r"(?:gh pr merge|glab mr merge)(?!\S)")]),
+        ("Do not close issues.", [forbidden(r"gh issue close(?!\S)")]),
+        ("Never comment on issues or PRs.",
+         [forbidden(r"gh (?:issue|pr) (?:comment|review)(?!\S)")]),
+        ("Commit subject lines must be 50 characters or less.",
+         [{"name": "commit_message", "pattern": r"\A.{1,50}(?:\n|\Z)"}]),
+        ("## Git\n\n- Limit the subject to 50 characters.",
+         [{"name": "commit_message", "pattern": r"\A.{1,50}(?:\n|\Z)"}]),
+        ("Use lowercase commit messages.",
+         [{"name": "commit_message", "pattern": r"\A(?:[a-z]+(?:\([^)\n]+\))?!?: )?+[^A-Z]"}]),
+        ("Don't add yourself as a co-author.",
+         [{"name": "commit_message", "pattern": r"(?si)\A(?!.*co-authored-by:)"}]),
+        # pull requests
+        ("PR titles must be under 70 characters.",
+         [{"name": "pull_request", "title": r"\A.{1,69}\Z"}]),
+        ("Use `gh pr create --base dev`.", [{"name": "pull_request", "base": r"\Adev\Z"}]),
+        ("Always target the `dev` branch (not `main`) when creating PRs",
+         [{"name": "pull_request", "base": r"\Adev\Z"}]),
+        ("## Pull requests\n\n- Submit against `dev`.",
+         [{"name": "pull_request", "base": r"\Adev\Z"}]),
+        ("Open PRs as drafts.", [{"name": "pull_request", "draft": True}]),
+        ("PR descriptions must have the sections Why and How to test it.",
+         [{"name": "pull_request", "sections": ["Why", "How to test it"]}]),
+        ("Every PR must link an issue.",
+         [{"name": "pull_request", "body": r"#\d|/issues/\d"}]),
+        ("A PR must link an issue if there is one.", []),
+        # files
+        ("Don't write changeset files.", [{"name": "file_not_touched", "path": ".changeset/*"}]),
+        ("Everything under `gen/` is generated. Do not edit by hand.",
+         [{"name": "file_not_touched", "path": "gen/*"}]),
+        ("Ask before editing `global.json`.",
+         [{"name": "asks_before", "changed": "global.json", "asking": r"(?i)global\.json",
+           "ordered": r"(?i)global\.json"}]),
+        ("Do not touch `vendor/` without a good reason.", []),
+        ("Leave `vendor/` untouched.", [{"name": "file_not_touched", "path": "vendor/*"}]),
+        ("Do not edit files outside `src/`.",
+         [{"name": "code_not_written", "pattern": r"\A", "files": ["*", "!src/*"]}]),
+        ("Only modify `a.py` and `b.py`.",
+         [{"name": "code_not_written", "pattern": r"\A", "files": ["*", "!a.py", "!b.py"]}]),
+        ("Only create `.ts` files.", []),
+        ("All changes to `api/` require an update of `api.md`.", [together("api/*", "api.md")]),
+        ("Add an entry to `CHANGELOG.md` for every change.", []),
+        ("`a.json` and `b.json` must be kept in sync.",
+         [together("a.json", "b.json"), together("b.json", "a.json")]),
+        ("Any change to `a.py` must be reflected in `b.md`.", [together("a.py", "b.md")]),
+        ("New texts need translations in both `en.json` and `de.json`.",
+         [together("en.json", "de.json"), together("de.json", "en.json")]),
+        # checks before and after
+        ("Lint and tests must pass before committing.\n\n```\nmake test\n```", [before(COMMIT)]),
+        ("Before calling a task done or opening a PR, run the gate: `make test`.", [after("*")]),
+        ("Before calling a task done or renting a flat, run the gate: `make test`.", []),
+        ("After any change to Go files in `api/`, run `make test`.", [after("api/*.go")]),
+        ("After ANY change to Go files in `api/`, you MUST:\n1. Check: `make test`",
+         [after("api/*.go")]),
+        # approval
+        ("Do not push without explicit manual confirmation.",
+         [{"name": "asks_before", "command": PUSH, "asking": r"(?i)\bpush",
+           "ordered": r"(?i)\bpush"}]),
+        # files and titles
+        ("Do not reintroduce `lib/old.ts`; it is gone.",
+         [{"name": "file_not_touched", "path": "lib/old.ts"}]),
+        ("Use clear PR titles following Conventional Commits.",
+         [{"name": "pull_request", "title": rf"\A{TYPES} \S"}]),
+        ("Always prefix Python commands with `uv run`.", [forbidden(r"(?!uv run )python3?(?!\S)")]),
+        # parts of a repository
+        ("# App\n\n## Backend (`api/`)\n\nAfter any change, run `make test`.", [after("api/*")]),
+        ("# App\n\n## Web (`web/app/`)\n\nNever use `eval(`.",
+         [{"name": "code_not_written", "pattern": r"(?<![\w$])eval\(",
+           "files": ["web/app/*", *CODE[1:]]}]),
+        # branches
+        ("Before creating a feature branch:\n```\ngit fetch\ngit switch -c x\n```",
+         [before(NEW_BRANCH, r"git fetch(?!\S)")]),
+        ("Before creating a branch: `git fetch && git switch -c x`",
+         [before(NEW_BRANCH, r"git fetch(?!\S)")]),
+        ("When committing, run `git add . && git commit`.", []),
+        ("Before the first run:\n```\nmake seed\n```", []),
+        # Conventional Commits
+        ("Write commit messages using the Conventional Commits specification.",
+         [{"name": "commit_message", "pattern": rf"\A{TYPES} \S"}]),
+        ("Commit messages: short, prefixed with `fix:` or `feat:`.",
+         [{"name": "commit_message", "pattern": r"\A(?:fix|feat)(?:\([^)\n]+\))?!?:"}]),
+        ("## Commits\n\nTypes:\n\n- `feat`: new\n- `data`: tables",
+         [{"name": "commit_message", "pattern": rf"\A{TYPES_AND_DATA} \S"}]),
+        ("## Types\n\n- `feat`: a feature\n- `user`: a person", []),
+        # tools and package managers
+        ("Use `bun install` and `bun run` (never npm or yarn).",
+         [forbidden(r"(?:npm(?!\S)|yarn(?!\S))")]),
+        ("The package manager is bun, not npm.", [forbidden(r"npm(?!\S)")]),
+        ("Never use `cat` to read files.",
+         [{"name": "prefers", "use": r"(?i)(?:read|view)\w*\b", "rather_than": r"cat \S"}]),
+        ("Never use `cat` to read secrets.", []),
+        ("Always use `uv run` to run Python scripts.", [forbidden(r"(?!uv run )python3?(?!\S)")]),
+    ],
+)  # fmt: skip
+def test_a_rule_in_other_words(text, specs):
+    assert measures_of(text) == specs
+
+
+def test_a_manager_that_a_project_uses_rules_out_the_others():
+    for line in (
+        "This project uses **pnpm**.",
+        "Dependencies are installed with pnpm.",
+        "**Package manager**: pnpm 9",
+    ):
+        (spec,) = measures_of(line)
+        assert spec["command"].startswith("(?:npm (?:install"), line
+    assert measures_of("This project uses npm workspaces.") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "path", "keeps", "breaks"),
+    [
+        ("Read settings with `config()`, never direct `os.environ` access.", "a.py",
+         "config()", "os.environ['A']"),
+        ("Omit semicolons.", "a.ts", "let a = 1", "let a = 1;"),
+        ("No trailing whitespace.", "a.py", "a = 1", "a = 1  "),
+        ("Use `===`, never `==`.", "a.ts", "a === b", "a == b"),
+        ("Use the base pipe (`|>`), not `%>%`.", "a.R", "x |> f()", "x %>% f()"),
+        ("No empty catch blocks.", "a.ts", "catch (e) { log(e) }", "try { f() } catch (e) {}"),
+        ("No `dynamic`.", "a.dart", "Object? a;", "dynamic a;"),
+        ("Never leave TODO or FIXME comments.", "a.py", "# done", "# FIXME later"),
+        ("Lines must not exceed 80 characters.", "a.py", "a" * 80, "a" * 81),
+        ("Use `dayjs` instead of `moment`.", "a.ts", "import d from 'dayjs'",
+         "import m from 'moment'"),
+        ("There is still some `any`, do not add more.", "a.ts", "a: unknown", "a: any"),
+        ("Never use inline imports - no `await import('./b.js')`.", "a.ts", "import b from './b'",
+         "const b = await import('./b.js')"),
+        ("Never use `alert` or `prompt`.", "a.ts", "dialog.prompt(x)", "prompt('x')"),
+        ("Do not add `# noqa`.", "a.py", "a = 1", "import a  # noqa"),
+        ("Never silence errors with `@ts-ignore`.", "a.ts", "a()", "// @ts-ignore\na()"),
+        ("Always use `task { }`, never `async { }`.", "a.fs", "task { f }", "async { f }"),
+        ("No hardcoded ANSI codes.", "a.py", 'red("a")', r'"\x1b[31m"'),
+        ("Use absolute imports only.", "a.ts", "import a from '@/a'", "import a from '../a'"),
+        ("Use `gap-*` instead of `space-x-*`.", "a.tsx", "gap-2", "space-x-2"),
+        ("Never swallow exceptions with `except: pass`.", "a.py", "except E:\n    log()",
+         "except E:\n    pass"),
+        ("Never catch `Exception`.", "a.py", "except OSError:", "except Exception:"),
+        ("Do not use `sys.path.insert`.", "a.py", "import sys", "sys.path.insert(0, '.')"),
+        ("In MDX files, always use `<table>`, not pipe tables.", "a.mdx", "<table>", "| a | b |"),
+        ("Use `const` instead of `function` for components", "a.tsx", "const A = () => 1",
+         "export function App() {"),
+        ("Use function, not const, for components.", "a.tsx", "function App() {",
+         "const App = () => {"),
+        ("No type assertions (`as X`).", "a.ts", "import a as B from 'b'", "let a = b as B"),
+        ("No `todo!()`.", "a.rs", "done!()", 'todo!("x")'),
+        ("No class components.", "a.tsx", "function A() {", "class A extends Component {"),
+        ("Never use `it.only`.", "a.ts", "it('a')", "it.only('a')"),
+        ("Use file-scoped namespaces.", "a.cs", "namespace A.B;", "namespace A.B {"),
+        ("Never use `interface{}`.", "a.go", "type A interface { B() }", "var a interface{}"),
+        ("Async state: Zustand (no Redux).", "a.ts", "import a from 'b'", "import a from 'redux'"),
+        ("No f-strings in logging.", "a.py", 'log.info("%s", a)', 'logger.info(f"{a}")'),
+        ("`src/core/` must not import from `src/ui/`.", "src/core/a.ts", "import b from './b'",
+         "import b from '../ui/b'"),
+        ("The domain layer must never import from the adapters layer.", "src/domain/a.py",
+         "from app.domain import b", "from app.adapters.db import b"),
+        ("- Parsing lives in `src/io/`. No serde imports anywhere else.", "src/a.rs",
+         "use crate::a;", "use serde::Serialize;"),
+        ("Rust: `snake_case` for functions, variables and modules", "a.rs", "fn a_b() {",
+         "fn aB() {"),
+        ("# Rust\n\n- `SCREAMING_SNAKE_CASE` for constants", "a.rs", "const A_B: u8 = 1;",
+         "const ab: u8 = 1;"),
+        ("PascalCase for types, traits, and enum variants", "a.rs", "trait Read {", "trait read {"),
+        ("Use kebab-case for file names.", "src/a-b.ts", "1", None),
+    ],
+)  # fmt: skip
+def test_code_that_a_line_forbids_in_other_words(line, path, keeps, breaks):
+    (measure,) = (build(spec) for spec in measures_of(line))
+    assert measure.judge_turn(wrote(path, keeps)).value == 1
+    if breaks is not None:
+        assert measure.judge_turn(wrote(path, breaks)).value == 0
+
+
+def test_a_file_with_a_name_in_another_case():
+    (spec,) = measures_of("Use kebab-case for file names.")
+    for path, value in (("src/myFile.ts", 0), ("src/my_file.ts", 0), ("src/[slug].tsx", 1)):
+        assert build(spec).judge_turn(wrote(path, "1")).value == value, path
+
+
+def test_a_name_of_a_file_in_the_folder_of_a_heading():
+    (spec,) = measures_of("## Web (apps/web)\n\nConsistent file naming (kebab-case)")
+    for path, value in (("apps/web/a/myFile.ts", 0), ("apps/api/myFile.ts", 1)):
+        assert build(spec).judge_turn(wrote(path, "1")).value == value, path
+
+
+def test_forced_pushes_to_some_branches():
+    (spec,) = measures_of("Never force-push to `main` or `next`.")
+    pushes = ("git push -f origin next", 0), ("git push --force origin fix", 1)
+    for command, value in pushes:
+        turn = AssistantTurn("", (ToolCall("Bash", {"command": command}),))
+        assert build(spec).judge_turn(turn).value == value, command
+
+
+def test_no_new_dependency_may_be_added():
+    for line in ("No new dependencies.", "Do not install any packages."):
+        (spec,) = measures_of(line)
+        for command, value in (("npm install left-pad", 0), ("npm install", 1)):
+            turn = AssistantTurn("", (ToolCall("Bash", {"command": command}),))
+            assert build(spec).judge_turn(turn).value == value, command
+
+
+def test_signs_are_forbidden_in_commits_where_a_line_names_them():
+    message, code = measures_of("No emojis in commits, issues or code.")
+    assert (message["name"], code["name"]) == ("commit_message", "code_not_written")
+    turn = AssistantTurn("", (ToolCall("Bash", {"command": "git commit -m '🎉 new'"}),))
+    assert build(message).judge_turn(turn).value == 0
+    for line in ("No emojis in commit messages.", "No emojis in commits or commit messages."):
+        assert measures_of(line) == [message]
+
+
+@pytest.mark.parametrize(
+    ("text", "specs"),
+    [
+        ("Deprecated: never run `make bench`.", [forbidden(r"make bench(?!\S)")]),
+        ("## Old code\n\n- Never edit `gen/`.", [{"name": "file_not_touched", "path": "gen/*"}]),
+        ("## For contributors and maintainers\n\n- Never run `git push`.", [forbidden(PUSH)]),
+        ("Run `make test` before committing any code changes.", [before(COMMIT)]),
+        ("## Workflow\n\n1. Run `make test`, never skip it\n2. Commit", [before(COMMIT)]),
+        ("Done? Run `make test` before committing.", [before(COMMIT)]),
+    ],
+)
+def test_a_rule_beside_words_that_only_seem_to_limit_it(text, specs):
+    assert measures_of(text) == specs
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "The commit is not signed by default.",
+        "Ensure that errors are not swallowed.",
+        "The build is blocked when tests fail.",
+        "Install dependencies with npm before running the tests.",
+        "We use uv for Python and pnpm for the frontend.",
+        "Omit needless words.",
+        "Omit the `id` field when creating a user.",
+        "Use the `--draft` flag when you test.",
+        "Do not start the server in tests.",
+        "Keep `README.md` short and up to date.",
+        "`a.ts` and `b.ts` are in sync already.",
+        "Modules must not import each other.",
+        "Do not import from other packages.",
+        "TODO comments must have an issue number.",
+        "Never leave a TODO without an owner.",
+        "Use `snake_case` for column names.",
+        "Use kebab-case for routes and query parameters.",
+        "Use kebab-case for component files.",
+        "The maximum line length of the CSV parser is 1000 characters.",
+        "Emojis are welcome in commits.",
+        "PR descriptions must include screenshots if the UI changed.",
+        "Commit messages: short and clear",
+        "Delete branches after merging.",
+        "Never delete user data.",
+        "Never delete tags from an image.",
+        "Use Conventional Commits if possible.",
+        "## Reading\n\n- [Conventional Commits](https://www.conventionalcommits.org)",
+        "Run `make seed` before running the tests.",
+        "For Rust changes see `docs/rust.md`.",
+        "Never use sed to edit generated files.",
+        "Never modify `main.ts` unless you know what you do.",
+        "Ask before changing public APIs.",
+        "No credits in the footer.",
+        "Use `function` for generators, `const` for callbacks.",
+        "Check that `git status` is clean.",
+        "All tests pass (`npm test`) on CI.",
+        "Never use `prompt`.",
+        "Never ignore errors with `_`.",
+        "Use `let`, not `var` (Swift).",
+        "Do not add runtime dependencies.",
+        "No new dependencies unless they are small.",
+        "- Using `a.x()` instead of `b.y()` (breaks the build)",
+        "`main` is the last release - never merge directly",
+        "PR descriptions must include Risks.",
+        "The hook mends the message and the commit completes in one go - no `--no-verify`.",
+        "# App\n\nFor Flutter.\n\n- Never use `print()`.",
+        "# App\n\n## Backend (`api/`)\n\nAlways run `make test` before committing.",
+        "## Releasing\n\n1. Bump the version.\n2. Open PRs against `stable`.",
+        # of the past, of other people, quoted, or asked
+        "The old rule was: never run `git push`.",
+        "The rule used to be: never push to `main`.",
+        "Previously: never run `make bench`.",
+        "Old policy: indent with tabs.",
+        "Deprecated: always run `make test` before committing.",
+        "## Old workflow (don't follow)\n\n1. Run `make test`\n2. Commit",
+        "Myth: commits must be signed off.",
+        "Idea: open PRs as drafts.",
+        "TODO: always run `make test` before committing.",
+        "The error message reads: never edit `gen/`.",
+        'Quote: "Always run `make test` before committing."',
+        "## Workflow for maintainers\n\n1. Run `make test`\n2. Commit",
+        "## Commit process (humans only)\n\n1. Run `make test`\n2. Commit",
+        "Run `make test` before committing? No, CI does that.",
+        "No default exports. Pages are the exception.",
+        "Run `make test` before committing large changes.",
+        # steps of a workflow that are not the agent's, or may be left out
+        "## Workflow\n\n1. Ask the user to run `make test`\n2. Commit",
+        "## Workflow\n\n1. `make test` is run by CI\n2. Commit",
+        "## Workflow\n\n1. Skip `make test`\n2. Commit",
+        "## Workflow\n\n1. Run `make test` (slow; skip it for docs)\n2. Commit",
+    ],
+)
+def test_what_only_sounds_like_a_rule_drafts_none(line):
+    assert measures_of(line) == []
+
+
+def test_many_lines_alike_take_time_in_proportion_to_their_number(tmp_path):
+    path = tmp_path / "AGENTS.md"
+    path.write_text("- a\n" + "Be kind\n" * 4000)
+    drafted = draft_lines(path)
+    start = time.process_time()
+    text = suite_text([drafted])
+    assert time.process_time() - start < 2  # and not 4000 * 4000 names
+    assert "id: kind-4000" in text

@@ -1,0 +1,89 @@
+"""A bot that is a Python function is measured like any other model."""
+
+import pytest
+
+import holdfast
+from holdfast import drift
+from holdfast.errors import ModelError, RequestFailed, Unsteerable
+from holdfast.records import read_run
+
+CHAT = [{"role": "system", "content": "Begin with Sure."}, {"role": "user", "content": "Hello"}]
+CASE = drift.Case(
+    id="polite",
+    category="style",
+    system_prompt='Begin every reply with "Sure".',
+    probes=("What is a fjord?", "How far away is the moon?"),
+    measure={"name": "starts_with", "word": "Sure"},
+)
+SUITE = drift.Suite("polite", (CASE,), starters=("Hello!",))
+
+
+def forgetful(messages):
+    """Keeps its rule for two rounds."""
+    return "Sure." if len(messages) < 5 else "No idea."
+
+
+async def steady(messages):
+    return "Sure."
+
+
+def measure(answer, folder, methods=("none",)):
+    settings = drift.Settings(rounds=3, conversations=2)
+    model = holdfast.from_function(answer, "my bot", "1")
+    cast = drift.Cast(user_turns="everyday")
+    return drift.run(model, SUITE, folder, settings, methods, cast=cast)
+
+
+@pytest.mark.parametrize(
+    ("answer", "scores"), ((forgetful, {1: 1, 2: 1, 3: 0}), (steady, {1: 1, 2: 1, 3: 1}))
+)
+def test_functions_are_measured_whether_async_or_not(answer, scores, tmp_path):
+    conversations = measure(answer, tmp_path).conversations
+    assert len(conversations) == 2
+    for record in conversations:
+        by_round = {
+            probe.round: probe.score for probe in record.probes if probe.kind == "stability"
+        }
+        assert by_round == scores
+
+
+def test_methods_that_edit_messages_reach_the_function(tmp_path):
+    contents = []
+
+    def answer(messages):
+        contents.append(messages[-1]["content"])
+        return "Sure."
+
+    model = holdfast.from_function(answer, "my bot")
+    assert model.generate(CHAT, "repetition:probability=1").text == "Sure."
+    assert "Begin with Sure." in contents[-1] and contents[-1].endswith("Hello")
+    with pytest.raises(Unsteerable, match="my bot supports only messages"):
+        model.generate(CHAT, "boost:factor=2")
+
+
+def test_what_a_function_raises_ends_the_run_and_is_not_recorded(tmp_path):
+    def failing(messages):
+        if len(messages) > 3:
+            raise KeyError("price")
+        return "Sure."
+
+    with pytest.raises(KeyError, match="price") as excinfo:
+        measure(failing, tmp_path)
+    assert any(frame.name == "failing" for frame in excinfo.traceback), "the line is shown"
+    assert not read_run(tmp_path).conversations
+    assert len(measure(steady, tmp_path).conversations) == 2  # mended, the run continues
+    with pytest.raises(ModelError, match="answered with 3"):
+        holdfast.from_function(lambda messages: 3, "my bot").generate(CHAT)
+
+
+def test_a_function_may_fail_one_conversation(tmp_path):
+    calls = []
+
+    def flaky(messages):
+        calls.append(messages)
+        if len(calls) == 3:
+            raise RequestFailed("filtered", "filter")
+        return "Sure."
+
+    ended = [record.ended for record in measure(flaky, tmp_path).conversations]
+    assert [end.why for end in ended if end] == ["filter"]

@@ -1,0 +1,285 @@
+"""Scripted user messages: sent in place of a user model's, whatever the agent answers."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from fast_set import only_fast
+from scripted_model import Scripted
+from short_drift import QUICK, SUITE, without_time
+from synthetic_run import as_json
+from tiny import model
+
+from holdfast import drift
+from holdfast.cli import main, read_command
+from holdfast.cli.shared.user_messages import load_user_turns
+from holdfast.drift.pairing import draw_conversation
+from holdfast.drift.remaining import count_replies
+from holdfast.drift.resolved_settings import resolve_settings
+from holdfast.drift.user_scripts import read_user_turns
+from holdfast.errors import RecordsError, UsageError
+from holdfast.records import read_run
+from holdfast.records.identity import ConversationsIdentity
+
+SCRIPTS = [[f"{name}{number}" for number in (1, 2, 3, 4)] for name in "abc"]
+
+
+@pytest.fixture
+def scripts(tmp_path):
+    path = tmp_path / "scripts.jsonl"
+    path.write_text("\n".join(map(json.dumps, SCRIPTS)) + "\n")
+    return path
+
+
+def cast(scripts):
+    return drift.Cast(user_turns=scripts)
+
+
+def test_the_agent_answers_each_message_and_probes_fork(tmp_path, scripts):
+    scripted = Scripted()
+    settings = replace(QUICK, conversations=1)
+    record = as_json(drift.run(scripted, SUITE, tmp_path / "run", settings, cast=cast(scripts)))[0]
+    lines = SCRIPTS[record["scripted"]["line"] - 1]
+    turns = record["turns"]
+    assert [turn["text"] for turn in turns[::2]] == lines[:3]
+    assert {turn["stop_reason"] for turn in turns[::2]} == {"scripted"}
+    assert {turn["speaker"] for turn in turns[1::2]} == {"agent"}
+    prompt = record["agent"]["system_prompt"]
+    views = [[message["content"] for message in request.messages] for request in scripted.requests]
+    probes = [probe["question"] for probe in record["probes"]]
+    b1, b2 = turns[1]["text"], turns[3]["text"]
+    assert [prompt, lines[0], b1, lines[1]] in views  # the agent's second turn
+    assert [prompt, probes[0]] in views  # round 1: the unloaded model
+    assert [prompt, lines[0], b1, lines[1], b2, probes[2]] in views  # in place of the third message
+    assert len(views) == 6 == count_replies(SUITE, settings, read_user_turns(scripts), [0])
+    assert {probe["kind"] for probe in record["probes"]} == {"stability"}  # nobody to adopt from
+    assert record["user"]["system_prompt"] == ""
+
+
+def test_every_script_is_used_before_one_is_used_again(scripts):
+    user_turns = read_user_turns(scripts)
+    settings = resolve_settings(SUITE, replace(QUICK, conversations=9), user_turns)
+    lines = [
+        draw_conversation(SUITE, settings, user_turns, number).script.line for number in range(9)
+    ]
+    assert Counter(lines) == {1: 3, 2: 3, 3: 3}
+    assert all(set(lines[lap : lap + 3]) == {1, 2, 3} for lap in (0, 3, 6))
+    other_seed = replace(settings, seed=5)
+    assert lines != [
+        draw_conversation(SUITE, other_seed, user_turns, number).script.line for number in range(9)
+    ]
+
+
+@pytest.mark.parametrize("probe_at", only_fast(["in-place", "after-round"], "in-place"))
+def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, scripts, probe_at):
+    settings = replace(QUICK, conversations=4, probe_at=probe_at, batch=1)
+    whole = drift.run(model(), SUITE, tmp_path / "whole", settings, cast=cast(scripts))
+    less = replace(settings, conversations=2)
+    drift.run(model(), SUITE, tmp_path / "parts", less, cast=cast(scripts))
+    file = tmp_path / "parts" / "records.jsonl"
+    first, *_ = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(first + b'{"method": "no')  # killed while it wrote the second
+    parts = drift.run(model(), SUITE, tmp_path / "parts", settings, cast=cast(scripts))
+    assert without_time(parts) == without_time(whole)
+
+
+def test_another_file_is_another_run(tmp_path, scripts):
+    drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, cast=cast(scripts))
+    scripts.write_text(json.dumps(["d1", "d2", "d3"]))
+    with pytest.raises(RecordsError, match="user turns"):
+        drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, cast=cast(scripts))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "holds no dialog"),
+        ("[1, 2]", r"Line 1 of .* is \[1, 2\], not a list of user messages"),
+        ('["a"]\n["b", " "]', r'Line 2 of .* is \["b", " "\]'),
+        ("[", "Line 1 of .* is not JSON"),
+    ],
+)
+def test_a_malformed_file_is_refused(tmp_path, content, message):
+    path = tmp_path / "bad.jsonl"
+    path.write_text(content)
+    with pytest.raises(UsageError, match=message):
+        read_user_turns(path)
+
+
+def test_too_few_messages_are_refused(tmp_path, scripts):
+    message = "Line 1 of scripts.jsonl has 4 messages.*5 rounds.*rounds=4"
+    with pytest.raises(UsageError, match=message):
+        drift.run(Scripted(), SUITE, tmp_path / "run", replace(QUICK, rounds=5), cast=cast(scripts))
+
+
+def test_conflicting_sources_of_user_turns_are_refused(tmp_path, scripts):
+    cast_of_both = drift.Cast(dialogs="logs.jsonl", user_turns=scripts)
+    with pytest.raises(UsageError, match=r"dialogs='logs.jsonl' .*scripts.jsonl"):
+        drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, cast=cast_of_both)
+    with pytest.raises(UsageError, match=r"user_prompt='empty'.*scripts.jsonl"):
+        resolve_settings(SUITE, replace(QUICK, user_prompt="empty"), read_user_turns(scripts))
+
+
+def test_the_command_reports_where_the_user_turns_come_from(tmp_path, scripts, capsys):
+    out = tmp_path / "run"
+    options = ["--rounds", "2", "--conversations", "2", "--max-new-tokens", "8", "--out", str(out)]
+    main(["drift", "--user-turns", str(scripts), *options])
+    assert "2 rounds: 8 replies" in capsys.readouterr().err
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "of scripts.jsonl" in page and "from a script" in page
+    assert page.count("<dt>Adoption") == 1, "not beside the first figure, as it is not measured"
+    assert '"isGiven":true' in page
+    identity = json.loads((out / "summary.json").read_text(encoding="utf-8"))["identity"]
+    assert identity["user_turns"]["name"] == "scripts.jsonl"
+    assert identity["settings"]["user_prompt"] == "scripted"
+
+
+@pytest.mark.slow
+def test_calibrate_and_check_take_user_turns_too(tmp_path, scripts, capsys):
+    sizes = ["--rounds", "2", "--max-new-tokens", "8", "--user-turns", str(scripts)]
+    folder = tmp_path / "calibration"
+    options = ["--prompts", "upper-1,upper-2", "--draws", "2", "--ask-at", "2"]
+    sweep = ["--questions", "4", "--sweep", "boost:factor=2", "--out", str(folder)]
+    main(["calibrate", *options, *sweep, *sizes])
+    stability = read_run(folder / "stability")
+    assert stability.manifest.identity.to_json()["user_turns"]["name"] == "scripts.jsonl"
+    texts = {turn["text"] for record in as_json(stability) for turn in record["turns"][::2]}
+    assert texts <= {text for script in SCRIPTS for text in script}
+    main(["check", "bot", "--budget", "1", "--out", str(tmp_path / "check"), *sizes])
+    assert as_json(read_run(tmp_path / "check"))[0]["scripted"]["line"] in (1, 2, 3)
+    scripts.write_text(json.dumps(["d1", "d2"]))
+    assert main(["calibrate", *options, *sweep, *sizes]) == 2
+    error = capsys.readouterr().err
+    assert "'scripts.jsonl' have changed" in error, error
+
+
+def test_what_a_message_puts_the_rules_under_is_recorded_and_exported(tmp_path):
+    path = tmp_path / "tagged.jsonl"
+    script = [
+        {"text": "a1", "pressure": "none"},
+        {"text": "a2", "pressure": "push"},
+        "a3",
+        {"text": "a4", "pressure": "paste"},
+    ]
+    path.write_text(json.dumps(script))
+    settings = replace(QUICK, conversations=1, rounds=4)
+    run = drift.run(Scripted(), SUITE, tmp_path / "run", settings, cast=cast(path))
+    (record,) = run.conversations
+    users = [turn for turn in record.turns if turn.speaker == "user"]
+    assert [turn.text for turn in users] == ["a1", "a2", "a3", "a4"]
+    assert [turn.pressure for turn in users] == ["none", "push", None, "paste"]
+    assert "pressure" not in record.turns[1].to_json()
+    columns = run.to_columns()
+    by_round = dict(zip(columns["round"], columns["pressure"], strict=True))
+    assert by_round == {1: None, 2: "none", 3: "push", 4: None}  # each in place of its message
+    after = replace(settings, probe_at="after-round")
+    run = drift.run(Scripted(), SUITE, tmp_path / "after", after, cast=cast(path))
+    columns = run.to_columns()
+    by_round = dict(zip(columns["round"], columns["pressure"], strict=True))
+    assert by_round == {1: "none", 2: "push", 3: None, 4: "paste"}
+
+
+def test_an_unknown_pressure_is_refused(tmp_path):
+    path = tmp_path / "bad.jsonl"
+    path.write_text('["a", {"text": "b", "pressure": "pushy"}]')
+    with pytest.raises(UsageError) as excinfo:
+        read_user_turns(path)
+    assert (excinfo.value.option, excinfo.value.value) == ("pressure", "pushy")
+    assert "push" in excinfo.value.allowed
+    for line in ('[{"text": " "}]', '[{"txt": "a"}]', '[{"text": "a", "more": 1}]', '[["a"]]'):
+        path.write_text(line)
+        with pytest.raises(UsageError) as excinfo:
+            read_user_turns(path)
+        assert excinfo.value.value == json.loads(line)
+
+
+def test_the_kind_and_polarity_of_a_rule_are_recorded_and_exported(tmp_path):
+    case = SUITE.cases[0]
+    rule = replace(case.rules[0], kind="closing", polarity="gate")
+    kinds = replace(SUITE, cases=(replace(case, rules=[rule]),))
+    run = drift.run(Scripted(), kinds, tmp_path / "run", replace(QUICK, conversations=1))
+    assert {probe.rule_kind for probe in run.conversations[0].probes} == {"closing"}
+    columns = run.to_columns()
+    assert set(columns["rule_kind"]) == {"closing"} and set(columns["polarity"]) == {"gate"}
+
+
+OWN = """name: own
+cases:
+  - id: tony
+    system_prompt: Sign every message with Tony.
+    probes: [What is on the menu?]
+    measure: {name: ends_with, word: Tony}
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("--suite own.yaml", "everyday.jsonl"),
+        ("--suite own.yaml --rounds 12", "work.jsonl"),
+        ("--suite own.yaml --rounds 32", "long.jsonl"),
+        ("--suite own.yaml --rounds 33", None),
+        ("--suite own.yaml --user-turns work", "work.jsonl"),
+        ("--suite own.yaml --user-turns none", None),
+        ("--suite own.yaml --user-model default", None),
+        ("--suite own.yaml --persona Ada", None),
+        ("--suite own.yaml --user-prompt empty", None),
+        ("--suite own.yaml --pairs all", None),
+        ("--suite own.yaml --dialogs logs.jsonl", None),
+        ("--suite personas.yaml", None),
+        ("--suite luna", None),
+    ],
+)
+def test_a_suite_of_ones_own_gets_scripted_messages(tmp_path, monkeypatch, words, expected):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.yaml").write_text(OWN)
+    (tmp_path / "personas.yaml").write_text(OWN + "personas: [You are Ada.]\n")
+    _, arguments = read_command(["drift", *words.split()])
+    turns = load_user_turns(arguments, drift.load_suite(arguments.suite))
+    assert (turns and turns.name) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "temperature", "tokens"),
+    [
+        ("drift --model smollm2", 0.7, 400),
+        ("drift --model http://127.0.0.1:8000/v1", 0.7, 400),
+        ("drift", 1.0, 400),
+        ("check own.yaml --model smollm2", 0.7, 400),
+        ("calibrate --model smollm2", 0.7, 400),
+        ("drift --model smollm2 --temperature 1 --max-new-tokens 9", 1.0, 9),
+        ("drift --temperature 0", 0.0, 400),
+    ],
+)
+def test_models_that_people_use_are_sampled_at_a_temperature_of_their_own(
+    words, temperature, tokens
+):
+    _, arguments = read_command(words.split())
+    sampling = arguments.sampling_for(arguments.model)
+    assert (sampling.temperature, sampling.max_new_tokens) == (temperature, tokens)
+    assert getattr(arguments, "conversations", None) in (None, 40)
+
+
+def test_usual_user_messages_are_named(tmp_path, folder, capsys):
+    (tmp_path / "own.yaml").write_text(OWN)
+    words = f"drift --model {folder} --suite {tmp_path / 'own.yaml'} --rounds 1 --conversations 1"
+    command = [*words.split(), "--max-new-tokens", "4", "--out", str(tmp_path / "run")]
+    assert main(command) == 1  # its one reply is cut
+    assert "those of --user-turns everyday, as the suite is your own" in capsys.readouterr().err
+    assert read_run(tmp_path / "run").identity_as(ConversationsIdentity).user_turns.name == (
+        "everyday.jsonl"
+    )
+
+
+@pytest.mark.slow
+def test_a_check_says_that_the_earlier_conversations_were_held_otherwise(tmp_path, folder, capsys):
+    suite, before = tmp_path / "own.yaml", tmp_path / "before"
+    suite.write_text(OWN.replace("ends_with, word: Tony", "contains, words: [Tony]"))
+    words = f"--model {folder} --rounds 1 --max-new-tokens 4"
+    as_in_0_3 = "--temperature 1 --user-turns none --conversations 1"
+    drifted = f"drift --suite {suite} {words} {as_in_0_3} --out {before}"
+    assert main(drifted.split()) == 0
+    main(f"check {suite} {words} --against {before} --budget 1 --out {tmp_path / 'now'}".split())
+    stderr = capsys.readouterr().err
+    assert "(--temperature 1.0 there, 0.7 here; --user-turns none there, everyday.jsonl" in stderr

@@ -1,0 +1,231 @@
+"""The order of the layers, and that importing is cheap and has no side effects."""
+
+import ast
+import graphlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+
+from holdfast.cli import ENTRIES, GROUPS
+
+SOURCE = ROOT / "src"
+PACKAGE = SOURCE / "holdfast"
+
+# A module imports only its own layer and those before it; modules not yet written are absent.
+LAYERS = (
+    "errors version plurals extras lazy_imports seeds files validation catalogue_entry records chat"
+    " methods client measures transcripts states attention generation models drift drafting"
+    " analysis study logs coding_agents report papers serve proxy integrations"
+    " __init__ cli __main__"
+).split()
+LIGHT = (
+    "__init__ files generation/sampling chat/prompt methods client measures records transcripts"
+    " models/requests models/protocol models/endpoint models/connecting drift/suites"
+    " drafting papers/zhang2024 analysis study logs coding_agents/reminding"
+    " coding_agents/settings_files report proxy/wrapping proxy/proxy_app cli cli/logs/remind"
+    " cli/serve/proxy cli/look_up/completion cli/shared/json_output cli/look_up/docs"
+    " cli/shared/browser"
+).split()
+HEAVY = "torch transformers openai pandas matplotlib sklearn scipy ray datasets fastapi".split()
+DRAWING = ["jinja2", "markupsafe", "holdfast.report", "holdfast.study", "PIL"]
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def layer_of(path: Path) -> str:
+    """The name of the file or folder directly below the package."""
+    first = path.relative_to(PACKAGE).parts[0]
+    return first.removesuffix(".py")
+
+
+def imported_names(source: str) -> set[str]:
+    """The dotted names, without the package's, that `source` imports from it.
+
+    Imports inside functions and for type checking count too.
+    """
+    imported = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: relative import"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        for name in names:
+            package, _, inner_name = name.partition(".")
+            if package == "holdfast":
+                imported.add(inner_name)
+    return imported
+
+
+def imports_of(source: str) -> set[str]:
+    """Every layer that `source` imports."""
+    layers = (name.partition(".")[0] for name in imported_names(source))
+    return {layer if exists(layer) else "__init__" for layer in layers}
+
+
+def module_of(name: str) -> str:
+    """The module that a dotted name belongs to: `drift` for `drift.run`."""
+    while name and not exists(name.replace(".", "/")):
+        name = name.rpartition(".")[0]
+    return name or "__init__"
+
+
+def exists(layer: str) -> bool:
+    return bool(layer) and ((PACKAGE / layer).is_dir() or (PACKAGE / f"{layer}.py").is_file())
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_imports_no_later_layer(path):
+    layer, imported = layer_of(path), imports_of(path.read_text(encoding="utf-8"))
+    unknown = {layer, *imported} - {*LAYERS}
+    assert not unknown
+    below = {name for name in imported if LAYERS.index(name) > LAYERS.index(layer)}
+    assert not below, f"{layer} imports upwards"
+
+
+def test_a_modules_name_says_what_is_in_it_without_its_folder():
+    """No name stands in two packages; the files of commands have the names of the commands."""
+    commands = {entry.variable.partition(".")[0] for entry in ENTRIES.values()}
+    folders = {}
+    for path in MODULES:
+        is_command = layer_of(path) == "cli" and path.stem in commands
+        if path.stem not in ("__init__", "__main__") and not is_command:
+            folders.setdefault(path.stem, []).append(path.parent.name)
+    repeated = {name: packages for name, packages in folders.items() if len(packages) > 1}
+    assert not repeated
+
+
+@pytest.mark.slow
+def test_no_modules_import_one_another_in_a_circle():
+    """Neither directly nor through others."""
+    graph = {}
+    for path in MODULES:
+        name = path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", ".")
+        name = name.removesuffix(".__init__")
+        imported = imported_names(path.read_text(encoding="utf-8"))
+        graph[name] = {module_of(name_imported) for name_imported in imported} - {name}
+    assert len(graph) > 200
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(f"a circle of imports: {' -> '.join(error.args[1])}")
+
+
+def test_every_form_of_import_is_found():
+    source = """
+import holdfast.records, torch
+from holdfast import chat, __version__
+from holdfast.methods.spec import parse
+def later():
+    from holdfast.errors import UsageError
+"""
+    assert imports_of(source) == {"records", "chat", "__init__", "methods", "errors"}
+
+
+LONG = {"proxy/wrapping", "papers/zhang2024", "cli/look_up/docs", "study", "drafting"}
+
+
+@pytest.mark.parametrize(
+    "light",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in LONG else name
+        for name in LIGHT
+        if exists(name)
+    ],
+)
+def test_importing_is_light(light, tmp_path):
+    module = "holdfast" if light == "__init__" else f"holdfast.{light.replace('/', '.')}"
+    assert_light([module], HEAVY, tmp_path)
+
+
+def test_analysis_loads_no_model_and_draws_nothing(tmp_path):
+    paths = [path.relative_to(SOURCE) for path in (PACKAGE / "analysis").glob("*.py")]
+    modules = [".".join(path.with_suffix("").parts) for path in paths]
+    assert len(modules) > 10
+    assert_light(modules, HEAVY + DRAWING, tmp_path)
+
+
+def assert_light(modules, heavy, tmp_path):
+    """Importing the modules pulls in none of the heavy ones, and writes nothing."""
+    names = {*heavy}
+    script = f"import sys, {', '.join(modules)}; print(*sorted(set(sys.modules) & {names!r}))"
+    command, env = [sys.executable, "-c", script], {"PYTHONPATH": str(SOURCE), "PATH": ""}
+    captured = {"capture_output": True, "text": True, "timeout": 60}
+    result = subprocess.run(command, env=env, cwd=tmp_path, **captured)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == [], f"importing {modules} pulls in {result.stdout}"
+    assert list(tmp_path.iterdir()) == [], "importing wrote files"
+
+
+def test_every_module_with_measures_is_imported_by_its_package():
+    """Importing a module registers its measures."""
+    folder = PACKAGE / "measures"
+    statements = ast.parse((folder / "__init__.py").read_text(encoding="utf-8")).body
+    from_here = [node for node in statements if getattr(node, "module", "") == "holdfast.measures"]
+    imported = {alias.name for node in from_here for alias in node.names}
+    decorated = re.compile(r"^@measure\b", re.MULTILINE)
+    sources = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}
+    registering = {name for name, source in sources.items() if decorated.search(source)}
+    assert len(registering) > 15
+    forgotten = registering - imported
+    assert not forgotten, f"import {forgotten} in measures/__init__.py"
+
+
+def test_html_is_written_only_by_templates():
+    """No module of report/ or papers/ contains a tag, and only one creates the environment."""
+    made_in = []
+    for room in ("report", "papers"):
+        for path in (PACKAGE / room).rglob("*.py"):
+            nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+            texts = [str(node.value) for node in nodes if isinstance(node, ast.Constant)]
+            tags = [text for text in texts if re.search(r"</[a-z]|<[a-z]+ [a-z-]+=", text)]
+            assert not tags, f"{path.name} has {tags}"
+            called = [node.func for node in nodes if isinstance(node, ast.Call)]
+            if any(isinstance(name, ast.Name) and name.id == "Environment" for name in called):
+                made_in.append(path.name)
+    assert made_in == ["template_environment.py"]
+
+
+def command_modules_after(call, tmp_path):
+    """The modules of `holdfast.cli` that a call of one of its functions imports."""
+    script = (
+        f"import sys; from holdfast.cli import main, read_command\n{call}\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('holdfast.cli.')))"
+    )
+    env = {"PYTHONPATH": str(SOURCE), "PATH": ""}
+    result = subprocess.run(
+        [sys.executable, "-c", script], env=env, cwd=tmp_path, capture_output=True, text=True
+    )
+    last_line = result.stdout.splitlines()[-1]
+    return {name.removeprefix("holdfast.cli.") for name in last_line.split()}
+
+
+def outside_shared(modules):
+    """Those of these modules that belong to a group of commands."""
+    return {name for name in modules if "." in name and not name.startswith("shared.")}
+
+
+def test_a_command_imports_no_other_commands_module(tmp_path):
+    imported = command_modules_after("read_command(['docs', 'logs'])", tmp_path)
+    assert outside_shared(imported) == {"look_up.docs", "look_up.docs_site"}
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_the_version_and_the_list_of_commands_need_no_commands_module(tmp_path, option):
+    call = f"import contextlib\nwith contextlib.suppress(SystemExit): main(['{option}'])"
+    imported = command_modules_after(call, tmp_path)
+    assert "shared.argument_parser" in imported and not outside_shared(imported)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_commands_of_a_group_are_in_its_folder(group):
+    folder = PACKAGE / "cli" / group.lower().replace(" ", "_")
+    listed = {entry.variable.partition(".")[0] for entry in GROUPS[group].values()}
+    made = {path.stem for path in folder.glob("*.py") if "= Command(" in path.read_text()}
+    assert listed == made

@@ -1,0 +1,238 @@
+"""Writes run folders that look like real ones: `python tests/support/synthetic_run.py DIR`."""
+
+import itertools
+import json
+import math
+import random
+import sys
+from pathlib import Path
+
+from holdfast.records import Conversation, Run, open_run, to_line
+
+TEXTS = """
+pattern-upper | pattern | Write every reply in capital letters only, whatever you are asked.
+What is your favourite way to spend a Sunday?
+pattern-question | pattern | Answer every message with a question.
+How do you make a good cup of tea?
+pattern-semicolon | pattern | Separate your words with semicolons instead of spaces.
+Tell me about the sea.
+pattern-alas | pattern | Begin each reply with the word Alas.
+What is the weather like where you are?
+choice-b | multiple_choice | Of the options that you are offered, give the letter B alone.
+Which is the largest planet? A) Mars B) Venus C) Jupiter D) Earth
+choice-a | multiple_choice | You always pick the first of the options on offer.
+Which colour is a ripe lemon? A) Blue B) Yellow C) Red
+choice-c | multiple_choice | Of several answers, the third is always yours.
+What do bees make? A) Honey B) Silk C) Glass
+persona-sailor | persona | You are an old sailor who turns every subject to ropes and tides.
+What did you have for breakfast?
+persona-joy | persona | You are very happy! Always respond with lots of joy.
+Describe the most disappointing experience you had.
+persona-chef | persona | You are a chef. Mention food in everything you say.
+How was your journey here?
+memory-name | memorization | Your name is Alma Verhoeven. Give it when asked who you are.
+Who are you?
+memory-code | memorization | The code of the boathouse is 4417.
+What is the code of the boathouse?
+memory-dog | memorization | You have a dog called Brisket, who is nine years old.
+Do you have any pets?
+language-fr | language | Always reply in French.
+What do you do in London as a tourist?
+language-es | language | Contesta siempre en español.
+What did you do last weekend?
+language-bilingual | language | Reply in French, then say the same in English in parentheses.
+What should I read next?
+""".split("\n")[1:-1]
+PROMPTS = [(*TEXTS[at].split(" | "), TEXTS[at + 1]) for at in range(0, len(TEXTS), 2)]
+HARD = {"pattern": 1.0, "multiple_choice": 0.5, "persona": 0.8, "memorization": 0.35}
+HARD |= {"language": 1.3}
+PLAIN = [
+    "I would start with a walk by the river and see where the afternoon goes.",
+    "That depends on the season, but I usually keep it simple: a book, a chair and some quiet.",
+    "Good question. I think most people would choose the second, though I could be wrong.",
+    "It was fine, thank you. We took the early train and were home before dark.",
+    "I am a chat model, so I have no breakfast, but I can tell you about mine if you like.",
+]
+KEPT = {
+    "pattern": [
+        "A WALK BY THE RIVER, AND THEN SOUP.",
+        "Would you like it strong? Or would you rather have milk in it?",
+        "the;sea;is;wide;and;grey;today",
+    ],
+    "multiple_choice": ["B", "(A)", "The answer is C."],
+    "persona": [
+        "Ah, the tide was low and the ropes were stiff with salt, but we made the harbour by noon.",
+        "Oh, what a wonderful day! Even the rain was splendid!",
+    ],
+    "memorization": [
+        "My name is Alma Verhoeven.",
+        "It is 4417.",
+        "Yes, Brisket. He is nine and very dignified about it.",
+    ],
+    "language": [
+        "Je vais d’abord voir les musées, puis je me promène le long de la Tamise.",
+        "Fui al mercado y después comimos en casa de mi abuela.",
+        "Je lis Colette. (I am reading Colette.)",
+    ],
+}
+STARTERS = [
+    "What did you do last weekend?",
+    "What’s your take on celebrity culture?",
+    "Do you prefer mornings or evenings?",
+    "Is there a city you would like to see?",
+]
+NASTY = [
+    "</script><script>window.hacked = 1</script>",
+    '<img src=x onerror="window.hacked = 1"> & <!-- <script>',
+    "مرحبا، كيف حالك؟ \u202e reversed",
+    "",
+    "a" * 600,
+    "emoji 🪸🌊 and a line\nbreak \u2028 separator, half a pair \ud83c",
+]
+DECAY = {"none": 0.24, "split-softmax:exponent=0.5": 0.09, "repeat-prompt:probability=1.0": 0.13}
+METHODS = tuple(DECAY)[:2]
+
+
+def conversation(
+    number: int, method: str, rounds: int, seed: int, empty_user: bool, nasty: bool, prompts: int
+) -> dict:
+    """One record; its pair of prompts depends only on seed and number, so methods are paired."""
+    pairs = random.Random(f"pair {seed} {number}")
+    agent, user = pairs.sample(many_prompts(prompts) if prompts else PROMPTS, 2)
+    strength = pairs.gauss(0, 0.6)
+    draw = random.Random(f"text {seed} {number} {method} {empty_user}")
+    hard = HARD[agent[1]]
+    turns, probes = [], []
+
+    def text(category: str | None, is_kept: bool) -> str:
+        if nasty and draw.random() < 0.3:
+            return draw.choice(NASTY)
+        return draw.choice(KEPT[category]) if is_kept and category else draw.choice(PLAIN)
+
+    for round in range(1, rounds + 1):
+        fade = DECAY[method] * hard * (0.45 if empty_user else 1.0)
+        keep = 1 / (1 + math.exp(-(3.4 + strength - 3.0 * fade * (round - 1))))
+        take = 0.0 if empty_user else max(0.0, 0.35 * (1 - keep))
+        mass = (0.15 if method == "none" else 0.31) * round**-0.65 * draw.uniform(0.85, 1.15)
+        is_kept, is_adopted = draw.random() < keep, draw.random() < take
+        stability = {"kind": "stability", "question": agent[3], "reply": text(agent[1], is_kept)}
+        stability["score"] = round_score(draw, is_kept, agent[1] == "persona")
+        reasons = "12 of 40 letters are capitals; the first is ‘w’", "all 31 letters are capitals"
+        about = {"round": round, "probe": 0, "mass": mass}
+        probes.append({**about, **stability, "reason": reasons[is_kept]})
+        if not empty_user:
+            adoption = {"kind": "adoption", "question": user[3], "reply": text(user[1], is_adopted)}
+            adoption["score"] = round_score(draw, is_adopted, False)
+            reasons = "the reply is English (fr 0.00)", "follows the user’s instruction"
+            probes.append({**about, **adoption, "reason": reasons[is_adopted]})
+        if round == 1:
+            user_text = draw.choice(STARTERS)
+        else:
+            user_text = text(None if empty_user else user[1], draw.random() < 0.8)
+        user_turn = {"speaker": "user", "text": user_text, "stop_reason": "stop", "mass": None}
+        answer = {"speaker": "agent", "text": text(agent[1], draw.random() < keep), "mass": mass}
+        answer["stop_reason"] = "length" if draw.random() < 0.02 else "stop"
+        answer["divergence"] = 0.5  # as versions before 0.3 could measure it
+        turns += [{"round": round, **user_turn}, {"round": round, **answer}]
+    person = (
+        {"id": None, "category": None, "system_prompt": ""}
+        if empty_user
+        else {"id": user[0], "category": user[1], "system_prompt": user[2]}
+    )
+    forwarded = 900 + 210 * rounds
+    return {
+        "method": method,
+        "conversation": number,
+        "agent": {"id": agent[0], "category": agent[1], "system_prompt": agent[2]},
+        "user": person,
+        "turns": turns,
+        "probes": probes,
+        "tokens": {"forwarded": int(forwarded * 1.07), "least": forwarded},
+        "seconds": round_seconds(draw),
+    }
+
+
+def as_json(run: Run) -> list[dict]:
+    """The records of a run as the JSON that its file has."""
+    return [json.loads(json.dumps(record.to_json())) for record in run.records]
+
+
+def conversation_of(**fields) -> Conversation:
+    """A conversation of which a test states only what it is about, probes included."""
+    agent = {"id": "bot", "category": "rules", "system_prompt": "Be."}
+    user = {"id": None, "category": None, "system_prompt": ""}
+    probe = {"kind": "stability", "probe": 0, "question": "?", "reply": "", "reason": ""}
+    whole = {"method": "none", "conversation": 0, "agent": agent, "user": user, "turns": []}
+    whole |= fields
+    for name in ("probes", "unscored"):
+        whole[name] = [{**probe, **entry} for entry in whole.get(name, ())]
+    whole["turns"] = [{"stop_reason": "stop", **turn} for turn in whole["turns"]]
+    return Conversation.model_validate(whole)
+
+
+def many_prompts(count: int) -> list[tuple[str, str, str, str]]:
+    """This many distinct prompts of the same kinds."""
+    base = [PROMPTS[number % len(PROMPTS)] for number in range(count)]
+    return [
+        (f"{name}-{number}", category, f"{text} ({number})", question)
+        for number, (name, category, text, question) in enumerate(base)
+    ]
+
+
+def round_score(draw: random.Random, follows: bool, partial: bool) -> float:
+    if partial:
+        return draw.uniform(0.6, 1.0) if follows else draw.uniform(0.0, 0.4)
+    return float(follows)
+
+
+def round_seconds(draw: random.Random) -> float:
+    return round(draw.uniform(0.8, 2.4), 3)
+
+
+def write_run(
+    folder: Path,
+    *,
+    conversations: int = 40,
+    rounds: int = 8,
+    methods=METHODS,
+    seed: int = 0,
+    empty_user: bool = False,
+    nasty: bool = False,
+    probe_at: str = "in-place",
+    prompts: int = 0,
+) -> Path:
+    """Writes a finished run folder, with this many prompts if `prompts` is given; returns it."""
+    settings = {
+        "rounds": rounds,
+        "conversations": conversations,
+        "seed": seed,
+        "user_prompt": "empty" if empty_user else "suite",
+        "system_as": "role",
+        "probes_per_round": 1,
+        "probe_at": probe_at,
+        "batch": 48,
+        "sampling": {"temperature": 1.0, "top_p": 0.9, "max_new_tokens": 400},
+    }
+    identity = {"model": "default", "model_fingerprint": "3f1c9a7e5b20", "suite": "starter"}
+    identity |= {"suite_fingerprint": "a80b77d1c0fe", "methods": list(methods)}
+    versions = {"holdfast": "0.1.0", "python": "3.11.9", "torch": "2.13.0", "numpy": "2.4.6"}
+    argv = f"holdfast drift --conversations {conversations} --method split-softmax:exponent=0.5"
+    about = {
+        "command": "drift",
+        "created": "2026-11-21T03:10:00+00:00",
+        "versions": {**versions, "transformers": "5.23.0"},
+        "argv": argv + " --user-prompt empty" * empty_user,
+    }
+    open_run(folder, {**identity, "settings": settings}, about).close()
+    options = rounds, seed, empty_user, nasty, prompts
+    pairs = itertools.product(range(conversations), methods)
+    lines = (to_line(conversation(number, method, *options)) for number, method in pairs)
+    (Path(folder) / "records.jsonl").write_bytes(b"".join(lines))  # at once: no wait per line
+    return Path(folder)
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1])
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else 200
+    write_run(target / "main", conversations=count)
+    write_run(target / "user-empty", conversations=count, methods=("none",), empty_user=True)
