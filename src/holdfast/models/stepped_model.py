@@ -292,19 +292,19 @@ class SteppedModel:
 
     def _reply(self, rendered: RenderedRequest, state: RequestState) -> Reply:
         """Makes the reply to a request that has ended, and keeps it in its thread."""
-        continuation = state.result()
-        ids = continuation.token_ids
+        state.require_reply()
+        ids = tuple(state.token_ids)
         reply = Reply(
-            text=str(self._model.tokenizer.decode(list(ids), skip_special_tokens=True)),
+            text=str(self._model.tokenizer.decode(state.token_ids, skip_special_tokens=True)),
             token_ids=ids,
-            stop_reason=continuation.stop_reason,
-            trace=continuation.trace,
-            forwarded=continuation.forwarded + rendered.rehearsed,
+            stop_reason=state.stop_reason,
+            trace=state.trace,
+            forwarded=state.forwarded + rendered.rehearsed,
             prompt_ids=rendered.prompt_ids,
             cached=state.cached,
         )
         if state.request.keep and reply.stop_reason != "context":
-            prefixes = rendered.as_prefixes(continuation.kv, ids, reply.text)
+            prefixes = rendered.as_prefixes(state.kv, ids, reply.text)
             self._threads.keep(rendered.request.thread, prefixes)
         return reply
 
