@@ -24,10 +24,11 @@ from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.generation import decoder, mapped_memory, memory, slot_layers
 from holdfast.generation.decoder import Decoder
 from holdfast.generation.prefix_cache import PrefixCache
-from holdfast.generation.saved_kv import SavedLayerKV
+from holdfast.generation.saved_kv import CachedPrefix, SavedLayerKV
 from holdfast.generation.scheduler import Serving
 from holdfast.generation.slots import SlotCache
 from holdfast.generation.token_requests import RequestState
+from holdfast.methods import UNSTEERED, compile_methods, parse
 from holdfast.models.session import LocalSession
 
 CPU_MESSAGE = (
@@ -232,6 +233,52 @@ def test_a_running_row_does_not_keep_an_earlier_state_of_its_dialog():
     gc.collect()
     assert earlier() is None and not row.done and row.cached
     session.stepped.cancel(row)
+
+
+def test_a_waiting_row_reads_the_keys_that_its_dialog_has_by_then():
+    """So the earlier state of the dialog, which these begin with, takes no memory beside them."""
+    replies = []
+    for goes_on in (False, True):
+        session, talk = model(dtype="float64").session(), chat("be nice", "hello")
+        first = session.generate_batch([Request(talk, sampling=SHORT, thread="t", keep=True)])[0]
+        earlier = weakref.ref(session.threads.use("t")[0].kv)
+        probe, later = (
+            Request((*talk, *chat("", "", first.text, question)[1:]), sampling=SHORT, thread="t")
+            for question in ("what was that?", "and then?")
+        )
+        rendered = session.render(probe)
+        if goes_on:
+            session.generate_batch([replace(later, keep=True)])
+            gc.collect()
+            assert earlier() is None
+        assert rendered.token_request.prompts[0].cached > first.cached
+        row = session.stepped.submit(rendered)
+        while not row.done:
+            session.stepped.step()
+        replies.append((row.stop_reason, row.token_ids, row.cached, row.forwarded))
+    assert replies[0] == replies[1] and replies[0][2] > 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"token_ids": (1, 2, 9, 4)},
+        {"span": (True, False, False, False)},
+        {"compiled": compile_methods(parse("boost:factor=2"))},
+        {"kv": None},
+        {"kv": SavedLayerKV(4, (), (), min_prefix_len=4)},
+        {"kv": SavedLayerKV(2, (), ())},
+        {"kv": SavedLayerKV(4, (), (), rotary_lengths=range(9))},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_prefix_grows_only_into_one_that_begins_with_a_copy_of_its_keys(change):
+    span = (True, True, False, False)
+    prefix = CachedPrefix((1, 2, 3), span[:3], UNSTEERED, SavedLayerKV(3, (), ()))
+    longer = CachedPrefix((1, 2, 3, 4), span, UNSTEERED, SavedLayerKV(4, (), ()), "text")
+    other = replace(longer, **change)
+    assert not prefix.grow(other) and prefix.token_ids == (1, 2, 3) and prefix.kv.tokens == 3
+    assert prefix.grow(longer) and vars(prefix) == vars(longer)
 
 
 @pytest.fixture

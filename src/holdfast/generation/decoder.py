@@ -183,7 +183,7 @@ class Decoder:
         """
         failed: list[RequestState] = []
         try:
-            output = self._forward(group)
+            outputs = group.by_request(self._forward(group))
         except Exception as error:
             if ran_out_of_memory(error):
                 raise
@@ -194,8 +194,9 @@ class Decoder:
             if not other_slots:
                 return failed
             group = self._group(other_slots)
-            output = self._forward(group)
-        ended = self._draw(group.by_request(output))
+            outputs = group.by_request(self._forward(group))
+        ended = self._draw(outputs)
+        del outputs  # so that closing slots gives the memory of their logits back as well
         self._close(ended)
         return failed + ended
 

@@ -14,7 +14,7 @@ from collections.abc import Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Protocol
 
 import torch
@@ -92,9 +92,14 @@ class ThreadCache:
 
     def keep(self, thread: Hashable, prefixes: _Prefixes) -> None:
         """Replaces the prefixes of a thread, and evicts keys and values beyond the limit."""
+        earlier = self._prefixes.get(thread, ())
         self.forget(thread)
-        self._prefixes[thread] = prefixes
-        self.size += _size(prefixes)
+        kept = tuple(
+            old if old is not None and old.grow(new) else new
+            for new, old in zip_longest(prefixes, earlier[: len(prefixes)])
+        )
+        self._prefixes[thread] = kept
+        self.size += _size(kept)
         for others in self._prefixes.values():
             if self.size <= self.limit:
                 break
