@@ -97,6 +97,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     (reply,) = model.generate_batch([Request(CHAT, sampling=greedy)])
     chat_wall = time.perf_counter() - chat_wall
     chat_cpu = cpu_of(arguments.pid) - chat_cpu
+    chat_tokens = count_tokens([reply.text], arguments.model)
     return {
         "engine": arguments.only,
         "seconds_to_load": round(loaded, 2),
@@ -105,12 +106,8 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "tokens": tokens,
         "ms_per_token": round(1000 * wall / tokens, 3),
         "cpu_ms_per_token": round(1000 * cpu / tokens, 3),
-        "chat_ms_per_token": round(
-            1000 * chat_wall / count_tokens([reply.text], arguments.model), 3
-        ),
-        "chat_cpu_ms_per_token": round(
-            1000 * chat_cpu / count_tokens([reply.text], arguments.model), 3
-        ),
+        "chat_ms_per_token": round(1000 * chat_wall / chat_tokens, 3),
+        "chat_cpu_ms_per_token": round(1000 * chat_cpu / chat_tokens, 3),
         "peak_mb": peak_of(arguments.pid),
     }
 
