@@ -239,23 +239,34 @@ class SteeringBlock:
                 )
             span[first:last] = True
         if self._sought.texts:
-            pieces = [self._piece(token) for token in ids]
-            ends = np.cumsum([len(piece) for piece in pieces])
-            starts = ends - [len(piece) for piece in pieces]
-            text = b"".join(pieces)
-            for system_prompt in self._sought.texts:
-                count = text.count(system_prompt)
-                at = text.find(system_prompt)
-                if not count or (count > 1 and not self._sought.begins_chat):
-                    raise PromptError(
-                        f"The system prompt {system_prompt.decode()[:60]!r} occurs in the prompt"
-                        f" {count} times, not once; pass the chat that you send, or the span's"
-                        " tokens as [(first, last)]."
-                    )
-                span |= (starts < at + len(system_prompt)) & (ends > at)
+            span |= self._find_system_prompts(ids)
         return tuple(span.tolist())
 
+    def _find_system_prompts(self, ids: Sequence[int]) -> np.ndarray:
+        """Finds the tokens of the system prompts in a prompt, bool [token].
+
+        Raises:
+            PromptError: the prompt does not contain one of them, or more than once.
+        """
+        pieces = [self._piece(token) for token in ids]
+        ends = np.cumsum([len(piece) for piece in pieces])
+        starts = ends - [len(piece) for piece in pieces]
+        text = b"".join(pieces)
+        span = np.zeros(len(ids), bool)
+        for system_prompt in self._sought.texts:
+            count = text.count(system_prompt)
+            first = text.find(system_prompt)
+            if not count or (count > 1 and not self._sought.begins_chat):
+                raise PromptError(
+                    f"The system prompt {system_prompt.decode()[:60]!r} occurs in the prompt"
+                    f" {count} times, not once; pass the chat that you send, or the span's"
+                    " tokens as [(first, last)]."
+                )
+            span |= (starts < first + len(system_prompt)) & (ends > first)
+        return span
+
     def _piece(self, token: int) -> bytes:
+        """Returns the bytes of a token's text."""
         vocab = llama_cpp.llama_model_get_vocab(self._llama._model.model)
         buffer = ctypes.create_string_buffer(_MAX_PIECE)
         size = llama_cpp.llama_token_to_piece(vocab, token, buffer, _MAX_PIECE, 0, True)
