@@ -355,10 +355,11 @@ def _answer(runner: TransformersRunner, prompts, spans, methods) -> list[list[in
         handles.append(scheduler.submit(TokenRequest((prompt,), sampling=sampling)))
     while len(scheduler):
         scheduler.step()
-    done = [handle.result() for handle in handles]
-    if any(made.stop_reason == "context" for made in done):
-        raise ModelError(f"a context of {runner.context} tokens leaves no room for a reply")
-    return [list(made.token_ids) for made in done]
+    for handle in handles:
+        handle.require_reply()
+        if handle.stop_reason == "context":
+            raise ModelError(f"a context of {runner.context} tokens leaves no room for a reply")
+    return [handle.token_ids for handle in handles]
 
 
 def _in_short(error: Exception) -> str:

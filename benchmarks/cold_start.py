@@ -40,11 +40,12 @@ def answer(session, messages, methods) -> tuple[tuple[int, ...], float]:
     started = time.perf_counter()
     first = 0.0
     sampling = Sampling(temperature=0, max_new_tokens=TOKENS)
-    row = session.submit(session.render(Request(messages, methods, sampling)))
+    row = session.stepped.submit(session.render(Request(messages, methods, sampling)))
     while not row.done:
-        session.step()
+        session.stepped.step()
         first = first or time.perf_counter() - started
-    return row.result().token_ids, first
+    row.require_reply()
+    return tuple(row.token_ids), first
 
 
 def measure(model, chats, methods, *, split: bool) -> dict:

@@ -24,10 +24,11 @@ from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.generation import decoder, mapped_memory, memory, slot_layers
 from holdfast.generation.decoder import Decoder
 from holdfast.generation.prefix_cache import PrefixCache
-from holdfast.generation.saved_kv import SavedLayerKV
+from holdfast.generation.saved_kv import CachedPrefix, SavedLayerKV
 from holdfast.generation.scheduler import Serving
 from holdfast.generation.slots import SlotCache
 from holdfast.generation.token_requests import RequestState
+from holdfast.methods import UNSTEERED, compile_methods, parse
 from holdfast.models.session import LocalSession
 
 CPU_MESSAGE = (
@@ -234,6 +235,52 @@ def test_a_running_row_does_not_keep_an_earlier_state_of_its_dialog():
     session.stepped.cancel(row)
 
 
+def test_a_waiting_row_reads_the_keys_that_its_dialog_has_by_then():
+    """So the earlier state of the dialog, which these begin with, takes no memory beside them."""
+    replies = []
+    for goes_on in (False, True):
+        session, talk = model(dtype="float64").session(), chat("be nice", "hello")
+        first = session.generate_batch([Request(talk, sampling=SHORT, thread="t", keep=True)])[0]
+        earlier = weakref.ref(session.threads.use("t")[0].kv)
+        probe, later = (
+            Request((*talk, *chat("", "", first.text, question)[1:]), sampling=SHORT, thread="t")
+            for question in ("what was that?", "and then?")
+        )
+        rendered = session.render(probe)
+        if goes_on:
+            session.generate_batch([replace(later, keep=True)])
+            gc.collect()
+            assert earlier() is None
+        assert rendered.token_request.prompts[0].cached > first.cached
+        row = session.stepped.submit(rendered)
+        while not row.done:
+            session.stepped.step()
+        replies.append((row.stop_reason, row.token_ids, row.cached, row.forwarded))
+    assert replies[0] == replies[1] and replies[0][2] > 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"token_ids": (1, 2, 9, 4)},
+        {"span": (True, False, False, False)},
+        {"compiled": compile_methods(parse("boost:factor=2"))},
+        {"kv": None},
+        {"kv": SavedLayerKV(4, (), (), min_prefix_len=4)},
+        {"kv": SavedLayerKV(2, (), ())},
+        {"kv": SavedLayerKV(4, (), (), rotary_lengths=range(9))},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_prefix_grows_only_into_one_that_begins_with_a_copy_of_its_keys(change):
+    span = (True, True, False, False)
+    prefix = CachedPrefix((1, 2, 3), span[:3], UNSTEERED, SavedLayerKV(3, (), ()))
+    longer = CachedPrefix((1, 2, 3, 4), span, UNSTEERED, SavedLayerKV(4, (), ()), "text")
+    other = replace(longer, **change)
+    assert not prefix.grow(other) and prefix.token_ids == (1, 2, 3) and prefix.kv.tokens == 3
+    assert prefix.grow(longer) and vars(prefix) == vars(longer)
+
+
 @pytest.fixture
 def scarce_memory(monkeypatch):
     """Makes memory run out beyond a number of rows; returns the rows of each try."""
@@ -413,7 +460,7 @@ def test_the_youngest_rows_wait_and_the_limit_grows_back(monkeypatch):
     assert scheduler.halvings == [3] and waiting_seeds[:2] == [[], [0, 1]]
     assert min(limits) == 3 and limits[-1] == 8
     for handle, alone in zip(handles, expected, strict=True):
-        assert handle.result().token_ids == alone.result().token_ids == tuple(handle.token_ids)
+        assert handle.stop_reason == alone.stop_reason and handle.token_ids == alone.token_ids
     assert handles[0].token_ids and min(token_counts) == 60
 
 
@@ -446,8 +493,9 @@ def test_what_a_failed_step_has_added_to_a_row_is_taken_back(monkeypatch, owner,
     scheduler, rows = finished()
     assert scheduler.halvings == [1]
     for row, alone in zip(rows, expected, strict=True):
-        assert row.result().token_ids == alone.result().token_ids and len(row.token_ids) == 8
-        assert torch.allclose(row.result().trace.mass, alone.result().trace.mass, atol=1e-6)
+        assert row.stop_reason == "length" and row.token_ids == alone.token_ids
+        assert len(row.token_ids) == 8
+        assert torch.allclose(row.trace.mass, alone.trace.mass, atol=1e-6)
         values = [value.drawn for value in row.log_probabilities]
         assert values == pytest.approx([value.drawn for value in alone.log_probabilities])
 
@@ -463,7 +511,7 @@ def test_shared_prefixes_are_dropped_before_rows_are(monkeypatch):
         limits.append(scheduler.limit)
     assert 0 in sizes and limits[sizes.index(0)] == 8  # first failure; the second halves the limit
     assert scheduler.halvings == [3]
-    assert all(handle.result().token_ids for handle in handles)
+    assert all(handle.stop_reason and handle.token_ids for handle in handles)
 
 
 def test_memory_that_never_suffices_ends_every_row_with_an_error(monkeypatch):
@@ -478,7 +526,7 @@ def test_memory_that_never_suffices_ends_every_row_with_an_error(monkeypatch):
     assert len(scheduler) == 0
     for handle in handles:
         with pytest.raises(ModelError, match="single chat"):
-            handle.result()
+            handle.require_reply()
 
 
 @pytest.mark.slow

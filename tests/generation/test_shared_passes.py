@@ -112,7 +112,7 @@ def test_rows_whose_cache_is_of_an_unknown_kind_run_one_by_one(kind):
                 expected = model.generate(
                     ids, max_new_tokens=6, do_sample=False, eos_token_id=None, pad_token_id=0
                 )
-            assert list(handle.result().token_ids) == expected[0, ids.shape[1] :].tolist()
+            assert handle.token_ids == expected[0, ids.shape[1] :].tolist()
 
 
 @torch.inference_mode()
@@ -128,5 +128,5 @@ def test_a_class_that_cannot_continue_after_its_cache_reads_the_whole_text_at_ev
     expected = model.generate(
         ids, max_new_tokens=4, do_sample=False, eos_token_id=None, pad_token_id=0
     )
-    assert list(handle.result().token_ids) == expected[0, 9:].tolist()
-    assert handle.result().forwarded == 9 + 10 + 11 + 12
+    assert handle.token_ids == expected[0, 9:].tolist()
+    assert handle.forwarded == 9 + 10 + 11 + 12

@@ -63,7 +63,7 @@ def load(engine: str, model: str, threads: int, url: str) -> Any:
     return holdfast.load(model)
 
 
-def play(arguments: argparse.Namespace) -> dict[str, Any]:
+def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     """Runs the loop and one chat in this process; the numbers of a repetition."""
     import holdfast
     from holdfast import drift
@@ -90,13 +90,14 @@ def play(arguments: argparse.Namespace) -> dict[str, Any]:
         cpu = cpu_of(arguments.pid) - cpu
     texts = [turn.text for record in records for turn in record.turns[1:]]
     texts += [probe.reply for record in records for probe in record.probes]
-    tokens = count(texts, arguments.model)
+    tokens = count_tokens(texts, arguments.model)
     greedy = holdfast.Sampling(0, max_new_tokens=arguments.max_new_tokens)
     chat_wall = time.perf_counter()
     chat_cpu = cpu_of(arguments.pid)
     (reply,) = model.generate_batch([Request(CHAT, sampling=greedy)])
     chat_wall = time.perf_counter() - chat_wall
     chat_cpu = cpu_of(arguments.pid) - chat_cpu
+    chat_tokens = count_tokens([reply.text], arguments.model)
     return {
         "engine": arguments.only,
         "seconds_to_load": round(loaded, 2),
@@ -105,13 +106,13 @@ def play(arguments: argparse.Namespace) -> dict[str, Any]:
         "tokens": tokens,
         "ms_per_token": round(1000 * wall / tokens, 3),
         "cpu_ms_per_token": round(1000 * cpu / tokens, 3),
-        "chat_ms_per_token": round(1000 * chat_wall / count([reply.text], arguments.model), 3),
-        "chat_cpu_ms_per_token": round(1000 * chat_cpu / count([reply.text], arguments.model), 3),
+        "chat_ms_per_token": round(1000 * chat_wall / chat_tokens, 3),
+        "chat_cpu_ms_per_token": round(1000 * chat_cpu / chat_tokens, 3),
         "peak_mb": peak_of(arguments.pid),
     }
 
 
-def count(texts: list[str], model: str) -> int:
+def count_tokens(texts: list[str], model: str) -> int:
     """The number of generated tokens: those of the texts, and one end token each."""
     tokenizer = tokenizer_of(model)
     return sum(len(tokenizer(text, add_special_tokens=False).input_ids) + 1 for text in texts)
@@ -193,15 +194,17 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Per engine, the median of each number; and over ours, within a repetition."""
     numbers = [name for name, value in rows[0].items() if isinstance(value, (int, float))]
     engines = dict.fromkeys(row["engine"] for row in rows)
-    found: dict[str, dict[str, float]] = {}
-    of = {engine: [row for row in rows if row["engine"] == engine] for engine in engines}
-    for engine, mine in of.items():
-        found[engine] = {name: statistics.median(row[name] for row in mine) for name in numbers}
+    rows_of = {engine: [row for row in rows if row["engine"] == engine] for engine in engines}
+    medians: dict[str, dict[str, float]] = {}
+    for engine, engine_rows in rows_of.items():
+        medians[engine] = {
+            name: statistics.median(row[name] for row in engine_rows) for name in numbers
+        }
         for name in ("ms_per_token", "cpu_ms_per_token", "chat_ms_per_token"):
-            pairs = zip(mine, of[OURS], strict=True)
+            pairs = zip(engine_rows, rows_of[OURS], strict=True)
             ratios = [row[name] / ours[name] for row, ours in pairs]
-            found[engine][f"{name}_over_ours"] = round(statistics.median(ratios), 3)
-    return found
+            medians[engine][f"{name}_over_ours"] = round(statistics.median(ratios), 3)
+    return medians
 
 
 def main() -> None:
@@ -222,7 +225,7 @@ def main() -> None:
     parser.add_argument("--pid", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.only:
-        print(json.dumps(play(arguments)))
+        print(json.dumps(measure(arguments)))
         return
     engines: list[str] = [OURS, *([] if arguments.without_plugin else [PLUGIN])]
     engines += [SERVER] if arguments.server else []

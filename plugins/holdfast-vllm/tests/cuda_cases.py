@@ -12,7 +12,7 @@ import torch
 from holdfast_vllm import cuda
 from holdfast_vllm.graphs import Buffers
 from holdfast_vllm.moved_weights import move_weights, shift_of
-from holdfast_vllm.moves import Sight, members, needs_three
+from holdfast_vllm.moves import VisibleKeys, members, needs_three
 from holdfast_vllm.status import Engine
 from holdfast_vllm.wire import Admitted
 
@@ -89,9 +89,9 @@ def literal(query, cache, pages, length, row, layer):
     if row is not None:
         three = needs_three(row)
         positions = length - len(query) + torch.arange(len(query))
-        sight = Sight(members([row], length, three), positions[None])
+        visible_keys = VisibleKeys(members([row], length, three), positions[None])
         shift = shift_of((row.methods,), layer, HEADS, three)
-        moved, masses = move_weights(scores.nan_to_num(neginf=0)[None], sight, shift, True)
+        moved, masses = move_weights(scores.nan_to_num(neginf=0)[None], visible_keys, shift, True)
         weights = moved[0]
         mass = masses[0]
     return (weights @ value).transpose(0, 1), mass

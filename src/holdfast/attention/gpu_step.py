@@ -23,7 +23,8 @@ from holdfast.attention.key_groups import Starts
 from holdfast.attention.pass_columns import SpanColumns
 from holdfast.methods.table import LayerTable
 
-_LOG2E = 1.4426950408889634
+_LOG2E = tl.constexpr(1.4426950408889634)
+_LN2 = tl.constexpr(0.6931471805599453)
 _PROGRAMS = 256  # this many programs fill a GPU
 _MIN_KEYS = 256  # fewer keys are not worth a separate program
 # numbers that a program stores before its outputs: the maximum and the sum of both groups, and the
@@ -106,7 +107,7 @@ def attend_step(
             0 if columns is None else columns.span.shape[1],
             1 if columns is None else columns.copies,
             0 if mask is None or mask.shape[0] == 1 else keys,
-            inputs.scaling * _LOG2E,
+            inputs.scaling * _LOG2E.value,
             keys,
             part_keys,
             *key.stride()[:3],
@@ -164,10 +165,10 @@ def _attend(
     line = tl.arange(0, LINES)
     head = group * REPEATS + line
     in_group = line < REPEATS
-    within = tl.arange(0, BLOCK_SIZE)
-    inside = in_group[:, None] & (within < SIZE)[None, :]
+    dim = tl.arange(0, BLOCK_SIZE)
+    query_mask = in_group[:, None] & (dim < SIZE)[None, :]
     q = tl.load(
-        query + (row * HEADS + head[:, None]) * SIZE + within[None, :], mask=inside, other=0.0
+        query + (row * HEADS + head[:, None]) * SIZE + dim[None, :], mask=query_mask, other=0.0
     )
     key += row * key_row + group * key_group
     value += row * value_row + group * value_group
@@ -180,58 +181,59 @@ def _attend(
     span_top = tl.full((LINES,), -float("inf"), tl.float32)
     rest_sum = tl.zeros((LINES,), tl.float32)
     span_sum = tl.zeros((LINES,), tl.float32)
-    proper = tl.zeros((LINES,), tl.float32)
+    prompt_sum = tl.zeros((LINES,), tl.float32)  # over the span without generated tokens
     rest_out = tl.zeros((LINES, BLOCK_SIZE), tl.float32)
     span_out = tl.zeros((LINES, BLOCK_SIZE), tl.float32)
     end = tl.minimum((part + 1) * part_keys, keys)
     for begin in range(part * part_keys, end, BLOCK_KEYS):
         index = (begin + tl.arange(0, BLOCK_KEYS)).to(tl.int64)
-        seen = index < end
-        sizes = seen[:, None] & (within < SIZE)[None, :]
-        k = tl.load(key + index[:, None] * key_token + within[None, :], mask=sizes, other=0.0)
-        v = tl.load(value + index[:, None] * value_token + within[None, :], mask=sizes, other=0.0)
-        nothing = tl.zeros((LINES, BLOCK_KEYS), tl.float32)
-        scores = product(q, tl.trans(k), nothing, _INTERPRETED) * scaling
+        is_visible = index < end
+        key_mask = is_visible[:, None] & (dim < SIZE)[None, :]
+        k = tl.load(key + index[:, None] * key_token + dim[None, :], mask=key_mask, other=0.0)
+        v = tl.load(value + index[:, None] * value_token + dim[None, :], mask=key_mask, other=0.0)
+        zeros = tl.zeros((LINES, BLOCK_KEYS), tl.float32)
+        scores = product(q, tl.trans(k), zeros, _INTERPRETED) * scaling
         if mask is not None:
-            given = tl.load(mask + row * mask_row + index, mask=seen, other=0)
+            mask_values = tl.load(mask + row * mask_row + index, mask=is_visible, other=0)
             if mask.dtype.element_ty == tl.uint8:
-                seen = seen & (given != 0)
+                is_visible = is_visible & (mask_values != 0)
             else:
-                given = given.to(tl.float32)
-                seen = seen & (given > -3e4)  # hidden keys have -inf or a dtype's lowest number
-                scores += tl.where(seen, given, 0.0)[None, :] * 1.4426950408889634
-        others = seen
+                mask_values = mask_values.to(tl.float32)
+                # hidden keys have -inf or a dtype's lowest number
+                is_visible = is_visible & (mask_values > -3e4)
+                scores += tl.where(is_visible, mask_values, 0.0)[None, :] * _LOG2E
+        in_rest = is_visible
         if span is not None:
             column = index + first
             in_span = tl.load(
-                span + span_row * width + column, mask=seen & (column < width), other=0
+                span + span_row * width + column, mask=is_visible & (column < width), other=0
             )
-            in_span = seen & (in_span != 0)
-            member = in_span | (seen & (column >= generated_from))
-            others = seen & (member == 0)
-            mine = tl.where(member[None, :], scores, -float("inf"))
-            span_top, decay, p = _raise_maximum(span_top, mine)
+            in_span = is_visible & (in_span != 0)
+            is_member = in_span | (is_visible & (column >= generated_from))
+            in_rest = is_visible & (is_member == 0)
+            span_scores = tl.where(is_member[None, :], scores, -float("inf"))
+            span_top, decay, p = _raise_maximum(span_top, span_scores)
             span_sum = span_sum * decay + tl.sum(p, 1)
-            proper = proper * decay + tl.sum(tl.where(in_span[None, :], p, 0.0), 1)
+            prompt_sum = prompt_sum * decay + tl.sum(tl.where(in_span[None, :], p, 0.0), 1)
             span_out = product(p.to(v.dtype), v, span_out * decay[:, None], _INTERPRETED)
-        mine = tl.where(others[None, :], scores, -float("inf"))
-        rest_top, decay, p = _raise_maximum(rest_top, mine)
+        rest_scores = tl.where(in_rest[None, :], scores, -float("inf"))
+        rest_top, decay, p = _raise_maximum(rest_top, rest_scores)
         rest_sum = rest_sum * decay + tl.sum(p, 1)
         rest_out = product(p.to(v.dtype), v, rest_out * decay[:, None], _INTERPRETED)
     if partial is not None:
-        where = partial + ((row * HEADS + head) * parts + part) * (_NUMBERS + 2 * BLOCK_SIZE)
-        tl.store(where, rest_top, mask=in_group)
-        tl.store(where + 1, span_top, mask=in_group)
-        tl.store(where + 2, rest_sum, mask=in_group)
-        tl.store(where + 3, span_sum, mask=in_group)
-        tl.store(where + 4, proper, mask=in_group)
-        where = where[:, None] + _NUMBERS + within[None, :]
-        tl.store(where, rest_out, mask=in_group[:, None])
-        tl.store(where + BLOCK_SIZE, span_out, mask=in_group[:, None])
+        part_ptr = partial + ((row * HEADS + head) * parts + part) * (_NUMBERS + 2 * BLOCK_SIZE)
+        tl.store(part_ptr, rest_top, mask=in_group)
+        tl.store(part_ptr + 1, span_top, mask=in_group)
+        tl.store(part_ptr + 2, rest_sum, mask=in_group)
+        tl.store(part_ptr + 3, span_sum, mask=in_group)
+        tl.store(part_ptr + 4, prompt_sum, mask=in_group)
+        part_ptr = part_ptr[:, None] + _NUMBERS + dim[None, :]
+        tl.store(part_ptr, rest_out, mask=in_group[:, None])
+        tl.store(part_ptr + BLOCK_SIZE, span_out, mask=in_group[:, None])
     else:
         _write(
-            rest_top, span_top, rest_sum, span_sum, proper, rest_out, span_out, row, head, in_group,
-            numbers, entries, EACH_HEAD, output, mass, HEADS, SIZE, BLOCK_SIZE,
+            rest_top, span_top, rest_sum, span_sum, prompt_sum, rest_out, span_out, row, head,
+            in_group, numbers, entries, EACH_HEAD, output, mass, HEADS, SIZE, BLOCK_SIZE,
         )  # fmt: skip
 
 
@@ -251,28 +253,28 @@ def _join(
     """Joins the parts of a row and head, and writes the result."""
     row = tl.program_id(0).to(tl.int64)
     head = tl.program_id(1) + tl.arange(0, 1)
-    within = tl.arange(0, BLOCK_SIZE)[None, :]
+    dim = tl.arange(0, BLOCK_SIZE)[None, :]
     rest_top = tl.full((1,), -float("inf"), tl.float32)
     span_top = tl.full((1,), -float("inf"), tl.float32)
     rest_sum = tl.zeros((1,), tl.float32)
     span_sum = tl.zeros((1,), tl.float32)
-    proper = tl.zeros((1,), tl.float32)
+    prompt_sum = tl.zeros((1,), tl.float32)
     rest_out = tl.zeros((1, BLOCK_SIZE), tl.float32)
     span_out = tl.zeros((1, BLOCK_SIZE), tl.float32)
     for part in range(0, parts):
-        where = partial + ((row * HEADS + head) * parts + part) * (_NUMBERS + 2 * BLOCK_SIZE)
-        rest_top, decay, scale = _raise_maximum(rest_top, tl.load(where)[:, None])
-        rest_sum = rest_sum * decay + tl.load(where + 2) * tl.sum(scale, 1)
-        rest_part = tl.load(where[:, None] + _NUMBERS + within)
+        part_ptr = partial + ((row * HEADS + head) * parts + part) * (_NUMBERS + 2 * BLOCK_SIZE)
+        rest_top, decay, scale = _raise_maximum(rest_top, tl.load(part_ptr)[:, None])
+        rest_sum = rest_sum * decay + tl.load(part_ptr + 2) * tl.sum(scale, 1)
+        rest_part = tl.load(part_ptr[:, None] + _NUMBERS + dim)
         rest_out = rest_out * decay[:, None] + rest_part * scale
-        span_top, decay, scale = _raise_maximum(span_top, tl.load(where + 1)[:, None])
-        span_sum = span_sum * decay + tl.load(where + 3) * tl.sum(scale, 1)
-        proper = proper * decay + tl.load(where + 4) * tl.sum(scale, 1)
-        span_part = tl.load(where[:, None] + _NUMBERS + BLOCK_SIZE + within)
+        span_top, decay, scale = _raise_maximum(span_top, tl.load(part_ptr + 1)[:, None])
+        span_sum = span_sum * decay + tl.load(part_ptr + 3) * tl.sum(scale, 1)
+        prompt_sum = prompt_sum * decay + tl.load(part_ptr + 4) * tl.sum(scale, 1)
+        span_part = tl.load(part_ptr[:, None] + _NUMBERS + BLOCK_SIZE + dim)
         span_out = span_out * decay[:, None] + span_part * scale
     _write(
-        rest_top, span_top, rest_sum, span_sum, proper, rest_out, span_out, row, head, head >= 0,
-        numbers, entries, EACH_HEAD, output, mass, HEADS, SIZE, BLOCK_SIZE,
+        rest_top, span_top, rest_sum, span_sum, prompt_sum, rest_out, span_out, row, head,
+        head >= 0, numbers, entries, EACH_HEAD, output, mass, HEADS, SIZE, BLOCK_SIZE,
     )  # fmt: skip
 
 
@@ -293,7 +295,7 @@ def _write(
     span_top,
     rest_sum,
     span_sum,
-    proper,
+    prompt_sum,
     rest_out,
     span_out,
     row,
@@ -315,20 +317,21 @@ def _write(
     both = has_rest & has_span
     rest_whole = tl.where(has_rest, rest_sum, 1.0)
     span_whole = tl.where(has_span, span_sum, 1.0)
-    apart = tl.where(both, span_top, 0.0) - tl.where(both, rest_top, 0.0)
-    log_odds = apart * 0.6931471805599453 + tl.log(span_whole) - tl.log(rest_whole)
+    top_difference = tl.where(both, span_top, 0.0) - tl.where(both, rest_top, 0.0)
+    log_odds = top_difference * _LN2 + tl.log(span_whole) - tl.log(rest_whole)
     if numbers is not None:
         numbers += row * HEADS + head if EACH_HEAD else row + head * 0
         bias = tl.load(numbers, mask=in_group, other=0.0)
         exponent = tl.load(numbers + entries, mask=in_group, other=1.0)
         floor = tl.load(numbers + 2 * entries, mask=in_group, other=-float("inf"))
         log_odds = move_log_odds(log_odds, bias, exponent, floor)
-    share = tl.where(both, sigmoid(log_odds), tl.where(has_span, 1.0, 0.0))
-    left = tl.where(both, sigmoid(-log_odds), tl.where(has_rest, 1.0, 0.0))
-    mixed = span_out * (share / span_whole)[:, None] + rest_out * (left / rest_whole)[:, None]
-    within = tl.arange(0, BLOCK_SIZE)
-    where = output + (row * HEADS + head)[:, None] * SIZE + within[None, :]
-    wanted = in_group[:, None] & (within < SIZE)[None, :]
-    tl.store(where, mixed.to(output.dtype.element_ty), mask=wanted)
+    span_share = tl.where(both, sigmoid(log_odds), tl.where(has_span, 1.0, 0.0))
+    rest_share = tl.where(both, sigmoid(-log_odds), tl.where(has_rest, 1.0, 0.0))
+    span_part = span_out * (span_share / span_whole)[:, None]
+    mixed = span_part + rest_out * (rest_share / rest_whole)[:, None]
+    dim = tl.arange(0, BLOCK_SIZE)
+    output_ptr = output + (row * HEADS + head)[:, None] * SIZE + dim[None, :]
+    is_written = in_group[:, None] & (dim < SIZE)[None, :]
+    tl.store(output_ptr, mixed.to(output.dtype.element_ty), mask=is_written)
     if mass is not None:
-        tl.store(mass + row * HEADS + head, share * proper / span_whole, mask=in_group)
+        tl.store(mass + row * HEADS + head, span_share * prompt_sum / span_whole, mask=in_group)

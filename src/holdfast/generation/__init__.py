@@ -8,7 +8,7 @@ logits processors.
     state = scheduler.submit(TokenRequest((prompt,)))
     while not state.done:
         scheduler.step()           # advances all requests; state.token_ids grows
-    state.result()                 # a `Continuation`, or the request's own error
+    state.require_reply()          # raises the request's own error, if it has one
 
 The words, each for one thing:
 

@@ -20,12 +20,18 @@ from holdfast.generation.batch import SequenceGroup
 from holdfast.generation.cpu_threads import one_thread
 from holdfast.generation.drawing import DrawnToken, draw_or_fail, log_probabilities
 from holdfast.generation.logits import StepOutputs, constrain, process
-from holdfast.generation.memory import ran_out_of_memory
+from holdfast.generation.memory import ran_out_of_memory, release_freed_memory
 from holdfast.generation.model_runner import ModelRunner
 from holdfast.generation.prefix_cache import PrefixCache
 from holdfast.generation.saved_kv import SavedKV
 from holdfast.generation.token_requests import RequestState, TokenMass, TokenSequence
 from holdfast.generation.transformers_runner import Output
+
+# How many slots are closed, or tokens prefilled, before freed memory is given back. Tensors of a
+# pass differ in size from those of the last one, so the freed memory that glibc keeps grows to as
+# much as the memory in use. Giving it back takes a few milliseconds.
+_CLOSED_PER_RELEASE = 4
+_PREFILLED_PER_RELEASE = 512
 
 
 class _SlotOwner(NamedTuple):
@@ -91,6 +97,10 @@ class Decoder:
         # all slots, for the next step; None after a request joined or left
         self._step_group: _SlotGroup | None = None
         self._small = runner.small
+        self._on_cpu = runner.device.type == "cpu"
+        # since freed memory was given back
+        self._num_closed = 0  # slots
+        self._num_prefilled = 0  # tokens
 
     def __len__(self) -> int:
         """The number of sequences being forwarded."""
@@ -99,6 +109,7 @@ class Decoder:
     @torch.inference_mode()
     def admit(self, states: Sequence[RequestState]) -> list[RequestState]:
         """Prefills requests and draws their first tokens; returns those that end with them."""
+        self._release_memory()
         first = len(self._owners)
         self._open_slots(states)
         self._step_group = None
@@ -112,6 +123,7 @@ class Decoder:
     @torch.inference_mode()
     def step(self) -> list[RequestState]:
         """Forwards one token of every sequence and draws the next; returns requests that end."""
+        self._release_memory()
         with one_thread() if self._small else nullcontext():
             for state, _ in self._owners:
                 state.forwarded += 1
@@ -124,6 +136,19 @@ class Decoder:
         """Ends a request immediately and keeps none of its keys and values."""
         self._close([state])
 
+    def _release_memory(self) -> None:
+        """Gives freed memory back to the system if there may be much.
+
+        It is called before a pass, when the tensors of the last one, and the keys and values of
+        dialogs that went on, are free.
+        """
+        is_due = (
+            self._num_closed >= _CLOSED_PER_RELEASE or self._num_prefilled >= _PREFILLED_PER_RELEASE
+        )
+        if self._on_cpu and is_due:
+            release_freed_memory()
+            self._num_closed = self._num_prefilled = 0
+
     # Prefill
 
     def _open_slots(self, states: Sequence[RequestState]) -> None:
@@ -135,7 +160,9 @@ class Decoder:
         self.slots.expect(num_slots, max(max_lens))
         for state in states:
             for number, sequence in enumerate(state.sequences):
-                state.forwarded += len(sequence) - state.reused_lengths[number]
+                num_new_tokens = len(sequence) - state.reused_lengths[number]
+                state.forwarded += num_new_tokens
+                self._num_prefilled += num_new_tokens
                 pieces = state.reused[number]
                 reusable_len = state.request.reusable_len(number)
                 self.slots.open(pieces[0] if pieces else None, reusable_len)
@@ -183,7 +210,7 @@ class Decoder:
         """
         failed: list[RequestState] = []
         try:
-            output = self._forward(group)
+            outputs = group.by_request(self._forward(group))
         except Exception as error:
             if ran_out_of_memory(error):
                 raise
@@ -194,8 +221,8 @@ class Decoder:
             if not other_slots:
                 return failed
             group = self._group(other_slots)
-            output = self._forward(group)
-        ended = self._draw(group.by_request(output))
+            outputs = group.by_request(self._forward(group))
+        ended = self._draw(outputs)
         self._close(ended)
         return failed + ended
 
@@ -290,9 +317,12 @@ class Decoder:
                 self.slots.close(slot, wipe=state.error is not None)
                 self._owners[slot] = self._owners[-1]
                 self._owners.pop()
+                self._num_closed += 1
         if states:
             self._step_group = None
             self.slots.shrink()
+            if not self._owners:  # no pass may follow
+                self._release_memory()
 
 
 def _record_log_probabilities(

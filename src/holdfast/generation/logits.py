@@ -71,29 +71,28 @@ def constrain(requests: Sequence[RequestState], logits: Tensor) -> EditedLogits:
 
     A request whose grammar cannot continue gets an error.
     """
-    penalised = [i for i, state in enumerate(requests) if state.request.penalties]
-    matched = [i for i, state in enumerate(requests) if state.matcher is not None]
-    if not penalised and not matched:
+    penalised = [(i, state) for i, state in enumerate(requests) if state.request.penalties]
+    matchers = {i: state.matcher for i, state in enumerate(requests) if state.matcher is not None}
+    if not penalised and not matchers:
         return EditedLogits(logits, {})
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32), copy=True)
     if penalised:
-        _penalise([(i, requests[i]) for i in penalised], logits)
+        _penalise(penalised, logits)
     errors = dict[int, Exception]()
     masks = list[Tensor]()
-    for i in matched:
-        state = requests[i]
-        width = logits.shape[-1]
+    width = logits.shape[-1]
+    for i, matcher in matchers.items():
         forbidden = torch.ones(width, dtype=torch.bool)
         try:
-            assert state.matcher is not None
-            allowed = state.matcher.allowed(state.token_ids)[:width]
+            allowed = matcher.allowed(requests[i].token_ids)[:width]
         except Exception as error:
             errors[i] = error
         else:
             # logits beyond the tokenizer's vocabulary stay forbidden: they belong to no token
             torch.logical_not(allowed, out=forbidden[: len(allowed)])
         masks.append(forbidden)
-    if matched:
+    if matchers:
+        matched = list(matchers)
         mask = torch.stack(masks).to(logits.device)
         logits[matched] = logits[matched].masked_fill(mask, -torch.inf)
     return EditedLogits(logits, errors)

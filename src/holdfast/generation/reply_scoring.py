@@ -121,57 +121,80 @@ class _ReplyPass:
 
 
 @dataclass(frozen=True)
+class _ReplyPlan:
+    """A reply, and the passes that predict its tokens after the first one.
+
+    The first token is predicted by the last logits of the prompts.
+    """
+
+    reply: TokenIds
+    passes: Sequence[Sequence[_ReplyPass]]  # per prompt; () for a reply of one token
+
+    def score(self, start: Tensor, request: TokenRequest, outputs: Iterator[_Forwarded]) -> _Score:
+        """Scores the reply.
+
+        Args:
+            start: the log-probabilities of its first token, [1, vocabulary].
+            request: the request that it answers.
+            outputs: the outputs of its passes, in order; only these are taken from the iterator.
+        """
+        score = _score(start, self.reply[:1])
+        if not self.passes:
+            return score
+        logits = [
+            _concatenate([next(outputs).logits[-part.num_logits :] for part in parts])
+            for parts in self.passes
+        ]
+        return score.plus(_score(distribution(logits, request), self.reply[1:]))
+
+
+@dataclass(frozen=True)
 class _ForwardedRequest:
     """A request whose prompts were forwarded, and the replies to score after them."""
 
     request: TokenRequest
-    replies: Sequence[TokenIds]
     outputs: Sequence[_Forwarded]  # one per prompt
+    plans: Sequence[_ReplyPlan]  # one per reply
 
-    def plan_later_passes(self, rotary: RotaryLengths, reply: TokenIds) -> list[list[_ReplyPass]]:
-        """Plans, per prompt, the passes that predict a reply's tokens after the first one.
-
-        The first token is predicted by the last logits of the prompt, so the result is [] for a
-        reply of one token.
-        """
-        if len(reply) == 1:
-            return []
-        passes = []
-        for prompt, output in zip(self.request.prompts, self.outputs, strict=True):
+    @classmethod
+    def of(
+        cls,
+        request: TokenRequest,
+        replies: Sequence[TokenIds],
+        outputs: Sequence[_Forwarded],
+        rotary: RotaryLengths,
+    ) -> _ForwardedRequest:
+        """Plans the passes of each reply, after the keys and values of the prompts."""
+        prompts = []
+        for prompt, output in zip(request.prompts, outputs, strict=True):
             prefix = CachedPrefix(prompt.token_ids, prompt.span, prompt.compiled, output.kv)
-            computed = replace(prompt, prefix=prefix, num_shared=len(prompt.token_ids))
-            passes.append(_plan_passes(rotary, computed, reply, 1))
-        return passes
+            prompts.append(replace(prompt, prefix=prefix, num_shared=len(prompt.token_ids)))
+        plans = []
+        for reply in replies:
+            passes = [_plan_passes(rotary, prompt, reply, 1) for prompt in prompts]
+            plans.append(_ReplyPlan(reply, passes if len(reply) > 1 else ()))
+        return cls(request, outputs, plans)
 
-    def score(
-        self,
-        passes: Sequence[Sequence[Sequence[_ReplyPass]]],
-        pass_outputs: Iterator[_Forwarded],
-    ) -> ScoredRequest:
+    @property
+    def passes(self) -> list[_ReplyPass]:
+        """The passes of all replies, in order."""
+        return list(chain(*chain(*(plan.passes for plan in self.plans))))
+
+    def score(self, outputs: Iterator[_Forwarded]) -> ScoredRequest:
         """Scores the replies.
 
         Args:
-            passes: the later passes of each reply, per prompt.
-            pass_outputs: the outputs of these passes, in order; only these are taken from the
-                iterator.
+            outputs: the outputs of `passes`, in order; only these are taken from the iterator.
         """
         start = distribution([output.logits for output in self.outputs], self.request)
-        scores = []
-        for reply, passes_of_reply in zip(self.replies, passes, strict=True):
-            score = _score(start, reply[:1])
-            if passes_of_reply:
-                logits = [
-                    _concatenate([next(pass_outputs).logits[-part.num_logits :] for part in parts])
-                    for parts in passes_of_reply
-                ]
-                score = score.plus(_score(distribution(logits, self.request), reply[1:]))
-            scores.append(score)
+        scores = [plan.score(start, self.request, outputs) for plan in self.plans]
         count = sum(len(prompt.token_ids) - prompt.cached for prompt in self.request.prompts)
-        count += sum(part.forwarded for part in chain(*chain(*passes)))
+        count += sum(part.forwarded for part in self.passes)
         kv: list[SavedKV] = []
         if self.request.keep:
             kv += [output.kv for output in self.outputs if output.kv is not None]
-        return ScoredRequest(_collect_scores(self.replies, scores, count), tuple(kv))
+        replies = [plan.reply for plan in self.plans]
+        return ScoredRequest(_collect_scores(replies, scores, count), tuple(kv))
 
 
 def _score_some(
@@ -184,22 +207,20 @@ def _score_some(
     prompts = [TokenSequence(prompt) for request in requests for prompt in request.prompts]
     outputs = iter(list(_forward_all(runner, prompts, batch_size, _MAX_PASS_TOKENS, keep=True)))
     forwarded = [
-        _ForwardedRequest(request, options, [next(outputs) for _ in request.prompts])
+        _ForwardedRequest.of(
+            request, options, [next(outputs) for _ in request.prompts], runner.rotary
+        )
         for request, options in zip(requests, replies, strict=True)
     ]
-    # per request, the passes of each reply
-    passes = [
-        [request.plan_later_passes(runner.rotary, reply) for reply in request.replies]
-        for request in forwarded
-    ]
-    sequences = [part.sequence for part in chain(*chain(*chain(*passes)))]
-    pass_outputs = _forward_all(
-        runner, sequences, batch_size, _MAX_PASS_TOKENS_WITH_LOGITS, keep=False
+    passes = chain(*(request.passes for request in forwarded))
+    reply_outputs = _forward_all(
+        runner,
+        [part.sequence for part in passes],
+        batch_size,
+        _MAX_PASS_TOKENS_WITH_LOGITS,
+        keep=False,
     )
-    return [
-        request.score(passes_of_request, pass_outputs)
-        for request, passes_of_request in zip(forwarded, passes, strict=True)
-    ]
+    return [request.score(reply_outputs) for request in forwarded]
 
 
 def _plan_passes(

@@ -130,6 +130,30 @@ class CachedPrefix:
         shared = min(shared, self.kv.tokens)
         return shared if shared >= self.kv.min_prefix_len else 0
 
+    def grow(self, longer: CachedPrefix) -> bool:
+        """Becomes `longer` if that begins with a copy of the same keys and values; returns whether
+        it does.
+
+        So requests that wait with this prefix use that copy, and memory holds no second one.
+        """
+        old = self.kv
+        new = longer.kv
+        if old is None or new is None or new.tokens < old.tokens or new.min_prefix_len:
+            return False
+        is_copy = (
+            new.rotary_lengths == old.rotary_lengths
+            and longer.compiled == self.compiled
+            and longer.token_ids[: len(self.token_ids)] == self.token_ids
+            and longer.span[: len(self.span)] == self.span
+        )
+        if is_copy:
+            self.token_ids = longer.token_ids
+            self.span = longer.span
+            self.kv = new
+            self.text = longer.text
+            self.text_spans = longer.text_spans
+        return is_copy
+
     @property
     def size(self) -> int:
         """Size of the keys and values in bytes."""

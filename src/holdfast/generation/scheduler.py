@@ -19,7 +19,7 @@ from holdfast.generation.memory import halve_batch, ran_out_of_memory
 from holdfast.generation.model_runner import ModelRunner
 from holdfast.generation.prefix_cache import PrefixCache, beginning_key
 from holdfast.generation.request_errors import name_error
-from holdfast.generation.token_requests import Continuation, RequestState, TokenRequest
+from holdfast.generation.token_requests import RequestState, TokenRequest
 
 # waiting requests join once there is more than one for this many running sequences: a prefill costs
 # about as much as a step
@@ -103,7 +103,7 @@ class Scheduler:
         max_new_tokens = request.sampling.max_new_tokens
         room = context - request.max_prompt_len if context else max_new_tokens
         if context and room < max(1, min(request.room, context // 4)):
-            ended = RequestState(request, continuation=Continuation((), "context"))
+            ended = RequestState(request, stop_reason="context")
             self._ended.append(ended)
             return ended
         if room < max_new_tokens:

@@ -20,7 +20,6 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from holdfast.attention import EVERY_LENGTH, SAME_FACTORS, RotaryLengths, Starts
-from holdfast.generation.memory import release_freed_memory
 from holdfast.generation.saved_kv import SavedLayerKV
 from holdfast.generation.slot_layers import (
     CacheLayer,
@@ -33,11 +32,6 @@ from holdfast.generation.slot_layers import (
     WindowLayer,
     layers_like,
 )
-
-# Slots closed before freed memory is given back. Tensors of a pass differ in size from those of the
-# last one, so the freed memory that glibc keeps grows to as much as the memory in use. Giving it
-# back takes a few milliseconds.
-_CLOSED_PER_RELEASE = 4
 
 
 @dataclass(frozen=True)
@@ -93,7 +87,6 @@ class SlotCache(Cache):
         self.rotary_lengths: list[range] = []
         self.seq_length_read = False
         self._results: list[_PassResult] = []
-        self._num_closed = 0  # slots closed since freed memory was given back
 
     def expect(self, slots: int, tokens: int) -> None:
         """Announces how many slots there will be, and how long new sequences may become.
@@ -254,7 +247,6 @@ class SlotCache(Cache):
     def close(self, slot: int, *, wipe: bool = False) -> None:
         """Closes a slot and moves the last sequence into it; `wipe` zeroes the slot first."""
         last = len(self.lengths) - 1
-        self._num_closed += 1
         for layer in self._layers:
             if wipe:
                 layer.wipe(slot)
@@ -272,9 +264,6 @@ class SlotCache(Cache):
         """Releases the memory of closed slots, and of columns that only those used."""
         for layer in self._layers:
             layer.shrink(len(self.lengths), max(self.lengths, default=0))
-        if self.device.type == "cpu" and self._num_closed >= _CLOSED_PER_RELEASE:
-            release_freed_memory()
-            self._num_closed = 0
 
     # Queries by the model
 

@@ -6,7 +6,6 @@ TokenRequest   one reply to generate, after one prompt or two
 TokenSequence  a prompt and the tokens generated after it: the tokens of one slot
 RequestState   a submitted request: what is generated so far, and how it ended
 TokenMass      the attention mass on the span when a token was drawn
-Continuation   the result of a request
 """
 
 from __future__ import annotations
@@ -132,20 +131,6 @@ class TokenRequest:
 
 
 @dataclass(frozen=True)
-class Continuation:
-    """The result of a request."""
-
-    token_ids: tuple[int, ...]  # the generated tokens, without the one that ended the reply
-    stop_reason: str  # "stop", "length", or "context" if the prompt leaves no room
-    # per prompt, its keys and values and, unless generated tokens are steered in another way, those
-    # of the forwarded tokens of the reply; None if not available; () unless requested
-    kv: tuple[SavedKV | None, ...] = ()
-    # attention when each token was drawn; None unless requested and the first prompt has a span
-    trace: AttentionTrace | None = None
-    forwarded: int = 0  # tokens that went through the model for this request
-
-
-@dataclass(frozen=True)
 class TokenSequence:
     """A prompt and the tokens generated after it: the tokens of one slot."""
 
@@ -205,18 +190,27 @@ class RequestState:
     reused: list[tuple[SavedKV, ...]] = field(default_factory=list)
     cached: int = 0  # tokens of the first prompt that were not forwarded
     forwarded: int = 0  # tokens that went through the model since the request (re)started
-    continuation: Continuation | None = None  # set when the request ends without an error
-    error: Exception | None = None  # why the request ended without a continuation
-    cancelled: bool = False
     _num_committed: int = field(default=0, init=False)  # tokens that a rollback keeps
+
+    # How it ended
+
+    # "stop", "length", or "context" if the prompt leaves no room; "" if there is no reply (yet)
+    stop_reason: str = ""
+    # per prompt, its keys and values and, unless generated tokens are steered in another way, those
+    # of the forwarded tokens of the reply; None if not available; () unless requested
+    kv: tuple[SavedKV | None, ...] = ()
+    # attention when each token was drawn; None unless requested and the first prompt has a span
+    trace: AttentionTrace | None = None
+    error: Exception | None = None  # why the request ended without a reply
+    cancelled: bool = False
 
     @property
     def done(self) -> bool:
         """Whether the request has ended or was cancelled."""
-        return self.cancelled or self.error is not None or self.continuation is not None
+        return self.cancelled or self.error is not None or bool(self.stop_reason)
 
-    def result(self) -> Continuation:
-        """Returns the result of the request.
+    def require_reply(self) -> None:
+        """Raises an error unless the request has ended with a reply.
 
         Raises:
             Exception: the error that ended the request.
@@ -224,10 +218,9 @@ class RequestState:
         """
         if self.error is not None:
             raise self.error
-        if self.continuation is None:
+        if not self.stop_reason:
             status = "was cancelled" if self.cancelled else "has not ended"
             raise ModelError(f"The request {self.request.name!r} {status}, so it has no reply.")
-        return self.continuation
 
     # While it is generated
 
@@ -289,16 +282,15 @@ class RequestState:
         return None
 
     def finish(self, reason: str, kv: tuple[SavedKV | None, ...]) -> None:
-        """Sets the continuation, unless the request ended in an error."""
+        """Notes how the reply ended, unless the request ended in an error."""
         if self.error is not None:
             return
-        trace = None
         if self.request.traces_span:
             heads = torch.stack([mass.heads for mass in self.masses], -1)
             uniform = torch.stack([mass.uniform for mass in self.masses], -1)
-            trace = AttentionTrace(heads.cpu(), uniform.cpu())
-        ids = tuple(self.token_ids)
-        self.continuation = Continuation(ids, reason, kv, trace, self.forwarded)
+            self.trace = AttentionTrace(heads.cpu(), uniform.cpu())
+        self.stop_reason = reason
+        self.kv = kv
 
     def commit(self) -> None:
         """Marks the tokens so far as final, after a step that did not fail.
@@ -315,6 +307,8 @@ class RequestState:
         for per_token in (self.token_ids, self.masses, self.log_probabilities):
             del per_token[self._num_committed :]
         self.token_counts = Counter(self.token_ids)
-        self.continuation = self.error = None
+        self.stop_reason = ""
+        self.kv = ()
+        self.trace = self.error = None
         self.reused = []
         self.forwarded = 0

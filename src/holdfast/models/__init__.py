@@ -36,7 +36,7 @@ A model behind an endpoint:
 
 connecting         `connect` and `connect_all`: address, key and model name
 endpoint           `EndpointModel` and its engine, which spreads requests over servers
-endpoint_server    one server: its clients, requests, retries and dialect
+endpoint_server    one server: its clients, its requests, and their retries
 endpoint_requests  `Request` -> the body that the server reads
 endpoint_answers   the server's answers -> `Reply`
 endpoint_errors    why there was no reply, in a sentence

@@ -23,15 +23,13 @@ class EndpointRequest:
     """A request as an endpoint reads it.
 
     Args:
-        fields: the fields of its body.
-        max_new_tokens: the most new tokens, whose field has another name at some servers.
+        fields: the fields of its body, under OpenAI's names.
         steering: the spec of the methods that the answer has to report as applied; None if the
             server reports none.
         fetches_masses: whether the masses have to be fetched after the answer, as from vLLM.
     """
 
     fields: dict[str, Any]
-    max_new_tokens: int
     steering: str | None = None
     fetches_masses: bool = False
 
@@ -56,22 +54,22 @@ def endpoint_request(request: Request, model: str, offered: OfferedSteering) -> 
         "model": model,
         "temperature": request.sampling.temperature,
         "top_p": request.sampling.top_p,
+        "max_tokens": request.sampling.max_new_tokens,
     }
     if request.tools:
         fields |= {"tools": list(request.tools), "tool_choice": "none"}
-    max_new_tokens = request.sampling.max_new_tokens
     steering = _select_steering(request, messages, emphasis)
     if offered.wire_format == "holdfast":
         fields["messages"] = _to_openai_format(messages)
         fields["seed"] = request.seed
         fields["extra_body"] = _holdfast_fields(request, steering, emphasis)
-        return EndpointRequest(fields, max_new_tokens, steering.spec)
+        return EndpointRequest(fields, steering.spec)
     fields["messages"] = _to_openai_format(place_system(messages, request.system_as))
     fields["seed"] = request.seed % _SEED_LIMIT
     if offered.wire_format == "vllm":
         fields["extra_body"] = _vllm_fields(request, steering, messages, emphasis)
-        return EndpointRequest(fields, max_new_tokens, fetches_masses=steering.trace)
-    return EndpointRequest(fields, max_new_tokens)
+        return EndpointRequest(fields, fetches_masses=steering.trace)
+    return EndpointRequest(fields)
 
 
 class _Steering(NamedTuple):

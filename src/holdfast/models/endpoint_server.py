@@ -1,8 +1,4 @@
-"""One server behind an endpoint: opens its clients, sends requests, and reads its answers.
-
-Dialect  the fields that the server accepts, learned from its errors
-Server   the server, with all that its answers have shown so far
-"""
+"""One server behind an endpoint: opens its clients, sends requests, and reads its answers."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ import warnings
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from holdfast.chat.chat_completions import MalformedResponse
 from holdfast.errors import ModelError, RequestFailed, Unreachable, Unsteerable
@@ -46,40 +42,8 @@ if TYPE_CHECKING:
 _MAX_CONNECT_TIME = 10.0  # seconds; a server that runs accepts a connection at once
 _MAX_FIRST_CONNECT_TIME = 2.5  # before it has ever answered, as its address may be wrong
 _MAX_WAIT = 8.0  # seconds before a request is repeated after a malformed answer
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """The fields of a request that a server accepts, as far as its errors have shown.
-
-    Args:
-        limit_field: the name of the field for the most new tokens.
-        refused: the fields that it does not accept.
-    """
-
-    limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    refused: frozenset[str] = frozenset()
-
-    def body_of(self, written: EndpointRequest) -> dict[str, Any]:
-        """Returns the fields of a request, without those that may and have to be left out."""
-        left_out = _dispensable(written.fields, self.refused)
-        fields = {name: value for name, value in written.fields.items() if name not in left_out}
-        return {**fields, self.limit_field: written.max_new_tokens}
-
-    def corrected(self, body: dict[str, Any], error: APIStatusError) -> Dialect | None:
-        """Returns the dialect that avoids the error that a body has met; None if none does."""
-        if self.limit_field == "max_tokens" and wants_other_limit(error):
-            return replace(self, limit_field="max_completion_tokens")
-        if newly_refused := _dispensable(body, refused_fields(error)):
-            return replace(self, refused=self.refused | {newly_refused[0]})
-        return None
-
-
-def _dispensable(body: dict[str, Any], names: Collection[str]) -> list[str]:
-    """Which of these fields of a body may be left out: the seed, and a value of 1, the protocol's
-    default.
-    """
-    return [name for name in names if name in body and (name == "seed" or body[name] == 1)]
+_LIMIT = "max_tokens"  # the field with the most new tokens
+_OTHER_LIMIT = "max_completion_tokens"  # its name at servers that refuse the first
 
 
 @dataclass(eq=False)
@@ -91,7 +55,7 @@ class Server:
         offered: the steering that it offers, as far as is known.
         unavailable: why it is no longer used; None while it is.
         has_answered: whether it has ever answered.
-        dialect: the fields that it accepts, as far as is known.
+        refused: the fields of requests that it refuses by name, as far as is known.
         has_warned: whether the user was warned that it accepts no seeds.
     """
 
@@ -99,7 +63,7 @@ class Server:
     offered: OfferedSteering = field(default_factory=OfferedSteering)
     unavailable: Unreachable | None = None
     has_answered: bool = False
-    dialect: Dialect = Dialect()
+    refused: frozenset[str] = frozenset()
     has_warned: bool = False
     _next_turn: float = field(default=0.0, init=False)  # the earliest time of the next request
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
@@ -202,7 +166,7 @@ class Server:
 
     def warn_of_seeds(self) -> None:
         """Warns the user, once, if the server accepts no seeds."""
-        if "seed" in self.dialect.refused and not self.has_warned:
+        if "seed" in self.refused and not self.has_warned:
             self.has_warned = True
             warnings.warn(
                 f"{self.endpoint.url} refuses 'seed' for {self.endpoint.model!r}, so requests are"
@@ -272,7 +236,7 @@ class Server:
         return endpoint_request(request, self.endpoint.model, self.offered)
 
     async def _send(self, create: Callable[..., Awaitable[Any]], written: EndpointRequest) -> Any:
-        """Sends a request; if its dialect turns out to be another, sends it again in that one.
+        """Sends a request, and sends it again without a field that the server refuses by name.
 
         Args:
             create: the client's function that sends a body.
@@ -280,20 +244,18 @@ class Server:
         """
         import openai
 
-        dialect = self.dialect
+        refused = self.refused
         while True:
-            body = dialect.body_of(written)
+            body = _without_refused(written.fields, refused)
             try:
                 answer = await create(**body)
             except openai.APIStatusError as error:
-                corrected = dialect.corrected(body, error)
-                if corrected is None:
+                field_to_avoid = _avoidable_field(body, error)
+                if field_to_avoid is None:
                     raise
-                dialect = corrected
+                refused |= {field_to_avoid}
             else:
-                # other requests may have learned more meanwhile
-                refused = self.dialect.refused | dialect.refused
-                self.dialect = replace(dialect, refused=refused)
+                self.refused |= refused  # other requests may have added to it meanwhile
                 return answer
 
     def _check_applied(self, written: EndpointRequest, answer: Mapping[str, Any]) -> None:
@@ -338,3 +300,31 @@ class Server:
         if not isinstance(error, MalformedResponse):
             error = MalformedResponse("a piece that is not JSON")
         return RequestFailed(explain_answer(error, text, self.endpoint))
+
+
+def _without_refused(fields: Mapping[str, Any], refused: Collection[str]) -> dict[str, Any]:
+    """The body of a request to a server that refuses some fields by name.
+
+    `max_tokens` is sent as `max_completion_tokens`, as OpenAI's reasoning models want it; other
+    fields are left out if the request can do without them.
+    """
+    left_out = _dispensable(fields, refused)
+    body = {name: value for name, value in fields.items() if name not in left_out}
+    if _LIMIT in refused:
+        body[_OTHER_LIMIT] = body.pop(_LIMIT)
+    return body
+
+
+def _avoidable_field(body: Mapping[str, Any], error: APIStatusError) -> str | None:
+    """The field that a server has refused by name, if `_without_refused` can avoid it."""
+    if _LIMIT in body and wants_other_limit(error):
+        return _LIMIT
+    return next(iter(_dispensable(body, refused_fields(error))), None)
+
+
+def _dispensable(fields: Mapping[str, Any], names: Collection[str]) -> list[str]:
+    """Which of these fields a request can do without: the seed, and a value of 1, the protocol's
+    default.
+    """
+    sampling = [name for name in names if name in fields and name != _LIMIT]
+    return [name for name in sampling if name == "seed" or fields[name] == 1]

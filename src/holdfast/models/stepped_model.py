@@ -14,7 +14,7 @@ from collections.abc import Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Protocol
 
 import torch
@@ -92,9 +92,14 @@ class ThreadCache:
 
     def keep(self, thread: Hashable, prefixes: _Prefixes) -> None:
         """Replaces the prefixes of a thread, and evicts keys and values beyond the limit."""
+        earlier = self._prefixes.get(thread, ())
         self.forget(thread)
-        self._prefixes[thread] = prefixes
-        self.size += _size(prefixes)
+        kept = tuple(
+            old if old is not None and old.grow(new) else new
+            for new, old in zip_longest(prefixes, earlier[: len(prefixes)])
+        )
+        self._prefixes[thread] = kept
+        self.size += _size(kept)
         for others in self._prefixes.values():
             if self.size <= self.limit:
                 break
@@ -292,19 +297,19 @@ class SteppedModel:
 
     def _reply(self, rendered: RenderedRequest, state: RequestState) -> Reply:
         """Makes the reply to a request that has ended, and keeps it in its thread."""
-        continuation = state.result()
-        ids = continuation.token_ids
+        state.require_reply()
+        ids = tuple(state.token_ids)
         reply = Reply(
-            text=str(self._model.tokenizer.decode(list(ids), skip_special_tokens=True)),
+            text=str(self._model.tokenizer.decode(state.token_ids, skip_special_tokens=True)),
             token_ids=ids,
-            stop_reason=continuation.stop_reason,
-            trace=continuation.trace,
-            forwarded=continuation.forwarded + rendered.rehearsed,
+            stop_reason=state.stop_reason,
+            trace=state.trace,
+            forwarded=state.forwarded + rendered.rehearsed,
             prompt_ids=rendered.prompt_ids,
             cached=state.cached,
         )
         if state.request.keep and reply.stop_reason != "context":
-            prefixes = rendered.as_prefixes(continuation.kv, ids, reply.text)
+            prefixes = rendered.as_prefixes(state.kv, ids, reply.text)
             self._threads.keep(rendered.request.thread, prefixes)
         return reply
 

@@ -99,6 +99,8 @@ def _methods_at(site: Site, compiled: CompiledMethods) -> Sequence[EditsStates]:
 
 
 def _watching_hook(states: _States, site: Site, layer: int, point: HookPoint) -> Callable[..., Any]:
+    """Makes a forward hook that puts a layer's output into `states`."""
+
     def note(output: Tensor) -> Tensor:
         states[site][layer] = point.split_heads(output) if site.has_heads else output
         return output
@@ -111,6 +113,8 @@ def _watching_hook(states: _States, site: Site, layer: int, point: HookPoint) ->
 
 
 def _editing_hook(edits: _Edits, site: Site, layer: int, point: HookPoint) -> Callable[..., Any]:
+    """Makes a forward hook that edits a layer's output."""
+
     def change(states: Tensor) -> Tensor:
         if not site.has_heads:
             return _edit_layer(edits, site, layer, states)

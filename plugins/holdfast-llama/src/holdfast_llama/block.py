@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import llama_cpp
@@ -74,7 +75,7 @@ class SteeringBlock:
         self._methods = _attention_methods(methods)
         self._trace = trace
         self._open = False
-        self._texts, self._ranges, self._is_first = _read_hold(hold)
+        self._sought = _read_hold(hold)
         self._tokens: list[int] = []  # the tokens in the context
         self._span: tuple[bool, ...] = ()
         self._masses: list[np.ndarray] = []
@@ -230,35 +231,62 @@ class SteeringBlock:
             PromptError: the prompt does not contain the span.
         """
         span = np.zeros(len(ids), bool)
-        for first, last in self._ranges:
+        for first, last in self._sought.ranges:
             if not 0 <= first < last <= len(ids):
                 raise PromptError(
                     f"The span ({first}, {last}) is not inside the prompt of {len(ids)} tokens;"
                     " give its first and last (exclusive) token, counted from 0."
                 )
             span[first:last] = True
-        if self._texts:
-            pieces = [self._piece(token) for token in ids]
-            ends = np.cumsum([len(piece) for piece in pieces])
-            starts = ends - [len(piece) for piece in pieces]
-            text = b"".join(pieces)
-            for system_prompt in self._texts:
-                count = text.count(system_prompt)
-                at = text.find(system_prompt)
-                if not count or (count > 1 and not self._is_first):
-                    raise PromptError(
-                        f"The system prompt {system_prompt.decode()[:60]!r} occurs in the prompt"
-                        f" {count} times, not once; pass the chat that you send, or the span's"
-                        " tokens as [(first, last)]."
-                    )
-                span |= (starts < at + len(system_prompt)) & (ends > at)
+        if self._sought.texts:
+            span |= self._find_system_prompts(ids)
         return tuple(span.tolist())
 
+    def _find_system_prompts(self, ids: Sequence[int]) -> np.ndarray:
+        """Finds the tokens of the system prompts in a prompt, bool [token].
+
+        Raises:
+            PromptError: the prompt does not contain one of them, or more than once.
+        """
+        pieces = [self._piece(token) for token in ids]
+        ends = np.cumsum([len(piece) for piece in pieces])
+        starts = ends - [len(piece) for piece in pieces]
+        text = b"".join(pieces)
+        span = np.zeros(len(ids), bool)
+        for system_prompt in self._sought.texts:
+            count = text.count(system_prompt)
+            first = text.find(system_prompt)
+            if not count or (count > 1 and not self._sought.begins_chat):
+                raise PromptError(
+                    f"The system prompt {system_prompt.decode()[:60]!r} occurs in the prompt"
+                    f" {count} times, not once; pass the chat that you send, or the span's"
+                    " tokens as [(first, last)]."
+                )
+            span |= (starts < first + len(system_prompt)) & (ends > first)
+        return span
+
     def _piece(self, token: int) -> bytes:
+        """Returns the bytes of a token's text."""
         vocab = llama_cpp.llama_model_get_vocab(self._llama._model.model)
         buffer = ctypes.create_string_buffer(_MAX_PIECE)
         size = llama_cpp.llama_token_to_piece(vocab, token, buffer, _MAX_PIECE, 0, True)
         return buffer.raw[:size]
+
+
+@dataclass(frozen=True)
+class _SoughtSpan:
+    """The span of a block, as it is searched for in each prompt.
+
+    Args:
+        texts: the system prompts.
+        ranges: token ranges, in place of texts.
+        begins_chat: whether the chat begins with the only system prompt, so that the first
+            occurrence of its text is meant.
+    """
+
+    texts: Sequence[bytes] = ()
+    ranges: Sequence[Range] = ()
+    begins_chat: bool = False
 
 
 class _Replacement:
@@ -272,6 +300,7 @@ class _Replacement:
 
 
 def _attention_methods(methods: Any) -> tuple[ShiftsAttention, ...]:
+    """Reads the methods of a block; refuses those that do not act on attention."""
     read = read_methods(methods)
     compiled = compile_methods(read)
     if compiled.spares_replies:
@@ -289,12 +318,8 @@ def _attention_methods(methods: Any) -> tuple[ShiftsAttention, ...]:
     return steering_methods
 
 
-def _read_hold(hold: Any) -> tuple[list[bytes], list[Range], bool]:
+def _read_hold(hold: Any) -> _SoughtSpan:
     """Reads the argument `hold` of a block.
-
-    Returns:
-        The texts of the span, its token ranges, and whether the span is the system prompt with
-        which the chat begins, so that its first occurrence is meant.
 
     Raises:
         UsageError: `hold` is neither a chat nor ranges, or the chat has no system prompt.
@@ -312,11 +337,11 @@ def _read_hold(hold: Any) -> tuple[list[bytes], list[Range], bool]:
                 "The chat has no system prompt to steer towards; add a message with the role"
                 " 'system', or give tokens as [(first, last)]."
             )
-        return texts, [], len(texts) == 1 and items[0]["role"] == "system"
+        return _SoughtSpan(texts, begins_chat=len(texts) == 1 and items[0]["role"] == "system")
     pairs = [tuple(item) for item in items if isinstance(item, (list, tuple))]
     if not items or len(pairs) != len(items) or any(len(pair) != 2 for pair in pairs):
         raise UsageError(
             "steering takes the messages of a chat, or tokens as [(first, last)], not"
             f" {hold!r:.80}."
         )
-    return [], pairs, False
+    return _SoughtSpan(ranges=pairs)

@@ -298,10 +298,8 @@ class NativeContext:
                 self._pass(rows, tokens, start, stop, logits)
                 for number, count in enumerate(counts):
                     for position in range(max(start, count - logits), min(stop, count)):
-                        at = number * (stop - start) + position - start
-                        pointer = llama_cpp.llama_get_logits_ith(self.pointer, at)
-                        row_logits = np.ctypeslib.as_array(pointer, (self.model.vocabulary,))
-                        last_logits[number, position - count + logits] = row_logits
+                        index = number * (stop - start) + position - start
+                        last_logits[number, position - count + logits] = self._logits_of(index)
                 start = stop
             for row, count in zip(rows, counts, strict=True):
                 if count < longest:
@@ -311,6 +309,11 @@ class NativeContext:
                 self.crop(row.stream, row.start)
             raise
         return Passed(last_logits, self.weights.mass, self.weights.uniform)
+
+    def _logits_of(self, index: int) -> np.ndarray:
+        """Returns the logits of a token of the latest pass, float32 [vocabulary], as a view."""
+        pointer = llama_cpp.llama_get_logits_ith(self.pointer, index)
+        return np.ctypeslib.as_array(pointer, (self.model.vocabulary,))
 
     def _pass(
         self,

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import llama_cpp
 import numpy as np
@@ -68,6 +68,14 @@ _tensor_get = _function("ggml_backend_tensor_get", None, *_copy)
 _tensor_set = _function("ggml_backend_tensor_set", None, *_copy)
 
 
+class ColumnRun(NamedTuple):
+    """Consecutive columns of a row, all in the span or all outside."""
+
+    start: int
+    stop: int  # exclusive
+    in_span: bool
+
+
 @dataclass(frozen=True, eq=False)
 class SteeredRow:
     """A row of a pass.
@@ -87,22 +95,35 @@ class SteeredRow:
     trace: bool = False
 
     @cached_property
-    def runs(self) -> list[tuple[int, bool]]:
-        """The runs of columns inside and outside the span, and of generated columns.
+    def _run_starts(self) -> dict[int, bool]:
+        """The first column of each run, and whether the run is in the span.
 
-        Each has its first column, and whether it is inside; it ends where the next one begins.
+        The last run has the generated columns. Their mass is never traced, so they have a run of
+        their own even if the prompt ends with the span and they count as part of it.
         """
         generated = any(method.span_includes_generated for method in self.methods)
-        flags = np.array([*self.span, generated])
-        changes = (np.flatnonzero(flags[1:] != flags[:-1]) + 1).tolist()
-        # generated columns are never traced, so they have a run of their own
-        return [(start, bool(flags[start])) for start in sorted({0, *changes, len(self.span)})]
+        in_span = np.array([*self.span, generated])
+        changes = (np.flatnonzero(in_span[1:] != in_span[:-1]) + 1).tolist()
+        return {start: bool(in_span[start]) for start in sorted({0, *changes, len(self.span)})}
 
-    def runs_until(self, end: int) -> list[tuple[int, int, bool]]:
-        """Returns the runs before column `end`, each with its last column (exclusive)."""
-        starts = [start for start, _ in self.runs]
-        pairs = zip(self.runs, [*starts[1:], end], strict=True)
-        return [(start, min(stop, end), inside) for (start, inside), stop in pairs if start < end]
+    def runs_until(self, end: int) -> list[ColumnRun]:
+        """Returns the runs of the columns before `end`."""
+        starts = list(self._run_starts)
+        pairs = zip(self._run_starts.items(), [*starts[1:], end], strict=True)
+        return [
+            ColumnRun(start, min(stop, end), in_span)
+            for (start, in_span), stop in pairs
+            if start < end
+        ]
+
+
+class _SetRun(NamedTuple):
+    """Consecutive columns of a row in the same sets, up to the beginning of the next run."""
+
+    start: int
+    is_span: bool  # they count as the span
+    is_rest: bool
+    is_traced: bool  # they are in the span of the prompt, whose mass is traced
 
 
 class ColumnSets:
@@ -119,44 +140,46 @@ class ColumnSets:
 
     def __init__(self, rows: Sequence[SteeredRow], ends: Sequence[int], width: int):
         self.width = width
-        of_rows = [
-            [
-                (start, (inside, not inside, inside and start < len(row.span)))
-                for start, _, inside in row.runs_until(end)
-            ]
-            + [(end, (False, False, False))] * (end < width)
-            for row, end in zip(rows, ends, strict=True)
-        ]
-        most = max(map(len, of_rows))
-        of_rows = [_split(runs, most, width) for runs in of_rows]
-        self._starts = np.array([[start for start, _ in runs] for runs in of_rows])
-        self._sets = np.array([[sets for _, sets in runs] for runs in of_rows], np.float32)
-        self._places: dict[int, np.ndarray] = {}  # where runs start, by the lines of each row
+        runs_by_row = [_set_runs(row, end, width) for row, end in zip(rows, ends, strict=True)]
+        num_runs = max(map(len, runs_by_row))  # numpy needs as many in every row
+        runs_by_row = [_split(runs, num_runs, width) for runs in runs_by_row]
+        self._starts = np.array([[run.start for run in runs] for runs in runs_by_row])
+        self._sets = np.array([[run[1:] for run in runs] for runs in runs_by_row], np.float32)
+        # by the number of lines of a row: where each run starts in the flattened weights
+        self._offsets: dict[int, np.ndarray] = {}
 
     def masses(self, weights: np.ndarray) -> np.ndarray:
         """Sums contiguous weights [row, head, query, column]; returns [set, row, head, query]."""
         rows, heads, queries, width = weights.shape
         lines = heads * queries
-        if lines not in self._places:
+        if lines not in self._offsets:
             firsts = np.arange(0, rows * lines * width, width).reshape(rows, lines, 1)
-            self._places[lines] = (firsts + self._starts[:, None]).ravel()
-        sums = np.add.reduceat(weights.reshape(-1), self._places[lines])
+            self._offsets[lines] = (firsts + self._starts[:, None]).ravel()
+        sums = np.add.reduceat(weights.reshape(-1), self._offsets[lines])
         # einsum, as the idle threads of BLAS would spin through the whole pass
         return np.einsum("rhqs,rsc->crhq", sums.reshape(rows, heads, queries, -1), self._sets)
 
 
-_Runs = list[tuple[int, tuple[bool, bool, bool]]]  # the first column, and the sets it is in
-
-
-def _split(runs: _Runs, count: int, width: int) -> _Runs:
-    """Splits runs until there are `count`."""
-    starts = {start for start, _ in runs}
-    further = [column for column in range(width) if column not in starts][: count - len(runs)]
-    split = [
-        (column, next(sets for start, sets in reversed(runs) if start < column))
-        for column in further
+def _set_runs(row: SteeredRow, end: int, width: int) -> list[_SetRun]:
+    """Returns the runs of a row of `width` columns, of which those from `end` on are in no set."""
+    runs = [
+        _SetRun(run.start, run.in_span, not run.in_span, run.in_span and run.start < len(row.span))
+        for run in row.runs_until(end)
     ]
-    return sorted([*runs, *split])
+    return [*runs, _SetRun(end, False, False, False)] if end < width else runs
+
+
+def _split(runs: list[_SetRun], count: int, width: int) -> list[_SetRun]:
+    """Splits runs of `width` columns into `count`, by starting new ones at the first columns that
+    start none.
+    """
+    starts = {run.start for run in runs}
+    new_starts = [column for column in range(width) if column not in starts]
+    new_runs = []
+    for column in new_starts[: count - len(runs)]:
+        containing = next(run for run in reversed(runs) if run.start < column)
+        new_runs.append(containing._replace(start=column))
+    return sorted([*runs, *new_runs])
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,7 +322,7 @@ class AttentionWeights:
         self._ends: Sequence[int] = ()
         self._last: Sequence[int] = ()
         self._traced = False
-        self._runs: list[list[tuple[int, int, bool]]] = []
+        self._runs: list[list[ColumnRun]] = []
         self._wanted: dict[bytes, int] = {}
         self._reached: set[int] = set()
         self._uniform: dict[int, np.ndarray] = {}  # by the address of the mask
@@ -378,6 +401,7 @@ class AttentionWeights:
         return self._error is None
 
     def _plan_of(self, methods: tuple[tuple[ShiftsAttention, ...], ...]) -> _Plan:
+        """Returns the plan for rows with these methods; the latest plans are kept."""
         for plan in self._plans:
             if plan.methods == methods:
                 return plan
@@ -385,6 +409,7 @@ class AttentionWeights:
         return self._plans[-1]
 
     def _rewrite(self, address: int, layer: int) -> None:
+        """Moves and traces the weights of a layer, which its tensor at `address` has."""
         tensor = _Tensor.from_address(address)
         weights = self._read(tensor, address)
         heads = weights.shape[1]
@@ -399,9 +424,9 @@ class AttentionWeights:
             self._columns = ColumnSets(self._rows, self._ends, width)
         uniform = self._uniform_mass(tensor, self._columns)
         moves = self._plan.layers[layer]
-        every = np.arange(len(weights))
+        rows = np.arange(len(weights))
         if moves is None:  # only the last query is traced
-            last = weights[every, :, self._last]
+            last = weights[rows, :, self._last]
             self.mass[:, layer] = self._columns.masses(last[:, :, None])[2, ..., 0]
         else:
             span, rest, traced = self._columns.masses(weights)
@@ -411,7 +436,7 @@ class AttentionWeights:
             if not self.on_host:
                 _tensor_set(address, weights.ctypes.data, 0, weights.nbytes)
             if self._traced:
-                self.mass[:, layer] = (traced * factors)[every, :, self._last]
+                self.mass[:, layer] = (traced * factors)[rows, :, self._last]
         self.uniform[:, layer] = uniform
         self._reached.add(layer)
 
@@ -423,8 +448,8 @@ class AttentionWeights:
         for number, steered in enumerate(moves.steered[..., 0]):
             heads: list[Any] = [slice(None)] if steered.all() else [*np.flatnonzero(steered)]
             for head in heads:
-                for start, stop, is_span in self._runs[number]:
-                    weights[number, head, :, start:stop] *= factors[is_span][number, head, :, None]
+                for start, stop, in_span in self._runs[number]:
+                    weights[number, head, :, start:stop] *= factors[in_span][number, head, :, None]
         return factors[True]
 
     def _read(self, tensor: _Tensor, address: int) -> np.ndarray:

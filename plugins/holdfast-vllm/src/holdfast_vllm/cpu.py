@@ -25,7 +25,7 @@ from vllm.v1.attention.backends.cpu_attn import (
 from holdfast_vllm.chunks import Chunk
 from holdfast_vllm.layers import LayerPass, report_layer, rows_of_pass
 from holdfast_vllm.masses import Masses
-from holdfast_vllm.moves import Move, disagrees, moves_of, needs_three, split_notes
+from holdfast_vllm.moves import Move, disagrees, moves_of, needs_three, separate_recorded_queries
 from holdfast_vllm.pages import is_readable
 from holdfast_vllm.row_copies import RowCopies
 from holdfast_vllm.status import engine_of
@@ -36,11 +36,14 @@ class Part(Protocol):
     """Queries of a pass that are moved together: `Steps` or a `Chunk`."""
 
     @property
-    def writes(self) -> bool: ...
+    def writes(self) -> bool:
+        """Whether outputs are moved; False if only the mass is recorded."""
 
-    def moves_layer(self, layer: int, heads: int) -> bool: ...
+    def moves_layer(self, layer: int, heads: int) -> bool:
+        """Whether the outputs of a layer of `heads` heads are written."""
 
-    def run(self, states: LayerPass, masses: Masses) -> None: ...
+    def run(self, states: LayerPass, masses: Masses) -> None:
+        """Writes the moved outputs of a layer, and records the masses that are asked for."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ class Builder(CPUAttentionMetadataBuilder):
         if rows is not None:
             starts = common.query_start_loc_cpu.tolist()
             lengths = common.seq_lens.tolist()
-            moves = split_notes(moves_of(rows, starts, lengths))
+            moves = separate_recorded_queries(moves_of(rows, starts, lengths))
         groups: dict[tuple[bool, bool, int], list[Move]] = defaultdict(list)
         for moved in moves:
             if moved.count == 1:

@@ -68,13 +68,13 @@ class Plan:
     buffers: Buffers | None = None
 
     @property
-    def notes(self) -> bool:
+    def records_mass(self) -> bool:
         """Whether the mass of any query is recorded."""
-        return any(moved.notes for moved in self.moves)
+        return any(moved.records_mass for moved in self.moves)
 
     def moves_layer(self, layer: int) -> bool:
         """Whether there is anything to do in a layer; in a full graph there always is."""
-        return self.buffers is not None or self.notes or touches(self.methods, layer)
+        return self.buffers is not None or self.records_mass or touches(self.methods, layer)
 
 
 class Backend(FlashAttentionBackend):
@@ -212,7 +212,7 @@ class Impl(FlashAttentionImpl):
         else:
             table = _table(plan.methods, number, self.num_heads, query.device)
             mass = None
-            if plan.notes:
+            if plan.records_mass:
                 mass = torch.zeros(len(plan.moves), self.num_heads, device=query.device)
         pages = attn_metadata.block_table
         steer_outputs(
@@ -220,8 +220,8 @@ class Impl(FlashAttentionImpl):
         )
         if plan.buffers is None and mass is not None:
             for run, moved in enumerate(plan.moves):
-                if moved.notes:
-                    plan.masses.note(moved.admitted.trace, number, mass[run])
+                if moved.records_mass:
+                    plan.masses.record(moved.admitted.trace, number, mass[run])
         return output
 
 

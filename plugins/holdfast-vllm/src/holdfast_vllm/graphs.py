@@ -34,7 +34,7 @@ class Buffers:
         mass: float32 [layer, row, head], written by the kernel.
         indices: the index of each of the model's layers in `tables` and `mass`.
         written: the methods, by row, for which `tables` was written.
-        noted: rows whose mass to read after the last replay, with the names to keep it under.
+        recorded: rows whose mass to read after the last replay, with the names to keep it under.
     """
 
     flat: Tensor
@@ -43,7 +43,7 @@ class Buffers:
     mass: Tensor
     indices: dict[int, int]
     written: tuple[Methods, ...] = ()
-    noted: list[tuple[int, str]] = field(default_factory=list)
+    recorded: list[tuple[int, str]] = field(default_factory=list)
 
     @classmethod
     def of(cls, rows: int, layers: Sequence[int], heads: int, device: torch.device) -> Buffers:
@@ -114,7 +114,7 @@ class Buffers:
         self.flat.copy_(values)
         if tuple(by_row) != self.written:
             self._write_tables(tuple(by_row))
-        self.noted = [(moved.row, moved.admitted.trace) for moved in moves if moved.notes]
+        self.recorded = [(moved.row, moved.admitted.trace) for moved in moves if moved.records_mass]
 
     def _write_tables(self, by_row: tuple[Methods, ...]) -> None:
         host = torch.device("cpu")
@@ -130,11 +130,11 @@ class Buffers:
 
     def read(self, masses: Masses) -> None:
         """Records the mass of the last replay where requested; waits for the replay to end."""
-        noted = self.noted
-        self.noted = []
-        if not noted:
+        recorded = self.recorded
+        self.recorded = []
+        if not recorded:
             return
         mass = self.mass.cpu()
-        for row, name in noted:
+        for row, name in recorded:
             for layer, index in self.indices.items():
-                masses.note(name, layer, mass[index, row])
+                masses.record(name, layer, mass[index, row])

@@ -28,7 +28,7 @@ class Masses:
     by_name: OrderedDict[str, list[dict[int, np.ndarray]]] = field(default_factory=OrderedDict)
     fetch: Callable[[], None] = lambda: None
 
-    def note(self, name: str, layer: int, mass: Tensor) -> None:
+    def record(self, name: str, layer: int, mass: Tensor) -> None:
         """Adds a layer's mass [head].
 
         If the layer already has a mass for the latest token, this begins the next token.

@@ -18,41 +18,42 @@ from holdfast.methods import HeadSet, ShiftsAttention, compile_methods
 from holdfast.methods.compiled import head_tables
 from holdfast.methods.heads import with_heads
 from holdfast.methods.table import LayerTable, layer_table
-from holdfast_vllm.moves import Sight
+from holdfast_vllm.moves import VisibleKeys
 
 _MAX_CACHED = 1024  # shifts and lists of methods, reused by later passes
 Methods = tuple[ShiftsAttention, ...]
 
 
 def move_weights(
-    scores: Tensor, seen: Sight, shift: LayerShift, notes: bool
+    scores: Tensor, visible_keys: VisibleKeys, shift: LayerShift, records_mass: bool
 ) -> tuple[Tensor, Tensor | None]:
     """Computes the moved weights, and the mass on the span.
 
     Args:
         scores: float32 [row, head, query, key], scaled; any finite value for invisible keys.
-        seen: two groups, or three with a `MethodSequence`.
+        visible_keys: two groups, or three with a `MethodSequence`.
         shift: the shift of the rows in this layer.
-        notes: whether the mass is requested.
+        records_mass: whether the mass is requested.
 
     Returns:
         Weights like `scores`, and the mass, float32 [row, head, query]; None if it is not requested
         and did not have to be computed.
     """
-    if isinstance(shift, LayerTable) and shift.only_adds and not notes:
+    if isinstance(shift, LayerTable) and shift.only_adds and not records_mass:
         bias = shift.numbers[0, :, :, None, None]
-        return torch.addcmul(scores + seen.hidden, bias, seen.first).softmax(-1), None
-    grouped = scores + seen.bias
+        masked = scores + visible_keys.mask
+        return torch.addcmul(masked, bias, visible_keys.first_group).softmax(-1), None
+    grouped = scores + visible_keys.bias
     weights = grouped.softmax(-1)
     # the highest score's weight is exp(score - lse), which is at least 1 / the number of keys
     lse = grouped.amax(-1) - weights.amax(-1).log_()
-    unseen = seen.unseen
+    sees_none = visible_keys.sees_none
     if len(grouped) == 3:
-        lse = lse if unseen is None else lse.masked_fill_(unseen, -torch.inf)
+        lse = lse if sees_none is None else lse.masked_fill_(sees_none, -torch.inf)
         return _move_three(weights, lse, shift)
     log_odds = lse[0] - lse[1]
-    if unseen is not None:
-        log_odds.masked_fill_(unseen[1], torch.inf).masked_fill_(unseen[0], -torch.inf)
+    if sees_none is not None:
+        log_odds.masked_fill_(sees_none[1], torch.inf).masked_fill_(sees_none[0], -torch.inf)
     mass = shift.mass(log_odds)
     return torch.lerp(weights[1], weights[0], mass.unsqueeze(-1)), mass
 

@@ -30,7 +30,7 @@ class Move:
         first: the first query, counted in the pass.
         count: how many queries there are.
         position: the position of the first query in the row's context.
-        notes: whether to record the mass of the last query, which draws a token.
+        records_mass: whether to record the mass of the last query, which draws a token.
         writes: whether outputs are moved; False if only the mass is recorded.
     """
 
@@ -39,7 +39,7 @@ class Move:
     first: int
     count: int
     position: int
-    notes: bool
+    records_mass: bool
     writes: bool
 
     @property
@@ -67,24 +67,26 @@ def moves_of(
         if admitted is None or count <= 0:
             continue
         length = lengths[row]
-        notes = bool(admitted.trace) and length >= admitted.prompt
+        records_mass = bool(admitted.trace) and length >= admitted.prompt
         writes = bool(admitted.methods) and length > admitted.ranges[0][0]
         if not writes:
-            count = int(notes)
+            count = int(records_mass)
         if count:
-            moves.append(Move(row, admitted, end - count, count, length - count, notes, writes))
+            moves.append(
+                Move(row, admitted, end - count, count, length - count, records_mass, writes)
+            )
     return moves
 
 
-def split_notes(moves: Sequence[Move]) -> list[Move]:
+def separate_recorded_queries(moves: Sequence[Move]) -> list[Move]:
     """Splits moves of several queries that record a mass: the last query becomes a second move."""
     split = []
     for moved in moves:
-        if not moved.notes or moved.count == 1:
+        if not moved.records_mass or moved.count == 1:
             split.append(moved)
             continue
         last = moved.count - 1
-        split.append(replace(moved, notes=False))
+        split.append(replace(moved, records_mass=False))
         split.append(
             replace(
                 moved,
@@ -135,7 +137,7 @@ def members(rows: Sequence[Admitted], keys: int, three: bool) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Sight:
+class VisibleKeys:
     """The keys of each group that queries see; computed on first use and cached.
 
     Args:
@@ -149,7 +151,7 @@ class Sight:
     whole: bool = False
 
     @cached_property
-    def before(self) -> Tensor:
+    def is_visible(self) -> Tensor:
         """True on visible keys, bool [row, query, key]."""
         keys = torch.arange(self.groups.shape[2], device=self.groups.device)
         return keys <= self.positions[..., None]
@@ -160,24 +162,24 @@ class Sight:
 
         It is 0 on visible keys of the group and `HIDDEN` elsewhere.
         """
-        return torch.where(self.groups[:, :, None] & self.before, 0.0, HIDDEN)[:, :, None]
+        return torch.where(self.groups[:, :, None] & self.is_visible, 0.0, HIDDEN)[:, :, None]
 
     @cached_property
-    def unseen(self) -> Tensor | None:
+    def sees_none(self) -> Tensor | None:
         """True where a query sees no key of the group, bool [group, row, 1, query]; None if
         `whole`.
         """
         return None if self.whole else (self.bias == HIDDEN).all(-1)
 
     @cached_property
-    def first(self) -> Tensor:
+    def first_group(self) -> Tensor:
         """1 on keys of the first group, float32 [row, 1, 1, key]."""
         return self.groups[0, :, None, None].float()
 
     @cached_property
-    def hidden(self) -> Tensor:
+    def mask(self) -> Tensor:
         """Added to the scores, float32 [row, 1, query, key]: `HIDDEN` on invisible keys, else 0."""
-        return torch.where(self.before, 0.0, HIDDEN)[:, None]
+        return torch.where(self.is_visible, 0.0, HIDDEN)[:, None]
 
 
 def sees_both(moved: Move) -> bool:

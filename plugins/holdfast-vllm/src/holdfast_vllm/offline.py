@@ -104,9 +104,9 @@ class VllmModel(Generates):
         """Answers many chats, in order."""
         return self.session().generate_batch(requests)
 
-    def stream(self, request: Request, tell: Callable[[str], None]) -> Reply:
-        """Answers one chat; `tell` receives the text of the reply in pieces, as it is drawn."""
-        return stream_reply(self.session().stream, self.tokenizer, request, tell)
+    def stream(self, request: Request, write: Callable[[str], None]) -> Reply:
+        """Answers one chat; `write` receives the text of the reply in pieces, as it is drawn."""
+        return stream_reply(self.session().stream, self.tokenizer, request, write)
 
     def session(self) -> VllmSession:
         """Opens a session; its requests share the engine's prefix cache."""
@@ -214,9 +214,9 @@ def _refusal(llm: Any, name: str) -> str:
         check_engine(config, attention=False)
     except HoldfastError as error:
         raise ModelError(str(error)) from None
-    if deaf := refusal_of(states, DRAWS):
+    if why_not := refusal_of(states, DRAWS):
         raise ModelError(
-            f"vLLM cannot draw the replies of {name!r} as Holdfast does: {deaf}; add holdfast to"
+            f"vLLM cannot draw the replies of {name!r} as Holdfast does: {why_not}; add holdfast to"
             " VLLM_PLUGINS, or unset that variable."
         )
     try:

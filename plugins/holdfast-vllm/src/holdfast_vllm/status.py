@@ -70,10 +70,10 @@ def worker_state(worker: Any) -> dict[str, Any]:
             "its attention backend is not Holdfast's (on CUDA, start the server with"
             " --attention-backend CUSTOM)",
         )
-    deaf = "" if engine.has_processor else "its runner did not load Holdfast's processor"
+    cannot_draw = "" if engine.has_processor else "its runner did not load Holdfast's processor"
     return {
-        DRAWS: deaf,
-        STEERS: deaf or next(iter(refusals), ""),
+        DRAWS: cannot_draw,
+        STEERS: cannot_draw or next(iter(refusals), ""),
         "backend": sorted(engine.backends),
         "layers": len(engine.refusals),
     }

@@ -18,7 +18,7 @@ from holdfast.attention.layer_shifts import LayerShift, MethodSequence
 from holdfast_vllm.layers import LayerPass
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.moved_weights import Methods, move_weights, on_rank, shift_of, touches
-from holdfast_vllm.moves import Move, Sight, members, needs_three, sees_both
+from holdfast_vllm.moves import Move, VisibleKeys, members, needs_three, sees_both
 from holdfast_vllm.pages import read_pages
 from holdfast_vllm.row_copies import RowCopies, SlotPool, refill
 from holdfast_vllm.wire import Admitted
@@ -28,7 +28,7 @@ _NEUTRAL = MethodSequence((), -1, 0)
 
 
 @dataclass(frozen=True)
-class Cohort:
+class RowBatch:
     """Rows that are batched, with values that stay the same for many passes.
 
     Args:
@@ -53,36 +53,37 @@ class Cohort:
 
 
 @lru_cache(64)
-def make_cohort(rows: tuple[Admitted, ...], keys: int, first_head: int, heads: int) -> Cohort:
-    """Returns the cohort of these rows, with at most `keys` keys, on the heads of a rank."""
+def make_row_batch(rows: tuple[Admitted, ...], keys: int, first_head: int, heads: int) -> RowBatch:
+    """Returns the batch of these rows, with at most `keys` keys, on the heads of a rank."""
     three = any(needs_three(admitted) for admitted in rows)
     methods = tuple(on_rank(admitted.methods, first_head, heads) for admitted in rows)
-    return Cohort(rows, methods, members(rows, keys, three))
+    return RowBatch(rows, methods, members(rows, keys, three))
 
 
 @dataclass(frozen=True)
 class Steps:
-    """The queries of a cohort in one pass: one for each of several rows, or several of one row.
+    """The queries of a batch in one pass: one for each of several rows, or several of one row.
 
     Args:
-        cohort: the rows.
+        batch: the rows.
         moves: the queries of each row; each row has the same number.
         groups: bool [group, row, key], up to the last key that any query sees.
         queries: int64 [row, query], the numbers of the queries in the pass.
         pages: int64 [row, page], the pages of the keys; each row has the same number.
         positions: int64 [row, query], the positions of the queries in their contexts.
-        seen: the visible keys, the same for all layers; None with several queries per row.
+        visible_keys: the keys that each query sees, the same for all layers; None with several
+            queries per row.
         row_copies: the engine's copies for decoding rows; None for several queries of one row.
         pool: the slots of these rows, in their order.
     """
 
-    cohort: Cohort
+    batch: RowBatch
     moves: tuple[Move, ...]
     groups: Tensor
     queries: Tensor
     pages: Tensor
     positions: Tensor
-    seen: Sight | None
+    visible_keys: VisibleKeys | None
     row_copies: RowCopies | None
     pool: SlotPool | None
 
@@ -115,12 +116,22 @@ class Steps:
         within = torch.arange(moves[0].count)
         queries = torch.tensor([[moved.first] for moved in moves]) + within
         positions = torch.tensor([[moved.position] for moved in moves]) + within
-        rows = make_cohort(tuple(m.admitted for m in moves), count * size, *heads)
-        groups = rows.groups[:, :, : max(moved.length for moved in moves)]
-        seen = None
+        batch = make_row_batch(tuple(m.admitted for m in moves), count * size, *heads)
+        groups = batch.groups[:, :, : max(moved.length for moved in moves)]
+        visible_keys = None
         if moves[0].count == 1:
-            seen = Sight(groups, positions, all(map(sees_both, moves)))
-        return cls(rows, tuple(moves), groups, queries, pages, positions, seen, row_copies, pool)
+            visible_keys = VisibleKeys(groups, positions, all(map(sees_both, moves)))
+        return cls(
+            batch=batch,
+            moves=tuple(moves),
+            groups=groups,
+            queries=queries,
+            pages=pages,
+            positions=positions,
+            visible_keys=visible_keys,
+            row_copies=row_copies,
+            pool=pool,
+        )
 
     @property
     def writes(self) -> bool:
@@ -129,13 +140,13 @@ class Steps:
 
     def moves_layer(self, layer: int, heads: int) -> bool:
         """Whether this layer's outputs are written."""
-        return self.cohort.shift(layer, heads) is not None and self.writes
+        return self.batch.shift(layer, heads) is not None and self.writes
 
     def run(self, states: LayerPass, masses: Masses) -> None:
         """Writes the moved outputs, and records the mass of each row's last query."""
-        shift = self.cohort.shift(states.number, states.query.shape[1])
-        notes = any(moved.notes for moved in self.moves)
-        if not notes and (shift is None or not self.writes):
+        shift = self.batch.shift(states.number, states.query.shape[1])
+        records_mass = any(moved.records_mass for moved in self.moves)
+        if not records_mass and (shift is None or not self.writes):
             return
         keys, values = self._keys_and_values(states)
         queries = states.query[self.queries].float()  # [row, query, head, size]
@@ -143,15 +154,15 @@ class Steps:
         mass = None
         for start in range(0, queries.shape[1], run_length):
             run = slice(start, start + run_length)
-            seen = self.seen or Sight(self.groups, self.positions[:, run])
+            visible_keys = self.visible_keys or VisibleKeys(self.groups, self.positions[:, run])
             scores = _compute_scores(queries[:, run], keys, states.scaling)
-            weights, mass = move_weights(scores, seen, shift or _NEUTRAL, notes)
+            weights, mass = move_weights(scores, visible_keys, shift or _NEUTRAL, records_mass)
             if shift is not None and self.writes:
                 mixed = _mix_values(weights, values).flatten(0, 1)
                 states.output[self.queries[:, run].flatten()] = mixed.to(states.output.dtype)
         for row, moved in enumerate(self.moves):
-            if moved.notes and mass is not None:
-                masses.note(moved.admitted.trace, states.number, mass[row, :, -1])
+            if moved.records_mass and mass is not None:
+                masses.record(moved.admitted.trace, states.number, mass[row, :, -1])
 
     def _keys_and_values(self, states: LayerPass) -> tuple[Tensor, Tensor]:
         """Reads keys and values, float32 [row, group, key, size of a head] each."""

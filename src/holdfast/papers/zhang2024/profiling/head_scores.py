@@ -195,11 +195,11 @@ class Replies:
         while tickets:
             for state in scheduler.step():
                 number, head = tickets.pop(state)
-                reply = state.result()
-                text = str(model.tokenizer.decode(list(reply.token_ids), skip_special_tokens=True))
+                state.require_reply()
+                text = str(model.tokenizer.decode(state.token_ids, skip_special_tokens=True))
                 replies[number][head] = text
                 scores[number][head] = self._score_of(number, text)
-                tokens += reply.forwarded
+                tokens += state.forwarded
         return ScoredSamples(list(map(SampleScores, scores, replies)), tokens)
 
     def _score_of(self, number: int, text: str) -> float:
