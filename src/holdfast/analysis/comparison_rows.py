@@ -18,7 +18,7 @@ from holdfast.analysis.statistics import (
     ByProbe,
     Estimate,
     MatrixEntry,
-    cell_means,
+    matrix_of,
     means_over_probes,
     paired_difference,
     shared_means,
@@ -158,7 +158,7 @@ def _scores_by_rule(
                 entries[_key(record, probe), probe.probe].append(entry)
     scores_by_rule: dict[RuleKey, dict[int, np.ndarray]] = defaultdict(dict)
     for (rule, index), scores in entries.items():
-        scores_by_rule[rule][index] = cell_means(scores, (len(series.records), rounds))
+        scores_by_rule[rule][index] = matrix_of(scores, (len(series.records), rounds))
     return scores_by_rule
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.analysis.statistics import ByProbe, MatrixEntry, cell_means, means_over_probes
+from holdfast.analysis.statistics import ByProbe, MatrixEntry, matrix_of, means_over_probes
 from holdfast.analysis.verdicts import MIN_SAMPLES, error_at
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import Conversation, Probe, Run
@@ -251,7 +251,7 @@ def scores_by_probe(
             entry = MatrixEntry(row, probe.round - 1, probe.score)
             entries[ProbeId(probe.rule, probe.probe)].append(entry)
     shape = len(records), rounds
-    return {probe: cell_means(scores, shape) for probe, scores in entries.items()}
+    return {probe: matrix_of(scores, shape) for probe, scores in entries.items()}
 
 
 def _methods(run: Run) -> list[str]:

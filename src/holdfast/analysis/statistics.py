@@ -275,20 +275,16 @@ def row_means(values: np.ndarray) -> np.ndarray:
     return means
 
 
-def cell_means(entries: Iterable[MatrixEntry], shape: tuple[int, int]) -> np.ndarray:
-    """As `means_by_cell`, of entries instead of arrays."""
+def matrix_of(entries: Iterable[MatrixEntry], shape: tuple[int, int]) -> np.ndarray:
+    """Returns a matrix with the mean of the entries of each cell; NaN in a cell without any."""
     rows, columns, values = np.array(list(entries), dtype=float).reshape(-1, 3).T
-    return means_by_cell(rows, columns, values, shape)
+    return matrix_of_arrays(rows, columns, values, shape)
 
 
-def means_by_cell(
+def matrix_of_arrays(
     rows: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: tuple[int, int]
 ) -> np.ndarray:
-    """Averages values by cell of a matrix of this shape; NaN where there are none.
-
-    Args:
-        rows, columns, values: [n]; the cell of each value, and the value.
-    """
+    """Returns the matrix of entries that are given as three arrays, [n] each."""
     size = shape[0] * shape[1]
     cells = np.ravel_multi_index((rows.astype(np.intp), columns.astype(np.intp)), shape)
     counts = np.bincount(cells, minlength=size)
