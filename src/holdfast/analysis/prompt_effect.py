@@ -141,7 +141,6 @@ def _row(name: str, group: _ScoreGroup, series: Series) -> BaselineScores:
     means = np.array([np.mean(scores, axis=0) for _, scores in sorted(group.pairs.items())])
     prompted, unprompted = means.T
     by_round = matrix_of(group.by_round, (len(series.records), series.rounds))
-    by_round = by_round[~np.isnan(by_round).all(axis=1)]  # conversations with any score
     difference = paired_difference(prompted, unprompted, error=series.error)
     unprompted_mean = estimate(unprompted, SCORES, error=series.error)
     return BaselineScores(
