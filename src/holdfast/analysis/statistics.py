@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast.analysis.resampling import SEED, Limits, bounds_by_column, resample
+from holdfast.analysis.resampling import SEED, Limits, bounds_by_column, num_resamples, resample
 from holdfast.records.mean_estimate import Estimate as Estimate  # other modules import it from here
 from holdfast.records.mean_estimate import OtherPrompts
 
@@ -168,8 +168,9 @@ def unpaired_difference(
 ) -> Estimate:
     """Estimates the mean of values minus that of other conversations, each [n] and within `limits`.
 
-    In the estimate, n is the smaller number of conversations, and sd the standard error of the
-    difference.
+    The interval melds those of the two means (Fay, Proschan and Brittain 2015): for scores of 0 and
+    1, it excludes 0 exactly if Fisher's test finds a difference. In the estimate, n is the smaller
+    number of conversations, and sd the standard error of the difference.
     """
     sample = np.asarray(values, dtype=float)[:, None]
     other = np.asarray(baseline, dtype=float)[:, None]
@@ -177,22 +178,21 @@ def unpaired_difference(
     mean = float(sample.mean() - other.mean())
     if count < 2:
         return Estimate(count, mean, None, None, None)
+    resamples = num_resamples(max(len(sample), len(other)), error)
     # the mean in each resample, at its lowest and at its highest
-    low, high = resample(sample, np.ones_like(sample), limits)
-    other_low, other_high = resample(other, np.ones_like(other), limits)
+    low, high = resample(sample, np.ones_like(sample), limits, resamples)
+    other_low, other_high = resample(other, np.ones_like(other), limits, resamples)
     # samples of the same size get the same weights; a permutation makes them independent
-    order = np.random.default_rng(SEED).permutation(len(low))
-    other_low = other_low[order]
-    other_high = other_high[order]
-    lowest_differences = (low - other_high)[:, 0]
-    highest_differences = (high - other_low)[:, 0]
+    order = np.random.default_rng(SEED).permutation(resamples)
+    lowest_differences = (low - other_high[order])[:, 0]
+    highest_differences = (high - other_low[order])[:, 0]
 
     def interval(error: float) -> tuple[float, float]:
         low_end = np.percentile(lowest_differences, 50 * error)
         high_end = np.percentile(highest_differences, 100 - 50 * error)
         return float(low_end), float(high_end)
 
-    standard_error = float((low - other_low).std())
+    standard_error = float((low - other_low[order]).std())
     decisive = None if error == ERROR else interval(error)
     return Estimate(count, mean, standard_error, *interval(ERROR), decisive)
 
