@@ -68,7 +68,7 @@ class Calibration:
         """
         if self.chance is None:
             return False
-        score = estimate(self.none.capability, (0.0, 100.0))
+        score = self.capability(self.none)
         return not too_few(score) and within(score, self.chance, math.inf) != SUPPORTED
 
     @property
@@ -83,6 +83,10 @@ class Calibration:
             [candidate for candidate in self.candidates if candidate.sweep == number]
             for number in range(len(self.names))
         ]
+
+    def capability(self, candidate: Candidate) -> Estimate:
+        """Estimates the points scored; the log-probability of a text has no limits."""
+        return estimate(candidate.capability, None if self.about.is_text else (0.0, 100.0))
 
     def gain(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
         """Estimates the stability gained over "none", paired by conversation."""

@@ -289,7 +289,7 @@ def _series(run: Run, label: str, method: str, rounds: int) -> Series:
         conversations=numbers,
         matrices=matrices,
         short=name if names.count(name) == 1 else "",
-        look=_count_looks(run),
+        look=count_looks(run),
         by_probe=by_probe,
     )
 
@@ -298,7 +298,7 @@ def _is_of(kind: str) -> Callable[[Probe], bool]:
     return lambda probe: probe.kind == kind
 
 
-def _count_looks(run: Run) -> int:
+def count_looks(run: Run) -> int:
     """Counts how often someone can have read verdicts on a run: now, and before each time that
     conversations were added to it, if it then had enough of them for a verdict.
     """

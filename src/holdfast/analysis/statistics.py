@@ -133,17 +133,6 @@ def over_prompts(values: np.ndarray, limits: Limits | None, prompts: np.ndarray)
 # --- Differences with their uncertainty
 
 
-def change(
-    values: np.ndarray,
-    first: int = 0,
-    last: int = -1,
-    prompts: Sequence[str] | None = None,
-    error: float = ERROR,
-) -> Estimate:
-    """Estimates the paired change of scores, [conversation, round], from one round to another."""
-    return estimate(values[:, last] - values[:, first], DIFFERENCES, prompts, error)
-
-
 def paired_difference(
     values: np.ndarray,
     baseline: np.ndarray,

@@ -33,7 +33,7 @@ from holdfast.analysis.outcome import findings_of
 from holdfast.analysis.profile import profile_of
 from holdfast.analysis.rule_context import context_effects, count_causes
 from holdfast.analysis.series import KINDS, MEASURED, Series
-from holdfast.analysis.statistics import Estimate, estimate
+from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.analysis.task_results import read_results
 from holdfast.analysis.truncation import truncation_of, until_prompt_lost
 from holdfast.analysis.unscored import unscored_by_reason
@@ -254,11 +254,12 @@ def _capability(run: Run) -> tuple[CapabilityResult, ...]:
     for record in run.capability_conversations:
         mean = float(np.mean([probe.score for probe in record.probes]))
         scores_by_method.setdefault(record.method, {})[record.conversation] = mean
+    about = run.identity_as(CalibrationIdentity)
     rows = []
-    for method in run.identity_as(CalibrationIdentity).methods:
+    for method in about.methods:
         if scores := scores_by_method.get(method):
             ordered_scores = np.array([scores[conversation] for conversation in sorted(scores)])
-            score = estimate(ordered_scores, None)
+            score = estimate(ordered_scores, None if about.is_text else SCORES)
             rows.append(CapabilityResult(method=method, score=score))
     return tuple(rows)
 
