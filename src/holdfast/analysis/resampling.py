@@ -70,10 +70,9 @@ def resample(
     with the highest value for the unseen unit.
 
     Args:
-        sums, sizes: [unit, column]; the mean of a column is the total of its sums over the total of
-            its sizes. A unit of size 0 was not measured.
-        limits: the lowest and the highest possible value; values beyond them widen them. None for a
-            plain Bayesian bootstrap without an unseen unit.
+        sums, sizes: as for `bounds_by_column`.
+        limits: values beyond them widen them. None for a plain Bayesian bootstrap without an unseen
+            unit.
         resamples: how many.
     """
     present = sizes > 0

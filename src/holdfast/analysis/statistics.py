@@ -1,7 +1,13 @@
 """Estimates means and their uncertainty.
 
-The unit is the conversation, as rounds and probes of one conversation are not independent. Matrices
-are [conversation, round], with NaN where a round was not measured.
+The unit is the conversation, as rounds and probes of one conversation are not independent. Values
+are NaN where nothing was measured. The functions share these arguments:
+
+limits   the lowest and the highest value that a conversation can have; None if there are no
+         limits, and the interval is then a plain Bayesian bootstrap
+prompts  the prompt of each conversation; the estimate then includes the interval for other
+         prompts, if there are at least `MIN_PROMPTS`
+error    the probability, of at most 0.05, with which a verdict on an estimate may be wrong
 """
 
 import functools
@@ -39,15 +45,10 @@ class MatrixEntry(NamedTuple):
 def estimate_columns(
     values: np.ndarray, limits: Limits | None, error: float = ERROR
 ) -> list[Estimate]:
-    """Estimates the mean of each column, over the conversations that have a value in it.
+    """Estimates the mean of each column of values, [conversation, column], over the conversations
+    that have a value in it.
 
     All columns see the same resampled conversations, as rounds of one conversation belong together.
-
-    Args:
-        values: [conversation, column].
-        limits: the lowest and the highest value that a conversation can have; None if there are no
-            limits, and the interval is then a plain Bayesian bootstrap.
-        error: the probability, of at most 0.05, with which a verdict on one column may be wrong.
     """
     values = np.ascontiguousarray(values, dtype=float)
     # as bytes, which a cache can look up
@@ -94,14 +95,7 @@ def estimate(
     prompts: Sequence[str] | None = None,
     error: float = ERROR,
 ) -> Estimate:
-    """Estimates the mean of one value per conversation, [n], NaN where not measured.
-
-    Args:
-        limits: the lowest and the highest value that a conversation can have; None for no limits.
-        prompts: the prompt of each conversation; the estimate then includes the interval for other
-            prompts, if there are at least `MIN_PROMPTS`.
-        error: the probability, of at most 0.05, with which a verdict on it may be wrong.
-    """
+    """Estimates the mean of one value per conversation, [n]."""
     values = np.asarray(values, dtype=float)
     (for_these_prompts,) = estimate_columns(values[:, None], limits, error)
     if prompts is None:
@@ -114,13 +108,8 @@ def estimate(
 
 
 def over_prompts(values: np.ndarray, limits: Limits | None, prompts: np.ndarray) -> OtherPrompts:
-    """Returns the interval from resampling prompts, each with all of its conversations (the cluster
-    bootstrap).
-
-    Args:
-        values: [n], NaN where not measured.
-        limits: the lowest and the highest value that a conversation can have; None for no limits.
-        prompts: the prompt of each conversation, [n].
+    """Returns the interval from resampling prompts, [n], each with the values of all of its
+    conversations, [n] (the cluster bootstrap).
     """
     is_measured = ~np.isnan(values)
     distinct, prompt_number = np.unique(prompts[is_measured], return_inverse=True)
@@ -140,13 +129,8 @@ def paired_difference(
     prompts: Sequence[str] | None = None,
     error: float = ERROR,
 ) -> Estimate:
-    """Estimates the mean of values - baseline, both [n] in the same order of conversations.
-
-    Args:
-        limits: of the difference.
-        prompts: the prompt of each conversation; the estimate then includes the interval for other
-            prompts, if there are at least `MIN_PROMPTS`.
-        error: the probability, of at most 0.05, with which a verdict on it may be wrong.
+    """Estimates the mean of values - baseline, both [n] in the same order of conversations; the
+    limits are those of the difference.
     """
     differences = np.asarray(values, dtype=float) - np.asarray(baseline, dtype=float)
     return estimate(differences, limits, prompts, error)
