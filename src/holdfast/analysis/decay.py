@@ -123,7 +123,7 @@ class Trace(RecordModel):
     behaviour: Behaviour
 
 
-def describe(name: str, records: Sequence[Conversation], dialogs: Sequence[TracedTurns]) -> Trace:
+def trace_of(name: str, records: Sequence[Conversation], dialogs: Sequence[TracedTurns]) -> Trace:
     """Measures a model's self-chats, for the average over all heads and for the head whose mass
     falls most.
 

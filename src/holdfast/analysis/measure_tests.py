@@ -205,8 +205,10 @@ def _measure_test(name: str, rule: Rule, labelled_turns: TurnsBySource) -> Measu
 
 
 def _share(marks: Sequence[bool]) -> Estimate:
-    """Returns the share of marks that are true. Of zeros and ones, the bootstrap's interval is the
-    exact binomial one (Clopper and Pearson 1934), up to the error of resampling.
+    """Returns the share of marks that are true.
+
+    Of zeros and ones, the interval is the exact binomial one (Clopper and Pearson 1934), up to the
+    error of resampling. It takes the turns as independent.
     """
     return estimate(np.array(marks, dtype=float), SCORES)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from holdfast import drift
-from holdfast.analysis.decay import Decay, Trace, describe
+from holdfast.analysis.decay import Decay, Trace, trace_of
 from holdfast.analysis.estimate_rows import EstimateRow, row_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import paired_difference, row_means
@@ -56,7 +56,7 @@ def _trace(setup: Li2024Setup, model: LocalModel, step: str) -> Trace:
         run = attention_decay.run_traced(
             model, setup.suite, setup.out / step, settings, running=running
         )
-    return describe(model.name, run.records, run.dialogs)
+    return trace_of(model.name, run.records, run.dialogs)
 
 
 def _decay_claims(heads: str, decay: Decay) -> tuple[Claim, Claim]:
