@@ -2,7 +2,8 @@
 
 A measure is treated as a detector of broken turns. Its precision is the share of the turns it
 scores as broken that are labelled so; its recall is the share of the turns labelled as broken that
-it scores so. A turn that it does not score, because its rule does not apply, is not detected.
+it scores so. A turn that it does not score, because its rule does not apply, is not detected. On
+turns that were chosen by their scores (`logs --label`), the recall is too high.
 """
 
 from collections import Counter
