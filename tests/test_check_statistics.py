@@ -75,6 +75,18 @@ def test_scores_between_0_and_1_err_no_more_often_than_declared():
     assert sequential.holds(values, 0.8, ERROR).any(axis=-1).mean() <= LIMIT
 
 
+def test_conversations_that_take_turns_err_no_more_often_than_declared():
+    """The user's scripts are used once each before any is used again, so that conversations are not
+    independent: after hard ones, easy ones are left.
+    """
+    draws = np.random.default_rng(6)
+    shifts = np.tile(np.repeat([-0.15, 0.15], 12), (CHECKS, BUDGET // 24, 1))
+    shifts = draws.permuted(shifts, axis=-1).reshape(CHECKS, BUDGET, 1)
+    values = (draws.random((CHECKS, BUDGET, 3)) < 0.8 + shifts).astype(float)
+    assert sequential.is_below(values, 0.8, ERROR).any(axis=-1).mean() <= LIMIT
+    assert sequential.holds(values, 0.8, ERROR).any(axis=-1).mean() <= LIMIT
+
+
 def test_several_prompts_share_the_declared_error():
     """Five prompts at the bar, each with a fifth of the error; any wrong verdict counts."""
     wrong = np.zeros(CHECKS, dtype=bool)
