@@ -296,7 +296,9 @@ def _row(
     now = group.now[:, rounds]
     mean_before = statistics.row_means(before)
     mean_now = statistics.row_means(now)
-    error = min(shared.before.error, shared.now.error) / shared_by
+    error = statistics.ERROR  # too few conversations get no verdict, and need no wider interval
+    if group.conversations >= MIN_SAMPLES:
+        error = min(shared.before.error, shared.now.error) / shared_by
     if shared.pairs:
         prompts = shared.now.prompts if over_prompts else None
         over_rounds = paired_difference(mean_now, mean_before, prompts=prompts, error=error)

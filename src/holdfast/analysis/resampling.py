@@ -24,7 +24,7 @@ RESAMPLES = 10_000  # usually; `num_resamples` says when there are more or fewer
 _MIN_RESAMPLES = 1_000
 _BEYOND_END = 25  # resamples beyond each end of an interval, without which it would be too noisy
 _MAX_WEIGHTS = 40_000_000  # units times resamples; of more units, there are fewer resamples
-_MAX_WEIGHTS_FOR_ENDS = 200_000_000  # likewise for intervals with a small error
+_MAX_WEIGHTS_FOR_ENDS = 100_000_000  # likewise for intervals with a small error
 _WEIGHTS_PER_BLOCK = 2_000_000
 _MAX_CACHED_WEIGHTS = 10_000_000  # more weights are not kept for the next estimate
 
