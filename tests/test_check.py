@@ -416,6 +416,18 @@ def test_a_rule_is_not_named_for_one_bad_round_beside_a_rule_that_fails():
     assert "also below" not in sentence(bot, terms)
 
 
+def test_a_rule_that_only_fell_is_not_called_below_the_bar():
+    never = [[0.0]] * 40
+    before = talks({"never": never, "fell": [[1.0]] * 40})
+    now = talks({"never": never, "fell": [[1.0], [0.0]] * 20})
+    terms = Terms(min_stability=0.3)
+    (bot,) = check_prompts(now, ["bot"], 1, terms, {"bot": before})
+    verdicts = [(rule.rule, rule.verdict, rule.fails_bar) for rule in bot.rules]
+    assert verdicts == [("never", FAIL, True), ("fell", FAIL, False)]
+    text = sentence(bot, terms)
+    assert text.startswith("below 0.3 in round 1, rule never") and "also below" not in text
+
+
 def test_a_prompt_can_fail_although_no_rule_certainly_does(tmp_path):
     """Three rules share the losses, so that any of them may be the one that fails."""
     shared = [[0.0], [0.3], [1.0], [1.0], [1.0]]

@@ -252,8 +252,9 @@ def _check_rule(
     compared_rules = comparison.rules if comparison else ()
     fall = next((item for item in compared_rules if item.rule == rule), None)
     decided_by = _lowest(cells)
+    fails_bar = at_bar is not None and rule in at_bar.failing_rules
     verdict: CheckVerdict
-    if at_bar is not None and rule in at_bar.failing_rules:
+    if at_bar is not None and fails_bar:
         verdict = FAIL
         failing_cells = (cell for cell in cells if cell_verdict(cell, at_bar.bar) == FAIL)
         decided_by = next(failing_cells, decided_by)
@@ -267,7 +268,13 @@ def _check_rule(
     else:
         passes = all(cell_verdict(cell, at_bar.bar) == PASS for cell in cells)
         verdict = PASS if passes else UNDECIDED
-    return RuleCheck(rule=rule, verdict=verdict, decided_by=decided_by, comparison=fall)
+    return RuleCheck(
+        rule=rule,
+        verdict=verdict,
+        decided_by=decided_by,
+        fails_bar=fails_bar,
+        comparison=fall,
+    )
 
 
 def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:

@@ -150,12 +150,14 @@ class RuleCheck(RecordModel):
             whatever the other rules do, or if the rule has certainly fallen.
         decided_by: the cell that decides the verdict; if none does, the one with the lowest mean;
             None if nothing was measured.
+        fails_bar: whether it fails because of the bar, and not only because it has fallen.
         comparison: with an earlier run; None if the rule was not compared.
     """
 
     rule: str
     verdict: str
     decided_by: CheckedCell | None
+    fails_bar: bool = Field(default=False, exclude=True)
     comparison: RuleAgainstEarlierRun | None = Field(default=None, exclude=True)
 
 
