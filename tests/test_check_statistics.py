@@ -117,9 +117,7 @@ def test_a_rule_that_has_not_fallen_is_named_no_more_often_than_declared():
 
 @pytest.mark.parametrize(("failing", "length"), [(0.5, 8), (0.75, 27)])
 def test_a_rule_at_the_bar_is_named_no_more_often_than_declared(failing, length):
-    """Beside a rule that certainly fails: the interval of each round by itself named it twice as
-    often as declared.
-    """
+    """Beside a rule that certainly fails. The interval of each round by itself names it too often."""
     means = [failing] * 8 + [0.9] * 8
     values = checks(means, seed=int(100 * failing), count=600, length=length)
     fails = sequential.is_below(values, 0.9, ERROR).any(axis=-1)
@@ -129,7 +127,7 @@ def test_a_rule_at_the_bar_is_named_no_more_often_than_declared(failing, length)
     assert named[:, 1].mean() <= ERROR
     assert named[fails, 0].mean() > 0.9, "the rule that fails is named"
     alone = sequential.capital_below(values[..., 8:], 0.9) >= -math.log(ERROR)
-    assert alone.any(axis=(1, 2)).mean() > 1.5 * ERROR
+    assert alone.any(axis=(1, 2)).mean() > 1.2 * ERROR
 
 
 def reported_falls(now, before):
