@@ -117,7 +117,7 @@ def test_a_rule_that_has_not_fallen_is_named_no_more_often_than_declared():
 
 @pytest.mark.parametrize(("failing", "length"), [(0.5, 8), (0.75, 27)])
 def test_a_rule_at_the_bar_is_named_no_more_often_than_declared(failing, length):
-    """Beside a rule that certainly fails. The interval of each round by itself names it too often."""
+    """Beside a rule that fails. The interval of each round by itself does so too often."""
     means = [failing] * 8 + [0.9] * 8
     values = checks(means, seed=int(100 * failing), count=600, length=length)
     fails = sequential.is_below(values, 0.9, ERROR).any(axis=-1)
