@@ -28,7 +28,7 @@ import holdfast
 from holdfast import drift, methods
 from holdfast.analysis.calibration_results import read_calibration
 from holdfast.analysis.choosing import ahead_at_cost, front, pick
-from holdfast.analysis.decay import describe
+from holdfast.analysis.decay import trace_of
 from holdfast.analysis.statistics import SCORES, estimate, paired_difference
 from holdfast.models.requests import Request
 from holdfast.records import Conversation, read_run
@@ -107,7 +107,7 @@ def probe_scores(
 def choose(model, suite: drift.Suite, out: Path, conversations: int, seed: int, count: int) -> dict:
     """Chooses the top heads of each criterion."""
     records, dialogs = run_traced(model, suite, out, traced_settings(conversations, 8, seed))
-    drop = np.array(describe(model.name, records, dialogs).heads.drop)
+    drop = np.array(trace_of(model.name, records, dialogs).heads.drop)
     heads = [(layer, head) for layer in range(drop.shape[0]) for head in range(drop.shape[1])]
     fixes = [(), *((holdfast.SplitSoftmax(EXPONENT, frozenset({head})),) for head in heads)]
     scores = probe_scores(model, suite, records, fixes, ROUNDS)

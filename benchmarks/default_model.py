@@ -24,7 +24,6 @@ from holdfast.analysis.series import Series, read_series
 from holdfast.analysis.statistics import (
     SCORES,
     Estimate,
-    change,
     estimate_columns,
     paired_difference,
     row_means,
@@ -40,6 +39,11 @@ def rounded(estimate: Estimate) -> dict:
         key: round(value, 4) if isinstance(value, float) else value
         for key, value in dataclasses.asdict(estimate).items()
     }
+
+
+def change(values: np.ndarray) -> Estimate:
+    """The paired change of scores, [conversation, round], from the first round to the last."""
+    return paired_difference(values[:, -1], values[:, 0])
 
 
 def summary(series: Series) -> dict:

@@ -42,7 +42,7 @@ import holdfast
 from holdfast import drift
 from holdfast.analysis.broken_replies import broken_share
 from holdfast.analysis.collapse import count_turns, without_collapsed
-from holdfast.analysis.decay import describe
+from holdfast.analysis.decay import trace_of
 from holdfast.analysis.series import read_series
 from holdfast.drift.user_scripts import read_user_turns
 from holdfast.models.requests import Request
@@ -307,7 +307,7 @@ def drift_of(model, runs: Path, seed: int, side: str) -> dict:
     row["cut"] = round(float(np.mean([t.stop_reason == "length" for t in turns])), 3)
     if traces:
         dialogs = [read_traces(folder, "none", int(n)) for n in series.conversations]
-        row["decay"] = describe("smollm2", series.records, dialogs).to_json()
+        row["decay"] = trace_of("smollm2", series.records, dialogs).to_json()
     return row
 
 

@@ -4,7 +4,7 @@ is followed until something is certain.
     python benchmarks/verdicts.py --out benchmarks/results/verdicts.json
 
 Every difference has a true mean of 0, so every verdict is wrong. The functions are those that runs
-are judged by: `statistics.estimate`, `verdicts.tell` and `outcome.conversations_needed`. For
+are judged by: `statistics.estimate`, `verdicts.verdict_on` and `outcome.conversations_needed`. For
 comparison, each difference is also judged by a percentile bootstrap, which judged runs before 0.4.
 """
 

@@ -171,13 +171,27 @@ def repetition(method, texts, prompt, seed) -> list[str]:
     ]
 
 
+def binomial_tail(count: int, n: int, share: float) -> float:
+    """The probability of at least `count` successes in n trials."""
+    return math.fsum(
+        math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(count, n + 1)
+    )
+
+
+def hypergeometric_tail(count: int, drawn: int, marked: int, total: int) -> float:
+    """Fisher's exact test, one-sided: the probability that at least `count` of the marked ones are
+    among those drawn.
+    """
+    ways = range(count, min(drawn, marked) + 1)
+    chosen = sum(math.comb(marked, k) * math.comb(total - marked, drawn - k) for k in ways)
+    return chosen / math.comb(total, drawn)
+
+
 def clopper_pearson(successes: int, n: int) -> tuple[float, float]:
     """The exact 95% interval of a proportion: each end leaves a tail of 2.5% (by bisection)."""
 
     def at_least(count: int, share: float) -> float:
-        return math.fsum(
-            math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(count, n + 1)
-        )
+        return binomial_tail(count, n, share)
 
     def bisect(tail) -> float:
         low, high = 0.0, 1.0

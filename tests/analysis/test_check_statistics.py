@@ -75,6 +75,18 @@ def test_scores_between_0_and_1_err_no_more_often_than_declared():
     assert sequential.holds(values, 0.8, ERROR).any(axis=-1).mean() <= LIMIT
 
 
+def test_conversations_that_take_turns_err_no_more_often_than_declared():
+    """The user's scripts are used once each before any is used again, so that conversations are not
+    independent: after hard ones, easy ones are left.
+    """
+    draws = np.random.default_rng(6)
+    shifts = np.tile(np.repeat([-0.15, 0.15], 12), (CHECKS, BUDGET // 24, 1))
+    shifts = draws.permuted(shifts, axis=-1).reshape(CHECKS, BUDGET, 1)
+    values = (draws.random((CHECKS, BUDGET, 3)) < 0.8 + shifts).astype(float)
+    assert sequential.is_below(values, 0.8, ERROR).any(axis=-1).mean() <= LIMIT
+    assert sequential.holds(values, 0.8, ERROR).any(axis=-1).mean() <= LIMIT
+
+
 def test_several_prompts_share_the_declared_error():
     """Five prompts at the bar, each with a fifth of the error; any wrong verdict counts."""
     wrong = np.zeros(CHECKS, dtype=bool)
@@ -101,6 +113,21 @@ def test_a_rule_that_has_not_fallen_is_named_no_more_often_than_declared():
     before = checks([0.2, 0.2, 0.9, 0.9], seed=14, count=300)
     is_fall, rules = reported_falls(checks([0.9, 0.9, 0.2, 0.2], seed=15, count=300), before)
     assert is_fall.all() and rules[:, 1].all() and not rules[:, 0].any()
+
+
+@pytest.mark.parametrize(("failing", "length"), [(0.5, 8), (0.75, 27)])
+def test_a_rule_at_the_bar_is_named_no_more_often_than_declared(failing, length):
+    """Beside a rule that fails. The interval of each round by itself does so too often."""
+    means = [failing] * 8 + [0.9] * 8
+    values = checks(means, seed=int(100 * failing), count=600, length=length)
+    fails = sequential.is_below(values, 0.9, ERROR).any(axis=-1)
+    named = np.array(
+        [sequential.rules_below(by_rule(check), 0.9, ERROR)[1].any(axis=1) for check in values]
+    )
+    assert named[:, 1].mean() <= ERROR
+    assert named[fails, 0].mean() > 0.9, "the rule that fails is named"
+    alone = sequential.capital_below(values[..., 8:], 0.9) >= -math.log(ERROR)
+    assert alone.any(axis=(1, 2)).mean() > 1.2 * ERROR
 
 
 def reported_falls(now, before):

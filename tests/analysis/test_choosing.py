@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from calibrations import ABOUT, against_none, at_chance, sampled, synthetic
+from oracles import clopper_pearson
 
 from holdfast.analysis.calibration_results import Calibration, Candidate
 from holdfast.analysis.choosing import (
@@ -52,6 +53,17 @@ def test_the_lead_is_over_a_mixture_of_the_same_cost():
         names = ours[0].method, rivals[0].method
         assert ahead.mean == pytest.approx(expected), names
         assert ahead.low - 1e-9 <= expected <= ahead.high + 1e-9, names
+
+
+def test_a_model_that_answers_everything_right_is_not_certain_to_do_so_again():
+    calibration = synthetic({"none": ([0.5, 0.5], [100, 100])}, 20)
+    none = dataclasses.replace(calibration.none, capability=np.full(20, 100.0))
+    score = calibration.capability(none)
+    low, high = clopper_pearson(20, 20)
+    assert (score.low, score.high) == (pytest.approx(100 * low, abs=1), 100 * high)
+    text = dataclasses.replace(calibration, about=ABOUT.model_copy(update={"is_text": True}))
+    score = text.capability(none)
+    assert (score.low, score.high) == (100, 100), "a log-probability has no limits"
 
 
 def test_the_uncertainty_of_the_cost_is_in_the_interval():

@@ -182,6 +182,12 @@ def test_pooled_runs_are_one_map(run, tmp_path, capsys):
     assert capsys.readouterr().out.split("Figure:")[0] == table
 
 
+def test_runs_that_share_conversations_are_not_pooled(run):
+    """The intervals of the same run twice would be too narrow."""
+    with pytest.raises(UsageError, match=r"both have conversation 0 of seed 0.*different seeds"):
+        loss_map(run, read_run(run.folder))
+
+
 @pytest.mark.parametrize(
     ("text", "fault"),
     [

@@ -21,7 +21,6 @@ from holdfast.analysis.statistics import (
     DIFFERENCES,
     SCORES,
     Estimate,
-    change,
     estimate,
     estimate_columns,
     paired_difference,
@@ -80,7 +79,8 @@ def test_missing_rounds_are_left_out():
     first, second = estimate_columns(values, SCORES)
     assert (first.n, first.mean) == (4, 0.5)
     assert (second.n, second.mean) == (2, 0.5)
-    assert change(values).n == 2 and change(values).mean == 0.0
+    change = paired_difference(values[:, 1], values[:, 0])
+    assert change.n == 2 and change.mean == 0.0
     means = row_means(np.array([[0.0, 1.0], [np.nan, 0.25], [np.nan, np.nan]]))
     assert means.tolist()[:2] == [0.5, 0.25]
 

@@ -11,7 +11,13 @@ from scripted_model import ScriptedModel
 
 from holdfast import drift, report
 from holdfast.analysis.drift_results import results_of
-from holdfast.analysis.estimate_rows import EstimateRow, first_broken, rule_differences, rule_rows
+from holdfast.analysis.estimate_rows import (
+    EstimateRow,
+    first_broken,
+    is_never_followed,
+    rule_differences,
+    rule_rows,
+)
 from holdfast.analysis.outcome import Outcome
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
@@ -200,6 +206,15 @@ def test_a_rule_that_is_hardly_ever_followed_counts_as_never_followed(tmp_path):
     falls = {"never followed (less than 20% everywhere)"}
     assert {fall(row) for row in rule_rows(series)} == falls
     assert opening_of(series)[0].endswith("“signs”, “cheap” and “short”.")
+
+
+def test_conversations_without_a_score_do_not_show_that_a_rule_is_never_followed():
+    """In 30 conversations, the replies to a rule were judged in a few, and broke it."""
+    values = np.full((30, 2), np.nan)
+    values[:19] = 0.0
+    assert not is_never_followed(values, error=0.05), "19 are too few"
+    values[19, 1] = 0.0
+    assert is_never_followed(values, error=0.05)
 
 
 def test_first_broken_skips_unmeasured_rounds():

@@ -10,7 +10,7 @@ import pytest
 from measure_rows import rows_of
 from paths import ROOT
 
-from holdfast.drift.cases import Case, Persona, Rule
+from holdfast.drift.cases import Case, Persona, Rule, Suite
 from holdfast.drift.suite_file import CaseEntry, SuiteFile
 from holdfast.drift.suites import load_suite
 from holdfast.drift.user_scripts import PRESSURES, Pressure
@@ -180,6 +180,18 @@ def test_cases_that_make_no_sense_are_refused():
     ):
         with pytest.raises(UsageError, match=message):
             Case("bot", "mine", "SHOUT.", **arguments)
+
+
+def test_a_suite_given_as_lists_cannot_change():
+    replies = ["Tony"]
+    rule = Rule("name", ["Who are you?"], "one_sentence", follows=replies)
+    cases = [Case("tony", "mine", "Be Tony.", rules=[rule])]
+    starters = ["hello"]
+    suite = Suite("lists", cases, starters)
+    for values in (replies, cases, starters):
+        values.clear()
+    assert suite.starters == ("hello",) and suite.cases[0].rules[0].follows == ("Tony",)
+    assert suite == Suite("lists", suite.cases, ("hello",))
 
 
 def test_rules_and_personas_are_in_the_fingerprint_and_single_measures_keep_theirs(suite_file):

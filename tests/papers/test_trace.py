@@ -38,7 +38,7 @@ def dialog(masses: list[list[float]], prompts: list[int], span: int = 6) -> Trac
 def decay_of(dialogs: list[TracedTurns]) -> decay.Trace:
     """The decay in dialogs whose scores do not matter."""
     scores = np.full((len(dialogs), len(dialogs[0])), 0.5)
-    return decay.describe("tiny", records_with(scores, scores), dialogs)
+    return decay.trace_of("tiny", records_with(scores, scores), dialogs)
 
 
 def test_even_attention_does_not_differ_from_its_baseline():
@@ -82,7 +82,7 @@ def test_results_of_a_handful_of_dialogs_are_called_an_example():
         levels = 0.3 + 0.02 * rng.standard_normal((count, 2)) - [0, 0.15]
         dialogs = [dialog([[first] * 5, [last] * 5], [20, 50]) for first, last in levels]
         records = records_with(levels, levels + 0.1)
-        return lines(decay.describe("tiny", records, dialogs))
+        return lines(decay.trace_of("tiny", records, dialogs))
 
     many = lines_of(30)
     assert "], falls (uniform attention" in many[0] and "they rise together" in many[-1]

@@ -403,6 +403,44 @@ def test_an_interval_below_the_bar_that_does_not_decide_says_so():
     assert "on its own" not in sentence(twelve, terms)
 
 
+def test_a_rule_is_not_named_for_one_bad_round_beside_a_rule_that_fails():
+    """Two early losses in one of four rounds: below the bar on its own, but one round of eight."""
+    never = [[0.0] * 4] * 8
+    unlucky = [[0.0, 1.0, 1.0, 1.0]] * 2 + [[1.0] * 4] * 6
+    terms = Terms(min_stability=0.9)
+    (bot,) = check_prompts(talks({"unlucky": unlucky, "never": never}), ["bot"], 4, terms)
+    assert cell_verdict(bot.cells[0], 0.9) == FAIL
+    assert (bot.verdict, bot.first_failure.rule) == (FAIL, "never")
+    verdicts = [(rule.rule, rule.verdict) for rule in bot.rules]
+    assert verdicts == [("unlucky", UNDECIDED), ("never", FAIL)]
+    assert "also below" not in sentence(bot, terms)
+
+
+def test_a_rule_that_only_fell_is_not_called_below_the_bar():
+    never = [[0.0]] * 40
+    before = talks({"never": never, "fell": [[1.0]] * 40})
+    now = talks({"never": never, "fell": [[1.0], [0.0]] * 20})
+    terms = Terms(min_stability=0.3)
+    (bot,) = check_prompts(now, ["bot"], 1, terms, {"bot": before})
+    verdicts = [(rule.rule, rule.verdict, rule.fails_bar) for rule in bot.rules]
+    assert verdicts == [("never", FAIL, True), ("fell", FAIL, False)]
+    text = sentence(bot, terms)
+    assert text.startswith("below 0.3 in round 1, rule never") and "also below" not in text
+
+
+def test_a_prompt_can_fail_although_no_rule_certainly_does(tmp_path):
+    """Three rules share the losses, so that any of them may be the one that fails."""
+    shared = [[0.0], [0.3], [1.0], [1.0], [1.0]]
+    terms = Terms(min_stability=0.9)
+    records = talks({"a": shared, "b": shared, "c": shared, "kept": [[1.0]] * 5})
+    (bot,) = check_prompts(records, ["bot"], 1, terms)
+    assert bot.verdict == FAIL and {rule.verdict for rule in bot.rules} == {UNDECIDED}
+    text = "below 0.9, though no rule certainly by itself; most clearly in round 1, rule a: "
+    assert sentence(bot, terms).startswith(text)
+    cases, counts, code = junit_of(records, terms, tmp_path)
+    assert ("holdfast.rules.bot", ALL_RULES) in cases and counts == (5, 1, 0, 4) and code == 1
+
+
 def test_an_early_verdict_is_reported_with_the_numbers_of_all_conversations():
     """Round 2 is lost in the first four of eight conversations, round 3 in all of them."""
     lost_scores = [[1.0, 0.0, 0.0]] * 4

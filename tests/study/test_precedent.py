@@ -9,6 +9,7 @@ from scripted_model import ScriptedModel
 
 from holdfast import drift
 from holdfast.analysis.precedent_results import precedent_of
+from holdfast.analysis.verdicts import error_at
 from holdfast.cli import main
 from holdfast.errors import ParameterOutOfRange, UsageError
 from holdfast.models.requests import Request
@@ -121,6 +122,13 @@ def test_few_conversations_are_called_an_example(tmp_path, conversations):
     text = "\n".join(precedent_lines(precedent_of(run.precedents)))
     assert "The system prompt is worth +1.00" in text
     assert ("is an example and not a measurement" in text) is (conversations < 20)
+
+
+def test_a_run_that_is_read_again_decides_by_a_wider_interval(tmp_path):
+    run, (first,) = measure(Imitator(), tmp_path)
+    (second,) = precedent_of(run.precedents, error_at(2))
+    shown, decisive = second.depths[-1].precedent.interval, second.depths[-1].precedent.deciding
+    assert shown == first.depths[-1].precedent.interval and decisive[0] < shown[0]
 
 
 def test_lines_that_coincide_are_told_apart_in_the_figure(tmp_path):

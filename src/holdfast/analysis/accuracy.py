@@ -46,11 +46,11 @@ def accuracy_of(series: Series) -> dict[AccuracyLevel, list[statistics.Estimate]
     shape = len(series.records), series.rounds
     return {
         "prompt": statistics.estimate_columns(
-            statistics.cell_means(follows_all, shape), statistics.SCORES
+            statistics.matrix_of(follows_all, shape), statistics.SCORES
         ),
         "instruction": statistics.share(
-            statistics.cell_means(num_followed, shape),
-            statistics.cell_means(num_instructions, shape),
+            statistics.matrix_of(num_followed, shape),
+            statistics.matrix_of(num_instructions, shape),
         ),
     }
 

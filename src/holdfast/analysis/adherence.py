@@ -47,7 +47,7 @@ class RuleScores:
         """
         rows, row = np.unique(self.dialogs, return_inverse=True)
         column = np.searchsorted(np.asarray(bins), values, side="right") - 1
-        return statistics.means_by_cell(row, column, self.scores, (len(rows), len(bins)))
+        return statistics.matrix_of_arrays(row, column, self.scores, (len(rows), len(bins)))
 
     @property
     def by_dialog(self) -> np.ndarray:
@@ -252,7 +252,7 @@ def _change(scores: RuleScores) -> statistics.Estimate:
     changes = ordered_scores[last[several]] - ordered_scores[first[several]]
     _, dialogs = np.unique(pairs[several] // num_rules, return_inverse=True)
     shape = int(dialogs.max(initial=-1)) + 1, 1
-    means = statistics.means_by_cell(dialogs, np.zeros(len(dialogs)), changes, shape)
+    means = statistics.matrix_of_arrays(dialogs, np.zeros(len(dialogs)), changes, shape)
     return statistics.estimate(means[:, 0], statistics.DIFFERENCES)
 
 

@@ -44,9 +44,9 @@ class Candidate:
     broken: np.ndarray | None = None  # share of the agent's replies that are broken
     # minus the log-probability per token of the last reply, under the unmodified model
     nats: np.ndarray | None = None
-    # the stability with the method and with "none", on the probes that were judged in the same
-    # round of both; None if these are all
-    shared: tuple[np.ndarray, np.ndarray] | None = None
+    # the stability with the method and with "none", [conversation, round] each, on the probes that
+    # were judged in the same round of both; None if these are all
+    shared_by_round: tuple[np.ndarray, np.ndarray] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Calibration:
         """
         if self.chance is None:
             return False
-        score = estimate(self.none.capability, (0.0, 100.0))
+        score = self.capability(self.none)
         return not too_few(score) and within(score, self.chance, math.inf) != SUPPORTED
 
     @property
@@ -84,6 +84,10 @@ class Calibration:
             for number in range(len(self.names))
         ]
 
+    def capability(self, candidate: Candidate) -> Estimate:
+        """Estimates the points scored; the log-probability of a text has no limits."""
+        return estimate(candidate.capability, None if self.about.is_text else (0.0, 100.0))
+
     def gain(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> Estimate:
         """Estimates the stability gained over "none", paired by conversation."""
         stability, none = self.compared(candidate)
@@ -93,7 +97,19 @@ class Calibration:
         """Returns the stability of a candidate and of "none", [conversation] each, on what was
         judged in both; NaN where nothing was.
         """
-        return candidate.shared or (candidate.stability, self.none.stability)
+        if candidate.shared_by_round is None:
+            return candidate.stability, self.none.stability
+        stability, none = candidate.shared_by_round
+        return row_means(stability), row_means(none)
+
+    def gain_by_round(self, candidate: Candidate) -> np.ndarray:
+        """Returns the stability gained over "none", [conversation, round]; NaN where nothing was
+        judged in both.
+        """
+        both = (candidate.by_round, self.none.by_round)
+        stability, none = candidate.shared_by_round or both
+        gain: np.ndarray = stability - none
+        return gain
 
     def mean_gain(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> float:
         """Returns the mean stability gained over "none", by which candidates are ranked; minus
@@ -254,7 +270,6 @@ def _candidate(
     series = all_series[setting.method]
     # the conversations of a finished calibration are the same, in the same order
     none = all_series[NO_FIX]
-    shared = shared_means(series.scores("stability"), none.scores("stability"))
     return Candidate(
         method=setting.method,
         sweep=setting.sweep,
@@ -265,15 +280,15 @@ def _candidate(
         tokens=sum(record.tokens.forwarded for record in answers.values()),
         broken=np.array([broken_share(record) for record in series.records]),
         nats=_read_by_conversation(answers, count, _nats),
-        shared=(row_means(shared[0]), row_means(shared[1])),
+        shared_by_round=shared_means(series.scores("stability"), none.scores("stability")),
     )
 
 
 def _require_scores(candidates: Sequence[Candidate], report: np.ndarray) -> None:
     """Refuses a calibration in which some method has no score in one of the halves."""
     for candidate in candidates:
-        stability, _ = candidate.shared or (candidate.stability, None)
-        has_score = ~np.isnan(stability)
+        stability, _ = candidate.shared_by_round or (candidate.by_round, None)
+        has_score = ~np.isnan(stability).all(axis=1)
         if not all((has_score & half).any() for half in (report, ~report) if half.any()):
             raise RecordsError(
                 f"No reply with the method {candidate.method} can be scored in one half of the"

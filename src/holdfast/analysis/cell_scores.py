@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.analysis.sequential import falls
-from holdfast.analysis.statistics import MatrixEntry, cell_means
+from holdfast.analysis.statistics import MatrixEntry, matrix_of
 from holdfast.records import Conversation, ProbeKey
 from holdfast.records.check_records import PromptAgainstEarlierRun, RuleAgainstEarlierRun
 
@@ -76,7 +76,7 @@ def cell_scores(records: Sequence[Conversation], rounds: int) -> CellScores:
         MatrixEntry(row, columns[RuleRound(probe.rule, probe.round)], probe.score)
         for row, probe in probes
     ]
-    values = cell_means(scores, (len(records), len(cells)))
+    values = matrix_of(scores, (len(records), len(cells)))
     lost = np.array([[_is_lost(record, cell) for cell in cells] for record in records], dtype=bool)
     return CellScores(tuple(cells), values, lost.reshape(values.shape) & np.isnan(values))
 

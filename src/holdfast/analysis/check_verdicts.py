@@ -6,6 +6,7 @@ verdict is a function of the records in the order of their numbers, and may be r
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from holdfast.analysis.sequential import (
     capital_below,
     conversations_needed,
     decide,
+    rules_below,
     verdict_at,
 )
 from holdfast.records import Conversation
@@ -93,32 +95,29 @@ def _check_prompt(
 ) -> PromptCheck:
     """Decides on one prompt and its rules; `error` is the prompt's share of that of all tests."""
     scores = cell_scores(records, rounds)
-    bar = terms.min_stability
     rules = [rule for rule in scores.rules if rule is not None]
-    decision: Decision | None = None
-    decision_by_rule: dict[str, Decision] = {}
-    if bar is not None and terms.all_rules and rules:
-        error /= len(rules)
-        decision_by_rule = {rule: _decide(scores.of_rule(rule), bar, error) for rule in rules}
-        decision = _combine(scores.at_best, bar, list(decision_by_rule.values()))
-    elif bar is not None:
-        decision = _decide(scores, bar, error)
+    at_bar: _BarDecision | None = None
+    if terms.min_stability is not None:
+        if terms.all_rules and rules:
+            error /= len(rules)
+        at_bar = _decide(scores, terms.min_stability, error, each_rule=terms.all_rules)
     cells = [
         _cell(cell, column, at_best, error)
         for cell, column, at_best in zip(
             scores.cells, scores.values.T, scores.at_best.T, strict=True
         )
     ]
-    # falls are tested over all conversations
-    decided_after = len(records) if decision is None or comparison is not None else decision.after
+    decided_after = len(records)
+    if at_bar is not None and comparison is None:  # falls are tested over all conversations
+        decided_after = at_bar.prompt.after
     prompt_check = PromptCheck(
         id=name,
-        verdict=_verdict(decision, comparison, scores),
+        verdict=_verdict(at_bar, comparison, scores),
         decided_after=decided_after,
         described=len(records),
         unanswered=int(np.isnan(scores.values).sum()),
         lost=int(scores.lost.sum()),
-        first_failure=_first_failure(cells, bar, decision),
+        first_failure=_first_failure(cells, at_bar),
         lowest=_lowest(cells),
         comparison=comparison,
         rules=(),
@@ -127,37 +126,51 @@ def _check_prompt(
         error=error,
     )
     checks = [
-        _check_rule(
-            rule,
-            prompt_check,
-            bar,
-            decision_by_rule.get(rule),
-            is_measured=_is_measured(scores.of_rule(rule)),
-        )
+        _check_rule(rule, prompt_check, at_bar, is_measured=_is_measured(scores.of_rule(rule)))
         for rule in rules
     ]
     return prompt_check.model_copy(update={"rules": tuple(checks)})
 
 
-def cell_verdict(cell: CheckedCell, bar: float) -> CheckVerdict:
-    """Returns the verdict by a cell's interval alone; `UNDECIDED` if it contains the bar."""
-    return verdict_at(bar, cell.low, cell.high)
+@dataclass(frozen=True)
+class _BarDecision:
+    """The decision on a prompt by the bar.
+
+    Attributes:
+        bar: the bar.
+        prompt: the decision on the prompt as a whole.
+        rules: that on each rule, if every rule is to be decided; otherwise {}.
+        failing_rules: the rules that certainly fail. It can be certain that a prompt fails, and
+            not certain by which of its rules.
+    """
+
+    bar: float
+    prompt: Decision
+    rules: Mapping[str | None, Decision]
+    failing_rules: frozenset[str | None]
 
 
-def _first_failure(
-    cells: Sequence[CheckedCell], bar: float | None, decision: Decision | None
-) -> CheckedCell | None:
-    """Returns the first cell that certainly fails; None if the prompt does not fail its bar."""
-    if bar is None or decision is None or decision.verdict != FAIL:
-        return None
-    # A prompt fails by the mean of its cells' capitals, and no mean exceeds the largest of them. So
-    # some cell fails by itself; if rounding hides that, the one with the largest capital counts.
-    certain = (cell for cell in cells if cell_verdict(cell, bar) == FAIL)
-    return next(certain, cells[int(np.argmax(decision.below))])
+def _decide(scores: CellScores, bar: float, error: float, *, each_rule: bool) -> _BarDecision:
+    """Decides on a prompt by the bar.
 
-
-def _decide(scores: CellScores, bar: float, error: float) -> Decision:
-    return decide(scores.values, bar, error, scores.at_best)
+    Args:
+        error: of the verdict on the prompt; if each rule is to be decided, of that on one rule.
+    """
+    by_rule = {rule: scores.of_rule(rule) for rule in scores.rules}
+    if each_rule:
+        decisions = {
+            rule: decide(of_rule.values, bar, error, of_rule.at_best)
+            for rule, of_rule in by_rule.items()
+        }
+        prompt = _combine(scores.at_best, bar, list(decisions.values()))
+        failing = [rule for rule, decision in decisions.items() if decision.verdict == FAIL]
+        return _BarDecision(bar, prompt, decisions, frozenset(failing))
+    prompt = decide(scores.values, bar, error, scores.at_best)
+    if prompt.verdict != FAIL:
+        return _BarDecision(bar, prompt, {}, frozenset())
+    _, are_below = rules_below(np.stack([item.at_best for item in by_rule.values()]), bar, error)
+    failing = [rule for rule, below in zip(by_rule, are_below, strict=True) if below.any()]
+    return _BarDecision(bar, prompt, {}, frozenset(failing))
 
 
 def _combine(values: np.ndarray, bar: float, rules: Sequence[Decision]) -> Decision:
@@ -173,14 +186,31 @@ def _combine(values: np.ndarray, bar: float, rules: Sequence[Decision]) -> Decis
     return Decision(verdict, after, final_capital)
 
 
+def cell_verdict(cell: CheckedCell, bar: float) -> CheckVerdict:
+    """Returns the verdict by a cell's interval alone; `UNDECIDED` if it contains the bar."""
+    return verdict_at(bar, cell.low, cell.high)
+
+
+def _first_failure(cells: Sequence[CheckedCell], at_bar: _BarDecision | None) -> CheckedCell | None:
+    """Returns the first cell of a failing rule that certainly fails, or else the cell that counts
+    most towards the verdict; None if the prompt does not fail its bar.
+    """
+    if at_bar is None or at_bar.prompt.verdict != FAIL:
+        return None
+    for cell in cells:
+        if cell.rule in at_bar.failing_rules and cell_verdict(cell, at_bar.bar) == FAIL:
+            return cell
+    return cells[int(np.argmax(at_bar.prompt.below))]
+
+
 def _verdict(
-    decision: Decision | None, comparison: PromptAgainstEarlierRun | None, scores: CellScores
+    at_bar: _BarDecision | None, comparison: PromptAgainstEarlierRun | None, scores: CellScores
 ) -> CheckVerdict:
-    """Returns the verdict on a prompt; without a bar there is no decision."""
+    """Returns the verdict on a prompt."""
     if comparison is not None and comparison.fell:
         return FAIL
-    if decision is not None:
-        return decision.verdict
+    if at_bar is not None:
+        return at_bar.prompt.verdict
     is_compared = comparison is None or (bool(comparison.rules) and comparison.complete)
     return PASS if is_compared and _is_measured(scores) else UNDECIDED
 
@@ -208,45 +238,43 @@ def _lowest(cells: Sequence[CheckedCell]) -> CheckedCell | None:
 
 
 def _check_rule(
-    rule: str,
-    prompt_check: PromptCheck,
-    bar: float | None,
-    decision: Decision | None,
-    *,
-    is_measured: bool,
+    rule: str, prompt_check: PromptCheck, at_bar: _BarDecision | None, *, is_measured: bool
 ) -> RuleCheck:
     """Decides on one rule.
 
     Args:
         prompt_check: the rule's prompt, with its own verdict but without those on its rules.
-        decision: the decision on this rule, if every rule is to be decided.
+        at_bar: the decision on the prompt by the bar.
         is_measured: whether the rule has scores, and few were lost.
     """
     cells = [cell for cell in prompt_check.cells if cell.rule == rule]
-    lowest = _lowest(cells)
     comparison = prompt_check.comparison
     compared_rules = comparison.rules if comparison else ()
     fall = next((item for item in compared_rules if item.rule == rule), None)
-    verdicts = [] if bar is None else [cell_verdict(cell, bar) for cell in cells]
-    # one interval among many says too little by itself: the prompt or this rule has to fail too
-    fails = prompt_check.first_failure is not None and (
-        decision is None or decision.verdict == FAIL
-    )
-    decided_by = lowest
+    decided_by = _lowest(cells)
+    fails_bar = at_bar is not None and rule in at_bar.failing_rules
     verdict: CheckVerdict
-    if fails and FAIL in verdicts:
+    if at_bar is not None and fails_bar:
         verdict = FAIL
-        decided_by = cells[verdicts.index(FAIL)]
+        failing_cells = (cell for cell in cells if cell_verdict(cell, at_bar.bar) == FAIL)
+        decided_by = next(failing_cells, decided_by)
     elif fall is not None and fall.fell:
         verdict = FAIL
-    elif decision is not None:
-        verdict = decision.verdict
-    elif bar is None:
+    elif at_bar is None:
         is_compared = comparison is None or (fall is not None and comparison.complete)
         verdict = PASS if is_compared and is_measured else UNDECIDED
+    elif at_bar.rules:
+        verdict = at_bar.rules[rule].verdict
     else:
-        verdict = PASS if all(word == PASS for word in verdicts) else UNDECIDED
-    return RuleCheck(rule=rule, verdict=verdict, decided_by=decided_by, comparison=fall)
+        passes = all(cell_verdict(cell, at_bar.bar) == PASS for cell in cells)
+        verdict = PASS if passes else UNDECIDED
+    return RuleCheck(
+        rule=rule,
+        verdict=verdict,
+        decided_by=decided_by,
+        fails_bar=fails_bar,
+        comparison=fall,
+    )
 
 
 def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:

@@ -81,7 +81,7 @@ def calibrated_settings(calibration: Calibration) -> list[CalibratedSetting]:
             front=is_on_front,
             stability=estimate(candidate.stability, SCORES),
             gain=verdicts.verdict_on(calibration.gain(candidate)),
-            capability=estimate(candidate.capability, None),
+            capability=calibration.capability(candidate),
             chance=calibration.chance,
             points_lost=verdicts.verdict_on(calibration.drop(candidate)),
             broken=None if candidate.broken is None else estimate(candidate.broken, SCORES),

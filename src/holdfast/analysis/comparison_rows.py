@@ -18,7 +18,7 @@ from holdfast.analysis.statistics import (
     ByProbe,
     Estimate,
     MatrixEntry,
-    cell_means,
+    matrix_of,
     means_over_probes,
     paired_difference,
     shared_means,
@@ -104,11 +104,16 @@ class SharedSeries:
 
     def drawn(self) -> tuple[Series, Series]:
         """Returns both series with only the scores that are compared, for a figure."""
-        overall = _all_rules(self)
+        rounds = self.all_rules.scored_rounds
         return (
-            _with_scores(self.before, overall.before, overall.scored_rounds),
-            _with_scores(self.now, overall.now, overall.scored_rounds),
+            _with_scores(self.before, self.all_rules.before, rounds),
+            _with_scores(self.now, self.all_rules.now, rounds),
         )
+
+    @cached_property
+    def all_rules(self) -> _ComparedRules:
+        """All shared rules as one group."""
+        return _rules_group(self, "all", "", self.rules)
 
     @cached_property
     def scores_before(self) -> Mapping[RuleKey, ByProbe]:
@@ -158,7 +163,7 @@ def _scores_by_rule(
                 entries[_key(record, probe), probe.probe].append(entry)
     scores_by_rule: dict[RuleKey, dict[int, np.ndarray]] = defaultdict(dict)
     for (rule, index), scores in entries.items():
-        scores_by_rule[rule][index] = cell_means(scores, (len(series.records), rounds))
+        scores_by_rule[rule][index] = matrix_of(scores, (len(series.records), rounds))
     return scores_by_rule
 
 
@@ -211,7 +216,6 @@ def compare_series(shared: SharedSeries) -> MethodComparison:
     """
     before = shared.before
     now = shared.now
-    overall = _all_rules(shared)
     groups = [
         _rules_group(shared, "kind", kind, [rule for rule in shared.rules if rule.kind == kind])
         for kind in sorted({rule.kind for rule in shared.rules if rule.kind})
@@ -220,7 +224,7 @@ def compare_series(shared: SharedSeries) -> MethodComparison:
         groups += [_rules_group(shared, "rule", rule.name, [rule]) for rule in shared.rules]
     # rows with fewer conversations get no verdict, so they need no share of the error
     verdicts = 2 * sum(group.conversations >= MIN_SAMPLES for group in groups)
-    rows = [_row(shared, overall, over_prompts=True)]
+    rows = [_row(shared, shared.all_rules, over_prompts=True)]
     rows += [_row(shared, group, max(1, verdicts)) for group in groups]
     if before.measured("adoption") and now.measured("adoption"):
         adoption = _group(
@@ -238,15 +242,11 @@ def compare_series(shared: SharedSeries) -> MethodComparison:
         against_method=before.method,
         pairs=shared.pairs,
         prompts=len(prompts_of(now)),
-        rounds=tuple(int(number) + 1 for number in overall.scored_rounds),
+        rounds=tuple(int(number) + 1 for number in shared.all_rules.scored_rounds),
         rows=tuple(rows),
         conversations=len(now.records),
         conversations_before=len(before.records),
     )
-
-
-def _all_rules(shared: SharedSeries) -> _ComparedRules:
-    return _rules_group(shared, "all", "", shared.rules)
 
 
 def _rules_group(
@@ -296,7 +296,9 @@ def _row(
     now = group.now[:, rounds]
     mean_before = statistics.row_means(before)
     mean_now = statistics.row_means(now)
-    error = min(shared.before.error, shared.now.error) / shared_by
+    error = statistics.ERROR  # too few conversations get no verdict, and need no wider interval
+    if group.conversations >= MIN_SAMPLES:
+        error = min(shared.before.error, shared.now.error) / shared_by
     if shared.pairs:
         prompts = shared.now.prompts if over_prompts else None
         over_rounds = paired_difference(mean_now, mean_before, prompts=prompts, error=error)

@@ -1,4 +1,4 @@
-"""Measures how the mass on the system prompt decays (Li et al. 2024, section 4).
+"""Measures how the mass on the system prompt, pi(t), decays (Li et al. 2024, section 4).
 
 The paper sees a plateau within turns and a drop between them; attention spread uniformly over the
 tokens that a layer sees would decay hyperbolically, regardless of turns. A head is compared with
@@ -123,7 +123,7 @@ class Trace(RecordModel):
     behaviour: Behaviour
 
 
-def describe(name: str, records: Sequence[Conversation], dialogs: Sequence[TracedTurns]) -> Trace:
+def trace_of(name: str, records: Sequence[Conversation], dialogs: Sequence[TracedTurns]) -> Trace:
     """Measures a model's self-chats, for the average over all heads and for the head whose mass
     falls most.
 

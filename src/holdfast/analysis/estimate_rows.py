@@ -255,12 +255,13 @@ def first_broken(values: np.ndarray) -> list[int]:
 def is_never_followed(values: np.ndarray, error: float) -> bool:
     """Whether no conversation ever kept a rule, or its mean is certainly low in every round.
 
-    False for fewer than `MIN_SAMPLES` conversations.
+    False for fewer than `MIN_SAMPLES` conversations with a score.
 
     Args:
-        values: the scores of the rule, [conversation, round].
+        values: the scores of the rule, [conversation, round], NaN where not measured.
     """
-    if len(values) < MIN_SAMPLES:
+    has_score = ~np.isnan(values).all(axis=1)
+    if has_score.sum() < MIN_SAMPLES:
         return False
     if not (values >= MIN_KEPT_SCORE).any():  # NaN compares as False
         return True

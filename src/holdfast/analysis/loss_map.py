@@ -101,7 +101,8 @@ def loss_map(*runs: Run) -> list[LossRow]:
     """Returns the rows of one drift run, or of several pooled (such as two seeds), by method.
 
     Raises:
-        UsageError: the suite gives no kinds of rules, or the runs differ in where they probe.
+        UsageError: the suite gives no kinds of rules, the runs differ in where they probe, or they
+            share a conversation.
     """
     places = {run.identity_as(ConversationsIdentity).settings.probe_at for run in runs}
     if len(places) > 1:
@@ -110,6 +111,7 @@ def loss_map(*runs: Run) -> list[LossRow]:
             " they cannot be pooled; leave out --pool.",
             option="pool",
         )
+    _refuse_shared_conversations(runs)
     in_place = places == {"in-place"}
     rows: list[LossRow] = []
     for series in read_pooled_series(runs):
@@ -123,6 +125,26 @@ def loss_map(*runs: Run) -> list[LossRow]:
             value=str(folder),
         )
     return rows
+
+
+def _refuse_shared_conversations(runs: Sequence[Run]) -> None:
+    """Refuses runs that have a conversation in common, which would count twice."""
+    run_of_conversation: dict[tuple[object, ...], Run] = {}
+    for run in runs:
+        identity = run.identity_as(ConversationsIdentity)
+        seed = identity.settings.seed
+        draws = (identity.model_fingerprint, identity.suite_fingerprint, seed)
+        for record in run.conversations:
+            key = (*draws, record.method, record.conversation)
+            other = run_of_conversation.setdefault(key, run)
+            if other is not run:
+                raise UsageError(
+                    f"{other.folder} and {run.folder} both have conversation"
+                    f" {record.conversation} of seed {seed}, which would count twice; pool runs"
+                    " with different seeds.",
+                    option="pool",
+                    value=seed,
+                )
 
 
 def _rows_of(series: Series, *, in_place: bool) -> Iterable[LossRow]:

@@ -44,7 +44,7 @@ def model_loss(name: str, *runs: Run) -> ModelLoss:
     """Makes the map of one model from all its runs.
 
     Raises:
-        UsageError: the suite gives no kinds of rules, or the runs differ in where they probe.
+        UsageError: the runs cannot be mapped, or not be pooled (`loss_map`).
     """
     return ModelLoss(
         name=name,

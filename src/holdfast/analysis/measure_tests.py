@@ -2,7 +2,8 @@
 
 A measure is treated as a detector of broken turns. Its precision is the share of the turns it
 scores as broken that are labelled so; its recall is the share of the turns labelled as broken that
-it scores so. A turn that it does not score, because its rule does not apply, is not detected.
+it scores so. A turn that it does not score, because its rule does not apply, is not detected. On
+turns that were chosen by their scores (`logs --label`), the recall is too high.
 """
 
 from collections import Counter
@@ -205,8 +206,10 @@ def _measure_test(name: str, rule: Rule, labelled_turns: TurnsBySource) -> Measu
 
 
 def _share(marks: Sequence[bool]) -> Estimate:
-    """Returns the share of marks that are true. Of zeros and ones, the bootstrap's interval is the
-    exact binomial one (Clopper and Pearson 1934), up to the error of resampling.
+    """Returns the share of marks that are true.
+
+    Of zeros and ones, the interval is the exact binomial one (Clopper and Pearson 1934), up to the
+    error of resampling. It takes the turns as independent.
     """
     return estimate(np.array(marks, dtype=float), SCORES)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.analysis.statistics import (
+    ERROR,
     SCORES,
     ByProbe,
     Estimate,
@@ -61,17 +62,21 @@ class Precedent:
     depths: tuple[DepthEffects, ...]
 
 
-def precedent_of(chats: Sequence[PrecedentChat]) -> list[Precedent]:
-    """Returns the results of every method: over all rules, then by category if it has several."""
+def precedent_of(chats: Sequence[PrecedentChat], error: float = ERROR) -> list[Precedent]:
+    """Returns the results of every method: over all rules, then by category if it has several.
+
+    Args:
+        error: the probability with which a verdict on an effect may be wrong.
+    """
     results = []
     for method in dict.fromkeys(chat.method for chat in chats):
         group = [chat for chat in chats if chat.method == method]
-        results.append(_results(method, "all", group))
+        results.append(_results(method, "all", group, error))
         categories = dict.fromkeys(chat.agent.category for chat in group)
         if len(categories) > 1:
             for category in categories:
                 subgroup = [chat for chat in group if chat.agent.category == category]
-                results.append(_results(method, str(category), subgroup))
+                results.append(_results(method, str(category), subgroup, error))
     return results
 
 
@@ -91,7 +96,7 @@ def _mean_score(history: History, rule: str) -> float:
     return _mean([scores[rule] for scores in history.scores])
 
 
-def _results(method: str, rules: str, chats: Sequence[PrecedentChat]) -> Precedent:
+def _results(method: str, rules: str, chats: Sequence[PrecedentChat], error: float) -> Precedent:
     """Compares histories of replies under one method: kept or broken, long or short."""
     clear = [clear_rules(chat) for chat in chats]
     prompted = {reply.prompted for chat in chats for reply in chat.next_replies}
@@ -105,7 +110,8 @@ def _results(method: str, rules: str, chats: Sequence[PrecedentChat]) -> Precede
     def prompt_effect(history: str, seen: int) -> Estimate | None:
         if False not in prompted:
             return None
-        return _difference(scores[history, seen, True], scores[history, seen, False])
+        prompted_scores = scores[history, seen, True]
+        return _difference(prompted_scores, scores[history, seen, False], error)
 
     return Precedent(
         method=method,
@@ -121,7 +127,9 @@ def _results(method: str, rules: str, chats: Sequence[PrecedentChat]) -> Precede
                 seen=seen,
                 prompt_after_kept=prompt_effect("kept", seen),
                 prompt_after_broken=prompt_effect("broken", seen),
-                precedent=_difference(scores["kept", seen, True], scores["broken", seen, True]),
+                precedent=_difference(
+                    scores["kept", seen, True], scores["broken", seen, True], error
+                ),
             )
             for seen in depths
         ),
@@ -153,9 +161,9 @@ def _scores_of_cell(
     return scores
 
 
-def _difference(scores: ByProbe, baseline: ByProbe) -> Estimate:
+def _difference(scores: ByProbe, baseline: ByProbe, error: float) -> Estimate:
     """Estimates the difference of two cells, on the rules that both have a score of."""
-    return paired_difference(*shared_means(scores, baseline))
+    return paired_difference(*shared_means(scores, baseline), error=error)
 
 
 def _mean(scores: Sequence[float | None]) -> float:

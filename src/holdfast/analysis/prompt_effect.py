@@ -12,8 +12,8 @@ from holdfast.analysis.statistics import (
     SCORES,
     Estimate,
     MatrixEntry,
-    cell_means,
     estimate,
+    matrix_of,
     paired_difference,
 )
 from holdfast.analysis.verdicts import (
@@ -140,8 +140,7 @@ def _row(name: str, group: _ScoreGroup, series: Series) -> BaselineScores:
     """Compares the scores of a group. The unit is the conversation: its probes are averaged."""
     means = np.array([np.mean(scores, axis=0) for _, scores in sorted(group.pairs.items())])
     prompted, unprompted = means.T
-    by_round = cell_means(group.by_round, (len(series.records), series.rounds))
-    by_round = by_round[~np.isnan(by_round).all(axis=1)]  # conversations with any score
+    by_round = matrix_of(group.by_round, (len(series.records), series.rounds))
     difference = paired_difference(prompted, unprompted, error=series.error)
     unprompted_mean = estimate(unprompted, SCORES, error=series.error)
     return BaselineScores(

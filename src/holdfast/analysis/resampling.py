@@ -1,16 +1,18 @@
 """Resamples units, such as conversations, for intervals of means.
 
-One function, `resample`, is behind every interval. It is a Bayesian bootstrap (Rubin 1981) that
-adds one unseen conversation: for the lower end of the interval it has the lowest possible score,
-for the upper end the highest. This is the interval of Gaffke 2005 (see Learned-Miller and Thomas
-2019, "A new confidence interval for the mean of a bounded random variable"). For scores of 0 and 1
-it equals the exact interval of Clopper and Pearson, so it has a width even if all values are equal;
-with many conversations it approaches the usual one. Its coverage for every distribution is
-conjectured, not proven. A plain bootstrap is too narrow where few conversations matter much, as it
-knows only the losses that it has seen: `benchmarks/verdicts.py` compares the two.
+One function, `resample`, is behind every interval of a mean. It is a Bayesian bootstrap (Rubin
+1981) that adds one unseen conversation: for the lower end of the interval it has the lowest
+possible score, for the upper end the highest. This is the interval of Gaffke 2005 (see
+Learned-Miller and Thomas 2019, "A new confidence interval for the mean of a bounded random
+variable"). For scores of 0 and 1 it equals the exact interval of Clopper and Pearson, so it has a
+width even if all values are equal; with many conversations it approaches the usual one. Its
+coverage for every distribution is conjectured, not proven. A plain bootstrap is too narrow where
+few conversations matter much, as it knows only the losses that it has seen:
+`benchmarks/verdicts.py` compares the two.
 """
 
 import functools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -18,11 +20,13 @@ import numpy as np
 Limits = tuple[float, float]  # the lowest and the highest value of a unit
 
 SEED = 0
-RESAMPLES = 10_000
+RESAMPLES = 10_000  # usually; `num_resamples` says when there are more or fewer
 _MIN_RESAMPLES = 1_000
-_MAX_WEIGHTS = 40_000_000  # units times resamples; there are fewer resamples of many units
+_BEYOND_END = 25  # resamples beyond each end of an interval, without which it would be too noisy
+_MAX_WEIGHTS = 40_000_000  # units times resamples; of more units, there are fewer resamples
+_MAX_WEIGHTS_FOR_ENDS = 100_000_000  # likewise for intervals with a small error
 _WEIGHTS_PER_BLOCK = 2_000_000
-_MAX_CACHED_UNITS = 1_000  # the weights of more units are not kept for the next estimate
+_MAX_CACHED_WEIGHTS = 10_000_000  # more weights are not kept for the next estimate
 
 
 def bounds_by_column(
@@ -40,19 +44,23 @@ def bounds_by_column(
     bounds = np.full((sums.shape[1], len(errors), 2), np.nan)
     enough = (sizes > 0).sum(axis=0) > 1
     if enough.any():
-        resamples = RESAMPLES if len(errors) > 1 else _enough_resamples(len(sums))
-        low, high = resample(sums[:, enough], sizes[:, enough], limits, resamples)
-        below = np.percentile(low, [50 * error for error in errors], axis=0)
-        above = np.percentile(high, [100 - 50 * error for error in errors], axis=0)
-        bounds[enough] = np.stack([below, above], axis=-1).swapaxes(0, 1)
+        counts = [num_resamples(len(sums), error) for error in errors]
+        low, high = resample(sums[:, enough], sizes[:, enough], limits, max(counts))
+        for number, (error, count) in enumerate(zip(errors, counts, strict=True)):
+            bounds[enough, number, 0] = np.percentile(low[:count], 50 * error, axis=0)
+            bounds[enough, number, 1] = np.percentile(high[:count], 100 - 50 * error, axis=0)
     return bounds
 
 
-def _enough_resamples(units: int) -> int:
-    """Returns how many resamples a 95% interval needs: fewer for many units, as each resample then
-    takes longer, and the interval is narrow anyway.
+def num_resamples(units: int, error: float) -> int:
+    """Returns how many resamples an interval needs that is wrong with this probability.
+
+    There are fewer of many units, as each resample then takes longer, and the interval is narrow
+    anyway. There are more for a small error, whose interval ends where 10,000 resamples have hardly
+    any value: with a single one beyond an end, the error would be about twice what it should be.
     """
-    return min(RESAMPLES, max(_MIN_RESAMPLES, _MAX_WEIGHTS // units))
+    for_ends = min(math.ceil(2 * _BEYOND_END / error), _MAX_WEIGHTS_FOR_ENDS // units)
+    return max(min(RESAMPLES, _MAX_WEIGHTS // units), for_ends, _MIN_RESAMPLES)
 
 
 def resample(
@@ -62,10 +70,9 @@ def resample(
     with the highest value for the unseen unit.
 
     Args:
-        sums, sizes: [unit, column]; the mean of a column is the total of its sums over the total of
-            its sizes. A unit of size 0 was not measured.
-        limits: the lowest and the highest possible value; values beyond them widen them. None for a
-            plain Bayesian bootstrap without an unseen unit.
+        sums, sizes: as for `bounds_by_column`.
+        limits: values beyond them widen them. None for a plain Bayesian bootstrap without an unseen
+            unit.
         resamples: how many.
     """
     present = sizes > 0
@@ -81,9 +88,9 @@ def resample(
     low = []
     high = []
     blocks: Iterable[np.ndarray]
-    if len(sums) <= _MAX_CACHED_UNITS:
-        blocks = _cached_weights(len(sums))
-    else:  # too many to keep
+    if len(sums) * resamples <= _MAX_CACHED_WEIGHTS:
+        blocks = _cached_weights(len(sums), resamples)
+    else:
         blocks = _draw_weights(len(sums) + 1, resamples)
     for weights in blocks:
         seen_weights = weights[:, :-1]
@@ -96,9 +103,9 @@ def resample(
 
 
 @functools.lru_cache(maxsize=4)
-def _cached_weights(units: int) -> tuple[np.ndarray, ...]:
+def _cached_weights(units: int, resamples: int) -> tuple[np.ndarray, ...]:
     """Returns the weights of the units and the unseen unit, in blocks of [resample, unit + 1]."""
-    return tuple(_draw_weights(units + 1, RESAMPLES))
+    return tuple(_draw_weights(units + 1, resamples))
 
 
 def _draw_weights(columns: int, resamples: int) -> Iterator[np.ndarray]:
@@ -121,7 +128,7 @@ def resample_means(values: np.ndarray) -> np.ndarray:
     present = ~np.isnan(values)
     values_or_zero = np.where(present, values, 0.0)
     means = []
-    for weights in _cached_weights(len(values)):
+    for weights in _cached_weights(len(values), RESAMPLES):
         with np.errstate(invalid="ignore", divide="ignore"):
             seen_weights = weights[:, :-1]
             means.append((seen_weights @ values_or_zero) / (seen_weights @ present.astype(float)))

@@ -143,7 +143,7 @@ def _cells(
     """
     rows = columns.dialog[has_value]
     scores = columns.score[has_value]
-    return statistics.means_by_cell(rows, column, scores, (len(run.dialogs), count))
+    return statistics.matrix_of_arrays(rows, column, scores, (len(run.dialogs), count))
 
 
 def _compaction_effect(run: Run, columns: _Columns) -> CompactionEffect | None:

@@ -102,14 +102,30 @@ def is_below(values: np.ndarray, bar: float, error: float) -> np.ndarray:
     return _log_mean(capital_below(values, bar)) >= -math.log(error)
 
 
+def rules_below(values: np.ndarray, bar: float, error: float) -> tuple[np.ndarray, np.ndarray]:
+    """Whether it is certain, after each conversation, that means lie below the bar in some round:
+    of any rule of the prompt, and of each rule by itself.
+
+    The prompt's capital is the mean of its rules' capitals, and a rule's the mean of its rounds'.
+    So the first answer is that of `is_below`. A rule is named if every set of rules that it is in
+    has a sufficient mean capital (a closed test: Vovk and Wang, "E-values: calibration, combination
+    and applications", 2021). So the error holds for all rules of the prompt together.
+
+    Args:
+        values: [rule, conversation, round].
+        error: upper bound on the probability that any rule is ever wrongly named.
+
+    Returns:
+        Whether any rule is below, [conversation], and whether each rule is, [rule, conversation].
+    """
+    by_rule = np.exp(np.minimum(_log_mean(capital_below(values, bar)), _MAX_LOG_CAPITAL))
+    prompt: np.ndarray = by_rule.mean(axis=0) >= 1 / error
+    return prompt, _lowest_means(by_rule) >= 1 / error
+
+
 def falls(now: np.ndarray, before: np.ndarray, error: float) -> tuple[np.ndarray, np.ndarray]:
     """Whether it is certain, after each conversation, that rules are kept less than before in some
     round: any rule of the prompt, and each by itself.
-
-    The prompt's capital is the mean of its rules' capitals, and a rule's the mean of its rounds'.
-    A rule is reported if every set of rules that contains it has a sufficient mean capital (a
-    closed test: Vovk and Wang, "E-values: calibration, combination and applications", 2021). So
-    the error holds for all rules of the prompt together.
 
     Args:
         now, before: [rule, conversation, round]; conversations with the same index are compared. If
@@ -120,10 +136,7 @@ def falls(now: np.ndarray, before: np.ndarray, error: float) -> tuple[np.ndarray
     Returns:
         Whether the prompt fell, [conversation], and whether each rule did, [rule, conversation].
     """
-    by_round = capital_below((now - before + 1) / 2, 0.5)
-    by_rule = np.exp(np.minimum(_log_mean(by_round), _MAX_LOG_CAPITAL))
-    prompt: np.ndarray = by_rule.mean(axis=0) >= 1 / error
-    return prompt, _lowest_means(by_rule) >= 1 / error
+    return rules_below((now - before + 1) / 2, 0.5, error)
 
 
 def _lowest_means(capitals: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.analysis.statistics import ByProbe, MatrixEntry, cell_means, means_over_probes
+from holdfast.analysis.statistics import ByProbe, MatrixEntry, matrix_of, means_over_probes
 from holdfast.analysis.verdicts import MIN_SAMPLES, error_at
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import Conversation, Probe, Run
@@ -251,7 +251,7 @@ def scores_by_probe(
             entry = MatrixEntry(row, probe.round - 1, probe.score)
             entries[ProbeId(probe.rule, probe.probe)].append(entry)
     shape = len(records), rounds
-    return {probe: cell_means(scores, shape) for probe, scores in entries.items()}
+    return {probe: matrix_of(scores, shape) for probe, scores in entries.items()}
 
 
 def _methods(run: Run) -> list[str]:
@@ -289,7 +289,7 @@ def _series(run: Run, label: str, method: str, rounds: int) -> Series:
         conversations=numbers,
         matrices=matrices,
         short=name if names.count(name) == 1 else "",
-        look=_count_looks(run),
+        look=count_looks(run),
         by_probe=by_probe,
     )
 
@@ -298,7 +298,7 @@ def _is_of(kind: str) -> Callable[[Probe], bool]:
     return lambda probe: probe.kind == kind
 
 
-def _count_looks(run: Run) -> int:
+def count_looks(run: Run) -> int:
     """Counts how often someone can have read verdicts on a run: now, and before each time that
     conversations were added to it, if it then had enough of them for a verdict.
     """

@@ -1,7 +1,13 @@
 """Estimates means and their uncertainty.
 
-The unit is the conversation, as rounds and probes of one conversation are not independent. Matrices
-are [conversation, round], with NaN where a round was not measured.
+The unit is the conversation, as rounds and probes of one conversation are not independent. Values
+are NaN where nothing was measured. The functions share these arguments:
+
+limits   the lowest and the highest value that a conversation can have; None if there are no
+         limits, and the interval is then a plain Bayesian bootstrap
+prompts  the prompt of each conversation; the estimate then includes the interval for other
+         prompts, if there are at least `MIN_PROMPTS`
+error    the probability, of at most 0.05, with which a verdict on an estimate may be wrong
 """
 
 import functools
@@ -12,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast.analysis.resampling import SEED, Limits, bounds_by_column, resample
+from holdfast.analysis.resampling import SEED, Limits, bounds_by_column, num_resamples, resample
 from holdfast.records.mean_estimate import Estimate as Estimate  # other modules import it from here
 from holdfast.records.mean_estimate import OtherPrompts
 
@@ -39,15 +45,10 @@ class MatrixEntry(NamedTuple):
 def estimate_columns(
     values: np.ndarray, limits: Limits | None, error: float = ERROR
 ) -> list[Estimate]:
-    """Estimates the mean of each column, over the conversations that have a value in it.
+    """Estimates the mean of each column of values, [conversation, column], over the conversations
+    that have a value in it.
 
     All columns see the same resampled conversations, as rounds of one conversation belong together.
-
-    Args:
-        values: [conversation, column].
-        limits: the lowest and the highest value that a conversation can have; None if there are no
-            limits, and the interval is then a plain Bayesian bootstrap.
-        error: the probability, of at most 0.05, with which a verdict on one column may be wrong.
     """
     values = np.ascontiguousarray(values, dtype=float)
     # as bytes, which a cache can look up
@@ -94,14 +95,7 @@ def estimate(
     prompts: Sequence[str] | None = None,
     error: float = ERROR,
 ) -> Estimate:
-    """Estimates the mean of one value per conversation, [n], NaN where not measured.
-
-    Args:
-        limits: the lowest and the highest value that a conversation can have; None for no limits.
-        prompts: the prompt of each conversation; the estimate then includes the interval for other
-            prompts, if there are at least `MIN_PROMPTS`.
-        error: the probability, of at most 0.05, with which a verdict on it may be wrong.
-    """
+    """Estimates the mean of one value per conversation, [n]."""
     values = np.asarray(values, dtype=float)
     (for_these_prompts,) = estimate_columns(values[:, None], limits, error)
     if prompts is None:
@@ -114,13 +108,8 @@ def estimate(
 
 
 def over_prompts(values: np.ndarray, limits: Limits | None, prompts: np.ndarray) -> OtherPrompts:
-    """Returns the interval from resampling prompts, each with all of its conversations (the cluster
-    bootstrap).
-
-    Args:
-        values: [n], NaN where not measured.
-        limits: the lowest and the highest value that a conversation can have; None for no limits.
-        prompts: the prompt of each conversation, [n].
+    """Returns the interval from resampling prompts, [n], each with the values of all of its
+    conversations, [n] (the cluster bootstrap).
     """
     is_measured = ~np.isnan(values)
     distinct, prompt_number = np.unique(prompts[is_measured], return_inverse=True)
@@ -133,17 +122,6 @@ def over_prompts(values: np.ndarray, limits: Limits | None, prompts: np.ndarray)
 # --- Differences with their uncertainty
 
 
-def change(
-    values: np.ndarray,
-    first: int = 0,
-    last: int = -1,
-    prompts: Sequence[str] | None = None,
-    error: float = ERROR,
-) -> Estimate:
-    """Estimates the paired change of scores, [conversation, round], from one round to another."""
-    return estimate(values[:, last] - values[:, first], DIFFERENCES, prompts, error)
-
-
 def paired_difference(
     values: np.ndarray,
     baseline: np.ndarray,
@@ -151,13 +129,8 @@ def paired_difference(
     prompts: Sequence[str] | None = None,
     error: float = ERROR,
 ) -> Estimate:
-    """Estimates the mean of values - baseline, both [n] in the same order of conversations.
-
-    Args:
-        limits: of the difference.
-        prompts: the prompt of each conversation; the estimate then includes the interval for other
-            prompts, if there are at least `MIN_PROMPTS`.
-        error: the probability, of at most 0.05, with which a verdict on it may be wrong.
+    """Estimates the mean of values - baseline, both [n] in the same order of conversations; the
+    limits are those of the difference.
     """
     differences = np.asarray(values, dtype=float) - np.asarray(baseline, dtype=float)
     return estimate(differences, limits, prompts, error)
@@ -168,8 +141,9 @@ def unpaired_difference(
 ) -> Estimate:
     """Estimates the mean of values minus that of other conversations, each [n] and within `limits`.
 
-    In the estimate, n is the smaller number of conversations, and sd the standard error of the
-    difference.
+    The interval melds those of the two means (Fay, Proschan and Brittain 2015): for scores of 0 and
+    1, it excludes 0 exactly if Fisher's test finds a difference. In the estimate, n is the smaller
+    number of conversations, and sd the standard error of the difference.
     """
     sample = np.asarray(values, dtype=float)[:, None]
     other = np.asarray(baseline, dtype=float)[:, None]
@@ -177,22 +151,21 @@ def unpaired_difference(
     mean = float(sample.mean() - other.mean())
     if count < 2:
         return Estimate(count, mean, None, None, None)
+    resamples = num_resamples(max(len(sample), len(other)), error)
     # the mean in each resample, at its lowest and at its highest
-    low, high = resample(sample, np.ones_like(sample), limits)
-    other_low, other_high = resample(other, np.ones_like(other), limits)
+    low, high = resample(sample, np.ones_like(sample), limits, resamples)
+    other_low, other_high = resample(other, np.ones_like(other), limits, resamples)
     # samples of the same size get the same weights; a permutation makes them independent
-    order = np.random.default_rng(SEED).permutation(len(low))
-    other_low = other_low[order]
-    other_high = other_high[order]
-    lowest_differences = (low - other_high)[:, 0]
-    highest_differences = (high - other_low)[:, 0]
+    order = np.random.default_rng(SEED).permutation(resamples)
+    lowest_differences = (low - other_high[order])[:, 0]
+    highest_differences = (high - other_low[order])[:, 0]
 
     def interval(error: float) -> tuple[float, float]:
         low_end = np.percentile(lowest_differences, 50 * error)
         high_end = np.percentile(highest_differences, 100 - 50 * error)
         return float(low_end), float(high_end)
 
-    standard_error = float((low - other_low).std())
+    standard_error = float((low - other_low[order]).std())
     decisive = None if error == ERROR else interval(error)
     return Estimate(count, mean, standard_error, *interval(ERROR), decisive)
 
@@ -275,20 +248,16 @@ def row_means(values: np.ndarray) -> np.ndarray:
     return means
 
 
-def cell_means(entries: Iterable[MatrixEntry], shape: tuple[int, int]) -> np.ndarray:
-    """As `means_by_cell`, of entries instead of arrays."""
+def matrix_of(entries: Iterable[MatrixEntry], shape: tuple[int, int]) -> np.ndarray:
+    """Returns a matrix with the mean of the entries of each cell; NaN in a cell without any."""
     rows, columns, values = np.array(list(entries), dtype=float).reshape(-1, 3).T
-    return means_by_cell(rows, columns, values, shape)
+    return matrix_of_arrays(rows, columns, values, shape)
 
 
-def means_by_cell(
+def matrix_of_arrays(
     rows: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: tuple[int, int]
 ) -> np.ndarray:
-    """Averages values by cell of a matrix of this shape; NaN where there are none.
-
-    Args:
-        rows, columns, values: [n]; the cell of each value, and the value.
-    """
+    """Returns the matrix of entries that are given as three arrays, [n] each."""
     size = shape[0] * shape[1]
     cells = np.ravel_multi_index((rows.astype(np.intp), columns.astype(np.intp)), shape)
     counts = np.bincount(cells, minlength=size)

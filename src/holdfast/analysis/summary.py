@@ -33,7 +33,7 @@ from holdfast.analysis.outcome import findings_of
 from holdfast.analysis.profile import profile_of
 from holdfast.analysis.rule_context import context_effects, count_causes
 from holdfast.analysis.series import KINDS, MEASURED, Series
-from holdfast.analysis.statistics import Estimate, estimate
+from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.analysis.task_results import read_results
 from holdfast.analysis.truncation import truncation_of, until_prompt_lost
 from holdfast.analysis.unscored import unscored_by_reason
@@ -128,19 +128,17 @@ def _summary(run: Run, results: Any, check: Check | None = None) -> Summary:
 def _methods(results: DriftResults) -> Iterator[MethodSummary]:
     """Summarises the results of each method."""
     all_series = results.series
-    series_until_lost = until_prompt_lost(results.series)
+    series_with_prompt = until_prompt_lost(all_series)
     rules = rule_rows(all_series)
-    against = {pair.row: pair for pair in rule_differences(all_series, rules)}
+    pair_of_rule = {pair.row: pair for pair in rule_differences(all_series, rules)}
     collapses = [count_turns(series.records) for series in all_series]
     uncollapsed = list(map(without_collapsed, all_series, collapses))
-    for series, series_with_prompt, collapse, series_left in zip(
-        all_series, series_until_lost, collapses, uncollapsed, strict=True
-    ):
+    for number, series in enumerate(all_series):
         rows = {kind: row_of(series, kind) for kind in MEASURED if series.measured(kind)}
         score_rows = {kind: rows[kind] for kind in KINDS if kind in rows}
         levels = accuracy_of(series) or {}
-        is_first = series is all_series[0]
-        findings = results.findings if is_first else findings_of(series_with_prompt)
+        is_first = number == 0
+        findings = results.findings if is_first else findings_of(series_with_prompt[number])
         yield MethodSummary(
             method=series.method,
             outcome=str(findings.outcome),
@@ -152,10 +150,10 @@ def _methods(results: DriftResults) -> Iterator[MethodSummary]:
             against=_differences_from_first(all_series, series),
             categories={kind: _categories(series, kind) for kind in score_rows},
             prompts=tuple(prompt_rows(series)),
-            rules=tuple(_rule(row, against.get(row)) for row in rules if row.series is series),
+            rules=tuple(_rule(row, pair_of_rule.get(row)) for row in rules if row.series is series),
             accuracy={f"{name}_level": tuple(points) for name, points in levels.items()} or None,
             baseline=results.baseline if is_first else None,
-            collapse=_with_uncollapsed(collapse, uncollapsed, series_left),
+            collapse=_add_uncollapsed(collapses[number], uncollapsed, number),
             truncation=truncation_of(series),
             summarised=context_summary_effect(series),
         )
@@ -165,18 +163,23 @@ def _categories(series: Series, kind: str) -> dict[str, tuple[Estimate, ...]]:
     return {row.group: tuple(row.points) for row in category_rows(series, kind)}
 
 
-def _with_uncollapsed(
-    collapse: Collapse, uncollapsed: Sequence[Series], series_left: Series
-) -> Collapse:
-    """Adds the results of the conversations that did not collapse.
+def _add_uncollapsed(collapse: Collapse, uncollapsed: Sequence[Series], number: int) -> Collapse:
+    """Adds the results of the conversations that did not collapse, if others did.
 
     Args:
         uncollapsed: all series without their collapsed conversations.
-        series_left: the one of them that is summarised.
+        number: of the series to summarise.
     """
-    if not collapse.collapsed_from_round:
+    series = uncollapsed[number]
+    if not collapse.collapsed_from_round or not series.records:
         return collapse
-    results = _without_collapsed(uncollapsed, series_left)
+    row = row_of(series, "stability")
+    results = WithoutCollapsed(
+        conversations=len(series.records),
+        stability_by_round=tuple(row.points),
+        change=verdict_on(row.change),
+        against=_differences_from_first(uncollapsed, series),
+    )
     return collapse.model_copy(update={"without_collapsed": results})
 
 
@@ -197,21 +200,6 @@ def _differences_from_first(
 
 def _differences(pair: RowDifference) -> MethodDifferences:
     return MethodDifferences(last_round=pair.last_round, over_all_rounds=pair.over_all_rounds)
-
-
-def _without_collapsed(
-    uncollapsed: Sequence[Series], series_left: Series
-) -> WithoutCollapsed | None:
-    """Summarises a series without its collapsed conversations; None if no others are left."""
-    if not series_left.records:
-        return None
-    row = row_of(series_left, "stability")
-    return WithoutCollapsed(
-        conversations=len(series_left.records),
-        stability_by_round=tuple(row.points),
-        change=verdict_on(row.change),
-        against=_differences_from_first(uncollapsed, series_left),
-    )
 
 
 def _rule(row: EstimateRow, pair: RowDifference | None) -> RuleSummary:
@@ -254,11 +242,12 @@ def _capability(run: Run) -> tuple[CapabilityResult, ...]:
     for record in run.capability_conversations:
         mean = float(np.mean([probe.score for probe in record.probes]))
         scores_by_method.setdefault(record.method, {})[record.conversation] = mean
+    about = run.identity_as(CalibrationIdentity)
     rows = []
-    for method in run.identity_as(CalibrationIdentity).methods:
+    for method in about.methods:
         if scores := scores_by_method.get(method):
             ordered_scores = np.array([scores[conversation] for conversation in sorted(scores)])
-            score = estimate(ordered_scores, None)
+            score = estimate(ordered_scores, None if about.is_text else SCORES)
             rows.append(CapabilityResult(method=method, score=score))
     return tuple(rows)
 

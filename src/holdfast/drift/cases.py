@@ -91,6 +91,7 @@ class Rule:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "probes", _questions(self.probes, f"The rule {self.id!r}"))
+        _make_tuples(self, "follows", "breaks", "labelled_turns")
         object.__setattr__(self, "measure", as_measure(self.measure))
         if self.recalled is not None:
             object.__setattr__(self, "recalled", as_measure(self.recalled))
@@ -221,6 +222,7 @@ class Suite:
     personas: tuple[Persona, ...] = ()
 
     def __post_init__(self) -> None:
+        _make_tuples(self, "cases", "notes", "personas")
         ids = [case.id for case in self.cases]
         if not ids:
             raise UsageError(f"The suite {self.name!r} has no case; give at least one.")
@@ -231,9 +233,8 @@ class Suite:
                 option="id",
                 value=repeated[0],
             )
-        _questions(self.starters, f"The suite {self.name!r}", "starters")
-        if not self.starters:
-            object.__setattr__(self, "starters", generic_starters())
+        starters = _questions(self.starters, f"The suite {self.name!r}", "starters")
+        object.__setattr__(self, "starters", starters or generic_starters())
 
     def only(self, ids: Sequence[str]) -> Self:
         """The suite with only these cases, in this order.
@@ -294,6 +295,12 @@ def _questions(texts: Any, owner: str, name: str = "probes") -> tuple[str, ...]:
     if isinstance(texts, str):  # else it would be asked letter by letter
         raise UsageError(f"{owner} has {texts!r} as its {name}; give a tuple of texts.")
     return tuple(texts)
+
+
+def _make_tuples(owner: object, *names: str) -> None:
+    """Makes tuples of the fields of a frozen object that may have been given as lists."""
+    for name in names:
+        object.__setattr__(owner, name, tuple(getattr(owner, name)))
 
 
 def _content(case: Case) -> list[Any]:

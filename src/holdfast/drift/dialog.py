@@ -27,7 +27,7 @@ USER_VIEW: DialogSide = "user"
 _ROLES = {"user": "user", "agent": "assistant"}
 # in the texts of summaries
 _SPEAKERS = {"user": "User", "agent": "Assistant", "tool": "Tool"}
-_LEAD = "Summary of our conversation so far:"
+_SUMMARY_LEAD = "Summary of our conversation so far:"
 
 
 class DialogThread(NamedTuple):
@@ -59,52 +59,6 @@ class ShownRounds:
 
 
 ALL_ROUNDS = ShownRounds()
-
-
-def with_summary(messages: Sequence[Message], rounds: ShownRounds) -> list[Message]:
-    """Adds the summary to a chat: before its first message, or in place of the system prompt."""
-    if not rounds.summary:
-        return list(messages)
-    summary = f"{_LEAD} {rounds.summary}"
-    others = (n for n, message in enumerate(messages) if message["role"] != "system")
-    position = next(others)
-    if rounds.compacts:
-        return [{"role": "system", "content": summary}, *messages[position:]]
-    first = messages[position]
-    content = f"{summary}\n\n{first['content']}"
-    return [*messages[:position], {**first, "content": content}, *messages[position + 1 :]]
-
-
-def to_summarise(
-    prompt: str, turns: Sequence[Turn], rounds: ShownRounds, before: int, system: str = ""
-) -> list[Message]:
-    """Builds the chat that asks for a summary of the shown rounds before `before`.
-
-    Args:
-        prompt: asks for the summary.
-        rounds: the rounds shown so far; their summary of earlier rounds is included.
-        system: the system prompt, if it is to be summarised too.
-    """
-    parts = [prompt]
-    if system and not rounds.compacts:
-        parts.append(f"System: {system}")
-    if rounds.summary:
-        parts.append(f"{_LEAD} {rounds.summary}")
-    parts += [_transcribe(turn) for turn in turns if rounds.first <= turn.round < before]
-    return [{"role": "user", "content": "\n\n".join(parts)}]
-
-
-def _transcribe(turn: Turn) -> str:
-    """Writes a turn as text to summarise, with the tool calls of a replayed turn."""
-    if not turn.messages:
-        return f"{_SPEAKERS[turn.speaker]}: {turn.text}"
-    parts = []
-    for message in turn.messages:
-        speaker = "tool" if message["role"] == "tool" else "agent"
-        calls = [json.dumps(call["function"]) for call in message.get("tool_calls", ())]
-        text = "\n".join(filter(None, [message["content"], *calls]))
-        parts.append(f"{_SPEAKERS[speaker]}: {text}")
-    return "\n\n".join(parts)
 
 
 class SummaryKey(NamedTuple):
@@ -171,7 +125,8 @@ def system_of(pairing: Pairing) -> str:
     return "\n\n".join(filter(None, (pairing.agent.system_prompt, pairing.canary)))
 
 
-def _system(text: str) -> list[Message]:
+def _system_message(text: str) -> list[Message]:
+    """The message with a system prompt; [] without one."""
     return [{"role": "system", "content": text}] if text else []
 
 
@@ -179,7 +134,7 @@ def agent_view(
     dialog: Dialog, before: int | None = None, rounds: ShownRounds = ALL_ROUNDS
 ) -> list[Message]:
     """The agent's chat, [s_B, a1, b1, ...], with all turns or those before the round `before`."""
-    messages = _system(system_of(dialog.pairing))
+    messages = _system_message(system_of(dialog.pairing))
     for turn in dialog.turns:
         if rounds.first <= turn.round and (before is None or turn.round < before):
             messages += _messages_of(turn)
@@ -201,7 +156,53 @@ def user_view(dialog: Dialog, rounds: ShownRounds = ALL_ROUNDS) -> list[Message]
     recap = f"You asked: {opening.text}\nI answered: {first.text}"
     roles = {"user": "assistant", "agent": "user"}
     return [
-        *_system(dialog.pairing.user.system_prompt if dialog.pairing.user else ""),
+        *_system_message(dialog.pairing.user.system_prompt if dialog.pairing.user else ""),
         {"role": "user", "content": recap},
         *({"role": roles[turn.speaker], "content": turn.text} for turn in rest),
     ]
+
+
+def with_summary(messages: Sequence[Message], rounds: ShownRounds) -> list[Message]:
+    """Adds the summary to a chat: before its first message, or in place of the system prompt."""
+    if not rounds.summary:
+        return list(messages)
+    summary = f"{_SUMMARY_LEAD} {rounds.summary}"
+    others = (n for n, message in enumerate(messages) if message["role"] != "system")
+    position = next(others)
+    if rounds.compacts:
+        return [{"role": "system", "content": summary}, *messages[position:]]
+    first = messages[position]
+    content = f"{summary}\n\n{first['content']}"
+    return [*messages[:position], {**first, "content": content}, *messages[position + 1 :]]
+
+
+def to_summarise(
+    prompt: str, turns: Sequence[Turn], rounds: ShownRounds, before: int, system: str = ""
+) -> list[Message]:
+    """Builds the chat that asks for a summary of the shown rounds before `before`.
+
+    Args:
+        prompt: asks for the summary.
+        rounds: the rounds shown so far; their summary of earlier rounds is included.
+        system: the system prompt, if it is to be summarised too.
+    """
+    parts = [prompt]
+    if system and not rounds.compacts:
+        parts.append(f"System: {system}")
+    if rounds.summary:
+        parts.append(f"{_SUMMARY_LEAD} {rounds.summary}")
+    parts += [_transcribe(turn) for turn in turns if rounds.first <= turn.round < before]
+    return [{"role": "user", "content": "\n\n".join(parts)}]
+
+
+def _transcribe(turn: Turn) -> str:
+    """Writes a turn as text to summarise, with the tool calls of a replayed turn."""
+    if not turn.messages:
+        return f"{_SPEAKERS[turn.speaker]}: {turn.text}"
+    parts = []
+    for message in turn.messages:
+        speaker = "tool" if message["role"] == "tool" else "agent"
+        calls = [json.dumps(call["function"]) for call in message.get("tool_calls", ())]
+        text = "\n".join(filter(None, [message["content"], *calls]))
+        parts.append(f"{_SPEAKERS[speaker]}: {text}")
+    return "\n\n".join(parts)

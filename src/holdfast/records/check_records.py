@@ -146,16 +146,18 @@ class RuleCheck(RecordModel):
     """The verdict on one rule of a prompt.
 
     Attributes:
-        verdict: "pass" if every round certainly holds; "fail" if the prompt fails and a round of
-            this rule certainly does not hold, or if the rule has certainly fallen.
+        verdict: "pass" if every round certainly holds; "fail" if some round certainly does not,
+            whatever the other rules do, or if the rule has certainly fallen.
         decided_by: the cell that decides the verdict; if none does, the one with the lowest mean;
             None if nothing was measured.
+        fails_bar: whether it fails because of the bar, and not only because it has fallen.
         comparison: with an earlier run; None if the rule was not compared.
     """
 
     rule: str
     verdict: str
     decided_by: CheckedCell | None
+    fails_bar: bool = Field(default=False, exclude=True)
     comparison: RuleAgainstEarlierRun | None = Field(default=None, exclude=True)
 
 
@@ -169,7 +171,8 @@ class PromptCheck(RecordModel):
         described: how many there are in all, on which the cells are based.
         unanswered: scores that are missing, for whatever reason.
         lost: scores that are missing because the server gave no reply.
-        first_failure: the first certain failure; None if the bar is not failed.
+        first_failure: the first certain failure, of a rule that certainly fails if there is one;
+            None if the bar is not failed.
         lowest: the cell with the lowest mean; None if nothing was measured.
         comparison: None without an earlier run that has the prompt.
         rules: empty if the prompt has only one rule.

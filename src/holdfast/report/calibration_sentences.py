@@ -5,7 +5,7 @@ import math
 from holdfast.analysis.calibration_results import Calibration, Candidate
 from holdfast.analysis.choosing import Pick
 from holdfast.analysis.series import NO_FIX
-from holdfast.analysis.statistics import Estimate, estimate
+from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.report.wording import with_interval
 
@@ -102,7 +102,7 @@ def chance_line(calibration: Calibration) -> str:
     """
     if not calibration.at_chance:
         return ""
-    score = with_interval(estimate(calibration.none.capability, None), "{:.1f}".format)
+    score = with_interval(calibration.capability(calibration.none), "{:.1f}".format)
     return (
         f"{calibration.about.capability} is at chance: the model without a method scores {score}"
         f"%, and guessing {calibration.chance:.1f}%, so there is no capability to lose; give"

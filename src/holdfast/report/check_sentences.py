@@ -139,12 +139,14 @@ def sentence(prompt_check: PromptCheck, terms: Terms) -> str:
 def reason(prompt_check: PromptCheck, terms: Terms) -> str:
     """The evidence behind the verdict on a prompt."""
     if prompt_check.first_failure is not None:
-        other_rules = [
-            rule.rule
-            for rule in prompt_check.rules
-            if rule.verdict == FAIL and rule.rule != prompt_check.first_failure.rule
-        ]
+        failing_rules = [rule.rule for rule in prompt_check.rules if rule.fails_bar]
+        other_rules = [rule for rule in failing_rules if rule != prompt_check.first_failure.rule]
         failure = _cell_text(prompt_check.first_failure, prompt_check, terms)
+        if prompt_check.rules and not failing_rules:
+            return (
+                f"below {terms.min_stability:g}, though no rule certainly by itself; most clearly"
+                f" in {failure}"
+            )
         if other_rules:
             return (
                 f"below {terms.min_stability:g} in {failure}; also below: {', '.join(other_rules)}"

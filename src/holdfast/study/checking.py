@@ -2,8 +2,9 @@
 certain.
 
 The conversations are a drift run in which the agent has the prompts in turn, so that each prompt's
-conversations are drawn alike and independently, as `analysis.sequential` requires. The verdicts
-decide which of them are run, but do not change their content.
+conversations are drawn alike, as `analysis.sequential` requires. Scripts of the user take turns
+too, which only makes errors rarer. The verdicts decide which conversations are run, but do not
+change their content.
 """
 
 import dataclasses

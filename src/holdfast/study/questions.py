@@ -110,9 +110,11 @@ class Questioner:
         async with self.model.session() as engine:
             all_scores = await score_replies(engine, requests, replies)
         for row, scores in zip(rows, all_scores, strict=True):
-            chance = scores.log_probabilities[0]
-            if math.isfinite(chance):
-                last_replies[row] = LastReply(log_probability=chance, tokens=scores.tokens[0])
+            log_probability = scores.log_probabilities[0]
+            if math.isfinite(log_probability):
+                last_replies[row] = LastReply(
+                    log_probability=log_probability, tokens=scores.tokens[0]
+                )
         return last_replies
 
     def _questions_in(self, dialog: Conversation) -> list[CapabilityQuestion]:
@@ -246,13 +248,11 @@ def _record_answer(
     item = question.item
     reply = answers.replies.get(question.number)
     scores = answers.option_scores.get(question.number)
-    chances = None if scores is None else scores.log_probabilities
     likeliest_score: float | None = None
     letter_score: float | None = None
     reason = ""
-    if chances is not None and item.answer is not None:
-        best = max(range(len(chances)), key=chances.__getitem__)
-        likeliest_score = float(best == item.answer and math.isfinite(chances[best]))
+    if scores is not None and item.answer is not None:
+        likeliest_score = _score_likeliest(scores.log_probabilities, item.answer)
     if reply is not None and item.answer is not None:
         letter, reason = read_choice(reply.text, LETTERS)
         letter_score = float(bool(letter) and letter == LETTERS[item.answer])
@@ -271,8 +271,17 @@ def _record_answer(
         likeliest=likeliest_score,
         written=letter_score,
         answer=item.answer,
-        log_probabilities=(
-            None if chances is None else tuple(c if math.isfinite(c) else None for c in chances)
-        ),
+        log_probabilities=None if scores is None else _finite(scores.log_probabilities),
         tokens=None if scores is None else scores.tokens[0],
     )
+
+
+def _score_likeliest(log_probabilities: Sequence[float], answer: int) -> float:
+    """Returns 1 if the right option is the likeliest and not impossible, else 0."""
+    best = max(range(len(log_probabilities)), key=log_probabilities.__getitem__)
+    return float(best == answer and math.isfinite(log_probabilities[best]))
+
+
+def _finite(log_probabilities: Sequence[float]) -> tuple[float | None, ...]:
+    """Replaces the log-probabilities of impossible replies, which JSON cannot have, by None."""
+    return tuple(value if math.isfinite(value) else None for value in log_probabilities)

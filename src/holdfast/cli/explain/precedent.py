@@ -8,6 +8,8 @@ from typing import Annotated
 
 from holdfast import drift, methods
 from holdfast.analysis.precedent_results import precedent_of
+from holdfast.analysis.series import count_looks
+from holdfast.analysis.verdicts import error_at
 from holdfast.cli.shared import options
 from holdfast.cli.shared.dry_run import dry_run_size
 from holdfast.cli.shared.estimates import Measured, WorkItem, check_prices, print_estimate
@@ -100,7 +102,8 @@ def run(arguments: PrecedentArguments) -> None:
         _estimate(arguments, study)
         return
     title = f"{count_of(settings.conversations, 'pair')} of histories, and the next replies"
-    results = precedent_of(study.run(title).precedents)
+    run = study.run(title)
+    results = precedent_of(run.precedents, error_at(count_looks(run)))
     print(*precedent_lines(results), sep="\n")
     figures = write_precedent_figures(results, out / "figures")
     print_figures(figures)

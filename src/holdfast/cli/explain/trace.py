@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
 from holdfast import drift, methods
 from holdfast.analysis import summary
-from holdfast.analysis.decay import Trace, describe
+from holdfast.analysis.decay import Trace, trace_of
 from holdfast.cli.shared import options
 from holdfast.cli.shared.json_output import write_run_document
 from holdfast.cli.shared.model_loading import check_model_exists, load_layered_model, load_model
@@ -138,7 +138,7 @@ def _trace(
     with Bar(total, title=title, waves=1) as bar:
         running = drift.Running(progress=bar, command=command_line())
         traced = attention_decay.run_traced(model, suite, folder, settings, method, running)
-    return describe(model.name, traced.records, traced.dialogs)
+    return trace_of(model.name, traced.records, traced.dialogs)
 
 
 def run_geometry(arguments: GeometryArguments) -> None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from holdfast import drift
-from holdfast.analysis.decay import Decay, Trace, describe
+from holdfast.analysis.decay import Decay, Trace, trace_of
+from holdfast.analysis.estimate_rows import EstimateRow, row_of
 from holdfast.analysis.series import read_series
-from holdfast.analysis.statistics import change, paired_difference
+from holdfast.analysis.statistics import paired_difference, row_means
 from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED
 from holdfast.drift.remaining import count_replies
 from holdfast.papers.findings import Claim, Figure, claim_that, in_words, pngs
@@ -55,7 +56,7 @@ def _trace(setup: Li2024Setup, model: LocalModel, step: str) -> Trace:
         run = attention_decay.run_traced(
             model, setup.suite, setup.out / step, settings, running=running
         )
-    return describe(model.name, run.records, run.dialogs)
+    return trace_of(model.name, run.records, run.dialogs)
 
 
 def _decay_claims(heads: str, decay: Decay) -> tuple[Claim, Claim]:
@@ -118,7 +119,7 @@ def figure_8(setup: Li2024Setup) -> Figure:
     base = _trace(setup, setup.base, "figure-8-base")
     chat_mass = _mass(setup, "figure-4")
     base_mass = _mass(setup, "figure-8-base")
-    difference = paired_difference(np.nanmean(chat_mass, 1), np.nanmean(base_mass, 1))
+    difference = paired_difference(row_means(chat_mass.values), row_means(base_mass.values))
     less = f"Mean mass of {setup.model.name} less that of {setup.base.name}:"
     return Figure(
         "8",
@@ -128,13 +129,13 @@ def figure_8(setup: Li2024Setup) -> Figure:
         claims=(
             claim_that(raises, difference, +1, less),
             claim_that(
-                still_falls, change(chat_mass), -1, "Mass in the last round less that in the first:"
+                still_falls, chat_mass.change, -1, "Mass in the last round less that in the first:"
             ),
         ),
     )
 
 
-def _mass(setup: Li2024Setup, step: str) -> np.ndarray:
-    """The mean attention mass on the system prompt in the runs of a step, [conversation, round]."""
+def _mass(setup: Li2024Setup, step: str) -> EstimateRow:
+    """The mean attention mass on the system prompt, pi(t), in the run of a step."""
     (series,) = read_series(read_run(setup.out / step))
-    return series.mass
+    return row_of(series, "mass")

@@ -2,10 +2,8 @@
 
 from dataclasses import replace
 
-import numpy as np
-
+from holdfast.analysis.estimate_rows import row_of
 from holdfast.analysis.series import Series, read_series
-from holdfast.analysis.statistics import SCORES, change, estimate_columns
 from holdfast.analysis.verdicts import UNDECIDED
 from holdfast.papers.findings import Claim, Figure, claim_that, pngs
 from holdfast.papers.li2024.li2024_setup import Li2024Setup
@@ -69,9 +67,8 @@ def figure_9(setup: Li2024Setup) -> Figure:
 
 def _change_claim(text: str, series: Series, kind: str, sign: int) -> Claim:
     """Judges the claim that a kind of score rises (`sign` +1) or falls (-1) over the rounds."""
-    values = series.values(kind)
-    if values.shape[1] < 2 or np.isnan(values).all():
+    row = row_of(series, kind)
+    if series.rounds < 2 or not series.measured(kind):
         return Claim(text, UNDECIDED, f"{kind.capitalize()} was measured in one round only.")
-    rounds = estimate_columns(values, SCORES)
-    ends = f"from {rounds[0].mean:.3f} to {rounds[-1].mean:.3f}"
-    return claim_that(text, change(values), sign, f"{kind.capitalize()} {ends}, change:")
+    ends = f"from {row.points[0].mean:.3f} to {row.points[-1].mean:.3f}"
+    return claim_that(text, row.change, sign, f"{kind.capitalize()} {ends}, change:")

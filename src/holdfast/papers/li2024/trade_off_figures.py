@@ -91,7 +91,7 @@ def _figure_6(calibration: Calibration, images: Iterable[Path]) -> Figure:
         return calibration.closest(_sweep_of(calibration, method), _BUDGET)
 
     guidance = closest(Guidance.name)
-    gain = guidance.by_round - calibration.none.by_round
+    gain = calibration.gain_by_round(guidance)
     fades = claim_that(
         _FADES,
         estimate(gain[:, 0] - gain[:, -1], DIFFERENCES),
@@ -103,13 +103,16 @@ def _figure_6(calibration: Calibration, images: Iterable[Path]) -> Figure:
         _TITLE_6,
         "Each method is shown at the setting of its sweep that comes closest.",
         images=pngs(images, "by_round"),
-        claims=(fades, _crosses(closest(Repetition.name), closest(SplitSoftmax.name))),
+        claims=(
+            fades,
+            _crosses(calibration, closest(Repetition.name), closest(SplitSoftmax.name)),
+        ),
     )
 
 
-def _crosses(repetition: Candidate, split_softmax: Candidate) -> Claim:
-    """Judges the claim that repetition is ahead in late rounds, and behind in early ones."""
-    ahead = repetition.by_round - split_softmax.by_round
+def _crosses(calibration: Calibration, repetition: Candidate, split_softmax: Candidate) -> Claim:
+    """Judges the claim that repetition gains more in late rounds, and less in early ones."""
+    ahead = calibration.gain_by_round(repetition) - calibration.gain_by_round(split_softmax)
     half = ahead.shape[1] // 2
     early = estimate(row_means(ahead[:, :half]), DIFFERENCES)
     late = estimate(row_means(ahead[:, half:]), DIFFERENCES)

@@ -177,11 +177,11 @@ def row_format(row: Any, path: Path) -> tuple[str, RowParser]:
     """
     fields = set(row) if isinstance(row, Mapping) else set()
     if "requested_rewrite" in fields:
-        return data.FACTS, _rome
+        return data.FACTS, _parse_rome_fact
     if {"relation", "true_target"} & fields:
-        return data.FACTS, _core
+        return data.FACTS, _parse_labelled_fact
     if "raw" in fields:
-        return data.BIOGRAPHIES, _biography
+        return data.BIOGRAPHIES, _parse_biography
     raise UsageError(
         f"{path} holds neither CounterFact nor Bias in Bios (its first row has"
         f" {', '.join(sorted(map(str, fields))[:6]) or 'no fields'}); give requested_rewrite and"
@@ -190,8 +190,8 @@ def row_format(row: Any, path: Path) -> tuple[str, RowParser]:
     )
 
 
-def _rome(row: DataRow) -> Iterable[tuple[str, PublishedItem]]:
-    """CounterFact as ROME's code publishes it."""
+def _parse_rome_fact(row: DataRow) -> Iterable[tuple[str, PublishedItem]]:
+    """Reads a row of CounterFact in the form of ROME's code."""
     subject = row.text("requested_rewrite.subject")
     texts = row.get("paraphrase_prompts")
     are_texts = isinstance(texts, list) and all(
@@ -209,8 +209,8 @@ def _rome(row: DataRow) -> Iterable[tuple[str, PublishedItem]]:
     yield subject, data.ChangedFact(subject, relation, old, new, paraphrases)
 
 
-def _core(row: DataRow) -> Iterable[tuple[str, PublishedItem]]:
-    """Rows with label 0 have a false target; those with label 1, the true one, are left out."""
+def _parse_labelled_fact(row: DataRow) -> Iterable[tuple[str, PublishedItem]]:
+    """Reads a row of CounterFact with a label: 0 for a false target; 1, a true one, is left out."""
     subject = row.text("subject")
     relation = _relation(row, "relation")
     new = row.text("target")
@@ -230,7 +230,7 @@ def _relation(row: DataRow, name: str) -> str:
     return relation
 
 
-def _biography(row: DataRow) -> Iterable[tuple[str, PublishedItem]]:
+def _parse_biography(row: DataRow) -> Iterable[tuple[str, PublishedItem]]:
     """Reads a biography, and cuts off its first sentence, which names the occupation."""
     text = row.get("raw")
     start = row.number("start_pos")

@@ -92,61 +92,6 @@ def table_1(study: Study) -> Figure:
     )
 
 
-def table_5(study: Study) -> Figure:
-    """The ways to choose the heads."""
-    return Figure(
-        "5",
-        "ways to choose the heads",
-        "The k of each way is chosen on validation samples.",
-        claims=tuple(claim_of(study, claim) for claim in _CLAIMS_5),
-        kind="Table",
-        rows=rows_of(study, ["zero-shot", "PASTA, task-specific", "PASTA, union", _PASTA]),
-    )
-
-
-def table_7(study: Study) -> Figure:
-    """How many heads are steered."""
-    names = study.setup.tasks
-    strategies = study.setup.strategies
-    count = len(study.rankings[names[0]].heads)
-    low, high = _MODERATE
-    rows: list[_Row] = [("task", *strategies)]
-    for name in names:
-        rows.append((name, *(str(len(study.heads[way, name])) for way in strategies)))
-    zeros = [name for name in names if is_beyond_reach(*study.validation_scores[name].values())]
-    shares = {name: _share(study, name, count) for name in names if name not in zeros}
-    verdict = all_of(*(within(share, low, high) for share in shares.values()))
-    shares_text = "; ".join(
-        f"{name} {with_interval(share, lambda value: f'{value:.0%}')}"
-        for name, share in shares.items()
-    )
-    evidence = (
-        f"Of {count} heads, chosen on {study.setup.scale.validation_samples} samples: {shares_text}"
-        f" (we call {low:.0%} to {high:.0%} moderate)."
-    )
-    if zeros:
-        evidence += f" Left out: {' and '.join(zeros)}, on which every set of heads scores 0."
-    if not shares:
-        verdict = NOT_JUDGED
-        evidence = "Every set of heads scores 0 on every task."
-    text = "a moderate number of heads is best, about 5% to 15% of all."
-    return Figure(
-        "7",
-        "how many heads are steered",
-        how="",
-        claims=(Claim(text, verdict, evidence),),
-        kind="Table",
-        rows=tuple(rows),
-    )
-
-
-def _share(study: Study, name: str, count: int) -> Estimate:
-    """The best number of heads for a task, as a share of `count`."""
-    options = study.candidates("multi-task", name)
-    values = [study.validation_scores[name][pasta_on(heads)] for heads in options]
-    return share_of_best(np.column_stack(values), [len(heads) for heads in options], count)
-
-
 def table_4(study: Study) -> Figure:
     """The instruction in other words."""
     names = study.setup.instruction_tasks
@@ -210,6 +155,61 @@ def _mean_gain(results_by_row: Mapping[str, Sequence[TaskScores]], row: str) -> 
     pairs = zip(results_by_row[row], results_by_row["zero-shot"], strict=True)
     gains = np.mean([values_of(result) - values_of(baseline) for result, baseline in pairs], axis=0)
     return estimate(gains, DIFFERENCES)
+
+
+def table_5(study: Study) -> Figure:
+    """The ways to choose the heads."""
+    return Figure(
+        "5",
+        "ways to choose the heads",
+        "The k of each way is chosen on validation samples.",
+        claims=tuple(claim_of(study, claim) for claim in _CLAIMS_5),
+        kind="Table",
+        rows=rows_of(study, ["zero-shot", "PASTA, task-specific", "PASTA, union", _PASTA]),
+    )
+
+
+def table_7(study: Study) -> Figure:
+    """How many heads are steered."""
+    names = study.setup.tasks
+    strategies = study.setup.strategies
+    count = len(study.rankings[names[0]].heads)
+    low, high = _MODERATE
+    rows: list[_Row] = [("task", *strategies)]
+    for name in names:
+        rows.append((name, *(str(len(study.heads[way, name])) for way in strategies)))
+    zeros = [name for name in names if is_beyond_reach(*study.validation_scores[name].values())]
+    shares = {name: _best_share_of_heads(study, name, count) for name in names if name not in zeros}
+    verdict = all_of(*(within(share, low, high) for share in shares.values()))
+    shares_text = "; ".join(
+        f"{name} {with_interval(share, lambda value: f'{value:.0%}')}"
+        for name, share in shares.items()
+    )
+    evidence = (
+        f"Of {count} heads, chosen on {study.setup.scale.validation_samples} samples: {shares_text}"
+        f" (we call {low:.0%} to {high:.0%} moderate)."
+    )
+    if zeros:
+        evidence += f" Left out: {' and '.join(zeros)}, on which every set of heads scores 0."
+    if not shares:
+        verdict = NOT_JUDGED
+        evidence = "Every set of heads scores 0 on every task."
+    text = "a moderate number of heads is best, about 5% to 15% of all."
+    return Figure(
+        "7",
+        "how many heads are steered",
+        how="",
+        claims=(Claim(text, verdict, evidence),),
+        kind="Table",
+        rows=tuple(rows),
+    )
+
+
+def _best_share_of_heads(study: Study, name: str, count: int) -> Estimate:
+    """The best number of heads for a task, as a share of `count`."""
+    options = study.candidates("multi-task", name)
+    values = [study.validation_scores[name][pasta_on(heads)] for heads in options]
+    return share_of_best(np.column_stack(values), [len(heads) for heads in options], count)
 
 
 def table_11(study: Study) -> Figure:
