@@ -32,7 +32,7 @@ Write = Callable[["PendingAnswer", Send], Awaitable[None]]
 async def answer(
     service: Service, submission: Submission, write: Write, arrived: float, send: Send
 ) -> None:
-    """Answers a request within the time limit; cancelling it frees its rows.
+    """Answers a request within the time limit; cancelling it frees its slots.
 
     Args:
         service: the server's model and settings.

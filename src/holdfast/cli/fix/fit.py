@@ -35,8 +35,8 @@ class FitArguments(options.LocalModelOptions):
     """for vector: also write a control vector for llama.cpp (llama-server --control-vector)"""
     data: Annotated[Path | None, Arg("FILE.jsonl")] = None
     """your own examples (default: the bundled ones)"""
-    batch_size: Annotated[int | None, Arg("ROWS")] = None
-    """the most rows generated together"""
+    batch_size: int | None = None
+    """the most sequences forwarded together"""
 
 
 def run(arguments: FitArguments) -> None:

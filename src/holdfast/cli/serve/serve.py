@@ -80,8 +80,8 @@ class ServeArguments(options.LocalModelOptions):
     """a suite whose prompts the playground offers (default: a few examples)"""
     fitted: Annotated[list[Path] | None, Arg("FILE.safetensors")] = None
     """a file from `holdfast fit`, for requests that name it by its digest; repeatable"""
-    batch_size: Annotated[int | None, Arg("ROWS", option="--max-batch")] = None
-    """the most replies generated together (default: as for `--batch-size` of `drift`: 192, or 48
+    batch_size: Annotated[int | None, Arg(option="--max-batch")] = None
+    """the most sequences forwarded together; a reply is one, under guidance two (default: as for `--batch-size` of `drift`: 192, or 48
     for large models on the CPU)"""
     queue: Annotated[int, Arg("REQUESTS")] = 64
     """the most requests that may wait for their turn; any more get status 429"""

@@ -36,7 +36,7 @@ from holdfast.validation.ranges import whole_number
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
 
-_ROWS_OF_A_CHAT = 2  # guidance generates one reply in two rows
+_SEQUENCES_OF_A_CHAT = 2  # guidance generates one reply in two sequences
 # options that only our own engine takes
 _OWN_ENGINE_OPTIONS = ("device", "device_map", "dtype", "chat_template", "fitted")
 
@@ -199,7 +199,7 @@ def load_in_process(
     """Loads a model in this process: in the engine of its name, or the one that --engine chooses.
 
     Args:
-        batch_size: the most rows together; None takes the engine's default.
+        batch_size: the most sequences forwarded together; None takes the engine's default.
         chat_template: in place of the model's own, if it runs in our engine.
         prefix_memory: bytes for shared prefixes; None takes the engine's default.
     """
@@ -209,7 +209,7 @@ def load_in_process(
     elif _chosen_engine(arguments, engine) == "llama":
         arguments = arguments.model_copy(update={"model": f"llama:{arguments.model}"})
         if batch_size is None and arguments.work == "chat":
-            batch_size = _ROWS_OF_A_CHAT
+            batch_size = _SEQUENCES_OF_A_CHAT
     if engine_in(arguments.model):
         return _load_on_engine(arguments, engine_options, batch_size, prefix_memory)
     _refuse_engine_options(arguments.model, engine_options)

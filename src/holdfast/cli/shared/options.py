@@ -72,18 +72,18 @@ class _NamedModel(Options):
     command); or an option of vLLM or llama.cpp, such as max_model_len=4096; repeatable"""
 
 
-class _RowOptions(Options):
+class _BatchOptions(Options):
     title = PlacementOptions.title
 
     chat_template: Annotated[str | None, Arg("plain|FILE")] = None
     """in place of the model's own: a Jinja file, or plain, which lets a base model continue the
     messages as one text"""
-    batch_size: Annotated[int | None, Arg("ROWS")] = None
-    """the most rows forwarded together; fewer need less memory (default: 192; 48 for models of
+    batch_size: int | None = None
+    """the most sequences forwarded together; fewer need less memory (default: 192; 48 for models of
     more than 50 million parameters on the CPU)"""
 
 
-class ModelOptions(_NamedModel, EndpointOptions, PlacementOptions, _RowOptions):
+class ModelOptions(_NamedModel, EndpointOptions, PlacementOptions, _BatchOptions):
     """The model of a command: in this process, in an engine, or behind a URL."""
 
 
