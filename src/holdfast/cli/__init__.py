@@ -206,10 +206,13 @@ def _run(words: Sequence[str], write_error: Callable[[str], None] | None = None)
         if write_error is None and (code := _answer_hook(words)) is not None:
             return code
         with interrupting_on_sigterm(), warnings.catch_warnings():
+            from holdfast.cli.shared.command import naming_new_folders
+
             command, arguments = read_command(words)
-            _write_no_verdict(words, "the command has not finished")
             warnings.showwarning = _print_warning  # type: ignore[assignment]
-            code = command.run(arguments)
+            with naming_new_folders(*arguments.files_to_write):
+                _write_no_verdict(words, "the command has not finished")
+                code = command.run(arguments)
             sys.stdout.flush()  # output that cannot be written fails here, not as Python exits
             return code or 0
     except HoldfastError as error:

@@ -12,7 +12,9 @@ from holdfast.cli.shared.model_loading import begin_loading, check_layered_model
 from holdfast.cli.shared.options import Arg, Command, file_to_write
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.errors import UnknownName, UsageError
+from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.fitted import SUFFIX
+from holdfast.methods.parameters import parameters_of
 from holdfast.validation.ranges import whole_number
 
 EXAMPLES = """A line of --data for seka and prism:
@@ -40,10 +42,10 @@ class FitArguments(options.LocalModelOptions):
 
 
 def run(arguments: FitArguments) -> None:
+    _check(arguments)
     check_layered_model(arguments.model, "hidden states")
     from holdfast.study.fitting.fit import fit, write_control_vector  # imports torch
 
-    _check(arguments)
     begin_loading(arguments)
     model = load_local(arguments, batch_size=arguments.batch_size)
     watch = Bar.of("example")
@@ -60,11 +62,10 @@ def run(arguments: FitArguments) -> None:
 
 
 def _check(arguments: FitArguments) -> None:
-    """Refuses options before the model is loaded."""
-    from holdfast.study.fitting.fit import fitted_methods
-
-    if arguments.method not in fitted_methods():
-        raise UnknownName("fitted method", arguments.method, fitted_methods())
+    """Refuses options before torch is imported and the model loaded."""
+    fitted_methods = [name for name, method in BY_NAME.items() if "file" in parameters_of(method)]
+    if arguments.method not in fitted_methods:
+        raise UnknownName("fitted method", arguments.method, fitted_methods)
     if arguments.out.suffix != SUFFIX:
         raise UsageError(f"--out takes a {SUFFIX} file, not {str(arguments.out)!r}.")
     if arguments.batch_size is not None:

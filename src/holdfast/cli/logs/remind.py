@@ -11,7 +11,7 @@ import shlex
 from pathlib import Path
 from typing import Annotated
 
-from holdfast.cli.shared.command import Arg, Command, Options, file_to_write
+from holdfast.cli.shared.command import Arg, Command, Options, naming_new_folders
 from holdfast.cli.shared.json_output import write_document
 from holdfast.errors import UsageError
 
@@ -88,7 +88,9 @@ def _install(arguments: RemindArguments) -> int:
     for agent in agents:
         file = arguments.settings or agent.settings
         if arguments.yes:
-            if added := install(agent, command, file_to_write(str(file))):
+            with naming_new_folders(file):
+                added = install(agent, command, file)
+            if added:
                 print(f"{file} has the hooks {', '.join(added)} now.")
             else:
                 print(f"{file} had these hooks already.")

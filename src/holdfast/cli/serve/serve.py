@@ -81,8 +81,8 @@ class ServeArguments(options.LocalModelOptions):
     fitted: Annotated[list[Path] | None, Arg("FILE.safetensors")] = None
     """a file from `holdfast fit`, for requests that name it by its digest; repeatable"""
     batch_size: Annotated[int | None, Arg(option="--max-batch")] = None
-    """the most sequences forwarded together; a reply is one, under guidance two (default: as for `--batch-size` of `drift`: 192, or 48
-    for large models on the CPU)"""
+    """the most sequences forwarded together; a reply is one, or two under guidance (default: 192;
+    48 for models of more than 50 million parameters on the CPU)"""
     queue: Annotated[int, Arg("REQUESTS")] = 64
     """the most requests that may wait for their turn; any more get status 429"""
     max_tokens: Annotated[int, Arg("TOKENS")] = 4096
