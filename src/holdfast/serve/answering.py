@@ -126,9 +126,10 @@ class PendingAnswer:
         async with aclosing(decode_reply(events, decoder)) as deltas:
             async for delta in deltas:
                 choice.stopwatch.note(delta)
-                text += delta.text
-                if parser is not None and delta.finish_reason is not None:
-                    delta = self._with_calls(delta, text, choice, parser)
+                if parser is not None:
+                    text += delta.text
+                    if delta.finish_reason is not None:
+                        delta = self._with_calls(delta, text, choice, parser)
                 yield delta
 
     def _with_calls(
