@@ -56,7 +56,7 @@ from holdfast.records import Run, read_run
 from holdfast.records.check_records import Check, PromptCheck, Terms
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.check_junit import write_junit
-from holdfast.report.check_sentences import count_verdicts, lines_of
+from holdfast.report.check_sentences import count_verdicts, verdict_lines
 from holdfast.report.context_section import truncation_lines
 from holdfast.report.run_setup import fixes_to_compare
 from holdfast.study.calibration_plan import CalibrationPlan
@@ -291,7 +291,7 @@ def _print_result(
     """Prints the verdicts and the next step, and writes the files."""
     data = results.run
     page = page_path(arguments, results.run.folder)
-    lines = lines_of(verdicts.prompts, verdicts.terms)
+    lines = verdict_lines(verdicts.prompts, verdicts.terms)
     print("\n".join([*lines, *truncation_lines(results.series)]))
     print_replies(data)
     if arguments.junit is not None:
