@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from holdfast import methods
-from holdfast.analysis.profile import Profile, choose_heads, read_profile
+from holdfast.analysis.profile import Profile, choose_heads
 from holdfast.cli.shared import options
 from holdfast.cli.shared.json_output import summary_in, write_document
 from holdfast.cli.shared.model_loading import check_layered_model, load_model
@@ -172,7 +172,7 @@ def _write_heads(
     """Writes the best k heads of the combined tasks, except those that gain nothing."""
     combine_rankings = methods.intersection if combine == "intersection" else methods.union
     best = combine_rankings([profiled.ranking for profiled in profiles.values()], k)
-    gains = [read_profile(out / name).gains for name in profiles]
+    gains = [profiled.gains for profiled in profiles.values()]
     file = (out / "heads.json").resolve()
     file.unlink(missing_ok=True)  # from an earlier choice, which must not be mistaken for this one
     chosen = choose_heads(best, gains, combine)
