@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import functools
 import os
 import shlex
@@ -308,7 +309,13 @@ def read_command(words: Sequence[str]) -> tuple[Command[Any], Options]:
 def _no_command(word: str, names: Sequence[str]) -> UsageError:
     """The error about a first word that is no command, but may be the name of something else."""
     if word.startswith("-"):
-        return UnknownName("option", word, names)
+        alone = [name for name in names if name.startswith("-")]
+        if difflib.get_close_matches(word, alone, 1):
+            return UnknownName("option", word, alone)
+        return UsageError(
+            f"{word} comes before a command; give options after it, as in `holdfast COMMAND {word}`"
+            " (`holdfast --help` lists the commands)."
+        )
     from holdfast.cli.look_up.catalogue import place_of
 
     if place := place_of(word, list(ENTRIES)):

@@ -8,7 +8,12 @@ from typing import Annotated
 
 from holdfast.cli.shared import options
 from holdfast.cli.shared.json_output import write_document
-from holdfast.cli.shared.model_loading import begin_loading, check_layered_model, load_local
+from holdfast.cli.shared.model_loading import (
+    begin_loading,
+    check_layered_model,
+    load_local,
+    refuse_engine_in_name,
+)
 from holdfast.cli.shared.options import Arg, Command, file_to_write
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.errors import UnknownName, UsageError
@@ -43,6 +48,7 @@ class FitArguments(options.LocalModelOptions):
 
 def run(arguments: FitArguments) -> None:
     _check(arguments)
+    refuse_engine_in_name(arguments.model)
     check_layered_model(arguments.model, "hidden states")
     from holdfast.study.fitting.fit import fit, write_control_vector  # imports torch
 

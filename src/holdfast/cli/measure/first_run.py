@@ -76,8 +76,8 @@ _MAX_LINE_LENGTH = 90  # characters of a line of the prompt that are printed
 
 class TryArguments(options.ModelOptions, options.SeedOptions):
     prompt: Annotated[Path | None, Arg("FILE")] = None
-    """a file with your bot's system prompt; its rules are drafted from it (default: the prompts of
-    --suite starter for the default model, and the bot of --suite luna for others)"""
+    """a file with your bot's system prompt; its rules are drafted from it (default: the suite
+    starter for the default model, and the demo bot Luna for others)"""
     minutes: Annotated[float, Arg("MINUTES")] = 2.0
     """about how long to run"""
     max_new_tokens: int = Sampling.max_new_tokens

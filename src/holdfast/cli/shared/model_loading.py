@@ -329,6 +329,15 @@ def _load_on_engine(
     return model
 
 
+def refuse_engine_in_name(model: str) -> None:
+    """Refuses a model that runs in another engine, such as `vllm:MODEL`."""
+    if engine := engine_in(model):
+        raise UsageError(
+            f"{model} runs in {engine}, and this command needs a model that is loaded here; give a"
+            " folder or a name on the hub."
+        )
+
+
 def begin_loading(
     arguments: LocalModelOptions | ModelOptions, chat_template: str | None = None
 ) -> None:
@@ -343,7 +352,7 @@ def begin_loading(
     if chat_template is not None:
         read_template(chat_template)
     _refuse_vendors_name(model)
-    check_model_exists(model)  # `load_local` refuses engines
+    check_model_exists(model)
     _check_placement(arguments)
     note(f"loading {model} ...")
 
@@ -372,11 +381,6 @@ def load_local(
     logging.disable_progress_bar()  # the terminal shows our own
     from holdfast.models.loading import load
 
-    if engine := engine_in(arguments.model):
-        raise UsageError(
-            f"{arguments.model} runs in {engine}, and this command needs a model that is loaded"
-            " here; give a folder or a name on the hub."
-        )
     model = load(
         arguments.model,
         arguments.device,

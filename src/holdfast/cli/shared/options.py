@@ -49,7 +49,7 @@ class EndpointOptions(Options):
     title = "a model behind a URL"
 
     endpoint_model: Annotated[str | None, Arg("NAME")] = None
-    """the model's name there (default: the one it lists, if only one)"""
+    """the model's name at the endpoint (default: the one that it lists, if it lists only one)"""
     api_key_env: Annotated[str, Arg("VAR")] = "OPENAI_API_KEY"
     """the environment variable with the API key"""
     concurrency: int = 8
@@ -219,7 +219,8 @@ class UserOptions(UserTurnsOptions):
     user_model: Annotated[str | None, Arg("default|PATH|HUB_ID|URL")] = None
     """another model to play the user (default: --model plays both sides)"""
     user_endpoint_model: Annotated[str | None, Arg("NAME")] = None
-    """with a URL as --user-model: the model's name there (default: the one it lists)"""
+    """with a URL as --user-model: the model's name at that endpoint (default: the one that it
+    lists, if it lists only one)"""
     user_api_key_env: Annotated[str | None, Arg("VAR")] = None
     """with a URL as --user-model: the variable with its API key (default: that of --model)"""
 
