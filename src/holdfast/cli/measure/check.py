@@ -230,22 +230,18 @@ def _note_other_options(folder: Path, settings: Settings, user_turns: UserTurns 
     earlier = read_run(folder).identity_as(ConversationsIdentity)
     there = earlier.settings.sampling
     here = settings.sampling
-    options_there = {
-        "--temperature": there.temperature,
-        "--top-p": there.top_p,
-        "--max-new-tokens": there.max_new_tokens,
-        "--user-turns": earlier.user_turns.name if earlier.user_turns else "none",
-    }
-    options_here = {
-        "--temperature": here.temperature,
-        "--top-p": here.top_p,
-        "--max-new-tokens": here.max_new_tokens,
-        "--user-turns": user_turns.name if user_turns else "none",
+    turns_there = earlier.user_turns.name if earlier.user_turns else "none"
+    turns_here = user_turns.name if user_turns else "none"
+    values = {
+        "--temperature": (there.temperature, here.temperature),
+        "--top-p": (there.top_p, here.top_p),
+        "--max-new-tokens": (there.max_new_tokens, here.max_new_tokens),
+        "--user-turns": (turns_there, turns_here),
     }
     differences = [
-        f"{name} {value} there, {options_here[name]} here"
-        for name, value in options_there.items()
-        if value != options_here[name]
+        f"{name} {value_there} there, {value_here} here"
+        for name, (value_there, value_here) in values.items()
+        if value_there != value_here
     ]
     if differences:
         note(
