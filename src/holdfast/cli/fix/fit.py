@@ -50,9 +50,9 @@ def run(arguments: FitArguments) -> None:
     _check(arguments)
     refuse_engine_in_name(arguments.model)
     check_layered_model(arguments.model, "hidden states")
+    begin_loading(arguments)
     from holdfast.study.fitting.fit import fit, write_control_vector  # imports torch
 
-    begin_loading(arguments)
     model = load_local(arguments, batch_size=arguments.batch_size)
     watch = Bar.of("example")
     fitted = fit(arguments.method, model, arguments.out, arguments.data, watch=watch)
