@@ -557,7 +557,7 @@ def llama_table() -> str:
     rows = read("llama_steering_qwen")["rows"]
     counts = list(dict.fromkeys(row["rows"] for row in rows))
     by_run = {(row["way"], row["rows"]): row for row in rows}
-    table = [["", "prefill", *(f"decoding, {count_of(count, 'row')}" for count in counts)]]
+    table = [["", "prefill", *(f"decoding, {count_of(count, 'sequence')}" for count in counts)]]
     for way in LLAMA_WAYS:
         cells = [f"{by_run[way, counts[0]]['prefill_ms']:.1f}"]
         cells += [f"{by_run[way, count]['decode_ms']:.1f}" for count in counts]

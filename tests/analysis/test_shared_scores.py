@@ -23,7 +23,7 @@ from holdfast.analysis.statistics import means_over_probes, shared_means
 from holdfast.records import open_run, read_run, to_line
 from holdfast.records.identity import CalibrationIdentity
 from holdfast.records.log_scores import NONE, LogScores, ScoredRule
-from holdfast.report.fix_sentences import best_fix, fix
+from holdfast.report.fix_sentences import best_fix, fix_sentence
 from holdfast.report.opening_sentences import opening
 from holdfast.report.terminal import results_text
 from holdfast.report.wording import ONLY_SHARED
@@ -208,7 +208,7 @@ def test_methods_with_other_conversations_are_ranked_on_those_that_all_have(tmp_
     }
     assert gains == {"check-and-retry": 0.5, "reminder:every=1": 0.875}
     assert best_fix(series).row.series.method == "check-and-retry"
-    assert fix(series).startswith(
+    assert fix_sentence(series).startswith(
         "With check-and-retry, the highest of 2 methods over all rounds of the 2 conversations that"
         " all have, it scores 100% in round 3"
     )

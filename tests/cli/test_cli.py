@@ -221,6 +221,7 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
     ("line", "expected"),
     (
         ("--verison", "There is no option '--verison'; did you mean '--version'?"),
+        ("--rounds 3", "--rounds comes before a command; give options after it, as in"),
         ("drfit", "There is no command 'drfit'; did you mean 'drift'?"),
         ("generate -model default --user a", "has no option -model; did you mean --model?"),
         ("generate --user -hello", "--user needs a value; see `holdfast generate --help`."),

@@ -116,10 +116,17 @@ def test_every_option_that_writes_a_file_says_which_folders_it_creates():
 def test_a_folder_that_is_created_for_a_file_is_named(tmp_path, capsys):
     words = ["export", str(RECORDED / "drift"), "--csv", str(tmp_path / "new/deep/run.csv")]
     assert main(words) == 0
-    assert f"the folder {tmp_path / 'new/deep'} does not exist" in capsys.readouterr().err
+    assert f"created the folder {tmp_path / 'new/deep'} for run.csv." in capsys.readouterr().err
     assert (tmp_path / "new/deep/run.csv").is_file()
     assert main(words) == 0
     assert not capsys.readouterr().err
+
+
+def test_a_folder_that_is_not_created_in_the_end_is_not_named(tmp_path, capsys):
+    file = tmp_path / "new" / "run.csv"
+    assert main(["export", str(tmp_path / "no-run"), "--csv", str(file)]) == 2
+    assert "folder" not in capsys.readouterr().err.replace(str(tmp_path), "")
+    assert not file.parent.exists()
 
 
 def test_a_log_of_the_proxy_gets_its_folder(tmp_path):

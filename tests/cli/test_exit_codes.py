@@ -98,6 +98,23 @@ def test_a_model_that_is_not_there_is_refused_before_torch_is_imported(model, tm
         for command in TAKE_A_MODEL
         if not command.startswith("chat") or find_spec("prompt_toolkit")
     ]
+    assert_refused_without_torch(lines)
+
+
+def test_what_fit_refuses_is_refused_before_torch_is_imported():
+    assert_refused_without_torch(
+        [
+            "fit vectr --out a.safetensors",
+            "fit vector --out a.pt",
+            "fit vector --out a.safetensors --batch-size 0",
+            "fit vector --out a.safetensors --dtype foo",
+            "fit vector --out a.safetensors --model vllm:tiny",
+            "fit seka --out a.safetensors --gguf a.gguf",
+        ]
+    )
+
+
+def assert_refused_without_torch(lines: list[str]) -> None:
     process = subprocess.run(
         [sys.executable, "-c", REFUSE_WITHOUT_TORCH],
         input="\n".join(lines),

@@ -26,7 +26,7 @@ from holdfast.errors import RecordsError
 from holdfast.records import read_run
 from holdfast.records.identity import DefaultPrompt
 from holdfast.report.baseline_sentences import baseline_lines
-from holdfast.report.score_phrases import fall
+from holdfast.report.score_phrases import fall_text
 
 RULES = (Rule("signs", (TENT,), SIGNED), Rule("price", (DISCOUNT,), NEVER_SAID))
 BOTH = Case("both", "rules", "Sign every message with Robin. Never offer a discount.", rules=RULES)
@@ -135,7 +135,7 @@ def test_an_uninformative_rule_is_not_counted_as_lost(tmp_path):
     assert "“price”" in opening_of(series)[0], "without a baseline it counts as lost"
     page = report.write([run.folder], tmp_path / "page.html").read_text(encoding="utf-8")
     assert "The same by measure" in page and left_out in page
-    lines = [fall(row, baseline) for row in rule_rows(series) if row.rule == "price"]
+    lines = [fall_text(row, baseline) for row in rule_rows(series) if row.rule == "price"]
     assert len(lines) == 2 == page.count(lines[0]), "once for each method"
 
 

@@ -185,7 +185,7 @@ def test_a_broken_run_says_so_with_the_cures(parrot, capsys):
     assert "without a fix" in collapse_lines(replace(results, series=results.series * 2))[0]
     cures = " ".join(collapse_cures(read_series(parrot)))
     assert all(f"--{cure}" in cures for cure in ("max-new-tokens", "user-model", "user-turns"))
-    assert cures in next_step(results).replace(", and ", " ")
+    assert cures in next_step(results).replace("; and ", " ")
     page = parrot.folder / "report.html"
     main(["report", str(parrot.folder), "--out", str(page)])
     assert counts in " ".join(capsys.readouterr().out.split())

@@ -53,11 +53,21 @@ def test_refused_work_prints_no_title(capsys):
     assert capsys.readouterr().err == ""
 
 
+class Clock:
+    """A clock that a test sets."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def test_what_an_earlier_call_recorded_does_not_count_towards_the_speed():
-    bar = Bar(100)
+    clock = Clock()
+    bar = Bar(100, clock=clock)
     bar(50)
     assert "nothing new finished" in bar.line()
-    bar.started -= 10
+    clock.now = 10.0
     bar(10, 1000)
     time_left = re.search(r"about (.+) left", bar.line())[1]
     assert time_left == "40 seconds"
@@ -77,10 +87,11 @@ def test_what_an_earlier_call_recorded_does_not_count_towards_the_speed():
 )
 def test_nothing_is_estimated_from_a_few_units(recorded, total, done, is_early):
     """In a run of 240 replies, the first took 11 seconds and the rest 10 minutes, not 44."""
-    bar = Bar(total)
+    clock = Clock()
+    bar = Bar(total, clock=clock)
     if recorded:
         bar(recorded)
-    bar.started -= 11
+    clock.now = 11.0
     for _ in range(done):
         bar(1, 50)
     estimate = re.search(r" replies (an?) \w+, about .+ left$", bar.line())
@@ -89,8 +100,9 @@ def test_nothing_is_estimated_from_a_few_units(recorded, total, done, is_early):
 
 
 def test_the_first_line_needs_no_speed():
-    bar = Bar(100)
-    bar.started -= 20
+    clock = Clock()
+    bar = Bar(100, clock=clock)
+    clock.now = 20.0
     assert re.findall(r"\d+", bar.line()) == ["0", "100", "0", "20"]
 
 
@@ -185,11 +197,12 @@ def test_shares_of_the_cost_add_up():
 
 
 def test_an_estimate_that_has_passed_is_not_repeated():
-    bar = Bar(8)
-    bar.started -= 70
+    clock = Clock()
+    bar = Bar(8, clock=clock)
+    clock.now = 70.0
     bar(7, 1000)
     assert "about 10 seconds left" in bar.line()
-    bar.advances[-1] = (bar.advances[-1][0] - 40, 7)  # the last round goes on and on
+    clock.now += 40.0  # the last round goes on and on
     assert "nothing new finished for 40 seconds" in bar.line() and "left" not in bar.line()
 
 

@@ -23,7 +23,7 @@ from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.records import read_run
 from holdfast.report.baseline_sentences import baseline_hint
-from holdfast.report.score_phrases import broken_text, fall
+from holdfast.report.score_phrases import broken_text, fall_text
 
 BREAKS_IN = {"signs": 3, "cheap": 1}  # from this round on; the third rule is always kept
 RULES = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in (*BREAKS_IN, "short"))
@@ -60,7 +60,7 @@ def test_each_rule_has_its_scores_by_round(run):
 def test_the_round_in_which_a_rule_was_lost_is_reported(run):
     rows = rule_rows(read_series(run))
     falls = ["followed less from round 3", "no clear fall", "no clear fall"]
-    assert [fall(row) for row in rows] == falls
+    assert [fall_text(row) for row in rows] == falls
     first, _, last = (broken_text(row) for row in rows)
     assert re.fullmatch(".*round 3: 18; .*6 of 24", first)
     assert last == "kept throughout: 24 of 24"
@@ -68,7 +68,7 @@ def test_the_round_in_which_a_rule_was_lost_is_reported(run):
 
 def test_a_rule_lost_only_in_the_last_round_is_reported_for_that_round(run):
     three = [read_series(run)[0].until(3)]
-    assert fall(rule_rows(three)[0]).endswith("in round 3")
+    assert fall_text(rule_rows(three)[0]).endswith("in round 3")
     assert opening_of(three)[0].startswith("In round 3,") and "“signs”" in opening_of(three)[0]
 
 
@@ -107,7 +107,7 @@ def wavering(tmp_path_factory):
 
 def test_a_rule_that_was_never_followed_is_reported_as_such(wavering):
     rows = rule_rows(read_series(wavering)[:1])
-    never, less, steady = (fall(row) for row in rows)
+    never, less, steady = (fall_text(row) for row in rows)
     assert "0 of 24" in never and re.findall(r"\d", less) == ["2", "2", "4", "5"]
     assert not re.search(r"\d", steady)
     assert [row.never_followed for row in rows] == [True, False, False]
@@ -124,7 +124,7 @@ def test_the_first_sentence_names_the_rules(wavering):
 def test_too_few_conversations_name_no_rule(tmp_path):
     few = drift.run(Wavering(), SUITE, tmp_path / "run", drift.Settings(rounds=2, conversations=8))
     assert opening_of(read_series(few))[0].startswith("Only 8 conversations,")
-    assert fall(rule_rows(read_series(few))[0]).startswith("n = 8,")
+    assert fall_text(rule_rows(read_series(few))[0]).startswith("n = 8,")
 
 
 def test_each_rule_is_compared_under_each_method(wavering, tmp_path):
@@ -204,7 +204,7 @@ def test_a_rule_that_is_hardly_ever_followed_counts_as_never_followed(tmp_path):
     run = drift.run(Rarely(), SUITE, tmp_path / "run", settings)
     series = read_series(run)
     falls = {"never followed (less than 20% everywhere)"}
-    assert {fall(row) for row in rule_rows(series)} == falls
+    assert {fall_text(row) for row in rule_rows(series)} == falls
     assert opening_of(series)[0].endswith("“signs”, “cheap” and “short”.")
 
 
@@ -301,7 +301,7 @@ def test_a_fall_that_rests_on_too_few_scores_is_not_called_none(run):
     values[:5, 2] = np.nan
     few = EstimateRow(row.series, row.measure, values, row.members, row.group, row.case, row.rule)
     assert few.change.n == 19 and few.change.mean < -0.5
-    assert fall(few) == (
+    assert fall_text(few) == (
         "scored in both the first round and the last in 19 of 24 conversations, too few to tell"
         " (that takes 20)"
     )

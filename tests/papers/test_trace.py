@@ -19,7 +19,7 @@ from holdfast.cli import main
 from holdfast.errors import ModelError, ParameterOutOfRange, RecordsError, UsageError
 from holdfast.records import Conversation, OpenRun
 from holdfast.records.traces import TurnTrace, read_traces, write_traces
-from holdfast.report.trace_report import correlations_line, lines
+from holdfast.report.trace_report import correlations_line, trace_lines
 from holdfast.study.attention_decay import TracedTurns, check, traced_settings
 
 LAYERS, HEADS = 2, 3
@@ -82,7 +82,7 @@ def test_results_of_a_handful_of_dialogs_are_called_an_example():
         levels = 0.3 + 0.02 * rng.standard_normal((count, 2)) - [0, 0.15]
         dialogs = [dialog([[first] * 5, [last] * 5], [20, 50]) for first, last in levels]
         records = records_with(levels, levels + 0.1)
-        return lines(decay.trace_of("tiny", records, dialogs))
+        return trace_lines(decay.trace_of("tiny", records, dialogs))
 
     many = lines_of(30)
     assert "], falls (uniform attention" in many[0] and "they rise together" in many[-1]

@@ -140,7 +140,7 @@ def test_the_headline_of_one_round_has_its_score_and_count(tmp_path):
 def test_the_fix_is_reported_with_the_paired_difference(tmp_path, better, n, verb, numbers):
     records = [record(i, [1.0, 0.25]) for i in range(n)]
     records += [record(i, [1.0, better(i)], method="m") for i in range(n)]
-    line = fix_sentences.fix(read_series(run_of(tmp_path, records)))
+    line = fix_sentences.fix_sentence(read_series(run_of(tmp_path, records)))
     assert verb in line and numbers_in(line)[:3] == numbers
 
 

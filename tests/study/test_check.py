@@ -28,7 +28,12 @@ from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run
 from holdfast.records.check_records import Check, Terms
 from holdfast.report.check_junit import ALL_RULES, write_junit
-from holdfast.report.check_sentences import comparison_text, how_to_decide, lines_of, sentence
+from holdfast.report.check_sentences import (
+    comparison_text,
+    how_to_decide,
+    verdict_lines,
+    verdict_sentence,
+)
 from holdfast.serve.limits import RequestLimits
 from holdfast.study.checking import CheckOptions, check, earlier_conversations, looks
 
@@ -163,7 +168,7 @@ def test_a_prompt_fails_if_one_of_its_rules_fails(tmp_path):
     shares, terms = {"a": [1.0] * ROUNDS, "b": [1.0, 0.2, 1.0, 1.0]}, Terms(min_stability=0.5)
     bot = bot_of(tmp_path, shares, terms)
     assert (bot.verdict, bot.first_failure.rule, bot.first_failure.round) == (FAIL, "b", 2)
-    assert "round 2, rule b: " in "\n".join(lines_of([bot], terms))
+    assert "round 2, rule b: " in "\n".join(verdict_lines([bot], terms))
 
 
 def test_every_rule_gets_its_own_verdict_on_request(tmp_path):
@@ -177,7 +182,8 @@ def test_every_rule_gets_its_own_verdict_on_request(tmp_path):
     verdicts = [(rule.rule, rule.verdict) for rule in bot.rules]
     assert verdicts == [("a", PASS), ("b", FAIL), ("c", UNDECIDED)]
     assert bot.error == pytest.approx(0.05 / 3), "each rule has its share"
-    assert bot.first_failure.rule == "b" and "c  undecided" in "\n".join(lines_of([bot], terms))
+    assert bot.first_failure.rule == "b"
+    assert "c  undecided" in "\n".join(verdict_lines([bot], terms))
     assert read_check(read_run(out)).prompts[0].rules == bot.rules
     _, counts, code = junit_of(bot.records, terms, tmp_path)
     assert counts == (3, 1, 1, 0) and code == 1
@@ -259,7 +265,7 @@ def test_a_fall_against_an_earlier_run_fails(check_run, tmp_path):
     assert [(rule.rule, rule.fell, rule.round) for rule in good.comparison.rules] == [
         (None, True, 4)
     ]
-    text = "\n".join(lines_of([good], low_bar))
+    text = "\n".join(verdict_lines([good], low_bar))
     assert "most in round 4" in text and "from 1.00 to 0." in text
     assert edge.verdict == PASS and not edge.comparison.fell
     assert edge.comparison.pairs == len(earlier["edge"]), "all pairs that the earlier run has"
@@ -280,16 +286,17 @@ def test_without_a_bar_only_a_fall_fails(check_run, tmp_path):
     assert [(item.verdict, item.first_failure) for item in equal] == [(PASS, None)] * 3
     assert [item.comparison.pairs for item in equal] == [len(earlier[item.id]) for item in equal]
     assert all(rule.now == rule.before for item in equal for rule in item.comparison.rules)
-    text = "\n".join(lines_of(equal, no_bar))
+    text = "\n".join(verdict_lines(equal, no_bar))
     assert "no mean is lower" in text and "over 60 pairs" in text
     assert "3 of 3 prompts passed" in text
     fell = against("b", {**SHARES, "good": [1.0, 1.0, 0.9, 0.3]}, earlier)
     assert [item.verdict for item in fell] == [FAIL, PASS, PASS]
-    excerpt = "\n".join(lines_of(fell[:1], no_bar))
+    excerpt = "\n".join(verdict_lines(fell[:1], no_bar))
     assert "probe of round 4" in excerpt and "reply lost" in excerpt, "where it fell"
     _, _, edge = against("c", SHARES, {name: earlier[name] for name in ("good", "late")})
     assert edge.verdict == PASS and edge.comparison is None and len(edge.records) == 60
-    assert "not in the earlier run, so there is nothing to compare" in lines_of([edge], no_bar)[0]
+    (line, *_) = verdict_lines([edge], no_bar)
+    assert "not in the earlier run, so there is nothing to compare" in line
     with pytest.raises(UsageError, match="a bar"):
         check(Scripted(SHARES), SUITE, tmp_path / "d", settings, no_bar)
 
@@ -367,7 +374,7 @@ def test_an_earlier_run_without_these_prompts_is_refused(check_run, tmp_path):
 
 def test_the_output_names_the_round_and_shows_a_conversation(check_run):
     _, _, checks, _ = check_run
-    lines = lines_of(checks, TERMS)
+    lines = verdict_lines(checks, TERMS)
     assert lines[0].startswith("PASS       good")
     late = checks[1]
     assert late.decided_after < len(late.records) == 8
@@ -394,13 +401,13 @@ def test_an_interval_below_the_bar_that_does_not_decide_says_so():
     (eight,) = check_prompts(every[:8], ["bot"], 1, terms)
     assert eight.verdict == UNDECIDED and cell_verdict(eight.lowest, 0.5) == FAIL
     text = "0.00 [0.00, 0.41] (below 0.5 on its own, but not yet certain as one of 4 comparisons)"
-    assert text in sentence(eight, terms)
+    assert text in verdict_sentence(eight, terms)
     advice = how_to_decide(eight.verdict, eight.lowest, terms)
     assert advice.startswith("Undecided after at most 8 conversations: raise --budget, or")
     (twelve,) = check_prompts(every, ["bot"], 1, Terms(min_stability=0.5, budget=12))
     assert twelve.verdict == FAIL
     assert how_to_decide(twelve.verdict, twelve.lowest, terms) is None
-    assert "on its own" not in sentence(twelve, terms)
+    assert "on its own" not in verdict_sentence(twelve, terms)
 
 
 def test_a_rule_is_not_named_for_one_bad_round_beside_a_rule_that_fails():
@@ -452,8 +459,8 @@ def test_an_early_verdict_is_reported_with_the_numbers_of_all_conversations():
     assert bot.first_failure.round == 2 and bot.first_failure.mean == 0.5, (
         "certain at the verdict, so it stays"
     )
-    assert sentence(bot, terms).startswith("below 0.9 in round 2: 0.50 [")
-    text = sentence(bot, terms)
+    assert verdict_sentence(bot, terms).startswith("below 0.9 in round 2: 0.50 [")
+    text = verdict_sentence(bot, terms)
     assert text.endswith(f"] (decided after {bot.decided_after} of 8 conversations)")
     assert "low since" not in text
 
@@ -464,10 +471,10 @@ def test_low_rounds_before_the_first_certain_one_are_reported():
     terms = Terms(min_stability=0.9)
     (bot,) = check_prompts(talks({None: scores}), ["bot"], 4, terms)
     assert bot.first_failure.round == 4
-    assert "], low since round 2 (decided after 3 of 8 conv" in sentence(bot, terms)
+    assert "], low since round 2 (decided after 3 of 8 conv" in verdict_sentence(bot, terms)
     between = [[1.0, float(at != 2), 1.0, 0.0] for at in range(8)]
     (bot,) = check_prompts(talks({None: between}), ["bot"], 4, terms)
-    assert "low since" not in sentence(bot, terms), "round 3 between them holds"
+    assert "low since" not in verdict_sentence(bot, terms), "round 3 between them holds"
 
 
 def test_junit_has_a_test_for_each_prompt(check_run, tmp_path):

@@ -23,7 +23,7 @@ from holdfast.records.check_records import Check, CheckedCell, Terms
 from holdfast.records.identity import Manifest
 from holdfast.report.check_junit import write_junit
 from holdfast.report.check_section import check_headline, check_lines, check_sections
-from holdfast.report.check_sentences import lines_of, numbers_text
+from holdfast.report.check_sentences import numbers_text, verdict_lines
 from holdfast.report.drift_page import render_page
 from holdfast.study.checking import CheckOptions, check, earlier_conversations
 
@@ -53,7 +53,7 @@ def test_the_page_begins_with_the_verdicts_and_calls_nothing_an_example(check_ru
     rows = [(row.prompt, row.verdict, row.why) for row in section_of(run).rows]
     assert [verdict for _, verdict, _ in rows] == [PASS, FAIL, UNDECIDED]
     assert rows[1][2] == f"below 0.8 in round 3: {numbers_text(late.first_failure)}"
-    for line, (_, _, why) in zip(lines_of(checks, TERMS), rows, strict=False):
+    for line, (_, _, why) in zip(verdict_lines(checks, TERMS), rows, strict=False):
         assert f"  {why} (" in line, "terminal and page say the same"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import functools
 import os
 import shlex
@@ -206,38 +207,27 @@ def _run(words: Sequence[str], write_error: Callable[[str], None] | None = None)
         if write_error is None and (code := _answer_hook(words)) is not None:
             return code
         with interrupting_on_sigterm(), warnings.catch_warnings():
+            from holdfast.cli.shared.command import naming_new_folders
+
             command, arguments = read_command(words)
-            _write_no_verdict(words, "the command has not finished")
             warnings.showwarning = _print_warning  # type: ignore[assignment]
-            code = command.run(arguments)
+            _write_no_verdict(words, "the command has not finished")
+            with naming_new_folders(*arguments.files_to_write):
+                code = command.run(arguments)
             sys.stdout.flush()  # output that cannot be written fails here, not as Python exits
             return code or 0
     except HoldfastError as error:
-        message = _as_typed(error, words[0])
-        with contextlib.suppress(HoldfastError):
-            _write_no_verdict(words, message)
-        code = _exit_code_of(error, words[0], command)
+        failure = _failure_of(error, words, command)
     except KeyboardInterrupt as interrupt:
-        is_terminated = isinstance(interrupt, Terminated)
-        how = "terminated" if is_terminated else "interrupted"
-        _write_no_verdict(words, f"the command was {how}")
-        print(file=sys.stderr)  # ends the line with the bar, or with "^C"
-        folder = None if arguments is None else arguments.resumable_folder
-        message = _interruption_message(how, folder, words)
-        code = TERMINATED if is_terminated else INTERRUPTED
+        failure = _interruption(interrupt, words, arguments)
     except OSError as error:
         if error.errno not in FULL:
             raise
-        _discard(sys.stdout)
-        message = (
-            f"The output cannot be written: {FULL[error.errno]}; free some space, and repeat the"
-            " command."
-        )
-        code = 1
-    print(f"holdfast: {message}", file=sys.stderr)
+        failure = _full_disk(FULL[error.errno])
+    print(f"holdfast: {failure.message}", file=sys.stderr)
     if write_error is not None:
-        write_error(message)
-    return code
+        write_error(failure.message)
+    return failure.code
 
 
 def _answer_hook(words: Sequence[str]) -> int | None:
@@ -251,6 +241,43 @@ def _answer_hook(words: Sequence[str]) -> int | None:
 
     call = hook_call(words)
     return None if call is None else answer_on_stdin(call)
+
+
+class _Failure(NamedTuple):
+    """Why a command failed, as a sentence for people, and its exit code."""
+
+    message: str
+    code: int
+
+
+def _failure_of(
+    error: HoldfastError, words: Sequence[str], command: Command[Any] | None
+) -> _Failure:
+    """The failure that an error of ours means; `command` is None if its line was malformed."""
+    message = _as_typed(error, words[0])
+    with contextlib.suppress(HoldfastError):
+        _write_no_verdict(words, message)
+    return _Failure(message, _exit_code_of(error, words[0], command))
+
+
+def _interruption(
+    interrupt: KeyboardInterrupt, words: Sequence[str], arguments: Options | None
+) -> _Failure:
+    """The failure of a command that Ctrl-C or SIGTERM has ended."""
+    is_terminated = isinstance(interrupt, Terminated)
+    how = "terminated" if is_terminated else "interrupted"
+    _write_no_verdict(words, f"the command was {how}")
+    print(file=sys.stderr)  # ends the line with the bar, or with "^C"
+    folder = None if arguments is None else arguments.resumable_folder
+    message = _interruption_message(how, folder, words)
+    return _Failure(message, TERMINATED if is_terminated else INTERRUPTED)
+
+
+def _full_disk(reason: str) -> _Failure:
+    """The failure of a command whose output cannot be written."""
+    _discard(sys.stdout)
+    message = f"The output cannot be written: {reason}; free some space, and repeat the command."
+    return _Failure(message, 1)
 
 
 def _exit_code_of(error: HoldfastError, name: str, command: Command[Any] | None) -> int:
@@ -282,7 +309,13 @@ def read_command(words: Sequence[str]) -> tuple[Command[Any], Options]:
 def _no_command(word: str, names: Sequence[str]) -> UsageError:
     """The error about a first word that is no command, but may be the name of something else."""
     if word.startswith("-"):
-        return UnknownName("option", word, names)
+        alone = [name for name in names if name.startswith("-")]
+        if difflib.get_close_matches(word, alone, 1):
+            return UnknownName("option", word, alone)
+        return UsageError(
+            f"{word} comes before a command; give options after it, as in `holdfast COMMAND {word}`"
+            " (`holdfast --help` lists the commands)."
+        )
     from holdfast.cli.look_up.catalogue import place_of
 
     if place := place_of(word, list(ENTRIES)):
@@ -306,9 +339,13 @@ def _write_no_verdict(words: Sequence[str], why: str) -> None:
     ]
     if not paths or not paths[-1] or paths[-1].startswith("--"):
         return
-    from holdfast.report.junit import write_unfinished  # takes a while to import
+    # these take a while to import
+    from holdfast.cli.shared.command import naming_new_folders
+    from holdfast.report.junit import write_unfinished
 
-    write_unfinished(words[0], paths[-1], why)
+    path = Path(paths[-1])
+    with naming_new_folders(path):
+        write_unfinished(words[0], path, why)
 
 
 def _discard(*streams: TextIO) -> None:

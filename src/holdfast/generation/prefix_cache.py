@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from holdfast.attention import SAME_FACTORS, RotaryLengths
-from holdfast.generation.saved_kv import SavedKV, common_length
+from holdfast.generation.saved_kv import SavedKV, shared_prefix_len
 from holdfast.generation.token_requests import TokenPrompt
 
 _Tokens = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -129,7 +129,7 @@ class PrefixCache:
         key = self._key(prompt, len(prompt.token_ids))
         if key != self._key(other, len(other.token_ids)):
             return 0
-        common = min(common_length(_tokens(prompt), _tokens(other)), len(prompt.token_ids) - 1)
+        common = min(shared_prefix_len(_tokens(prompt), _tokens(other)), len(prompt.token_ids) - 1)
         if not self.pieces and common < len(other.token_ids):
             return 0
         pieces = self.find(prompt)
@@ -200,7 +200,7 @@ def _walk(root: _Segment, tokens: _Tokens) -> list[tuple[_Segment, int]]:
         child = segment.children.get((depth, int(tokens[depth])))
         if child is None:
             break
-        depth += common_length(child.tokens, tokens[depth:])
+        depth += shared_prefix_len(child.tokens, tokens[depth:])
         path.append((child, depth))
         segment = child
     return path

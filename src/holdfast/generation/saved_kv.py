@@ -120,7 +120,9 @@ class CachedPrefix:
         """
         if self.kv is None or len(token_ids) not in self.kv.rotary_lengths:
             return 0
-        shared = min(common_length(self.token_ids, token_ids), common_length(self.span, span))
+        shared = min(
+            shared_prefix_len(self.token_ids, token_ids), shared_prefix_len(self.span, span)
+        )
         shared = min(shared, len(token_ids) - 1)
         if compiled != self.compiled:
             if compiled.affects_pre_span or self.compiled.affects_pre_span:
@@ -160,8 +162,8 @@ class CachedPrefix:
         return 0 if self.kv is None else self.kv.size
 
 
-def common_length(first: ArrayLike, second: ArrayLike) -> int:
-    """Returns the length of the common prefix of two sequences."""
+def shared_prefix_len(first: ArrayLike, second: ArrayLike) -> int:
+    """The number of first tokens in which two prompts agree, or first flags of two spans."""
     left = np.asarray(first)
     right = np.asarray(second)
     shortest = min(len(left), len(right))

@@ -14,11 +14,11 @@ from holdfast.analysis.sequential import PASS, UNDECIDED
 from holdfast.records.check_records import Check, PromptCheck, RuleCheck, Terms
 from holdfast.report.check_sentences import (
     NO_CLEAR_FAILURE,
-    details,
     how_to_decide,
+    prompt_details,
     rule_details,
     rule_sentence,
-    sentence,
+    verdict_sentence,
     verdict_word,
 )
 from holdfast.report.junit import CaseOutcome, JUnitCase, outcome_of, write_cases
@@ -54,7 +54,7 @@ def _cases_of(prompt_check: PromptCheck, terms: Terms, suite: str) -> Iterator[J
         name=ALL_RULES if prompt_check.rules else prompt_check.id,
         outcome=_outcome(prompt_check, terms),
         message=_message(prompt_check, terms),
-        text=_text(advice, details(prompt_check)),
+        text=_text(advice, prompt_details(prompt_check)),
     )
 
 
@@ -68,7 +68,7 @@ def _outcome(prompt_check: PromptCheck, terms: Terms) -> CaseOutcome:
 
 def _message(prompt_check: PromptCheck, terms: Terms) -> str:
     """The evidence; after an outage or a smoke test, it begins with the word for that."""
-    evidence = sentence(prompt_check, terms)
+    evidence = verdict_sentence(prompt_check, terms)
     word = verdict_word(prompt_check, terms)
     if prompt_check.verdict == UNDECIDED and word != UNDECIDED:
         return f"{word}: {evidence}"

@@ -10,15 +10,15 @@ from holdfast.records.check_records import Check, CheckedCell, PromptCheck
 from holdfast.report.charts import Chart, Curve
 from holdfast.report.check_sentences import (
     NO_CLEAR_FAILURE,
-    caveats,
+    caveat_lines,
     comparison_text,
     missing_text,
     numbers_text,
     percentage,
-    reason,
     rule_text,
-    sentence,
-    totals,
+    totals_sentence,
+    verdict_reason,
+    verdict_sentence,
     verdict_word,
 )
 from holdfast.report.series_charts import NamedChart
@@ -91,10 +91,10 @@ def _section(check: Check, label: str, index: int) -> CheckSection:
 def check_headline(check: Check) -> str:
     """The totals; of a single prompt, its verdict and the chance that it is wrong."""
     if len(check.prompts) > 1:
-        return totals(check.prompts, check.terms)
+        return totals_sentence(check.prompts, check.terms)
     (prompt_check,) = check.prompts
     text = _status(prompt_check, check)
-    if sentences := caveats(check.prompts, check.terms):
+    if sentences := caveat_lines(check.prompts, check.terms):
         return f"{text}. {' '.join(sentences)}"
     # "undecided" is no verdict, and passing without a bar does not prove that there was no fall
     is_fall_unproven = check.terms.min_stability is None and prompt_check.verdict == PASS
@@ -112,7 +112,7 @@ def check_lines(check: Check) -> list[str]:
     """
     if len(check.prompts) == 1:
         return []
-    limits = " ".join(caveats(check.prompts, check.terms))
+    limits = " ".join(caveat_lines(check.prompts, check.terms))
     failing_prompts = [
         prompt_check for prompt_check in _failures_first(check) if prompt_check.verdict != PASS
     ]
@@ -133,7 +133,7 @@ def _status(prompt_check: PromptCheck, check: Check) -> str:
         open_verdict = verdict_word(prompt_check, check.terms)
         verb = "has" if open_verdict == NO_CLEAR_FAILURE else "is"
         word = f"{verb} {open_verdict}"
-    return f"{prompt_check.id} {word}: {sentence(prompt_check, check.terms)}"
+    return f"{prompt_check.id} {word}: {verdict_sentence(prompt_check, check.terms)}"
 
 
 def _failures_first(check: Check) -> list[PromptCheck]:
@@ -155,7 +155,7 @@ def _rows(prompt_check: PromptCheck, check: Check, index: int) -> Iterator[Verdi
             series_index=index,
         )
 
-    why = reason(prompt_check, check.terms)
+    why = verdict_reason(prompt_check, check.terms)
     if prompt_check.comparison is not None and why != comparison_text(prompt_check.comparison):
         why = f"{why}; {comparison_text(prompt_check.comparison)}"
     if missing_scores := missing_text(prompt_check):

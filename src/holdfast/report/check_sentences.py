@@ -43,24 +43,24 @@ def verdict_word(prompt_check: PromptCheck, terms: Terms) -> str:
     return NO_CLEAR_FAILURE if terms.smoke and prompt_check.lowest is not None else UNDECIDED
 
 
-def lines_of(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
+def verdict_lines(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
     """The verdicts, one per line, then details of prompts that do not pass, and the totals."""
     words = {prompt_check.id: verdict_word(prompt_check, terms) for prompt_check in checks}
     word_width = max(map(len, words.values()))
     id_width = max(map(len, words))
     lines = [
         f"{words[prompt_check.id].upper().ljust(word_width)}  {prompt_check.id.ljust(id_width)}"
-        f"  {sentence(prompt_check, terms)}"
+        f"  {verdict_sentence(prompt_check, terms)}"
         for prompt_check in checks
     ]
     for prompt_check in checks:
         if prompt_check.verdict != PASS and words[prompt_check.id] != NO_CLEAR_FAILURE:
             title = f"{words[prompt_check.id].upper()} {prompt_check.id}"
-            lines += ["", title, "-" * len(title), *details(prompt_check)]
-    return [*lines, "", totals(checks, terms), *caveats(checks, terms)]
+            lines += ["", title, "-" * len(title), *prompt_details(prompt_check)]
+    return [*lines, "", totals_sentence(checks, terms), *caveat_lines(checks, terms)]
 
 
-def caveats(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
+def caveat_lines(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
     """Says what undecided verdicts do not show after an outage or a smoke test; [] otherwise."""
     sentences = []
     if unavailable_prompts := [prompt_check for prompt_check in checks if prompt_check.unavailable]:
@@ -102,7 +102,7 @@ def count_verdicts(checks: Sequence[PromptCheck], terms: Terms | None = None) ->
     return ", ".join([first_count, *(f"{count} {word}" for count, word in more_counts)])
 
 
-def totals(checks: Sequence[PromptCheck], terms: Terms) -> str:
+def totals_sentence(checks: Sequence[PromptCheck], terms: Terms) -> str:
     """How many prompts fail, are undecided and pass, and by which criterion."""
     counts = count_verdicts(checks, terms)
     error = percentage(terms.error)
@@ -124,9 +124,9 @@ def percentage(share: float) -> str:
     return f"{100 * share:g}%"
 
 
-def sentence(prompt_check: PromptCheck, terms: Terms) -> str:
+def verdict_sentence(prompt_check: PromptCheck, terms: Terms) -> str:
     """The reason for a verdict and its cost: '... (decided after 3 of 8 conversations)'."""
-    evidence = reason(prompt_check, terms)
+    evidence = verdict_reason(prompt_check, terms)
     is_incomplete = any(cell.mean is None for cell in prompt_check.cells)
     if prompt_check.verdict == UNDECIDED and is_incomplete and prompt_check.lowest:
         evidence = f"{evidence}; {missing_text(prompt_check)}"
@@ -136,7 +136,7 @@ def sentence(prompt_check: PromptCheck, terms: Terms) -> str:
     return f"{evidence} ({conversations})"
 
 
-def reason(prompt_check: PromptCheck, terms: Terms) -> str:
+def verdict_reason(prompt_check: PromptCheck, terms: Terms) -> str:
     """The evidence behind the verdict on a prompt."""
     if prompt_check.first_failure is not None:
         failing_rules = [rule.rule for rule in prompt_check.rules if rule.fails_bar]
@@ -317,7 +317,7 @@ def how_to_decide(verdict: str, lowest: CheckedCell | None, terms: Terms) -> str
     )
 
 
-def details(prompt_check: PromptCheck) -> list[str]:
+def prompt_details(prompt_check: PromptCheck) -> list[str]:
     """A prompt's stability by round, the comparison with an earlier run, and the worst dialog."""
     lines = ["stability by round:"]
     if prompt_check.rules:

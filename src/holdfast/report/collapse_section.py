@@ -116,7 +116,8 @@ def _where_cut(series: Series, limit: str) -> str:
 
 
 def collapse_cures(all_series: Sequence[Series]) -> list[str]:
-    """Ways to keep many self-chats from breaking down, as clauses that begin with a verb.
+    """Ways to keep turns from being cut and self-chats from breaking down, as clauses that begin
+    with a verb and end with the purpose.
 
     Returns [] if few break down, or if the user's messages are given and so cannot derail.
     """
@@ -125,11 +126,11 @@ def collapse_cures(all_series: Sequence[Series]) -> list[str]:
     counts_by_series = [count_turns(series.records) for series in all_series]
     cures = []
     if any(counts.share("cut") >= CUT_SHARE_WARNING for counts in counts_by_series):
-        cures.append("raise --max-new-tokens")
+        cures.append("raise --max-new-tokens, so that fewer turns are cut")
     if any(counts.share("broken") >= BROKEN_SHARE_WARNING for counts in counts_by_series):
         cures.append(
             "let another model play the user (--user-model), give it a --persona, or script what"
-            " it says (--user-turns)"
+            " it says (--user-turns), so that the conversations do not break down"
         )
     return cures
 

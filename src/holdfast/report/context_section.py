@@ -32,19 +32,7 @@ def _truncation_sentences(series: Series, truncation: Truncation) -> list[str]:
     first = min(truncation.from_round.values())
     last = max(truncation.from_round.values())
     rounds = rounds_from_to(first, last)
-    conversations = count_of(truncation.conversations, "conversation")
-    limit = f"{truncation.most_prompt_tokens:,}"
-    cut = len(truncation.from_round)
-    if series.label == NO_FIX:
-        count = (
-            f"Its count of prompt tokens stays at or below {limit} while the dialog grows, in {cut}"
-            f" of {conversations}."
-        )
-    else:
-        count = (
-            f"With {series.label}, its count of prompt tokens stays at or below {limit} while the"
-            f" dialog grows, in {cut} of {conversations}."
-        )
+    count = _count_sentence(series, truncation)
     before = plain(truncation.canary_before)
     after = plain(truncation.canary_after)
     canary = f"The canary is known {before} before and {after} after."
@@ -76,6 +64,22 @@ def _truncation_sentences(series: Series, truncation: Truncation) -> list[str]:
         " its count.",
         conclusion,
     ]
+
+
+def _count_sentence(series: Series, truncation: Truncation) -> str:
+    """Says which counts of the server show that it left something out."""
+    limit = f"{truncation.most_prompt_tokens:,}"
+    cut = len(truncation.from_round)
+    conversations = count_of(truncation.conversations, "conversation")
+    if series.label == NO_FIX:
+        return (
+            f"Its count of prompt tokens stays at or below {limit} while the dialog grows, in {cut}"
+            f" of {conversations}."
+        )
+    return (
+        f"With {series.label}, its count of prompt tokens stays at or below {limit} while the"
+        f" dialog grows, in {cut} of {conversations}."
+    )
 
 
 def survival_lines(all_series: Sequence[Series], run: Run) -> list[str]:

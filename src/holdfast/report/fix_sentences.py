@@ -21,7 +21,7 @@ from holdfast.report.score_phrases import could_be_chance
 from holdfast.report.wording import needs_note, percent, points, points_apart
 
 
-def fix(all_series: Sequence[Series]) -> str | None:
+def fix_sentence(all_series: Sequence[Series]) -> str | None:
     """Compares the best fix with the first series; None if there is no fix to compare."""
     best = best_fix(all_series)
     if best is None or best.last_round.mean is None:
@@ -107,7 +107,7 @@ def _sample_text(all_series: Sequence[Series]) -> str:
     return f" of the {count_of(count, 'conversation')} that all have"
 
 
-def still_lost(all_series: Sequence[Series], baseline: Baseline | None) -> str | None:
+def still_lost_sentence(all_series: Sequence[Series], baseline: Baseline | None) -> str | None:
     """'Still lost with it: “signs” (20%).'; None if the best fix saves every lost rule.
 
     Names the rules that are lost without the best fix and, with it, are lost too or score no higher

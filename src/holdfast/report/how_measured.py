@@ -89,8 +89,8 @@ def _rows(run: Run) -> list[tuple[str, str]]:
     limits = [r.rows_at_most for r in run.conversations if r.rows_at_most is not None]
     if limits:
         text = (
-            f"{len(limits)} conversations ended after that, with at most {min(limits)} rows at a"
-            " time"
+            f"{len(limits)} conversations ended after that, with at most {min(limits)}"
+            " sequences at a time"
         )
         rows.append(("memory ran out", text))
     return rows

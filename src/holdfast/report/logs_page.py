@@ -20,10 +20,10 @@ from holdfast.report.logs_causes import (
 from holdfast.report.logs_sentences import (
     LoggedRules,
     headline,
-    lines,
-    notes,
+    lines_below_headline,
     rule_id,
     rule_words,
+    unscored_notes,
     worst_first,
 )
 from holdfast.report.logs_strips import strip_figures
@@ -119,7 +119,7 @@ def logs_page(run: Run, rows: LoggedRules, visible_rows: LoggedRules, bar: float
         "why": causes_section(run),
         "overview": _overview(run, list(dict.fromkeys([*visible_rows, *rows])), bar),
         "against": _comparison_table(run, rows),
-        "notes": notes(run, rows),
+        "notes": unscored_notes(run, rows),
         "figures": strip_figures(run, visible_rows),
         "problems": _first_problems(run.manifest.problems),
     }
@@ -129,7 +129,7 @@ def logs_page(run: Run, rows: LoggedRules, visible_rows: LoggedRules, bar: float
         content,
         runs={run.folder.name: run},
         facts=(count_of(len(run.records), "dialog"), formats),
-        lines=lines(run, rows, bar),
+        lines=lines_below_headline(run, rows, bar),
     )
 
 

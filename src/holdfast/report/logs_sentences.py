@@ -116,10 +116,10 @@ def headline(run: Run, rows: LoggedRules) -> str:
     tested_rows = [row for row in judged_rows if not row.for_probes]
     if not tested_rows:
         return "No rule says which turns it is for, so these logs do not show how well it is kept."
-    return _largest_fall(run, tested_rows) or _kept_least(run, tested_rows)
+    return _largest_fall_sentence(run, tested_rows) or _kept_least_sentence(run, tested_rows)
 
 
-def _largest_fall(run: Run, rows: LoggedRules) -> str | None:
+def _largest_fall_sentence(run: Run, rows: LoggedRules) -> str | None:
     """The rule that fell most since the earlier logs; None if none certainly fell."""
     comparisons = [(row.rule, row.against) for row in rows if row.against is not None]
     falls = [(rule, earlier.difference) for rule, earlier in comparisons if earlier.certain < 0]
@@ -135,7 +135,7 @@ def _largest_fall(run: Run, rows: LoggedRules) -> str | None:
     )
 
 
-def _kept_least(run: Run, rows: LoggedRules) -> str:
+def _kept_least_sentence(run: Run, rows: LoggedRules) -> str:
     """The rule that is kept least, and how often and how early it is broken."""
     if all(row.adherence.mean == 1 for row in rows) and len(rows) > 1:
         return f"All {len(rows)} rules are kept in every turn that they apply to."
@@ -154,8 +154,8 @@ def _kept_least(run: Run, rows: LoggedRules) -> str:
     elif len(rows) > 1:
         subject = f"Of {len(rows)} rules, {name} is kept least: it is"
     if not worst.broken:
-        return f"{subject} never broken, but kept only in part: {_share(worst.adherence)}."
-    cause = _commonest_cause(run, worst)
+        return f"{subject} never broken, but kept only in part: {_share_text(worst.adherence)}."
+    cause = _commonest_cause_clause(run, worst)
     ending = f"; {cause}." if cause else "."
     if worst.applied == 1:
         return f"{subject} broken in the only turn it applies to{ending}"
@@ -167,7 +167,7 @@ def _kept_least(run: Run, rows: LoggedRules) -> str:
     )
 
 
-def _commonest_cause(run: Run, row: LoggedRule) -> str:
+def _commonest_cause_clause(run: Run, row: LoggedRule) -> str:
     """'the log does not show why in 3 of them'; "" if no cause was looked for."""
     counts = count_causes(run).get(row.rule)
     if not counts:
@@ -181,7 +181,7 @@ def _commonest_cause(run: Run, row: LoggedRule) -> str:
     return f"{clause} in {counts[cause]:,} of them" if counts[cause] < total else clause
 
 
-def _share(adherence: Estimate) -> str:
+def _share_text(adherence: Estimate) -> str:
     """'74% (95% interval 69 to 79)'; only the mean if there is no interval."""
     mean = f"{100 * (adherence.mean or 0):.0f}%"
     if adherence.low is None or adherence.high is None:
@@ -216,12 +216,12 @@ def unjudged_rules(run: Run, why: str = "") -> dict[str, int]:
     return counts
 
 
-def lines(run: Run, rows: LoggedRules, bar: float | None) -> list[str]:
+def lines_below_headline(run: Run, rows: LoggedRules, bar: float | None) -> list[str]:
     """The lines below the headline: more on its rule, and the verdicts."""
     return [*_least_kept_sentences(rows), *_verdict_sentences(rows, bar)]
 
 
-def notes(run: Run, rows: LoggedRules) -> list[str]:
+def unscored_notes(run: Run, rows: LoggedRules) -> list[str]:
     """Sentences on the rules that the headline leaves out, and on what was not scored."""
     return [*_unscored_rule_sentences(run, rows), *_left_out_sentences(run)]
 
@@ -236,10 +236,10 @@ def _least_kept_sentences(rows: LoggedRules) -> list[str]:
     if worst.adherence.n > 1:
         sentences.append(
             f"On average over {count_of(worst.adherence.n, 'dialog')}, each counting once however"
-            f" long it is, {_share(worst.adherence)} of its turns keep it."
+            f" long it is, {_share_text(worst.adherence)} of its turns keep it."
         )
     if worst.first_broken.broken and worst.adherence.n > 1:
-        sentences.append(_first_breaks(worst))
+        sentences.append(_first_breaks_sentence(worst))
     if worst.adherence.n < MIN_SAMPLES:
         sentences.append(
             f"Fewer than {MIN_SAMPLES} dialogs are too few to speak for other dialogs."
@@ -328,7 +328,7 @@ def _left_out_sentences(run: Run) -> list[str]:
     return sentences
 
 
-def _first_breaks(row: LoggedRule) -> str:
+def _first_breaks_sentence(row: LoggedRule) -> str:
     """How many dialogs break a rule, and when half have; an estimate if some ended before that."""
     breaks = row.first_broken
     total = row.adherence.n

@@ -11,10 +11,10 @@ from holdfast.report.logs_sentences import (
     LoggedRules,
     have_verdicts,
     headline,
-    lines,
-    notes,
+    lines_below_headline,
     rule_id,
     rule_words,
+    unscored_notes,
 )
 from holdfast.report.wording import aligned, plain, signed
 
@@ -34,7 +34,11 @@ def logs_table(run: Run, rows: LoggedRules, visible_rows: LoggedRules, bar: floa
         visible_rows: the rules or categories that the table has.
         bar: the mean that every rule must reach; None without a bar.
     """
-    sentences = [headline(run, rows), *lines(run, rows, bar), *notes(run, rows)]
+    sentences = [
+        headline(run, rows),
+        *lines_below_headline(run, rows, bar),
+        *unscored_notes(run, rows),
+    ]
     table = aligned(without_empty(_cells(run, rows, visible_rows, bar)))
     return "\n".join([*sentences, "", *table, "", *KEY])
 

@@ -98,7 +98,7 @@ def _cure(results: DriftResults) -> str | None:
     if findings.outcome in (Outcome.BROKEN_DOWN, Outcome.TOO_FEW) and (
         cures := collapse_cures(all_series)
     ):
-        return f"{', and '.join(cures)}, so that the conversations do not break down"
+        return "; and ".join(cures)
     if findings.outcome is Outcome.BROKEN_DOWN and len(all_series[0].records) >= MIN_SAMPLES:
         return "use a larger model, as these conversations break down into repetition"
     return None

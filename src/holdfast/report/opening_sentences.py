@@ -13,8 +13,8 @@ from holdfast.analysis.statistics import MIN_PROMPTS
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.plurals import count_of
 from holdfast.records.drift_summary import Baseline
-from holdfast.report.fix_sentences import fix, still_lost
-from holdfast.report.run_title import MAX_RULES_NAMED, has_score, rule_names, title
+from holdfast.report.fix_sentences import fix_sentence, still_lost_sentence
+from holdfast.report.run_title import MAX_RULES_NAMED, rule_names, title, title_has_score
 from holdfast.report.score_phrases import could_be_chance, judged_in_both, scores_text
 from holdfast.report.wording import points_apart
 
@@ -29,19 +29,19 @@ def opening(
     adoption = row_of(first_series.until(first_series.shared_rounds), "adoption")
     sentences = (
         title(findings),
-        None if has_score(findings) else _score(findings.stability),
-        _uninformative(findings.uninformative),
-        _change(findings.stability) if has_score(findings) else None,
-        _few_prompts(first_series),
-        _adoption(adoption),
-        fix(all_series),
-        still_lost(all_series, baseline),
-        _short_conversations(first_series),
+        None if title_has_score(findings) else _score_sentence(findings.stability),
+        _uninformative_sentence(findings.uninformative),
+        _change_sentence(findings.stability) if title_has_score(findings) else None,
+        _few_prompts_sentence(first_series),
+        _adoption_sentence(adoption),
+        fix_sentence(all_series),
+        still_lost_sentence(all_series, baseline),
+        _short_conversations_sentence(first_series),
     )
     return [sentence for sentence in sentences if sentence]
 
 
-def _score(row: EstimateRow) -> str | None:
+def _score_sentence(row: EstimateRow) -> str | None:
     """The score over all probes, for a title without it; None if no change was measured."""
     if row.change.mean is None:
         return None
@@ -52,7 +52,7 @@ def _score(row: EstimateRow) -> str | None:
     return f"Over all probes it scores {scores_text(row)}: {_with_sample(row, change)}."
 
 
-def _change(row: EstimateRow) -> str | None:
+def _change_sentence(row: EstimateRow) -> str | None:
     """The change between the scores in the title; None if there are too few to compare."""
     change = row.change
     if row.series.rounds == 1 or change.mean is None or change.n < MIN_SAMPLES:
@@ -74,7 +74,7 @@ def _with_sample(row: EstimateRow, change: str) -> str:
     return f"in the {count_of(num_pairs, 'conversation')} scored in both, {change}"
 
 
-def _uninformative(rows: Sequence[EstimateRow]) -> str | None:
+def _uninformative_sentence(rows: Sequence[EstimateRow]) -> str | None:
     """Names the uninformative rules, which the title leaves out; None without any."""
     if not rows:
         return None
@@ -84,7 +84,7 @@ def _uninformative(rows: Sequence[EstimateRow]) -> str | None:
     return f"{names} are uninformative: they score as well without the system prompt."
 
 
-def _few_prompts(series: Series) -> str | None:
+def _few_prompts_sentence(series: Series) -> str | None:
     """Warns that a few prompts say nothing about others; a single prompt is taken as intended."""
     count = len(set(series.prompts))
     if not 1 < count < MIN_PROMPTS or len(series.records) < MIN_SAMPLES:
@@ -95,7 +95,7 @@ def _few_prompts(series: Series) -> str | None:
     )
 
 
-def _adoption(row: EstimateRow) -> str | None:
+def _adoption_sentence(row: EstimateRow) -> str | None:
     """Says whether the agent adopts the other speaker's prompt; None if too little was measured."""
     change = row.change
     if row.points[0].mean is None or row.points[-1].mean is None:
@@ -112,7 +112,7 @@ def _adoption(row: EstimateRow) -> str | None:
     return f"It adopts the other speaker’s prompt {direction}: {scores}, {points}."
 
 
-def _short_conversations(series: Series) -> str | None:
+def _short_conversations_sentence(series: Series) -> str | None:
     """Says that the sentences leave out rounds that most conversations did not reach."""
     if series.shared_rounds == series.rounds:
         return None

@@ -15,7 +15,7 @@ from holdfast.report.score_phrases import (
     join_phrases,
     scope_of,
     scores_text,
-    since,
+    since_text,
     with_fix,
 )
 from holdfast.report.wording import percent, with_interval
@@ -45,7 +45,7 @@ def title(findings: Findings) -> str:
     return _scores_title(findings)
 
 
-def has_score(findings: Findings) -> bool:
+def title_has_score(findings: Findings) -> bool:
     """Whether the title gives the score over all probes; other titles are about replies that cannot
     be relied on, or about single rules.
     """
@@ -123,7 +123,7 @@ def _fits(sentence: str) -> bool:
 
 def _lost_rule_sentence(row: EstimateRow, series: Series) -> str:
     """'From round 3, the agent follows “signs” less often on this prompt.'"""
-    start = capitalise(join_phrases(since(row), with_fix(series)))
+    start = capitalise(join_phrases(since_text(row), with_fix(series)))
     less_often = join_phrases("less often", scope_of(series))
     return f"{start}, the agent follows “{row.group}” {less_often}."
 
@@ -144,7 +144,7 @@ def _rules_sentence(findings: Findings, max_named: int) -> str:
     if hardly_kept:
         verbs.append(f"hardly ever follows {rule_names(hardly_kept, max_named)}")
     if findings.lost:
-        starts = {since(row) for row in findings.lost}
+        starts = {since_text(row) for row in findings.lost}
         start = starts.pop() if len(starts) == 1 else "over time"
         verbs.append(f"follows {_lost_names(findings.lost, max_named)} less often {start}")
     return f"{agent} {join_with_and(verbs)}."

@@ -88,7 +88,7 @@ def could_be_chance(change: Estimate) -> str:
     return f"{points(change)} could be chance: {why}"
 
 
-def fall(row: EstimateRow, baseline: Baseline | None = None) -> str:
+def fall_text(row: EstimateRow, baseline: Baseline | None = None) -> str:
     """Whether a rule is followed at all, and from which round on it is followed less."""
     if row.n < MIN_SAMPLES:
         return f"n = {row.n}, too few to tell (that takes {MIN_SAMPLES})"
@@ -112,8 +112,8 @@ def fall(row: EstimateRow, baseline: Baseline | None = None) -> str:
     if row.lower_from_round is None:
         return f"followed less in {_rounds_text(row.lower_in_rounds)} only"
     if row.lower_in_rounds == tuple(range(row.lower_from_round, row.series.rounds + 1)):
-        return f"followed less {since(row)}"
-    return f"followed less {since(row)} (clear in {_rounds_text(row.lower_in_rounds)})"
+        return f"followed less {since_text(row)}"
+    return f"followed less {since_text(row)} (clear in {_rounds_text(row.lower_in_rounds)})"
 
 
 def broken_text(row: EstimateRow) -> str:
@@ -124,7 +124,7 @@ def broken_text(row: EstimateRow) -> str:
     return f"first broken in {counts}; {kept_text}" if counts else kept_text
 
 
-def since(row: EstimateRow) -> str:
+def since_text(row: EstimateRow) -> str:
     """'from round 3', or 'in round 8' if that is the last."""
     if row.lower_from_round == row.series.rounds:
         return f"in round {row.lower_from_round}"

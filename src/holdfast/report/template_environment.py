@@ -22,7 +22,7 @@ from holdfast.drift.judges import MIN_KAPPA
 from holdfast.report.baseline_sentences import default_prompt_sentence
 from holdfast.report.charts import MAX_ROUND_COLUMNS, MAX_UNFOLDED, shrink, spark_path
 from holdfast.report.compare_tables import row_name
-from holdfast.report.score_phrases import broken_text, capitalise, fall
+from holdfast.report.score_phrases import broken_text, capitalise, fall_text
 from holdfast.report.wording import other_prompts, plain, signed, signed_number
 from holdfast.version import __version__
 
@@ -67,7 +67,7 @@ def template_environment() -> Environment:
         "RESAMPLES": RESAMPLES,
         "broken_text": broken_text,
         "default_prompt_sentence": default_prompt_sentence,
-        "fall": fall,
+        "fall_text": fall_text,
         "file": _file,
         "hash_of": _hash_of,
         "version": __version__,

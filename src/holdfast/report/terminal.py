@@ -28,7 +28,7 @@ from holdfast.report.collapse_section import collapse_lines
 from holdfast.report.context_section import survival_lines, truncation_lines
 from holdfast.report.opening_sentences import opening
 from holdfast.report.run_title import nothing_measured
-from holdfast.report.score_phrases import describe_conversations, fall
+from holdfast.report.score_phrases import describe_conversations, fall_text
 from holdfast.report.wording import (
     ONLY_SHARED,
     WIDTH,
@@ -259,7 +259,7 @@ def _rules_of_one_method(
     if series.rounds > 1:
         columns.append(["round 1", *(plain(row.drawn[0]) for row in rules)])
     columns.append([f"round {series.rounds}", *(plain(row.drawn[-1]) for row in rules)])
-    columns.append(["", *(fall(row, baseline) for row in rules)])
+    columns.append(["", *(fall_text(row, baseline) for row in rules)])
     return ["Rule by rule, stability:", *_side_by_side(columns)]
 
 
@@ -348,7 +348,7 @@ def _why_not_judged(reasons: Counter[str]) -> str:
 
 def _change(row: EstimateRow) -> str:
     """The change from the first round to the last with its verdict, or why there is none."""
-    return with_verdict(row.change, "rises", "falls") if _shows_change(row) else fall(row)
+    return with_verdict(row.change, "rises", "falls") if _shows_change(row) else fall_text(row)
 
 
 def _shows_change(row: EstimateRow) -> bool:

@@ -28,7 +28,7 @@ _MAX_BINS = 6  # of the probes, by their mass
 _MIN_PROBES_PER_BIN = 5
 
 
-def lines(trace: Trace) -> list[str]:
+def trace_lines(trace: Trace) -> list[str]:
     """Says how the mass on the system prompt decays, and whether it correlates with the score."""
     sentences = [_all_heads_line(trace), _shown_head_line(trace), correlations_line(trace)]
     if trace.whole_dialogs < MIN_SAMPLES:
@@ -136,7 +136,7 @@ def trace_page(traces: Sequence[Trace], folder: Path) -> str:
             "Correlation of a probe’s mass with its score, with 95% intervals",
             _correlations_table(traces),
         ),
-        "words": [line for trace in traces for line in lines(trace)],
+        "words": [line for trace in traces for line in trace_lines(trace)],
     }
     return render_study(
         "trace",

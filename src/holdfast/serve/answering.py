@@ -32,7 +32,7 @@ Write = Callable[["PendingAnswer", Send], Awaitable[None]]
 async def answer(
     service: Service, submission: Submission, write: Write, arrived: float, send: Send
 ) -> None:
-    """Answers a request within the time limit; cancelling it frees its rows.
+    """Answers a request within the time limit; cancelling it frees its slots.
 
     Args:
         service: the server's model and settings.
@@ -126,9 +126,10 @@ class PendingAnswer:
         async with aclosing(decode_reply(events, decoder)) as deltas:
             async for delta in deltas:
                 choice.stopwatch.note(delta)
-                text += delta.text
-                if parser is not None and delta.finish_reason is not None:
-                    delta = self._with_calls(delta, text, choice, parser)
+                if parser is not None:
+                    text += delta.text
+                    if delta.finish_reason is not None:
+                        delta = self._with_calls(delta, text, choice, parser)
                 yield delta
 
     def _with_calls(

@@ -116,7 +116,7 @@ class Metrics:
             "steered",
         )
         for name, description, count in (
-            ("holdfast_running", "Rows that are being forwarded.", lambda: engine.running),
+            ("holdfast_running", "Requests in the batch.", lambda: engine.running),
             ("holdfast_open", "Accepted requests that have not ended.", lambda: engine.open),
         ):
             Gauge(name, description, registry=registry).set_function(count)

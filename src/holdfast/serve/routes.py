@@ -56,6 +56,7 @@ RouteHandler = Callable[[Any, float], Awaitable[Response]]
 def add_routes(app: FastAPI, service: Service) -> None:
     """Adds all routes to an application whose route class is `JsonRoute`."""
     _add_generating_routes(app, service)
+    _add_model_routes(app, service)
     _add_status_routes(app, service)
 
 
@@ -122,7 +123,7 @@ def _add_generating_routes(app: FastAPI, service: Service) -> None:
     routes = _GeneratingRoutes(service, parser, within_limits(ChatBody, service.limits))
     event = {"type": "object", "properties": {"data": {"type": "string"}}, "required": ["data"]}
     stream = {200: {"content": {"text/event-stream": {"itemSchema": event}}}}
-    for path, body, route, summary, model in (
+    for path, body, route, summary, answer_format in (
         ("/v1/chat/completions", ChatBody, routes.chat, "Answers a chat.", ChatAnswer),
         ("/v1/responses", ResponsesBody, routes.response, "Answers a dialog.", ResponseAnswer),
         (
@@ -132,12 +133,24 @@ def _add_generating_routes(app: FastAPI, service: Service) -> None:
             "Continues a text.",
             CompletionAnswer,
         ),
-        ("/tokenize", TokenizeBody, routes.tokens, "A chat's tokens, and its span.", TokensAnswer),
     ):
-        documented: dict[str, Any] = {"summary": summary, "response_model": model}
-        if body is not TokenizeBody:
-            documented["responses"] = stream
-        add_post(app, path, within_limits(body, service.limits), route, **documented)
+        add_post(
+            app,
+            path,
+            within_limits(body, service.limits),
+            route,
+            summary=summary,
+            response_model=answer_format,
+            responses=stream,
+        )
+    add_post(
+        app,
+        "/tokenize",
+        within_limits(TokenizeBody, service.limits),
+        routes.tokens,
+        summary="A chat's tokens, and its span.",
+        response_model=TokensAnswer,
+    )
 
 
 @dataclass(frozen=True)
@@ -199,14 +212,12 @@ class _GeneratingRoutes:
         )
 
 
-def _add_status_routes(app: FastAPI, service: Service) -> None:
-    """Adds the routes that take no request body."""
-    started = int(time.time())
-
+def _add_model_routes(app: FastAPI, service: Service) -> None:
+    """Adds the routes that describe the model and its steering."""
     description = {
         "id": service.name,
         "object": "model",
-        "created": started,
+        "created": int(time.time()),
         "owned_by": "holdfast",
         "max_model_len": service.model.context,
     }
@@ -228,6 +239,10 @@ def _add_status_routes(app: FastAPI, service: Service) -> None:
     async def steering() -> Response:
         """The steering methods that the model supports, with their parameters as JSON Schema."""
         return AsciiJsonResponse(_steering_answer(service).as_json())
+
+
+def _add_status_routes(app: FastAPI, service: Service) -> None:
+    """Adds the routes that describe the state of the server."""
 
     @app.get("/version")
     async def version() -> dict[str, str]:

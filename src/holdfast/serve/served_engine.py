@@ -1,7 +1,7 @@
 """Admits requests to a server's session, up to a limit, and drains it on shutdown.
 
 The model computes in one thread, and chats are rendered and tokenized in another, so that neither
-delays the event loop, and a long prompt does not delay the rows that are running.
+delays the event loop, and a long prompt does not delay the requests that are running.
 """
 
 import asyncio
@@ -95,7 +95,7 @@ class ServedEngine:
     def stream(self, chat: RenderedRequest) -> AsyncGenerator[Token | Reply]:
         """Answers a chat; yields every token as it is drawn, and the reply last.
 
-        Closing the stream frees its row at the next step.
+        Closing the stream frees its slots at the next step.
 
         Raises:
             ModelError: a step has failed, or the engine was closed.

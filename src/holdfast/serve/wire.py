@@ -13,6 +13,7 @@ from holdfast.serve.limits import RequestLimits
 from holdfast.serve.refusals import Refusal
 
 CLIENT_CLOSED = 499  # nginx's status for a client that closed its connection
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 class ClientLeft(Exception):
@@ -107,7 +108,7 @@ def _parse_json(raw: bytes) -> Any:
 
 def to_json(value: Any) -> bytes:
     """Encodes a value as compact JSON."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+    return _ENCODER.encode(value).encode()
 
 
 async def send_json(

@@ -24,13 +24,12 @@ from holdfast.methods import Ability
 from holdfast.papers.li2024 import geometry
 from holdfast.plurals import count_of
 from holdfast.records.folder import refuse_other_command
-from holdfast.report import trace_report as report
 from holdfast.report.geometry_report import (
     geometry_lines,
     geometry_page,
     write_geometry_figures,
 )
-from holdfast.report.trace_report import write_trace_figures
+from holdfast.report.trace_report import trace_lines, trace_page, write_trace_figures
 from holdfast.study import attention_decay
 from holdfast.validation.ranges import whole_number
 
@@ -96,28 +95,33 @@ def run(arguments: TraceArguments) -> None:
     folders = [out / name for name in summary.MODELS[:count]]
     for folder in folders:
         check_before_loading(suite, folder, settings, [method], command=command_line())
-    if arguments.compare:
-        if arguments.compare == arguments.model:
-            raise _same_model(arguments.compare)
-        check_model_exists(arguments.compare)
-    first = _load_traced(arguments)
-    models = [first]
-    if arguments.compare:
-        models.append(_load_traced(arguments, arguments.compare))
-        if models[1].fingerprint == first.fingerprint:
-            raise _same_model(arguments.compare)
+    models = _load_models(arguments)
     arguments.keep_work_in(out)
     traces: list[Trace] = []
     for folder, model in zip(folders, models, strict=True):
         trace = _trace(model, suite, folder, settings, method)
         write_whole(folder / "trace.json", json.dumps(trace.to_json(), indent=1) + "\n")
-        print(*report.lines(trace), sep="\n")
+        print(*trace_lines(trace), sep="\n")
         traces.append(trace)
     figures = write_trace_figures(traces[0], out / "figures", traces[1:])
     print_figures(figures)
     summary.write_trace_summaries(traces, out)
-    write_page(arguments, report.trace_page(traces, out), page)
+    write_page(arguments, trace_page(traces, out), page)
     write_run_document(out, page, figures)
+
+
+def _load_models(arguments: TraceArguments) -> "list[LocalModel]":
+    """Loads the model of --model, and that of --compare if it is given and another one."""
+    other = arguments.compare
+    if not other:
+        return [_load_traced(arguments)]
+    if other == arguments.model:
+        raise _same_model(other)
+    check_model_exists(other)  # before the first model is loaded
+    models = [_load_traced(arguments), _load_traced(arguments, other)]
+    if models[0].fingerprint == models[1].fingerprint:
+        raise _same_model(other)
+    return models
 
 
 def _same_model(name: str) -> UsageError:

@@ -8,11 +8,18 @@ from typing import Annotated
 
 from holdfast.cli.shared import options
 from holdfast.cli.shared.json_output import write_document
-from holdfast.cli.shared.model_loading import begin_loading, check_layered_model, load_local
+from holdfast.cli.shared.model_loading import (
+    begin_loading,
+    check_layered_model,
+    load_local,
+    refuse_engine_in_name,
+)
 from holdfast.cli.shared.options import Arg, Command, file_to_write
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.errors import UnknownName, UsageError
+from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.fitted import SUFFIX
+from holdfast.methods.parameters import parameters_of
 from holdfast.validation.ranges import whole_number
 
 EXAMPLES = """A line of --data for seka and prism:
@@ -35,16 +42,17 @@ class FitArguments(options.LocalModelOptions):
     """for vector: also write a control vector for llama.cpp (llama-server --control-vector)"""
     data: Annotated[Path | None, Arg("FILE.jsonl")] = None
     """your own examples (default: the bundled ones)"""
-    batch_size: Annotated[int | None, Arg("ROWS")] = None
-    """the most rows generated together"""
+    batch_size: int | None = None
+    """the most sequences forwarded together"""
 
 
 def run(arguments: FitArguments) -> None:
+    _check(arguments)
+    refuse_engine_in_name(arguments.model)
     check_layered_model(arguments.model, "hidden states")
+    begin_loading(arguments)
     from holdfast.study.fitting.fit import fit, write_control_vector  # imports torch
 
-    _check(arguments)
-    begin_loading(arguments)
     model = load_local(arguments, batch_size=arguments.batch_size)
     watch = Bar.of("example")
     fitted = fit(arguments.method, model, arguments.out, arguments.data, watch=watch)
@@ -60,11 +68,10 @@ def run(arguments: FitArguments) -> None:
 
 
 def _check(arguments: FitArguments) -> None:
-    """Refuses options before the model is loaded."""
-    from holdfast.study.fitting.fit import fitted_methods
-
-    if arguments.method not in fitted_methods():
-        raise UnknownName("fitted method", arguments.method, fitted_methods())
+    """Refuses options before torch is imported and the model loaded."""
+    fitted_methods = [name for name, method in BY_NAME.items() if "file" in parameters_of(method)]
+    if arguments.method not in fitted_methods:
+        raise UnknownName("fitted method", arguments.method, fitted_methods)
     if arguments.out.suffix != SUFFIX:
         raise UsageError(f"--out takes a {SUFFIX} file, not {str(arguments.out)!r}.")
     if arguments.batch_size is not None:

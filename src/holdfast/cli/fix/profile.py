@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from holdfast import methods
-from holdfast.analysis.profile import choose_heads, read_profile
+from holdfast.analysis.profile import Profile, choose_heads
 from holdfast.cli.shared import options
 from holdfast.cli.shared.json_output import summary_in, write_document
 from holdfast.cli.shared.model_loading import check_layered_model, load_model
@@ -17,7 +17,6 @@ from holdfast.cli.shared.output import command_line, page_path, print_figures, w
 from holdfast.cli.shared.progress_bar import Bar
 from holdfast.cli.shared.run_names import model_of, run_folder
 from holdfast.errors import UsageError
-from holdfast.methods.heads import Ranking
 from holdfast.papers import zhang2024 as tasks
 from holdfast.plurals import count_of
 from holdfast.records.folder import refuse_other_command
@@ -98,33 +97,30 @@ def run(arguments: ProfileArguments) -> None:
         check_folder(out / name, samples_of_task, plan, command_line())
     model = load_model(arguments)
     arguments.keep_work_in(out)
-    rankings: dict[str, Ranking] = {}
-    lines_by_task: dict[str, list[str]] = {}
+    profiles: dict[str, Profile] = {}
     for name, samples_of_task in samples.items():
-        folder = out / name
         with Bar(len(samples_of_task), "sample") as bar:
-            profiled = profile(
-                model, samples_of_task, folder, plan, progress=bar, command=command_line()
+            profiles[name] = profile(
+                model, samples_of_task, out / name, plan, progress=bar, command=command_line()
             )
-        rankings[name] = profiled.ranking
-        ranking, *figures = write_profile(profiled, folder)
-        lines_by_task[name] = profile_lines(profiled)
-        print(*lines_by_task[name], f"Ranking: {ranking.resolve()}", sep="\n")
-        print_figures(figures)
-        write_summary(folder)
+        _print_profile(profiles[name], out / name)
+    lines_by_task = {name: profile_lines(profiled) for name, profiled in profiles.items()}
     write_page(arguments, profile_page(out, lines_by_task), page)
+    heads: Path | None = None
     if arguments.top is not None:
-        _write_heads(out, rankings, arguments.top, arguments.combine)
+        heads = _write_heads(out, profiles, arguments.top, arguments.combine)
     summaries = {name: summary_in(out / name) for name in samples}
-    heads = None if arguments.top is None else (out / "heads.json").resolve()
     write_document(
-        {
-            "folder": out.resolve(),
-            "page": page.resolve(),
-            "summaries": summaries,
-            "heads": heads,
-        }
+        {"folder": out.resolve(), "page": page.resolve(), "summaries": summaries, "heads": heads}
     )
+
+
+def _print_profile(profiled: Profile, folder: Path) -> None:
+    """Prints the best heads of a task, and writes its ranking, figures and summary."""
+    ranking, *figures = write_profile(profiled, folder)
+    print(*profile_lines(profiled), f"Ranking: {ranking.resolve()}", sep="\n")
+    print_figures(figures)
+    write_summary(folder)
 
 
 def _plan(arguments: ProfileArguments) -> ProfilingPlan:
@@ -171,22 +167,23 @@ def _samples(arguments: ProfileArguments) -> dict[str, Samples]:
 
 
 def _write_heads(
-    out: Path, rankings: Mapping[str, Ranking], k: int, combine: Literal["intersection", "union"]
-) -> None:
+    out: Path, profiles: Mapping[str, Profile], k: int, combine: Literal["intersection", "union"]
+) -> Path:
     """Writes the best k heads of the combined tasks, except those that gain nothing."""
     combine_rankings = methods.intersection if combine == "intersection" else methods.union
-    best = combine_rankings(list(rankings.values()), k)
-    gains = [read_profile(out / name).gains for name in rankings]
-    file = out / "heads.json"
+    best = combine_rankings([profiled.ranking for profiled in profiles.values()], k)
+    gains = [profiled.gains for profiled in profiles.values()]
+    file = (out / "heads.json").resolve()
     file.unlink(missing_ok=True)  # from an earlier choice, which must not be mistaken for this one
     chosen = choose_heads(best, gains, combine)
     methods.write_heads(file, chosen.heads)
-    print(f"{count_of(len(chosen.heads), 'head')}: {file.resolve()}")
+    print(f"{count_of(len(chosen.heads), 'head')}: {file}")
     line = chosen_line(chosen)
     if chosen.certain:
         print(line)
     else:
         note(line)
+    return file
 
 
 COMMAND = Command(

@@ -24,7 +24,8 @@ from holdfast.report.wording import aligned, plain
 _KEYS = "y follows, n breaks, s skip the turn, r skip the rule, b back, q quit"
 # the arguments of measures whose value is a pattern of shell commands
 _COMMANDS = frozenset("command first then run after use rather_than".split())
-_REGEX = re.compile(r"\\\\|[*+?^$|\\[({]")  # a text with one of these is a regular expression
+# what a regular expression has and other texts hardly ever do, as in "^git (push|pull)"
+_REGEX_SYNTAX = re.compile(r"[*+?^$|\\\[({]")
 _LABELS: dict[str, Label] = {"y": "follows", "n": "breaks"}
 _MAX_CHARACTERS_SHOWN = 4_000  # characters of a message that the terminal shows
 
@@ -87,29 +88,29 @@ def _turn_text(task: LabelTask, number: int, count: int) -> str:
     answer = task.turn.done
     parts = [
         f"\n{number} of {count}: {task.source}",
-        _part("user", task.turn.user),
-        *chain.from_iterable(map(_call_parts, answer.calls)),
-        _part("reply", answer.text),
-        _part("rule", f"{task.rule}: {task.text}"),
-        _part("measured by", _measure(task.spec)),
+        _named_text("user", task.turn.user),
+        *chain.from_iterable(map(_call_texts, answer.calls)),
+        _named_text("reply", answer.text),
+        _named_text("rule", f"{task.rule}: {task.text}"),
+        _named_text("measured by", _measure_text(task.spec)),
     ]
     return "\n".join(part for part in parts if part)
 
 
-def _call_parts(call: ToolCall) -> Iterator[str]:
+def _call_texts(call: ToolCall) -> Iterator[str]:
     """Shows a tool call, and the user's answers if it asked questions."""
-    yield _part("call", f"{call.name} {_arguments(call.arguments)}")
+    yield _named_text("call", f"{call.name} {_call_arguments(call.arguments)}")
     for answer in call.answers:
-        yield _part("answer", f"{answer.question} {answer.text}")
+        yield _named_text("answer", f"{answer.question} {answer.text}")
 
 
-def _measure(spec: Any) -> str:
+def _measure_text(spec: Any) -> str:
     """Describes a measure: "runs_before: first `make test`, then `git commit`".
 
     Regular expressions are left out, except those for commands, which are put into words.
     """
     name, arguments = read_spec(spec)
-    inner = [_measure(part) for part in inner_specs(arguments)]
+    inner = [_measure_text(part) for part in inner_specs(arguments)]
     if inner:
         return f"{name} of ({'; '.join(inner)})"
     texts = {key: _argument_text(key, value) for key, value in arguments.items()}
@@ -119,14 +120,14 @@ def _measure(spec: Any) -> str:
 
 def _argument_text(key: str, value: Any) -> str:
     """An argument of a measure in words; "" if it would tell the reader nothing."""
-    if isinstance(value, str) and _REGEX.search(value):
+    if isinstance(value, str) and _REGEX_SYNTAX.search(value):
         return in_words(value) if key in _COMMANDS else ""
     if isinstance(value, list | tuple):
         return " or ".join(map(str, value))
     return str(value) if isinstance(value, str | int | float) else ""
 
 
-def _arguments(arguments: Mapping[str, Any]) -> str:
+def _call_arguments(arguments: Mapping[str, Any]) -> str:
     """A call's arguments: "command: git push; description: ..."."""
     texts = []
     for name, value in arguments.items():
@@ -135,7 +136,7 @@ def _arguments(arguments: Mapping[str, Any]) -> str:
     return "; ".join(texts)
 
 
-def _part(name: str, text: str) -> str:
+def _named_text(name: str, text: str) -> str:
     """A text under its name, cut if it is long; "" if the text is blank."""
     if not text.strip():
         return ""

@@ -260,9 +260,9 @@ def _score_now(arguments: LogsArguments, watch: LogWatch, suite: Suite, judging:
 
 
 def _rows(arguments: LogsArguments, scored: Run, earlier: Run | None) -> _Rows:
-    least = arguments.min_adherence
-    rows = adherence(scored, min_adherence=least, error=arguments.error, before=earlier)
-    has_verdicts = least is not None or earlier is not None
+    min_adherence = arguments.min_adherence
+    rows = adherence(scored, min_adherence=min_adherence, error=arguments.error, before=earlier)
+    has_verdicts = min_adherence is not None or earlier is not None
     if len(rows) <= _MAX_RULES_SHOWN or has_verdicts:
         return _Rows(rows, rows)
     return _Rows(rows, adherence(scored, by_category=True))
@@ -278,8 +278,8 @@ def _report(
 ) -> int:
     """Writes and prints the results; returns the exit code."""
     rows = _rows(arguments, scored, earlier)
-    least = arguments.min_adherence
-    print(logs_table(scored, rows.rules, rows.shown, least))
+    min_adherence = arguments.min_adherence
+    print(logs_table(scored, rows.rules, rows.shown, min_adherence))
     if why := why_table(scored):
         print(why)
     if asked is not None:
@@ -287,7 +287,7 @@ def _report(
     _print_problems(scored.manifest.problems)
     if arguments.junit is not None:
         seconds = time.monotonic() - started
-        junit = write_logs_junit(scored, rows.rules, least, arguments.junit, seconds)
+        junit = write_logs_junit(scored, rows.rules, min_adherence, arguments.junit, seconds)
         print(f"JUnit: {junit.resolve()}")
     for path in arguments.export or ():
         print(f"Scores: {write_logs_export(scored, path).resolve()}")
@@ -302,9 +302,9 @@ def _report(
 
 def _write_results(arguments: LogsArguments, scored: Run, rows: _Rows, page: Path) -> None:
     """Writes the summary and the page."""
-    least = arguments.min_adherence
-    write_logs_summary(scored, rows.rules, least, arguments.error)
-    html = logs_page(scored, rows.rules, rows.shown, least)
+    min_adherence = arguments.min_adherence
+    write_logs_summary(scored, rows.rules, min_adherence, arguments.error)
+    html = logs_page(scored, rows.rules, rows.shown, min_adherence)
     write_whole(page, html, f"another place with {page_option(arguments)}")
 
 

@@ -11,7 +11,7 @@ import shlex
 from pathlib import Path
 from typing import Annotated
 
-from holdfast.cli.shared.command import Arg, Command, Options, file_to_write
+from holdfast.cli.shared.command import Arg, Command, Options, naming_new_folders
 from holdfast.cli.shared.json_output import write_document
 from holdfast.errors import UsageError
 
@@ -64,7 +64,7 @@ def _run(arguments: RemindArguments) -> int:
 def _install(arguments: RemindArguments) -> int:
     """Shows the settings that call this command, or writes them."""
     from holdfast.coding_agents.hook_rules import load_hook_rules
-    from holdfast.coding_agents.settings_files import AGENTS, install, program, settings_of
+    from holdfast.coding_agents.settings_files import AGENTS, install, settings_of
 
     load_hook_rules(arguments.suite, arguments.allow_code, check=True)  # refuses one that fails
     if arguments.yes and not arguments.agent:
@@ -76,19 +76,15 @@ def _install(arguments: RemindArguments) -> int:
     agents = [AGENTS[name] for name in dict.fromkeys(arguments.agent or AGENTS)]
     if arguments.settings and len(agents) > 1:
         raise UsageError("--settings is the file of one agent; name it with --agent.")
-    suite = Path(arguments.suite)
-    words = [*program(), "remind", "--suite", str(suite.resolve() if suite.exists() else suite)]
-    if arguments.allow_code:
-        words.append("--allow-code")
-    if arguments.strict:
-        words.append("--strict")
-    command = shlex.join(words)
+    command = _hook_command(arguments)
     written: list[Path] = []
     hooks = {}
     for agent in agents:
         file = arguments.settings or agent.settings
         if arguments.yes:
-            if added := install(agent, command, file_to_write(str(file))):
+            with naming_new_folders(file):
+                added = install(agent, command, file)
+            if added:
                 print(f"{file} has the hooks {', '.join(added)} now.")
             else:
                 print(f"{file} had these hooks already.")
@@ -103,6 +99,19 @@ def _install(arguments: RemindArguments) -> int:
         print("Codex runs a hook only once it is trusted: open /hooks in Codex.")
     write_document({"hooks": hooks, "written": written})
     return 0
+
+
+def _hook_command(arguments: RemindArguments) -> str:
+    """The command line that the settings of an agent call, from any folder."""
+    from holdfast.coding_agents.settings_files import program
+
+    suite = Path(arguments.suite)
+    words = [*program(), "remind", "--suite", str(suite.resolve() if suite.exists() else suite)]
+    if arguments.allow_code:
+        words.append("--allow-code")
+    if arguments.strict:
+        words.append("--strict")
+    return shlex.join(words)
 
 
 COMMAND = Command(

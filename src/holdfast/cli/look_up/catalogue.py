@@ -15,7 +15,7 @@ from holdfast.catalogue_entry import CatalogueEntry
 from holdfast.cli.shared.json_output import write_document
 from holdfast.cli.shared.options import Arg, Command, Options
 from holdfast.drift.suites import SHIPPED
-from holdfast.errors import UnknownName, UsageError
+from holdfast.errors import UnknownName, UsageError, cut
 from holdfast.measures.arguments import list_names
 from holdfast.measures.registry import REGISTRY, SPEC_EXAMPLES, describe_values
 from holdfast.methods.all_methods import BY_NAME
@@ -26,7 +26,7 @@ from holdfast.report.wording import aligned
 
 # the sources of measures of published benchmarks and studies, by the prefix of their names
 PUBLISHED = {"ifeval_": "IFEval", "released_": "Li et al. 2024, as their code scores"}
-_WIDTH = 100
+_WIDTH = 100  # of lines; a longer signature is cut, and shown whole with the name of its measure
 _SIMILAR = 0.8  # how similar a misspelt name is to the one that was meant, as `difflib` measures it
 _MAX_SIGNATURE_WIDTH = 44  # a longer one is on a line of its own, above its summary
 
@@ -69,7 +69,7 @@ def _print_entries(entries: Sequence[CatalogueEntry]) -> None:
         if len(entry.signature) <= width:
             print(f"{entry.signature:<{width}}  {entry.summary}")
         else:
-            print(entry.signature)
+            print(cut(entry.signature, _WIDTH))
             print(f"{'':<{width}}  {entry.summary}")
 
 

@@ -82,7 +82,11 @@ def _body_html(text: str, titles: Mapping[str, str], folder: Path) -> tuple[str,
 
 
 def _anchors(headings: Iterable[str]) -> Iterator[str]:
-    """The anchors of a page's headings, like the site's; a repeated heading gets a number."""
+    """The anchors of a page's headings, like the site's; a repeated heading gets a number.
+
+    >>> list(_anchors(["The `--json` option", "See [Runs](runs.md)", "The `--json` option"]))
+    ['the-json-option', 'see-runs', 'the-json-option_1']
+    """
     repeated = Counter[str]()
     for heading in headings:
         plain = re.sub(r"\]\([^)]*\)|[`*\[\]]", "", heading).lower()

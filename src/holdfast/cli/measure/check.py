@@ -56,7 +56,7 @@ from holdfast.records import Run, read_run
 from holdfast.records.check_records import Check, PromptCheck, Terms
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.check_junit import write_junit
-from holdfast.report.check_sentences import count_verdicts, lines_of
+from holdfast.report.check_sentences import count_verdicts, verdict_lines
 from holdfast.report.context_section import truncation_lines
 from holdfast.report.run_setup import fixes_to_compare
 from holdfast.study.calibration_plan import CalibrationPlan
@@ -230,22 +230,18 @@ def _note_other_options(folder: Path, settings: Settings, user_turns: UserTurns 
     earlier = read_run(folder).identity_as(ConversationsIdentity)
     there = earlier.settings.sampling
     here = settings.sampling
-    options_there = {
-        "--temperature": there.temperature,
-        "--top-p": there.top_p,
-        "--max-new-tokens": there.max_new_tokens,
-        "--user-turns": earlier.user_turns.name if earlier.user_turns else "none",
-    }
-    options_here = {
-        "--temperature": here.temperature,
-        "--top-p": here.top_p,
-        "--max-new-tokens": here.max_new_tokens,
-        "--user-turns": user_turns.name if user_turns else "none",
+    turns_there = earlier.user_turns.name if earlier.user_turns else "none"
+    turns_here = user_turns.name if user_turns else "none"
+    values = {
+        "--temperature": (there.temperature, here.temperature),
+        "--top-p": (there.top_p, here.top_p),
+        "--max-new-tokens": (there.max_new_tokens, here.max_new_tokens),
+        "--user-turns": (turns_there, turns_here),
     }
     differences = [
-        f"{name} {value} there, {options_here[name]} here"
-        for name, value in options_there.items()
-        if value != options_here[name]
+        f"{name} {value_there} there, {value_here} here"
+        for name, (value_there, value_here) in values.items()
+        if value_there != value_here
     ]
     if differences:
         note(
@@ -291,7 +287,7 @@ def _print_result(
     """Prints the verdicts and the next step, and writes the files."""
     data = results.run
     page = page_path(arguments, results.run.folder)
-    lines = lines_of(verdicts.prompts, verdicts.terms)
+    lines = verdict_lines(verdicts.prompts, verdicts.terms)
     print("\n".join([*lines, *truncation_lines(results.series)]))
     print_replies(data)
     if arguments.junit is not None:
@@ -325,18 +321,18 @@ def _next_step(
         return f"to compare a later version of the prompt with this one:\n{later}"
     if code == FAILED:
         return _step_after_failure(arguments, checks, terms, data, page)
-    undecided = [checked for checked in checks if checked.verdict == sequential.UNDECIDED]
-    return _step_to_decide(undecided, terms, data, page)
+    return _step_to_decide(_undecided(checks), terms, data, page)
 
 
 def _step_after_failure(
     arguments: CheckArguments, checks: Sequence[PromptCheck], terms: Terms, data: Run, page: Path
 ) -> str:
-    failed = [checked for checked in checks if checked.first_failure is not None]
+    """Where to look for a fix, if none was tried yet."""
+    failed = [prompt_check for prompt_check in checks if prompt_check.first_failure is not None]
     if arguments.method != "none" or not failed:
         return f"read the conversations in which a rule was lost: {page}"
     fix = f"to find a fix and its cost:\n{_calibration(arguments, data)}"
-    if any(checked.low_from_start(terms) for checked in failed):
+    if any(prompt_check.low_from_start(terms) for prompt_check in failed):
         return f"reword rules that miss the bar even in round 1, or try another model; {fix}"
     return fix
 
@@ -348,14 +344,14 @@ def _step_to_decide(undecided: Sequence[PromptCheck], terms: Terms, data: Run, p
         """The command, after the longest time that its further conversations take."""
         recorded = data.conversations
         pace = sum(record.seconds for record in recorded) / max(1, len(recorded))
-        seconds = pace * sum(budget - len(checked.records) for checked in undecided)
+        seconds = pace * sum(budget - len(prompt_check.records) for prompt_check in undecided)
         time = f" (at most about {duration(seconds)})" if seconds > 0 else ""
         return f"{time}:\n{command_with(budget=budget)}"
 
     closest = closest_mean(undecided, terms)
     if closest is None:
         return f"see in the report why nothing could be decided: {page}"
-    if (count := min(len(checked.records) for checked in undecided)) < MIN_SAMPLES:
+    if (count := min(len(prompt_check.records) for prompt_check in undecided)) < MIN_SAMPLES:
         return (
             f"run more conversations; {count} are too few to say how many will settle it"
             f"{command_with_budget(50)}"
@@ -396,14 +392,18 @@ def exit_code_of(checks: Sequence[PromptCheck], terms: Terms) -> int:
     A failure outweighs an outage, as it is certain in spite of it. In a smoke test, a prompt passes
     if it was scored and does not fail.
     """
-    open_checks = [checked for checked in checks if checked.verdict == sequential.UNDECIDED]
-    if any(checked.verdict == sequential.FAIL for checked in checks):
+    open_checks = _undecided(checks)
+    if any(prompt_check.verdict == sequential.FAIL for prompt_check in checks):
         return FAILED
-    if any(checked.unavailable for checked in open_checks):
+    if any(prompt_check.unavailable for prompt_check in open_checks):
         return UNAVAILABLE
     if terms.smoke:
-        open_checks = [checked for checked in open_checks if checked.lowest is None]
+        open_checks = [prompt_check for prompt_check in open_checks if prompt_check.lowest is None]
     return UNDECIDED if open_checks else PASSED
+
+
+def _undecided(checks: Sequence[PromptCheck]) -> list[PromptCheck]:
+    return [prompt_check for prompt_check in checks if prompt_check.verdict == sequential.UNDECIDED]
 
 
 COMMAND = Command(

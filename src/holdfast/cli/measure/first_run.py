@@ -64,20 +64,20 @@ MAX_CONVERSATIONS = options.CONVERSATIONS
 # the default model talks with itself, and so fast that there is time for a clear result
 MAX_CONVERSATIONS_ON_DEFAULT_MODEL = 2 * MAX_CONVERSATIONS
 DEMO = "luna"  # the suite of real models without --prompt
-_PILOT = 1 / 6  # the share of the time that goes into timing the model
-_RESULTS = 1 / 12  # the share that is kept for computing the results and writing the page
-_LEAST = 1 / 3  # the share that conversations get, however long the model took to load
+_PILOT_SHARE = 1 / 6  # the share of the time that goes into timing the model
+_RESULTS_SHARE = 1 / 12  # the share that is kept for computing the results and writing the page
+_MIN_SHARE = 1 / 3  # the share that conversations get, however long the model took to load
 # a run is refused if its first conversations would take this many times --minutes
-_TOO_LONG = 2
+_MAX_TIMES = 2
 # how many times --minutes to suggest if no conversation ended in time
-_MUCH_LONGER = 4
+_SUGGESTED_TIMES = 4
 _MAX_LINE_LENGTH = 90  # characters of a line of the prompt that are printed
 
 
 class TryArguments(options.ModelOptions, options.SeedOptions):
     prompt: Annotated[Path | None, Arg("FILE")] = None
-    """a file with your bot's system prompt; its rules are drafted from it (default: the prompts of
-    --suite starter for the default model, and the bot of --suite luna for others)"""
+    """a file with your bot's system prompt; its rules are drafted from it (default: the suite
+    starter for the default model, and the demo bot Luna for others)"""
     minutes: Annotated[float, Arg("MINUTES")] = 2.0
     """about how long to run"""
     max_new_tokens: int = Sampling.max_new_tokens
@@ -105,7 +105,7 @@ def run(arguments: TryArguments) -> None:
     user_turns = load_user_turns(drift_arguments, suite)
     model = endpoint or load_model(drift_arguments)
     settings = _settings(drift_arguments)
-    pilot = time_replies(model, suite, settings, user_turns, _PILOT * time_limit)
+    pilot = time_replies(model, suite, settings, user_turns, _PILOT_SHARE * time_limit)
     seconds = _seconds_to_converse(time_limit, time.monotonic() - began)
     plan = _plan(arguments, out, pilot, seconds)
     drift_arguments = drift_arguments.model_copy(
@@ -132,14 +132,14 @@ def _seconds_to_converse(time_limit: float, spent: float) -> float:
     Args:
         spent: the seconds that loading and timing the model took, which count towards the limit.
     """
-    left = (1 - _RESULTS) * time_limit - spent
-    least = _LEAST * time_limit
-    if left < least:
+    left = (1 - _RESULTS_SHARE) * time_limit - spent
+    min_seconds = _MIN_SHARE * time_limit
+    if left < min_seconds:
         note(
             f"loading and timing the model took {duration(spent)}; the conversations get"
-            f" {duration(least)} nevertheless."
+            f" {duration(min_seconds)} nevertheless."
         )
-    return max(left, least) / (1 + OVERTIME)
+    return max(left, min_seconds) / (1 + OVERTIME)
 
 
 def _check_numbers(arguments: TryArguments) -> None:
@@ -232,8 +232,8 @@ def _converse(
     first = pilot.first_group(plan, seconds, len(missing))
     expected = first * pilot.seconds_of(plan.rounds, plan.max_new_tokens)
     if not pilot.knows_pace:
-        expected = min(expected, _TOO_LONG * seconds)
-    elif expected > _TOO_LONG * seconds and len(missing) == total:
+        expected = min(expected, _MAX_TIMES * seconds)
+    elif expected > _MAX_TIMES * seconds and len(missing) == total:
         raise HoldfastError(
             f"The model is slow here: {count_of(first, 'conversation')} of"
             f" {count_of(plan.rounds, 'round')} would take about {duration(expected)}, for which"
@@ -251,7 +251,7 @@ def _converse(
         raise HoldfastError(
             f"No conversation of {count_of(plan.rounds, 'round')} ended in time, so there is"
             f" nothing to show: the model is too slow here for --minutes {minutes:g}; repeat the"
-            f" command with --minutes {math.ceil(_MUCH_LONGER * minutes)}.",
+            f" command with --minutes {math.ceil(_SUGGESTED_TIMES * minutes)}.",
             option="minutes",
             value=minutes,
         )

@@ -24,7 +24,7 @@ class MapArguments(Options):
     """the folder of a drift run, or a loss_map.json; several to compare models"""
     pool: bool = False
     """pool all runs as one, such as two seeds of one model"""
-    out: Path | None = None
+    out: Annotated[Path | None, Arg("FOLDER")] = None
     """the folder of the figure and of loss_map.json (default: figures in the first run's folder)"""
 
 

@@ -8,8 +8,8 @@ from holdfast.cli.serve.terminal_chat import (
     COMMANDS,
     RED,
     Chat,
+    ChatDialog,
     notice,
-    read_saved_dialog,
 )
 from holdfast.cli.shared.interrupts import Terminated
 from holdfast.cli.shared.json_output import write_document
@@ -52,20 +52,21 @@ def run(arguments: ChatArguments) -> None:
     # whatever can be refused without the model is refused before it is loaded
     compile_methods(parse(arguments.method)).refuse_without_suite()
     sampling = arguments.sampling_for(arguments.model)
-    saved = None if arguments.messages is None else read_saved_dialog(arguments.messages)
-    chat = Chat(load_model(arguments), sampling, arguments.seed, arguments.system_as)
+    saved = None if arguments.messages is None else ChatDialog.read(arguments.messages)
+    model = load_model(arguments)
+    chat = Chat(model, sampling, arguments.seed, arguments.system_as)
     if saved is not None:
         chat.resume(saved)
     if arguments.system is not None:
         chat.system(arguments.system)
     if arguments.method != "none":
         chat.method(arguments.method)
-    _talk(chat)
+    _talk(chat, model.name)
     write_document(chat.dialog)
 
 
-def _talk(chat: Chat) -> None:
-    """Reads messages and commands until the chat ends."""
+def _talk(chat: Chat, model: str) -> None:
+    """Reads messages and commands until the chat ends; `model` is the name that it shows."""
     if not sys.stdin.isatty():
         while not chat.over and (line := sys.stdin.readline()):
             chat.take(line.rstrip("\n"))
@@ -75,7 +76,7 @@ def _talk(chat: Chat) -> None:
 
     completer = WordCompleter(completions(), WORD=True)
     prompt: PromptSession[str] = PromptSession(completer=completer, complete_while_typing=False)
-    notice(f"{chat.model.name}; /help lists the commands, Ctrl-D ends the chat.")
+    notice(f"{model}; /help lists the commands, Ctrl-D ends the chat.")
     while not chat.over:
         try:
             chat.take(prompt.prompt("> "))

@@ -25,8 +25,8 @@ EXAMPLES = """examples:
 
 DESCRIPTION = (
     "Forwards requests to an OpenAI-compatible server (Chat Completions and Responses), edits the"
-    " messages of chats by a method, and scores the replies by a suite's rules (see `holdfast docs"
-    " proxy`).\nEverything else passes through unchanged. After the first SIGTERM or Ctrl-C,"
+    " messages of chats with a method, and scores the replies by a suite's rules (see `holdfast"
+    " docs proxy`).\nEverything else passes through unchanged. After the first SIGTERM or Ctrl-C,"
     " running requests finish; the second ends them."
 )
 
@@ -90,6 +90,8 @@ def run(arguments: ProxyArguments) -> None:
         host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
         url = f"http://{host}:{bound.getsockname()[1]}"
         print(f"Holdfast forwards {url}/v1 to {upstream.name}; page: {url}{PAGE}", flush=True)
+        if arguments.log is not None:
+            note(f"each scored chat is appended to {arguments.log.resolve()}.")
         write_document({"url": f"{url}/v1", "upstream": upstream.name, "page": f"{url}{PAGE}"})
         sys.setswitchinterval(_SWITCH_INTERVAL)
         logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 from urllib.parse import urlsplit
@@ -12,9 +13,7 @@ from urllib.parse import urlsplit
 from holdfast.cli.shared import options
 from holdfast.cli.shared.interrupts import exiting_on_sigterm
 from holdfast.cli.shared.json_output import write_document
-from holdfast.cli.shared.model_loading import (
-    load_in_process,
-)
+from holdfast.cli.shared.model_loading import load_in_process
 from holdfast.cli.shared.notes import note
 from holdfast.cli.shared.options import Arg, Command
 from holdfast.drift.suites import load_suite
@@ -80,9 +79,9 @@ class ServeArguments(options.LocalModelOptions):
     """a suite whose prompts the playground offers (default: a few examples)"""
     fitted: Annotated[list[Path] | None, Arg("FILE.safetensors")] = None
     """a file from `holdfast fit`, for requests that name it by its digest; repeatable"""
-    batch_size: Annotated[int | None, Arg("ROWS", option="--max-batch")] = None
-    """the most replies generated together (default: as for `--batch-size` of `drift`: 192, or 48
-    for large models on the CPU)"""
+    batch_size: Annotated[int | None, Arg(option="--max-batch")] = None
+    """the most sequences forwarded together; a reply is one, or two under guidance (default: 192;
+    48 for models of more than 50 million parameters on the CPU)"""
     queue: Annotated[int, Arg("REQUESTS")] = 64
     """the most requests that may wait for their turn; any more get status 429"""
     max_tokens: Annotated[int, Arg("TOKENS")] = 4096
@@ -145,25 +144,57 @@ def check_origin(origin: str) -> None:
 
 def _service(arguments: ServeArguments) -> Service:
     """Loads the model, once all options have been checked, and builds the service around it."""
-    from holdfast.serve.limits import RequestLimits
-
-    files = [read_any_fitted(path) for path in arguments.fitted or ()]
-    fitted = [f"{file.method}:file={file.digest}" for file in files]
-    for path, spec in zip(arguments.fitted or (), fitted, strict=True):
-        print(f"{path}: {spec}", flush=True)
+    _check_numbers(arguments)
+    fitted = _read_fitted(arguments.fitted or ())
     default = parse(arguments.default_method)
     compile_methods(default).refuse_without_suite()
     # the page's own examples are those that the default model was trained to follow
     suite = arguments.suite or ("" if arguments.model == "default" else "bots")
     prompts = playground_prompts(suite) if suite else ()
-    limits = RequestLimits(
-        whole_number("serve", "max_tokens", arguments.max_tokens, 1, MAX_NEW_TOKENS_ALLOWED),
-        Range(0, above_low=True).check("serve", "timeout", arguments.timeout),
+    model = _load(arguments)
+    if default:
+        model.check(default)
+    from holdfast.serve.limits import RequestLimits
+    from holdfast.serve.metrics import Metrics
+    from holdfast.serve.served_engine import ServedEngine
+    from holdfast.serve.service import Service
+
+    engine = ServedEngine(model, arguments.queue)
+    return Service(
+        model,
+        engine,
+        _served_name(arguments.model),
+        Metrics(engine, arguments.watch),
+        RequestLimits(arguments.max_tokens, arguments.timeout),
+        default,
+        __version__,
+        prompts,
+        fitted,
     )
-    queue = whole_number("serve", "queue", arguments.queue, 0)
-    trace_every = whole_number("serve", "watch", arguments.watch, 0)
+
+
+def _check_numbers(arguments: ServeArguments) -> None:
+    """Refuses numbers outside their ranges."""
+    whole_number("serve", "max_tokens", arguments.max_tokens, 1, MAX_NEW_TOKENS_ALLOWED)
+    Range(0, above_low=True).check("serve", "timeout", arguments.timeout)
+    whole_number("serve", "queue", arguments.queue, 0)
+    whole_number("serve", "watch", arguments.watch, 0)
     if arguments.batch_size is not None:
         whole_number("serve", "batch_size", arguments.batch_size, 1)
+
+
+def _read_fitted(paths: Sequence[Path]) -> list[str]:
+    """Reads fitted files, and prints the specs by which requests name them."""
+    specs: list[str] = []
+    for path in paths:
+        file = read_any_fitted(path)
+        specs.append(f"{file.method}:file={file.digest}")
+        print(f"{path}: {specs[-1]}", flush=True)
+    return specs
+
+
+def _load(arguments: ServeArguments) -> LocalModel:
+    """Loads the model; says so if it cannot answer chats."""
     if is_url(arguments.model):
         raise UsageError(
             f"--model {arguments.model} is an endpoint, which serves already; give a folder or a"
@@ -176,24 +207,19 @@ def _service(arguments: ServeArguments) -> Service:
         prefix_memory=arguments.prefix_memory,
     )
     model = cast("LocalModel", loaded)  # it has all that the server uses of a local model
-    from holdfast.serve.metrics import Metrics
-    from holdfast.serve.served_engine import ServedEngine
-    from holdfast.serve.service import Service
-
     if not model.tokenizer.chat_template:
         note(
             f"{model.name} has no chat template, so only /v1/completions will work; with"
             " --chat-template plain, chats do too."
         )
-    if default:
-        model.check(default)
-    engine = ServedEngine(model, queue)
-    # clients ask for the name that was typed, whichever engine was chosen for it
-    name = arguments.model
-    if os.path.isdir(name):
-        name = Path(name).resolve().name
-    metrics = Metrics(engine, trace_every)
-    return Service(model, engine, name, metrics, limits, default, __version__, prompts, fitted)
+    return model
+
+
+def _served_name(model: str) -> str:
+    """The name by which clients ask for the model: the one that was typed, whichever engine was
+    chosen for it; of a folder, the last part of its path.
+    """
+    return Path(model).resolve().name if os.path.isdir(model) else model
 
 
 def playground_prompts(suite: str) -> list[dict[str, str]]:

@@ -4,13 +4,14 @@ import functools
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TextIO, cast
 
 from holdfast.chat.emphasis import Part, TextRange, resolve
 from holdfast.chat.messages import Message, Messages, has_prompt, read_message
 from holdfast.cli.serve.generate import read_chat
-from holdfast.cli.shared.command import file_to_write
+from holdfast.cli.shared.command import naming_new_folders
 from holdfast.cli.shared.interrupts import Terminated
 from holdfast.cli.shared.notes import printable
 from holdfast.errors import ModelError, UnknownName, UsageError
@@ -57,44 +58,6 @@ COMMANDS = {
 }
 
 
-class RoundMass(NamedTuple):
-    """The attention mass at each token of a round's reply."""
-
-    spec: str  # of the methods that steered the reply
-    masses: tuple[float, ...]
-
-    @property
-    def mean(self) -> float:
-        return sum(self.masses) / len(self.masses)
-
-
-class SavedDialog(NamedTuple):
-    """A dialog that `/save` wrote, or another list of messages."""
-
-    messages: tuple[Message, ...]
-    emphasized: tuple[Part, ...]
-    methods: tuple[Method, ...]
-
-
-def read_saved_dialog(name: str) -> SavedDialog:
-    """Reads the file of --messages, or standard input if its name is "-".
-
-    Raises:
-        UsageError: it is not a dialog, or its last message has no answer.
-    """
-    dialog = read_chat(name, "--messages")
-    messages = tuple(
-        read_message(number, message) for number, message in enumerate(dialog["messages"], 1)
-    )
-    if messages and messages[-1]["role"] == "user":
-        raise UsageError(
-            f"--messages {name} ends with a user's message; leave it out, and type it here."
-        )
-    emphasis = dialog.get("emphasis", ())
-    parts = [part if isinstance(part, str) else tuple(part) for part in emphasis]
-    return SavedDialog(messages, resolve(messages, parts), parse(dialog.get("method", "none")))
-
-
 def show(text: str, style: int = 0, file: TextIO | None = None) -> None:
     """Prints a line, styled if the output is a terminal."""
     text = printable(text)
@@ -108,35 +71,145 @@ def notice(text: str, style: int = DIM) -> None:
     show(text, style, sys.stdout if sys.stdout.isatty() else sys.stderr)
 
 
+@dataclass(frozen=True)
+class ChatDialog:
+    """A dialog in the terminal, as `/save` writes it.
+
+    Attributes:
+        emphasised: the texts to steer towards in place of the system prompt.
+        methods: those that steer the next reply.
+    """
+
+    messages: tuple[Message, ...] = ()
+    emphasised: tuple[Part, ...] = ()
+    methods: tuple[Method, ...] = ()
+
+    @classmethod
+    def read(cls, name: str) -> Self:
+        """Reads the file of --messages, or standard input if its name is "-".
+
+        Raises:
+            UsageError: it is not a dialog, or its last message has no answer.
+        """
+        dialog = read_chat(name, "--messages")
+        messages = tuple(
+            read_message(number, message) for number, message in enumerate(dialog["messages"], 1)
+        )
+        if messages and messages[-1]["role"] == "user":
+            raise UsageError(
+                f"--messages {name} ends with a user's message; leave it out, and type it here."
+            )
+        emphasis = dialog.get("emphasis", ())
+        parts = [part if isinstance(part, str) else tuple(part) for part in emphasis]
+        return cls(messages, resolve(messages, parts), parse(dialog.get("method", "none")))
+
+    def to_json(self) -> dict[str, Any]:
+        """The dialog as `/save` and `--json` write it."""
+        dialog: dict[str, Any] = {"messages": self.messages, "method": spec_of(self.methods)}
+        return dialog | {"emphasis": self.emphasised} if self.emphasised else dialog
+
+
 def _round_of(messages: Messages) -> int:
-    """Returns the number of the round that the last message belongs to, from 1."""
+    """The number of the round that the last message belongs to, from 1."""
     return sum(message["role"] == "user" for message in messages)
 
 
+class ReplyPrinter:
+    """Prints the replies of a model as they are drawn.
+
+    Args:
+        model: the model.
+        sampling: how replies are drawn.
+        seed: the seed of the whole chat.
+        system_as: the place of the system prompt.
+
+    Attributes:
+        has_mass: whether replies come with their attention mass.
+    """
+
+    def __init__(self, model: ChatModel, sampling: Sampling, seed: int, system_as: str):
+        self.has_mass = supports(model, Ability.LOG_ODDS)
+        self._sampling = sampling
+        self._seed = seed
+        self._system_as = system_as
+        self._stream = functools.partial(stream_text, model)
+        if supports(model, Ability.LAYERS):  # one session, so that nothing is computed twice
+            local = cast("LocalModel", model)
+            self._stream = functools.partial(stream_reply, local.session().stream, local.tokenizer)
+
+    def print_reply(
+        self,
+        messages: Messages,
+        methods: tuple[Method, ...],
+        emphasis: Sequence[Part],
+        attempt: int = 0,
+    ) -> Reply:
+        """Prints a reply; Ctrl-C ends it early, with the stop reason "stopped".
+
+        Args:
+            attempt: how many times the last message was answered before.
+        """
+        request = Request(
+            messages,
+            methods,
+            self._sampling,
+            seed_of("chat", self._seed, _round_of(messages), attempt),
+            conversation_seed=seed_of("chat methods", self._seed),
+            # with the same methods, the next message needs only its own tokens computed
+            thread=spec_of(methods),
+            keep=True,
+            trace=self.has_mass,
+            system_as=self._system_as,
+            emphasis=emphasis,
+        )
+        text = ""
+
+        def write(piece: str) -> None:
+            nonlocal text
+            text += piece
+            print(printable(piece), end="", flush=True)
+
+        try:
+            reply = self._stream(request, write)
+        except Terminated:
+            raise
+        except KeyboardInterrupt:
+            reply = Reply(text, None, "stopped")
+        finally:
+            print(flush=True)
+        if reply.stop_reason != "stop":
+            notice(f"({_CUT if reply.stop_reason == 'length' else reply.stop_reason})")
+        return reply
+
+
+class RoundMass(NamedTuple):
+    """The attention mass at each token of a round's reply."""
+
+    spec: str  # of the methods that steered the reply
+    masses: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        return sum(self.masses) / len(self.masses)
+
+
 class Chat:
-    """A chat in the terminal; the methods named in `COMMANDS` are its commands."""
+    """A chat in the terminal; the methods named in `COMMANDS` are its commands.
+
+    Attributes:
+        over: whether the user has ended it.
+    """
 
     def __init__(
         self, model: ChatModel, sampling: Sampling, seed: int = 0, system_as: str = "role"
     ):
-        # settings
-        self.model = model
-        self.sampling = sampling
-        self.seed = seed
-        self.system_as = system_as
-        self.stream = functools.partial(stream_text, model)
-        if supports(model, Ability.LAYERS):  # one session, so that nothing is computed twice
-            local = cast("LocalModel", model)
-            self.stream = functools.partial(stream_reply, local.session().stream, local.tokenizer)
-        self.shows_mass = supports(model, Ability.LOG_ODDS)
-        # the dialog so far
-        self.messages: tuple[Message, ...] = ()
-        self.methods: tuple[Method, ...] = ()
-        self.emphasized: tuple[Part, ...] = ()  # in place of the system prompt
-        self.masses: dict[int, RoundMass] = {}  # by round
-        self.attempt = 0  # how many times the last message was answered before
-        self.comparing: list[tuple[Method, ...]] = []  # what /compare asked for
         self.over = False
+        self._model = model
+        self._printer = ReplyPrinter(model, sampling, seed, system_as)
+        self._dialog = ChatDialog()
+        self._masses: dict[int, RoundMass] = {}  # by round
+        self._attempt = 0  # how many times the last message was answered before
+        self._to_compare: list[tuple[Method, ...]] = []  # the methods that /compare named
 
     def take(self, typed: str) -> None:
         """Handles typed input: a command, a message, or nothing."""
@@ -153,111 +226,72 @@ class Chat:
             else:
                 run_command()
         elif typed.strip():
-            self._answer((*self.messages, {"role": "user", "content": typed}))
+            self._answer((*self._dialog.messages, {"role": "user", "content": typed}))
 
     def _answer(self, messages: tuple[Message, ...]) -> None:
         """Answers the last message, or shows its answer under each method of `/compare`."""
-        parts = resolve(messages, self.emphasized)
-        if not self.comparing:
-            self._add_reply(messages, parts)
+        emphasis = resolve(messages, self._dialog.emphasised)
+        if not self._to_compare:
+            self._add_reply(messages, emphasis)
             return
-        steerings, self.comparing = self.comparing, []
+        steerings, self._to_compare = self._to_compare, []
         for number, methods in enumerate(steerings, 1):
             show(f"{number} {spec_of(methods)}", BOLD)
-            self._print_reply(messages, methods, parts)
+            self._printer.print_reply(messages, methods, emphasis)
         notice("None of these replies is part of the dialog; /method SPEC steers from here on.")
 
     def _add_reply(
-        self, messages: tuple[Message, ...], parts: Sequence[Part], attempt: int = 0
+        self, messages: tuple[Message, ...], emphasis: Sequence[Part], attempt: int = 0
     ) -> None:
         """Answers the last message, and adds it and the reply to the dialog.
 
         Args:
             attempt: how many times it was answered before.
         """
-        reply = self._print_reply(messages, self.methods, parts, attempt)
-        self.attempt = attempt
+        methods = self._dialog.methods
+        reply = self._printer.print_reply(messages, methods, emphasis, attempt)
+        self._attempt = attempt
         if not reply.text and reply.stop_reason == "stopped":
             return  # ended before its first word, it leaves the dialog as it was
         if not attempt:  # texts to emphasise have now been found in messages of the dialog
-            self.emphasized = tuple(parts)
+            self._dialog = replace(self._dialog, emphasised=tuple(emphasis))
         current = _round_of(messages)
-        earlier = {number: mass for number, mass in self.masses.items() if number < current}
-        self.masses = {**earlier, current: RoundMass(spec_of(self.methods), reply.token_masses)}
+        earlier = {number: mass for number, mass in self._masses.items() if number < current}
+        self._masses = {**earlier, current: RoundMass(spec_of(methods), reply.token_masses)}
         # chat templates leave out the reasoning of earlier replies
         content = reply.without_reasoning().text or reply.text
-        self.messages = (*messages, {"role": "assistant", "content": content})
-
-    def _print_reply(
-        self,
-        messages: Messages,
-        methods: tuple[Method, ...],
-        parts: Sequence[Part],
-        attempt: int = 0,
-    ) -> Reply:
-        """Prints a reply as it is drawn; Ctrl-C ends it early, with the stop reason "stopped"."""
-        request = Request(
-            messages,
-            methods,
-            self.sampling,
-            seed_of("chat", self.seed, _round_of(messages), attempt),
-            conversation_seed=seed_of("chat methods", self.seed),
-            # with the same methods, the next message needs only its own tokens computed
-            thread=spec_of(methods),
-            keep=True,
-            trace=self.shows_mass,
-            system_as=self.system_as,
-            emphasis=parts,
-        )
-        text = ""
-
-        def write(piece: str) -> None:
-            nonlocal text
-            text += piece
-            print(printable(piece), end="", flush=True)
-
-        try:
-            reply = self.stream(request, write)
-        except Terminated:
-            raise
-        except KeyboardInterrupt:
-            reply = Reply(text, None, "stopped")
-        finally:
-            print(flush=True)
-        if reply.stop_reason != "stop":
-            notice(f"({_CUT if reply.stop_reason == 'length' else reply.stop_reason})")
-        return reply
+        answered = (*messages, {"role": "assistant", "content": content})
+        self._dialog = replace(self._dialog, messages=answered)
 
     @property
     def dialog(self) -> dict[str, Any]:
-        """The dialog as `/save` and `--json` write it."""
-        dialog: dict[str, Any] = {"messages": self.messages, "method": spec_of(self.methods)}
-        return dialog | {"emphasis": self.emphasized} if self.emphasized else dialog
+        """The dialog so far, as `/save` and `--json` write it."""
+        return self._dialog.to_json()
 
-    def resume(self, saved: SavedDialog) -> None:
+    def resume(self, saved: ChatDialog) -> None:
         """Continues a saved dialog."""
-        self.model.check(saved.methods)
-        self.messages = saved.messages
-        self.emphasized = saved.emphasized
-        self.methods = saved.methods
+        self._model.check(saved.methods)
+        self._dialog = saved
         count = count_of(len(saved.messages), "message")
         notice(f"loaded: {count}, method {spec_of(saved.methods)}")
-
-    # --- The commands in `COMMANDS`
 
     def _parse(self, spec: str) -> tuple[Method, ...]:
         """Reads a spec, and refuses methods that the model cannot apply."""
         methods = parse(spec)
         compile_methods(methods).refuse_without_suite()
-        self.model.check(methods)
+        self._model.check(methods)
         return methods
+
+    # --- The commands in `COMMANDS`
 
     def method(self, spec: str) -> None:
         """Steers by a spec from here on; "" only shows the current one."""
-        self.methods = self._parse(spec) if spec else self.methods
-        notice(f"method: {spec_of(self.methods)}")
-        lacks_target = compile_methods(self.methods).lacking_target(
-            prompted=has_prompt(self.messages), emphasised=bool(self.emphasized)
+        if spec:
+            self._dialog = replace(self._dialog, methods=self._parse(spec))
+        dialog = self._dialog
+        notice(f"method: {spec_of(dialog.methods)}")
+        lacks_target = compile_methods(dialog.methods).lacking_target(
+            prompted=has_prompt(dialog.messages), emphasised=bool(dialog.emphasised)
         )
         if lacks_target:
             notice("There is nothing to steer towards yet; give /system or /emphasis.")
@@ -269,23 +303,23 @@ class Chat:
                 "/compare takes two methods or more, each once, separated by spaces, as in"
                 f" /compare none boost:factor=4, not {specs!r}."
             )
-        self.comparing = steerings
+        self._to_compare = steerings
         notice("The next message is answered under each.")
 
     def mass(self) -> None:
         """Shows the mass of the replies so far, by round."""
-        if not self.shows_mass:
+        if not self._printer.has_mass:
             raise ModelError(
-                f"{self.model.name} gives no attention mass; use a local model whose attention can"
+                f"{self._model.name} gives no attention mass; use a local model whose attention can"
                 " be read, or a server that steers (`holdfast serve`)."
             )
-        measured = {number: mass for number, mass in self.masses.items() if mass.masses}
+        measured = {number: mass for number, mass in self._masses.items() if mass.masses}
         if not measured:
             raise UsageError(
                 "No reply has a mass yet: it is the attention to the system prompt or the emphasis"
                 " while a reply is written. Send a message, under a system prompt or with emphasis."
             )
-        span = "emphasis" if self.emphasized else "system prompt"
+        span = "emphasis" if self._dialog.emphasised else "system prompt"
         show(f"Attention mass on the {span}, mean over all heads, by round", BOLD)
         highest = max(mass.mean for mass in measured.values())
         width = max(len(mass.spec) for mass in measured.values())
@@ -294,43 +328,47 @@ class Chat:
             show(f"{number:>3}  {mass.spec:<{width}}  {mass.mean:.3f}  {bar}")
 
     def system(self, text: str) -> None:
-        rest = tuple(message for message in self.messages if message["role"] != "system")
-        self.messages = ({"role": "system", "content": text}, *rest) if text else rest
+        had_emphasis = bool(self._dialog.emphasised)
+        rest = tuple(message for message in self._dialog.messages if message["role"] != "system")
+        messages = ({"role": "system", "content": text}, *rest) if text else rest
+        # emphasis refers to messages by number, and these have changed
+        self._dialog = replace(self._dialog, messages=messages, emphasised=())
         notice(f"system prompt: {text}" if text else "no system prompt")
-        if self.emphasized:  # it refers to messages by number, which have changed
-            self.emphasized = ()
+        if had_emphasis:
             notice("nothing is emphasised any longer")
 
     def emphasis(self, text: str) -> None:
+        dialog = self._dialog
         if not text:
-            self.emphasized = ()
+            self._dialog = replace(dialog, emphasised=())
             notice("nothing is emphasised")
-        elif any(text in message["content"] for message in self.messages):
-            found = resolve(self.messages, (text,))
-            self.emphasized = (*self.emphasized, *found)
+        elif any(text in message["content"] for message in dialog.messages):
+            parts = resolve(dialog.messages, (text,))
+            self._dialog = replace(dialog, emphasised=(*dialog.emphasised, *parts))
             notice(f"emphasised: {text}")
         else:
-            self.emphasized = (*self.emphasized, text)
+            self._dialog = replace(dialog, emphasised=(*dialog.emphasised, text))
             notice(f"emphasised in the next message: {text}")
 
     def retry(self) -> None:
         """Answers the last message again; the new reply replaces the old one."""
-        by_user = [n for n, message in enumerate(self.messages) if message["role"] == "user"]
+        messages = self._dialog.messages
+        by_user = [n for n, message in enumerate(messages) if message["role"] == "user"]
         if not by_user:
             raise UsageError("There is no message to answer again; type one first.")
-        messages = self.messages[: by_user[-1] + 1]
+        messages = messages[: by_user[-1] + 1]
         # a text that has not been found yet is meant for the next message
-        found = [part for part in self.emphasized if isinstance(part, TextRange)]
-        parts = [part for part in found if part.message < len(messages)]
-        self._add_reply(messages, parts, self.attempt + 1)
+        found = [part for part in self._dialog.emphasised if isinstance(part, TextRange)]
+        emphasis = [part for part in found if part.message < len(messages)]
+        self._add_reply(messages, emphasis, self._attempt + 1)
 
     def save(self, name: str) -> None:
         if not name:
             raise UsageError("/save takes the name of a file, as in /save dialog.json.")
-        path = file_to_write(str(Path(name).expanduser()))
-        write_whole(
-            path, json.dumps(self.dialog, indent=1, ensure_ascii=False) + "\n", "another file"
-        )
+        path = Path(name).expanduser()
+        text = json.dumps(self.dialog, indent=1, ensure_ascii=False)
+        with naming_new_folders(path):
+            write_whole(path, f"{text}\n", "another file")
         notice(f"saved: {path}")
 
     def help(self) -> None:

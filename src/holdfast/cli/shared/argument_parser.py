@@ -14,7 +14,8 @@ from typing import Any, NoReturn
 from holdfast.errors import UsageError
 from holdfast.plurals import join_with_or
 
-# patterns of argparse's messages, and the words that replace them; {} stands for the command
+# patterns of argparse's messages, and the words that replace them; {} stands for the command:
+# "argument --rounds: expected one argument" becomes "--rounds needs a value"
 _REWORDINGS = (
     (r"^argument (.+?): expected one argument", r"\1 needs a value"),
     (r"^argument (.+?): expected", r"\1 needs"),

@@ -5,6 +5,7 @@ an instance of the model, which the command runs with.
 """
 
 import argparse
+import contextlib
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -67,6 +68,15 @@ class Options(BaseModel):
             return []
         return list(map(str, value)) if isinstance(value, list) else [str(value)]
 
+    @property
+    def files_to_write(self) -> list[Path]:
+        """The files that the command writes because options name them."""
+        files: list[Path] = []
+        for name, option in type(self).model_fields.items():
+            if any(isinstance(part, Arg) and part.names_output for part in option.metadata):
+                files += map(Path, self.values_of(name))
+        return files
+
     def is_default(self, name: str) -> bool:
         """Whether an option has its default value, or the command does not have it."""
         field = type(self).model_fields.get(name)
@@ -93,6 +103,11 @@ class Arg:
         self.positional = positional
         self.option = option
         self.more = {"metavar": metavar, **more} if metavar else more
+
+    @property
+    def names_output(self) -> bool:
+        """Whether its value is a file that the command writes."""
+        return self.more.get("type") is file_to_write
 
 
 JSON = "as_json"  # the attribute of --json, which every command has
@@ -159,15 +174,22 @@ class RunFolder(argparse.Action):
 
 
 def file_to_write(text: str) -> Path:
-    """The type of options that name a file to write.
+    """The type of options that name a file to write, whose missing folders are created with it."""
+    return Path(text)
 
-    Folders that are missing are created with the file, as by pytest and coverage. This says so at
-    once, as the path may be misspelt.
+
+@contextlib.contextmanager
+def naming_new_folders(*files: Path) -> Iterator[None]:
+    """Says which folders were created for these files within the context, as a path may be
+    misspelt.
     """
-    path = Path(text)
-    if not path.absolute().parent.exists():
-        note(f"the folder {path.parent} does not exist; it will be created for {path.name}.")
-    return path
+    missing = {file.parent: file for file in files if not file.absolute().parent.exists()}
+    try:
+        yield
+    finally:
+        for folder, file in missing.items():
+            if folder.exists():
+                note(f"created the folder {folder} for {file.name}.")
 
 
 # the name of an option's value in the help, by the option's type or action

@@ -66,16 +66,22 @@ def estimate_run(
         more: work that the command does besides the conversations.
         baseline: whether the command also asks the probes without a system prompt.
     """
-    users = run.cast.read()
-    rounds = run.settings.rounds
-    all_numbers = run.numbers
     by_name = {methods.spec_of(steering): steering for steering in run.methods}
-    missing = missing_numbers(run.out, list(by_name), all_numbers)
+    missing = missing_numbers(run.out, list(by_name), run.numbers)
     name = next((name for name in by_name if missing[name]), "")
     left = sum(map(len, missing.values()))
     size = dry_run_size(arguments.model, left, run.settings.batch)
     numbers = missing.get(name, [])[:size]
     records, measured = _measure(run, name, by_name.get(name, ()), numbers)
+    _note_full_contexts(records, run.settings.rounds)
+    parts = [_conversations_item(run, list(by_name.values()), left), *more]
+    if baseline:
+        parts.append(_baseline_item(run))
+    print_estimate(arguments, parts, measured, run.out)
+
+
+def _note_full_contexts(records: Sequence[Conversation], rounds: int) -> None:
+    """Says how many conversations filled the model's context before their last round, if any."""
     endings = [record.ended for record in records if record.ended]
     if full := [end.round for end in endings if end.why == "context"]:
         note(
@@ -83,30 +89,31 @@ def estimate_run(
             f" round {min(full)} of {rounds}; give fewer --rounds, or leave out the oldest ones"
             " with --context cut."
         )
+
+
+def _conversations_item(
+    run: DriftRun, steerings: Sequence[Sequence[Method]], left: int
+) -> WorkItem:
+    """The conversations under all methods, of which `left` are not recorded yet."""
     kind = "conversations" if run.cast.dialogs is None else "dialogs"
-    part_name = f"{kind} of {count_of(rounds, 'round')}"
-    if len(by_name) > 1:
-        part_name = f"{part_name}, with {len(by_name)} methods"
-    replies = count_replies(run.suite, run.settings, users, all_numbers)
-    compiled = map(methods.compile_methods, by_name.values())
+    name = f"{kind} of {count_of(run.settings.rounds, 'round')}"
+    count = len(steerings)
+    if count > 1:
+        name = f"{name}, with {count} methods"
+    replies = count_replies(run.suite, run.settings, run.cast.read(), run.numbers)
+    compiled = map(methods.compile_methods, steerings)
     retries = sum(retry.retries for each in compiled for retry in each.retries)
-    part = WorkItem(
-        part_name,
-        len(by_name) * len(all_numbers),
-        left,
-        len(by_name) * replies,
-        retries * replies,
-    )
-    if baseline:
-        pairings = [
-            draw_conversation(run.suite, run.settings, users, number) for number in all_numbers
-        ]
-        probes = sum(len(pairing.stability_questions) for pairing in pairings)
-        unasked = len(missing_numbers(run.out / BASELINE, [UNSTEERED], all_numbers)[UNSTEERED])
-        without_prompt = "conversations asked without a prompt"
-        more = (*more, WorkItem(without_prompt, len(all_numbers), unasked, probes))
-    parts = [part, *more]
-    print_estimate(arguments, parts, measured, run.out)
+    return WorkItem(name, count * len(run.numbers), left, count * replies, retries * replies)
+
+
+def _baseline_item(run: DriftRun) -> WorkItem:
+    """The probes that --baseline asks without a system prompt."""
+    numbers = run.numbers
+    users = run.cast.read()
+    pairings = [draw_conversation(run.suite, run.settings, users, number) for number in numbers]
+    probes = sum(len(pairing.stability_questions) for pairing in pairings)
+    unasked = missing_numbers(run.out / BASELINE, [UNSTEERED], numbers)[UNSTEERED]
+    return WorkItem("conversations asked without a prompt", len(numbers), len(unasked), probes)
 
 
 def dry_run_size(model: str, left: int, batch: int) -> int:

@@ -36,7 +36,7 @@ from holdfast.validation.ranges import whole_number
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
 
-_ROWS_OF_A_CHAT = 2  # guidance generates one reply in two rows
+_SEQUENCES_OF_A_CHAT = 2  # guidance generates one reply in two sequences
 # options that only our own engine takes
 _OWN_ENGINE_OPTIONS = ("device", "device_map", "dtype", "chat_template", "fitted")
 
@@ -199,7 +199,7 @@ def load_in_process(
     """Loads a model in this process: in the engine of its name, or the one that --engine chooses.
 
     Args:
-        batch_size: the most rows together; None takes the engine's default.
+        batch_size: the most sequences forwarded together; None takes the engine's default.
         chat_template: in place of the model's own, if it runs in our engine.
         prefix_memory: bytes for shared prefixes; None takes the engine's default.
     """
@@ -209,7 +209,7 @@ def load_in_process(
     elif _chosen_engine(arguments, engine) == "llama":
         arguments = arguments.model_copy(update={"model": f"llama:{arguments.model}"})
         if batch_size is None and arguments.work == "chat":
-            batch_size = _ROWS_OF_A_CHAT
+            batch_size = _SEQUENCES_OF_A_CHAT
     if engine_in(arguments.model):
         return _load_on_engine(arguments, engine_options, batch_size, prefix_memory)
     _refuse_engine_options(arguments.model, engine_options)
@@ -329,6 +329,15 @@ def _load_on_engine(
     return model
 
 
+def refuse_engine_in_name(model: str) -> None:
+    """Refuses a model that runs in another engine, such as `vllm:MODEL`."""
+    if engine := engine_in(model):
+        raise UsageError(
+            f"{model} runs in {engine}, and this command needs a model that is loaded here; give a"
+            " folder or a name on the hub."
+        )
+
+
 def begin_loading(
     arguments: LocalModelOptions | ModelOptions, chat_template: str | None = None
 ) -> None:
@@ -343,7 +352,7 @@ def begin_loading(
     if chat_template is not None:
         read_template(chat_template)
     _refuse_vendors_name(model)
-    check_model_exists(model)  # `load_local` refuses engines
+    check_model_exists(model)
     _check_placement(arguments)
     note(f"loading {model} ...")
 
@@ -372,11 +381,6 @@ def load_local(
     logging.disable_progress_bar()  # the terminal shows our own
     from holdfast.models.loading import load
 
-    if engine := engine_in(arguments.model):
-        raise UsageError(
-            f"{arguments.model} runs in {engine}, and this command needs a model that is loaded"
-            " here; give a folder or a name on the hub."
-        )
     model = load(
         arguments.model,
         arguments.device,

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 _SLOW_FILE_BYTES = 50_000  # a larger rules file takes seconds to read
+# control characters, and the marks that reverse the direction of text, which could hide other text
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 

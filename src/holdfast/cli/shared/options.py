@@ -49,7 +49,7 @@ class EndpointOptions(Options):
     title = "a model behind a URL"
 
     endpoint_model: Annotated[str | None, Arg("NAME")] = None
-    """the model's name there (default: the one it lists, if only one)"""
+    """the model's name at the endpoint (default: the one that it lists, if it lists only one)"""
     api_key_env: Annotated[str, Arg("VAR")] = "OPENAI_API_KEY"
     """the environment variable with the API key"""
     concurrency: int = 8
@@ -72,18 +72,18 @@ class _NamedModel(Options):
     command); or an option of vLLM or llama.cpp, such as max_model_len=4096; repeatable"""
 
 
-class _RowOptions(Options):
+class _BatchOptions(Options):
     title = PlacementOptions.title
 
     chat_template: Annotated[str | None, Arg("plain|FILE")] = None
     """in place of the model's own: a Jinja file, or plain, which lets a base model continue the
     messages as one text"""
-    batch_size: Annotated[int | None, Arg("ROWS")] = None
-    """the most rows forwarded together; fewer need less memory (default: 192; 48 for models of
+    batch_size: int | None = None
+    """the most sequences forwarded together; fewer need less memory (default: 192; 48 for models of
     more than 50 million parameters on the CPU)"""
 
 
-class ModelOptions(_NamedModel, EndpointOptions, PlacementOptions, _RowOptions):
+class ModelOptions(_NamedModel, EndpointOptions, PlacementOptions, _BatchOptions):
     """The model of a command: in this process, in an engine, or behind a URL."""
 
 
@@ -219,7 +219,8 @@ class UserOptions(UserTurnsOptions):
     user_model: Annotated[str | None, Arg("default|PATH|HUB_ID|URL")] = None
     """another model to play the user (default: --model plays both sides)"""
     user_endpoint_model: Annotated[str | None, Arg("NAME")] = None
-    """with a URL as --user-model: the model's name there (default: the one it lists)"""
+    """with a URL as --user-model: the model's name at that endpoint (default: the one that it
+    lists, if it lists only one)"""
     user_api_key_env: Annotated[str | None, Arg("VAR")] = None
     """with a URL as --user-model: the variable with its API key (default: that of --model)"""
 

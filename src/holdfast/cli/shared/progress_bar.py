@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 from holdfast.cli.shared.notes import note
 from holdfast.drift.progress import GROWTH, Watch, seconds_left
@@ -31,26 +32,39 @@ class Bar:
             printed once the work begins, so that a command that is refused prints only the reason.
         waves: how many groups of conversations run one after another, if the units are their
             replies, as the later replies of each group cost more. 0: all units cost the same.
+        clock: returns the time in seconds.
+
+    Attributes:
+        done: the units done, including those that an earlier command did.
+        detail: a text shown beside the work done.
     """
 
-    def __init__(self, total: int, unit: str = "reply", title: str = "", waves: int = 0):
+    def __init__(
+        self,
+        total: int,
+        unit: str = "reply",
+        title: str = "",
+        waves: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+    ):
         from tqdm import tqdm
 
         self.total = total
-        self.unit = unit
-        self.waves = waves
-        self.advances: list[tuple[float, int]] = []  # seconds and new units, from the start
-        self.terminal = sys.stderr.isatty()
-        self.title = title
-        self.bar = tqdm(total=total, unit=unit, disable=not self.terminal, dynamic_ncols=True)
-        self.detail = ""  # shown beside the work done
         self.done = 0
-        self.tokens = 0
-        self.recorded = 0  # units that an earlier command did
-        self.has_reported = not title  # whether the recorded units have been reported
-        self.started = time.monotonic()
-        self.over = threading.Event()
-        self.lock = threading.Lock()
+        self.detail = ""
+        self._unit = unit
+        self._title = title
+        self._waves = waves
+        self._clock = clock
+        self._started = clock()
+        self._advances: list[tuple[float, int]] = []  # seconds and new units, from the start
+        self._tokens = 0
+        self._recorded = 0  # units that an earlier command did
+        self._has_reported = not title  # whether the recorded units have been reported
+        self._on_terminal = sys.stderr.isatty()
+        self._bar = tqdm(total=total, unit=unit, disable=not self._on_terminal, dynamic_ncols=True)
+        self._over = threading.Event()
+        self._lock = threading.Lock()
 
     @classmethod
     def of(cls, unit: str) -> Watch:
@@ -62,44 +76,46 @@ class Bar:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.over.set()
-        if self.done == self.recorded:
+        self._over.set()
+        if self.done == self._recorded:
             self._print_recorded()
-        self.bar.close()
+        self._bar.close()
 
     def note(self, line: str) -> None:
         """Prints a line as `note` does, above the bar."""
-        self.bar.write(f"holdfast: {line}", file=sys.stderr)
+        self._bar.write(f"holdfast: {line}", file=sys.stderr)
 
     def __call__(self, done: int, tokens: int = 0) -> None:
+        """Adds units that are done, and the tokens of their replies."""
         self._begin()
-        is_first = not tokens and not self.tokens and time.monotonic() - self.started < 1
-        if done > 1 and is_first:  # recorded by an earlier command, so it says nothing of the speed
-            self.recorded += done
-        elif self.done == self.recorded:
+        seconds = self._clock() - self._started
+        if done > 1 and seconds < 1 and not tokens and not self._tokens:
+            # recorded by an earlier command, so they say nothing of the speed
+            self._recorded += done
+        elif self.done == self._recorded:
             self._print_recorded()
         self.done += done
-        self.tokens += tokens
-        if new := self.done - self.recorded:
-            self.advances.append((time.monotonic() - self.started, new))
+        self._tokens += tokens
+        if new := self.done - self._recorded:
+            self._advances.append((seconds, new))
         if self.detail:
-            self.bar.set_postfix_str(self.detail, refresh=False)
-        self.bar.update(done)
+            self._bar.set_postfix_str(self.detail, refresh=False)
+        self._bar.update(done)
 
     def leave_out(self, units: int) -> None:
         """Subtracts units that will not be done from the total."""
         self.total -= units
-        self.bar.total = self.total
+        self._bar.total = self.total
 
     def line(self) -> str:
         """Describes in a line the work done, its pace, and about how long the rest takes."""
-        seconds = time.monotonic() - self.started
+        seconds = self._clock() - self._started
         share = self.done / max(self.total, 1)
-        parts = [f"{self.done:,} of {self.total:,} {plural_of(self.unit)} ({share:.0%})"]
-        new = self.done - self.recorded
-        is_early = 0 < new < _FEW and 10 * new < self.total - self.recorded
+        parts = [f"{self.done:,} of {self.total:,} {plural_of(self._unit)} ({share:.0%})"]
+        new = self.done - self._recorded
+        is_early = 0 < new < _FEW and 10 * new < self.total - self._recorded
         if new and not is_early:
-            parts.append(pace(new / max(seconds, 1e-9), self.unit))
+            parts.append(pace(new / max(seconds, 1e-9), self._unit))
         if self.detail:
             parts.append(self.detail)
         if self.done >= self.total:
@@ -108,7 +124,7 @@ class Bar:
             parts.append("too early to say how long the rest takes")
         else:
             left = self._seconds_left(seconds)
-            idle = seconds - (self.advances[-1][0] if self.advances else 0.0)
+            idle = seconds - (self._advances[-1][0] if self._advances else 0.0)
             if left is None or idle > max(left, _IDLE):  # the estimate has run out
                 parts.append(f"nothing new finished for {duration(idle)}")
             else:
@@ -116,32 +132,32 @@ class Bar:
         return ", ".join(parts)
 
     def _seconds_left(self, now: float) -> float | None:
-        total = self.total - self.recorded
-        if not self.waves:
-            return seconds_left(self.advances, total, now)
-        return seconds_left(self.advances, total, now, growth=GROWTH, waves=self.waves)
+        total = self.total - self._recorded
+        if not self._waves:
+            return seconds_left(self._advances, total, now)
+        return seconds_left(self._advances, total, now, growth=GROWTH, waves=self._waves)
 
     def _print_recorded(self) -> None:
         """Reports how much an earlier command did."""
-        if self.recorded and not self.has_reported:
-            self.has_reported = True
-            self.note(f"{self.recorded:,} of {self.total:,} {plural_of(self.unit)} already done")
+        if self._recorded and not self._has_reported:
+            self._has_reported = True
+            self.note(f"{self._recorded:,} of {self.total:,} {plural_of(self._unit)} already done")
 
     def _begin(self) -> None:
-        with self.lock:
-            title = self.title
-            self.title = ""
+        with self._lock:
+            title = self._title
+            self._title = ""
         if title:
             self.note(title)
 
     def _print_periodically(self) -> None:
-        if self.over.wait(BEGINS):
+        if self._over.wait(BEGINS):
             return
         self._begin()
-        wait = BEGINS if self.terminal else FIRST
-        while not self.over.wait(wait):
-            if self.terminal:
-                self.bar.refresh()  # updates the elapsed time during a long step
+        wait = BEGINS if self._on_terminal else FIRST
+        while not self._over.wait(wait):
+            if self._on_terminal:
+                self._bar.refresh()  # updates the elapsed time during a long step
             else:
                 self._print_recorded()
                 note(self.line())

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _DEFAULT_TOKENS = 256  # per reply, as in the harness's own models
 _OPTIONS = ("until", "max_gen_toks", "do_sample", "temperature", "top_p")
-_MAX_WAITING = 64  # requests that are tokenized ahead, so that no row of the batch waits for it
+_MAX_WAITING = 64  # requests that are tokenized ahead, so that the batch does not wait for it
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ class HoldfastLM(TemplateLM):
         pretrained: "default", a folder, or a name on the hub.
         method: spec string of the methods that steer every chat.
         seed: seed of the draws in tasks that set a temperature.
-        batch_size: the number of rows to forward together at most; "auto" is the default of
+        batch_size: the most sequences to forward together; "auto" is the default of
             `holdfast.load`.
         max_batch_size: ignored; the harness gives it to every model.
         arguments: further arguments of `holdfast.load`.

@@ -50,8 +50,8 @@ class CallOutcome:
     """The result of a call, or the error that it raised.
 
     Attributes:
-        rows_at_most: the maximum number of rows in the session's batches; None if memory has not
-            run out.
+        rows_at_most: the most sequences forwarded together since memory ran out; None if it has
+            not.
     """
 
     result: Any
