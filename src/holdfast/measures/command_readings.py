@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import permutations
 
 from holdfast.measures.command_wrappers import unwrap, wrapper_without_options
+from holdfast.measures.file_edits import FileEdit
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,8 @@ class ShellCommand:
         readings: the command as it is written, then without one wrapper after another, outermost
             first.
         writes: the files that its output goes to.
+        edits: the changes of files by the program in its words or its input, as far as its text
+            shows them.
         around: the readings of the shell whose script begins with this command, as in
             `bash -c 'git push'`.
         input: the text of its here-document or here-string; None without one.
@@ -119,6 +122,7 @@ class ShellCommand:
     is_elsewhere: bool = False
     subshells: tuple[int, ...] = ()
     source: str = ""
+    edits: tuple[FileEdit, ...] = ()
 
     @property
     def words(self) -> tuple[str, ...]:

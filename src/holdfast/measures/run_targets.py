@@ -106,7 +106,7 @@ def script_of_target(
     lines: list[str] = []
     for target in asked or [default or ("default" if is_task else next(iter(targets), ""))]:
         lines += _lines_of(target, targets, set())
-    return "\n".join(lines) or None
+    return _script_of(lines)
 
 
 def _folder_named(words: Sequence[str], folder: str) -> str:
@@ -149,9 +149,15 @@ def _package_script(program: str, words: Sequence[str], text: str | None) -> str
     if not is_named and (not is_script or (program, name) == ("bun", "test")):
         return None
     parts = [scripts.get(f"{when}{name}") for when in ("pre", "", "post")]
-    return "\n".join(part for part in parts if isinstance(part, str))
+    return _script_of([part for part in parts if isinstance(part, str)])
 
 
+def _script_of(lines: Sequence[str]) -> str | None:
+    """Joins lines, each of which a shell of its own runs, so that `exit` leaves only its line."""
+    return "\n".join(f"({line}\n)" if _LEAVES.search(line) else line for line in lines) or None
+
+
+_LEAVES = re.compile(r"\b(?:exit|exec|return)\b")
 _RECIPE = re.compile(r"(?P<names>@?[\w-]+)(?:\s[^:]*)?:(?!=)\s*(?P<needs>[^\n]*)")
 _VARIABLE = re.compile(r"^(?P<name>\w+)[ \t]*[:?+]*=[ \t]*(?P<value>.*)$", re.MULTILINE)
 _DEFAULT_GOAL = re.compile(r"^\.DEFAULT_GOAL[ \t]*:?=[ \t]*(\S+)", re.MULTILINE)

@@ -4,14 +4,15 @@
     bash -c "make test"      ->  `make test`
 
 The script is parsed as Bash, not run. Variables have the values that the script gives them, if it
-gives any, and a command counts even if the condition of its `if` may never hold.
+gives any. A command counts even if the condition of its `if` may not hold, but not if it cannot
+hold, as `false` cannot.
 """
 
 import posixpath
 import re
 import shlex
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ from holdfast.measures.other_shells import bash_of_fish, bash_of_powershell
 from holdfast.measures.program_texts import file_run_by, read_program
 from holdfast.measures.run_targets import script_of_target
 from holdfast.measures.shell_words import MAX_LISTED, ShellState, assign, document_text, words_of
+from holdfast.measures.unreachable_code import unreachable_nodes
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -77,8 +79,10 @@ def _read(script: str, shell: ShellState) -> list[ShellCommand]:
     commands: list[ShellCommand] = []
     at_exit: list[ShellCommand] = []
     folders: dict[tuple[int, ...], str] = {(): shell.folder}
-    redirects, last_of_groups = _redirects_by_command(root)
-    for node, subshells in sorted(_statements(root), key=lambda found: _end_of(found[0])):
+    unreachable = unreachable_nodes(root)
+    redirects, last_of_groups = _redirects_by_command(root, unreachable)
+    statements = _statements(root, unreachable)
+    for node, subshells in sorted(statements, key=lambda found: _end_of(found[0])):
         if node.type in _DEFINITIONS:
             _define(node, shell)
             continue
@@ -167,13 +171,17 @@ def _parser() -> "Parser":
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
-def _statements(root: "Node") -> Iterator[tuple["Node", tuple[int, ...]]]:
-    """Yields all commands, and the assignments that are not part of a command; each with the places
-    of the subshells that it is in.
+def _statements(
+    root: "Node", unreachable: Container[int]
+) -> Iterator[tuple["Node", tuple[int, ...]]]:
+    """Yields all commands that may run, and the assignments that are not part of a command; each
+    with the places of the subshells that it is in.
     """
     nodes: list[tuple[Node, str | None, tuple[int, ...]]] = [(root, None, ())]
     while nodes:
         node, parent_type, subshells = nodes.pop()  # `node.parent` would search from the root
+        if node.id in unreachable:
+            continue
         is_alone = parent_type not in (None, "command")
         if node.type in _COMMANDS or (node.type == "variable_assignment" and is_alone):
             yield node, subshells
@@ -199,7 +207,9 @@ def _descendants(root: "Node") -> Iterator["Node"]:
         nodes += node.children
 
 
-def _redirects_by_command(root: "Node") -> tuple[dict[int, list["Node"]], set[int]]:
+def _redirects_by_command(
+    root: "Node", unreachable: Container[int]
+) -> tuple[dict[int, list["Node"]], set[int]]:
     """Returns the redirections of each command by its node's id, and the ids of the commands that
     are the last of a group, to which the redirections of the group are given.
     """
@@ -210,7 +220,8 @@ def _redirects_by_command(root: "Node") -> tuple[dict[int, list["Node"]], set[in
         is_group = False
         while body is not None and body.type not in _COMMANDS:
             is_group = is_group or body.type in _GROUPS
-            body = body.named_children[-1] if body.named_children else None
+            parts = [child for child in body.named_children if child.id not in unreachable]
+            body = parts[-1] if parts else None
         if body is None:
             continue
         if is_group:
@@ -531,7 +542,7 @@ def _unwrap(command: ShellCommand, words: Sequence[str], shell: ShellState) -> l
         is_same_shell = words[0] in (".", "source")
         state = shell.inside(arguments[1:], is_new=not is_same_shell)
         if is_here:
-            command = replace(command, writes=(*command.writes, *program.writes))
+            command = replace(command, edits=tuple(program.edits))
     inner = _read_inside(script, state)
     if state is not None and words[0] in ("eval", ".", "source"):
         shell.take_over(state)
@@ -541,16 +552,18 @@ def _unwrap(command: ShellCommand, words: Sequence[str], shell: ShellState) -> l
     if not inner:
         return [command]
     if is_elsewhere:
-        inner = [replace(part, is_elsewhere=True, writes=()) for part in inner]
+        inner = [replace(part, is_elsewhere=True, writes=(), edits=()) for part in inner]
     outer = command.readings[-1]
     around = outer.without | {outer.words[0].rpartition("/")[2]}
     if not is_same_shell:
         inner = [replace(part, subshells=(0, *part.subshells)) for part in inner]
     first, *others = (_inside(part, around) for part in inner)
     writes = (*first.writes, *command.writes)
+    edits = (*first.edits, *command.edits)
     # a function stands for its body: `git` may be one that only prints what it would run
     outer_readings = () if is_function else command.readings
-    return [replace(first, writes=writes, around=(*outer_readings, *first.around)), *others]
+    whole = replace(first, writes=writes, edits=edits, around=(*outer_readings, *first.around))
+    return [whole, *others]
 
 
 _IN_THE_SAME_SHELL = ("eval", "trap")
