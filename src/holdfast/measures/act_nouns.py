@@ -185,12 +185,12 @@ def _places(act: str, text: str) -> Iterator[tuple[int, int]]:
 
 def _word_around(text: str, start: int, end: int) -> tuple[int, int]:
     """Returns where the word, or the words, around a match begin and end."""
+    end = start + len(text[start:end].rstrip())
     while start > 0 and text[start - 1].isalnum():
         start -= 1
-    while end < len(text) and text[end].isalnum():
+    while 0 < end < len(text) and text[end - 1].isalnum() and text[end].isalnum():
         end += 1
-    words = text[start:end]
-    return start, start + len(words.rstrip())
+    return start, end
 
 
 def _is_in_compound(text: str, start: int, end: int) -> bool:
