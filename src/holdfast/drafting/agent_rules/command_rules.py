@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.acts import acts_in
-from holdfast.drafting.grammar.clauses import Clause, all_known, names_in
+from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in, names_in
 from holdfast.drafting.grammar.commands import (
     any_of,
     command_pattern,
@@ -379,13 +379,31 @@ def package_manager_rule(clause: Clause) -> list[Draft]:
     """Reads "use pnpm as the package manager"."""
     if clause.is_prohibited or any(map(_PART_OF_REPOSITORY.search, clause.statement.under)):
         return []
+    if _lists_commands_of_manager(clause.statement):
+        return _forbid_others(clause.statement.label.split()[-1])
     is_labelled = whole_match(_MANAGER_LABEL, clause.statement.label) is not None
     ways = _ONLY_MANAGER + (_MANAGER_ALONE if is_labelled else ())
     match = whole_match(ways, re.sub(r" \([^()]*\)$", "", clause.text))
-    installs = other_installs(match["name"].lower()) if match else None
+    return _forbid_others(match["name"]) if match else []
+
+
+def _forbid_others(manager: str) -> list[Draft]:
+    """Forbids to install packages with other managers than one; [] if it is unknown."""
+    installs = other_installs(manager.lower())
     if installs is None:
         return []
     return [Draft("command", "requirement", measure("command_not_run", command=installs))]
+
+
+_USE_MANAGER = re.compile(r"(?:always )?use (?:pnpm|npm|yarn|bun|uv|poetry)", re.I)
+
+
+def _lists_commands_of_manager(statement: Statement) -> bool:
+    """Whether a statement says "Use yarn: `yarn install`, `yarn test`"."""
+    if not _USE_MANAGER.fullmatch(statement.label) or not re.fullmatch(CODES, statement.text):
+        return False
+    manager = statement.label.split()[-1].lower()
+    return all(code.startswith(f"{manager} ") for code in codes_in(statement.text))
 
 
 _WRAPPER = "`(?P<wrapper>(?:uv|poetry|pipenv|hatch|pdm) run)`"
@@ -395,6 +413,11 @@ _ALWAYS_WRAPPED = forms(
             rf"{ADVERBS}use {_WRAPPER}"
             r" (?:to (?:run|execute)|for (?:running )?)(?: ?(?:all|any|the|every))*"
             r" ?(?:Python)?(?: (?:commands?|scripts?|code|tools?|programs?|files?))?"
+        ),
+        "Use `uv run python ...` for Python commands": (
+            rf"{ADVERBS}use `(?P<wrapper>(?:uv|poetry|pipenv|hatch|pdm) run) python3?"
+            r"(?: \.\.\.| …)?` for (?:all |any |every )?Python (?:commands?|scripts?|code|tools?)"
+            r"(?: to .*)?"
         ),
         "Prefix Python commands with `uv run`": (
             rf"{ADVERBS}prefix (?:all |any |the |every )*Python (?:commands?|scripts?|calls)"

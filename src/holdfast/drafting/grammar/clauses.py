@@ -83,7 +83,9 @@ _REASON_OR_ADVICE = re.compile(
     )
 )
 # "For builds, never use X": a clause that begins so limits what comes after its comma
-_CIRCUMSTANCE = re.compile(r"(?:for|in|on|when|if|during|while|after|before|inside)\b", re.I)
+_CIRCUMSTANCE = re.compile(
+    r"(?:for|in|on|when|if|during|while|after|before|inside|once|until|whenever|as soon as)\b", re.I
+)
 # where one clause ends and the next begins, in a text whose code spans are masked as \0
 _CUT = "|".join(
     (
