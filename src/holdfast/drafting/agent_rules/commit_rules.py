@@ -110,7 +110,7 @@ _CONVENTIONAL = forms(
         ),
         "Write commit messages using Conventional Commits": (
             rf"(?:always )?(?:write|format) {_ALL}(?:git )?"
-            rf"{any_words('(?:clear|descriptive|concise|meaningful|short|good),?', 'and')}{MESSAGES}"
+            rf"{any_words('(?:clear|descriptive|concise|short|good),?', 'and')}{MESSAGES}"
             rf" (?:using|in|with|according to|following|per|as) {CONVENTIONAL}{TAIL}"
         ),
         "Commits must be conventional": (

@@ -80,7 +80,11 @@ _NEGATED_OR_PERMITTED = re.compile(
 )
 
 
-_BY_COMMAND = rf"(?:with|via|through|by|using)(?: running)? {CODE}(?: .*)?"
+# measures know that `npm install` edits package.json, so such a rule would forbid the command
+_BY_COMMAND = (
+    r"(?:with|via|through|by|using)(?: running)? `(?!(?:npm|pnpm|yarn|bun|uv|poetry|cargo|composer"
+    r"|bundle|go) (?:i|install|add|remove|uninstall|version|require|get|pkg)\b)[^`]+`(?: .*)?"
+)
 _LEFT_ALONE = forms(
     {
         "Leave `vendor/` untouched": (
