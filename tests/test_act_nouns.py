@@ -146,7 +146,7 @@ def test_an_answer_is_to_the_question_that_names_the_act(previous, user, expecte
         ("Publish the post and fix the push notifications.", True),
         ("Push it.", True),
         ("Fix the last push.", False),
-        ("Do the push.", True),
+        ("Go ahead with the push.", True),
     ],
 )
 def test_an_order_against_a_rule_names_its_act(message, is_order):

@@ -78,7 +78,7 @@ MAYBE = [
     "python3 - <<'E'\nimport subprocess\nsubprocess.run('git push'.split())\nE",
     "fish -c 'test -f x; or exit 1; git push'",
     "pwsh -c 'if ($x) { exit 1 }; git push'",
-    "printf 'all:\\n\\ttest -f x; exit 0\\n\\tgit push\\n' > Makefile; make",
+    "cat > Makefile <<'E'\nall:\n\tls; exit 0\n\tgit push\nE\nmake",
 ]
 
 

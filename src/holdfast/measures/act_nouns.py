@@ -178,9 +178,14 @@ def _places(act: str, text: str) -> Iterator[tuple[int, int]]:
     """Yields where a text names an act, each as the start and the end of the whole word."""
     for match in find_all(act, text, "i"):
         start, end = _word_around(text, *match.span())
+        if request := _REQUEST.match(text, start):
+            end = request.end()
         is_known = _VERB_FORMS.fullmatch(text, start, end) or _THINGS.fullmatch(text, start, end)
         if not is_known or not _is_in_compound(text, start, end):
             yield (start, end) if is_known else match.span()
+
+
+_REQUEST = re.compile(r"(?:pull|merge)[ -]requests?\b", re.IGNORECASE)
 
 
 def _word_around(text: str, start: int, end: int) -> tuple[int, int]:

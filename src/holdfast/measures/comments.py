@@ -32,7 +32,7 @@ _BY_SUFFIX = {
 _BY_NAME = dict.fromkeys(("Makefile", "Dockerfile", "Justfile", "justfile"), _HASH)
 # what a regular expression has that is about comments: their marks, and the words for tools
 _ABOUT_COMMENTS = re.compile(
-    r"#|//|/\\?\*|--|<!|@|comment|todo|fixme|\bxxx|\bhack|ignore|disable|noqa|nosec|nolint|pragma"
+    r"#|//|/\\?\*|--|@|comment|todo|fixme|\bxxx|\bhack|ignore|disable|noqa|nosec|nolint|pragma"
     r"|lint|spdx|copyright|licen[sc]e|generated",
     re.IGNORECASE,
 )

@@ -1,0 +1,87 @@
+"""Statements that take a rule back, and wordings that state one after all."""
+
+import pytest
+from test_drafted_lines import measures_of
+
+NOT_RULES = [
+    "## Commits\n\n- Conventional commits — we don't use them.",
+    "## Commits\n\n- Conventional Commits (we don't use them)",
+    "## Commits\n\n- Conventional Commits, which we no longer use",
+    "## Commits\n\n- Conventional Commits - not needed",
+    "## Commits\n\nConventional Commits; we dropped them in 2023.",
+    "## Commits\n\n- Conventional commits. We don't use them.",
+    "## Commits\n\nUse Conventional Commits. (We don't enforce this.)",
+    "- Use pnpm (no longer needed).",
+    "- Use pnpm - not any more.",
+    "- Never push to `main` — this rule was dropped.",
+    "- Never edit `vendor/` (obsolete).",
+    "- Run `make test` before committing (no longer required).",
+    "- Run `make test` before committing — optional.",
+    "- Don't use `any`: we dropped this rule.",
+    "- Never use `any` (old rule)",
+    "- Never use `any` (was the rule in v1)",
+    "- Once we migrate, never use npm.",
+    "## Not used any more\n\n- Use Conventional Commits.",
+    "## Rules that no longer apply\n\n- Never edit `vendor/`.",
+    "## Rejected proposals\n\n- Use Conventional Commits.",
+    "## What we don't do\n\n- Use Conventional Commits.\n- Run `make test` before committing.",
+    "## Things we don't require\n\n- Conventional Commits",
+    "## Non-goals\n\n- Use Conventional Commits.",
+    "## Optional\n\n- Run `make test` before committing.",
+    "## Not required\n\n- Run `make test` before committing.",
+    "## Upstream's rules (not ours)\n\n- Use pnpm, not npm.",
+]
+# beside rules that stay, although something else is taken back, or is not needed
+RULES = [
+    "- Use pnpm; npm is no longer used.",
+    "- Never edit `vendor/` (generated).",
+    "- Run `make test` before committing. It takes a minute.",
+    "- Never use `any` (see #12).",
+    "## Commits\n\n- Use Conventional Commits. We don't use scopes.",
+]
+
+
+@pytest.mark.parametrize("text", NOT_RULES)
+def test_a_rule_that_is_taken_back_is_not_drafted(text):
+    assert measures_of(text) == []
+
+
+@pytest.mark.parametrize("text", RULES)
+def test_a_rule_beside_another_remark_is_drafted(text):
+    assert measures_of(text)
+
+
+FLUTTER = "# A Flutter app\n\n"
+WORDINGS = [
+    (f"{FLUTTER}- Never use `print()`.", {"files": "*.dart"}),
+    ("- Treat `dist/` as a generated snapshot.", {"path": "dist/*"}),
+    ("- Treat `a.json` as read-only; update it only with `make a`.", {"path": "a.json"}),
+    ("- Only change `VERSION` through `make bump`.", {"path": "VERSION"}),
+    ("### Do not edit vendored paths\n\n`dist/` and `a/b/` (from upstream).", {"path": "dist/*"}),
+    ("- **Use yarn**: `yarn install`, `yarn test`", {"name": "command_not_run"}),
+    ("- Use `uv run python ...` for Python commands.", {"name": "command_not_run"}),
+    ("- Write clear commit messages using Conventional Commits.", {"name": "commit_message"}),
+    ("- Follow Conventional Commits with the package as scope.", {"name": "commit_message"}),
+    ("- Commit messages: short subject prefixed `fix:` or `feat:`.", {"name": "commit_message"}),
+]
+
+
+@pytest.mark.parametrize(("text", "part"), WORDINGS)
+def test_a_wording_is_read(text, part):
+    first, *_ = measures_of(text)
+    assert part.items() <= first.items()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- Follow Conventional Commits if you can.",
+        "- Use Conventional Commits and squash.",
+        "- Follow Conventional Commits to name branches.",
+        "- Treat `dist/` as a starting point.",
+        "- Only change `package.json` through `npm install`.",
+        "- **Use yarn**: `yarn install`, `npm test`",
+    ],
+)
+def test_a_like_wording_is_not_read(text):
+    assert measures_of(text) == []
