@@ -31,9 +31,9 @@ _COMPOUNDS = re.compile(
     r"(?:push (?:notif\w+|buttons?|events?|permissions?|access|rights?|protection|tokens?|back)"
     r"|commit (?:messages?|hash(?:es)?|hooks?|histor\w+|logs?|ids?|shas?|subjects?|titles?|authors?"
     r"|graphs?|counts?)"
-    r"|merge (?:conflicts?|requests?|commits?|bases?|queues?|strateg\w+|sort|markers?)"
+    r"|merge (?:conflicts?|requests?|queues?|strateg\w+|sort|markers?)"
     r"|release (?:notes?|dates?|candidates?|cycles?|process)|deploy keys?"
-    r"|(?:test|build|dry|trial|deploy) runs?|test (?:suites?|cases?|fixtures?|data|results?)"
+    r"|(?:test|build|deploy) runs?|test (?:suites?|cases?|fixtures?|data|results?)"
     r"|(?:build|deployment|install\w*) (?:scripts?|errors?|times?|logs?|artifacts?)"
     r"|(?:publish\w*|delet\w+) (?:buttons?|dates?)|reset (?:buttons?|links?|emails?))\b",
     re.IGNORECASE,
@@ -47,7 +47,7 @@ _HEADS = re.compile(
     r"|numbers?|status|state|results?|output|runs?|tokens?|keys?|urls?|targets?|times?|history"
     r"|policy|policies|rules?|format|process|service|server|strategy|options?|flags?|messages?"
     r"|hooks?|notes?|checklists?|guides?|docs|labels?|comments?|lists?|counts?|managers?|updates?"
-    r"|versions?|problems?|bugs?|support)\b",
+    r"|versions?|problems?|bugs?|support|commits?|base)\b",
     re.IGNORECASE,
 )
 # what is said of a thing, or what it does
@@ -60,7 +60,7 @@ _FINITE = re.compile(
     r"|changed|removed|added|caused|errors? out|errored)\b",
     re.IGNORECASE,
 )
-# a permission: "a push is fine"
+# gives a permission: "a push is fine"
 _IS_FINE = re.compile(
     r" (?:is|are|would be) (?:now |also )?(?:fine|ok|okay|good|allowed|approved|great|alright)\b",
     re.IGNORECASE,
@@ -70,6 +70,7 @@ _ADJECTIVES = (
     r"|whole|initial|final|current|bad|wrong|big|small|same|other|merge|test|release|git|squash|force"
     r"|direct|automatic|manual|nightly|production|prod|staging|slow|single|v?[\d.]+) )*"
 )
+# makes the word after it a noun: "the last", "every"
 _DETERMINER = re.compile(
     r"(?P<word>\b(?:the|an?|this|that|these|those|my|your|our|their|his|her|its|each|every|another"
     r"|which|what|both|\d+|two|three|last|latest|previous|recent|failed|failing))"
@@ -95,13 +96,14 @@ _DOES = re.compile(
 _WANTS = re.compile(r"\b(?:want|need|like|please|time for|now|ask\w*)\b", re.IGNORECASE)
 # takes the act for granted: "after the push, tell me"
 _IMPLIES = re.compile(r"\b(?:after|once|when|with|for|until|following) \Z", re.IGNORECASE)
+# asks for what is done to a thing: "open a new PR"
 _HANDLES_THING = re.compile(
     r"\b(?:add|install|introduce|bring|use|open|create|make|submit|raise|file|start|switch|delete"
     r"|remove|close|request|push|upgrade|put up|send)\b(?: (?!and\b|then\b|or\b)[^\s.;:!?]+){0,4}"
     r" \Z",
     re.IGNORECASE,
 )
-# begins an order about a thing, rather than for an act
+# an order that is about a thing, and asks for no act: "fix the push"
 _WORK_ON = (
     r"\b(?:fix|debug|check|review|handle|explain|describe|see|inspect|improve|rename|document"
     r"|implement|show|list|find|refactor|change|move|support|disable|enable|look at|look into|read"
@@ -110,6 +112,7 @@ _WORK_ON = (
 )
 _WORKS_ON = re.compile(rf"{_WORK_ON}[^.;:!?]{{0,40}}\Z", re.IGNORECASE)
 _WORKS_ON_NEXT = re.compile(rf"{_WORK_ON} \Z", re.IGNORECASE)
+# stands before an imperative: "please push", "fix it and push"
 _LEADS_IMPERATIVE = re.compile(
     r"(?:\A|[,;:.!?(\n]|\b(?:please|just|now|also|then|and|or|to|ok|okay|yes|so|you|can|could|will"
     r"|would|shall|should|may|must|let['’]s|let us|don['’]t|not|never|first|finally|next))\W*\Z",
@@ -121,7 +124,8 @@ _NAME_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _NAME_AFTER = re.compile(r"[_(]|[./-]\w+[./(]|\.\w|-(?!-)\w")
-_OF_GIT = re.compile(r"\bgit \Z|\bforce-\Z", re.IGNORECASE)
+_OF_ACT = re.compile(r"\bgit \Z|\bforce-\Z", re.IGNORECASE)  # belongs to the word after it
+_MAX_CONTEXT = 120  # characters on either side of a word that are read
 
 
 def acts_named(act: str, text: str) -> Iterator[bool | None]:
@@ -189,7 +193,7 @@ _REQUEST = re.compile(r"(?:pull|merge)[ -]requests?\b", re.IGNORECASE)
 
 
 def _word_around(text: str, start: int, end: int) -> tuple[int, int]:
-    """Returns where the word, or the words, around a match begin and end."""
+    """Returns where the words around a match begin and end."""
     end = start + len(text[start:end].rstrip())
     while start > 0 and text[start - 1].isalnum():
         start -= 1
@@ -198,22 +202,30 @@ def _word_around(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
+def _around(text: str, start: int, end: int) -> tuple[str, str]:
+    """Returns the texts before and after a word; `git` and "force-" belong to the word."""
+    before = text[max(0, start - _MAX_CONTEXT) : start]
+    return _OF_ACT.sub("", before), text[end : end + _MAX_CONTEXT]
+
+
 def _is_in_compound(text: str, start: int, end: int) -> bool:
     """Whether a word is a part of a name: "push notifications", `push.py`, `pre-commit`."""
-    before, after = _OF_GIT.sub("", text[:start]), text[end:]
+    before, after = _around(text, start, end)
+    is_thing = _THINGS.fullmatch(text, start, end) is not None
     if _NAME_BEFORE.search(before) or _NAME_AFTER.match(after):
         return True
-    if _COMPOUNDS.match(text, start) or re.search(r"\b(?:test|build|dry|trial) \Z", before):
+    if _COMPOUNDS.match(text, start) and not is_thing:
         return True
-    if not _HEADS.match(after):
-        return False
-    is_imperative = _LEADS_IMPERATIVE.search(before) is not None
-    return not is_imperative or _THINGS.fullmatch(text, start, end) is not None
+    is_run = re.fullmatch("runs?", text[start:end], re.IGNORECASE)
+    if is_run and re.search(r"\b(?:test|build|dry|trial) \Z", before, re.IGNORECASE):
+        return True
+    return bool(_HEADS.match(after)) and (is_thing or not _LEADS_IMPERATIVE.search(before))
 
 
 def _asks_for(text: str, start: int, end: int) -> bool | None:
     """Whether a clause asks for the act that a word names; None if that is not clear."""
-    word, before, after = text[start:end], _OF_GIT.sub("", text[:start]), text[end:]
+    word = text[start:end]
+    before, after = _around(text, start, end)
     if _THINGS.fullmatch(word):
         return _asks_for_thing(before, after)
     if not _VERB_FORMS.fullmatch(word):
