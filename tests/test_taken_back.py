@@ -62,6 +62,12 @@ WORDINGS = [
     ("- Use `uv run python ...` for Python commands.", {"name": "command_not_run"}),
     ("- Write clear commit messages using Conventional Commits.", {"name": "commit_message"}),
     ("- Follow Conventional Commits with the package as scope.", {"name": "commit_message"}),
+    ("- No direct pushes to main allowed", {"name": "command_not_run"}),
+    ("- Never add agent/AI attribution to commits.", {"name": "commit_message"}),
+    (
+        "- Always use `python -m pytest`, not `pytest`, to ensure tests run in the venv.",
+        {"name": "command_not_run"},
+    ),
     ("- Commit messages: short subject prefixed `fix:` or `feat:`.", {"name": "commit_message"}),
 ]
 
@@ -81,6 +87,8 @@ def test_a_wording_is_read(text, part):
         "- Treat `dist/` as a starting point.",
         "- Only change `package.json` through `npm install`.",
         "- **Use yarn**: `yarn install`, `npm test`",
+        "- Never use `sed` to keep files in order.",
+        "- Use pnpm to ensure one lockfile in all folders, except in `docs/`.",
     ],
 )
 def test_a_like_wording_is_not_read(text):

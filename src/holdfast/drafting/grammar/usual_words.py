@@ -16,6 +16,8 @@ _WE_USE = re.compile(
 _FORCE_PUSH = re.compile(r"\bforce (?=push)", re.I)
 _OMIT = re.compile(r"^(?:always )?(?:omit|leave out) (?:all |any |the )?", re.I)
 _CHECK_IN = re.compile(r"(?<=n[o'’]t )check in (?=`)|(?<=never )check in (?=`)", re.I)
+# "no direct pushes to main allowed"
+_NONE_ALLOWED = re.compile(r"^(no .+?) (?:(?:are|is) )?(?:allowed|permitted)$", re.I)
 _STRESSED_NO = re.compile(r"^(?:absolutely|strictly|definitely) no ", re.I)
 # "all tests pass (`make test`)" is "`make test` passes"
 _CHECKS_PASS = re.compile(
@@ -56,6 +58,7 @@ _ENSURES_NOT = re.compile(
 
 def in_usual_words(text: str) -> str:
     """A clause in the words that the grammar knows: "omit semicolons" is "no semicolons"."""
+    text = _NONE_ALLOWED.sub(r"\1", text)
     text = _ENSURES_NOT.sub(r"\g<subject> must not be ", text)
     text = _ASKING_FOR_REVIEW.sub("requesting review", text)
     text = _CHECKS_PASS.sub(r"\1 passes", text)
