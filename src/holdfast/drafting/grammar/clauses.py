@@ -82,10 +82,11 @@ _REASON_OR_ADVICE = re.compile(
         r", (?:always |please )?(?:re-?run|regenerate|edit|change|update|modify) ",
     )
 )
-# why an order is given: "use pnpm *to keep one lockfile in all packages*"; a purpose of a prohibition
-# limits it
+# why an order is given: "use pnpm *to keep one lockfile in all packages*"; the purpose of a
+# prohibition limits it
 _PURPOSE_OF_ORDER = re.compile(
-    r",? (?:in order )?to (?:ensure|avoid|prevent|guarantee|make sure|keep|maintain|preserve|catch)\b"
+    r",? (?:in order )?to (?:ensure|avoid|prevent|guarantee|make sure|keep|maintain|preserve"
+    r"|catch)\b"
 )
 _NOT_AN_ORDER = re.compile(rf"{NEVER}\b|no\b|avoid\b|only\b|if\b|when\b|for\b|in\b", re.I)
 # "For builds, never use X": a clause that begins so limits what comes after its comma
