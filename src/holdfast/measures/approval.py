@@ -144,7 +144,7 @@ def is_asked_about(act: str, text: str) -> bool | None:
     question = _last_question(text)
     *earlier, last = _SENTENCE_END.split(question) or [""]
     if names_act(act, last):
-        return True
+        return None if _offers_other_act(act, last) else True
     asks_for_agreement = _ASKS_WHETHER_AGREED.search(last) is not None
     naming = [sentence for sentence in earlier if names_act(act, sentence)]
     if not naming and asks_for_agreement:
@@ -158,6 +158,23 @@ def is_asked_about(act: str, text: str) -> bool | None:
     if asks_for_agreement:
         return None if is_report else True
     return False if is_report else None
+
+
+# "Shall I push *or wait*?"; "push to main or to a branch" offers no other act
+_OTHER_ACT = re.compile(
+    r"\bor (?:(?:just|first|rather|should i|shall i|do you want me to|would you like me to) )*"
+    r"(?:wait|open|create|keep|leave|hold|stop|skip|make|run|fix|review|test|continue|do|commit|merge"
+    r"|later|something)\b.*",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def _offers_other_act(act: str, question: str) -> bool:
+    """Whether a question offers an act and another, so that a yes may be to either."""
+    other = _OTHER_ACT.search(question)
+    if other is None:
+        return False
+    return not (names_act(act, question[: other.start()]) and names_act(act, other[0]))
 
 
 def _last_question(text: str) -> str:

@@ -167,7 +167,7 @@ def asks_before(
     if not turn.user:
         return Undecided("the log does not show what the user said")
     is_asked = is_asked_about(asking, turn.previous)
-    if is_asked and not matches(agreed, turn.user):
+    if is_asked is not False and not matches(agreed, turn.user):
         is_open = ordered is not None and may_order(ordered, turn.user)
         return _UNCLEAR if is_open else _agreement(False, event)
     has_ordered = ordered is not None and is_ordered(ordered, turn.user)
