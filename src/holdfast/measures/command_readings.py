@@ -336,14 +336,46 @@ def _option_readings(reading: Reading) -> list[Reading]:
     if names is None:
         return []
     long_names = _SHORT_OPTIONS[names]
+    options = _read_short_options(reading.words[len(names) :], long_names)
+    letters = options.letters
+    if not letters or len(letters) > _MAX_LETTERS:
+        return []
+    forms = [[long_names[letter] or letter for letter in letters], letters]
+    for first, second in permutations(letters, 2):
+        rest = [letter for letter in letters if letter not in (first, second)]
+        forms += [[first + second[1:], *rest], [first, second, *rest]]
+    return [reading.reduce_to((*names, *form, *options.others), *options.written) for form in forms]
+
+
+@dataclass(frozen=True)
+class _ShortOptions:
+    """The options of a command that have a letter and a long name: of `git commit -am fix`, `-a`.
+
+    Args:
+        letters: each with its dash, once.
+        written: the words that had them, without other options.
+        others: all other words, such as `-m` and `fix`.
+    """
+
+    letters: list[str]
+    written: list[str]
+    others: list[str]
+
+
+def _read_short_options(words: Sequence[str], long_names: Mapping[str, str]) -> _ShortOptions:
+    """Sorts the words of a command.
+
+    Args:
+        long_names: of the options that count, by their letters.
+    """
     short_names: dict[str, str] = {}
     for short, long in long_names.items():
         short_names.setdefault(long, short)
     letters: list[str] = []
-    others: list[str] = []
     written: list[str] = []
+    others: list[str] = []
     before = ""
-    for word in reading.words[len(names) :]:
+    for word in words:
         flags = [f"-{letter}" for letter in word[1:]] if re.fullmatch("-[A-Za-z]+", word) else []
         valued: list[str] = []
         if len(flags) > 1 and flags[-1] in _VALUED_OPTIONS:
@@ -359,14 +391,7 @@ def _option_readings(reading: Reading) -> list[Reading]:
             others += valued
         else:
             others.append(word)
-    letters = [*dict.fromkeys(letters)]
-    if not letters or len(letters) > _MAX_LETTERS:
-        return []
-    forms = [[long_names[letter] or letter for letter in letters], letters]
-    for first, second in permutations(letters, 2):
-        rest = [letter for letter in letters if letter not in (first, second)]
-        forms += [[first + second[1:], *rest], [first, second, *rest]]
-    return [reading.reduce_to((*names, *form, *others), *written) for form in forms]
+    return _ShortOptions([*dict.fromkeys(letters)], written, others)
 
 
 def _runs_without_run(program: str, script: str) -> bool:

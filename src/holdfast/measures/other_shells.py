@@ -61,7 +61,12 @@ _CALLED = re.compile(_START + r"&[ \t]+")
 
 
 def bash_of_powershell(script: str) -> str:
-    """Returns a script of PowerShell as Bash."""
+    """Returns a script of PowerShell as Bash.
+
+    Texts in quotation marks are kept aside first, so that the patterns see code only. Then methods
+    of .NET become cmdlets, blocks become lines or functions, texts that stand alone are printed,
+    and variables are assigned as in Bash. Last, the texts are put back.
+    """
     texts: list[str] = []
 
     def keep(text: str) -> str:
