@@ -76,6 +76,7 @@ MAYBE = [
     "python3 - <<'E'\nimport os\nclass A:\n    def __init__(self):\n"
     "        os.system('git push')\nA()\nE",
     "python3 - <<'E'\nimport subprocess\nsubprocess.run('git push'.split())\nE",
+    "python3 - <<'E'\nopen('p.sh', 'w').write('git push')\nE\nbash p.sh",
     "fish -c 'test -f x; or exit 1; git push'",
     "pwsh -c 'if ($x) { exit 1 }; git push'",
     "cat > Makefile <<'E'\nall:\n\tls; exit 0\n\tgit push\nE\nmake",

@@ -574,6 +574,9 @@ def _unwrap(command: ShellCommand, words: Sequence[str], shell: ShellState) -> l
         program, arguments = _program_of(command, shell)
         if not any(runs_elsewhere(reading.words) for reading in command.readings):
             command = replace(command, edits=tuple(program.edits))
+            for edit in program.edits:
+                is_known = edit.is_shown and edit.is_whole
+                shell.write(edit.path, "\n".join(edit.added) if is_known else None)
         is_same_shell = words[0] in (".", "source")
         script = _InnerScript(
             "\n".join(program.scripts) or _script_run_by(command, shell),
