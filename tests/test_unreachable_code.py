@@ -43,6 +43,10 @@ NEVER = [
     "python3 - <<'E'\nimport os\ndef push():\n    os.system('git push')\nE",
     "python3 - <<'E'\nimport os\ndef f():\n    return\n    os.system('git push')\nf()\nE",
     "fish -c 'false; and git push'",
+    "while true; do sleep 60; done; git push",
+    '[ -n "" ] && git push',
+    "[ -z x ] && git push",
+    "node -e \"process.exit(0); require('child_process').execSync('git push')\"",
     "pwsh -c 'if ($false) { git push }'",
 ]
 MAYBE = [
@@ -66,6 +70,10 @@ MAYBE = [
     "git push; exit 0",
     "[ $x = 2 ] && git push",
     "while true; do git push; done",
+    "while true; do [ -f x ] && break; done; git push",
+    "while true; do sleep 60; done & git push",
+    '[ -n "$x" ] && git push',
+    "node -e \"if (a) { process.exit(0) } require('child_process').execSync('git push')\"",
     "for f in a b; do [ -f $f ] && continue; git push; done",
     "for f in a b; do break; done; git push",
     "f() { return 0; }; f; git push",

@@ -451,11 +451,24 @@ _ARGUMENTS = re.compile(r"\s*,\s*(?:\{\s*args:\s*)?\[([^\]]*)\]")
 _LITERAL = re.compile(_TEXT)
 
 
+# a statement of its own, and not the branch of an `if`
+_EXIT_STATEMENT = re.compile(r"(?:\A|[;}])\s*process\.exit\(")
+
+
 def _read_javascript(code: str) -> ProgramText:
-    code = without_comments(code, "program.js")
+    code = _without_unreachable(without_comments(code, "program.js"))
     writes = [match[2] for match in (*_WRITES_FILE.finditer(code), *_COPIES_FILE.finditer(code))]
     edits = [FileEdit(path, is_whole=True, is_shown=False) for path in writes]
     return ProgramText(list(_scripts_in_javascript(code)), edits)
+
+
+def _without_unreachable(code: str) -> str:
+    """Returns a program up to the first `process.exit()` outside of functions and branches."""
+    for statement in _EXIT_STATEMENT.finditer(code):
+        before = code[: statement.start() + 1]
+        if before.count("{") == before.count("}"):
+            return code[: statement.end()]
+    return code
 
 
 def _scripts_in_javascript(code: str) -> Iterator[str]:

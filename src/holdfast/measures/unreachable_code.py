@@ -27,6 +27,13 @@ _COMPARISON = re.compile(
 _MAY_LEAVE = re.compile(r"\b(?:exit|return|break|continue|exec|true|false|test)\b|\[ |\(\(|:\s")
 
 
+_LEAVES_LOOP = re.compile(r"\b(?:break|return|exit|exec|kill)\b")
+# the test of a single constant, as in `[ -n "" ]`
+_TEST_OF_TEXT = re.compile(
+    r"""\[?\[\s+(?:(?P<option>-[nz])\s+)?(["']?)(?P<text>[\w./]*)\2\s+\]?\]"""
+)
+
+
 class _Leaves(IntEnum):
     """What a statement always leaves: `break` a loop, `return` a function, `exit` the shell."""
 
@@ -226,7 +233,8 @@ class _Analysis:
             self._mark([body])
             return test if test.leaves else _SUCCEEDS
         self._run_loop(body)
-        return _UNKNOWN
+        is_endless = test.succeeds is not None and body is not None
+        return _EXITS if is_endless and not _LEAVES_LOOP.search(_text(body)) else _UNKNOWN
 
     def _run_loop(self, body: "Node | None") -> None:
         self._loops += 1
@@ -269,7 +277,9 @@ def _joined(outcomes: Sequence[_Outcome]) -> _Outcome:
 
 
 def _outcome_of_test(text: str) -> _Outcome:
-    """Returns the outcome of a comparison of two constants, such as `[ 1 = 2 ]`."""
+    """Returns the outcome of a test of constants, such as `[ 1 = 2 ]`."""
+    if single := _TEST_OF_TEXT.fullmatch(text):
+        return _Outcome(succeeds=bool(single["text"]) is (single["option"] != "-z"))
     test = _COMPARISON.fullmatch(text)
     if test is None:
         return _UNKNOWN
