@@ -62,6 +62,11 @@ WORDINGS = [
     ("- Use `uv run python ...` for Python commands.", {"name": "command_not_run"}),
     ("- Write clear commit messages using Conventional Commits.", {"name": "commit_message"}),
     ("- Follow Conventional Commits with the package as scope.", {"name": "commit_message"}),
+    ("## Commit style\n\n- Use lowercase after the colon", {"name": "commit_message"}),
+    (
+        "If you modify `ui/`, run checks for that package too:\n\n```\ncd ui\nmake test\n```",
+        {"changed": "ui/*"},
+    ),
     ("- No direct pushes to main allowed", {"name": "command_not_run"}),
     ("- Never add agent/AI attribution to commits.", {"name": "commit_message"}),
     (
