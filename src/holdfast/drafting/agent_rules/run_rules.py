@@ -156,8 +156,7 @@ _DESCRIPTION = re.compile(
 _PRE_COMMIT = re.compile(r"(?:the |all |full )*pre-commit(?: hooks| suite| checks)?", re.I)
 _THESE = re.compile(
     r"|(?:all |both |each )?(?:of )?(?:these|the following|following|checks|all)(?: \w+){0,4}"
-    r"|full validation|validation|(?:commands|scripts|steps)"
-    r"|(?:the )?checks for (?:that|this) (?:package|folder|module|app)(?: too| as well)?",
+    r"|full validation|validation|(?:commands|scripts|steps)",
     re.I,
 )
 _RUNS = re.compile(r"(?:then )?(?:re-?run|run|execute)\b", re.I)

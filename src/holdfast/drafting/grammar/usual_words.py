@@ -16,6 +16,8 @@ _WE_USE = re.compile(
 _FORCE_PUSH = re.compile(r"\bforce (?=push)", re.I)
 _OMIT = re.compile(r"^(?:always )?(?:omit|leave out) (?:all |any |the )?", re.I)
 _CHECK_IN = re.compile(r"(?<=n[o'’]t )check in (?=`)|(?<=never )check in (?=`)", re.I)
+# says again what a condition named: "if you change `ui/`, run the checks *for that package*"
+_FOR_THAT = re.compile(r" for that (?:package|folder|module|app)(?: too| as well)?\b", re.I)
 # "no direct pushes to main allowed"
 _NONE_ALLOWED = re.compile(r"^(no .+?) (?:(?:are|is) )?(?:allowed|permitted)$", re.I)
 _STRESSED_NO = re.compile(r"^(?:absolutely|strictly|definitely) no ", re.I)
@@ -58,7 +60,7 @@ _ENSURES_NOT = re.compile(
 
 def in_usual_words(text: str) -> str:
     """A clause in the words that the grammar knows: "omit semicolons" is "no semicolons"."""
-    text = _NONE_ALLOWED.sub(r"\1", text)
+    text = _FOR_THAT.sub("", _NONE_ALLOWED.sub(r"\1", text))
     text = _ENSURES_NOT.sub(r"\g<subject> must not be ", text)
     text = _ASKING_FOR_REVIEW.sub("requesting review", text)
     text = _CHECKS_PASS.sub(r"\1 passes", text)
