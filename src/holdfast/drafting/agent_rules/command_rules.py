@@ -258,12 +258,16 @@ _PREFERRED_OVER = re.compile(  # "bun (preferred over npm)"
 )
 
 
+_PREFERRED_ALONE = re.compile(r"(?P<name>\w+): (?:the )?preferred package manager", re.I)
+
+
 def preference_rule(clause: Clause) -> list[Draft]:
     """Reads "prefer `rg` over `grep`"."""
     if clause.is_prohibited:
         return []
     match = whole_match(_PREFERRED_MANAGER, clause.text)
     match = match or _PREFERRED_OVER.match(clause.statement.text)
+    match = match or _PREFERRED_ALONE.fullmatch(f"{clause.statement.label}: {clause.text}")
     if match and (others := managers_beside(match["name"].lower())):
         return _require_rather([match["name"].lower()], others)
     instruction = instruction_of(clause.text)
@@ -349,6 +353,10 @@ _ONLY_MANAGER = forms(
             r"(?:this|the|our) (?:project|repo|repository|monorepo|codebase|workspace)"
             rf" uses {_MANAGER}"
             rf"(?: (?:as|for) (?:the |your |our |its |all )*{_PACKAGES})?"
+        ),
+        "All packages use uv as the package manager": (
+            rf"(?:all )?(?:packages|projects|apps|workspaces) use {_MANAGER}"
+            rf" as (?:the|their) {_PACKAGES}"
         ),
         "The package manager is pnpm": (
             rf"(?:the |our )?(?:package|dependency) (?:manager|management)(?: is|:)? {_MANAGER}"

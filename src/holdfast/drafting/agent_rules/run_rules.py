@@ -184,7 +184,11 @@ def run_rule(clause: Clause) -> list[Draft]:
         if instruction and instruction.modality is Modality.NEVER:
             rules = _required_by_prohibition(instruction)
         elif instruction and instruction.binds:
-            rules = _allowed_after(instruction) or _required_by_order(instruction, clause)
+            rules = (
+                _allowed_after(instruction)
+                or _required_by_order(instruction, clause)
+                or _commits_at_end(instruction)
+            )
         else:
             rules = []
         if rules:
@@ -256,6 +260,21 @@ def _required_by_prohibition(instruction: Instruction) -> list[Draft]:
         return require(commands, END_OF_WORK)
     acts = acts_of(instruction, *CONDITIONS)
     return require(commands, BeforeEvent(gate_of(acts))) if acts else []
+
+
+_ALL_WORK = re.compile(
+    r"(?:(?:all|your|the|any|my) )*(?:work|changes|code|everything|it|them)?", re.I
+)
+
+
+def _commits_at_end(instruction: Instruction) -> list[Draft]:
+    """Reads "always commit your work at the end of each turn"."""
+    is_act = instruction.modality is Modality.MUST and instruction.does(("commit", "push"))
+    is_of_all = _ALL_WORK.fullmatch(instruction.object) is not None
+    occasion = occasion_of_instruction(instruction) if is_act and is_of_all else None
+    if occasion != END_OF_WORK or not instruction.has_only(*OCCASIONS):
+        return []
+    return [_runs_after(required_pattern(f"git {verb}"), ["*"]) for verb in instruction.verbs]
 
 
 _ALLOWED_WHEN = (Relation.AFTER, Relation.IF, Relation.ONCE, Relation.WHEN)

@@ -25,7 +25,7 @@ _TRAILER = re.compile(
 )
 _COMMITS = re.compile(
     r"(?:(?:the|all|any|every|each|your|git|AI|agent-authored|AI-assisted|AI-generated) )*"
-    r"commits?(?: messages?| trailers?)?",
+    r"(?:commits?(?: messages?| trailers?)?|patch(?:es)?)",
     re.I,
 )
 _ADDS = ("add", "include", "append", "use", "put", "insert", "contain", "have", "carry")

@@ -21,10 +21,14 @@ _FOR_THAT = re.compile(r" for that (?:package|folder|module|app)(?: too| as well
 # "no direct pushes to main allowed"
 _NONE_ALLOWED = re.compile(r"^(no .+?) (?:(?:are|is) )?(?:allowed|permitted)$", re.I)
 _STRESSED_NO = re.compile(r"^(?:absolutely|strictly|definitely) no ", re.I)
-# "all tests pass (`make test`)" is "`make test` passes"
+_LEFT_WHITESPACE = re.compile(
+    r"\bleave (?:any )?(?:trailing whitespace|whitespace at the end of (?:the )?lines?)", re.I
+)
+# "all tests pass (`make test`)" and "all tests must pass: `make test`" are "`make test` passes"
 _CHECKS_PASS = re.compile(
     r"\b(?:(?:all|the|your|existing|unit) )*(?:tests?|build|lint(?:er|ing)?|type ?checks?|checks?)"
-    r" (?:pass(?:es)?|succeeds?|(?:is|are) (?:clean|green))(?: locally)? \((`[^`]+`)\)",
+    r" (?:pass(?:es)?|succeeds?|(?:is|are) (?:clean|green)|must pass)(?: locally)?"
+    r"(?: \((?=`[^`]+`\))|: (?=`[^`]+`$))(`[^`]+`)\)?",
     re.I,
 )
 # "for Rust changes" is "after Rust changes"
@@ -62,6 +66,7 @@ def in_usual_words(text: str) -> str:
     """A clause in the words that the grammar knows: "omit semicolons" is "no semicolons"."""
     text = _FOR_THAT.sub("", _NONE_ALLOWED.sub(r"\1", text))
     text = _ENSURES_NOT.sub(r"\g<subject> must not be ", text)
+    text = _LEFT_WHITESPACE.sub("use trailing whitespace", text)
     text = _ASKING_FOR_REVIEW.sub("requesting review", text)
     text = _CHECKS_PASS.sub(r"\1 passes", text)
     text = _FOR_CHANGES.sub("after ", text)
