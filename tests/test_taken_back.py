@@ -74,6 +74,13 @@ WORDINGS = [
     ("- All packages use uv as the package manager.", {"name": "command_not_run"}),
     ("- **pnpm** - Preferred package manager", {"name": "prefers"}),
     ("- All tests must pass: `npm run test:all`", {"name": "runs_after"}),
+    (
+        "- Never use destructive commands like `git reset --hard` or `git checkout --` unless"
+        " specifically requested or approved by the user.",
+        {"name": "asks_before"},
+    ),
+    ("- Never run destructive commands like `git clean -fd`.", {"name": "command_not_run"}),
+    ("- Prefer `rg` for search.", {"name": "prefers"}),
     ("- No direct pushes to main allowed", {"name": "command_not_run"}),
     ("- Never add agent/AI attribution to commits.", {"name": "commit_message"}),
     (
@@ -102,6 +109,7 @@ def test_a_wording_is_read(text, part):
         "- Commit your work after each logical step.",
         "- Push to your fork after committing.",
         "- `main` - Production. Do not push there after a release.",
+        "- Use `rg` for searching only in `src/`.",
         "- Never use `sed` to keep files in order.",
         "- Use pnpm to ensure one lockfile in all folders, except in `docs/`.",
     ],

@@ -213,7 +213,8 @@ def says_when_editing(heading: str) -> bool:
 _EXCEPTION = word_pattern(
     *("unless", "except", "exempt", "other than"),
     # "catch specific exceptions" is about code
-    r"(?<!catch )(?<!raise )(?<!throw )(?<!specific )(?<!no )exceptions?(?! (?:types?|class|handl|messag))",
+    r"(?<!catch )(?<!raise )(?<!throw )(?<!specific )(?<!no )exceptions?"
+    r"(?! (?:types?|class|handl|messag))",
     *("apart from", "aside from", "however", "but", "until", "without"),
     *(r"(?<!not )(?<!never )allowed", r"(?<!not )(?<!never )permitted"),
     *("only (?:if|when|for|in|on|with|as)", "fine", "okay", "ok", "may", "might", "rarely"),

@@ -50,6 +50,12 @@ _COMMANDS_IN_BRACKETS = re.compile(
     r"(?:,? etc\.?)?\)",
     re.I,
 )
+# "destructive commands like `a` or `b`"
+_COMMANDS_LIKE = re.compile(
+    rf"(?:any )?(?:[\w-]+ )*commands? (?:like|such as|including) (?P<commands>{CODES})"
+    r"(?:,? (?:or|and) [a-z -]+)?",
+    re.I,
+)
 _THINGS_RUN = re.compile("|it|this|them|these|tests|commands?|code|project", re.I)
 _FORBIDDEN_COMMANDS = form(
     "bare `npm install`, yarn or any other npm commands directly",
@@ -98,8 +104,9 @@ def forbidden_command_rule(clause: Clause) -> list[Draft]:
 
 def _forbid_object(instruction: Instruction) -> list[Draft]:
     """The rule that the object of an instruction is not run; [] if it may be no command."""
-    if bracketed := _COMMANDS_IN_BRACKETS.fullmatch(instruction.object):
-        return forbid_commands(commands_in(bracketed["commands"]))
+    for listed in (_COMMANDS_IN_BRACKETS, _COMMANDS_LIKE):
+        if match_of_list := listed.fullmatch(instruction.object):
+            return forbid_commands(commands_in(match_of_list["commands"]))
     match = whole_match(_FORBIDDEN_COMMANDS, instruction.object)
     if match is None:
         return []
@@ -258,6 +265,13 @@ _PREFERRED_OVER = re.compile(  # "bun (preferred over npm)"
 )
 
 
+# "Prefer `rg` for search" means: rather than `grep`
+_SEARCHES = re.compile(
+    r"(?:always )?(?:use|prefer) `rg`(?: or `rg --files`)?(?: first)?"
+    r" (?:for|when) (?:(?:text|code|file|fast|all) )*search(?:es|ing)?\b"
+    r"(?!.*\b(?:only|unless|except)\b).*",
+    re.I,
+)
 _PREFERRED_ALONE = re.compile(r"(?P<name>\w+): (?:the )?preferred package manager", re.I)
 
 
@@ -265,6 +279,8 @@ def preference_rule(clause: Clause) -> list[Draft]:
     """Reads "prefer `rg` over `grep`"."""
     if clause.is_prohibited:
         return []
+    if _SEARCHES.fullmatch(clause.text):
+        return _require_rather(["rg"], ["grep"])
     match = whole_match(_PREFERRED_MANAGER, clause.text)
     match = match or _PREFERRED_OVER.match(clause.statement.text)
     match = match or _PREFERRED_ALONE.fullmatch(f"{clause.statement.label}: {clause.text}")
