@@ -3,6 +3,9 @@
 import pytest
 from test_drafted_lines import measures_of
 
+from holdfast.measures import build
+from holdfast.measures.turns import AssistantTurn, ToolCall
+
 NOT_RULES = [
     "## Commits\n\n- Conventional commits — we don't use them.",
     "## Commits\n\n- Conventional Commits (we don't use them)",
@@ -81,6 +84,14 @@ WORDINGS = [
     ),
     ("- Never run destructive commands like `git clean -fd`.", {"name": "command_not_run"}),
     ("- Prefer `rg` for search.", {"name": "prefers"}),
+    (
+        "- **MUST run `gitnexus_detect_changes()` before committing** to verify your changes.",
+        {"name": "runs_before", "first": r"(?:mcp__)?gitnexus_+detect_changes\b"},
+    ),
+    (
+        "- NEVER commit without running `gitnexus_detect_changes()`.",
+        {"name": "runs_before"},
+    ),
     ("- No direct pushes to main allowed", {"name": "command_not_run"}),
     ("- Never add agent/AI attribution to commits.", {"name": "commit_message"}),
     (
@@ -116,3 +127,12 @@ def test_a_wording_is_read(text, part):
 )
 def test_a_like_wording_is_not_read(text):
     assert measures_of(text) == []
+
+
+def test_a_tool_that_has_to_run_first_is_known_by_its_name():
+    (spec,) = measures_of("- Run `gitnexus_detect_changes()` before committing.")
+    commit = ToolCall("Bash", {"command": "git commit -m x"})
+    for name in ("gitnexus_detect_changes", "mcp__gitnexus__detect_changes"):
+        turn = AssistantTurn("", (ToolCall(name, {"scope": "all"}), commit))
+        assert build(spec).score_turn(turn).value == 1
+    assert build(spec).score_turn(AssistantTurn("", (commit,))).value == 0

@@ -77,7 +77,7 @@ def require(commands: Iterable[str], occasion: Occasion, *, are_run: bool = Fals
         return []
     if not all(_is_step(part, is_run=are_run) for part in parts):
         return []
-    patterns = dict.fromkeys(map(required_pattern, parts))
+    patterns = dict.fromkeys(map(_pattern_of_step, parts))
     if isinstance(occasion, BeforeEvent):
         return [_runs_before(pattern, occasion.commands) for pattern in patterns]
     return [_runs_after(pattern, occasion.files) for pattern in patterns]
@@ -107,8 +107,20 @@ def _without_placeholder(text: str) -> str:
     return plain if re.search(r"[ /]", plain) else text
 
 
+# a tool of an MCP server, whose calls are matched by its name: `gitnexus_detect_changes()`
+_TOOL = re.compile(r"(?P<server>[a-z][a-z0-9]*)_(?P<name>[a-z]\w*)\(\)")
+
+
+def _pattern_of_step(text: str) -> str:
+    """The pattern of a command that has to be run, or of the calls of a tool."""
+    tool = _TOOL.fullmatch(text)
+    return rf"(?:mcp__)?{tool['server']}_+{tool['name']}\b" if tool else required_pattern(text)
+
+
 def _is_step(text: str, *, is_run: bool) -> bool:
-    """Whether a code span is a command rather than a file or a plain word."""
+    """Whether a code span is a command, or a tool, rather than a file or a plain word."""
+    if _TOOL.fullmatch(text):
+        return True
     is_file = re.search(r"^[^ ]+\.(?!sh$|py$|js$|mjs$)\w+$|^[^ ]+/$", text)
     is_word = re.fullmatch(r"[\w-]+", text) and not is_command(text)
     return is_runnable(text) and not is_file and (is_run or not is_word)
