@@ -89,7 +89,7 @@ WORDINGS = [
         {"name": "runs_before", "first": r"(?:mcp__)?gitnexus_+detect_changes\b"},
     ),
     (
-        "- NEVER commit without running `gitnexus_detect_changes()`.",
+        "- NEVER commit changes without running `gitnexus_detect_changes()` to check them.",
         {"name": "runs_before"},
     ),
     ("- No direct pushes to main allowed", {"name": "command_not_run"}),

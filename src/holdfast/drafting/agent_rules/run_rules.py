@@ -10,6 +10,7 @@ heading and its code block. All of them end in `require`.
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import takewhile
 
 from holdfast.drafting.agent_rules.folder_headings import folder_named
@@ -258,6 +259,7 @@ def _required_by_order(instruction: Instruction, clause: Clause) -> list[Draft]:
 
 def _required_by_prohibition(instruction: Instruction) -> list[Draft]:
     """Reads "never commit without running `make test`" and "never push if `make test` fails"."""
+    instruction = _without_purpose(instruction)
     commands: list[str] = []
     for relation, text in instruction.circumstances:
         if relation not in CONDITIONS:
@@ -272,6 +274,19 @@ def _required_by_prohibition(instruction: Instruction) -> list[Draft]:
         return require(commands, END_OF_WORK)
     acts = acts_of(instruction, *CONDITIONS)
     return require(commands, BeforeEvent(gate_of(acts))) if acts else []
+
+
+def _without_purpose(instruction: Instruction) -> Instruction:
+    """The instruction without the purpose of what is run, as in "never commit without running
+    `make test` *to check it*".
+    """
+    kept: list[Circumstance] = []
+    for circumstance in instruction.circumstances:
+        is_purpose = circumstance.relation is Relation.TO and any(
+            before.relation in CONDITIONS for before in kept
+        )
+        kept += [] if is_purpose else [circumstance]
+    return replace(instruction, circumstances=tuple(kept))
 
 
 _ALL_WORK = re.compile(
