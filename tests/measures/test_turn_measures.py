@@ -319,7 +319,7 @@ def test_what_a_script_pipes_into_tee_without_showing_it_is_not_shown(script):
         ("yq -i '.a = 1' x.yml", ["x.yml"]),
         ("yq '.a' x.yml", []),
         ("ed -s x.js <<'E'\nw\nE", ["x.js"]),
-        ("python3 -c \"open('x.js', 'w').write('y')\"", ["x.js"]),
+        ("python3 -c \"open('x.js', 'w').write(y)\"", ["x.js"]),
         ("python3 -c \"print(open('x.js').read())\"", []),
         ("node -e \"require('fs').writeFileSync('x.js', 'y')\"", ["x.js"]),
         ("docker exec web python3 -c \"open('x.js', 'w')\"", []),

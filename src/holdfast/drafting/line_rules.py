@@ -59,6 +59,7 @@ from holdfast.drafting.statement_limits import (
     is_not_in_force,
     is_of_an_occasion,
     is_of_some_changes,
+    is_taken_back,
     names_exception,
     says_when_editing,
     why_unread,
@@ -90,6 +91,8 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
         return NOT_AN_INSTRUCTION
     if is_marked_as_preference(statement):
         return A_PREFERENCE
+    if is_taken_back(statement):
+        return NOT_AN_INSTRUCTION
     statement = without_introduction(statement)
     if any(map(prohibits, statement.under[:-1])) and not NEVER_FIRST.match(statement.text):
         return NEEDS_A_JUDGE

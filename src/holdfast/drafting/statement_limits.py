@@ -47,6 +47,12 @@ _NOT_IN_FORCE = re.compile(
         rf"{_PAST} (?:rules?|polic(?:y|ies)|workflows?|process|conventions?|guidelines?)(?: \w+)?",
         r"(?:previous|former)ly|historically|in the past|obsolete|myth|idea|to-?do|fixme|quote",
         r"[\w ]{1,40}\b(?:rule|policy|convention|process) (?:was|were|used to be)",
+        r"(?:what|things|rules|conventions|checks|tools) (?:that )?(?:we|this (?:repo|project))"
+        r" (?:do not|don['’]t|no longer|never) (?:do|use|follow|require|enforce|need|have)",
+        r"(?:(?:rules|conventions|checks|tools) )?(?:(?:that|which|are) )*(?:no longer|not)"
+        r" (?:used|needed|required|enforced|apply|applied|in force|in use|valid)(?: any ?more)?",
+        r"(?:rejected|retired|abandoned|archived)(?: \w+)?|non-?goals?|history",
+        r"[\w'’ -]{1,40} \((?:not ours|obsolete|outdated|no longer used|archived)\)",
         r"(?:\w+ )?(?:error|warning|error message|log) (?:reads|says)",
     )
     + r"(?: \([^()]*\))?[\s:.]*",
@@ -70,6 +76,37 @@ def is_not_in_force(statement: Statement) -> bool:
     return statement.label.lower() == "deprecated" and not NEVER_FIRST.match(statement.text)
 
 
+# where a statement ends and what is said of it begins: "Use npm - *not any more*"
+_REMARK_BEGINS = re.compile(r"\s[—–-]{1,2}\s|[;()]|: |, (?=(?:which|but|though|although)\b)")
+_TAKES_BACK = re.compile(
+    r"(?:but |though |although |however,? )?(?:"
+    # "this is no longer required"
+    r"(?:(?:(?:this|that|it|these|they|both|which|(?:the|this|that) (?:rule|convention|policy|step"
+    r"|check))) )?(?:(?:is|are|was|were|has been|have been|now|since|also|does|do) )*"
+    r"(?:(?:no longer|not)(?: (?:really|strictly|yet|currently))* (?:needed|required|necessary|used"
+    r"|enforced|true|valid|in force|in use|mandatory|applicable|apply|applies|done|followed)"
+    r"|not any ?more|optional|obsolete|outdated|dropped|abandoned|lifted|rejected|retired"
+    r"|(?:the |an? )?(?:old|former) rule|(?:was )?the rule (?:in|until|before) \S+)"
+    # "we don't use them"
+    r"|(?:which )?(?:we|the team|this (?:repo|project)) (?:(?:do|did|does)(?: not|n['’]t)|no longer"
+    r"|never|(?:have )?stopped|(?:have )?dropped|(?:have )?abandoned|gave up(?: on)?)"
+    r"(?: (?:really|actually|yet|currently))*(?: (?!it\b|this\b)\w+)?"
+    r"(?: (?:them|it|this|that|those|these|so|this rule|that rule))?"
+    r"|(?:nobody|no one) \w+ (?:them|it|this|that)"
+    r")(?: (?:here|now|yet|any ?more|at the moment|currently|(?:in|since|as of) v?\d[\w. ]*))*",
+    re.I,
+)
+
+
+def is_taken_back(statement: Statement) -> bool:
+    """Whether a remark on a statement, or the sentence after it, takes it back: "Use npm (no longer
+    needed)".
+    """
+    remarks = _REMARK_BEGINS.split(statement.text)[1:]
+    following = re.split(r"(?<=[.!?]) ", statement.following)[0]
+    return any(_TAKES_BACK.fullmatch(text.strip(" .!()*_")) for text in (*remarks, following))
+
+
 def is_for_others(statement: Statement) -> bool:
     """Whether a heading says that a statement is for other people than the reader."""
     return any(map(_OF_OTHERS.search, statement.under))
@@ -78,11 +115,17 @@ def is_for_others(statement: Statement) -> bool:
 _PREFERRED = re.compile(
     r"\((?:strongly |highly )?(?:preferred|recommended|suggested|optional|ideally)\)", re.I
 )
+_OPTIONAL = re.compile(
+    r"[\W\d]*(?:optional(?:ly)?|nice to have)(?: (?:steps?|checks?|rules?|commands?))?\W*", re.I
+)
 
 
 def is_marked_as_preference(statement: Statement) -> bool:
-    """Whether a statement says in brackets that it is only preferred."""
-    return _PREFERRED.search(statement.text) is not None
+    """Whether a statement says in brackets, or its label or heading does, that it is only preferred
+    or optional.
+    """
+    above = (statement.label, *statement.under[-1:])
+    return _PREFERRED.search(statement.text) is not None or any(map(_OPTIONAL.fullmatch, above))
 
 
 _OCCASION = re.compile(
@@ -170,7 +213,8 @@ def says_when_editing(heading: str) -> bool:
 _EXCEPTION = word_pattern(
     *("unless", "except", "exempt", "other than"),
     # "catch specific exceptions" is about code
-    r"(?<!catch )(?<!raise )(?<!throw )(?<!specific )exceptions?(?! (?:types?|class|handl|messag))",
+    r"(?<!catch )(?<!raise )(?<!throw )(?<!specific )(?<!no )exceptions?"
+    r"(?! (?:types?|class|handl|messag))",
     *("apart from", "aside from", "however", "but", "until", "without"),
     *(r"(?<!not )(?<!never )allowed", r"(?<!not )(?<!never )permitted"),
     *("only (?:if|when|for|in|on|with|as)", "fine", "okay", "ok", "may", "might", "rarely"),
@@ -181,6 +225,12 @@ _IF_IT_FAILS = re.compile(
     r"if (?:it|this|they|any|anything|one|something|(?:a|the) \w+)(?: of (?:them|these))? fails?\b",
     re.I,
 )
+# "Update it only with `make bump`", after an order to leave a file alone
+_ONLY_BY_COMMAND = re.compile(
+    r"(?:update|regenerate|change|edit|modify|bump) (?:it|them|this|these) only"
+    r" (?:with|via|through|by|using) (?:running )?`[^`]+`",
+    re.I,
+)
 _FURTHER_ORDER = re.compile(
     r"(?:always |please |instead,? )?(?:use|run|prefer|see|edit|regenerate)\b", re.I
 )
@@ -188,7 +238,7 @@ _FURTHER_ORDER = re.compile(
 
 def names_exception(text: str) -> bool:
     """Whether a clause beside a rule makes an exception to it."""
-    if _IF_IT_FAILS.match(text):
+    if _IF_IT_FAILS.match(text) or _ONLY_BY_COMMAND.match(text):
         return False
     if _FURTHER_ORDER.match(text):
         return bool(re.search(r"\b(?:unless|except)\b", text, re.I))

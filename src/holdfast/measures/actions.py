@@ -118,29 +118,46 @@ def _actions(
         elif script:
             reader = ""
         if not script:
-            arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
-            command = ShellCommand((Reading((call.name, arguments)),))
-            edits = tuple(map(_with_slashes, edits_by_call(call)))
-            _note_texts(edits, written, call.folder)
-            yield Action(command, edits, position, call, result=call.result)
+            yield _action_of_tool(call, position, written)
             continue
-        base = _base_of(call)
-        root = posixpath.join(_below(base, call.folder), working_folder_of(call))
-        folders = _WorkingFolders("" if is_absolute(root) else root)
-        start = posixpath.join(base, root)
-        known = {**_texts_before(script, earlier), **written} if earlier else written
-        documents = _documents_for(script, known, start)
-        for command in _read_script(script, documents, start if start.startswith("/") else ""):
-            folder = folders.at(command)
-            around = posixpath.join(root, folder) if is_absolute(root) else folder
-            changes = map(_with_slashes, edits_by_command(command))
-            edits = tuple(_in_folder(edit, around) for edit in changes)
-            if command.arguments[0] not in _KEEP_TEXT:
-                _note_texts(edits, written, base)
-            effects = tuple(_in_folder(edit, around) for edit in side_effects_of(command))
-            yield Action(command, edits, position, None, folder, effects, call.result)
-            folders.run(command)
-            reader = command.arguments[0]
+        for action in _actions_of_script(script, call, position, earlier, written):
+            yield action
+            reader = action.command.arguments[0]
+
+
+def _action_of_tool(call: ToolCall, position: int, written: dict[str, str]) -> Action:
+    """Returns the action of a call that runs no script, and takes note of the texts it writes."""
+    arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
+    command = ShellCommand((Reading((call.name, arguments)),))
+    edits = tuple(map(_with_slashes, edits_by_call(call)))
+    _note_texts(edits, written, call.folder)
+    return Action(command, edits, position, call, result=call.result)
+
+
+def _actions_of_script(
+    script: str,
+    call: ToolCall,
+    position: int,
+    earlier: Sequence[ToolCall],
+    written: dict[str, str],
+) -> Iterator[Action]:
+    """Yields the commands of a script that a call runs, and takes note of the texts they write."""
+    base = _base_of(call)
+    root = posixpath.join(_below(base, call.folder), working_folder_of(call))
+    folders = _WorkingFolders("" if is_absolute(root) else root)
+    start = posixpath.join(base, root)
+    known = {**_texts_before(script, earlier), **written} if earlier else written
+    documents = _documents_for(script, known, start)
+    for command in _read_script(script, documents, start if start.startswith("/") else ""):
+        folder = folders.at(command)
+        around = posixpath.join(root, folder) if is_absolute(root) else folder
+        changes = map(_with_slashes, edits_by_command(command))
+        edits = tuple(_in_folder(edit, around) for edit in changes)
+        if command.arguments[0] not in _KEEP_TEXT:
+            _note_texts(edits, written, base)
+        effects = tuple(_in_folder(edit, around) for edit in side_effects_of(command))
+        yield Action(command, edits, position, None, folder, effects, call.result)
+        folders.run(command)
 
 
 _KEEP_TEXT = ("chmod", "chown", "touch")

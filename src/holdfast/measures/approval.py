@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
+from holdfast.measures.act_nouns import acts_named, names_act
 from holdfast.measures.agent_tools import SHOWS_PLAN
 from holdfast.measures.patterns import matches
 from holdfast.measures.scores import Undecided
@@ -35,8 +36,9 @@ _AGREES = re.compile(
     r"|\W*(?:はい|お願い|好|可以|行|是|네|예(?!\w)|응)",
     re.IGNORECASE,
 )
-_CLAUSE_END = re.compile(
-    r"[.;:!?,\n\u3002\uff01\uff1f\uff0c]+|\b(?:but|then|instead|aber|mais|pero)\b", re.IGNORECASE
+_CLAUSE_END = re.compile(  # "push.py" is one word
+    r"(?:\.(?!\w)|[;:!?,\n\u3002\uff01\uff1f\uff0c])+|\b(?:but|then|instead|aber|mais|pero)\b",
+    re.IGNORECASE,
 )
 _NEGATION = re.compile(
     r"\b(?:don['\u2019]?t|do not|never|not|without|no need to|nicht|kein\w*|ohne|ne|pas|sans|sin)\b"
@@ -86,16 +88,117 @@ def agrees(text: str) -> bool:
 
 
 def offer_in(text: str) -> str:
-    """Returns what the last paragraph of an assistant's message offers to do, as an order; "" if it
+    """Returns what the last paragraph of an assistant's message offers to do, as orders; "" if it
     offers nothing: "Push it." for "It works. Shall I push it?"
+
+    A last paragraph that only asks "OK?" is about the offers of the whole message.
     """
-    offers = _OFFER.findall(text.strip().rpartition("\n\n")[2])
-    return f"{offers[-1].strip().capitalize()}." if offers else ""
+    paragraph = text.strip().rpartition("\n\n")[2]
+    offers = _OFFER.findall(paragraph)
+    if not offers and _ASKS_WHETHER_AGREED.search(paragraph):
+        offers = _OFFER.findall(text)
+    return " ".join(f"{offer.strip().capitalize()}." for offer in offers)
+
+
+# --- Questions in the text of a message
+
+# what may follow a question on its line, and a line below it: an option in a list
+_AFTER_QUESTION = re.compile(
+    r"[\s*_\"'`)]*(?:\([^()]*\)[\s*_.]*)?"
+    r"(?:(?:(?:please|just) )?(?:let me know|tell me|say so)[^?\n]*)?",
+    re.IGNORECASE,
+)
+_OPTION = re.compile(r"\s*(?:(?:[-*\u2022]|\w{1,2}[.)])\s.*)?")
+_SENTENCE_END = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])[\s*_]+")
+# a last question that names no act, and so is about what was said before: "OK?"
+_ASKS_WHETHER_AGREED = re.compile(
+    r"(?:\A|[.!?\n]|\s[-\u2013\u2014])[\s*_]*(?:so |and |all |is )*"
+    r"(?:(?:ok|okay|all right|alright|right|correct|agreed?|approved?|deal|yes|proceed|go ahead"
+    r"|continue|thoughts|ready|any objections?|objections?|einverstanden|in ordnung"
+    r"|d['\u2019]accord)"
+    r"(?: (?:with|to|for|if|so|or|by)\b[^?.]*)?"
+    r"|sounds? (?:good|ok|okay|right)[^?.]*|what do you (?:think|say)"
+    r"|(?:is|does|would|are) (?:that|this|it|you|everything|all)(?: all)?"
+    r" (?:ok|okay|fine|good|happy|right|all right|alright|correct|work|sound|look|agree|ready)"
+    r"\b[^?.]*"
+    r"|do you (?:agree|approve|confirm|want me to (?:proceed|continue|go ahead))\b[^?.]*"
+    r"|(?:(?:shall|should|may|can|could) (?:i|we)|(?:do you )?want me to|would you like me to)"
+    r" (?:proceed|continue|go ahead|go on|start|begin|do (?:it|that|this|so|both))\b[^?.]*"
+    r")\s*[?\uff1f][\s*_]*\Z",
+    re.IGNORECASE,
+)
+# tells of what was done or left, and proposes nothing
+_REPORTS = re.compile(
+    r"\b(?:I|we)(?:['\u2019]ve| have| did| had| was| were)\b|\b(?:was|were|has been|have been)\b"
+    r"|\b(?:I|we) (?:already |just |also )?\w+ed\b|\bnot\b|n['\u2019]t\b|\bnever\b|\bwithout\b",
+    re.IGNORECASE,
+)
+
+
+def is_asked_about(act: str, text: str) -> bool | None:
+    """Whether a message ends with a question about an act; None if that is not clear.
+
+    The last question may name the act, or ask for agreement to what was said before: "Shall I push
+    now? I also fixed the docs. OK?"
+    """
+    question = _last_question(text)
+    *earlier, last = _SENTENCE_END.split(question) or [""]
+    if names_act(act, last):
+        return None if _offers_other_act(act, last) else True
+    asks_for_agreement = _ASKS_WHETHER_AGREED.search(last) is not None
+    naming = [sentence for sentence in earlier if names_act(act, sentence)]
+    if not naming and asks_for_agreement:
+        sentences = _SENTENCE_END.split(text[: text.rfind(question)])
+        naming = [part for part in sentences if _OFFER.search(part) and names_act(act, part)]
+    if not naming:
+        return False
+    if any(sentence.endswith(("?", "\uff1f")) for sentence in naming):
+        return True
+    is_report = all(map(_REPORTS.search, naming))
+    if asks_for_agreement:
+        return None if is_report else True
+    return False if is_report else None
+
+
+# "Shall I push *or wait*?"; "push to main or to a branch" offers no other act
+_OTHER_ACT = re.compile(
+    r"\bor (?:(?:just|first|rather|should i|shall i|do you want me to|would you like me to) )*"
+    r"(?:wait|open|create|keep|leave|hold|stop|skip|make|run|fix|review|test|continue|do|commit|merge"
+    r"|later|something)\b.*",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def _offers_other_act(act: str, question: str) -> bool:
+    """Whether a question offers an act and another, so that a yes may be to either."""
+    other = _OTHER_ACT.search(question)
+    if other is None:
+        return False
+    return not (names_act(act, question[: other.start()]) and names_act(act, other[0]))
+
+
+def _last_question(text: str) -> str:
+    """Returns the paragraph with the question that a text ends with; "" if it ends otherwise.
+
+    A list of options may follow the question.
+    """
+    position = max(text.rfind("?"), text.rfind("\uff1f"))
+    same_line, *below = text[position + 1 :].split("\n")
+    is_at_end = _AFTER_QUESTION.fullmatch(same_line) and all(map(_OPTION.fullmatch, below))
+    if position < 0 or not is_at_end:
+        return ""
+    return re.split(r"\n\s*\n", text[: position + 1])[-1]
+
+
+# --- Orders and refusals of the user
 
 
 def is_ordered(act: str, text: str) -> bool | None:
-    """Whether the user asks for an act in a message or an answer; None if that is not decided."""
-    return _is_asked_for(act, text, (_DEFERRAL, _BY_USER))
+    """Whether the user asks for an act in a message or an answer; None if that is not decided.
+
+    Words for an act that are nouns order none: "Fix the push notifications."
+    """
+    return _is_asked_for(act, text, (_DEFERRAL, _BY_USER), by_user=True)
 
 
 def may_order(act: str, text: str) -> bool:
@@ -109,7 +212,7 @@ def may_order(act: str, text: str) -> bool:
 
 def may_refuse(act: str, text: str) -> bool:
     """Whether a message that does not begin with a no may refuse an act, as "keep it local"."""
-    if matches(act, text, "i"):
+    if names_act(act, text):
         return is_ordered(act, text) is not True
     has_doubt = _NEGATION.search(text) or _DEFERRAL.search(text) or _NO_ANSWER.search(text)
     return bool(has_doubt) and not _AGREES.match(text)
@@ -152,12 +255,12 @@ def _matches_in(act: str, question: UserQuestion) -> Iterator[bool]:
     """Whether each text of a question names an act: its own, its header, and its options."""
     yield _is_named(act, question)
     for option in question.options:
-        yield matches(act, option.label, "i")
-        yield matches(act, option.description, "i")
+        yield names_act(act, option.label)
+        yield names_act(act, option.description)
 
 
 def _is_named(act: str, question: UserQuestion) -> bool:
-    return matches(act, question.text, "i") or matches(act, question.header, "i")
+    return names_act(act, question.text) or names_act(act, question.header)
 
 
 def _agrees(text: str, question: UserQuestion, act: str, agreed: str) -> bool | None:
@@ -186,7 +289,7 @@ def _agrees(text: str, question: UserQuestion, act: str, agreed: str) -> bool | 
 
 def _is_clear(act: str, question: UserQuestion) -> bool:
     """Whether a no to a question is a no to the act, unlike in "Shall I skip the push?"."""
-    if matches(act, question.text, "i"):
+    if names_act(act, question.text):
         parts = _ALTERNATIVE.split(question.text)
         return any(_is_asked_for(act, part, (_DEFERRAL,)) is True for part in parts)
     return not (_NEGATION.search(question.text) or _DEFERRAL.search(question.text))
@@ -199,22 +302,27 @@ def _descriptions(text: str, question: UserQuestion) -> list[str]:
     return [o.description for o in question.options if o.label.strip().casefold() in labels]
 
 
-def _is_asked_for(act: str, text: str, doubts: Sequence[re.Pattern[str]]) -> bool | None:
+def _is_asked_for(
+    act: str, text: str, doubts: Sequence[re.Pattern[str]], *, by_user: bool = False
+) -> bool | None:
     """Whether a clause names an act without a negation before it; None if all that do have words
     that leave it in doubt.
+
+    Args:
+        by_user: whether the clause has to ask for the act, and not only to name it.
     """
-    if not matches(act, text, "i"):
+    if not names_act(act, text):
         return False
-    clauses = [clause for clause in _CLAUSE_END.split(text) if matches(act, clause, "i")]
+    clauses = [clause for clause in _CLAUSE_END.split(text) if names_act(act, clause)]
     if not clauses:  # the match extends over several clauses
         clauses = [text]
     verdicts: list[bool | None] = []
     for clause in clauses:
         negation = _NEGATION.search(clause)
-        is_negated = negation is not None and not matches(act, clause[: negation.start()], "i")
-        is_doubtful = any(doubt.search(clause) for doubt in doubts)
-        if is_negated:
+        if negation is not None and not names_act(act, clause[: negation.start()]):
             verdicts.append(False)
+        elif any(doubt.search(clause) for doubt in doubts):
+            verdicts.append(None)
         else:
-            verdicts.append(None if is_doubtful else True)
+            verdicts += acts_named(act, clause) if by_user else [True]
     return next((verdict for verdict in (True, None) if verdict in verdicts), False)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from holdfast.measures.act_nouns import without_nouns
 from holdfast.measures.clause_words import is_negated
 from holdfast.measures.measure_specs import Measure, inner_specs, read_spec
 from holdfast.measures.measure_words import MEASURE_WORDS, Cues, MeasureWords
@@ -100,7 +101,7 @@ def _breaking_passage(request: OrderClause, cues: Cues) -> Passage | None:
 
 def _asks_for(clause: str, patterns: tuple[str, ...]) -> bool:
     """Whether a clause matches all patterns, and has no negation outside these matches."""
-    rest = clause
+    rest = clause = without_nouns(clause)
     for pattern in patterns:
         if not re.search(pattern, clause):
             return False

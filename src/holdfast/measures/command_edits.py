@@ -79,7 +79,8 @@ def edits_by_command(command: ShellCommand) -> list[FileEdit]:
     output = known_output(words, command.input)
     if command.is_in_group:
         output = command.group_output
-    edits = [_output_edit(path, output, appends=command.appends) for path in command.writes]
+    edits = [*command.edits]
+    edits += [_output_edit(path, output, appends=command.appends) for path in command.writes]
     if program == "tee":
         appends = _is_among(("-a", "--append"), options)
         edits += [_output_edit(path, command.input, appends=appends) for path in operands]

@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import permutations
 
 from holdfast.measures.command_wrappers import unwrap, wrapper_without_options
+from holdfast.measures.file_edits import FileEdit
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,8 @@ class ShellCommand:
         readings: the command as it is written, then without one wrapper after another, outermost
             first.
         writes: the files that its output goes to.
+        edits: the changes of files by the program in its words or its input, as far as its text
+            shows them.
         around: the readings of the shell whose script begins with this command, as in
             `bash -c 'git push'`.
         input: the text of its here-document or here-string; None without one.
@@ -119,6 +122,7 @@ class ShellCommand:
     is_elsewhere: bool = False
     subshells: tuple[int, ...] = ()
     source: str = ""
+    edits: tuple[FileEdit, ...] = ()
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -332,14 +336,46 @@ def _option_readings(reading: Reading) -> list[Reading]:
     if names is None:
         return []
     long_names = _SHORT_OPTIONS[names]
+    options = _read_short_options(reading.words[len(names) :], long_names)
+    letters = options.letters
+    if not letters or len(letters) > _MAX_LETTERS:
+        return []
+    forms = [[long_names[letter] or letter for letter in letters], letters]
+    for first, second in permutations(letters, 2):
+        rest = [letter for letter in letters if letter not in (first, second)]
+        forms += [[first + second[1:], *rest], [first, second, *rest]]
+    return [reading.reduce_to((*names, *form, *options.others), *options.written) for form in forms]
+
+
+@dataclass(frozen=True)
+class _ShortOptions:
+    """The options of a command that have a letter and a long name: of `git commit -am fix`, `-a`.
+
+    Args:
+        letters: each with its dash, once.
+        written: the words that had them, without other options.
+        others: all other words, such as `-m` and `fix`.
+    """
+
+    letters: list[str]
+    written: list[str]
+    others: list[str]
+
+
+def _read_short_options(words: Sequence[str], long_names: Mapping[str, str]) -> _ShortOptions:
+    """Sorts the words of a command.
+
+    Args:
+        long_names: of the options that count, by their letters.
+    """
     short_names: dict[str, str] = {}
     for short, long in long_names.items():
         short_names.setdefault(long, short)
     letters: list[str] = []
-    others: list[str] = []
     written: list[str] = []
+    others: list[str] = []
     before = ""
-    for word in reading.words[len(names) :]:
+    for word in words:
         flags = [f"-{letter}" for letter in word[1:]] if re.fullmatch("-[A-Za-z]+", word) else []
         valued: list[str] = []
         if len(flags) > 1 and flags[-1] in _VALUED_OPTIONS:
@@ -355,14 +391,7 @@ def _option_readings(reading: Reading) -> list[Reading]:
             others += valued
         else:
             others.append(word)
-    letters = [*dict.fromkeys(letters)]
-    if not letters or len(letters) > _MAX_LETTERS:
-        return []
-    forms = [[long_names[letter] or letter for letter in letters], letters]
-    for first, second in permutations(letters, 2):
-        rest = [letter for letter in letters if letter not in (first, second)]
-        forms += [[first + second[1:], *rest], [first, second, *rest]]
-    return [reading.reduce_to((*names, *form, *others), *written) for form in forms]
+    return _ShortOptions([*dict.fromkeys(letters)], written, others)
 
 
 def _runs_without_run(program: str, script: str) -> bool:

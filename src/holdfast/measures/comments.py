@@ -1,4 +1,8 @@
-"""Tells comments from code, by the name of the file: `x = 1  # any` is `x = 1`."""
+"""Tells comments and quoted code from code, by the name of the file.
+
+x = 1  # any          ->  without comments: `x = 1`
+say("call print(x)")  ->  without quoted code: `say("call      (x)")`
+"""
 
 import posixpath
 import re
@@ -28,7 +32,7 @@ _BY_SUFFIX = {
 _BY_NAME = dict.fromkeys(("Makefile", "Dockerfile", "Justfile", "justfile"), _HASH)
 # what a regular expression has that is about comments: their marks, and the words for tools
 _ABOUT_COMMENTS = re.compile(
-    r"#|//|/\\?\*|--|<!|@|comment|todo|fixme|\bxxx|\bhack|ignore|disable|noqa|nosec|nolint|pragma"
+    r"#|//|/\\?\*|--|@|comment|todo|fixme|\bxxx|\bhack|ignore|disable|noqa|nosec|nolint|pragma"
     r"|lint|spdx|copyright|licen[sc]e|generated",
     re.IGNORECASE,
 )
@@ -51,3 +55,64 @@ def without_comments(text: str, path: str) -> str:
     texts = "(?!)" if comment is _MARKUP else _TEXTS
     parts = re.compile(rf"(?P<text>{texts})|{comment}", re.DOTALL)
     return parts.sub(lambda p: p[0] if p["text"] else re.sub(r"[^\n]", " ", p[0]), text)
+
+
+# --- Code that a text in quotation marks only names
+
+_PYTHON_FILES = ("py", "pyi")
+_SCRIPT_FILES = ("js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts")
+# in these languages, ' is around a single character, or begins the name of a lifetime
+_CHARACTER_FILES = tuple("java c h cc cpp cxx hpp cs go rs swift kt kts scala dart".split())
+_QUOTED = r'"(?:\\.|[^"\\\n])*"'
+_QUOTED_SINGLY = r"'(?:\\.|[^'\\\n])*'"
+_TRIPLE_QUOTED = r'"{3}.*?"{3}'
+_PREFIX = r"(?P<prefix>[rRbBuU]?[fF]?[rR]?)"
+_QUOTED_IN_PYTHON = (
+    rf"(?<!\w){_PREFIX}(?:{_TRIPLE_QUOTED}|'{{3}}.*?'{{3}}|{_QUOTED}|{_QUOTED_SINGLY})"
+)
+# in a part of a file, """ may end a text that began before: only those count that begin one
+_QUOTED_IN_PART_OF_PYTHON = (
+    rf"(?:\A[ \t]*(?=\"{{3}}[ \t]*\S)|:[ \t]*\n\s*(?=\")|[=(,\[][ \t]*(?=\")){_TRIPLE_QUOTED}"
+    rf"|(?<!\w){_PREFIX}(?:{_QUOTED}|{_QUOTED_SINGLY})"
+)
+_QUOTED_BY_SUFFIX = {
+    **dict.fromkeys(_PYTHON_FILES, _QUOTED_IN_PYTHON),
+    # an apostrophe after a letter is one of JSX: <p>Don't</p>
+    **dict.fromkeys(_SCRIPT_FILES, rf"{_QUOTED}|(?<!\w){_QUOTED_SINGLY}|`(?:\\.|[^`\\])*`"),
+    **dict.fromkeys(_CHARACTER_FILES, rf"{_TRIPLE_QUOTED}|{_QUOTED}|'(?:\\.|[^'\\\n])'"),
+}
+# a call, an import, or a member of what a program uses; `rgb(0, 0, 0)` and `NOW()` are none
+_NAMED_CODE = re.compile(
+    r"(?<![\w$.!:])(?!(?:rgba?|hsla?|url|var|calc|min|max|clamp|[A-Z_]+)\()[.:]*+[\w$][\w$.:!]*+\("
+    r"|^[ \t]*(?:import|from|export|using|package)\b[^\n]*"
+    r"|(?<![\w$.])(?:console|process|os|sys|fmt|log|logging|Math|JSON|System|Console)\.\w+",
+    re.MULTILINE,
+)
+_HOLE = re.compile(r"(\$?\{[^{}]*\})")  # code within a text: f"{x}" and `${x}`
+
+
+def without_quoted_code(text: str, path: str, *, is_whole: bool) -> str:
+    """Returns a text of a file without the names of functions that texts in it call, and the like.
+
+    Other texts in quotation marks, such as URLs and colours, stay; so does the whole text if the
+    file's name does not tell its language.
+
+    Args:
+        is_whole: whether the text is the whole file, and not a part of it.
+    """
+    suffix = posixpath.basename(path).rpartition(".")[2].lower()
+    quoted = _QUOTED_BY_SUFFIX.get(suffix)
+    if quoted is None:
+        return text
+    if suffix in _PYTHON_FILES and not is_whole:
+        quoted = _QUOTED_IN_PART_OF_PYTHON
+    return re.sub(quoted, _blank_code, text, flags=re.DOTALL)
+
+
+def _blank_code(quoted: re.Match[str]) -> str:
+    """Puts spaces in place of the code that a quoted text names, except in the holes of it."""
+    prefix = quoted.groupdict().get("prefix") or ""
+    has_holes = "f" in prefix.lower() or quoted[0].startswith("`")
+    parts = _HOLE.split(quoted[0]) if has_holes else [quoted[0]]
+    parts[::2] = [_NAMED_CODE.sub(lambda code: " " * len(code[0]), part) for part in parts[::2]]
+    return "".join(parts)

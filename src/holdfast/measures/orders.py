@@ -8,11 +8,12 @@ and fixed phrases.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from holdfast.errors import cut
+from holdfast.measures.act_nouns import nouns_in
 from holdfast.measures.clause_words import (
     WORD,
     SignedWord,
@@ -20,6 +21,7 @@ from holdfast.measures.clause_words import (
     is_negated,
     plain_sentence,
     signed_words,
+    stem,
     without_markup,
 )
 from holdfast.measures.text import sentences_of
@@ -251,6 +253,17 @@ class Sentence:
         """The signed words of its clauses that are orders."""
         orders = (signed_words(part) for part in self.parts if _is_order(part))
         return SignedWords().union(*orders)
+
+    def ordered_beside(self, topics: Container[str]) -> SignedWords:
+        """The signed words of its orders without nouns such as "push" in "push notifications".
+
+        Args:
+            topics: the stems of words that may be the head of such a noun, as "message" is if a
+                rule is about commit messages.
+        """
+        nouns = [noun for part in self.parts for noun in nouns_in(part)]
+        others = {stem(noun.word) for noun in nouns if stem(noun.head) not in topics}
+        return frozenset(word for word in self.ordered if word.stem not in others)
 
     @property
     def is_order(self) -> bool:

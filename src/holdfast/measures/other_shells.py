@@ -31,6 +31,11 @@ _BLOCK = re.compile(
 _BLOCK_WORDS = re.compile(
     r"^[ \t]*(?:else|try|catch|finally|do|begin|process|end)[ \t]*$", re.IGNORECASE | re.MULTILINE
 )
+_NEVER_HOLDS = re.compile(r"\$false|\$null|0", re.IGNORECASE)
+# what leaves a block; in a block whose condition is left out, it would leave the whole script
+_LEAVES = re.compile(
+    r"(?<![\w$-])(?:(?:exit|break|continue|throw)\b[^;\n]*|return\b)", re.IGNORECASE
+)
 _START = r"(?P<start>^|[;|(\n&])(?P<space>[ \t]*)"
 # a text that is a statement by itself, which is printed
 _PRINTED = re.compile(
@@ -56,7 +61,12 @@ _CALLED = re.compile(_START + r"&[ \t]+")
 
 
 def bash_of_powershell(script: str) -> str:
-    """Returns a script of PowerShell as Bash."""
+    """Returns a script of PowerShell as Bash.
+
+    Texts in quotation marks are kept aside first, so that the patterns see code only. Then methods
+    of .NET become cmdlets, blocks become lines or functions, texts that stand alone are printed,
+    and variables are assigned as in Bash. Last, the texts are put back.
+    """
     texts: list[str] = []
 
     def keep(text: str) -> str:
@@ -98,7 +108,8 @@ def _without_blocks(script: str) -> str:
     ends: list[str] = []
     position = 0
     for found in _BLOCK.finditer(script):
-        parts.append(script[position : found.start()])
+        part = script[position : found.start()]
+        parts.append(_LEAVES.sub("", part) if ends[-1:] == ["\n"] else part)
         position = found.end()
         if found[0] == "}":
             parts.append(ends.pop() if ends else "\n")
@@ -109,6 +120,10 @@ def _without_blocks(script: str) -> str:
             ends.append("\n}\n:")
         else:
             condition = (found["condition"] or "").strip()
+            if _NEVER_HOLDS.fullmatch(condition):
+                parts.append("\nif false; then :\n")
+                ends.append("\nfi\n")
+                continue
             parts.append(f"\n{condition}\n" if re.match(r"[A-Za-z&]", condition) else "\n")
             ends.append("\n")
     return "".join([*parts, script[position:], *reversed(ends)])
@@ -185,6 +200,8 @@ def bash_of_fish(script: str) -> str:
             names = [part for part in rest.split(" ") if part and not part.startswith("-")]
             named = re.search(rf"(?<!\S){re.escape(names[0])}\s+(.*)", rest) if names else None
             lines.append(f"{names[0]}=({named[1]})" if named else ":")
+        elif word in ("and", "or") and lines and not lines[-1].endswith(("; then", "; do", "{ ")):
+            lines[-1] += f" {'&&' if word == 'and' else '||'} {rest}"
         elif word in ("and", "or"):
             lines.append(rest)
         else:

@@ -65,6 +65,14 @@ def find(pattern: str, text: str, flags: str = "") -> Any:
     return _run_search(compile_regex(pattern, flags).search, pattern, text)
 
 
+def find_all(pattern: str, text: str, flags: str = "") -> list[Any]:
+    """Returns the matches of a user's regular expression; raises as `find` does."""
+    search = compile_regex(pattern, flags).finditer
+    matches: list[Any] = _run_search(lambda text, timeout: [*search(text, timeout=timeout)],
+                                     pattern, text)  # fmt: skip
+    return matches
+
+
 def matches(pattern: str, text: str, flags: str = "") -> bool:
     """Whether `find` finds a match."""
     return find(pattern, text, flags) is not None

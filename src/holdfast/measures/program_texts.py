@@ -1,25 +1,31 @@
 """Reads what a short Python or JavaScript program in a shell command runs and writes.
 
     python3 -c "import os; os.remove('a.txt')"         ->  deletes a.txt
+    python3 - <<< "open('a.txt', 'w').write('x')"      ->  writes x to a.txt
     node -e "require('child_process').execSync('ls')"  ->  runs `ls`
 
 The program is parsed, not run. Names have the values that the program assigns to them, as far as
-these are literals, paths made of literals, or globs.
+these are literals, paths made of literals, or globs. Parts of a Python program that never run, such
+as what follows `sys.exit()`, are left out.
 """
 
 import ast
 import re
 import shlex
+import textwrap
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from holdfast.measures.comments import without_comments
+from holdfast.measures.file_edits import FileEdit
 
 _PYTHON = re.compile(r"(?:python|pypy)(?:\d(?:\.\d+)?)?|py")
 _JAVASCRIPT = ("node", "nodejs", "bun", "deno")
 _MAX_CHARACTERS = 50_000  # of a program that is read
 _CODE_OPTIONS = ("-c", "-e", "--eval", "-p", "--print")
+_VALUED_OF_PYTHON = ("-X", "-W")
 _EVALUATES = {"deno": "eval"}  # a subcommand whose argument is a program
 
 
@@ -29,11 +35,11 @@ class ProgramText:
 
     Args:
         scripts: the shell commands that it runs.
-        writes: the files that it writes, moves or deletes, some of them as globs.
+        edits: the files that it writes, moves or deletes, some of them as globs.
     """
 
     scripts: list[str] = field(default_factory=list)
-    writes: list[str] = field(default_factory=list)
+    edits: list[FileEdit] = field(default_factory=list)
 
 
 def is_python(program: str) -> bool:
@@ -42,12 +48,22 @@ def is_python(program: str) -> bool:
 
 
 def file_run_by(words: Sequence[str]) -> str:
-    """Returns the file of a program that an interpreter runs; "" if its text is an argument."""
+    """Returns the file of a program that an interpreter runs; "" if its text is an argument, or the
+    input, as of `python - a.txt`.
+    """
     program = words[0]
     is_known = is_python(program) or program in (*_JAVASCRIPT, *_BY_PATTERN)
     if not is_known or program in _AWK or any(_is_code_option(program, w) for w in words[1:]):
         return ""
-    return next((word for word in words[1:] if not word.startswith("-")), "")
+    operands = words[1:] if not is_python(program) else _without_options_of_python(words[1:])
+    first = next((word for word in operands if word == "-" or not word.startswith("-")), "")
+    return "" if first == "-" else first
+
+
+def _without_options_of_python(words: Sequence[str]) -> Sequence[str]:
+    """Returns the words without options such as `-X dev`, whose value is no file."""
+    pairs = pairwise(["", *words])
+    return [w for before, w in pairs if not {before, w} & {*_VALUED_OF_PYTHON}]
 
 
 def read_program(words: Sequence[str], from_input: str | None) -> ProgramText:
@@ -63,12 +79,14 @@ def read_program(words: Sequence[str], from_input: str | None) -> ProgramText:
         code = next((word for word in words[1:] if not word.startswith("-")), None)
     elif options:
         code = " ".join(words[options[0] + 1 : options[0] + 2])
-    elif any(not word.startswith("-") for word in words[1:]):
-        return ProgramText()  # a file
+    elif file_run_by(words):
+        return ProgramText()
     if code is None or len(code) > _MAX_CHARACTERS:
         return ProgramText()
     if is_python(words[0]):
-        return _read_python(code)
+        last = words.index("-") if not options and "-" in words else len(words) - 1
+        arguments = words[options[0] + 2 :] if options else words[last + 1 :]
+        return _read_python(code, arguments)
     if words[0] in _JAVASCRIPT:
         return _read_javascript(code)
     if words[0] in _BY_PATTERN:
@@ -134,6 +152,7 @@ _RUNNING_FUNCTIONS = (
 _REPLACES_PROCESS = ("execv", "execvp", "execve", "execvpe", "spawnv", "spawnvp", "posix_spawn")
 _RUNNING_MODULES = ("subprocess", "os", "sp")
 _MAX_VALUES = 20  # of a name
+_EXITS = ("exit", "_exit", "quit", "abort")  # also of the module sys
 
 
 # what a program has that runs commands or changes files
@@ -142,28 +161,143 @@ _ACTS_IN_PYTHON = re.compile(
 )
 
 
-def _read_python(code: str) -> ProgramText:
+def _read_python(code: str, arguments: Sequence[str]) -> ProgramText:
     if not _ACTS_IN_PYTHON.search(code):
         return ProgramText()
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ProgramText()
+    _remove_unreachable(tree)
     program = ProgramText()
-    values = _assigned_values(tree)
+    values = _assigned_values(tree, arguments)
+    handles = _opened_files(tree)
+    texts: dict[str, list[str | None]] = {}  # written to a file, in order; None for an unknown one
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             program.scripts += _scripts_of_call(node, values)
-            program.writes += _writes_of_call(node, values)
+            is_whole = not _appends(node, values)
+            paths = _writes_of_call(node, values)
+            program.edits += [FileEdit(path, is_whole=is_whole, is_shown=False) for path in paths]
+            if written := _text_written_by(node, values, handles):
+                texts.setdefault(written[0], []).append(written[1])
+    edits = dict.fromkeys(program.edits)
+    program.edits = [_with_text(edit, texts.get(edit.path, [])) for edit in edits]
     return program
+
+
+def _with_text(edit: FileEdit, texts: Sequence[str | None]) -> FileEdit:
+    """Returns the edit with the texts that are written to its file, if they are all known."""
+    known = [text for text in texts if text is not None]
+    if not texts or len(known) < len(texts) or "*" in edit.path:
+        return edit
+    return replace(edit, added=("".join(known),), is_shown=True)
+
+
+def _remove_unreachable(tree: ast.Module) -> None:
+    """Removes the statements that never run, and functions that nothing names."""
+    nodes = [*ast.walk(tree)]
+    named = {node.id for node in nodes if isinstance(node, ast.Name)}
+    named |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    for node in nodes:
+        for block in ("body", "orelse", "finalbody"):
+            statements = getattr(node, block, None)
+            if isinstance(statements, list) and not isinstance(node, ast.ClassDef):
+                setattr(node, block, list(_reachable(statements, named)))
+
+
+def _reachable(statements: Sequence[ast.stmt], named: Container[str]) -> Iterator[ast.stmt]:
+    for statement in statements:
+        match statement:
+            case ast.FunctionDef(name=name, decorator_list=[]) if name not in named:
+                continue
+            case ast.If(test=ast.Constant(value=value), body=body, orelse=orelse):
+                yield from _reachable(body if value else orelse, named)
+            case ast.While(test=ast.Constant(value=value), orelse=orelse) if not value:
+                yield from _reachable(orelse, named)
+            case _:
+                yield statement
+        if _always_leaves(statement):
+            return
+
+
+def _always_leaves(statement: ast.stmt) -> bool:
+    """Whether the statements after this one, in the same block, never run."""
+    match statement:
+        case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
+            return True
+        case ast.Expr(value=ast.Call(func=function)):
+            return _name_of(function) in _EXITS and _module_of(function) in ("", "sys", "os")
+        case ast.If(test=ast.Constant(value=value), body=body, orelse=orelse):
+            return any(map(_always_leaves, body if value else orelse))
+    return False
+
+
+def _opened_files(tree: ast.Module) -> dict[str, ast.Call]:
+    """Returns the calls of `open` by the names of the files that they open."""
+    opened: dict[str, ast.Call] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.withitem(context_expr=ast.Call() as call, optional_vars=ast.Name(id=name)):
+                opened[name] = call
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call):
+                opened[name] = call
+    return {name: call for name, call in opened.items() if _name_of(call.func) == "open"}
+
+
+def _text_written_by(
+    call: ast.Call, values: "_Values", handles: Mapping[str, ast.Call]
+) -> tuple[str, str | None] | None:
+    """Returns the path and the text that a call writes; None if it writes none, or to a file whose
+    path is not known.
+    """
+    match call:
+        case ast.Call(func=ast.Attribute(value=path, attr="write_text"), args=[text, *_]):
+            paths = values.of(path)
+        case ast.Call(func=ast.Attribute(value=opened, attr="write" | "writelines"), args=[text]):
+            if isinstance(opened, ast.Name):
+                opened = handles.get(opened.id, opened)
+            paths = _writes_of_call(opened, values) if isinstance(opened, ast.Call) else []
+        case _:  # as `json.dump(value, file)`
+            passed = (*call.args, *(keyword.value for keyword in call.keywords))
+            names = [node.id for node in passed if isinstance(node, ast.Name)]
+            opened_ = next((handles[name] for name in names if name in handles), None)
+            paths, text = _writes_of_call(opened_, values) if opened_ else [], ast.Constant(None)
+    return (paths[0], values.text_of(text)) if len(paths) == 1 else None
+
+
+def _appends(call: ast.Call, values: "_Values") -> bool:
+    """Whether a call opens a file to add to its text."""
+    modes = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
+    texts = (text for mode in modes for text in values.of(mode))
+    return _name_of(call.func) == "open" and any(re.fullmatch("a[bt+]*", text) for text in texts)
 
 
 class _Values(defaultdict[str, list[str]]):
     """The texts and paths that the names of a program may have."""
 
-    def __init__(self) -> None:
+    def __init__(self, arguments: Sequence[str] = ()) -> None:
         super().__init__(list)
         self.lists: set[str] = set()  # the names whose value is a list, such as a command's words
+        self.computed: set[str] = set()  # the names with a value that is no literal
+        self._arguments = ("-", *arguments)  # sys.argv
+
+    def text_of(self, node: ast.expr | None) -> str | None:
+        """Returns the text that an expression has; None if it is not known in full."""
+        match node:
+            case ast.Constant(value=str(text)):
+                return text
+            case ast.Name(id=name) if name not in self.computed and len(self.get(name, [])) == 1:
+                return self[name][0]
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                texts = (self.text_of(left), self.text_of(right))
+                return None if None in texts else "".join(filter(None, texts))
+            case ast.Call(func=function, args=[argument]) if _name_of(function) == "dedent":
+                text_inside = self.text_of(argument)
+                return None if text_inside is None else textwrap.dedent(text_inside)
+            case ast.Call(func=ast.Attribute(value=base, attr="strip" | "lstrip"), args=[]):
+                return self.text_of(base)
+        return None
 
     def of(self, node: ast.expr | None) -> list[str]:
         """Returns the texts or paths that an expression may have; [] if they are not known."""
@@ -174,6 +308,16 @@ class _Values(defaultdict[str, list[str]]):
                 return self.get(name, [])
             case ast.List(elts=items) | ast.Tuple(elts=items):
                 return [text for item in items for text in self.of(item)]
+            case ast.Subscript(
+                value=ast.Attribute(value=ast.Name(id="sys"), attr="argv"),
+                slice=ast.Constant(value=int(number)),
+            ):
+                return [*self._arguments[number : number + 1]] if number >= 0 else []
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                return [f"{a}{b}" for a in self.of(left) for b in self.of(right)]
+            case ast.Call(func=ast.Attribute(value=base, attr="split"), args=arguments):
+                text_node = arguments[0] if arguments else base  # of `shlex.split(text)`
+                return [word for text in self.of(text_node) for word in text.split()]
             case ast.BinOp(left=left, op=ast.Div(), right=right):
                 return [f"{a}/{b}" for a in self.of(left) for b in self.of(right)]
             case ast.Call(func=ast.Attribute(value=base, attr="glob" | "rglob"), args=[pattern]):
@@ -194,9 +338,13 @@ class _Values(defaultdict[str, list[str]]):
         return []
 
 
-def _assigned_values(tree: ast.Module) -> _Values:
-    """Returns the values of names that are assigned once or more, or that a loop goes through."""
-    values = _Values()
+def _assigned_values(tree: ast.Module, arguments: Sequence[str]) -> _Values:
+    """Returns the values of names that are assigned once or more, or that a loop goes through.
+
+    Args:
+        arguments: of the program.
+    """
+    values = _Values(arguments)
     for node in ast.walk(tree):
         targets: list[ast.expr] = []
         value: ast.expr | None = None
@@ -217,6 +365,8 @@ def _assigned_values(tree: ast.Module) -> _Values:
         for target in targets:
             if isinstance(target, ast.Name) and len(values[target.id]) < _MAX_VALUES:
                 values[target.id] += values.of(value)[:_MAX_VALUES]
+                if not isinstance(value, ast.Constant) or isinstance(node, ast.AugAssign):
+                    values.computed.add(target.id)
                 if isinstance(value, ast.List) and not isinstance(node, ast.For):
                     values.lists.add(target.id)
     return values
@@ -248,7 +398,8 @@ def _scripts_of_call(call: ast.Call, values: _Values) -> list[str]:
     if not is_running or _name_of(call.func) not in _RUNNING_FUNCTIONS or not call.args:
         return []
     command = call.args[0]
-    if isinstance(command, ast.List | ast.Tuple):
+    is_split = isinstance(command, ast.Call) and _name_of(command.func) == "split"
+    if isinstance(command, ast.List | ast.Tuple) or is_split:
         return [shlex.join(values.of(command))]
     if isinstance(command, ast.Name) and command.id in values.lists:
         return [shlex.join(values.of(command))]
@@ -300,10 +451,24 @@ _ARGUMENTS = re.compile(r"\s*,\s*(?:\{\s*args:\s*)?\[([^\]]*)\]")
 _LITERAL = re.compile(_TEXT)
 
 
+# a statement of its own, and not the branch of an `if`
+_EXIT_STATEMENT = re.compile(r"(?:\A|[;}])\s*process\.exit\(")
+
+
 def _read_javascript(code: str) -> ProgramText:
-    code = without_comments(code, "program.js")
+    code = _without_unreachable(without_comments(code, "program.js"))
     writes = [match[2] for match in (*_WRITES_FILE.finditer(code), *_COPIES_FILE.finditer(code))]
-    return ProgramText(list(_scripts_in_javascript(code)), writes)
+    edits = [FileEdit(path, is_whole=True, is_shown=False) for path in writes]
+    return ProgramText(list(_scripts_in_javascript(code)), edits)
+
+
+def _without_unreachable(code: str) -> str:
+    """Returns a program up to the first `process.exit()` outside of functions and branches."""
+    for statement in _EXIT_STATEMENT.finditer(code):
+        before = code[: statement.start() + 1]
+        if before.count("{") == before.count("}"):
+            return code[: statement.end()]
+    return code
 
 
 def _scripts_in_javascript(code: str) -> Iterator[str]:

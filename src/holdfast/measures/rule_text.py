@@ -204,19 +204,20 @@ class _RuleSentence:
             this turn only, None if it does neither.
         """
         lasts = not ONCE.search(sentence.plain)
+        ordered_words = sentence.ordered_beside({word for word, _ in self.signed})
         words = {word for word, _ in self.signed} & {word for word, _ in sentence.signed}
         if LIFTS.search(sentence.plain) and len(words) >= share * len(self.signed):
             return lasts
         forbidden = {word for word, is_wanted in self.signed if not is_wanted}
         wanted = {word for word, is_wanted in self.signed if is_wanted}
-        ordered = {word for word, is_wanted in sentence.ordered if is_wanted}
+        ordered = {word for word, is_wanted in ordered_words if is_wanted}
         for_good = lasts and bool(PERMITS.search(sentence.plain) or ONWARD.search(sentence.plain))
         if forbidden and wanted:  # "use this, not that": goes against it if it orders "that"
             needed = max(share, MIN_SHARE_OF_CHOICE) * len(forbidden)
             orders_that = len(forbidden & ordered) >= needed and not wanted <= ordered
             return for_good if orders_that else None
         against = {SignedWord(word, not is_wanted) for word, is_wanted in self.signed}
-        opposite = against & sentence.ordered
+        opposite = against & ordered_words
         has_enough = self._is_enough({word for word, _ in opposite}, len(opposite), share)
         if not has_enough or len(opposite) < min(2, len(self.signed)):
             return None

@@ -8,6 +8,7 @@ import json
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from holdfast.validation.json_values import fields_of
@@ -90,23 +91,37 @@ def script_of_target(
         text = _first_named((file,) if file else names, documents, within)
     if text is None:
         return None
-    default = ""
-    if program in ("make", "gmake"):
-        variables = {found["name"]: found["value"] for found in _VARIABLE.finditer(text)}
-        given = (word.partition("=") for word in rest if "=" in word)
-        variables |= {name: value for name, _, value in given}
-        text = _EXPANSION.sub(lambda found: variables.get(found[1], found[0]), text)
-        goal = _DEFAULT_GOAL.search(text)
-        default = goal[1] if goal else ""
-    is_task = program in ("task", "go-task")
-    targets = _tasks(text) if is_task else _targets(text, of_just=program == "just")
-    asked = _operands(rest)
-    if program == "just":
-        asked = asked[:1]  # the others are its arguments
-    lines: list[str] = []
-    for target in asked or [default or ("default" if is_task else next(iter(targets), ""))]:
-        lines += _lines_of(target, targets, set())
-    return "\n".join(lines) or None
+    operands = _operands(rest)
+    if program in ("task", "go-task"):
+        return _script_for(operands or ["default"], _tasks(text))
+    if program == "just":  # the words after a recipe are its arguments
+        recipes = _targets(text, _RECIPE)
+        return _script_for(operands[:1] or [next(iter(recipes), "")], recipes)
+    text = _with_variables(text, rest)
+    targets = _targets(text, _TARGET)
+    goal = _DEFAULT_GOAL.search(text)
+    return _script_for(operands or [goal[1] if goal else next(iter(targets), "")], targets)
+
+
+@dataclass
+class _Target:
+    """A target of a Makefile: the targets that it needs, and the lines that it runs after them."""
+
+    needs: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+
+
+def _script_for(names: Sequence[str], targets: Mapping[str, _Target]) -> str | None:
+    """Returns the script that some targets run; None if they run nothing."""
+    return _script_of([line for name in names for line in _lines_of(name, targets, set())])
+
+
+def _with_variables(text: str, words: Sequence[str]) -> str:
+    """Returns a Makefile with the values of its variables, of which the command may set some."""
+    variables = {found["name"]: found["value"] for found in _VARIABLE.finditer(text)}
+    given = (word.partition("=") for word in words if "=" in word)
+    variables |= {name: value for name, _, value in given}
+    return _EXPANSION.sub(lambda found: variables.get(found[1], found[0]), text)
 
 
 def _folder_named(words: Sequence[str], folder: str) -> str:
@@ -149,48 +164,57 @@ def _package_script(program: str, words: Sequence[str], text: str | None) -> str
     if not is_named and (not is_script or (program, name) == ("bun", "test")):
         return None
     parts = [scripts.get(f"{when}{name}") for when in ("pre", "", "post")]
-    return "\n".join(part for part in parts if isinstance(part, str))
+    return _script_of([part for part in parts if isinstance(part, str)])
 
 
+def _script_of(lines: Sequence[str]) -> str | None:
+    """Joins lines, each of which a shell of its own runs, so that `exit` leaves only its line."""
+    return "\n".join(f"({line}\n)" if _LEAVES.search(line) else line for line in lines) or None
+
+
+_LEAVES = re.compile(r"\b(?:exit|exec|return)\b")
 _RECIPE = re.compile(r"(?P<names>@?[\w-]+)(?:\s[^:]*)?:(?!=)\s*(?P<needs>[^\n]*)")
 _VARIABLE = re.compile(r"^(?P<name>\w+)[ \t]*[:?+]*=[ \t]*(?P<value>.*)$", re.MULTILINE)
 _DEFAULT_GOAL = re.compile(r"^\.DEFAULT_GOAL[ \t]*:?=[ \t]*(\S+)", re.MULTILINE)
 _TARGET = re.compile(r"(?P<names>[^\s:#=][^:#=\n]*):(?![=:])\s*(?P<needs>[^\n]*)")
 
 
-def _targets(text: str, *, of_just: bool) -> dict[str, tuple[list[str], list[str]]]:
-    """Returns by its name what each target needs, and the lines that it runs."""
-    targets: dict[str, tuple[list[str], list[str]]] = {}
+def _targets(text: str, header_form: re.Pattern[str]) -> dict[str, _Target]:
+    """Returns the targets of a Makefile, or the recipes of a justfile, by their names.
+
+    Args:
+        header_form: `_TARGET` or `_RECIPE`.
+    """
+    is_just = header_form is _RECIPE
+    targets: dict[str, _Target] = {}
     names: list[str] = []
     for line in text.replace("\\\n", " ").split("\n"):
         if line[:1] in ("\t", " ") and names:
-            command = line.strip().lstrip("@-+" if not of_just else "@-").replace("$$", "$")
+            command = line.strip().lstrip("@-" if is_just else "@-+").replace("$$", "$")
             for name in names:
-                targets[name][1].append(command)
-        elif header := (_RECIPE if of_just else _TARGET).fullmatch(line):
+                targets[name].lines.append(command)
+        elif header := header_form.fullmatch(line):
             words = header["names"].removeprefix("@").split()
-            names = words[:1] if of_just else words
+            names = words[:1] if is_just else words
             needs, _, command = header["needs"].partition(";")
-            needed = [part.strip("()") for part in needs.replace("&&", " ").split()]
             for name in names:
-                lines = [command.strip()] if command.strip() and not of_just else []
-                targets.setdefault(name, ([], []))
-                targets[name][0].extend(needed)
-                targets[name][1].extend(lines)
+                target = targets.setdefault(name, _Target())
+                target.needs += [part.strip("()") for part in needs.replace("&&", " ").split()]
+                target.lines += [command.strip()] if command.strip() and not is_just else []
         elif line.strip():
             names = []
-    return {name: value for name, value in targets.items() if not name.startswith(".")}
+    return {name: target for name, target in targets.items() if not name.startswith(".")}
 
 
-def _tasks(text: str) -> dict[str, tuple[list[str], list[str]]]:
-    """Returns what each task of a Taskfile needs, and the lines that it runs, by its name."""
+def _tasks(text: str) -> dict[str, _Target]:
+    """Returns the tasks of a Taskfile, by their names."""
     import yaml
 
     try:
         tasks = fields_of(fields_of(yaml.safe_load(text)).get("tasks"))
     except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: the date 2020-13-45
         return {}
-    found: dict[str, tuple[list[str], list[str]]] = {}
+    targets: dict[str, _Target] = {}
     for name, task in tasks.items():
         fields = fields_of(task)
         commands = fields.get("cmds", fields.get("cmd", task))
@@ -200,20 +224,21 @@ def _tasks(text: str) -> dict[str, tuple[list[str], list[str]]]:
         needs += [command for command in commands if "task" in fields_of(command)]
         named = [need if isinstance(need, str) else fields_of(need).get("task") for need in needs]
         lines = [c if isinstance(c, str) else fields_of(c).get("cmd") for c in commands]
-        found[str(name)] = (_texts_in(named), _texts_in(lines))
-    return found
+        targets[str(name)] = _Target(_texts_in(named), _texts_in(lines))
+    return targets
 
 
 def _texts_in(values: Sequence[object]) -> list[str]:
     return [value for value in values if isinstance(value, str) and value]
 
 
-def _lines_of(
-    target: str, targets: Mapping[str, tuple[list[str], list[str]]], done: set[str]
-) -> list[str]:
+def _lines_of(name: str, targets: Mapping[str, _Target], done: set[str]) -> list[str]:
     """Returns the lines that a target runs, after those of the targets that it needs."""
-    if target not in targets or target in done or len(done) > _MAX_TARGETS:
+    if name not in targets or name in done or len(done) > _MAX_TARGETS:
         return []
-    done.add(target)
-    needs, lines = targets[target]
-    return [*(line for need in needs for line in _lines_of(need, targets, done)), *lines]
+    done.add(name)
+    target = targets[name]
+    return [
+        *(line for need in target.needs for line in _lines_of(need, targets, done)),
+        *target.lines,
+    ]

@@ -4,15 +4,16 @@
     bash -c "make test"      ->  `make test`
 
 The script is parsed as Bash, not run. Variables have the values that the script gives them, if it
-gives any, and a command counts even if the condition of its `if` may never hold.
+gives any. A command counts even if the condition of its `if` may not hold, but not if it cannot
+hold, as `false` cannot.
 """
 
 import posixpath
 import re
 import shlex
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -21,9 +22,10 @@ from holdfast.measures.command_wrappers import runs_elsewhere
 from holdfast.measures.git_aliases import alias_defined_by, alias_removed_by, script_of_alias
 from holdfast.measures.inner_scripts import POWERSHELLS, SHELLS, script_in
 from holdfast.measures.other_shells import bash_of_fish, bash_of_powershell
-from holdfast.measures.program_texts import file_run_by, read_program
+from holdfast.measures.program_texts import ProgramText, file_run_by, read_program
 from holdfast.measures.run_targets import script_of_target
 from holdfast.measures.shell_words import MAX_LISTED, ShellState, assign, document_text, words_of
+from holdfast.measures.unreachable_code import unreachable_nodes
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -77,8 +79,10 @@ def _read(script: str, shell: ShellState) -> list[ShellCommand]:
     commands: list[ShellCommand] = []
     at_exit: list[ShellCommand] = []
     folders: dict[tuple[int, ...], str] = {(): shell.folder}
-    redirects, last_of_groups = _redirects_by_command(root)
-    for node, subshells in sorted(_statements(root), key=lambda found: _end_of(found[0])):
+    unreachable = unreachable_nodes(root)
+    redirects, last_of_groups = _redirects_by_command(root, unreachable)
+    statements = _statements(root, unreachable)
+    for node, subshells in sorted(statements, key=lambda found: _end_of(found[0])):
         if node.type in _DEFINITIONS:
             _define(node, shell)
             continue
@@ -167,13 +171,17 @@ def _parser() -> "Parser":
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
-def _statements(root: "Node") -> Iterator[tuple["Node", tuple[int, ...]]]:
-    """Yields all commands, and the assignments that are not part of a command; each with the places
-    of the subshells that it is in.
+def _statements(
+    root: "Node", unreachable: Container[int]
+) -> Iterator[tuple["Node", tuple[int, ...]]]:
+    """Yields all commands that may run, and the assignments that are not part of a command; each
+    with the places of the subshells that it is in.
     """
     nodes: list[tuple[Node, str | None, tuple[int, ...]]] = [(root, None, ())]
     while nodes:
         node, parent_type, subshells = nodes.pop()  # `node.parent` would search from the root
+        if node.id in unreachable:
+            continue
         is_alone = parent_type not in (None, "command")
         if node.type in _COMMANDS or (node.type == "variable_assignment" and is_alone):
             yield node, subshells
@@ -199,7 +207,9 @@ def _descendants(root: "Node") -> Iterator["Node"]:
         nodes += node.children
 
 
-def _redirects_by_command(root: "Node") -> tuple[dict[int, list["Node"]], set[int]]:
+def _redirects_by_command(
+    root: "Node", unreachable: Container[int]
+) -> tuple[dict[int, list["Node"]], set[int]]:
     """Returns the redirections of each command by its node's id, and the ids of the commands that
     are the last of a group, to which the redirections of the group are given.
     """
@@ -210,7 +220,8 @@ def _redirects_by_command(root: "Node") -> tuple[dict[int, list["Node"]], set[in
         is_group = False
         while body is not None and body.type not in _COMMANDS:
             is_group = is_group or body.type in _GROUPS
-            body = body.named_children[-1] if body.named_children else None
+            parts = [child for child in body.named_children if child.id not in unreachable]
+            body = parts[-1] if parts else None
         if body is None:
             continue
         if is_group:
@@ -234,42 +245,12 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
         if any(" " in command for command in commands):
             rest = shell.text(node)[chosen.end() :]
             return _read_inside("\n".join(c + rest for c in commands), shell.inside())
-    words: list[str] = [":"] if _is_bare(node) else []
-    redirects = list(outer)
-    if node.type == "test_command":
-        words = shell.text(node).split()
-    for child in node.children:
-        if child.type.endswith("_redirect"):
-            redirects.append(child)
-        elif node.type != "test_command" and child.type != "variable_assignment":
-            words += words_of(child, shell)
-        elif node.type == "declaration_command":
-            words.append(shell.text(child))
-    if words[:1] == ["{"]:  # of a group with `!` before it, which the grammar does not have
-        words = words[1:]
+    words, redirects = _words_at(node, outer, shell)
     if not words:
         return []
-    if outer and shell.source[node.end_byte : outer[0].start_byte].strip() == b"-":
-        words.append("-")  # the grammar drops it in front of a here-document
-    document = _first_document(redirects, shell)
-    if document is None and not _READ_INPUT.isdisjoint(words):
-        document = _piped_into(node, shell)
     redirections, writes = _read_redirects(redirects, shell)
-    if document is None and redirections[:1] == ("<",):
-        document = shell.document_of(redirections[1])
-    if document is None and (words[0] == "patch" or words[:2] == ["git", "apply"]):
-        files = (shell.document_of(word) for word in words[1:])
-        document = next((text for text in files if text is not None), None)
-    output = known_output(words, document) if writes else None
-    for path in writes:
-        adds = any(word.endswith(">>") for word in redirections)
-        before = shell.document_of(path) if adds and output is not None else None
-        shell.write(path, output if not before else f"{before}\n{output}")
-    if document is not None and words[0] == "tee":
-        for path in words[1:]:
-            shell.write(path, document)
-    elif shell.documents:
-        _note_changed_files(words, shell)
+    document = _input_of(node, words, redirects, redirections, shell)
+    _note_written_files(words, redirections, writes, document, shell)
     if words[0] == "xargs" and document and not any(re.match("-[Ii]", word) for word in words):
         words += document.split()[:MAX_LISTED]
     words = list(_with_documents(words, document, shell))
@@ -286,6 +267,74 @@ def _commands_at(node: "Node", outer: Sequence["Node"], shell: ShellState) -> li
     substituted = "\n".join(_backticks_in(redirects, shell))
     substitutes = _read_inside(substituted, shell.inside()) if substituted else []
     return [*substitutes, *_unwrap(command, words, shell)]
+
+
+def _words_at(
+    node: "Node", outer: Sequence["Node"], shell: ShellState
+) -> tuple[list[str], list["Node"]]:
+    """Returns the words of a command, without assignments before it, and its redirections."""
+    words: list[str] = [":"] if _is_bare(node) else []
+    redirects = list(outer)
+    if node.type == "test_command":
+        words = shell.text(node).split()
+    for child in node.children:
+        if child.type.endswith("_redirect"):
+            redirects.append(child)
+        elif node.type != "test_command" and child.type != "variable_assignment":
+            words += words_of(child, shell)
+        elif node.type == "declaration_command":
+            words.append(shell.text(child))
+    if words[:1] == ["{"]:  # of a group with `!` before it, which the grammar does not have
+        words = words[1:]
+    if words and outer and shell.source[node.end_byte : outer[0].start_byte].strip() == b"-":
+        words.append("-")  # the grammar drops it in front of a here-document
+    return words, redirects
+
+
+def _input_of(
+    node: "Node",
+    words: Sequence[str],
+    redirects: Sequence["Node"],
+    redirections: Sequence[str],
+    shell: ShellState,
+) -> str | None:
+    """Returns the text that a command reads: of a here-document, a pipe, a file, or a patch that it
+    names; None if it is not known.
+    """
+    document = _first_document(redirects, shell)
+    if document is None and not _READ_INPUT.isdisjoint(words):
+        document = _piped_into(node, shell)
+    if document is None and redirections[:1] == ("<",):
+        document = shell.document_of(redirections[1])
+    if document is None and (words[0] == "patch" or words[:2] == ["git", "apply"]):
+        files = (shell.document_of(word) for word in words[1:])
+        document = next((text for text in files if text is not None), None)
+    return document
+
+
+def _note_written_files(
+    words: Sequence[str],
+    redirections: Sequence[str],
+    writes: Sequence[str],
+    document: str | None,
+    shell: ShellState,
+) -> None:
+    """Takes note of the texts of the files that a command writes.
+
+    Args:
+        writes: the files that its output goes to.
+        document: its input.
+    """
+    output = known_output(words, document) if writes else None
+    for path in writes:
+        adds = any(word.endswith(">>") for word in redirections)
+        before = shell.document_of(path) if adds and output is not None else None
+        shell.write(path, output if not before else f"{before}\n{output}")
+    if document is not None and words[0] == "tee":
+        for path in words[1:]:
+            shell.write(path, document)
+    elif shell.documents:
+        _note_changed_files(words, shell)
 
 
 _HERE_DOCUMENT = re.compile(r"<<(?P<dash>-?)[ \t]*(?P<quote>['\"\\]?)(?P<end>\w+)(?P=quote)?(?!<)")
@@ -500,65 +549,112 @@ def _read_without_parser(script: str) -> Iterator[ShellCommand]:
             yield ShellCommand(readings_of(Reading(tuple(words))))
 
 
+@dataclass(frozen=True)
+class _InnerScript:
+    """A script that a command runs.
+
+    Args:
+        text: None if the command runs none, or one that is not known.
+        state: of the shell in which it begins.
+        is_same_shell: whether the shell of the command runs it, so that a `cd` in it lasts.
+        is_function: whether it is the body of a function.
+    """
+
+    text: str | None
+    state: ShellState
+    is_same_shell: bool = False
+    is_function: bool = False
+
+
 def _unwrap(command: ShellCommand, words: Sequence[str], shell: ShellState) -> list[ShellCommand]:
     """Returns a command with all its readings, or the commands of the script that it runs."""
     command = replace(command, readings=readings_of(command.readings[0]))
-    is_here = not any(runs_elsewhere(reading.words) for reading in command.readings)
-    innermost = command.innermost if len(command.readings) > 1 else tuple(words)
-    script = script_in(innermost, command.input)
-    state: ShellState | None = None
-    is_same_shell = False
-    is_function = False
-    if script is not None:
-        script = _as_bash(script, innermost[0])
-        is_same_shell = innermost[0] in _IN_THE_SAME_SHELL
-        state = shell.inside(_arguments_of(innermost, script), is_new=not is_same_shell)
-    elif script := shell.functions.get(innermost[0] if words[0] == "time" else words[0]):
-        is_same_shell = is_function = True
-        called = innermost if words[0] == "time" else words
-        state = shell.inside(called[1:], without=called[0])
-    elif text := shell.aliases.get(words[0]):
-        is_same_shell = True
-        script = " ".join([text, *map(shlex.quote, words[1:])])
-        state = shell.inside(without=words[0])
-    elif arguments := command.arguments:
-        code = command.input
-        if file := file_run_by(arguments):
-            code = shell.document_of(file)
-            arguments = arguments[:1]
-        program = read_program(arguments, code)
-        script = "\n".join(program.scripts) or _script_run_by(command, shell)
+    script = _script_in_shell(command, words, shell)
+    if script is None:
+        program, arguments = _program_of(command, shell)
+        if not any(runs_elsewhere(reading.words) for reading in command.readings):
+            command = replace(command, edits=tuple(program.edits))
+            for edit in program.edits:
+                is_known = edit.is_shown and edit.is_whole
+                shell.write(edit.path, "\n".join(edit.added) if is_known else None)
         is_same_shell = words[0] in (".", "source")
-        state = shell.inside(arguments[1:], is_new=not is_same_shell)
-        if is_here:
-            command = replace(command, writes=(*command.writes, *program.writes))
-    inner = _read_inside(script, state)
-    if state is not None and words[0] in ("eval", ".", "source"):
-        shell.take_over(state)
+        script = _InnerScript(
+            "\n".join(program.scripts) or _script_run_by(command, shell),
+            shell.inside(arguments, is_new=not is_same_shell),
+            is_same_shell,
+        )
+    inner = _read_inside(script.text, script.state)
+    if words[0] in ("eval", ".", "source"):
+        shell.take_over(script.state)
+    return _with_inner_commands(command, inner, script)
+
+
+_IN_THE_SAME_SHELL = ("eval", "trap")
+
+
+def _script_in_shell(
+    command: ShellCommand, words: Sequence[str], shell: ShellState
+) -> _InnerScript | None:
+    """Returns the script in the words or the input of a command, or that of a function or an alias;
+    None for any other command.
+    """
+    innermost = command.innermost if len(command.readings) > 1 else tuple(words)
+    text = script_in(innermost, command.input)
+    if text is not None:
+        text = _as_bash(text, innermost[0])
+        is_same_shell = innermost[0] in _IN_THE_SAME_SHELL
+        state = shell.inside(_arguments_of(innermost, text), is_new=not is_same_shell)
+        return _InnerScript(text, state, is_same_shell)
+    called = innermost if words[0] == "time" else words
+    if body := shell.functions.get(called[0]):
+        state = shell.inside(called[1:], without=called[0])
+        return _InnerScript(body, state, is_same_shell=True, is_function=True)
+    if alias := shell.aliases.get(words[0]):
+        text = " ".join([alias, *map(shlex.quote, words[1:])])
+        return _InnerScript(text, shell.inside(without=words[0]), is_same_shell=True)
+    return None
+
+
+def _program_of(command: ShellCommand, shell: ShellState) -> tuple[ProgramText, Sequence[str]]:
+    """Returns the Python or JavaScript program that a command runs, and the command's arguments."""
+    words = command.arguments
+    if file := file_run_by(words):
+        return read_program(words[:1], shell.document_of(file)), ()
+    return read_program(words, command.input), words[1:]
+
+
+def _with_inner_commands(
+    command: ShellCommand, inner: Sequence[ShellCommand], script: _InnerScript
+) -> list[ShellCommand]:
+    """Returns the commands of the script that a command runs, of which the first stands for the
+    command too; the command itself if there are none.
+    """
     programs = command.readings if inner else command.readings[:-1]
     is_elsewhere = any(runs_elsewhere(reading.words) for reading in programs)
     command = replace(command, is_elsewhere=is_elsewhere)
     if not inner:
         return [command]
     if is_elsewhere:
-        inner = [replace(part, is_elsewhere=True, writes=()) for part in inner]
+        inner = [replace(part, is_elsewhere=True, writes=(), edits=()) for part in inner]
     outer = command.readings[-1]
     around = outer.without | {outer.words[0].rpartition("/")[2]}
-    if not is_same_shell:
+    if not script.is_same_shell:
         inner = [replace(part, subshells=(0, *part.subshells)) for part in inner]
     first, *others = (_inside(part, around) for part in inner)
-    writes = (*first.writes, *command.writes)
     # a function stands for its body: `git` may be one that only prints what it would run
-    outer_readings = () if is_function else command.readings
-    return [replace(first, writes=writes, around=(*outer_readings, *first.around)), *others]
+    outer_readings = () if script.is_function else command.readings
+    first = replace(
+        first,
+        writes=(*first.writes, *command.writes),
+        edits=(*first.edits, *command.edits),
+        around=(*outer_readings, *first.around),
+    )
+    return [first, *others]
 
 
-_IN_THE_SAME_SHELL = ("eval", "trap")
-
-
-def _read_inside(script: str | None, state: ShellState | None) -> list[ShellCommand]:
+def _read_inside(script: str | None, state: ShellState) -> list[ShellCommand]:
     """Returns the commands of a script within another; [] for none, or for too many."""
-    if not script or state is None or state.depth > _MAX_DEPTH or state.left[0] <= 0:
+    if not script or state.depth > _MAX_DEPTH or state.left[0] <= 0:
         return []
     state.left[0] -= 1 + len(script) // _CHARACTERS_OF_INNER_SCRIPT
     return _read(script, state)

@@ -14,7 +14,11 @@ from holdfast.measures.actions import (
     mentions,
 )
 from holdfast.measures.arguments import Flag, takes
-from holdfast.measures.comments import is_about_comments, without_comments
+from holdfast.measures.comments import (
+    is_about_comments,
+    without_comments,
+    without_quoted_code,
+)
 from holdfast.measures.file_edits import FileEdit
 from holdfast.measures.path_globs import Globs, is_among
 from holdfast.measures.patterns import count, find
@@ -48,12 +52,14 @@ def _match_in(edit: FileEdit, pattern: str, *, comments: bool = True) -> str | N
     """Returns the first match of a pattern in the text that an edit adds; None without one.
 
     Args:
-        comments: whether comments are searched too.
+        comments: whether comments are searched too, and code that is named in a text.
     """
     for piece in edit.added:
         match = find(pattern, piece, _LINES)
         if match is not None and not comments:
-            match = find(pattern, without_comments(piece, edit.path), _LINES)
+            code = without_comments(piece, edit.path)
+            code = without_quoted_code(code, edit.path, is_whole=edit.is_whole)
+            match = find(pattern, code, _LINES)
         if match is not None:
             return str(match[0])
     return None
@@ -65,7 +71,8 @@ def code_not_written(
 ) -> Score | Undecided | None:
     """0 if the regular expression occurs in lines that are added to files with these paths; turns
     that write no such file do not count. ^ and $ are ends of lines. Comments are searched only with
-    `comments`, or if the expression is about them, as `TODO`, `noqa` and `//` are.
+    `comments`, or if the expression is about them, as `TODO`, `noqa` and `//` are; so is code
+    that a text in quotation marks names, such as "print(".
     """
     edits = _writing_edits(turn, files)
     if not edits:

@@ -185,12 +185,22 @@ def _require_approval_of_changes(acts: str) -> list[Draft]:
     return drafts
 
 
+# "use destructive commands like `git reset --hard` or recursive delete"
+_COMMANDS_LIKE = re.compile(
+    r"(?:use|run|execute|issue) (?:any )?(?:(?:destructive|dangerous|irreversible|risky|git) )*"
+    r"(?:operations|commands|actions) (?:like|such as|including) (?=`)",
+    re.I,
+)
+
+
 def _require_approval_of_acts(acts: str) -> list[Draft]:
     """The rules about running the listed commands, or about acts that have commands; [] if none
     has, or if one of the words is not understood.
     """
     if drafts_of_files := _require_approval_of_changes(acts):
         return drafts_of_files
+    is_example = _COMMANDS_LIKE.match(acts) is not None
+    acts = _COMMANDS_LIKE.sub("", acts)
     drafts: list[Draft] = []
     others: list[str] = []
     for part in split_list(acts):
@@ -202,7 +212,7 @@ def _require_approval_of_acts(acts: str) -> list[Draft]:
             others.append(part)
     named = acts_in(acts if not drafts else ", ".join(others), may_name_others=True)
     drafts += [_require_approval(_of_branch(act.command, acts), act.word) for act in named]
-    return drafts if named or not others else []
+    return drafts if named or not others or is_example else []
 
 
 def _of_branch(command: str, acts: str) -> str:

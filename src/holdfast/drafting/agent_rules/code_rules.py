@@ -10,7 +10,7 @@ patterns are shortened here); this module finds out what is forbidden, and in wh
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 
@@ -484,8 +484,9 @@ def _tokens_named(objects: str, statement: Statement) -> list[CodeToken]:
         beside = [_token_beside(code, statement.text) for code in codes]
         pairs = zip(codes, beside, strict=True)
         tokens = [token or token_of_kind(code, kind) for code, token in pairs]
+        known = [_in_its_language(token, statement) for token in tokens if token]
         # the others are left to the reader
-        return [token for token in tokens if token and _is_of_language(token, statement)]
+        return [token for token in known if _is_of_language(token, statement)]
     first, *others = re.split(r",? or |,? nor |, ", plain)
     if others and "`" not in plain:  # "TODOs, placeholders or gaps"
         plain = first
@@ -555,7 +556,7 @@ def _may_be_of(token: CodeToken, statement: Statement) -> bool:
 
 def _is_of_language(token: CodeToken, statement: Statement) -> bool:
     """Whether the language that a statement names, if it names one, may have a piece of code."""
-    if token.files == PYTHON and _is_of_other_languages(statement.document):
+    if token.files == PYTHON and _other_language(statement.document):
         return False
     here = _endings(files_of_language(f"{statement.label} {statement.text}"))
     is_of_any = not token.files or "*" in token.files
@@ -567,12 +568,27 @@ _PYTHON = re.compile(
 )
 
 
+_OTHER_LANGUAGES = re.compile(
+    r"\b(?P<dart>dart|flutter)\b|\b(?P<swift>swift)\b|\b(?P<lua>lua)\b", re.I
+)
+
+
 @lru_cache(maxsize=64)
-def _is_of_other_languages(document: str) -> bool:
-    """Whether a file names languages that also have `print()`, and nothing of Python."""
-    return bool(re.search(r"\b(?:dart|flutter|swift|lua)\b", document, re.I)) and not (
-        _PYTHON.search(document)
-    )
+def _other_language(document: str) -> str:
+    """The ending of files of the language that a file names, if that has `print()` too and the file
+    names nothing of Python; "" otherwise.
+    """
+    if _PYTHON.search(document):
+        return ""
+    names = {match.lastgroup or "" for match in _OTHER_LANGUAGES.finditer(document)}
+    return names.pop() if len(names) == 1 else ""
+
+
+def _in_its_language(token: CodeToken, statement: Statement) -> CodeToken:
+    """`print()` of the language that a file is about: of Dart in the rules of a Flutter app."""
+    language = _other_language(statement.document)
+    is_print = token.files == PYTHON and "print" in token.pattern
+    return replace(token, files=(f"*.{language}",)) if is_print and language else token
 
 
 def _endings(globs: Iterable[str]) -> set[str]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from holdfast.drafting.drafts import Draft, measure
 from holdfast.drafting.grammar.acts import acts_in
-from holdfast.drafting.grammar.clauses import Clause, all_known, names_in
+from holdfast.drafting.grammar.clauses import Clause, all_known, codes_in, names_in
 from holdfast.drafting.grammar.commands import (
     any_of,
     command_pattern,
@@ -48,6 +48,12 @@ _VERBS = (RUN | {"introduce", "test", "build"}) - {"pass", "succeed"}
 _COMMANDS_IN_BRACKETS = re.compile(
     rf"(?:any )?[\w -]+ \((?:e\.g\.,? |such as |like |including )?(?P<commands>{CODES})"
     r"(?:,? etc\.?)?\)",
+    re.I,
+)
+# "destructive commands like `a` or `b`"
+_COMMANDS_LIKE = re.compile(
+    rf"(?:any )?(?:[\w-]+ )*commands? (?:like|such as|including) (?P<commands>{CODES})"
+    r"(?:,? (?:or|and) [a-z -]+)?",
     re.I,
 )
 _THINGS_RUN = re.compile("|it|this|them|these|tests|commands?|code|project", re.I)
@@ -98,8 +104,9 @@ def forbidden_command_rule(clause: Clause) -> list[Draft]:
 
 def _forbid_object(instruction: Instruction) -> list[Draft]:
     """The rule that the object of an instruction is not run; [] if it may be no command."""
-    if bracketed := _COMMANDS_IN_BRACKETS.fullmatch(instruction.object):
-        return forbid_commands(commands_in(bracketed["commands"]))
+    for listed in (_COMMANDS_IN_BRACKETS, _COMMANDS_LIKE):
+        if match_of_list := listed.fullmatch(instruction.object):
+            return forbid_commands(commands_in(match_of_list["commands"]))
     match = whole_match(_FORBIDDEN_COMMANDS, instruction.object)
     if match is None:
         return []
@@ -258,12 +265,25 @@ _PREFERRED_OVER = re.compile(  # "bun (preferred over npm)"
 )
 
 
+# "Prefer `rg` for search" means: rather than `grep`
+_SEARCHES = re.compile(
+    r"(?:always )?(?:use|prefer) `rg`(?: or `rg --files`)?(?: first)?"
+    r" (?:for|when) (?:(?:text|code|file|fast|all) )*search(?:es|ing)?\b"
+    r"(?!.*\b(?:only|unless|except)\b).*",
+    re.I,
+)
+_PREFERRED_ALONE = re.compile(r"(?P<name>\w+): (?:the )?preferred package manager", re.I)
+
+
 def preference_rule(clause: Clause) -> list[Draft]:
     """Reads "prefer `rg` over `grep`"."""
     if clause.is_prohibited:
         return []
+    if _SEARCHES.fullmatch(clause.text):
+        return _require_rather(["rg"], ["grep"])
     match = whole_match(_PREFERRED_MANAGER, clause.text)
     match = match or _PREFERRED_OVER.match(clause.statement.text)
+    match = match or _PREFERRED_ALONE.fullmatch(f"{clause.statement.label}: {clause.text}")
     if match and (others := managers_beside(match["name"].lower())):
         return _require_rather([match["name"].lower()], others)
     instruction = instruction_of(clause.text)
@@ -350,6 +370,10 @@ _ONLY_MANAGER = forms(
             rf" uses {_MANAGER}"
             rf"(?: (?:as|for) (?:the |your |our |its |all )*{_PACKAGES})?"
         ),
+        "All packages use uv as the package manager": (
+            rf"(?:all )?(?:packages|projects|apps|workspaces) use {_MANAGER}"
+            rf" as (?:the|their) {_PACKAGES}"
+        ),
         "The package manager is pnpm": (
             rf"(?:the |our )?(?:package|dependency) (?:manager|management)(?: is|:)? {_MANAGER}"
             r"(?: (?:only|exclusively))?"
@@ -379,13 +403,31 @@ def package_manager_rule(clause: Clause) -> list[Draft]:
     """Reads "use pnpm as the package manager"."""
     if clause.is_prohibited or any(map(_PART_OF_REPOSITORY.search, clause.statement.under)):
         return []
+    if _lists_commands_of_manager(clause.statement):
+        return _forbid_others(clause.statement.label.split()[-1])
     is_labelled = whole_match(_MANAGER_LABEL, clause.statement.label) is not None
     ways = _ONLY_MANAGER + (_MANAGER_ALONE if is_labelled else ())
     match = whole_match(ways, re.sub(r" \([^()]*\)$", "", clause.text))
-    installs = other_installs(match["name"].lower()) if match else None
+    return _forbid_others(match["name"]) if match else []
+
+
+def _forbid_others(manager: str) -> list[Draft]:
+    """Forbids to install packages with other managers than one; [] if it is unknown."""
+    installs = other_installs(manager.lower())
     if installs is None:
         return []
     return [Draft("command", "requirement", measure("command_not_run", command=installs))]
+
+
+_USE_MANAGER = re.compile(r"(?:always )?use (?:pnpm|npm|yarn|bun|uv|poetry)", re.I)
+
+
+def _lists_commands_of_manager(statement: Statement) -> bool:
+    """Whether a statement says "Use yarn: `yarn install`, `yarn test`"."""
+    if not _USE_MANAGER.fullmatch(statement.label) or not re.fullmatch(CODES, statement.text):
+        return False
+    manager = statement.label.split()[-1].lower()
+    return all(code.startswith(f"{manager} ") for code in codes_in(statement.text))
 
 
 _WRAPPER = "`(?P<wrapper>(?:uv|poetry|pipenv|hatch|pdm) run)`"
@@ -395,6 +437,11 @@ _ALWAYS_WRAPPED = forms(
             rf"{ADVERBS}use {_WRAPPER}"
             r" (?:to (?:run|execute)|for (?:running )?)(?: ?(?:all|any|the|every))*"
             r" ?(?:Python)?(?: (?:commands?|scripts?|code|tools?|programs?|files?))?"
+        ),
+        "Use `uv run python ...` for Python commands": (
+            rf"{ADVERBS}use `(?P<wrapper>(?:uv|poetry|pipenv|hatch|pdm) run) python3?"
+            r"(?: \.\.\.| …)?` for (?:all |any |every )?Python (?:commands?|scripts?|code|tools?)"
+            r"(?: to .*)?"
         ),
         "Prefix Python commands with `uv run`": (
             rf"{ADVERBS}prefix (?:all |any |the |every )*Python (?:commands?|scripts?|calls)"

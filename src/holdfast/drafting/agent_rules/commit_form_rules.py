@@ -115,6 +115,13 @@ _LOOKS: tuple[tuple[Forms, str], ...] = (
     ),
     (
         form(
+            "Use lowercase after the colon",
+            r"(?:always )?(?:use |keep )?(?:a )?lower-?case(?: letters?)? after (?:the )?colon",
+        ),
+        r"\A[^:\n]+: [^A-Z]",
+    ),
+    (
+        form(
             "Commit messages start with a meaningful emoji",
             rf"(?:all |every |each )?{MESSAGES} (?:must |should )?(?:start|begin)s?"
             r" with an? (?:\w+ )?emoji",

@@ -109,7 +109,8 @@ _CONVENTIONAL = forms(
             rf"{_THEY_FOLLOW}?(?: an?)? ?{CONVENTIONAL}{TAIL}{_WITH_SCOPES}"
         ),
         "Write commit messages using Conventional Commits": (
-            rf"(?:always )?(?:write|format) {_ALL}(?:git )?{MESSAGES}"
+            rf"(?:always )?(?:write|format) {_ALL}(?:git )?"
+            rf"{any_words('(?:clear|descriptive|concise|short|good),?', 'and')}{MESSAGES}"
             rf" (?:using|in|with|according to|following|per|as) {CONVENTIONAL}{TAIL}"
         ),
         "Commits must be conventional": (
@@ -121,6 +122,14 @@ _CONVENTIONAL = forms(
             rf"{_WITH_SCOPES}"
         ),
     }
+)
+# "Use Conventional Commits with the package as the scope": what follows limits nothing
+_GOES_ON = re.compile(
+    rf"{ADVERBS}{_FOLLOW} (?:the )?(?:conventional|semantic)[ -]commits?\b(?!-)"
+    r"(?!.*\b(?:if|when|unless|except|only|where|prefer\w*|optional\w*|not|never|titles?|PRs?|pull"
+    r"|branch\w*|squash\w*|changelogs?|releases?|but|may|can|could|instead)\b)"
+    r" (?:with|and|in|using|to|so|template|guidelines?|pattern|structure|rules?)\b[^`]*",
+    re.I,
 )
 _NAME_ALONE = form("Conventional Commits", CONVENTIONAL)  # below "Commit messages"
 _LABEL = form("Use conventional commits", rf"(?:use |follow )?{CONVENTIONAL}")
@@ -196,6 +205,8 @@ def _names_conventional(clause: Clause) -> bool:
             return True
     if whole_match(_LABEL, statement.label) and _EXAMPLE.match(clause.text):
         return True
+    if _GOES_ON.fullmatch(clause.text):
+        return True
     plain = _ADJECTIVE.sub("", _AND_MORE.sub("", _about_commits_only(clause.text)))
     return whole_match(_CONVENTIONAL, plain) is not None
 
@@ -244,6 +255,7 @@ _LISTED_TYPES = forms(
         ),
         "short, prefixed with `fix:` or `feat:`": (
             rf"(?:(?:concise|short|brief|imperative|lowercase|clear),? (?:and )?)*"
+            r"(?:(?:subjects?|summar(?:y|ies)|messages?|titles?)(?: lines?)? )?"
             rf"prefixed (?:with |by )?{_PREFIXES}{_TYPE_CODES}"
         ),
         "types: `feat`, `fix`, `docs`": rf"{_PREFIXES}{_TYPE_CODES}(?: prefixes)?",

@@ -80,11 +80,33 @@ _NEGATED_OR_PERMITTED = re.compile(
 )
 
 
-_LEFT_ALONE = form(
-    "Leave `vendor/` untouched",
-    rf"(?:always |please )?leave (?:the |all )?(?:files in )?(?P<files>{CODES})"
-    r"(?: files?| folders?| director(?:y|ies))?"
-    r" (?:alone|untouched|unchanged|as (?:it|they) (?:is|are)|as is)",
+# measures know that `npm install` edits package.json, so such a rule would forbid the command
+_BY_COMMAND = (
+    r"(?:with|via|through|by|using)(?: running)? `(?!(?:npm|pnpm|yarn|bun|uv|poetry|cargo|composer"
+    r"|bundle|go) (?:i|install|add|remove|uninstall|version|require|get|pkg)\b)[^`]+`(?: .*)?"
+)
+_LEFT_ALONE = forms(
+    {
+        "Leave `vendor/` untouched": (
+            rf"(?:always |please )?leave (?:the |all )?(?:files in )?(?P<files>{CODES})"
+            r"(?: files?| folders?| director(?:y|ies))?"
+            r" (?:alone|untouched|unchanged|as (?:it|they) (?:is|are)|as is)"
+        ),
+        "Treat `dist/` as a generated snapshot": (
+            rf"(?:always |please )?treat (?:the |all |everything in |files in )?(?P<files>{CODES})"
+            r"(?: files?| folders?| director(?:y|ies))? as"
+            r" (?:(?:an? |strictly |fully |auto-?)*(?:generated|vendored|immutable|frozen)"
+            r"(?: [\w-]+){0,3}|(?:strictly )?read-only)"
+        ),
+        "Change `VERSION` only through `make bump`": (
+            rf"(?:change|edit|update|modify|bump) (?:the )?(?P<files>{CODES})(?: files?)? only"
+            rf" {_BY_COMMAND}"
+        ),
+        "Only change `VERSION` through `make bump`": (
+            rf"only (?:ever )?(?:change|edit|update|modify|bump) (?:the )?(?P<files>{CODES})"
+            rf"(?: files?)? {_BY_COMMAND}"
+        ),
+    }
 )
 
 
@@ -243,7 +265,10 @@ _BARE_FILE = re.compile(
 
 _NO_EDIT_LABEL = forms(
     {
-        "Do not edit generated files": rf"{NEVER} {_EDIT}(?: generated| these)? files?",
+        "Do not edit generated or vendored files": (
+            rf"{NEVER} {_EDIT}(?: (?:the|these|any|generated|vendored|third-party|or|and))*"
+            r" (?:files?|paths?|folders?|director(?:y|ies)|code|artifacts?)[\s:.]*"
+        ),
         "Generated files — do not hand-edit": (
             rf"(?:(?:auto-?)?generated|protected|vendored) files?\W+{NEVER} {_EDIT}"
         ),
@@ -252,9 +277,11 @@ _NO_EDIT_LABEL = forms(
 
 
 def labelled_file_rule(clause: Clause) -> list[Draft]:
-    """Reads "Generated files — do not hand-edit: `src/gen/`, `src/api.ts`"."""
-    text = clause.statement.text.strip(" .")
-    is_labelled = whole_match(_NO_EDIT_LABEL, clause.statement.label) is not None
+    """Reads "Generated files — do not hand-edit: `src/gen/`, `src/api.ts`", also as a heading."""
+    statement = clause.statement
+    text = re.sub(r" \([^()]*\)", "", statement.text).strip(" .")
+    above = (statement.label, *statement.under[-1:])
+    is_labelled = any(whole_match(_NO_EDIT_LABEL, name) for name in above)
     is_list = re.fullmatch(CODES, text) is not None
     return _protect(_globs_in(text)) if is_labelled and is_list else []
 

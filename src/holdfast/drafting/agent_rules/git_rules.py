@@ -39,6 +39,10 @@ _COMMITS = ("", "commits", "changes", "code", "anything", "directly", "new commi
 _PLACES = (Relation.TO, Relation.ON, Relation.IN)
 
 
+# the branch that an item of a list is about: "`main` - production. *Do not push directly.*"
+_ITS_BRANCH = re.compile(r"`(?P<branch>[\w./-]+)`(?: branch)?\s*[—–:(-]")
+
+
 def push_rule(clause: Clause) -> list[Draft]:
     """Reads "never push to `main`" and "open a PR instead of pushing to `main`"."""
     instruction = instruction_of(clause.text, clause.is_prohibited)
@@ -61,6 +65,9 @@ def _forbids_pushing(instruction: Instruction) -> bool:
 
 def _known_branches(instruction: Instruction, clause: Clause) -> list[str]:
     """The branches after "to", if each has a usual name or stands in backticks."""
+    named = _ITS_BRANCH.match(clause.statement.opening)
+    if named and not instruction.texts_of(*_PLACES) and "directly" in clause.text:
+        return [named["branch"]]
     names = _branch_list(instruction)
     are_known = all(name in _USUAL_BRANCHES or f"`{name}`" in clause.text for name in names)
     return names if are_known else []

@@ -10,6 +10,7 @@ heading and its code block. All of them end in `require`.
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import takewhile
 
 from holdfast.drafting.agent_rules.folder_headings import folder_named
@@ -77,7 +78,7 @@ def require(commands: Iterable[str], occasion: Occasion, *, are_run: bool = Fals
         return []
     if not all(_is_step(part, is_run=are_run) for part in parts):
         return []
-    patterns = dict.fromkeys(map(required_pattern, parts))
+    patterns = dict.fromkeys(map(_pattern_of_step, parts))
     if isinstance(occasion, BeforeEvent):
         return [_runs_before(pattern, occasion.commands) for pattern in patterns]
     return [_runs_after(pattern, occasion.files) for pattern in patterns]
@@ -107,8 +108,20 @@ def _without_placeholder(text: str) -> str:
     return plain if re.search(r"[ /]", plain) else text
 
 
+# a tool of an MCP server, whose calls are matched by its name: `gitnexus_detect_changes()`
+_TOOL = re.compile(r"(?P<server>[a-z][a-z0-9]*)_(?P<name>[a-z]\w*)\(\)")
+
+
+def _pattern_of_step(text: str) -> str:
+    """The pattern of a command that has to be run, or of the calls of a tool."""
+    tool = _TOOL.fullmatch(text)
+    return rf"(?:mcp__)?{tool['server']}_+{tool['name']}\b" if tool else required_pattern(text)
+
+
 def _is_step(text: str, *, is_run: bool) -> bool:
-    """Whether a code span is a command rather than a file or a plain word."""
+    """Whether a code span is a command, or a tool, rather than a file or a plain word."""
+    if _TOOL.fullmatch(text):
+        return True
     is_file = re.search(r"^[^ ]+\.(?!sh$|py$|js$|mjs$)\w+$|^[^ ]+/$", text)
     is_word = re.fullmatch(r"[\w-]+", text) and not is_command(text)
     return is_runnable(text) and not is_file and (is_run or not is_word)
@@ -184,7 +197,11 @@ def run_rule(clause: Clause) -> list[Draft]:
         if instruction and instruction.modality is Modality.NEVER:
             rules = _required_by_prohibition(instruction)
         elif instruction and instruction.binds:
-            rules = _allowed_after(instruction) or _required_by_order(instruction, clause)
+            rules = (
+                _allowed_after(instruction)
+                or _required_by_order(instruction, clause)
+                or _commits_at_end(instruction)
+            )
         else:
             rules = []
         if rules:
@@ -242,6 +259,7 @@ def _required_by_order(instruction: Instruction, clause: Clause) -> list[Draft]:
 
 def _required_by_prohibition(instruction: Instruction) -> list[Draft]:
     """Reads "never commit without running `make test`" and "never push if `make test` fails"."""
+    instruction = _without_purpose(instruction)
     commands: list[str] = []
     for relation, text in instruction.circumstances:
         if relation not in CONDITIONS:
@@ -256,6 +274,34 @@ def _required_by_prohibition(instruction: Instruction) -> list[Draft]:
         return require(commands, END_OF_WORK)
     acts = acts_of(instruction, *CONDITIONS)
     return require(commands, BeforeEvent(gate_of(acts))) if acts else []
+
+
+def _without_purpose(instruction: Instruction) -> Instruction:
+    """The instruction without the purpose of what is run, as in "never commit without running
+    `make test` *to check it*".
+    """
+    kept: list[Circumstance] = []
+    for circumstance in instruction.circumstances:
+        is_purpose = circumstance.relation is Relation.TO and any(
+            before.relation in CONDITIONS for before in kept
+        )
+        kept += [] if is_purpose else [circumstance]
+    return replace(instruction, circumstances=tuple(kept))
+
+
+_ALL_WORK = re.compile(
+    r"(?:(?:all|your|the|any|my) )*(?:work|changes|code|everything|it|them)?", re.I
+)
+
+
+def _commits_at_end(instruction: Instruction) -> list[Draft]:
+    """Reads "always commit your work at the end of each turn"."""
+    is_act = instruction.modality is Modality.MUST and instruction.does(("commit", "push"))
+    is_of_all = _ALL_WORK.fullmatch(instruction.object) is not None
+    occasion = occasion_of_instruction(instruction) if is_act and is_of_all else None
+    if occasion != END_OF_WORK or not instruction.has_only(*OCCASIONS):
+        return []
+    return [_runs_after(required_pattern(f"git {verb}"), ["*"]) for verb in instruction.verbs]
 
 
 _ALLOWED_WHEN = (Relation.AFTER, Relation.IF, Relation.ONCE, Relation.WHEN)

@@ -25,7 +25,7 @@ _TRAILER = re.compile(
 )
 _COMMITS = re.compile(
     r"(?:(?:the|all|any|every|each|your|git|AI|agent-authored|AI-assisted|AI-generated) )*"
-    r"commits?(?: messages?| trailers?)?",
+    r"(?:commits?(?: messages?| trailers?)?|patch(?:es)?)",
     re.I,
 )
 _ADDS = ("add", "include", "append", "use", "put", "insert", "contain", "have", "carry")
@@ -110,7 +110,7 @@ _NO_CREDIT = forms(
     {
         "Never add AI attribution to commits": (
             rf"(?:{NEVER} (?:{_ADD}|leave|mention) |no )(?:(?:any|an?) )?"
-            r"(?:(?:AI|AI-generated|LLM|Claude|Claude Code|agent|assistant|tool|bot)[- ])+"
+            r"(?:(?:AI|AI-generated|LLM|Claude|Claude Code|agent|assistant|tool|bot)[- /])+"
             r"(?:attributions?|signatures?|credits?|co-?authors?|footers?|trailers?|branding)"
             r"(?: lines?)?"
             r"(?: (?:to|in|on|from) (?:(?:any|all|the|your|git) )*commits?(?: messages?)?"

@@ -82,8 +82,17 @@ _REASON_OR_ADVICE = re.compile(
         r", (?:always |please )?(?:re-?run|regenerate|edit|change|update|modify) ",
     )
 )
+# why an order is given: "use pnpm *to keep one lockfile in all packages*"; the purpose of a
+# prohibition limits it
+_PURPOSE_OF_ORDER = re.compile(
+    r",? (?:in order )?to (?:ensure|avoid|prevent|guarantee|make sure|keep|maintain|preserve"
+    r"|catch)\b"
+)
+_NOT_AN_ORDER = re.compile(rf"{NEVER}\b|no\b|avoid\b|only\b|if\b|when\b|for\b|in\b", re.I)
 # "For builds, never use X": a clause that begins so limits what comes after its comma
-_CIRCUMSTANCE = re.compile(r"(?:for|in|on|when|if|during|while|after|before|inside)\b", re.I)
+_CIRCUMSTANCE = re.compile(
+    r"(?:for|in|on|when|if|during|while|after|before|inside|once|until|whenever|as soon as)\b", re.I
+)
 # where one clause ends and the next begins, in a text whose code spans are masked as \0
 _CUT = "|".join(
     (
@@ -134,6 +143,9 @@ def _cut(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
         yield text.strip(_MARKS), []
     if reason := _REASON_OR_ADVICE.search(masked):
         yield text[: reason.start()].strip(_MARKS), [text[reason.start() :]]
+    purpose = _PURPOSE_OF_ORDER.search(masked)
+    if purpose and not _NOT_AN_ORDER.match(text):
+        yield text[: purpose.start()].strip(_MARKS), [text[purpose.start() :]]
     pattern = _CUTS if _CIRCUMSTANCE.match(text) else _CUTS_AND_COMMAS
     cuts = list(islice(pattern.finditer(masked), _MAX_CUTS))
     starts = [0, *(cut.end() for cut in cuts)]

@@ -176,9 +176,14 @@ def _before_events(text: str) -> Occasion | None:
     return BeforeEvent(gate_of(acts)) if acts else None
 
 
+_OF_WORK = re.compile(r"(?:an?|the|each|every|your) (?:task|session|turn)")  # "after each task"
+
+
 def _after_change_or_work(relation: Relation, text: str) -> Occasion | None:
     """The occasion after "after" or "when": a change, or the end of the work."""
-    if is_end_of_work(text) or re.fullmatch(r"(?:an?|the|each|every|your) (?:task|session)", text):
+    if is_end_of_work(text) or re.fullmatch(
+        r"(?:an?|the|each|every|your) (?:task|session|turn)", text
+    ):
         return END_OF_WORK
     globs = files_changed_in(text, may_be_passive=relation is not Relation.AFTER)
     if globs:

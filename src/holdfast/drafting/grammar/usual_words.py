@@ -16,11 +16,19 @@ _WE_USE = re.compile(
 _FORCE_PUSH = re.compile(r"\bforce (?=push)", re.I)
 _OMIT = re.compile(r"^(?:always )?(?:omit|leave out) (?:all |any |the )?", re.I)
 _CHECK_IN = re.compile(r"(?<=n[o'’]t )check in (?=`)|(?<=never )check in (?=`)", re.I)
+# says again what a condition named: "if you change `ui/`, run the checks *for that package*"
+_FOR_THAT = re.compile(r" for that (?:package|folder|module|app)(?: too| as well)?\b", re.I)
+# "no direct pushes to main allowed"
+_NONE_ALLOWED = re.compile(r"^(no .+?) (?:(?:are|is) )?(?:allowed|permitted)$", re.I)
 _STRESSED_NO = re.compile(r"^(?:absolutely|strictly|definitely) no ", re.I)
-# "all tests pass (`make test`)" is "`make test` passes"
+_LEFT_WHITESPACE = re.compile(
+    r"\bleave (?:any )?(?:trailing whitespace|whitespace at the end of (?:the )?lines?)", re.I
+)
+# "all tests pass (`make test`)" and "all tests must pass: `make test`" are "`make test` passes"
 _CHECKS_PASS = re.compile(
     r"\b(?:(?:all|the|your|existing|unit) )*(?:tests?|build|lint(?:er|ing)?|type ?checks?|checks?)"
-    r" (?:pass(?:es)?|succeeds?|(?:is|are) (?:clean|green))(?: locally)? \((`[^`]+`)\)",
+    r" (?:pass(?:es)?|succeeds?|(?:is|are) (?:clean|green)|must pass)(?: locally)?"
+    r"(?: \((?=`[^`]+`\))|: (?=`[^`]+`$))(`[^`]+`)\)?",
     re.I,
 )
 # "for Rust changes" is "after Rust changes"
@@ -56,7 +64,9 @@ _ENSURES_NOT = re.compile(
 
 def in_usual_words(text: str) -> str:
     """A clause in the words that the grammar knows: "omit semicolons" is "no semicolons"."""
+    text = _FOR_THAT.sub("", _NONE_ALLOWED.sub(r"\1", text))
     text = _ENSURES_NOT.sub(r"\g<subject> must not be ", text)
+    text = _LEFT_WHITESPACE.sub("use trailing whitespace", text)
     text = _ASKING_FOR_REVIEW.sub("requesting review", text)
     text = _CHECKS_PASS.sub(r"\1 passes", text)
     text = _FOR_CHANGES.sub("after ", text)

@@ -1,0 +1,306 @@
+"""Finds the parts of a Bash script that never run: behind a condition that fails, and after `exit`.
+
+    if false; then git push; fi   ->  `git push` never runs
+    exit 0; git push              ->  `git push` never runs
+    make || exit 1; git push      ->  all of it may run
+
+A condition is decided only if it has no variables, as `false` and `[ 1 = 2 ]` have none.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_MAX_DEPTH = 100  # of statements within statements; deeper ones are taken to run
+_SUBSTITUTIONS = ("command_substitution", "process_substitution")
+_SHELLS = ("bash", "sh", "zsh", "fish")  # `exec zsh` is typed into a shell that goes on as another
+_COMPARISON = re.compile(
+    r"""\[?\[\s+(["']?)(?P<left>[\w./-]*)\1\s+(?P<operator>==?|!=|-eq|-ne|-lt|-le|-gt|-ge)"""
+    r"""\s+(["']?)(?P<right>[\w./-]*)\4\s+\]?\]|\(\(\s*(?P<number>\d+)\s*\)\)"""
+)
+# what a script has whose parts may never run, for a quick look
+_MAY_LEAVE = re.compile(r"\b(?:exit|return|break|continue|exec|true|false|test)\b|\[ |\(\(|:\s")
+
+
+_LEAVES_LOOP = re.compile(r"\b(?:break|return|exit|exec|kill)\b")
+# the test of a single constant, as in `[ -n "" ]`
+_TEST_OF_TEXT = re.compile(
+    r"""\[?\[\s+(?:(?P<option>-[nz])\s+)?(["']?)(?P<text>[\w./]*)\2\s+\]?\]"""
+)
+
+
+class _Leaves(IntEnum):
+    """What a statement always leaves: `break` a loop, `return` a function, `exit` the shell."""
+
+    NOTHING = 0
+    LOOP = 1
+    FUNCTION = 2
+    SHELL = 3
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """How a statement ends.
+
+    Args:
+        succeeds: whether its exit status is 0; None if that is not known.
+        leaves: what it always leaves, so that the statements after it do not run.
+    """
+
+    succeeds: bool | None = None
+    leaves: _Leaves = _Leaves.NOTHING
+
+
+_UNKNOWN = _Outcome()
+_SUCCEEDS = _Outcome(succeeds=True)
+_FAILS = _Outcome(succeeds=False)
+_EXITS = _Outcome(leaves=_Leaves.SHELL)
+_BY_COMMAND = {
+    **{"true": _SUCCEEDS, ":": _SUCCEEDS, "false": _FAILS},
+    **{"exit": _EXITS, "return": _Outcome(leaves=_Leaves.FUNCTION)},
+    **dict.fromkeys(("break", "continue"), _Outcome(leaves=_Leaves.LOOP)),
+}
+
+
+def unreachable_nodes(root: "Node") -> set[int]:
+    """Returns the ids of the statements of a script that never run.
+
+    A script with a syntax error has none, as its parts are not known.
+    """
+    if root.has_error or not _MAY_LEAVE.search(_text(root)):
+        return set()
+    scripts = [root]
+    nodes = [root]
+    while nodes:
+        node = nodes.pop()
+        nodes += node.children
+        if node.type in _SUBSTITUTIONS:
+            scripts.append(node)
+    analysis = _Analysis()
+    for script in scripts:
+        analysis.run_all(script.children)
+    return analysis.unreachable
+
+
+class _Analysis:
+    """Goes through the statements of a script in the order in which they may run."""
+
+    def __init__(self) -> None:
+        self.unreachable: set[int] = set()
+        self._functions: dict[str, Node] = {}  # their bodies, by their names
+        self._outcomes: dict[int, _Outcome] = {}  # of the functions, by the ids of their bodies
+        self._depth = 0
+        self._loops = 0  # that the statement is in
+
+    def run_all(self, nodes: Sequence["Node"]) -> _Outcome:
+        """Runs statements one after the other, up to the first that leaves them."""
+        outcome = _SUCCEEDS
+        for node in nodes:
+            if node.type == "&":  # the statement before runs in a shell of its own
+                outcome = _SUCCEEDS
+            elif not node.is_named or node.type == "comment":
+                continue
+            elif outcome.leaves:
+                self.unreachable.add(node.id)
+            else:
+                outcome = self._run(node)
+        return outcome
+
+    def _run(self, node: "Node") -> _Outcome:
+        if self._depth >= _MAX_DEPTH:
+            return _UNKNOWN
+        self._depth += 1
+        try:
+            return self._run_by_type(node)
+        finally:
+            self._depth -= 1
+
+    def _run_by_type(self, node: "Node") -> _Outcome:
+        match node.type:
+            case "command":
+                return self._run_command(node)
+            case "test_command":
+                return _outcome_of_test(_text(node))
+            case "negated_command":
+                inner = self.run_all(node.named_children)
+                is_known = inner.succeeds is not None
+                return _Outcome(not inner.succeeds if is_known else None, inner.leaves)
+            case "redirected_statement":
+                body = node.child_by_field_name("body")
+                return _Outcome(leaves=self._run(body).leaves) if body is not None else _SUCCEEDS
+            case "list":
+                return self._run_list(node)
+            case "pipeline":  # each part runs in a subshell
+                outcomes = [self._run(child) for child in node.named_children]
+                return _Outcome(outcomes[-1].succeeds if outcomes else None)
+            case "subshell":
+                self.run_all(node.children)
+            case "compound_statement" | "do_group":
+                is_arithmetic = node.children[0].type == "(("
+                return (
+                    _outcome_of_test(_text(node)) if is_arithmetic else self.run_all(node.children)
+                )
+            case "if_statement":
+                return self._run_if(node)
+            case "while_statement":
+                return self._run_while(node)
+            case "for_statement" | "c_style_for_statement":
+                self._run_loop(node.child_by_field_name("body"))
+            case "case_statement":
+                return self._run_case(node)
+            case "function_definition":
+                name, body = (node.child_by_field_name(field) for field in ("name", "body"))
+                if name is not None and body is not None:
+                    self._functions[_text(name)] = body
+        return _UNKNOWN
+
+    def _run_command(self, node: "Node") -> _Outcome:
+        name = node.child_by_field_name("name")
+        words = [_text(word) for word in node.children_by_field_name("argument")]
+        program = _text(name) if name is not None else ""
+        if body := self._functions.get(program):
+            return self._call(body)
+        if program == "exec" and words and re.match(r"[\w./]", words[0]):
+            return _UNKNOWN if words[0] in _SHELLS else _EXITS
+        if program == "test":
+            return _outcome_of_test(f"[ {' '.join(words)} ]")
+        outcome = _BY_COMMAND.get(program, _UNKNOWN)
+        return _UNKNOWN if outcome.leaves is _Leaves.LOOP and not self._loops else outcome
+
+    def _call(self, body: "Node") -> _Outcome:
+        """Runs a function. Its unreachable statements are found when its body is read by itself."""
+        if body.id not in self._outcomes:
+            self._outcomes[body.id] = _UNKNOWN  # of a function that calls itself
+            inner = _Analysis()
+            inner._functions, inner._outcomes = self._functions, self._outcomes
+            inner._depth = self._depth
+            if inner._run(body).leaves is _Leaves.SHELL:
+                self._outcomes[body.id] = _EXITS
+        return self._outcomes[body.id]
+
+    def _run_list(self, node: "Node") -> _Outcome:
+        """Runs `a && b || c`, which the grammar nests: the list `a && b`, `||` and `c`."""
+        parts: list[tuple[bool, Node]] = []  # each part, and whether `&&` is before it
+        while node.type == "list":
+            is_and = any(child.type == "&&" for child in node.children)
+            parts.append((is_and, node.named_children[-1]))
+            node = node.named_children[0]
+        outcome = self._run(node)
+        for needs_success, part in reversed(parts):
+            if outcome.leaves or outcome.succeeds is (not needs_success):
+                self.unreachable.add(part.id)
+                continue
+            following = self._run(part)
+            if outcome.succeeds is not None:
+                outcome = following
+            elif following.leaves or following.succeeds is (not needs_success):
+                outcome = _Outcome(not needs_success)  # as far as the list goes on at all
+            else:
+                outcome = _UNKNOWN
+        return outcome
+
+    def _run_if(self, node: "Node") -> _Outcome:
+        outcomes: list[_Outcome] = []  # of the branches that may run
+        is_decided = False  # whether one of the branches before runs in any case
+        for condition, branch in _branches_of(node):
+            if is_decided:
+                self._mark([*condition, *branch])
+                continue
+            test = self.run_all(condition) if condition else _SUCCEEDS
+            if test.leaves:
+                self._mark(branch)
+                outcomes.append(test)
+                is_decided = True
+            elif test.succeeds is False:
+                self._mark(branch)
+            else:
+                outcomes.append(self.run_all(branch))
+                is_decided = test.succeeds is True
+        if not is_decided:
+            outcomes.append(_SUCCEEDS)
+        return _joined(outcomes)
+
+    def _run_while(self, node: "Node") -> _Outcome:
+        body = node.child_by_field_name("body")
+        test = self.run_all(node.children_by_field_name("condition"))
+        is_until = node.children[0].type == "until"
+        if body is not None and (test.leaves or test.succeeds is is_until):
+            self._mark([body])
+            return test if test.leaves else _SUCCEEDS
+        self._run_loop(body)
+        is_endless = test.succeeds is not None and body is not None
+        return _EXITS if is_endless and not _LEAVES_LOOP.search(_text(body)) else _UNKNOWN
+
+    def _run_loop(self, body: "Node | None") -> None:
+        self._loops += 1
+        if body is not None:
+            self._run(body)
+        self._loops -= 1
+
+    def _run_case(self, node: "Node") -> _Outcome:
+        items = [child for child in node.named_children if child.type == "case_item"]
+        outcomes = []
+        for item in items:
+            patterns = {value.id for value in item.children_by_field_name("value")}
+            outcomes.append(self.run_all([n for n in item.children if n.id not in patterns]))
+        has_default = any(_text(item).lstrip("( ").startswith("*)") for item in items)
+        return _joined(outcomes) if has_default else _UNKNOWN
+
+    def _mark(self, nodes: Sequence["Node"]) -> None:
+        self.unreachable.update(node.id for node in nodes if node.is_named)
+
+
+def _branches_of(node: "Node") -> Iterator[tuple[list["Node"], list["Node"]]]:
+    """Yields the condition and the statements of each branch of an `if`; `else` has no condition,
+    and so has what stands between two branches.
+    """
+    clauses = [child for child in node.children if child.type in ("elif_clause", "else_clause")]
+    ids = {clause.id for clause in clauses}
+    first = [child for child in node.children if child.id not in ids]
+    for children in (first, *(clause.children for clause in clauses)):
+        then = next((n for n, child in enumerate(children) if child.type == "then"), 0)
+        yield children[1:then], children[then + 1 :]
+
+
+def _joined(outcomes: Sequence[_Outcome]) -> _Outcome:
+    """Returns the outcome of one of several branches, if it is not known which of them runs."""
+    if not outcomes:
+        return _UNKNOWN
+    statuses = {outcome.succeeds for outcome in outcomes}
+    leaves = min(outcome.leaves for outcome in outcomes)
+    return _Outcome(statuses.pop() if len(statuses) == 1 else None, leaves)
+
+
+def _outcome_of_test(text: str) -> _Outcome:
+    """Returns the outcome of a test of constants, such as `[ 1 = 2 ]`."""
+    if single := _TEST_OF_TEXT.fullmatch(text):
+        return _Outcome(succeeds=bool(single["text"]) is (single["option"] != "-z"))
+    test = _COMPARISON.fullmatch(text)
+    if test is None:
+        return _UNKNOWN
+    if test["number"] is not None:
+        return _Outcome(succeeds=int(test["number"]) != 0)
+    left, right = test["left"], test["right"]
+    if test["operator"] in ("=", "==", "!="):
+        return _Outcome(succeeds=(left == right) is (test["operator"] != "!="))
+    if not (re.fullmatch(r"-?\d+", left) and re.fullmatch(r"-?\d+", right)):
+        return _UNKNOWN
+    difference = int(left) - int(right)
+    by_operator = {
+        "-eq": difference == 0,
+        "-ne": difference != 0,
+        "-lt": difference < 0,
+        "-le": difference <= 0,
+        "-gt": difference > 0,
+        "-ge": difference >= 0,
+    }
+    return _Outcome(succeeds=by_operator[test["operator"]])
+
+
+def _text(node: "Node") -> str:
+    return (node.text or b"").decode("utf-8", "replace")

@@ -1,0 +1,60 @@
+"""Rules about code are about what is run, not about what a text in quotation marks names."""
+
+import pytest
+
+from holdfast.measures import build
+from holdfast.measures.turns import AssistantTurn, ToolCall
+
+PRINT = r"(?<![\w$.])print\("
+LOG = r"(?<![\w$])console\.log\b"
+# a pattern, a file, a text, and whether the text keeps the rule that the pattern may not be written
+ROWS = [
+    (PRINT, "a.py", 'say("print(x)")\n', True),
+    (PRINT, "a.py", "x = 1  # print(x)\n", True),
+    (PRINT, "a.py", 'def f():\n    """Calls print(x)."""\n', True),
+    (PRINT, "a.py", 'def f():\n    """Calls\n    print(x).\n    """\n', True),
+    (PRINT, "a.py", "x = f\"{print('a')}\"\n", False),
+    (PRINT, "a.py", 'print("x")\n', False),
+    (PRINT, "a.py", 'say("x"); print("y")\n', False),
+    (LOG, "a.ts", 'expect(text).toContain("console.log(1)");\n', True),
+    (LOG, "a.ts", "expect(text).toContain('console.log');\n", True),
+    (LOG, "a.ts", "const x = `console.log(1)`;\n", True),
+    (LOG, "a.ts", "const x = `${console.log(1)}`;\n", False),
+    (LOG, "a.tsx", "<p>Don't</p>{console.log(1)}<p>it's</p>\n", False),
+    (r"\bdbg!\(", "a.rs", 'let x = "dbg!(y)";\n', True),
+    (r"\bdbg!\(", "a.rs", "fn f<'a>(x: &'a str, y: &'a str) { dbg!(x); }\n", False),
+    (r"\.unwrap\(\)", "a.rs", 'panic!("called .unwrap() on None");\n', True),
+    (r"fmt\.Print", "a.go", 't.Error("fmt.Println is forbidden")\n', True),
+    (r"System\.out", "A.java", 'assertThat(x).contains("System.out.println(");\n', True),
+    (r"System\.out", "A.java", "System.out.println('x');\n", False),
+    # texts that rules may be about
+    (r"https?://", "a.py", 'get("http://a.b/c")\n', False),
+    (r"#[0-9a-f]{6}\b", "a.ts", "const x = '#ff0000';\n", False),
+    (r"\brgb\(", "a.ts", "const x = 'rgb(0, 0, 0)';\n", False),
+    ("—", "a.py", 'say("a — b")\n', False),
+    (r"SELECT \*", "a.py", 'run("SELECT * FROM a")\n', False),
+    (r"NOW\(", "a.py", 'run("SELECT NOW()")\n', False),
+    (r"""from\s+["']lodash""", "a.ts", "import x from 'lodash';\n", False),
+    (PRINT, "a.unknown", 'say("print(x)")\n', False),
+]
+
+
+@pytest.mark.parametrize(("pattern", "path", "text", "is_kept"), ROWS)
+def test_code_that_a_text_names_is_not_written(pattern, path, text, is_kept):
+    turn = AssistantTurn("", (ToolCall("Write", {"file_path": path, "content": text}),))
+    score = build({"name": "code_not_written", "pattern": pattern}).score_turn(turn)
+    assert score.value == is_kept
+
+
+def test_a_mark_that_ends_a_docstring_begins_none():
+    old, new = "x = 1", 'the end.\n"""\nprint(1)\n\ndef g():\n    """Next."""'
+    edit = ToolCall("Edit", {"file_path": "a.py", "old_string": old, "new_string": new})
+    measure = build({"name": "code_not_written", "pattern": PRINT})
+    assert measure.score_turn(AssistantTurn("", (edit,))).value == 0
+
+
+def test_a_long_text_in_quotation_marks_takes_no_time():
+    text = f'x = "{"a" * 200_000}"; say("print(")'
+    turn = AssistantTurn("", (ToolCall("Write", {"file_path": "a.py", "content": text}),))
+    measure = build({"name": "code_not_written", "pattern": PRINT})
+    assert measure.score_turn(turn).value == 1

@@ -1,0 +1,138 @@
+"""Statements that take a rule back, and wordings that state one after all."""
+
+import pytest
+from test_drafted_lines import measures_of
+
+from holdfast.measures import build
+from holdfast.measures.turns import AssistantTurn, ToolCall
+
+NOT_RULES = [
+    "## Commits\n\n- Conventional commits — we don't use them.",
+    "## Commits\n\n- Conventional Commits (we don't use them)",
+    "## Commits\n\n- Conventional Commits, which we no longer use",
+    "## Commits\n\n- Conventional Commits - not needed",
+    "## Commits\n\nConventional Commits; we dropped them in 2023.",
+    "## Commits\n\n- Conventional commits. We don't use them.",
+    "## Commits\n\nUse Conventional Commits. (We don't enforce this.)",
+    "- Use pnpm (no longer needed).",
+    "- Use pnpm - not any more.",
+    "- Never push to `main` — this rule was dropped.",
+    "- Never edit `vendor/` (obsolete).",
+    "- Run `make test` before committing (no longer required).",
+    "- Run `make test` before committing — optional.",
+    "- Don't use `any`: we dropped this rule.",
+    "- Never use `any` (old rule)",
+    "- Never use `any` (was the rule in v1)",
+    "- Once we migrate, never use npm.",
+    "## Not used any more\n\n- Use Conventional Commits.",
+    "## Rules that no longer apply\n\n- Never edit `vendor/`.",
+    "## Rejected proposals\n\n- Use Conventional Commits.",
+    "## What we don't do\n\n- Use Conventional Commits.\n- Run `make test` before committing.",
+    "## Things we don't require\n\n- Conventional Commits",
+    "## Non-goals\n\n- Use Conventional Commits.",
+    "## Optional\n\n- Run `make test` before committing.",
+    "## Not required\n\n- Run `make test` before committing.",
+    "## Upstream's rules (not ours)\n\n- Use pnpm, not npm.",
+]
+# beside rules that stay, although something else is taken back, or is not needed
+RULES = [
+    "- Use pnpm; npm is no longer used.",
+    "- Never edit `vendor/` (generated).",
+    "- Run `make test` before committing. It takes a minute.",
+    "- Never use `any` (see #12).",
+    "## Commits\n\n- Use Conventional Commits. We don't use scopes.",
+]
+
+
+@pytest.mark.parametrize("text", NOT_RULES)
+def test_a_rule_that_is_taken_back_is_not_drafted(text):
+    assert measures_of(text) == []
+
+
+@pytest.mark.parametrize("text", RULES)
+def test_a_rule_beside_another_remark_is_drafted(text):
+    assert measures_of(text)
+
+
+FLUTTER = "# A Flutter app\n\n"
+WORDINGS = [
+    (f"{FLUTTER}- Never use `print()`.", {"files": "*.dart"}),
+    ("- Treat `dist/` as a generated snapshot.", {"path": "dist/*"}),
+    ("- Treat `a.json` as read-only; update it only with `make a`.", {"path": "a.json"}),
+    ("- Only change `VERSION` through `make bump`.", {"path": "VERSION"}),
+    ("### Do not edit vendored paths\n\n`dist/` and `a/b/` (from upstream).", {"path": "dist/*"}),
+    ("- **Use yarn**: `yarn install`, `yarn test`", {"name": "command_not_run"}),
+    ("- Use `uv run python ...` for Python commands.", {"name": "command_not_run"}),
+    ("- Write clear commit messages using Conventional Commits.", {"name": "commit_message"}),
+    ("- Follow Conventional Commits with the package as scope.", {"name": "commit_message"}),
+    ("## Commit style\n\n- Use lowercase after the colon", {"name": "commit_message"}),
+    (
+        "If you modify `ui/`, run checks for that package too:\n\n```\ncd ui\nmake test\n```",
+        {"changed": "ui/*"},
+    ),
+    ("- Always commit your work at the end of each turn", {"run": r"git commit(?!\S)"}),
+    ("- All patches must include `Change-Id:` tag", {"name": "commit_includes"}),
+    ("- `main` - Production. Do not push directly.", {"name": "command_not_run"}),
+    ("- Do not leave whitespace at the end of lines", {"name": "code_not_written"}),
+    ("- All packages use uv as the package manager.", {"name": "command_not_run"}),
+    ("- **pnpm** - Preferred package manager", {"name": "prefers"}),
+    ("- All tests must pass: `npm run test:all`", {"name": "runs_after"}),
+    (
+        "- Never use destructive commands like `git reset --hard` or `git checkout --` unless"
+        " specifically requested or approved by the user.",
+        {"name": "asks_before"},
+    ),
+    ("- Never run destructive commands like `git clean -fd`.", {"name": "command_not_run"}),
+    ("- Prefer `rg` for search.", {"name": "prefers"}),
+    (
+        "- **MUST run `gitnexus_detect_changes()` before committing** to verify your changes.",
+        {"name": "runs_before", "first": r"(?:mcp__)?gitnexus_+detect_changes\b"},
+    ),
+    (
+        "- NEVER commit changes without running `gitnexus_detect_changes()` to check them.",
+        {"name": "runs_before"},
+    ),
+    ("- No direct pushes to main allowed", {"name": "command_not_run"}),
+    ("- Never add agent/AI attribution to commits.", {"name": "commit_message"}),
+    (
+        "- Always use `python -m pytest`, not `pytest`, to ensure tests run in the venv.",
+        {"name": "command_not_run"},
+    ),
+    ("- Commit messages: short subject prefixed `fix:` or `feat:`.", {"name": "commit_message"}),
+]
+
+
+@pytest.mark.parametrize(("text", "part"), WORDINGS)
+def test_a_wording_is_read(text, part):
+    first, *_ = measures_of(text)
+    assert part.items() <= first.items()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- Follow Conventional Commits if you can.",
+        "- Use Conventional Commits and squash.",
+        "- Follow Conventional Commits to name branches.",
+        "- Treat `dist/` as a starting point.",
+        "- Only change `package.json` through `npm install`.",
+        "- **Use yarn**: `yarn install`, `npm test`",
+        "- Commit your work after each logical step.",
+        "- Push to your fork after committing.",
+        "- `main` - Production. Do not push there after a release.",
+        "- Use `rg` for searching only in `src/`.",
+        "- Never use `sed` to keep files in order.",
+        "- Use pnpm to ensure one lockfile in all folders, except in `docs/`.",
+    ],
+)
+def test_a_like_wording_is_not_read(text):
+    assert measures_of(text) == []
+
+
+def test_a_tool_that_has_to_run_first_is_known_by_its_name():
+    (spec,) = measures_of("- Run `gitnexus_detect_changes()` before committing.")
+    commit = ToolCall("Bash", {"command": "git commit -m x"})
+    for name in ("gitnexus_detect_changes", "mcp__gitnexus__detect_changes"):
+        turn = AssistantTurn("", (ToolCall(name, {"scope": "all"}), commit))
+        assert build(spec).score_turn(turn).value == 1
+    assert build(spec).score_turn(AssistantTurn("", (commit,))).value == 0
