@@ -420,7 +420,7 @@ def test_a_rule_is_not_named_for_one_bad_round_beside_a_rule_that_fails():
     assert (bot.verdict, bot.first_failure.rule) == (FAIL, "never")
     verdicts = [(rule.rule, rule.verdict) for rule in bot.rules]
     assert verdicts == [("unlucky", UNDECIDED), ("never", FAIL)]
-    assert "also below" not in sentence(bot, terms)
+    assert "also below" not in verdict_sentence(bot, terms)
 
 
 def test_a_rule_that_only_fell_is_not_called_below_the_bar():
@@ -431,7 +431,7 @@ def test_a_rule_that_only_fell_is_not_called_below_the_bar():
     (bot,) = check_prompts(now, ["bot"], 1, terms, {"bot": before})
     verdicts = [(rule.rule, rule.verdict, rule.fails_bar) for rule in bot.rules]
     assert verdicts == [("never", FAIL, True), ("fell", FAIL, False)]
-    text = sentence(bot, terms)
+    text = verdict_sentence(bot, terms)
     assert text.startswith("below 0.3 in round 1, rule never") and "also below" not in text
 
 
@@ -443,7 +443,7 @@ def test_a_prompt_can_fail_although_no_rule_certainly_does(tmp_path):
     (bot,) = check_prompts(records, ["bot"], 1, terms)
     assert bot.verdict == FAIL and {rule.verdict for rule in bot.rules} == {UNDECIDED}
     text = "below 0.9, though no rule certainly by itself; most clearly in round 1, rule a: "
-    assert sentence(bot, terms).startswith(text)
+    assert verdict_sentence(bot, terms).startswith(text)
     cases, counts, code = junit_of(records, terms, tmp_path)
     assert ("holdfast.rules.bot", ALL_RULES) in cases and counts == (5, 1, 0, 4) and code == 1
 
