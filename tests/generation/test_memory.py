@@ -27,7 +27,7 @@ from holdfast.generation.prefix_cache import PrefixCache
 from holdfast.generation.saved_kv import CachedPrefix, SavedLayerKV
 from holdfast.generation.scheduler import Serving
 from holdfast.generation.slots import SlotCache
-from holdfast.generation.token_requests import RequestState
+from holdfast.generation.token_requests import RequestState, TokenPrompt, TokenRequest
 from holdfast.methods import UNSTEERED, compile_methods, parse
 from holdfast.models.session import LocalSession
 
@@ -233,6 +233,26 @@ def test_a_running_row_does_not_keep_an_earlier_state_of_its_dialog():
     gc.collect()
     assert earlier() is None and not row.done and row.cached
     session.stepped.cancel(row)
+
+
+@pytest.mark.parametrize(
+    ("count", "releases"),
+    [(3, []), (4, ["closed"]), (6, ["prefilled", "closed"])],
+    ids=["little", "four slots closed", "600 tokens prefilled"],
+)
+def test_freed_memory_is_given_back_when_there_may_be_much(monkeypatch, count, releases):
+    scheduler, given_back = replace(model(), stop_ids=frozenset()).scheduler(), []
+    monkeypatch.setattr(
+        decoder,
+        "release_freed_memory",
+        lambda: given_back.append("prefilled" if len(scheduler._decoder) else "closed"),
+    )
+    prompt = TokenPrompt(tuple(range(6, 106)), (False,) * 100)
+    for seed in range(count):
+        scheduler.submit(TokenRequest((prompt,), sampling=Sampling(1.0, 1.0, 3), seed=seed))
+    while len(scheduler):
+        scheduler.step()
+    assert given_back == releases
 
 
 def test_a_waiting_row_reads_the_keys_that_its_dialog_has_by_then():
