@@ -153,9 +153,9 @@ RECORDS = (
         "steering_fixes/qwen-1.5b",
         # not guidance and the combination, which gained least over what they are compared with
         "benchmarks/fixes.py steering --model qwen-1.5b --seeds 3 --batch 24 --method"
-        " repetition:probability=1 check-and-retry:n=2 split-softmax:exponent=0.5 --runs {runs}"
-        " --out {out}",
-        60,
+        " repetition:probability=1 check-and-retry:n=2 split-softmax:exponent=0.5 boost:factor=4"
+        " --runs {runs} --out {out}",
+        70,
     ),
     Record(
         "drift_loop_qwen",
