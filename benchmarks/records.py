@@ -76,7 +76,7 @@ DATA = {
 
 
 def reasons_against(record: Record, data: dict[str, Path | None]) -> list[str]:
-    """What a record needs and does not have here."""
+    """The needs of a record that are not met here, as sentences."""
     reasons = [
         f"{option} FILE is needed"
         for name, option in DATA.items()

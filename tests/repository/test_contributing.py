@@ -44,7 +44,7 @@ def run(copy: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=copy, env=env, capture_output=True, text=True)
 
 
-def tests_passed(copy: Path, *words: str) -> int:
+def count_passed(copy: Path, *words: str) -> int:
     """How many tests pass in the copy; all of them have to."""
     result = run(copy, "-m", "pytest", "-p", "no:cacheprovider", *words)
     assert not result.returncode, result.stdout
@@ -75,9 +75,9 @@ def test_an_added_method_is_known_exported_and_listed(with_method):
 
 def test_the_tests_take_an_added_method_from_its_row(with_method):
     files = ("tests/methods/test_methods.py", "tests/methods/test_steering_table.py")
-    assert tests_passed(with_method, *files, "-k", "Lift or oracle or exported") > 8
+    assert count_passed(with_method, *files, "-k", "Lift or oracle or exported") > 8
     assert "pytest tests/methods -k lift" in PAGE.read_text()
-    assert tests_passed(with_method, "tests/methods", "-k", "lift") > 3
+    assert count_passed(with_method, "tests/methods", "-k", "lift") > 3
 
 
 def test_the_tests_take_an_added_measure_from_its_rows(copy):
@@ -96,6 +96,6 @@ def test_the_tests_take_an_added_measure_from_its_rows(copy):
     append(copy / "tests" / "data" / "measures.jsonl", f"{examples}\n")
     append(copy / "tests" / "data" / "hand_scored.jsonl", f"{hand_scored}\n")
     names = "names_price or every_measure or careful_reader"
-    assert tests_passed(copy, "tests/measures/test_measures.py", "-k", names) == 4
+    assert count_passed(copy, "tests/measures/test_measures.py", "-k", names) == 4
     result = run(copy, "-m", "holdfast", "measures", "names_price")
     assert "names a price in euros" in result.stdout
