@@ -140,7 +140,7 @@ def _actions(
             effects = tuple(_in_folder(edit, around) for edit in side_effects_of(command))
             yield Action(command, edits, position, None, folder, effects, call.result)
             folders.run(command)
-            reader = command.arguments[0]
+            reader = "" if _reads_files(command.arguments) else command.arguments[0]
 
 
 _KEEP_TEXT = ("chmod", "chown", "touch")
@@ -149,6 +149,17 @@ _READ_TEXT = frozenset(
     "cat tee ed ex vi vim nvim nano emacs less more sort wc jq sed awk psql mysql sqlite3 mongosh"
     " redis-cli python python3 ipython node irb".split()
 )
+# how many words that are no option these programs have when they read what is typed: with one more,
+# they read a file, and end
+_WORDS_WITHOUT_FILE = {"cat": 0, "sort": 0, "wc": 0, "jq": 1, "sed": 1, "awk": 1}
+
+
+def _reads_files(words: Sequence[str]) -> bool:
+    """Whether a command reads files instead of what is typed, such as `cat AGENTS.md`."""
+    most = _WORDS_WITHOUT_FILE.get(words[0])
+    return most is not None and sum(not word.startswith("-") for word in words[1:]) > most
+
+
 # a file that a command runs
 _RUN_FILE = re.compile(
     r"(?:^|[\s;&|(\"'])(?:(?:(?:ba|z|da|k|fi)?sh|source|\.|python[\d.]*|node|bun|deno run|ruby|perl"
