@@ -136,7 +136,7 @@ test_sessions_of_claude_code = variations(
         "a result as blocks",
         {"s.jsonl": lines(*WORKED[:2], res("r1", "a0", "t1", [text("x"), text("y"), IMAGE]),
                           {**A1, "parentUuid": "r1"})},
-        ONE, results=["x\ny"],
+        ONE, results=["x\ny"], problem="1 of the type 'image'",
     ),
     Variation(
         "a result that is null",
@@ -158,14 +158,15 @@ test_sessions_of_claude_code = variations(
         ONE,
     ),
     Variation("an image and a text", {"s.jsonl": lines(u("u1", None, [IMAGE, text("Hi")]), A1)},
-        ONE),
-    Variation("an image alone", {"s.jsonl": lines(u("u1", None, [IMAGE]), A1)}, [[("", "A.")]]),
+        ONE, problem="1 of the type 'image'"),
+    Variation("an image alone", {"s.jsonl": lines(u("u1", None, [IMAGE]), A1)}, [[("", "A.")]],
+        problem="1 of the type 'image'"),
     Variation(
         "the source of an image is a meta message",
         {"s.jsonl": lines(u("u1", None, [text("Hi"), IMAGE]),
                           u("m1", "u1", "[Image: source: /tmp/a.png]", isMeta=True),
                           {**A1, "parentUuid": "m1"})},
-        ONE, seen=["[Image: source: /tmp/a.png]"],
+        ONE, seen=["[Image: source: /tmp/a.png]"], problem="1 of the type 'image'",
     ),
     Variation(
         "lines beside the messages",
@@ -626,7 +627,7 @@ test_rollouts_of_codex = variations(
                 "image_url": "data:"},
             {"type": "input_text", "text": "</image>"}, {"type": "input_text", "text": "Hi"}]),
                 CA)},
-        ONE),
+        ONE, problem="1 of the type 'input_image'"),
     Variation("a command as a list",
               {"r.jsonl": lines(META, CU, calls("shell", {"command": ["bash", "-lc", "ls"]}),
                                 output('{"output": "a.py", "metadata": {"exit_code": 0}}'), CA)},
@@ -638,7 +639,7 @@ test_rollouts_of_codex = variations(
               {"r.jsonl": lines(META, CU, calls("f", {}), output([
                   {"type": "input_text", "text": "x"}, {"type": "input_image",
                       "image_url": "data:"}]),
-                  CA)}, ONE, results=["x"]),
+                  CA)}, ONE, results=["x"], problem="1 of the type 'input_image'"),
     Variation("an output as an object",
               {"r.jsonl": lines(META, CU, calls("f", {}), output({"content": "x", "success": True}),
                                 CA)}, ONE, results=["x"]),
@@ -813,11 +814,11 @@ test_sessions_of_gemini_cli = variations(
     Variation("an image", {"session-1.json": gjson(
         gem("1", "user", [{"text": "Hi"}, {"inlineData": {"mimeType": "image/png",
             "data": "AA=="}}]),
-        GA)}, ONE),
+        GA)}, ONE, problem="1 of the type 'inlineData'"),
     Variation("a call whose result is a list", {"session-1.json": gjson(
         GU, gem("2", "gemini", "A.", toolCalls=[gcall(result=[{"functionResponse": {
             "id": "c1", "name": "run_shell_command", "response": {"output": "a.py"}}}])]))},
-        ONE, calls=["ls"], results=['{"output": "a.py"}']),
+        ONE, calls=["ls"], results=["a.py"]),
     Variation("a call without a result", {"session-1.json": gjson(
         GU, gem("2", "gemini", "A.", toolCalls=[gcall(status="cancelled", result=None)]))},
         ONE, calls=["ls"]),

@@ -57,7 +57,7 @@ test_exports_of_chatgpt = variations(
         [[("Or?", "B.")]], problem="2 messages of abandoned"),
     Variation("an image", {"c.json": gpt(n1=node("user", [
         {"content_type": "image_asset_pointer", "asset_pointer": "file://x"}, "Hi"], "root",
-        "multimodal_text"), n2=N2)}, ONE),
+        "multimodal_text"), n2=N2)}, ONE, problem="1 of the type 'image_asset_pointer'"),
     Variation("a text that is an object", {"c.json": gpt(n1=node("user", [
         {"content_type": "text", "text": "Hi"}], "root"), n2=N2)}, ONE),
     Variation("thoughts", {"c.json": gpt("3", n1=N1, n2={
@@ -118,7 +118,7 @@ test_exports_of_claude_ai = variations(
         {"type": "tool_use", "name": "web_search", "input": {"query": "x"}},
         {"type": "tool_result", "name": "web_search", "content": [{"type": "knowledge",
             "title": "t"}]},
-        text("A.")]})}, ONE, calls=["x"]),
+        text("A.")]})}, ONE, calls=["x"], problem="1 of the type 'knowledge'"),
     Variation("an edited question", {"c.json": cai(
         CH, CB, cm("human", "Or?", **branch("3", START)), cm("assistant", "B.", **branch("4", "3")),
         current_leaf_message_uuid="4")}, [[("Or?", "B.")]], problem="2 messages of abandoned"),
@@ -161,7 +161,8 @@ test_exports_of_open_webui = variations(
     Variation("no current message", {"chat.json": ow(None, m1=M1, m2=M2)}, ONE),
     Variation("a list of messages", {"chat.json": [{"chat": {"messages": [HI, A]}}]}, ONE),
     Variation("content in parts", {"chat.json": ow(m1={**M1, "content": [text("Hi"), {
-        "type": "image_url", "image_url": {"url": "data:"}}]}, m2=M2)}, ONE),
+        "type": "image_url", "image_url": {"url": "data:"}}]}, m2=M2)}, ONE,
+        problem="1 of the type 'image_url'"),
     Variation("an empty answer", {"chat.json": ow("3", m1=M1, m2={**M2, "content": ""},
         m3={**M2, "parentId": "2"})}, ONE),
 )  # fmt: skip
@@ -275,10 +276,11 @@ test_lists_of_messages = variations(
         results=["y"]),
     Variation("content in parts", chatfile(
         {"role": "user", "content": [text("Hi"), {"type": "image_url", "image_url": {"url": "x"}}]},
-        {"role": "assistant", "content": [text("A.")]}), ONE),
+        {"role": "assistant", "content": [text("A.")]}), ONE, problem="1 of the type 'image_url'"),
     Variation("sound", chatfile({"role": "user", "content": [{"type": "input_audio",
         "input_audio": {}},
-                                                             text("Hi")]}, A), ONE),
+                                                             text("Hi")]}, A), ONE,
+        problem="1 of the type 'input_audio'"),
     Variation("a refusal", chatfile(HI, {"role": "assistant", "content": None, "refusal": "No."}),
               [[("Hi", "No.")]]),
     Variation("a developer", chatfile({"role": "developer", "content": "Be brief."}, HI, A), ONE,
@@ -335,18 +337,18 @@ test_messages_of_anthropic = variations(
             "input": {}}]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": [
             text("y"), IMAGE]}, text("More?")]}, A), [[("Hi", ""), ("More?", "A.")]],
-                results=["y"]),
+                results=["y"], problem="1 of the type 'image'"),
     Variation("thinking", chatfile(HI, {"role": "assistant", "content": [
         {"type": "thinking", "thinking": "price", "signature": "x"}, text("A.")]}), ONE,
             format="anthropic"),
     Variation("a document", chatfile({"role": "user", "content": [
         {"type": "document", "source": {"type": "text", "data": "price"}}, text("Hi")]}, A,
-            system="x"), ONE),
+            system="x"), ONE, problem="1 of the type 'document'"),
     Variation("a search of the server", chatfile(HI, {"role": "assistant", "content": [
         {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}},
         {"type": "web_search_tool_result", "tool_use_id": "s", "content": [
             {"type": "web_search_result", "url": "u", "title": "t"}]}, text("A.")]}), ONE,
-                calls=["x"]),
+                calls=["x"], problem="1 of the type 'web_search_result'"),
     Variation("a request and its response", {"log.jsonl": lines({
         "request": {"system": "Be brief.", "messages": [HI]},
         "response": {"role": "assistant", "type": "message", "content": [text("A.")],
@@ -381,7 +383,8 @@ test_responses = variations(
         incomplete_details={
         "reason": "max_output_tokens"}), ONE, is_cut=True),
     Variation("an input with an image", responses(MSG, input=[{"role": "user", "content": [
-        {"type": "input_text", "text": "Hi"}, {"type": "input_image", "image_url": "x"}]}]), ONE),
+        {"type": "input_text", "text": "Hi"}, {"type": "input_image", "image_url": "x"}]}]), ONE,
+        problem="1 of the type 'input_image'"),
     Variation("a call of a server's tool, with its output", responses({
         "type": "mcp_call", "id": "m", "name": "f", "arguments": '{"x": "ls"}', "output": "y"},
         MSG), ONE, calls=["ls"], results=["y"]),
@@ -501,7 +504,7 @@ test_spans_of_opentelemetry = variations(
                 results=["y"]),
     Variation("an image", spans(span(**io([msg("user", part("Hi"), {
         "type": "blob", "modality": "image", "mime_type": "image/png", "content": "AA=="})]))),
-            ONE),
+            ONE, problem="1 of the type 'blob'"),
     Variation("a longer call of the same trace", spans(span(**io()), span("s2", start=2, **io(MORE,
         OUT_B))), TWO),
     Variation("calls of two traces", spans(span(**io()), span("s2", "t2", **io(outputs=OUT_B))),
@@ -793,7 +796,7 @@ ACALL = {"tool_calls": [{"tool_call_id": "c", "function_name": "f", "arguments":
 test_trajectories = variations(
     Variation("a trajectory", atif(SU, SA), ONE, format="atif"),
     Variation("messages in parts", atif(step("user", [text("Hi"), {"type": "image", "source": {}}]),
-        SA), ONE),
+        SA), ONE, problem="1 of the type 'image'"),
     Variation("calls that are null", atif(SU, {**SA, "tool_calls": None, "observation": None}),
         ONE),
     Variation("a call and its result", atif(SU, step("agent", "A.", **ACALL, observation={
@@ -871,7 +874,8 @@ test_logs_of_inspect = variations(
         {"type": "tool_use", "tool_type": "web_search", "id": "w", "name": "web_search",
          "arguments": '{"query": "x"}', "result": "y"}, text("A.")]})), ONE, calls=["x"]),
     Variation("an image", inspected(sample({**IH, "content": [text("Hi"), {
-        "type": "image", "image": "data:", "detail": "auto"}]}, IA)), ONE),
+        "type": "image", "image": "data:", "detail": "auto"}]}, IA)), ONE,
+        problem="1 of the type 'image'"),
 )  # fmt: skip
 
 

@@ -542,7 +542,8 @@ test_exports_of_opencode_2 = variations(
         ONE, seen=["Use pnpm.", "price", "cost", "ls\na.py"],
     ),
     Variation("a file that the user attached", exported({**OU, "files": [FILE, {
-        "mime": "image/png", "data": "AA=="}]}, OA), ONE, seen=["price"]),
+        "mime": "image/png", "data": "AA=="}]}, OA), ONE, seen=["price"],
+        problem="1 of the type 'image/png'"),
     Variation(
         "messages for display",
         exported(

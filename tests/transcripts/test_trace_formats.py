@@ -15,6 +15,7 @@ from log_variations import ONE, TWO, Variation, lines, variations
 
 from holdfast.errors import UsageError
 from holdfast.logs import read_logs
+from holdfast.logs.context import Contexts
 
 CHAT = '{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "A."}]}\n'
 
@@ -81,7 +82,20 @@ test_messages_of_pydantic_ai = variations(
         preq({**RESULT, "outcome": "denied"}), pres(A_PART)]}, ONE, calls=[]),
     Variation("thinking", {"m.json": [preq(HI_PART), pres(part("thinking", "hm."), A_PART)]}, ONE),
     Variation("an image", {"m.json": [preq(part("user-prompt", [
-        "Hi", {"url": "https://x/a.png", "kind": "image-url"}])), pres(A_PART)]}, ONE),
+        "Hi", {"url": "https://x/a.png", "kind": "image-url"}])), pres(A_PART)]}, ONE,
+        problem="left out 1 part of messages that are not read (1 of the type 'image-url')"),
+    Variation("an image that a tool returned", {"m.json": [preq(HI_PART), pres(pcall(LS)), preq(
+        {**RESULT, "content": ["a.py", {"url": "x", "kind": "image-url"}]}), pres(A_PART)]}, ONE,
+        results=["a.py"], problem="1 of the type 'image-url'"),
+    Variation("a part of an unknown kind", {"m.json": [preq(HI_PART, part("hologram", "Buy.")),
+        pres(A_PART)]}, ONE, problem="1 of the type 'hologram'"),
+    Variation("parts that are not in the dialog", {"m.json": [preq(HI_PART, {
+        "part_kind": "tool-availability-delta", "tools_added": ["bash"]}), pres(A_PART)]}, ONE),
+    Variation("words that were spoken", {"m.json": [
+        preq({"part_kind": "speech", "speaker": "user", "transcript": "Hi"}),
+        pres({"part_kind": "speech", "speaker": "assistant", "transcript": "A."})]}, ONE),
+    Variation("a compaction whose text the provider keeps", {"m.json": [preq(HI_PART), pres(
+        part("compaction", None), A_PART)]}, ONE, problem="1 of the type 'compaction'"),
     Variation("a prompt in parts", {"m.json": [preq(part("user-prompt", [
         {"content": "Hi", "kind": "text-content"}])), pres(A_PART)]}, ONE),
     Variation("an answer that was cut", {"m.json": [
@@ -122,6 +136,18 @@ RETURNED = event("shop", {"functionResponse": {
     "id": "c1", "name": "bash", "response": {"result": "a.py"}}})  # fmt: skip
 SUMMARY = {"startTimestamp": 1.0, "endTimestamp": 2.0,
            "compactedContent": {"role": "model", "parts": [{"text": "So far."}]}}  # fmt: skip
+REWOUND = event("user", content=None, invocationId="e3",
+                actions={"rewindBeforeInvocationId": "e2"})  # fmt: skip
+
+
+def later(author: str, words: str) -> dict:
+    return event(author, {"text": words}, invocationId="e2")
+
+
+def more(author: str, words: str) -> dict:
+    return event(author, {"text": words}, invocationId="e4")
+
+
 INVOCATION = {"user_content": {"parts": [{"text": "Hi"}]},
               "final_response": {"parts": [{"text": "A."}]},
               "intermediate_data": {"tool_uses": [{"name": "bash", "args": LS}]}}  # fmt: skip
@@ -129,12 +155,24 @@ INVOCATION = {"user_content": {"parts": [{"text": "Hi"}]},
 test_sessions_of_google_adk = variations(
     Variation("a session", {"s.json": session(ASKED, ANSWERED)}, ONE, format="google-adk"),
     Variation("names in snake case", {"s.json": in_snake_case(session(
-        ASKED, CALLED, RETURNED, ANSWERED))}, ONE, calls=["ls"], results=['{"result": "a.py"}']),
+        ASKED, CALLED, RETURNED, ANSWERED))}, ONE, calls=["ls"], results=["a.py"]),
     Variation("a call", {"s.json": session(ASKED, CALLED, RETURNED, ANSWERED)}, ONE, calls=["ls"]),
     Variation("parts of a reply that streams", {"s.json": session(
         ASKED, event("shop", {"text": "A"}, partial=True), ANSWERED)}, ONE),
     Variation("thoughts", {"s.json": session(ASKED, event(
         "shop", {"text": "hm.", "thought": True}, {"text": "A."}))}, ONE),
+    Variation("an image", {"s.json": session(event("user", {"text": "Hi"}, {"inlineData": {
+        "mimeType": "image/png", "data": ""}}), ANSWERED)}, ONE,
+        problem="1 of the type 'inlineData'"),
+    Variation("words that were spoken", {"s.json": session(
+        {**ASKED, "content": None, "inputTranscription": {"text": "Hi", "finished": True}},
+        {**ANSWERED, "content": None, "outputTranscription": {"text": "A.", "finished": True}})},
+        ONE),
+    Variation("a rewind", {"s.json": session(ASKED, ANSWERED, later("user", "Bye"),
+        later("shop", "C."), REWOUND, more("user", "More?"), more("shop", "B."))}, TWO,
+        problem="rewound to before the invocation 'e2', so what followed it is left out"),
+    Variation("a rewind to an invocation that is not there", {"s.json": session(
+        REWOUND, ASKED, ANSWERED)}, ONE),
     Variation("two agents", {"s.json": session(ASKED, event("shop", {"functionCall": {
         "name": "transfer_to_agent", "args": {"agent_name": "b"}}}), event("b", {"text": "A."}))},
         ONE, calls=["b"]),
@@ -153,6 +191,102 @@ test_sessions_of_google_adk = variations(
     Variation("a compaction", {"s.json": session(ASKED, ANSWERED, event(
         "shop", actions={"compaction": SUMMARY}), event("user", {"text": "More?"}), event(
         "shop", {"text": "B."}))}, TWO),
+)  # fmt: skip
+
+
+def test_a_summary_of_google_adk_replaces_the_events_of_its_time_only(tmp_path):
+    def at(time: float, author: str, words: str) -> dict:
+        return event(author, {"text": words}, timestamp=time, id=f"x{time}")
+
+    early, late = at(1.0, "user", "Use pnpm."), at(3.0, "user", "Never push.")
+    summary = {"startTimestamp": 1.0, "endTimestamp": 2.0, "compactedContent": {"parts": [
+        {"text": "So far."}]}}  # fmt: skip
+    compacted = event("shop", actions={"compaction": summary}, content=None, id="k", timestamp=5.0)
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps(session(early, at(2.0, "shop", "A."), late, at(4.0, "shop", "B."),
+                                       compacted, at(6.0, "user", "More?"),
+                                       at(7.0, "shop", "C."))))  # fmt: skip
+    (dialog,) = read_logs(path).dialogs
+    context = Contexts(dialog.transcript.path).before(len(dialog.transcript.path) - 1)
+    assert [event.text for event in context.events] == ["Never push.", "B.", "So far.", "More?"]
+
+
+def test_instructions_of_pydantic_ai_replace_those_before_them(tmp_path):
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps([preq(HI_PART, instructions="Be brief."), pres(A_PART),
+                                preq(HI_PART, instructions="Be kind."), pres(A_PART)]))  # fmt: skip
+    (dialog,) = read_logs(path).dialogs
+    context = Contexts(dialog.transcript.path).before(len(dialog.transcript.path) - 1)
+    prompts = [event.text for event in context.events if event.is_prompt]
+    assert prompts == ["Be kind."]
+
+
+# LangGraph
+
+
+def lang(kind: str, words: Any, **fields: Any) -> dict:
+    return {"type": kind, "content": words, "additional_kwargs": {}, "id": words, **fields}
+
+
+def state(*messages: dict, step: int = 1, **fields: Any) -> dict:
+    thread = {"thread_id": "t1", "checkpoint_ns": "", "checkpoint_id": f"k{step}"}
+    return {"values": {"messages": messages}, "next": [], "tasks": [], "metadata": {"step": step},
+            "checkpoint": thread, "created_at": f"2026-10-01T10:00:0{step}Z", **fields}  # fmt: skip
+
+
+L_BRIEF, L_HI, L_A = lang("system", "Be brief."), lang("human", "Hi"), lang("ai", "A.")
+L_MORE, L_B = lang("human", "More?"), lang("ai", "B.")
+SNAPSHOT = {**state(L_HI, L_A), "config": {"configurable": {"thread_id": "t1"}}}
+del SNAPSHOT["checkpoint"]
+WITHIN = {"name": "worker", "state": state(L_HI, L_A)}
+
+test_states_of_langgraph = variations(
+    Variation("a state", {"s.json": state(L_BRIEF, L_HI, L_A)}, ONE, system="Be brief.",
+              format="langgraph"),
+    Variation("a history, the latest first", {"s.json": [
+        state(L_HI, L_A, L_MORE, L_B, step=4), state(L_HI, L_A, L_MORE, step=3),
+        state(L_HI, L_A, step=2), state(L_HI, step=1), state(step=0)]}, TWO),
+    Variation("a state per line", {"s.jsonl": lines(
+        state(L_HI, L_A), state(L_HI, L_A, L_MORE, L_B, step=2))}, TWO),
+    Variation("a thread", {"t.json": {"thread_id": "t1", "status": "idle", "values": {
+        "messages": [L_HI, L_A]}}}, ONE),
+    Variation("a snapshot", {"s.json": SNAPSHOT}, ONE, format="langgraph"),
+    Variation("messages as the values", {"s.json": {**state(), "values": [L_HI, L_A]}}, ONE),
+    Variation("serialised objects", {"s.json": state(*(
+        {"lc": 1, "type": "constructor", "id": ["langchain_core", "messages", name],
+         "kwargs": {"content": words}} for name, words in (
+            ("HumanMessage", "Hi"), ("AIMessage", "A."))))}, ONE),
+    Variation("two threads", {"s.jsonl": lines(state(L_HI, L_A), state(
+        L_HI, lang("ai", "C."), checkpoint={"thread_id": "t2"}))}, [*ONE, [("Hi", "C.")]]),
+    Variation("a subgraph", {"s.json": state(L_HI, L_A, tasks=[WITHIN])}, ONE,
+              problem="left out the messages of the subgraph 'worker'"),
+    Variation("no messages", {"s.json": {**state(), "values": {"total": 1}}},
+              refused="its only value is not a state with messages"),
+    Variation("messages of a graph alone", {"s.json": {"messages": [L_HI, L_A],
+              "remaining_steps": 24}}, ONE, format="openai"),
+)  # fmt: skip
+
+# lists under other names
+
+CHAT_VALUE = json.loads(CHAT)
+LMSYS = {"conversation_id": "x", "conversation": CHAT_VALUE["messages"], "turn": 1}
+
+test_lists_under_other_names = variations(
+    Variation("the field conversation", {"a.jsonl": lines(LMSYS)}, ONE, format="openai"),
+    Variation("a prompt beside it", {"a.jsonl": lines({**LMSYS, "system": "Be brief."})}, ONE,
+              system="Be brief."),
+    Variation("dialogs", {"a.json": {"dialogs": [CHAT_VALUE, CHAT_VALUE]}}, [*ONE, *ONE]),
+    Variation("dialogs in a line", {"a.jsonl": lines({"name": "x", "chats": [CHAT_VALUE]})}, ONE),
+    Variation("conversations of messages", {"a.json": {"conversations": [CHAT_VALUE]}}, ONE,
+              format="openai"),
+    Variation("conversations that are lists", {"a.json": {
+        "conversations": [CHAT_VALUE["messages"]]}}, ONE, format="openai"),
+    Variation("two lists", {"a.json": {"train": [CHAT_VALUE], "test": [CHAT_VALUE]}},
+              [*ONE, *ONE]),
+    Variation("an entry in no format", {"a.json": {"dialogs": [CHAT_VALUE, {"x": 1}]}}, ONE,
+              problem="entry 1, dialogs 2: {'x': 1} is in no known format"),
+    Variation("a list of something else", {"a.json": {"items": [{"x": 1}]}},
+              refused="is in no known format"),
 )  # fmt: skip
 
 # Jaeger
@@ -190,6 +324,10 @@ CHOICE = json.dumps({"role": "assistant", "content": "A."})
 LOGS = [{"timestamp": 2, "fields": tags(event="gen_ai.user.message", content="Hi")},
         {"timestamp": 3, "fields": tags(event="gen_ai.choice", message=CHOICE)}]  # fmt: skip
 
+OTLP = {"scopeSpans": [{"spans": [{"traceId": "t1", "spanId": "s1", "attributes": [
+    {"key": entry["key"], "value": {"stringValue": entry["value"]}}
+    for entry in tags(**chat())]}]}]}  # fmt: skip
+
 test_traces_of_jaeger = variations(
     Variation("a trace", {"j.json": trace(span(**chat(gen_ai__system_instructions=BRIEF)))}, ONE,
               system="Be brief.", format="jaeger"),
@@ -199,6 +337,11 @@ test_traces_of_jaeger = variations(
     Variation("two calls", {"j.json": trace(span(9, **chat(IN_2, OUT_2)), span(**chat()))}, TWO),
     Variation("OpenInference", {"j.json": trace(span(**INFERENCE))}, ONE),
     Variation("events", {"j.json": trace(span(logs=LOGS, gen_ai__operation__name="chat"))}, ONE),
+    Variation("the API of version 3", {"j.json": {"result": {"resourceSpans": [OTLP]}}}, ONE,
+              format="otlp"),
+    Variation("Grafana Tempo's API", {"j.json": {"batches": [OTLP]}}, ONE, format="otlp"),
+    Variation("version 2 of Tempo's API", {"j.json": {"trace": {"resourceSpans": [OTLP]}}}, ONE,
+              format="otlp"),
     Variation("no call of a model", {"j.json": trace(span(http__method="GET"))},
               refused="not an OTLP batch with a model call"),
 )  # fmt: skip
@@ -242,9 +385,14 @@ def tar(mode: str = "w", name: str = "logs/a.jsonl", content: bytes = CHAT.encod
 
 
 def zipped(name: str, content: bytes) -> bytes:
+    return zipped_files(**{name: content})
+
+
+def zipped_files(**files: bytes) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr(name, content)
+        for name, content in files.items():
+            archive.writestr(name, content)
     return packed.getvalue()
 
 
@@ -258,6 +406,9 @@ test_archives_and_encodings = variations(
         ("a.tar.xz", "w:xz"))),
     Variation("a member that is compressed", {
         "a.tar": tar(name="a.jsonl.gz", content=gzip.compress(CHAT.encode()))}, ONE),
+    Variation("another kind of log beside it", {"a.zip": zipped_files(**{
+        "a.jsonl": CHAT.encode(), "state.vscdb": b"x", "notes.txt": b"x"})}, ONE,
+        problem="state.vscdb is not read within an archive; unpack it first"),
     Variation("a member of a zip that is compressed", {
         "a.zip": zipped("a.jsonl.bz2", bz2.compress(CHAT.encode()))}, ONE),
     Variation("an archive that was cut", {"a.tar.gz": tar("w:gz", content=CHAT.encode() * 9)[:-40]},

@@ -19,7 +19,7 @@ from holdfast.transcripts.transcript import Event, EventKind
 WITHOUT_PROMPTS = frozenset(
     (
         *("claude-code", "gemini-cli", "codex-exec", "chatgpt", "claude-ai", "cline", "copilot"),
-        *("copilot-cli", "opencode", "aider", "cursor", "sillytavern"),
+        *("copilot-cli", "opencode", "aider", "cursor", "sillytavern", "google-adk"),
     )
 )
 # Formats whose agent puts a file of rules into every context; the transcript does not show it.

@@ -11,8 +11,8 @@ import pickle
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -22,7 +22,7 @@ from holdfast.drift.probe_outcomes import PendingProbe, ProbeOutcome, results_of
 from holdfast.errors import UsageError
 from holdfast.files import digest_of
 from holdfast.logs.copies import TurnEvents, copies_in
-from holdfast.logs.dialogs import dialog_of
+from holdfast.logs.dialogs import LoggedDialog, dialog_of
 from holdfast.logs.loaded_files import LoadedFile, with_loaded
 from holdfast.logs.log_reading import (
     RecentTranscripts,
@@ -46,7 +46,12 @@ from holdfast.transcripts.containers import Contents
 from holdfast.transcripts.file_parts import FilePart, contents_of, dialogs_before
 from holdfast.transcripts.finding import FoundLog
 from holdfast.transcripts.reader import Unread
-from holdfast.transcripts.reading import NotByItself, read_values
+from holdfast.transcripts.reading import (
+    NotByItself,
+    count_unread_parts,
+    read_values,
+    unread_parts_sentence,
+)
 
 # --- One part
 
@@ -101,19 +106,25 @@ class ScannedPart:
 
     Args:
         digest: the SHA-256 of the file in hexadecimal; "" for a part, or if it was not read.
+        unread_parts: how many parts of messages are not read, by their types.
         silent: a sentence for each dialog in which the assistant says nothing.
         is_refused: whether the part cannot be read by itself, so that the whole file has to be.
     """
 
+    path: Path
     digest: str = ""
     unread: tuple[Unread, ...] = ()
+    unread_parts: Mapping[str, int] = field(default_factory=dict)
     silent: tuple[str, ...] = ()
     dialogs: tuple[ScannedDialog, ...] = ()
     is_refused: bool = False
 
     @property
     def problems(self) -> tuple[str, ...]:
-        return (*(unread.sentence for unread in self.unread), *self.silent)
+        problems = [unread.sentence for unread in self.unread]
+        if self.unread_parts:
+            problems.append(unread_parts_sentence(self.path, self.unread_parts))
+        return (*problems, *self.silent)
 
 
 def scan_part(scan: Scan, part: FilePart) -> ScannedPart:
@@ -124,24 +135,25 @@ def scan_part(scan: Scan, part: FilePart) -> ScannedPart:
     """
     path = part.log.path
     if part.log.obstacle:
-        return ScannedPart(unread=(Unread(f"{path} {part.log.obstacle}"),))
+        return ScannedPart(path, unread=(Unread(f"{path} {part.log.obstacle}"),))
     descriptor, name = tempfile.mkstemp(dir=scan.folder)
     try:
         with open(descriptor, "wb") as file:
             return _scan_into(file, Path(name), scan, part)
     except NotByItself:
-        return ScannedPart(is_refused=True)
+        return ScannedPart(path, is_refused=True)
     except UsageError as error:
         if part.only:
-            return ScannedPart(is_refused=True)
+            return ScannedPart(path, is_refused=True)
         if part.log.is_named:
             raise
-        return ScannedPart(unread=(Unread(str(error).removesuffix(".")),))
+        return ScannedPart(path, unread=(Unread(str(error).removesuffix(".")),))
 
 
 def _scan_into(file: IO[bytes], records: Path, scan: Scan, part: FilePart) -> ScannedPart:
     """Reads and scores a part, and writes its records to a file."""
     unread: list[Unread] = []
+    unread_parts: Counter[str] = Counter()
     silent_dialogs: list[str] = []
     dialogs: list[ScannedDialog] = []
     contents = contents_of(part)
@@ -150,36 +162,46 @@ def _scan_into(file: IO[bytes], records: Path, scan: Scan, part: FilePart) -> Sc
         if isinstance(transcript, Unread):
             unread.append(transcript)
             continue
+        unread_parts.update(count_unread_parts(transcript))
         dialog = dialog_of(with_loaded(transcript, scan.loaded))
         dialog = replace(dialog, before=recent.before_next())
         recent.add(transcript)
-        if not dialog.turns:
+        if dialog.turns:
+            dialogs.append(_scan_dialog(dialog, file, records, scan.suite))
+        else:
             silent_dialogs.append(silence_problem(dialog))
-            continue
-        events = turn_events(dialog)
-        scanned = ScannedDialog(
-            turns=len(dialog.turns),
-            events=events if any(events.turns) else replace(events, turns=()),
-            format=sys.intern(transcript.format),
-            digest=dialog_digest(dialog),
-        )
-        case = case_of(dialog, scan.suite)
-        if case is not None:
-            scored = score_dialog(dialog, case)
-            scanned = replace(
-                scanned,
-                case=scan.suite.cases.index(case),
-                has_other_prompt=has_other_prompt(dialog, case),
-                reasoning=tuple(n for n, turn in enumerate(dialog.turns) if turn.reasoning),
-                refused=tuple(n for n, turn in enumerate(dialog.turns) for _ in turn.refused),
-                records=records,
-                start=file.tell(),
-                size=file.write(_content_of(scored)),
-                awaits_judge=scored.awaits_judge,
-            )
-        dialogs.append(scanned)
     digest = contents.digest if isinstance(contents, Contents) else ""
-    return ScannedPart(digest, tuple(unread), tuple(silent_dialogs), tuple(dialogs))
+    return ScannedPart(
+        part.log.path, digest, tuple(unread), unread_parts, tuple(silent_dialogs), tuple(dialogs)
+    )
+
+
+def _scan_dialog(
+    dialog: LoggedDialog, file: IO[bytes], records: Path, suite: Suite
+) -> ScannedDialog:
+    """Scores a dialog, unless it has no case, and writes its record to a file (`records`)."""
+    events = turn_events(dialog)
+    scanned = ScannedDialog(
+        turns=len(dialog.turns),
+        events=events if any(events.turns) else replace(events, turns=()),
+        format=sys.intern(dialog.transcript.format),
+        digest=dialog_digest(dialog),
+    )
+    case = case_of(dialog, suite)
+    if case is None:
+        return scanned
+    scored = score_dialog(dialog, case)
+    return replace(
+        scanned,
+        case=suite.cases.index(case),
+        has_other_prompt=has_other_prompt(dialog, case),
+        reasoning=tuple(n for n, turn in enumerate(dialog.turns) if turn.reasoning),
+        refused=tuple(n for n, turn in enumerate(dialog.turns) for _ in turn.refused),
+        records=records,
+        start=file.tell(),
+        size=file.write(_content_of(scored)),
+        awaits_judge=scored.awaits_judge,
+    )
 
 
 def read_pending(content: bytes) -> ScoredDialog:
@@ -208,8 +230,10 @@ def join_parts(log: FoundLog, parts: Sequence[ScannedPart]) -> ScannedPart | Non
         return parts[0]
     unread = [unread for part in parts for unread in part.unread]
     return ScannedPart(
+        log.path,
         digest_of(log.path),
         tuple(sorted(unread, key=lambda item: item.stage)),  # in the order of a file read at once
+        sum((Counter(part.unread_parts) for part in parts), Counter()),
         tuple(sentence for part in parts for sentence in part.silent),
         tuple(dialog for part in parts for dialog in part.dialogs),
     )

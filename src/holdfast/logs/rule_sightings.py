@@ -19,6 +19,7 @@ from holdfast.drift.cases import Rule
 from holdfast.errors import cut
 from holdfast.logs.context import WITHOUT_PROMPTS, Contexts
 from holdfast.logs.dialogs import LoggedTurn
+from holdfast.measures.agent_tools import ASKS_USER
 from holdfast.measures.approval import agrees, offer_in
 from holdfast.measures.breaking_orders import breaking_orders
 from holdfast.measures.measure_specs import Measure
@@ -37,6 +38,7 @@ from holdfast.measures.patterns import find
 from holdfast.measures.rule_statements import find_statement
 from holdfast.measures.rule_text import RuleText
 from holdfast.measures.turns import AssistantTurn, ToolCall
+from holdfast.measures.user_questions import questions_in
 from holdfast.transcripts.transcript import Event, EventKind, Transcript
 from holdfast.transcripts.user_answers import words_of_user
 
@@ -245,6 +247,8 @@ class CounterOrders:
             words = self._words_of_user.get(position)
             if event.is_by_assistant and event.text:
                 offer = offer_in(event.text)
+            elif event.call is not None and (asked := _offer_of_call(event.call)):
+                offer = asked
             elif words is not None:
                 if offer and agrees(words) and self._is_against(offer):
                     quote = cut(words, MAX_QUOTE_CHARACTERS)
@@ -299,6 +303,17 @@ class CounterOrders:
             for clause in clauses:
                 if _asks_to_break(clause, self._rule.measure):
                     yield Sighting(position, Passage(clause, len(text), lasts=False))
+
+
+def _offer_of_call(call: ToolCall) -> str:
+    """Returns what a call that asks the user one question offers to do, as an order; "" if it asks
+    none, or several: "Push it." for "Push it?"
+    """
+    questions = questions_in(call.arguments) if ASKS_USER.search(call.name) else []
+    if len(questions) != 1:
+        return ""
+    question = questions[0].text.strip()
+    return offer_in(question) or f"{question.rstrip('?').strip()}."
 
 
 def _without_quoted_lines(text: str) -> str:

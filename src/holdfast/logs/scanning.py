@@ -20,6 +20,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any
@@ -161,14 +162,12 @@ def _scan_files(
             problems += len(part.problems)
             watch(ScanProgress(files, size, len(logs), total, problems))
         scanned_files: list[ScannedPart] = []
-        first = 0
+        in_order = (scanned[position] for position in range(len(parts)))
         for log, file_parts in zip(logs, parts_by_file, strict=True):
-            end = first + len(file_parts)
-            file = join_parts(log, [scanned[n] for n in range(first, end)])
-            if file is None:
+            file = join_parts(log, [*islice(in_order, len(file_parts))])
+            if file is None:  # a part cannot be read by itself
                 ((_, file),) = scan_all([FilePart(log)])
             scanned_files.append(file)
-            first = end
     problems = sum(len(file.problems) for file in scanned_files)
     watch(ScanProgress(len(logs), total, len(logs), total, problems))
     return scanned_files

@@ -115,9 +115,30 @@ def write_scores(
     """
     if not logs.cases:
         raise _no_matching_prompt(logs.dialogs, suite)
+    judging = judging or Judging()
+    models = load_judges(suite, None, judging)
+    size = 1 if models else _BATCH  # each answer of a judge is kept at once
+    identity = {**identity_of(suite), "logs": logs.fingerprint}
+    with open_run(out, identity, _about(logs, suite, command)) as run:
+
+        async def score_all() -> None:
+            async with open_judges(suite, models, run.folder) as judges:
+                await judges.check(judging)
+                numbers = batches(range(len(logs.cases)), size)
+                for batch in resume(run, METHOD, numbers, alone=True):
+                    if batch.to_run:
+                        lines = {(METHOD, n): await _line(logs, n, judges) for n in batch.to_run}
+                        run.append_lines(lines)
+
+        run_sync(score_all())
+    return read_run(out)
+
+
+def _about(logs: ScoredLogs, suite: Suite, command: str) -> dict[str, Any]:
+    """The fields of the manifest that describe the logs and the rules."""
     case_ids = {case.id for case in logs.cases}
     cases = [case for case in suite.cases if case.id in case_ids]
-    about = {
+    return {
         "command": METHOD,
         "version": __version__,
         "argv": command,
@@ -133,22 +154,6 @@ def write_scores(
         "probe_rules": probe_rules(cases),
         "loaded": list(logs.loaded),
     }
-    judging = judging or Judging()
-    models = load_judges(suite, None, judging)
-    size = 1 if models else _BATCH  # each answer of a judge is kept at once
-    with open_run(out, {**identity_of(suite), "logs": logs.fingerprint}, about) as run:
-
-        async def score_all() -> None:
-            async with open_judges(suite, models, run.folder) as judges:
-                await judges.check(judging)
-                numbers = batches(range(len(logs.cases)), size)
-                for batch in resume(run, METHOD, numbers, alone=True):
-                    if batch.to_run:
-                        lines = {(METHOD, n): await _line(logs, n, judges) for n in batch.to_run}
-                        run.append_lines(lines)
-
-        run_sync(score_all())
-    return read_run(out)
 
 
 def identity_of(suite: Suite) -> dict[str, str]:

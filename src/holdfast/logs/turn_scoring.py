@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from holdfast.drift.cases import Case, Suite
+from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.drift.probe_outcomes import (
     CUT,
     NOT_SHOWN,
@@ -147,40 +147,50 @@ def _with_cause(probe: Probe, score_cause: ScoreCause) -> LogProbe:
 
 def _scores(turn: LoggedTurn, case: Case, causes: DialogCauses) -> Iterator[ProbeOutcome]:
     """The scores of a turn by the rules that apply to it."""
-    question = cut(turn.user, MAX_TEXT_CHARACTERS)
-    reply = cut(turn.done.text, MAX_TEXT_CHARACTERS)
     for rule in case.rules:
-        measure = rule.measure
-        if not rule.when.applies(turn.done, turn.user, turn.role):
-            continue
-        fields: dict[str, Any] = {
-            "round": turn.number,
-            "kind": KIND,
-            "rule": rule.id or None,
-            "probe": 0,
-            "question": question,
-            "rule_kind": rule.kind,
-            "polarity": rule.polarity,
-        }
-        judged = None if measure.judged else measure.judge_turn(turn.done)
-        has_text = bool(turn.done.text.strip())
-        if isinstance(judged, Score):
-            # made with all its fields at once, as each copy of a record is validated again
-            yield LogProbe(
-                **fields,
-                reply=reply,
-                score=judged.value,
-                reason=judged.reason,
-                context=causes.context_of(fields["rule"], turn),
-                cause=None if judged.keeps_rule else causes.cause_of(fields["rule"], turn),
-            )
-        elif measure.judged and (has_text or turn.done.calls):
-            text = turn.done.text_with_calls()
-            yield PendingProbe(ProbeReply(**fields, reply=turn.done.text), measure, text)
-        elif judged is not None:
-            yield Unscored(**fields, reply=reply, why=NOT_SHOWN, reason=judged.reason)
-        elif turn.done.is_cut and has_text and not measure.judged and not measure.of_turn:
-            yield Unscored(**fields, reply=reply, why="cut", reason=CUT)
+        if rule.when.applies(turn.done, turn.user, turn.role):
+            outcome = _score(turn, rule, causes)
+            if outcome is not None:
+                yield outcome
+
+
+def _score(turn: LoggedTurn, rule: Rule, causes: DialogCauses) -> ProbeOutcome | None:
+    """The score of a turn by a rule, or what stands in its place; None if the measure does not
+    apply to the turn.
+    """
+    measure = rule.measure
+    done = turn.done
+    reply = cut(done.text, MAX_TEXT_CHARACTERS)
+    has_text = bool(done.text.strip())
+    fields: dict[str, Any] = {
+        "round": turn.number,
+        "kind": KIND,
+        "rule": rule.id or None,
+        "probe": 0,
+        "question": cut(turn.user, MAX_TEXT_CHARACTERS),
+        "rule_kind": rule.kind,
+        "polarity": rule.polarity,
+    }
+    if measure.judged:
+        if not (has_text or done.calls):
+            return None
+        return PendingProbe(ProbeReply(**fields, reply=done.text), measure, done.text_with_calls())
+    judged = measure.judge_turn(done)
+    if isinstance(judged, Score):
+        # made with all its fields at once, as each copy of a record is validated again
+        return LogProbe(
+            **fields,
+            reply=reply,
+            score=judged.value,
+            reason=judged.reason,
+            context=causes.context_of(fields["rule"], turn),
+            cause=None if judged.keeps_rule else causes.cause_of(fields["rule"], turn),
+        )
+    if judged is not None:
+        return Unscored(**fields, reply=reply, why=NOT_SHOWN, reason=judged.reason)
+    if done.is_cut and has_text and not measure.of_turn:
+        return Unscored(**fields, reply=reply, why="cut", reason=CUT)
+    return None
 
 
 def case_of(dialog: LoggedDialog, suite: Suite) -> Case | None:

@@ -122,7 +122,8 @@ def _actions(
             continue
         for action in _actions_of_script(script, call, position, earlier, written):
             yield action
-            reader = action.command.arguments[0]
+            words = action.command.arguments
+            reader = "" if _reads_files(words) else words[0]
 
 
 def _action_of_tool(call: ToolCall, position: int, written: dict[str, str]) -> Action:
@@ -166,6 +167,17 @@ _READ_TEXT = frozenset(
     "cat tee ed ex vi vim nvim nano emacs less more sort wc jq sed awk psql mysql sqlite3 mongosh"
     " redis-cli python python3 ipython node irb".split()
 )
+# how many words that are no option these programs have when they read what is typed: with one more,
+# they read a file, and end
+_WORDS_WITHOUT_FILE = {"cat": 0, "sort": 0, "wc": 0, "jq": 1, "sed": 1, "awk": 1}
+
+
+def _reads_files(words: Sequence[str]) -> bool:
+    """Whether a command reads files instead of what is typed, such as `cat AGENTS.md`."""
+    most = _WORDS_WITHOUT_FILE.get(words[0])
+    return most is not None and sum(not word.startswith("-") for word in words[1:]) > most
+
+
 # a file that a command runs
 _RUN_FILE = re.compile(
     r"(?:^|[\s;&|(\"'])(?:(?:(?:ba|z|da|k|fi)?sh|source|\.|python[\d.]*|node|bun|deno run|ruby|perl"

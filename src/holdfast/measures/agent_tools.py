@@ -57,11 +57,12 @@ _SCRIPTS = ("command", "cmd", "script")  # not normalised
 _WORKING_FOLDERS = ("workdir", "workingdirectory", "workingdir", "cwd", "dirpath", "directory")
 # tools that type text into a shell that is open, the fields of the text, and keys in it
 _TYPES = re.compile(
-    r"(?:\A|_)(?:write_(?:stdin|bash|powershell)|send_keys|send_input|bash_command)\Z"
+    r"(?:\A|_)(?:write_(?:stdin|bash|powershell)|send_keys|send_input|bash_command|bash_session)\Z"
 )
 _TYPED_TEXTS = ("chars", "input", "keystrokes", "keys")
 _KEY = re.compile(r"\{(enter|return|up|down|left|right|backspace|tab|esc)\}", re.IGNORECASE)
 _ENTER = ("enter", "return")
+_SUBMITS = "type_submit"  # the action of Inspect's `bash_session` that ends the line
 _POWERSHELL = re.compile("powershell|pwsh", re.IGNORECASE)
 
 
@@ -93,8 +94,11 @@ def script_of(call: ToolCall) -> str:
             if script and isinstance(words, list) and all(isinstance(w, str) for w in words):
                 script = shlex.join([script, *words])
             return bash_of_powershell(script) if _POWERSHELL.match(call.name) else script
-    typed = first_text(call.arguments, _TYPED_TEXTS) if is_typed(call) else None
-    return _KEY.sub(lambda key: "\n" if key[1].lower() in _ENTER else "", typed or "")
+    if not is_typed(call):
+        return ""
+    typed = first_text(call.arguments, _TYPED_TEXTS) or ""
+    end = "\n" if call.arguments.get("action") == _SUBMITS else ""
+    return _KEY.sub(lambda key: "\n" if key[1].lower() in _ENTER else "", typed) + end
 
 
 def working_folder_of(call: ToolCall) -> str:

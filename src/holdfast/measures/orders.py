@@ -128,8 +128,8 @@ def returns_to_rules(text: str) -> bool:
 PERMITS = re.compile(r"\byou (?:may|can|are (?:allowed|free)|do not (?:need|have) to)\b")
 # words before an order: "ok, please ..."
 LEADING = re.compile(
-    r"^(?:(?:please|just|now|also|ok|okay|well|thanks|great|and|so|then|but|yes|no problem|today"
-    r"|this time|(?:just )?this once|for (?:now|once)|next time|from (?:now|here) on)\W+)*"
+    r"^(?:(?:please|just|now|always|also|ok|okay|well|thanks|great|and|so|then|but|yes|no problem"
+    r"|today|this time|(?:just )?this once|for (?:now|once)|next time|from (?:now|here) on)\W+)*"
 )
 # begins an order, a request or a permission
 ASKS = re.compile(

@@ -7,7 +7,7 @@ Every call repeats the dialog so far. A call that continues an earlier call of i
 replaces that one.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -179,34 +179,33 @@ def _with_copy_ids(dialogs: Sequence[Call]) -> Iterator[Call]:
     """
     latest: dict[Event, _Occurrence] = {}  # by messages of the user, except the first of a dialog
     for number, call in enumerate(dialogs):
-        events = [
-            replace(event, copy_ids=(f"{call.session} {number} {n}",))
+        new_messages = [
+            replace(event, copy_ids=(f"{call.session} {number} {position}",))
             if event.is_by_assistant
             else event
-            for n, event in enumerate(call.events)
+            for position, event in enumerate(_without_prompts(call.events))
         ]
-        positions = [n for n, event in enumerate(events) if not event.is_prompt]
-        messages = _reuse_ids(latest, [events[n] for n in positions])
-        for n, message in enumerate(messages):
-            if n and message.is_by_user:
-                latest[message] = _Occurrence(messages, n)
-        for position, message in zip(positions, messages, strict=True):
-            events[position] = message
+        messages = _reuse_ids(latest, new_messages)
+        for position, message in enumerate(messages):
+            if position and message.is_by_user:
+                latest[message] = _Occurrence(messages, position)
+        remaining = iter(messages)
+        events = [event if event.is_prompt else next(remaining) for event in call.events]
         yield replace(call, input=events, output=[])
 
 
-def _reuse_ids(latest: dict[Event, _Occurrence], messages: list[Event]) -> list[Event]:
-    """Gives messages the ids of an earlier dialog if they begin with the end of that one.
+def _reuse_ids(latest: Mapping[Event, _Occurrence], messages: list[Event]) -> list[Event]:
+    """Puts the end of an earlier dialog, with its ids, in place of the same messages at the start.
 
-    `latest` tells where the first message occurred last.
+    Args:
+        latest: where each message of the user occurred last.
     """
     occurrence = latest.get(messages[0]) if messages and messages[0].is_by_user else None
     if occurrence is None:
         return messages
     end = occurrence.messages[occurrence.position :]
-    if len(end) < 2 or messages[: len(end)] != end:
-        return messages
-    return [*end, *messages[len(end) :]]
+    is_repeated = len(end) > 1 and messages[: len(end)] == end
+    return [*end, *messages[len(end) :]] if is_repeated else messages
 
 
 def _with_input_before_results(call: Call, earlier: list[Call]) -> Call:

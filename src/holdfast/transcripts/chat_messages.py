@@ -20,15 +20,24 @@ from holdfast.transcripts.content_blocks import (
     SummaryBlock,
     TextBlock,
     ToolResult,
+    UnreadPart,
     blocks_of,
     first_of,
     first_unread,
     id_of,
+    kinds_without_text,
     read_call,
     text_of,
 )
 from holdfast.transcripts.injected import enclosing_element
-from holdfast.transcripts.transcript import Event, EventKind, Malformed, message_events
+from holdfast.transcripts.json_fields import list_or_empty
+from holdfast.transcripts.transcript import (
+    Event,
+    EventKind,
+    Malformed,
+    message_events,
+    with_unread,
+)
 from holdfast.validation.json_values import fields_of, text_or_empty
 
 # the roles of OpenAI, Anthropic, Gemini, LangChain and ShareGPT; case is ignored
@@ -69,6 +78,8 @@ _CONTENT_FIELDS = frozenset(
         "function_call_name",
     )
 )
+# beside the content: of Ollama, Open WebUI and LibreChat, and of Vercel's AI SDK
+_ATTACHMENTS = ("images", "files", "attachments", "experimental_attachments")
 # calls and results in the texts of models such as Hermes and Qwen
 _CALL_IN_TEXT = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
 _RESPONSE = "tool_response"
@@ -83,6 +94,7 @@ class _Content(NamedTuple):
     text: str
     calls: list[ToolCall]
     others: list[Event]  # summaries and tool results
+    unread: tuple[str, ...]  # the types of the parts that are not read
 
 
 def read_messages(items: Any, *, is_strict: bool = False) -> list[Event]:
@@ -90,7 +102,7 @@ def read_messages(items: Any, *, is_strict: bool = False) -> list[Event]:
 
     Args:
         is_strict: whether to refuse a message that is empty, or has content other than texts, tool
-            calls and tool results, such as an image. Otherwise that content is left out.
+            calls and tool results, such as an image. Otherwise an event names it as `unread`.
 
     Raises:
         Malformed: a message cannot be read.
@@ -181,7 +193,8 @@ def _events_of_item(item: Any, *, is_strict: bool) -> Iterator[Event]:
         output = item.get("output")
         if isinstance(output, Mapping) and "content" in output:  # some versions of Codex
             output = output["content"]
-        yield from message_events("tool", text_of(output), call_id=id_of(item))
+        unread = kinds_without_text(output)
+        yield from message_events("tool", text_of(output), call_id=id_of(item), unread=unread)
     elif kind in HIDDEN_TYPES:
         return
     else:
@@ -199,22 +212,17 @@ def _events_of_message(item: Mapping[str, Any], *, is_strict: bool) -> Iterator[
     if role == "call":
         yield from message_events("assistant", "", [_call_in_text(content)])
         return
-    if is_strict and (unread := first_unread(content)) is not None:
-        raise Malformed(f"{shortened(unread)} is not a text")
+    if is_strict and (part := first_unread(content)) is not None:
+        raise Malformed(f"{shortened(part)} is not a text")
     parts = _read_content(content)
-    yield from parts.others
+    others = [*parts.others]
     text = parts.text or _text_beside_content(item)
     calls = _calls_of(item, in_content=parts.calls)
     for block in _invocations(item):
         if isinstance(block, ToolCall) and block.id not in {call.id for call in calls}:
             calls.append(block)
         elif isinstance(block, ToolResult):
-            yield Event(
-                EventKind.TOOL_RESULT,
-                block.text,
-                call_id=block.call_id,
-                is_refusal=block.is_refusal,
-            )
+            others.append(_event_of_result(block))
     if role == "assistant" and not calls and not is_strict:
         text, calls = _without_calls(text)
     elif role == "user" and enclosing_element(text) == _RESPONSE:
@@ -223,8 +231,12 @@ def _events_of_message(item: Mapping[str, Any], *, is_strict: bool) -> Iterator[
         calls = []  # Vercel's SDK repeats the assistant's call in the tool's result
     if is_strict and content is None and not (text or calls):
         raise Malformed("it has neither text nor tool calls")
-    if text or calls or not parts.others:
-        yield from message_events(role, text, calls=calls, call_id=id_of(item), is_cut=is_cut(item))
+    unread = (*parts.unread, *_attachments_of(item))
+    if parts.others and not (text or calls):  # it has nothing but results and summaries
+        yield from with_unread(others, unread)
+    else:
+        yield from others
+        yield from message_events(role, text, calls, id_of(item), is_cut(item), unread)
 
 
 def _without_calls(text: str) -> tuple[str, list[ToolCall]]:
@@ -245,6 +257,7 @@ def _read_content(content: Any) -> _Content:
     texts: list[str] = []
     calls: list[ToolCall] = []
     others: list[Event] = []
+    unread: list[str] = []
     for block in blocks_of(content):
         match block:
             case TextBlock(text, continues):
@@ -256,10 +269,28 @@ def _read_content(content: Any) -> _Content:
                 calls.append(block)
             case SummaryBlock(text):
                 others.append(Event(EventKind.COMPACTION, text))
-            case ToolResult(text, call_id, is_refusal):
-                result = Event(EventKind.TOOL_RESULT, text, call_id=call_id, is_refusal=is_refusal)
-                others.append(result)
-    return _Content("\n".join(texts), calls, others)
+            case ToolResult():
+                others.append(_event_of_result(block))
+            case UnreadPart(kind):
+                unread.append(kind)
+    return _Content("\n".join(texts), calls, others, tuple(unread))
+
+
+def _event_of_result(result: ToolResult) -> Event:
+    return Event(
+        EventKind.TOOL_RESULT,
+        result.text,
+        call_id=result.call_id,
+        is_refusal=result.is_refusal,
+        unread=result.unread,
+    )
+
+
+def _attachments_of(item: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the types of what the user attached to a message, where it is beside the content."""
+    for name in _ATTACHMENTS:
+        for entry in list_or_empty(item.get(name)):
+            yield text_or_empty(fields_of(entry).get("type")) or name.removesuffix("s")
 
 
 def _text_beside_content(item: Mapping[str, Any]) -> str:

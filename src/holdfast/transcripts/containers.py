@@ -19,10 +19,11 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from holdfast.errors import UsageError
 from holdfast.files import (
@@ -34,7 +35,7 @@ from holdfast.files import (
     unpack_zstandard,
 )
 from holdfast.transcripts.databases import read_database
-from holdfast.transcripts.finding import TAR_SUFFIXES, is_json_log
+from holdfast.transcripts.finding import TAR_SUFFIXES, is_json_log, is_unread_in_archives
 from holdfast.transcripts.opencode_storage import files_of_session, read_session
 from holdfast.transcripts.parsing import (
     in_windows_1252,
@@ -207,19 +208,45 @@ def _read_archive(path: Path) -> Iterator[Located | Unread]:
                 yield load_json(f"{path}, {member.filename}", content)
 
 
+class _Member(NamedTuple):
+    """A file in an archive; `read` unpacks its content."""
+
+    name: str
+    size: int
+    read: Callable[[], bytes]
+
+
 def _read_zip(path: Path) -> Iterator[Located | Unread]:
-    """Reads the logs of JSON values in an archive, such as an export of ChatGPT or Claude."""
+    """Reads the logs in an archive, such as an export of ChatGPT or Claude."""
     with _opened(path) as (file, archive):
-        members = [m for m in archive.infolist() if is_json_log(Path(m.filename))]
-        if not members:
-            yield Unread(f"{path} holds {_NO_LOGS}")
-        for member in members:
-            check_unpacked_size(path / member.filename, member.file_size)
-            content = _unpack(path, file, archive, member)
-            yield from _parse_member(path / member.filename, content)
+        members = (
+            _Member(m.filename, m.file_size, partial(_unpack, path, file, archive, m))
+            for m in archive.infolist()
+        )
+        yield from _read_members(path, members)
 
 
-_NO_LOGS = "no file that ends in .json, .jsonl or .ndjson"
+def _read_tar(path: Path) -> Iterator[Located | Unread]:
+    with _damage_named(path), tarfile.open(path) as archive:
+        members = (
+            _Member(m.name, m.size, partial(_extract, archive, m)) for m in archive if m.isfile()
+        )
+        yield from _read_members(path, members)
+
+
+def _read_members(archive: Path, members: Iterable[_Member]) -> Iterator[Located | Unread]:
+    """Reads the logs of JSON values in an archive, and reports logs of other kinds."""
+    is_empty = True
+    for member in members:
+        path = archive / member.name
+        if is_json_log(path):
+            is_empty = False
+            check_unpacked_size(path, member.size)
+            yield from _parse_member(path, member.read())
+        elif is_unread_in_archives(path):
+            yield Unread(f"{path} is not read within an archive; unpack it first")
+    if is_empty:
+        yield Unread(f"{archive} holds no file that ends in .json, .jsonl or .ndjson")
 
 
 def _parse_member(path: Path, content: bytes) -> Iterator[Located | Unread]:
@@ -231,18 +258,9 @@ def _parse_member(path: Path, content: bytes) -> Iterator[Located | Unread]:
     yield from parse(path, content.decode("utf-8-sig", "surrogateescape"))
 
 
-def _read_tar(path: Path) -> Iterator[Located | Unread]:
-    """Reads the logs of JSON values in an archive of tar."""
-    is_empty = True
-    with _damage_named(path), tarfile.open(path) as archive:
-        for member in archive:
-            if member.isfile() and is_json_log(Path(member.name)):
-                is_empty = False
-                check_unpacked_size(path / member.name, member.size)
-                file = archive.extractfile(member)
-                yield from _parse_member(path / member.name, file.read() if file else b"")
-    if is_empty:
-        yield Unread(f"{path} holds {_NO_LOGS}")
+def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = archive.extractfile(member)
+    return file.read() if file else b""
 
 
 @contextlib.contextmanager

@@ -30,6 +30,8 @@ HIDDEN_TYPES = (
     "thinking",
     "redacted_thinking",
     "think",
+    "tool_reference",  # to a tool that a search for tools found
+    *("flag", "token_budget"),  # of Claude.ai
     "step-start",  # of Vercel's AI SDK
     # items of the Responses API about the dialog itself, and about tools that its server runs
     "item_reference",
@@ -50,6 +52,7 @@ _GEMINI_FIELDS = frozenset(
         *("executableCode", "executable_code", "codeExecutionResult", "code_execution_result"),
     )
 )
+_THOUGHT_SIGNATURES = {"thoughtSignature", "thought_signature"}
 _PATCHES = {"create_file": "Add", "update_file": "Update", "delete_file": "Delete"}
 
 
@@ -73,6 +76,7 @@ class ToolResult:
     text: str
     call_id: str  # of the call whose result it is; "" if the log does not say
     is_refusal: bool = False  # whether the log says that the call never ran
+    unread: tuple[str, ...] = ()  # the types of its parts that are not read
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,18 @@ class SummaryBlock:
     text: str
 
 
-ContentBlock = TextBlock | ToolCall | ToolResult | SummaryBlock
+@dataclass(frozen=True)
+class UnreadPart:
+    """A part without a text, such as an image, or of an unknown type.
+
+    Args:
+        kind: its type; if it names none, the name of its first field.
+    """
+
+    kind: str
+
+
+ContentBlock = TextBlock | ToolCall | ToolResult | SummaryBlock | UnreadPart
 
 
 def first_of(item: Mapping[str, Any], *names: str, default: Any = None) -> Any:
@@ -96,7 +111,7 @@ def id_of(item: Mapping[str, Any]) -> str:
 
 
 def blocks_of(content: Any) -> Iterator[ContentBlock]:
-    """Reads the blocks in a content; parts without a text, such as images, are left out.
+    """Reads the blocks in a content.
 
     Raises:
         Malformed: a part cannot be read.
@@ -104,7 +119,8 @@ def blocks_of(content: Any) -> Iterator[ContentBlock]:
     was_cited = False
     for part in _parts_of(content):
         is_cited = isinstance(part, Mapping) and bool(part.get("citations"))  # Anthropic's
-        for block in _blocks_in(part) or ():
+        blocks = _blocks_in(part)
+        for block in [UnreadPart(_kind_of(part))] if blocks is None else blocks:
             if isinstance(block, TextBlock):
                 yield TextBlock(block.text, continues=is_cited or was_cited)
             else:
@@ -113,7 +129,7 @@ def blocks_of(content: Any) -> Iterator[ContentBlock]:
 
 
 def first_unread(content: Any) -> Any:
-    """Returns the first part that `blocks_of` leaves out, such as an image; None without one.
+    """Returns the first part that is not read, such as an image; None without one.
 
     Parts of a tool's result in the content count too.
 
@@ -137,6 +153,16 @@ def text_of(content: Any) -> str:
     """
     texts = (_text_in(part) for part in _parts_of(content))
     return "\n".join(text for text in texts if text is not None)
+
+
+def kinds_without_text(content: Any) -> tuple[str, ...]:
+    """Returns the types of the parts that `text_of` leaves out, except those that are hidden.
+
+    Raises:
+        Malformed: it is neither text nor a list of parts.
+    """
+    parts = (part for part in _parts_of(content) if _text_in(part) is None)
+    return tuple(_kind_of(part) for part in parts if _type_of(part) not in HIDDEN_TYPES)
 
 
 def read_call(call: Any) -> ToolCall:
@@ -212,6 +238,17 @@ def _text_in(part: Any) -> str | None:
     return text if isinstance(text, str) and part.get("type") not in HIDDEN_TYPES else None
 
 
+def _type_of(part: Mapping[str, Any]) -> Any:
+    nested = part.get("message_content")  # OpenInference
+    return at(nested, "type") if isinstance(nested, Mapping) else part.get("type")
+
+
+def _kind_of(part: Mapping[str, Any]) -> str:
+    """Returns the type of a part; the name of its first field if it has no type."""
+    names = (name for name, value in part.items() if value is not None)
+    return str(_type_of(part) or part.get("kind") or next(names, "empty"))
+
+
 def _blocks_in(part: Any) -> list[ContentBlock] | None:
     """Returns the blocks of a part; None for parts that have none, such as images."""
     if isinstance(part, Mapping):
@@ -219,7 +256,7 @@ def _blocks_in(part: Any) -> list[ContentBlock] | None:
             blocks = read(part)
             if blocks is not None:
                 return blocks
-        if part.get("type") in HIDDEN_TYPES:
+        if _type_of(part) in HIDDEN_TYPES:
             return []
     text = _text_in(part)
     return None if text is None else [TextBlock(text)]
@@ -230,7 +267,7 @@ def _blocks_in(part: Any) -> list[ContentBlock] | None:
 
 def _read_gemini(part: Mapping[str, Any]) -> list[ContentBlock] | None:
     """Reads parts of Gemini's API."""
-    if part.get("thought") is True:
+    if part.get("thought") is True or part.keys() <= _THOUGHT_SIGNATURES:
         return []
     if _GEMINI_FIELDS.isdisjoint(part):
         return None
@@ -239,7 +276,7 @@ def _read_gemini(part: Mapping[str, Any]) -> list[ContentBlock] | None:
         return [read_call(call)]
     response = first_of(part, "functionResponse", "function_response")
     if isinstance(response, Mapping):
-        return [ToolResult(_text_or_json(response.get("response")), id_of(response))]
+        return [ToolResult(_text_of_response(response.get("response")), id_of(response))]
     code = first_of(part, "executableCode", "executable_code")
     if isinstance(code, Mapping):
         arguments = {"code": code.get("code")}
@@ -248,6 +285,15 @@ def _read_gemini(part: Mapping[str, Any]) -> list[ContentBlock] | None:
     if isinstance(result, Mapping):
         return [ToolResult(_text_or_json(first_of(result, "output", default="")), id_of(result))]
     return None
+
+
+def _text_of_response(response: Any) -> str:
+    """Returns a function's response as text: JSON, unless it wraps a single text."""
+    if isinstance(response, Mapping) and response.keys() <= {"output", "result"}:
+        texts = [text for text in response.values() if isinstance(text, str)]
+        if len(texts) == len(response) == 1:
+            return texts[0]
+    return _text_or_json(response)
 
 
 def _read_bedrock(part: Mapping[str, Any]) -> list[ContentBlock] | None:
@@ -351,9 +397,11 @@ def _read_anthropic(part: Mapping[str, Any]) -> list[ContentBlock] | None:
         return [SummaryBlock(part["content"])]
     if isinstance(kind, str) and kind.endswith("tool_result"):  # also of the provider's own tools
         content = part.get("content")
-        text = _text_or_json(content) if isinstance(content, Mapping) else text_of(content)
+        if isinstance(content, Mapping):
+            return [ToolResult(_text_or_json(content), id_of(part))]
+        text = text_of(content)
         is_refusal = part.get("is_error") is True and is_refusal_by_claude_code(text)
-        return [ToolResult(text, id_of(part), is_refusal)]
+        return [ToolResult(text, id_of(part), is_refusal, kinds_without_text(content))]
     return None
 
 

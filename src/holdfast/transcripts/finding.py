@@ -142,6 +142,12 @@ def is_json_log(path: Path) -> bool:
     return _ends_in(plain, _JSON_SUFFIXES) and not _has_name(path, _NAMES_WITHOUT_DIALOG)
 
 
+def is_unread_in_archives(path: Path) -> bool:
+    """Whether a file has the name of a log, but is of a kind that is not read within an archive."""
+    is_log = _ends_in(path, (*_LOG_SUFFIXES, *_UNSUPPORTED_SUFFIXES)) or _has_name(path, _LOG_NAMES)
+    return is_log and not (is_json_log(path) or _has_name(path, _NAMES_WITHOUT_DIALOG))
+
+
 def _ends_in(path: Path, suffixes: tuple[str, ...]) -> bool:
     return path.name.lower().endswith(suffixes)
 

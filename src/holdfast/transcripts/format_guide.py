@@ -137,8 +137,8 @@ GUIDES = {
         export="Export conversation, as json, without `Recursive`",
     ),
     "openai": Guide(
-        '`{"messages": [...]}` or a list of messages, with `tool_calls` and `tool` messages; roles'
-        " of LangChain too (`human`, `ai`, `AIMessage`)",
+        '`{"messages": [...]}`, `{"conversation": [...]}` or a list of messages, with `tool_calls`'
+        " and `tool` messages; roles of LangChain too (`human`, `ai`, `AIMessage`)",
     ),
     "responses": Guide(
         "`input`, `output` and `instructions` of the Responses API, or a list of its items"
@@ -163,6 +163,10 @@ GUIDES = {
         "LiteLLM's payloads: `messages`, and the answer in `response` or `choices`",
     ),
     "langfuse": Guide("observations, as the API and the exports write them"),
+    "langgraph": Guide(
+        "states of LangGraph's threads with `messages`, one or the history of a thread",
+        export="`GET /threads/THREAD/history` of its API",
+    ),
     "langsmith": Guide("runs of the type `llm`"),
     "phoenix": Guide(
         "spans with [OpenInference attributes]"
@@ -171,8 +175,8 @@ GUIDES = {
     ),
     "otel": Guide("OpenTelemetry spans with `gen_ai` attributes"),
     "otlp": Guide(
-        "the same, or spans of OpenInference, as OTLP writes them in JSON; also log records with"
-        " the messages of calls"
+        "the same, or spans of OpenInference, as OTLP and the API of Grafana Tempo write them in"
+        " JSON; also log records with the messages of calls"
     ),
     "jaeger": Guide("traces of Jaeger with such spans", export="Trace JSON in the menu of a trace"),
     "bedrock": Guide("the records in which Amazon Bedrock logs calls of models"),

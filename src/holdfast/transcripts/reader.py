@@ -6,9 +6,11 @@ into transcripts, and yields an `Unread` for each part that it did not understan
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast.errors import shortened
+from holdfast.plurals import count_of
 from holdfast.transcripts.chat_messages import is_message
 from holdfast.transcripts.transcript import Event, Malformed, Transcript, linear_transcript
 from holdfast.validation.json_values import fields_of
@@ -68,6 +70,7 @@ class Format:
         read: reads the values of a file.
         has_events: whether a value is an event of a session. Files of such formats have further
             lines with a `type` that are outside the dialog, such as snapshots of files.
+        other_types: the known types of these lines; lines of other types are reported.
         reaches_back: whether a value changes events before it, as a rewind does, so that the rest
             of a file cannot be read without its beginning.
         streams: whether `read` iterates over its values only once and does not keep them, so that
@@ -79,6 +82,7 @@ class Format:
     recognises: Callable[[Any], bool]
     read: Reader
     has_events: bool = False
+    other_types: frozenset[str] = frozenset()
     reaches_back: Callable[[Any], bool] = lambda value: False
     streams: bool = False
     is_per_value: bool = False
@@ -107,6 +111,13 @@ def dialog_format(
 
 
 # --- Helpers of readers
+
+
+def unknown_lines(file: Path | str, types: Mapping[str, int], stage: int = 0) -> Iterator[Unread]:
+    """Reports how many lines or events of each unknown type a file has."""
+    for kind, count in types.items():
+        lines = count_of(count, "line")
+        yield Unread(f"{file}: left out {lines} of the unknown type {shortened(kind)}", stage)
 
 
 def separate_objects(values: Values) -> tuple[list[SourcedRecord], list[Unread]]:

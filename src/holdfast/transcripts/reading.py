@@ -5,18 +5,29 @@ For example:
     july.jsonl -> LogFile(july.jsonl, transcripts=(Transcript, ...), unread=("line 3: ...",))
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.errors import UnknownName, UsageError, shortened
+from holdfast.plurals import count_of
 from holdfast.transcripts.containers import Contents
 from holdfast.transcripts.finding import FoundLog, find_logs
 from holdfast.transcripts.formats import FORMATS, can_read_as, format_of
 from holdfast.transcripts.parsing import is_bookkeeping_event
-from holdfast.transcripts.reader import Located, Markdown, Unread, Values
+from holdfast.transcripts.reader import (
+    Format,
+    Located,
+    Markdown,
+    Unread,
+    Values,
+    unknown_lines,
+)
 from holdfast.transcripts.transcript import Transcript
+from holdfast.validation.json_values import fields_of
 
 
 @dataclass(frozen=True)
@@ -79,12 +90,25 @@ def _read_file(log: FoundLog, format_name: str | None) -> LogFile:
         if log.is_named:
             raise
         return LogFile(path, unread=(str(error).removesuffix("."),))
-    return LogFile(
-        path,
-        tuple(part for part in parts if isinstance(part, Transcript)),
-        tuple(part.sentence for part in parts if isinstance(part, Unread)),
-        digest,
-    )
+    transcripts = tuple(part for part in parts if isinstance(part, Transcript))
+    unread = [part.sentence for part in parts if isinstance(part, Unread)]
+    unread_parts = sum(map(count_unread_parts, transcripts), Counter[str]())
+    if unread_parts:
+        unread.append(unread_parts_sentence(path, unread_parts))
+    return LogFile(path, transcripts, tuple(unread), digest)
+
+
+def count_unread_parts(transcript: Transcript) -> Counter[str]:
+    """Counts the parts of messages on the active path that are not read, by their types."""
+    return Counter(chain.from_iterable(event.unread for event in transcript.path))
+
+
+def unread_parts_sentence(path: Path, counts: Mapping[str, int]) -> str:
+    """Says how many parts of messages in a file are not read, such as `3 of the type image`."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    kinds = ", ".join(f"{count} of the type {shortened(kind)}" for kind, count in ordered)
+    parts = count_of(sum(counts.values()), "part")
+    return f"{path}: left out {parts} of messages that are not read ({kinds})"
 
 
 @dataclass
@@ -129,19 +153,19 @@ class _ValuesByFormat:
             if isinstance(item, Unread):
                 self.problems.append(item)
                 continue
-            name = self._format_of(item)
-            if name is None:
-                continue
-            if name not in self.formats:
-                self.formats.append(name)
-            if name == self.formats[0]:
-                yield item
-            else:
-                self.others.setdefault(name, []).append(item)
+            for value, detected in _detect_formats(item):
+                name = self._format_of(value, detected)
+                if name is None:
+                    continue
+                if name not in self.formats:
+                    self.formats.append(name)
+                if name == self.formats[0]:
+                    yield value
+                else:
+                    self.others.setdefault(name, []).append(value)
 
-    def _format_of(self, item: Located) -> str | None:
+    def _format_of(self, item: Located, detected: str | None) -> str | None:
         """Returns the format to read a value in; None if it cannot be read, which is noted."""
-        detected = format_of(item.value)
         name = self.form or detected
         if name is None:
             self.unknown.append(item)
@@ -153,6 +177,30 @@ class _ValuesByFormat:
         if self.only and (name != self.only or FORMATS[name].reaches_back(item.value)):
             raise NotByItself(name)
         return name
+
+
+class _DetectedValue(NamedTuple):
+    """A value, and the format that recognises it; None if none does."""
+
+    located: Located
+    form: str | None
+
+
+def _detect_formats(item: Located) -> list[_DetectedValue]:
+    """Finds the format of a value. A value that is in no format itself, but lists values that are,
+    such as `{"dialogs": [{"messages": [...]}, ...]}`, stands for these.
+    """
+    form = format_of(item.value)
+    if form is not None or is_bookkeeping_event(item.value):
+        return [_DetectedValue(item, form)]
+    listed: list[_DetectedValue] = []
+    for name, entries in fields_of(item.value).items():
+        if not isinstance(entries, list) or not entries or format_of(entries[0]) is None:
+            continue
+        for number, entry in enumerate(entries, start=1):
+            located = Located(f"{item.source}, {name} {number}", entry)
+            listed.append(_DetectedValue(located, format_of(entry)))
+    return listed or [_DetectedValue(item, None)]
 
 
 def read_values(
@@ -177,12 +225,26 @@ def read_values(
     if by_format.is_empty and not only:
         yield Unread(f"{path} is empty")
     yield from by_format.problems
-    has_events = any(FORMATS[name].has_events for name in by_format.formats)
-    for source, value in by_format.unknown:
+    yield from _unknown_values(path, by_format.unknown, [FORMATS[n] for n in by_format.formats])
+    yield from from_readers
+
+
+def _unknown_values(path: Path, values: Values, formats: Sequence[Format]) -> Iterator[Unread]:
+    """Reports the values of a file that are in no format.
+
+    In the log of a session, lines outside the dialog have types of their own; those of unknown
+    types are counted.
+    """
+    has_events = any(form.has_events for form in formats)
+    known_types = frozenset[str]().union(*(form.other_types for form in formats))
+    unknown_types: Counter[str] = Counter()
+    for source, value in values:
         if not (has_events and is_bookkeeping_event(value)):
             what = "its Markdown" if isinstance(value, Markdown) else shortened(value)
             yield Unread(f"{source}: {what} is in no known format", stage=1)
-    yield from from_readers
+        elif value["type"] not in known_types:
+            unknown_types[value["type"]] += 1
+    yield from unknown_lines(path, unknown_types, stage=1)
 
 
 def _read_format(

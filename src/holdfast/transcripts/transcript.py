@@ -49,6 +49,7 @@ class Event:
             limit.
         trace_span: for what the assistant wrote: the span that recorded the call of the model, as
             `TRACE_ID/SPAN_ID`; "" if the log has none.
+        unread: the type of each of its parts that is not read, such as `image`.
         id: the event's id in the log.
         source: the value that the event was read from, such as `july.jsonl, line 3`; "" in formats
             whose values are whole dialogs.
@@ -66,6 +67,7 @@ class Event:
     clears: frozenset[str] = field(default=frozenset(), compare=False)
     is_cut: bool = field(default=False, compare=False)
     trace_span: str = field(default="", compare=False)
+    unread: tuple[str, ...] = field(default=(), compare=False)
     id: str = field(default="", compare=False)
     source: str = field(default="", compare=False)
     copy_ids: tuple[str, ...] = field(default=(), compare=False)
@@ -92,18 +94,29 @@ def message_events(
     calls: Sequence[ToolCall] = (),
     call_id: str = "",
     is_cut: bool = False,
+    unread: tuple[str, ...] = (),
 ) -> list[Event]:
     """Returns the events of a message: its text, then its tool calls.
 
     A message with the role `tool` becomes a tool result.
+
+    Args:
+        unread: the types of its parts that are not read; the first event has them.
     """
     if role == "tool":
-        return [Event(EventKind.TOOL_RESULT, text, call_id=call_id)]
+        return [Event(EventKind.TOOL_RESULT, text, call_id=call_id, unread=unread)]
     single_calls = [single for call in calls for single in _calls_in(call)]
     events = [Event(EventKind.TOOL_CALL, call=call, is_cut=is_cut) for call in single_calls]
     if text or not calls:
         events.insert(0, Event(EventKind.MESSAGE, text, role, is_cut=is_cut))
-    return events
+    return with_unread(events, unread)
+
+
+def with_unread(events: Sequence[Event], unread: tuple[str, ...]) -> list[Event]:
+    """Returns the events of a message, the first of which has the types of its unread parts."""
+    if not unread or not events:
+        return [*events]
+    return [replace(events[0], unread=(*events[0].unread, *unread)), *events[1:]]
 
 
 _PARALLEL = ("multi_tool_use.parallel", "parallel")

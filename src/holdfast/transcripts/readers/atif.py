@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
-from holdfast.transcripts.content_blocks import read_call, text_of
+from holdfast.transcripts.content_blocks import kinds_without_text, read_call, text_of
 from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
 from holdfast.transcripts.reader import Format, Located, Unread
 from holdfast.transcripts.transcript import (
@@ -89,14 +89,16 @@ def _events_of(step: Mapping[str, Any]) -> list[Event]:
     if role is None:
         source = shortened(step.get("source"))
         raise Malformed(f"its source is {source}; known are {', '.join(_ROLES)}")
-    text = text_of(step.get("message"))
-    events = message_events(
-        role, text, [_call(call) for call in optional_list(step.get("tool_calls"))]
-    )
+    message = step.get("message")
+    calls = [_call(call) for call in optional_list(step.get("tool_calls"))]
+    unread = kinds_without_text(message)
+    events = message_events(role, text_of(message), calls, unread=unread)
     for result in optional_list(at(step, "observation", "results")):
         fields = require_object(result)
+        content = fields.get("content")
         call_id = str(fields.get("source_call_id") or "")
-        events += message_events("tool", text_of(fields.get("content")), call_id=call_id)
+        unread = kinds_without_text(content)
+        events += message_events("tool", text_of(content), call_id=call_id, unread=unread)
     if step.get("is_copied_context") and role != "system":
         # scored in the trajectory that they are copied from; here they are only context
         return [Event(EventKind.REMINDER, _text_of_event(event)) for event in events]

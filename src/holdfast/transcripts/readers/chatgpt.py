@@ -7,7 +7,7 @@ A value, shortened:
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,9 +16,10 @@ from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.exports import Export, export_reader, parent_ids
 from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
 from holdfast.transcripts.reader import Format
-from holdfast.transcripts.transcript import Event, EventKind, message_events
+from holdfast.transcripts.transcript import Event, EventKind, message_events, with_unread
 from holdfast.validation.json_values import fields_of
 
+_TEXTS = ("text", "multimodal_text", "code", "execution_output")  # which may be empty
 _HIDDEN = ("thoughts", "reasoning_recap", "model_editable_context")  # types that are not shown
 _CUSTOM = ("user_profile", "user_instructions")  # the fields of the user's custom instructions
 _CITATION = re.compile("[ \\t]*\ue200[^\ue200\ue201]*\ue201")  # shown as a link in ChatGPT
@@ -48,8 +49,13 @@ def _events(node: Mapping[str, Any]) -> list[Event]:
         return []
     if kind == "system_error":
         return [Event(EventKind.ERROR, str(at(content, "text") or ""))]
-    parts = "\n".join(_texts(optional_list(at(content, "parts"))))
-    text = _CITATION.sub("", parts) or at(content, "text") or at(content, "result") or ""
+    parts = [part for part in optional_list(at(content, "parts")) if part is not None]
+    texts = [text for part in parts if (text := _text_in(part)) is not None]
+    joined = _CITATION.sub("", "\n".join(texts))
+    text = joined or at(content, "text") or at(content, "result") or ""
+    unread = tuple(_kind_of(part) for part in parts if _text_in(part) is None)
+    if not (text or unread) and kind not in _TEXTS:
+        unread = (str(kind),)
     role = at(message, "author", "role")
     recipient = at(message, "recipient") or "all"
     if role == "assistant" and recipient != "all":  # the recipient is a tool
@@ -58,16 +64,18 @@ def _events(node: Mapping[str, Any]) -> list[Event]:
         return []
     events = read_message({"role": role, "content": text})
     is_cut = at(message, "metadata", "finish_details", "type") == "max_tokens"
-    return [replace(event, is_cut=is_cut) for event in events]
+    return with_unread([replace(event, is_cut=is_cut) for event in events], unread)
 
 
-def _texts(parts: list[Any]) -> Iterator[str]:
-    """Returns the texts among a message's parts, including transcripts of spoken ones."""
-    for part in parts:
-        has_text = at(part, "content_type") in ("text", "audio_transcription")
-        text = at(part, "text") if has_text else part
-        if isinstance(text, str):
-            yield text
+def _text_in(part: Any) -> str | None:
+    """Returns the text of a part, or the transcript of a spoken one; None if it has none."""
+    has_text = at(part, "content_type") in ("text", "audio_transcription")
+    text = at(part, "text") if has_text else part
+    return text if isinstance(text, str) else None
+
+
+def _kind_of(part: Any) -> str:
+    return str(at(part, "content_type") or "part")
 
 
 FORMAT = Format("chatgpt", _recognises, export_reader(_export, _events))

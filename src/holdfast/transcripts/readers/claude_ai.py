@@ -34,8 +34,14 @@ def _export(value: Mapping[str, Any]) -> Export:
 def _events(message: Mapping[str, Any]) -> list[Event]:
     """Reads a message: the texts of its attachments, and then what was said."""
     content = message.get("content") or message.get("text") or ""
-    events = read_message({"role": require_field(message, "sender"), "content": content})
-    texts = [at(file, "extracted_content") for file in optional_list(message.get("attachments"))]
+    attachments = optional_list(message.get("attachments"))
+    names = [at(file, "file_name") for file in attachments]
+    files = [
+        file for file in optional_list(message.get("files")) if at(file, "file_name") not in names
+    ]
+    role = require_field(message, "sender")
+    events = read_message({"role": role, "content": content, "files": files})
+    texts = [at(file, "extracted_content") for file in attachments]
     attached = [Event(EventKind.REMINDER, text) for text in texts if isinstance(text, str) and text]
     return [*attached, *events]
 

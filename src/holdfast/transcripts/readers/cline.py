@@ -18,7 +18,14 @@ from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import is_cut, read_message
-from holdfast.transcripts.content_blocks import TextBlock, ToolResult, blocks_of, text_of
+from holdfast.transcripts.content_blocks import (
+    ContentBlock,
+    TextBlock,
+    ToolResult,
+    UnreadPart,
+    blocks_of,
+    text_of,
+)
 from holdfast.transcripts.injected import remove_elements
 from holdfast.transcripts.json_fields import (
     at,
@@ -35,6 +42,7 @@ from holdfast.transcripts.transcript import (
     Transcript,
     linear_transcript,
     message_events,
+    with_unread,
 )
 from holdfast.validation.json_values import fields_of, text_or_empty
 
@@ -216,7 +224,9 @@ def _events_of_message(message: Mapping[str, Any], task: _Task) -> Iterator[Even
     if message.get("isSummary") is True:
         yield Event(EventKind.COMPACTION, text_of(message.get("content")))
     elif message.get("role") == "user":
-        yield from _events_of_user(message, task)
+        blocks = [*blocks_of(message.get("content"))]
+        unread = tuple(block.kind for block in blocks if isinstance(block, UnreadPart))
+        yield from with_unread([*_events_of_user(blocks, task)], unread)
     else:
         yield from _events_of_assistant(message, task)
 
@@ -239,7 +249,8 @@ def _events_of_assistant(message: Mapping[str, Any], task: _Task) -> Iterator[Ev
     arguments = [call.arguments.get(_ARGUMENT_WITH_WORDS.get(call.name, "")) for call in calls]
     texts = [text, *(argument for argument in arguments if isinstance(argument, str))]
     reply = "\n\n".join(filter(None, texts))
-    yield from message_events("assistant", reply, calls, is_cut=is_cut(message))
+    unread = tuple(chain.from_iterable(event.unread for event in events))
+    yield from message_events("assistant", reply, calls, is_cut=is_cut(message), unread=unread)
 
 
 def _with_command(call: ToolCall) -> ToolCall:
@@ -263,14 +274,19 @@ def _calls_in(match: re.Match[str]) -> list[ToolCall]:
     return [ToolCall(name, {**arguments, "path": path.strip()}) for path in paths]
 
 
-def _events_of_user(message: Mapping[str, Any], task: _Task) -> Iterator[Event]:
+def _events_of_user(blocks: Sequence[ContentBlock], task: _Task) -> Iterator[Event]:
     """Reads a user turn; a tool result without an id is after its header, or is the next text."""
     tool = ""  # the tool whose result the next text is
-    for block in blocks_of(message.get("content")):
+    for block in blocks:
         match block:
             case ToolResult(text, call_id):
-                is_refusal = _is_refusal(text)
-                yield Event(EventKind.TOOL_RESULT, text, call_id=call_id, is_refusal=is_refusal)
+                yield Event(
+                    EventKind.TOOL_RESULT,
+                    text,
+                    call_id=call_id,
+                    is_refusal=_is_refusal(text),
+                    unread=block.unread,
+                )
                 yield from _words_in_result(text, task.tool_names.get(call_id, ""))
             case TextBlock(text):
                 header = _RESULT.match(text)

@@ -27,7 +27,7 @@ from holdfast.transcripts.reader import (
     file_of,
     separate_objects,
 )
-from holdfast.transcripts.readers.codex_scripts import calls_in_script
+from holdfast.transcripts.readers.codex_scripts import ScriptCalls, calls_in_script
 from holdfast.transcripts.readers.codex_shown_events import (
     identity_of,
     shown_call,
@@ -49,7 +49,17 @@ from holdfast.transcripts.transcript import (
 )
 from holdfast.validation.json_values import fields_of
 
-_KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+_KINDS = (
+    *("session_meta", "response_item", "event_msg", "turn_context", "compacted"),
+    "inter_agent_communication",
+)
+# kinds of lines that the model does not see
+_OTHER_TYPES = frozenset(
+    (
+        *("world_state", "realtime_item", "token_usage_record", "security_risk_score"),
+        "inter_agent_communication_metadata",
+    )
+)
 _NOT_MESSAGES = ("ghost_snapshot", "compaction_summary", "context_compaction", "other")
 # the result of a call that the user, a reviewer or a policy refused
 _REFUSED = re.compile(
@@ -173,6 +183,8 @@ class _Session:
             path = self.tree.numbered_path()
             user_texts = [event.text for _, event in path if event.is_by_user]
             events = [_compaction(require_object(payload), user_texts)]
+        elif kind == "inter_agent_communication":  # what another agent wrote
+            events = [Event(EventKind.REMINDER, str(at(payload, "content") or ""))]
         elif _reaches_back(fields):
             count = at(payload, "num_turns")
             if _roll_back(self.tree, count):
@@ -180,14 +192,11 @@ class _Session:
                     f"{source}: the last turns before it ({count}) were rewound and are left out"
                 )
         elif _is_item(fields) and at(payload, "type") not in _NOT_MESSAGES:
-            events = self._read_new_item(require_object(payload))
-            if events and _is_script(payload):
-                script = calls_in_script(text_of(at(payload, "input")))
-                hidden_calls = [call for call in script.calls if self._is_hidden(call.name)]
-                if len(script.calls) == 1:  # the script's result says whether its call ran
-                    call_id = id_of(fields_of(payload))
-                    hidden_calls = [replace(call, id=call_id) for call in hidden_calls]
-                events += [event for call in hidden_calls for event in call_events(call)]
+            item = require_object(payload)
+            events = self._read_new_item(item)
+            if events and _is_script(item):
+                script = calls_in_script(text_of(item.get("input")))
+                events += self._hidden_calls(script, id_of(item))
                 if computed := sum(map(self._is_hidden, script.computed)):
                     yield Unread(
                         f"{source}: left out {count_of(computed, 'tool call')} of a script that"
@@ -217,6 +226,13 @@ class _Session:
         if is_repeat or self._was_written(item):
             return []
         return _read_item(item, self._typed_texts)
+
+    def _hidden_calls(self, script: ScriptCalls, script_id: str) -> list[Event]:
+        """Returns the calls of a script that no event shows."""
+        calls = [call for call in script.calls if self._is_hidden(call.name)]
+        if len(script.calls) == 1:  # the script's result says whether its call ran
+            calls = [replace(call, id=script_id) for call in calls]
+        return [event for call in calls for event in call_events(call)]
 
     def _is_hidden(self, tool: str) -> bool:
         """Whether the session's events do not show the calls of a tool that scripts make."""
@@ -387,4 +403,11 @@ def _roll_back(tree: Tree, count: Any) -> bool:
     return True
 
 
-FORMAT = Format("codex", _recognises, _read, has_events=True, reaches_back=_reaches_back)
+FORMAT = Format(
+    "codex",
+    _recognises,
+    _read,
+    has_events=True,
+    other_types=_OTHER_TYPES,
+    reaches_back=_reaches_back,
+)

@@ -6,6 +6,7 @@ For example:
     -> Event(TOOL_CALL, shell), Event(TOOL_RESULT)
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,14 @@ from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
-from holdfast.transcripts.reader import Format, Unread, Values, file_of, separate_objects
+from holdfast.transcripts.reader import (
+    Format,
+    Unread,
+    Values,
+    file_of,
+    separate_objects,
+    unknown_lines,
+)
 from holdfast.transcripts.transcript import (
     Event,
     EventKind,
@@ -27,6 +35,7 @@ from holdfast.transcripts.transcript import (
 from holdfast.validation.json_values import fields_of
 
 _KINDS = ("thread.", "turn.", "item.")  # how the types of events begin
+_NOT_MESSAGES = ("turn.completed",)
 
 
 @dataclass
@@ -47,7 +56,9 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
     records, others = separate_objects(values)
     yield from others
     threads: dict[str, _Thread] = {}
-    thread = threads.setdefault(file_of(values[0].source), _Thread())
+    file = file_of(values[0].source)
+    thread = threads.setdefault(file, _Thread())
+    unknown_types: Counter[str] = Counter()
     for source, fields in records:
         kind = fields.get("type")
         try:
@@ -66,8 +77,11 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
                 item = require_object(fields.get("item"))
                 thread.unfinished.pop(str(item.get("id")), None)
                 thread.events += _events_of_item(item)
+            elif kind not in _NOT_MESSAGES:
+                unknown_types[str(kind)] += 1
         except Malformed as error:
             yield Unread(f"{source}: {error}")
+    yield from unknown_lines(file, unknown_types)
     for name, thread in threads.items():
         for item in thread.unfinished.values():  # such as commands that were still running
             try:

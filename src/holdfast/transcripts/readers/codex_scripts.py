@@ -16,10 +16,14 @@ from holdfast.measures.turns import ToolCall
 # tools that run commands or change files, and the name of an argument that is a text by itself
 _TOOLS = {"exec_command": "cmd", "shell": "command", "shell_command": "command",
           "apply_patch": "input"}  # fmt: skip
+# "tools.exec_command("
 _CALL = re.compile(rf"\btools\.({'|'.join(_TOOLS)})\s*\(\s*")
+# the beginning of "const cmd = "git push";"
 _BINDING = re.compile(r"\b(?:const|let|var)\s+([A-Za-z_$][\w$]*)\s*=\s*(?=[\"'`])")
+# the name in "cmd = x", "cmd += x"; not in "cmd == x" or "cmd => x"
 _CHANGED = re.compile(r"(?<![\w$.])([A-Za-z_$][\w$]*)\s*[-+*/%&|^?]{0,2}=(?![=>])")
-# names with another value in a part of the script: parameters of functions, and names of loops
+# names with another value in a part of the script: parameters of functions, and names of loops,
+# as in "x => ...", "(a, b) => ...", "(a, b) {" and "for (const x of ..."
 _LOCAL = re.compile(
     r"(?<![\w$.])([A-Za-z_$][\w$]*)\s*=>|\(([^()]*)\)\s*(?:=>|\{)"
     r"|\b(?:const|let|var)\s++([\w$,{}\[\] ]{1,80}?)\s++of\b"
@@ -37,6 +41,7 @@ _NO_CODE = re.compile(
     r"(?:[^/\\\n\[]|\\.|\[(?:[^\]\\\n]|\\.){0,100}+\]){1,200}+/",
     re.DOTALL,
 )
+# "String.raw`C:\temp`"
 _RAW_TEXT = re.compile(r"String\.raw\s*`([^`$]*)`")
 _ESCAPE = re.compile(r"\\(?:u\{([0-9A-Fa-f]+)\}|u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|(\n)|(.))",
                      re.DOTALL)  # fmt: skip

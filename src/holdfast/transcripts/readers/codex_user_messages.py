@@ -10,10 +10,10 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.transcripts.content_blocks import text_of
+from holdfast.transcripts.content_blocks import kinds_without_text, text_of
 from holdfast.transcripts.injected import elements_in, enclosing_element, remove_elements
 from holdfast.transcripts.json_fields import at
-from holdfast.transcripts.transcript import Event, EventKind
+from holdfast.transcripts.transcript import Event, EventKind, with_unread
 
 _INSTRUCTIONS = ("<user_instructions>", "# AGENTS.md instructions")  # the project's rules
 _INSTRUCTIONS_KIND = "agents_md.instructions"
@@ -80,6 +80,7 @@ def events_of_user_message(item: Mapping[str, Any], typed_texts: Set[str]) -> li
     Raises:
         Malformed: a part of it cannot be read.
     """
+    unread = kinds_without_text(item.get("content"))
     parts = _with_elements_by_codex(_split(item), typed_texts)
     words = [part for part in parts if part.is_words]
     first = parts.index(words[0]) if words else len(parts)
@@ -87,9 +88,9 @@ def events_of_user_message(item: Mapping[str, Any], typed_texts: Set[str]) -> li
     after = [part.event for part in parts[first:] if part.event]
     is_marked = any(part.is_marked for part in parts)
     if not words and before and not is_marked:
-        return before
+        return with_unread(before, unread)
     text = "\n".join(part.text for part in words)
-    return [*before, *_events_of_words(text, is_marked), *after]
+    return with_unread([*before, *_events_of_words(text, is_marked), *after], unread)
 
 
 def _split(message: Mapping[str, Any]) -> list[_Part]:

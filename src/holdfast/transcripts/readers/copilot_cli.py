@@ -14,8 +14,14 @@ from typing import Any
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.plurals import count_of
-from holdfast.transcripts.content_blocks import read_call, text_of
-from holdfast.transcripts.json_fields import at, optional_list, require_field, require_object
+from holdfast.transcripts.content_blocks import kinds_without_text, read_call, text_of
+from holdfast.transcripts.json_fields import (
+    at,
+    list_or_empty,
+    optional_list,
+    require_field,
+    require_object,
+)
 from holdfast.transcripts.reader import (
     Format,
     SourcedRecord,
@@ -23,6 +29,7 @@ from holdfast.transcripts.reader import (
     Values,
     file_of,
     separate_objects,
+    unknown_lines,
 )
 from holdfast.transcripts.transcript import (
     Event,
@@ -55,6 +62,7 @@ _REFUSED = re.compile(
     r"Permission denied and could not request permission|(?:Tool call )?[Dd]enied by "
     r"|The user rejected|The tool call (?:required approval|was (?:rejected|denied))"
 )
+_ATTACHED_DATA = ("blob", "image")  # attachments that are no path of a file
 _VERSION = 1  # the known version of the events
 
 
@@ -118,9 +126,7 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
                 yield Unread(f"{event.source}: {error}")
         elif not event.kind.startswith(_BOOKKEEPING):
             unknown_kinds[event.kind] += 1
-    for kind, count in unknown_kinds.items():
-        events = count_of(count, "event")
-        yield Unread(f"{file}: left out {events} of the unknown type {shortened(kind)}")
+    yield from unknown_lines(file, unknown_kinds)
     yield from _transcripts(dialogs, source)
 
 
@@ -230,7 +236,9 @@ def _classify(data: Mapping[str, Any]) -> list[Event]:
     is_by_program = is_empty or data.get("isAutopilotContinuation") is True
     if is_by_program or source not in (None, "", "user"):
         return [Event(EventKind.REMINDER, text or str(data.get("transformedContent") or ""))]
-    return message_events("user", text)
+    attached = [at(entry, "type") for entry in list_or_empty(data.get("attachments"))]
+    unread = tuple(str(kind) for kind in attached if kind in _ATTACHED_DATA)
+    return message_events("user", text, unread=unread)
 
 
 def _call(request: Mapping[str, Any]) -> ToolCall:
@@ -253,8 +261,13 @@ def _result(data: Mapping[str, Any]) -> Event:
     is_refusal = data.get("success") is False and (
         at(data, "error", "code") in _REFUSALS or bool(_REFUSED.match(text_of(text)))
     )
+    blocks = at(data, "result", "contents")  # those of an MCP server's tool
     return Event(
-        EventKind.TOOL_RESULT, text_of(text), call_id=_call_id(data), is_refusal=is_refusal
+        EventKind.TOOL_RESULT,
+        text_of(text),
+        call_id=_call_id(data),
+        is_refusal=is_refusal,
+        unread=kinds_without_text(blocks) if isinstance(blocks, list) else (),
     )
 
 

@@ -40,6 +40,7 @@ from holdfast.transcripts.transcript import (
     call_events,
     linear_transcript,
     message_events,
+    with_unread,
 )
 from holdfast.validation.json_values import fields_of
 
@@ -53,6 +54,8 @@ _ROLES: dict[int | str, str] = {
 }
 # the fields of the result of a call that the user or the permissions refused
 _REFUSALS = ("rejected", "permissionDenied")
+# types of lines outside the dialog: in the agent's output, and in its transcripts
+_OTHER_TYPES = frozenset(("system", "thinking", "result", "interaction_query", "turn_ended"))
 _INJECTED = (
     *("timestamp", "user_info", "system_reminder", "open_and_recently_viewed_files", "git_status"),
     *("attached_files", "cursor_rules", "rules", "agent_transcripts", "project_layout"),
@@ -252,7 +255,9 @@ def _without_additions(event: Event) -> list[Event]:
         words = remove_elements(event.text, _INJECTED)
         rest = event.text.replace(words, "", 1).strip() if words else event.text
     events = [Event(EventKind.REMINDER, rest)] if rest else []
-    return [*events, Event(EventKind.MESSAGE, words, "user")] if words else events
+    if words:
+        events.append(Event(EventKind.MESSAGE, words, "user"))
+    return with_unread(events, event.unread)
 
 
 def _read_composer(
@@ -409,4 +414,6 @@ def _bubble(bubble: Mapping[str, Any]) -> list[Event]:
     return events
 
 
-FORMAT = Format("cursor", _recognises, _read, has_events=True, streams=True)
+FORMAT = Format(
+    "cursor", _recognises, _read, has_events=True, other_types=_OTHER_TYPES, streams=True
+)

@@ -31,6 +31,7 @@ from holdfast.transcripts.transcript import (
     linear_transcript,
     message_events,
     sequential_parents,
+    with_unread,
 )
 from holdfast.validation.json_values import fields_of
 
@@ -278,29 +279,29 @@ def _events(record: Mapping[str, Any]) -> list[Event]:
 def _events_of_user(record: Mapping[str, Any]) -> list[Event]:
     events = read_messages([{"role": "user", "content": record.get("content") or ""}])
     text = "\n".join(event.text for event in events)
+    unread = tuple(chain.from_iterable(event.unread for event in events))
     if _COMMAND.match(text):
         return []
     # what the user typed, without the texts of the files that it names
     typed_text = text_of(record.get("displayContent"))
     if typed_text.strip() and typed_text != text:
-        return [
-            _classify(Event(EventKind.MESSAGE, typed_text, "user")),
-            Event(EventKind.REMINDER, text),
-        ]
+        typed = _classify(Event(EventKind.MESSAGE, typed_text, "user"))
+        return with_unread([typed, Event(EventKind.REMINDER, text)], unread)
     classified = [_classify(event) for event in events]
     reminder = elements_in(text, _INJECTED)
     if reminder and any(event.is_by_user for event in classified):
         classified.insert(0, Event(EventKind.REMINDER, reminder))
-    return classified
+    return with_unread(classified, unread)
 
 
 def _events_of_reply(record: Mapping[str, Any]) -> list[Event]:
     messages = read_messages([{"role": "assistant", "content": record.get("content") or ""}])
     text = "\n".join(event.text for event in messages)
+    unread = tuple(chain.from_iterable(event.unread for event in messages))
     records = optional_list(record.get("toolCalls"))
     calls = [_call(require_object(call)) for call in records]
     results = chain.from_iterable(map(_results, records))
-    return [*message_events("assistant", text, calls), *results]
+    return [*message_events("assistant", text, calls, unread=unread), *results]
 
 
 def _call(call: Mapping[str, Any]) -> ToolCall:
@@ -335,7 +336,7 @@ def _results(call: Mapping[str, Any]) -> list[Event]:
         return []
     events = read_messages([{"role": "tool", "parts": result}])
     results = [event for event in events if event.kind is EventKind.TOOL_RESULT]
-    results = [event for event in results if event.text or is_refusal]
+    results = [event for event in results if event.text or event.unread or is_refusal]
     if is_refusal:  # the ids in the result may be missing
         results = [replace(event, call_id=call_id, is_refusal=True) for event in results]
     return results

@@ -5,9 +5,11 @@ A session, shortened:
     {"appName": "shop", "events": [{"author": "user", "content": {"parts": [{"text": "Hi"}]}}, ...]}
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
+from holdfast.errors import shortened
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.content_blocks import first_of, text_of
 from holdfast.transcripts.json_fields import at, list_or_empty, require_object
@@ -17,9 +19,11 @@ from holdfast.transcripts.transcript import (
     EventKind,
     Malformed,
     Transcript,
+    Tree,
     linear_transcript,
+    message_events,
 )
-from holdfast.validation.json_values import fields_of
+from holdfast.validation.json_values import fields_of, text_or_empty
 
 _RESPONSES = ("functionResponse", "function_response")
 
@@ -47,54 +51,109 @@ def _recognises(value: Any) -> bool:
 
 def _transcripts(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
     """Reads a dialog from each session and each case, and one from all events outside of these."""
-    single: list[Located] = []
+    single: list[Any] = []
+    file = ""
     for source, value in values:
         if _is_event(value):
-            single.append(Located(source, value))
+            single.append(value)
+            file = file or file_of(source)
             continue
         try:
             cases = _cases_of(value)
             if cases is None:
-                yield linear_transcript(source, _events(require_object(value).get("events")))
+                yield from _session(source, list_or_empty(require_object(value).get("events")))
             for number, case in enumerate(list_or_empty(cases), 1):
                 yield linear_transcript(f"{source}, case {number}", list(_events_of_case(case)))
         except Malformed as error:
             yield Unread(f"{source}: {error}")
     if single:
         try:
-            yield linear_transcript(
-                file_of(single[0].source), _events([value for _, value in single])
-            )
+            yield from _session(file, single)
         except Malformed as error:
-            yield Unread(f"{file_of(single[0].source)}: {error}")
+            yield Unread(f"{file}: {error}")
 
 
-def _events(items: Any) -> list[Event]:
-    return [event for item in list_or_empty(items) for event in _events_of_item(item)]
+def _session(source: str, items: Sequence[Any]) -> Iterator[Transcript | Unread]:
+    """Reads the events of a session; those that were rewound become a branch."""
+    tree = Tree()
+    times: dict[str, _TimeSpan] = {}  # of each event, or of what its summary covers
+    tips: dict[str, int | None] = {}  # where the path ended before each invocation
+    for number, item in enumerate(items):
+        fields = require_object(item)
+        actions = fields_of(fields.get("actions"))
+        names = ("rewindBeforeInvocationId", "rewind_before_invocation_id")
+        target = str(first_of(actions, *names, default=""))
+        if target in tips:
+            tree.tip = tips[target]
+            yield Unread(
+                f"{source}: the session was rewound to before the invocation {shortened(target)},"
+                " so what followed it is left out"
+            )
+        if invocation := first_of(fields, "invocationId", "invocation_id"):
+            tips.setdefault(str(invocation), tree.tip)
+        identity = str(fields.get("id") or number)
+        summary = actions.get("compaction")
+        if isinstance(summary, Mapping):
+            span = _TimeSpan.of_summary(summary)
+            keeps = frozenset(name for name, time in times.items() if not span.covers(time))
+            content = first_of(summary, "compactedContent", "compacted_content")
+            text = text_of(at(content, "parts"))
+            events = [Event(EventKind.COMPACTION, text, keeps=keeps)]
+        else:
+            span = _TimeSpan(fields.get("timestamp"), fields.get("timestamp"))
+            events = _events_of_item(fields)
+        times[identity] = span
+        tree.add(replace(event, id=identity) for event in events)
+    yield tree.transcript(source)
 
 
-def _events_of_item(item: Any) -> list[Event]:
-    """Returns the events of an event; a part of a reply that streams is left out, as the whole
-    reply follows.
-    """
-    fields = require_object(item)
+class _TimeSpan(NamedTuple):
+    """The time of an event, or of all events that a summary replaces; None if it is not known."""
+
+    start: Any
+    end: Any
+
+    @classmethod
+    def of_summary(cls, summary: Mapping[str, Any]) -> "_TimeSpan":
+        start = first_of(summary, "startTimestamp", "start_timestamp")
+        return cls(start, first_of(summary, "endTimestamp", "end_timestamp"))
+
+    def covers(self, other: "_TimeSpan") -> bool:
+        """Whether the other span is within this one; True if a time is not known."""
+        times = (self.start, other.start, other.end, self.end)
+        if not all(isinstance(time, int | float) for time in times):
+            return True
+        return bool(self.start <= other.start and other.end <= self.end)
+
+
+def _events_of_item(fields: Mapping[str, Any]) -> list[Event]:
+    """Reads an event; a part of a reply that streams is left out, as the whole reply follows."""
     if fields.get("partial") is True:
         return []
-    summary = at(fields, "actions", "compaction")
-    if isinstance(summary, Mapping):
-        content = first_of(summary, "compactedContent", "compacted_content")
-        return [Event(EventKind.COMPACTION, text_of(at(content, "parts")))]
     content = fields_of(fields.get("content"))
     parts = list_or_empty(content.get("parts"))
-    error = first_of(fields, "errorMessage", "error_message")
-    if error and not parts:
-        return [Event(EventKind.ERROR, str(error))]
     if not parts:
-        return []
+        return _spoken(fields) or _error(fields)
     by_user = fields.get("author") == "user" or any(
         name in fields_of(part) for part in parts for name in _RESPONSES
     )
     return read_messages([{"role": "user" if by_user else "model", "parts": parts}])
+
+
+def _spoken(fields: Mapping[str, Any]) -> list[Event]:
+    """Reads the transcript of what the user or the model said aloud; [] if there is none."""
+    heard = first_of(fields, "inputTranscription", "input_transcription")
+    said = first_of(fields, "outputTranscription", "output_transcription")
+    events: list[Event] = []
+    for role, transcription in (("user", heard), ("assistant", said)):
+        if text := text_or_empty(at(transcription, "text")):
+            events += message_events(role, text)
+    return events
+
+
+def _error(fields: Mapping[str, Any]) -> list[Event]:
+    message = first_of(fields, "errorMessage", "error_message")
+    return [Event(EventKind.ERROR, str(message))] if message else []
 
 
 def _events_of_case(case: Any) -> Iterator[Event]:

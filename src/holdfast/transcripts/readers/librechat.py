@@ -44,7 +44,7 @@ def _events(message: Mapping[str, Any]) -> list[Event]:
         return [Event(EventKind.ERROR, text_of(content))]
     if isinstance(content, str) and role == "assistant":
         content = _THINKING.sub("", content)
-    return read_message({"role": role, "content": content})
+    return read_message({"role": role, "content": content, "files": message.get("files")})
 
 
 FORMAT = Format("librechat", _recognises, export_reader(_export, _events))

@@ -2,6 +2,7 @@
 
     {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "tool_calls": [...]}]}
     {"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}]}
+    {"conversation": [{"role": "user", "content": "Hi"}, {"role": "assistant", ...}]}
 
 All of them are read by the same function. They have separate names so that `--format` can select
 one. A list that could be any of them counts as OpenAI's Chat Completions.
@@ -29,7 +30,7 @@ def _read(value: Any) -> list[Event]:
     """Reads a list of messages, or an object that has one and perhaps the system prompt."""
     items = value
     if not isinstance(value, list):
-        items = require_field(value, "messages", "conversations", "items")
+        items = require_field(value, "messages", "conversations", "conversation", "items")
     prompt = value.get("system") if isinstance(value, Mapping) else None
     return [*system_prompt(prompt), *read_messages(items)]
 
@@ -42,8 +43,11 @@ def _is_ai_sdk(value: Any) -> bool:
 def _is_sharegpt(value: Any) -> bool:
     fields = fields_of(value)
     items = list_or_empty(fields.get("items"))
-    if "conversations" in fields or (items and {"from", "value"} <= fields_of(items[0]).keys()):
+    if items and {"from", "value"} <= fields_of(items[0]).keys():
         return True
+    if "conversations" in fields:  # of turns; some exports have a dialog in each entry
+        first = [*list_or_empty(fields["conversations"]), None][0]
+        return not (isinstance(first, list) or has_messages(first))
     return (has_messages(value) or is_message_list(value)) and "from" in first_message(value)
 
 
@@ -58,6 +62,8 @@ def _has_blocks(messages: list[Any]) -> bool:
 
 
 def _is_openai(value: Any) -> bool:
+    if is_message_list(fields_of(value).get("conversation")):  # LMSYS-Chat-1M and WildChat
+        return True
     return has_messages(value) or (is_message_list(value) and not is_responses_item(value[0]))
 
 

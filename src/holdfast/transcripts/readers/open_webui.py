@@ -115,7 +115,9 @@ def _output_events(items: Sequence[Any]) -> list[Event]:
             code = {"code": item.get("code")}
             identity = str(item.get("id") or "")
             events += call_events(ToolCall("code_interpreter", code, identity))
-        elif not kind.startswith("open_webui:"):
+        elif kind.startswith("open_webui:"):
+            events.append(Event(EventKind.REMINDER, unread=(kind,)))
+        else:
             events += read_message(item)
     return events
 

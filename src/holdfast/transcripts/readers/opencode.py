@@ -39,6 +39,7 @@ from holdfast.transcripts.transcript import (
     call_events,
     message_events,
     sequential_parents,
+    with_unread,
 )
 from holdfast.validation.json_values import fields_of
 
@@ -56,6 +57,7 @@ _REFUSED = re.compile(
 )
 _BY_USER = "The following tool was executed by the user"  # before a command that the user ran
 _WORDS_OF_REFUSAL = "with the following feedback: "
+_TYPES_WITHOUT_TEXT = ("image/", "audio/", "video/", "application/pdf")  # of attached files
 _FINISHED_AT_LIMIT = ("length", "max_tokens")
 
 
@@ -125,7 +127,11 @@ def _events(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> list
     """Reads a message, given its fields and its parts."""
     match info.get("role"):
         case "user":
+            unread = tuple(_types_without_text(parts))
             events = [*_events_of_user(parts)]
+            if unread and not events:
+                events = message_events("user", "")
+            events = with_unread(events, unread)
         case "assistant":
             events = [*_events_of_assistant(info, parts)]
         case role:
@@ -178,6 +184,14 @@ def _events_of_user(parts: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
                 yield Event(EventKind.REMINDER, text)
             else:
                 yield from message_events("user", text)
+
+
+def _types_without_text(parts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yields the types of the attached files whose text opencode does not log, such as images."""
+    for part in parts:
+        media_type = str(part.get("mime"))
+        if part.get("type") == "file" and media_type.startswith(_TYPES_WITHOUT_TEXT):
+            yield media_type
 
 
 def _events_of_assistant(

@@ -6,6 +6,7 @@ keeps messages in the table `session_message`.
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from holdfast.transcripts.content_blocks import text_of
@@ -49,7 +50,7 @@ def _convert(message: Mapping[str, Any]) -> dict[str, Any] | None:
     match message["type"]:
         case "user":
             files = map(_part_of_file, optional_list(message.get("files")))
-            parts = [{"type": "text", "text": text}, *(part for part in files if part)]
+            parts = [{"type": "text", "text": text}, *files]
             return _with_parts(message, "user", parts)
         case "shell":  # a command that the user ran
             output = at(message, "output", "output") or message.get("output") or ""
@@ -86,15 +87,14 @@ def _part_by_opencode(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text, "synthetic": True}
 
 
-def _part_of_file(file: Any) -> dict[str, Any] | None:
-    """Returns the text of a file that the user attached; None if it is not text."""
+def _part_of_file(file: Any) -> dict[str, Any]:
+    """Returns the text of a file that the user attached, or a part for a file that is not text."""
     data = at(file, "data")
-    if at(file, "mime") != "text/plain" or not isinstance(data, str):
-        return None
-    try:
-        return _part_by_opencode(base64.b64decode(data).decode("utf-8", "replace"))
-    except ValueError:
-        return None
+    media_type = at(file, "mime")
+    if media_type == "text/plain" and isinstance(data, str):
+        with suppress(ValueError):
+            return _part_by_opencode(base64.b64decode(data).decode("utf-8", "replace"))
+    return {"type": "file", "mime": media_type}
 
 
 def _part(part: Mapping[str, Any]) -> dict[str, Any]:

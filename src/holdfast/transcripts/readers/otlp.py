@@ -26,7 +26,19 @@ _OUTPUT = "gen_ai.output.messages"
 
 
 def _recognises(value: Any) -> bool:
-    return not {"resourceSpans", "resourceLogs"}.isdisjoint(fields_of(value))
+    return not {"resourceSpans", "resourceLogs"}.isdisjoint(_batch_in(value))
+
+
+def _batch_in(value: Any) -> Mapping[str, Any]:
+    """Returns a batch in a value, which the APIs of Grafana Tempo and Jaeger wrap or rename."""
+    fields = fields_of(value)
+    for name in ("trace", "result"):
+        if "resourceSpans" in fields_of(fields.get(name)):
+            return fields_of(fields[name])
+    batches = fields.get("batches")
+    if isinstance(batches, list) and any(name in fields_of(b) for b in batches for name in _SPANS):
+        return {"resourceSpans": batches}
+    return fields
 
 
 class _Ids(NamedTuple):
@@ -103,8 +115,9 @@ def _calls(values: Iterable[Located]) -> Iterator[Call | Unread]:
     unassigned: list[_LogRecord] = []
     for source, value in values:
         try:
-            yield from file.calls_in_spans(source, require_object(value))
-            for record in _records(source, require_object(value)):
+            batch = _batch_in(require_object(value))
+            yield from file.calls_in_spans(source, batch)
+            for record in _records(source, batch):
                 if record.ids.span_id:
                     file.records.setdefault(record.ids, []).append(record)
                 elif record.has_input and record.has_answer:

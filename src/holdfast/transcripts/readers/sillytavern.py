@@ -32,6 +32,7 @@ from holdfast.transcripts.transcript import (
 )
 from holdfast.validation.json_values import fields_of
 
+_ATTACHMENTS = ("image", "media", "video", "audio", "file", "files")
 _PROGRAM_NAMES = ("SillyTavern System", "System", "Note")  # in place of a character's name
 
 
@@ -113,7 +114,8 @@ def _events(record: Mapping[str, Any]) -> list[Event]:
     # The user may have hidden a message after it was said; notices of the program never were.
     if is_hidden and (extra.get("type") or record.get("name") in _PROGRAM_NAMES):
         return []
-    return message_events("user" if is_user else "assistant", text)
+    unread = tuple(name for name in _ATTACHMENTS if extra.get(name))
+    return message_events("user" if is_user else "assistant", text, unread=unread)
 
 
 def _call_with_result(invocation: Any) -> list[Event]:

@@ -191,7 +191,7 @@ def _events(request: Mapping[str, Any], response: _Response) -> list[Event]:
     """Returns the events of a request: a message of the user, and the response to it."""
     message = require_field(request, "message")
     text = message if isinstance(message, str) else require_field(message, "text")
-    events = message_events("user", str(text))
+    events = message_events("user", str(text), unread=tuple(_attached_images(request)))
     result = request.get("result")
     rounds = optional_list(at(result, "metadata", "toolCallRounds"))
     calls = _read_rounds(rounds, fields_of(at(result, "metadata", "toolCallResults")), response)
@@ -215,6 +215,13 @@ def _events(request: Mapping[str, Any], response: _Response) -> list[Event]:
     elif failure:
         events.append(Event(EventKind.ERROR, str(failure)))
     return events
+
+
+def _attached_images(request: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the type of each image that the user attached; the log has no text of other files."""
+    for attached in list_or_empty(at(request, "variableData", "variables")):
+        if at(attached, "kind") == "image" or at(attached, "isImage") is True:
+            yield "image"
 
 
 def _read_response(request: Mapping[str, Any]) -> _Response:

@@ -20,7 +20,7 @@ from itertools import chain, pairwise
 from typing import Any
 
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.content_blocks import text_of
+from holdfast.transcripts.content_blocks import kinds_without_text, text_of
 from holdfast.transcripts.injected import element_text, elements_in, remove_elements
 from holdfast.transcripts.json_fields import (
     at,
@@ -35,7 +35,13 @@ from holdfast.transcripts.readers.claude_code.session_lines import (
     SessionLine,
 )
 from holdfast.transcripts.readers.claude_code.session_tree import SessionTree
-from holdfast.transcripts.transcript import Event, EventKind, Malformed, WorkingFolder
+from holdfast.transcripts.transcript import (
+    Event,
+    EventKind,
+    Malformed,
+    WorkingFolder,
+    with_unread,
+)
 from holdfast.validation.json_values import fields_of
 
 # names of the elements that Claude Code writes into messages of the user
@@ -77,8 +83,11 @@ def _events_of_attachment(line: Mapping[str, Any]) -> Iterator[Event]:
         reminder = _rendered_text(line)
         if reminder is None:
             reminder = _own_text(attachment)
+        file_kind = at(attachment, "content", "type") if kind == "file" else "text"
         if reminder:
             yield Event(EventKind.REMINDER, reminder)
+        elif file_kind != "text":  # such as an image
+            yield Event(EventKind.REMINDER, unread=(str(file_kind),))
 
 
 def _read_queued(attachment: Mapping[str, Any]) -> Event:
@@ -89,7 +98,10 @@ def _read_queued(attachment: Mapping[str, Any]) -> Event:
     is_by_person = kind in (None, "human")
     is_typed = is_by_person and attachment.get("commandMode", "prompt") == "prompt"
     text = remove_elements(prompt, _INJECTED) if is_typed else ""
-    return Event(EventKind.MESSAGE, text, "user") if text else Event(EventKind.REMINDER, prompt)
+    unread = kinds_without_text(attachment.get("prompt"))
+    if text:
+        return Event(EventKind.MESSAGE, text, "user", unread=unread)
+    return Event(EventKind.REMINDER, prompt, unread=unread)
 
 
 def _rendered_text(line: Mapping[str, Any]) -> str | None:
@@ -230,7 +242,11 @@ def _events(
     message = require_object(require_field(line.fields, "message"))
     events: list[Event] = []
     for event in read_messages([{"role": line.kind, **message}]):
-        events += _classify(_with_refusal(event, line), line, before, after)
+        if event.is_by_user:
+            parts = [*_events_of_user_message(event.text, line, before, after)]
+            events += with_unread(parts, event.unread)
+        else:
+            events.append(_with_refusal(event, line))
     return [*events, *_words_of_refusals(line, events)]
 
 
@@ -314,14 +330,11 @@ class _ResultsInContext:
         return cleared - {""}
 
 
-def _classify(
-    event: Event, line: SessionLine, before: SessionLine | None, after: SessionLine | None
+def _events_of_user_message(
+    text: str, line: SessionLine, before: SessionLine | None, after: SessionLine | None
 ) -> Iterator[Event]:
-    """Tells a message of the user from what Claude Code writes in the user's place."""
-    text = event.text
-    if not event.is_by_user:
-        yield event
-    elif line.is_summary or text.startswith(_SUMMARY):
+    """Tells the user's words from what Claude Code writes in the user's place."""
+    if line.is_summary or text.startswith(_SUMMARY):
         yield Event(EventKind.COMPACTION, text)
     elif "toolUseResult" in line.fields and not line.has_block("tool_result"):
         yield Event(EventKind.TOOL_RESULT, text)
