@@ -415,6 +415,8 @@ def test_a_rule_beside_words_that_only_seem_to_limit_it(text, specs):
         "All tests pass (`npm test`) on CI.",
         "Only edit `lang/en.json` directly - other locales are translated elsewhere.",
         "Never use `prompt`.",
+        "For debugging: `E2E_DEBUG=true` runs in-process (no Docker)",
+        "Never use `script/tag-release`.",
         "Never ignore errors with `_`.",
         "Use `let`, not `var` (Swift).",
         "Do not add runtime dependencies.",
