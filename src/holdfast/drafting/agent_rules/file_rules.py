@@ -278,10 +278,17 @@ _NO_EDIT_LABEL = forms(
 )
 
 
+# "`src/gen/` (from the schema)", but not "`b.ts` (edit this one freely)"
+_REMARK = re.compile(
+    r" \((?![^()]*\b(?:edit\w*|chang\w+|modif\w+|except|but|not|unless|may|can|ok|fine)\b)[^()]*\)",
+    re.I,
+)
+
+
 def labelled_file_rule(clause: Clause) -> list[Draft]:
     """Reads "Generated files — do not hand-edit: `src/gen/`, `src/api.ts`", also as a heading."""
     statement = clause.statement
-    text = re.sub(r" \([^()]*\)", "", statement.text).strip(" .")
+    text = _REMARK.sub("", statement.text).strip(" .")
     above = (statement.label, *statement.under[-1:])
     is_labelled = any(whole_match(_NO_EDIT_LABEL, name) for name in above)
     is_list = re.fullmatch(CODES, text) is not None
