@@ -78,6 +78,7 @@ ORDERS = [
     (COMMIT, "Make a commit."),
     (COMMIT, "Fix the commit message, then commit."),
     (COMMIT, "Commit config changes only."),
+    (COMMIT, "Put the right number into the last commit."),
     (MERGE, "Resolve the merge conflicts and merge it."),
     (MERGE, "You can merge PR 12."),
     (PULL_REQUEST, "Open a draft PR."),

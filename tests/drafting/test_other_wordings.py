@@ -396,7 +396,10 @@ def test_a_rule_beside_words_that_only_seem_to_limit_it(text, specs):
         "Use `function` for generators, `const` for callbacks.",
         "Check that `git status` is clean.",
         "All tests pass (`npm test`) on CI.",
+        "Only edit `lang/en.json` directly - other locales are translated elsewhere.",
         "Never use `prompt`.",
+        "For debugging: `E2E_DEBUG=true` runs in-process (no Docker)",
+        "Never use `script/tag-release`.",
         "Never ignore errors with `_`.",
         "Use `let`, not `var` (Swift).",
         "Do not add runtime dependencies.",
@@ -405,7 +408,6 @@ def test_a_rule_beside_words_that_only_seem_to_limit_it(text, specs):
         "`main` is the last release - never merge directly",
         "PR descriptions must include Risks.",
         "The hook mends the message and the commit completes in one go - no `--no-verify`.",
-        "# App\n\nFor Flutter.\n\n- Never use `print()`.",
         "# App\n\n## Backend (`api/`)\n\nAlways run `make test` before committing.",
         "## Releasing\n\n1. Bump the version.\n2. Open PRs against `stable`.",
         # of the past, of other people, quoted, or asked

@@ -359,7 +359,7 @@ RUN = {
         [in_powershell("function P { param([string]$f) git push $f }\nP '--force'")],
         True,
     ),
-    "fish else": (PUSH, ["fish -c 'if test 1; ls; else; git push --force; end'"], True),
+    "fish else": (PUSH, ["fish -c 'if test -f x; ls; else; git push --force; end'"], True),
     "fish text": (PUSH, ["fish -c 'echo \"git push --force\"'"], False),
     "fish or": (PUSH, ["fish -c 'make; or git push --force'"], True),
     "fish while": (PUSH, ["fish -c 'while true; git push --force; break; end'"], True),

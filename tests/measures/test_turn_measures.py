@@ -116,7 +116,7 @@ SEEN_THROUGH = [
     f"echo $({FORCED})",
     f"echo `{FORCED}`",
     f"diff <({FORCED}) b",
-    f"true || {FORCED} | tee log",
+    f"make || {FORCED} | tee log",
     f"! {FORCED}",
     f"for r in a b; do {FORCED} $r; done",
     f"while read l; do {FORCED}; done < list",

@@ -96,6 +96,12 @@ _DOES = re.compile(
 _WANTS = re.compile(r"\b(?:want|need|like|please|time for|now|ask\w*)\b", re.IGNORECASE)
 # takes the act for granted: "after the push, tell me"
 _IMPLIES = re.compile(r"\b(?:after|once|when|with|for|until|following) \Z", re.IGNORECASE)
+# asks to commit once more: "put the number into the last commit"
+_PUTS_INTO = re.compile(
+    r"\b(?:put|fold|squash|add|include|move|get|bring)\b[^.;:!?]{0,60}"
+    r" (?:in|into|to) (?:the|that|your) (?:last|latest|previous|same|first) \Z",
+    re.IGNORECASE,
+)
 # asks for what is done to a thing: "open a new PR"
 _HANDLES_THING = re.compile(
     r"\b(?:add|install|introduce|bring|use|open|create|make|submit|raise|file|start|switch|delete"
@@ -232,7 +238,7 @@ def _asks_for(text: str, start: int, end: int) -> bool | None:
         return True
     if determiner := _DETERMINER.search(before):
         before_noun = before[: determiner.start()]
-        if _DOES.search(before_noun):
+        if _DOES.search(before_noun) or (_PUTS_INTO.search(before) and word.lower() == "commit"):
             return True
         if _IS_FINE.match(after):
             return determiner["word"].lower() in ("a", "an") or None

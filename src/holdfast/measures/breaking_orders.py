@@ -49,6 +49,8 @@ _ONLY_READS = re.compile(
 )
 
 
+# measures of the acts that commands do, whose words are nouns too: "fix the push"
+_OF_COMMANDS = ("command_not_run", "prefers")
 _EMOJI_CLASS = re.compile(r"\\p\{(?:Extended_Pictographic|Emoji)")
 
 
@@ -56,6 +58,8 @@ def breaking_orders(text: str, measure: Measure) -> Iterator[Passage]:
     """Yields the passages of a user's message that order what a measure forbids."""
     cues = _cues_for(measure)
     for request in requests_in(text) if cues else ():
+        if measure.name in _OF_COMMANDS:
+            request = replace(request, clause=without_nouns(request.clause))
         for cue in cues:
             if passage := _breaking_passage(request, cue):
                 yield passage
@@ -101,7 +105,7 @@ def _breaking_passage(request: OrderClause, cues: Cues) -> Passage | None:
 
 def _asks_for(clause: str, patterns: tuple[str, ...]) -> bool:
     """Whether a clause matches all patterns, and has no negation outside these matches."""
-    rest = clause = without_nouns(clause)
+    rest = clause
     for pattern in patterns:
         if not re.search(pattern, clause):
             return False

@@ -188,6 +188,8 @@ def _is_imperative(text: str) -> bool:
 # --- The only files that are edited: "never edit files outside `src/`"
 
 _FILES_ONLY = form("files", r"(?:(?:any|the|other|new|code|files?|anything|code in) ?)*")
+# "Only edit `en.json` directly": the other files of its kind are generated, not all others
+_BY_HAND = re.compile(r"\b(?:directly|manually|by hand)\b", re.I)
 _ONLY_IN = form("files in `src/`", rf"(?:(?:files?|code) (?:in|under|inside) )?(?P<files>{CODES})")
 
 
@@ -200,7 +202,7 @@ def only_files_rule(clause: Clause) -> list[Draft]:
         place = instruction.text_of(Relation.OUTSIDE) or ""
         is_any = whole_match(_FILES_ONLY, instruction.object) is not None
         return _allow_only(place) if is_any else []
-    is_edit = instruction.does(EDIT)
+    is_edit = instruction.does(EDIT) and not _BY_HAND.search(clause.text)
     if instruction.modality is Modality.ONLY and is_edit and instruction.has_only(Relation.IN):
         places = instruction.texts_of(Relation.IN)
         return _allow_only(" in ".join(filter(None, (instruction.object, *places))))
@@ -276,10 +278,17 @@ _NO_EDIT_LABEL = forms(
 )
 
 
+# "`src/gen/` (from the schema)", but not "`b.ts` (edit this one freely)"
+_REMARK = re.compile(
+    r" \((?![^()]*\b(?:edit\w*|chang\w+|modif\w+|except|but|not|unless|may|can|ok|fine)\b)[^()]*\)",
+    re.I,
+)
+
+
 def labelled_file_rule(clause: Clause) -> list[Draft]:
     """Reads "Generated files — do not hand-edit: `src/gen/`, `src/api.ts`", also as a heading."""
     statement = clause.statement
-    text = re.sub(r" \([^()]*\)", "", statement.text).strip(" .")
+    text = _REMARK.sub("", statement.text).strip(" .")
     above = (statement.label, *statement.under[-1:])
     is_labelled = any(whole_match(_NO_EDIT_LABEL, name) for name in above)
     is_list = re.fullmatch(CODES, text) is not None

@@ -147,7 +147,10 @@ def _script_import(module: str) -> str:
 
 # --- Instructions about imports
 
-_PACKAGE = re.compile(r"@[\w-]+/[\w.-]+|(?!src/|lib/|app/|test)[\w.-]+/[\w-]+")  # `a/go-sqlite3`
+# `a/go-sqlite3`, but not `script/release`
+_PACKAGE = re.compile(
+    r"@[\w-]+/[\w.-]+|(?!(?:src|lib|app|scripts?|bin|tools?|docs?|ci)/|test)[\w.-]+/[\w-]+"
+)
 
 _LIBRARY = one_of(
     *(

@@ -110,6 +110,8 @@ _CUTS_AND_COMMAS = re.compile(
 _CODE_OR_BRACKETS = re.compile(rf"(`[^`]*`)|\s*{_BRACKETS}")
 _PROHIBITION = re.compile(rf"{NEVER} ", re.I)
 _FORBIDS = re.compile(rf"{NEVER} |no (?:[A-Z]|`)", re.I)
+# "`make debug` runs in-process (no Docker)"
+_TELLS_OF_CODE = re.compile(r"\0 (?:runs|works|starts|builds|executes|is|needs|takes)\b")
 _MARKS = " .!,:"
 _MAX_CUTS = 50  # per statement, so that a long one takes time in proportion to its length
 # "Never amend commits" and "No jQuery", as labels that are rules by themselves
@@ -159,6 +161,8 @@ def _cut(statement: Statement) -> Iterator[tuple[str, Sequence[str]]]:
     for index, piece in enumerate(pieces):
         yield piece, [*pieces[:index], *pieces[index + 1 :], *asides]
     for aside in filter(_FORBIDS.match, asides):  # "Yarn (do not use npm)"
+        if aside.startswith("no ") and _TELLS_OF_CODE.search(masked):
+            continue
         yield aside.strip(_MARKS), [other for other in [*pieces, *asides] if other != aside]
 
 
