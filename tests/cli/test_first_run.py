@@ -289,6 +289,19 @@ def test_a_server_that_cuts_the_chats_off_is_named_above_the_table(tmp_path):
     assert "add --canary to `holdfast drift`" in text
 
 
+def test_what_a_cutting_server_means_is_said_once_for_all_methods(tmp_path):
+    settings = Settings(rounds=4, conversations=6, adoption=False)
+    methods = ["none", "reminder:every=1,text=Oui."]
+    run = drift.run(Truncating(), load_suite("luna"), tmp_path / "run", settings, methods=methods)
+    text = " ".join(first_table(results_of(run)).split())
+    finding, counts = text.split(" from round 2 on. ")
+    assert finding == "The server reads no more of the dialog" and "reads no more" not in counts
+    assert counts.startswith("Its count of prompt tokens stays at or below 50 while")
+    assert counts.count("in 6 of 6 conversations. ") == 2
+    assert counts.index("With reminder") < counts.index("It may have cut off")
+    assert counts.count("It may have cut off") == counts.count("add --canary") == 1
+
+
 @pytest.fixture
 def waits_are_skipped(monkeypatch):
     """Time passes only while an event loop waits, and at once."""

@@ -547,6 +547,19 @@ def agents(tmp_path) -> Path:
     return path
 
 
+def test_the_count_of_lines_without_a_rule_has_no_advice(tmp_path, capsys):
+    prompt = tmp_path / "bot.txt"
+    prompt.write_text(
+        "You are Bruno, who answers guests of a hotel.\nNever use exclamation marks.\n"
+        "If a guest asks for a late checkout, ask for the room number first.\n"
+    )
+    out = tmp_path / "bot.yaml"
+    assert main(["suite", "init", str(prompt), "--out", str(out)]) == 0
+    line = "lines without a rule: it applies only on certain occasions (1)."
+    assert capsys.readouterr().err.endswith(f"2 rules; {line}\n")
+    assert "occasions; write it yourself, with `when:`" in out.read_text()  # the draft has it
+
+
 def test_the_drafted_suite_is_valid_and_lists_every_other_line(agents, capsys, tmp_path):
     out = tmp_path / "rules.yaml"
     assert main(["suite", "init", str(agents), "--out", str(out)]) == 0

@@ -423,6 +423,8 @@ def test_what_a_compaction_kept_is_recorded_rule_by_rule(tmp_path):
         "code": (False, False),
     }
     assert compaction.turn == 2
+    said = "summaries kept 1 of 5 rules that were in the context (3 are still in it)"
+    assert said in " ".join(why_table(run).split())
 
 
 def test_a_score_says_where_its_rule_was(tmp_path):

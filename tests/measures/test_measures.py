@@ -116,6 +116,25 @@ def test_every_measure_is_hand_scored():
     assert not missing, f"add a row of {missing} to tests/data/hand_scored.jsonl"
 
 
+@pytest.mark.parametrize(
+    ("word", "text", "occurs"),
+    [
+        ("!", "We are so happy! See you.", True),
+        ("!", "We are happy.", False),
+        ("$", "It costs $5.", True),
+        ("%", "It is 5% off.", True),
+        ("C++", "We use C++11.", True),
+        ("C++", "We use objC++.", False),
+        ("#1", "Be our #1.", True),
+        ("#1", "Look at issue#12.", False),
+        ("fine", "A fineness.", False),
+    ],
+)
+def test_a_word_that_ends_in_punctuation_is_found_beside_a_letter(word, text, occurs):
+    assert score({"name": "contains", "words": [word]}, text) == occurs
+    assert score({"name": "never_contains", "words": [word]}, text) == (not occurs)
+
+
 def test_an_empty_reply_follows_no_instruction_but_scores_as_released_if_asked():
     never = {"words": ["and"]}
     empty = build({"name": "never_contains", **never}).score(" \n")

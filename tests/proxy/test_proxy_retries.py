@@ -101,6 +101,18 @@ def test_the_best_draw_is_sent_if_none_keeps_all_rules(suite, answers, text):
     assert len(upstream.requests) == len(answers)
 
 
+@pytest.mark.parametrize(
+    ("failure", "log_text"),
+    [(refuse, "answered with status 500"), (close, "closed the connection")],
+)
+def test_the_log_says_that_a_failed_retry_cost_no_reply(suite, caplog, failure, log_text):
+    with through(in_turn(BROKEN, failure), suite, "check-and-retry:n=2") as (_, proxy):
+        assert ask(proxy.url).status_code == 200
+        proxy.settle()
+    (line,) = [r.getMessage() for r in caplog.records if r.name == "holdfast.proxy"]
+    assert line.endswith(f"/v1/chat/completions: {log_text}; an earlier reply is sent")
+
+
 def test_a_stream_is_held_back_until_it_is_checked(suite):
     answers = in_turn(reply_events(*chunks("Fine, ", "sir")), reply_events(*chunks("Oh, ", "Tony")))
     with (

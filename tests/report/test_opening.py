@@ -65,6 +65,16 @@ def test_a_path_at_the_start_of_a_reason_keeps_its_case():
         assert capitalise(f"{name} was changed") == f"{name} was changed"
 
 
+def test_rounded_scores_are_as_far_apart_as_the_change_beside_them(tmp_path):
+    # 0.675 and 0.642, which are 68% and 64%, but 3 points apart
+    records = [
+        record(i, [0.642 + 0.3 * (-1) ** i, 0.675 + 0.3 * (-1) ** (i // 2)]) for i in range(40)
+    ]
+    verdict, change = opening_of(read_series(run_of(tmp_path, records)))
+    assert "67.5% on probes in round 2, 64.2% in round 1" in verdict
+    assert "the change of +3 points" in change
+
+
 def test_the_opening_does_not_claim_what_chance_explains(tmp_path):
     records = [
         record(i, [float(i % 10 != 0), float(i % 10 not in (1, 2))], [float(i % 20 == 0), 0.05])

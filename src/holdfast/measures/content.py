@@ -14,12 +14,17 @@ _THANKS = re.compile(r"\bthank(?:s|ful|ing|ed)?\b", re.IGNORECASE)
 
 
 def _occurs(phrase: str, text: str, *, whole: bool) -> bool:
-    """Whether a phrase occurs, as `whole` words or anywhere; runs of spaces count as one."""
+    """Whether a phrase occurs, as `whole` words or anywhere; runs of spaces count as one.
+
+    An end of the phrase that is no letter or digit may touch a word: "!" occurs in "Welcome!".
+    """
     phrase = " ".join(phrase.split())
     text = " ".join(text.split())
     if not whole:
         return phrase in text
-    return re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text) is not None
+    before = r"(?<!\w)" if re.match(r"\w", phrase) else ""
+    after = r"(?!\w)" if re.search(r"\w\Z", phrase) else ""
+    return re.search(f"{before}{re.escape(phrase)}{after}", text) is not None
 
 
 def _occurring(text: str, words: Words, *, case: bool, whole: bool) -> list[str]:

@@ -37,6 +37,7 @@ from holdfast.serve.wire import CLIENT_CLOSED, CancellableResponse, ClientLeft, 
 _LOG = logging.getLogger("holdfast.proxy")
 _MAX_CHAT_BYTES = 64 * 2**20  # a longer request is forwarded unread
 _NOT_FORWARDED = HOP_BY_HOP | {b"host", b"expect"}  # uvicorn answers `Expect` itself
+_EARLIER_IS_SENT = "; an earlier reply is sent"  # ends the line of the log on a failed retry
 _FAILED = Refusal(
     "The proxy failed on this request; its log says where.", code="internal_error", status=500
 )
@@ -225,29 +226,32 @@ class Forwarding:
         """Sends a request up again; returns None if the earlier reply is to be sent down."""
         answer = UpstreamAnswer(is_held=True)
         try:
-            async with self._response(request, answer) as parts:
+            async with self._response(request, answer, ending=_EARLIER_IS_SENT) as parts:
                 async for part in parts:
                     answer.add(part)
                     if answer.is_too_long:
                         return None
         except httpx2.TransportError as error:
             failure = self._upstream.failure_of(error)
-            self._note_failure(request, failure, ending="; an earlier reply is sent")
+            self._note_failure(request, failure, ending=_EARLIER_IS_SENT)
             return None
         return answer
 
     @asynccontextmanager
     async def _response(
-        self, request: httpx2.Request, answer: UpstreamAnswer
+        self, request: httpx2.Request, answer: UpstreamAnswer, *, ending: str = ""
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Sends a request up; yields the parts of the answer, whose head is in `answer` by then."""
+        """Sends a request up; yields the parts of the answer, whose head is in `answer` by then.
+
+        `ending` is added to the line that logs an answer with an error status.
+        """
         started = time.monotonic()
         response = await self._upstream.send(request)
         async with aclosing(response):
             answer.status = response.status_code
             answer.headers = response.headers
             if answer.status >= 400:
-                _log_upstream_failure(request, f"answered with status {answer.status}")
+                _log_upstream_failure(request, f"answered with status {answer.status}{ending}")
             yield self._parts(response, started)
 
     async def _parts(self, response: httpx2.Response, started: float) -> AsyncIterator[bytes]:

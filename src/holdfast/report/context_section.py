@@ -19,12 +19,19 @@ CURE = (  # a clause that begins with a verb
 
 
 def truncation_lines(all_series: Sequence[Series]) -> list[str]:
-    """Sentences on each series whose chats a server cut off; [] if none was."""
-    lines = []
-    for series in all_series:
-        if (truncation := truncation_of(series)) is not None:
-            lines += _truncation_sentences(series, truncation)
-    return lines
+    """Sentences on each series whose chats a server cut off; [] if none was.
+
+    What is the same for every series is said once, around the counts of each.
+    """
+    stories = [
+        _truncation_sentences(series, truncation)
+        for series in all_series
+        if (truncation := truncation_of(series)) is not None
+    ]
+    if len({(finding, *meaning) for finding, _, *meaning in stories}) == 1:
+        finding, _, *meaning = stories[0]
+        return [finding, *(count for _, count, *_ in stories), *meaning]
+    return [line for story in stories for line in story]
 
 
 def _truncation_sentences(series: Series, truncation: Truncation) -> list[str]:

@@ -145,6 +145,11 @@ def _compactions_sentence(effect: CompactionEffect) -> str:
     sentence = f"{count_of(effect.compactions, 'compaction')} in {dialogs}"
     if total:
         sentence += f"; summaries kept {num_kept} of {total} rules that were in the context"
+        in_context = sum(rule.in_context for rule in effect.kept)
+        if (
+            in_context > num_kept
+        ):  # the system prompt, or what was kept beside the summary, has them
+            sentence += f" ({in_context} are still in it)"
     if effect.change.n:
         sentence += f"; from before to after, the share kept changed by {signed(effect.change)}"
     return f"{sentence}."

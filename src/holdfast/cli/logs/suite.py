@@ -131,7 +131,9 @@ def _draft_line(file: "DraftedFile", *, has_model: bool) -> str:
     if has_model:
         line = f"{line} ({_count_proposed(file)} proposed by the model)"
     if file.reasons:
-        others = ", ".join(f"{reason} ({number})" for reason, number in file.reasons.items())
+        # the draft itself has the advice that follows a semicolon
+        reasons = ((reason.partition(";")[0], number) for reason, number in file.reasons.items())
+        others = ", ".join(f"{reason} ({number})" for reason, number in reasons)
         line = f"{line}; lines without a rule: {others}"
     return f"{line}."
 

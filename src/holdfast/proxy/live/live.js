@@ -5,14 +5,14 @@ import { byId, make } from "./dom.js";
 const INTERVAL = 2000; // milliseconds between two requests
 const OUTCOMES = {
   edited: "edited",
-  unchanged: "nothing to edit",
+  unchanged: "sent as they came",
   no_case: "of no case of the suite",
   no_prompt: "without the system prompt that the method needs",
   stored: "continued from the server's memory, passed through",
   unreadable: "unreadable, passed through",
 };
 const REASONS = {
-  failed: "refused, or broken off",
+  failed: "an error, a refusal, or broken off",
   unfinished: "calls a tool; the turn goes on",
   cut: "cut at the token limit; not judged",
   not_shown: "the deciding text is not shown; not judged",
@@ -81,8 +81,8 @@ function display(live) {
       : `of rules kept; ${live.scored_rules} of ${live.suite_rules} are scored`,
     scored ? percent(kept, scored) : "–"),
     total("requests", count(sum(Object.values(live.requests)))),
-    total("reminders sent", count(live.reminders)),
-    total("tokens added, estimated", count(live.added_tokens)),
+    ...(live.reminders || !live.retries ? [total("reminders sent", count(live.reminders))] : []),
+    total("extra tokens sent, estimated", count(live.added_tokens)),
     ...(live.retries ? [total("replies drawn again", count(live.retries))] : []),
     ...(live.left_out ? [total("messages left out", count(live.left_out))] : []),
     total("open now", count(live.open)));
