@@ -513,7 +513,7 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path):
     """A writer killed at five moments and resumed leaves the same lines as an uninterrupted one."""
     total = 120
     code = (
-        "import sys; sys.path.insert(0, 'tests'); from test_records import record, IDENTITY,"
+        "import sys; from test_records import record, IDENTITY,"
         " ABOUT\nfrom holdfast.records import open_run\nwith open_run(sys.argv[1], IDENTITY,"
         f" ABOUT) as run:\n    print('open', flush=True)\n    for i in range({total}):\n        if"
         " ('none', i) not in run.keys(): run.append(record(i, text='x' * 5000))\n"

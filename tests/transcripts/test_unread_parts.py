@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from agent_sessions import claude, codex, codex_says, reply, user
 from log_variations import HI, IMAGE, ONE, A, Variation, lines, text, variations
-from test_transcripts import claude, codex, codex_says, reply, user
 
 from holdfast.drift import load_suite
 from holdfast.logs import read_logs, scan_logs, scanning

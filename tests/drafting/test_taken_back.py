@@ -1,7 +1,7 @@
 """Statements that take a rule back, and wordings that state one after all."""
 
 import pytest
-from test_drafted_lines import measures_of
+from drafted_measures import measures_of
 
 from holdfast.measures import build
 from holdfast.measures.turns import AssistantTurn, ToolCall

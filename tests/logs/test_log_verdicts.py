@@ -6,9 +6,9 @@ matter, and whether something has to be reported as left out.
 """
 
 import json
-from pathlib import Path
 
 import pytest
+from paths import ROOT
 
 from holdfast.drift import load_suite
 from holdfast.logs import read_logs
@@ -16,10 +16,7 @@ from holdfast.logs.turn_scoring import score_dialog
 from holdfast.records import LogProbe
 from holdfast.transcripts import FORMATS
 
-ROWS = [
-    json.loads(line)
-    for line in Path(__file__).with_name("data").joinpath("log_verdicts.jsonl").open()
-]
+ROWS = [json.loads(line) for line in (ROOT / "tests/data/log_verdicts.jsonl").open()]
 
 
 def test_every_format_has_a_dialog():
