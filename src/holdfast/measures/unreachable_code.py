@@ -233,8 +233,9 @@ class _Analysis:
             self._mark([body])
             return test if test.leaves else _SUCCEEDS
         self._run_loop(body)
-        is_endless = test.succeeds is not None and body is not None
-        return _EXITS if is_endless and not _LEAVES_LOOP.search(_text(body)) else _UNKNOWN
+        if test.succeeds is None or body is None or _LEAVES_LOOP.search(_text(body)):
+            return _UNKNOWN
+        return _EXITS
 
     def _run_loop(self, body: "Node | None") -> None:
         self._loops += 1
