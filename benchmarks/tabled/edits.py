@@ -37,7 +37,7 @@ def fixes_table(records: list[dict]) -> str:
                 [
                     f"`{record['model']}`",
                     "no fix" if is_none else f"`{_short(row['method'])}`",
-                    f"{row['kept']['mean']:.2f}",
+                    "" if row["kept"]["mean"] is None else f"{row['kept']['mean']:.2f}",
                     "" if is_none else _difference(row["gain"]["all"]),
                     "" if is_none else _kinds(row["gain"]),
                     "" if is_none else _difference(row.get("against_repetition")),
@@ -126,6 +126,6 @@ def helping_sentence() -> str:
 
 
 def _difference(estimate: dict | None) -> str:
-    if estimate is None:
+    if estimate is None or None in (estimate["mean"], estimate["low"]):  # too few scores
         return ""
     return f"{estimate['mean']:+.2f} [{estimate['low']:+.2f}, {estimate['high']:+.2f}]"
