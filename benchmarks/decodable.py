@@ -43,7 +43,7 @@ from window import history
 
 import holdfast
 from holdfast import drift
-from holdfast.generation.saved_kv import common_length
+from holdfast.generation.saved_kv import shared_prefix_len
 from holdfast.records import Conversation, read_run
 
 SEEDS = (1, 2)
@@ -91,7 +91,7 @@ def read_states(model, record: Conversation) -> dict[str, np.ndarray]:
     states = []
     with holdfast.steering(model.hf_model, span, [], trace=True) as steered:
         for ids in (chat.input_ids[0].tolist() for chat in encoded):
-            shared = common_length(seen, ids[:-1])
+            shared = shared_prefix_len(seen, ids[:-1])
             cache.crop(shared - len(seen))
             output = model.hf_model(
                 input_ids=torch.tensor([ids[shared:]]),

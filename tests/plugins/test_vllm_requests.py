@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from holdfast_vllm.draws import draw_of, draw_rows
-from holdfast_vllm.moves import members, moves_of, needs_three, sees_both, split_notes
+from holdfast_vllm.moves import members, moves_of, needs_three, sees_both, separate_recorded_queries
 from holdfast_vllm.rows import Rows
 from holdfast_vllm.spans import check_span, find_system_prompts, find_text, merge_ranges, tokens_of
 from holdfast_vllm.versions import check_version
@@ -197,17 +197,17 @@ def test_queries_after_the_span_are_steered_or_only_traced():
     assert moves_of([row], [0, 4], [4]) == []
     (move,) = moves_of([None, row], [0, 3, 9], [3, 10])
     assert (move.first, move.count, move.position, move.length) == (3, 6, 4, 10)
-    assert move.writes and not move.notes
+    assert move.writes and not move.records_mass
     (step,) = moves_of([traced], [0, 1], [13])
-    assert step.writes and step.notes
+    assert step.writes and step.records_mass
     (whole,) = moves_of([traced], [0, 12], [12])
-    assert whole.count == 12 and whole.notes
-    chunk, note = split_notes([whole])
-    assert (chunk.count, chunk.notes, note.count, note.position) == (12, False, 1, 11)
-    assert note.notes and not note.writes
+    assert whole.count == 12 and whole.records_mass
+    chunk, last = separate_recorded_queries([whole])
+    assert (chunk.count, chunk.records_mass, last.count, last.position) == (12, False, 1, 11)
+    assert last.records_mass and not last.writes
     assert moves_of([read_only], [0, 11], [11]) == []  # its prompt is not complete yet
-    (note,) = moves_of([read_only], [0, 1], [12])
-    assert note.notes and not note.writes
+    (last,) = moves_of([read_only], [0, 1], [12])
+    assert last.records_mass and not last.writes
 
 
 def test_keys_are_grouped_into_span_rest_and_generated():

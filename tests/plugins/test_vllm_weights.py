@@ -5,7 +5,7 @@ import pytest
 import torch
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.moved_weights import move_weights, on_rank, shift_of, touches
-from holdfast_vllm.moves import Sight, members, needs_three
+from holdfast_vllm.moves import VisibleKeys, members, needs_three
 from holdfast_vllm.wire import Admitted
 
 from holdfast.methods import compile_methods, parse
@@ -35,22 +35,22 @@ def admit(spec, trace=""):
     return Admitted(compile_methods(parse(spec)).attention, RANGES, PROMPT, trace)
 
 
-def move_rows(rows, scores, positions, notes):
+def move_rows(rows, scores, positions, records_mass):
     three = any(needs_three(row) for row in rows)
-    sight = Sight(members(rows, KEYS, three), positions)
+    visible_keys = VisibleKeys(members(rows, KEYS, three), positions)
     shift = shift_of(tuple(row.methods for row in rows), 0, HEADS, three)
-    return move_weights(scores, sight, shift, notes)
+    return move_weights(scores, visible_keys, shift, records_mass)
 
 
-@pytest.mark.parametrize("notes", [False, True])
+@pytest.mark.parametrize("records_mass", [False, True])
 @pytest.mark.parametrize("spec", CASES)
-def test_weights_match_the_paper(spec, notes):
+def test_weights_match_the_paper(spec, records_mass):
     """Queries before, in and after the span, and of generated tokens, in two rows."""
     generator = torch.Generator().manual_seed(0)
     scores = 3 * torch.randn(2, HEADS, 5, KEYS, generator=generator)
     positions = torch.tensor([[0, 2, 4, 8, 11], [1, 3, 6, 9, 10]])
-    row = admit(spec, "traced" if notes else "")
-    weights, mass = move_rows([row, row], scores, positions, notes)
+    row = admit(spec, "traced" if records_mass else "")
+    weights, mass = move_rows([row, row], scores, positions, records_mass)
     span = [any(first <= key < last for first, last in RANGES) for key in range(KEYS)]
     generated = [key >= PROMPT for key in range(KEYS)]
     for place in torch.cartesian_prod(torch.arange(2), torch.arange(HEADS), torch.arange(5)):
@@ -62,7 +62,7 @@ def test_weights_match_the_paper(spec, notes):
         result = weights[number, head, query]
         torch.testing.assert_close(result[:count], torch.tensor(expected), rtol=0, atol=FLOAT32)
         assert not result[count:].any()
-        if notes:
+        if records_mass:
             on_span = sum(
                 weight for weight, inside in zip(expected, span_row, strict=True) if inside
             )
@@ -103,7 +103,7 @@ def test_masses_are_averaged_by_token_and_by_layer():
     masses = Masses()
     for token in (0.2, 0.4):
         for layer in (3, 4):
-            masses.note("a", layer, torch.tensor([token, token + 0.1 * layer]))
+            masses.record("a", layer, torch.tensor([token, token + 0.1 * layer]))
     record = masses.read("a")
     assert record["mass"] == pytest.approx([0.375, 0.575])
     assert record["layers"] == pytest.approx([0.45, 0.5])

@@ -1,4 +1,4 @@
-"""What is not read of a log is counted for each file and listed: images, unknown types of lines."""
+"""The parts of a log that are not read are counted by file and listed: images, unknown lines."""
 
 import json
 from typing import Any

@@ -1,7 +1,7 @@
 """Reads what a short Python or JavaScript program in a shell command runs and writes.
 
     python3 -c "import os; os.remove('a.txt')"         ->  deletes a.txt
-    python3 - <<< "open('a.txt', 'w').write('x')"      ->  writes x to a.txt
+    python3 - <<< "os.rename('a.txt', 'b.txt')"        ->  renames a.txt
     node -e "require('child_process').execSync('ls')"  ->  runs `ls`
 
 The program is parsed, not run. Names have the values that the program assigns to them, as far as

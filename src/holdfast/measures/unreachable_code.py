@@ -35,7 +35,7 @@ _TEST_OF_TEXT = re.compile(
 
 
 class _Leaves(IntEnum):
-    """What a statement always leaves: `break` a loop, `return` a function, `exit` the shell."""
+    """The part that a statement always leaves: a loop, a function, or the shell."""
 
     NOTHING = 0
     LOOP = 1
