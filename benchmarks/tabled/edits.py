@@ -109,6 +109,10 @@ def helping_sentence() -> str:
         if row["method"] == HELPING
     }
     helped = {model: row for model, row in rows.items() if _is_certain(row["gain"]["all"], 1)}
+    if not helped:
+        raise ValueError(
+            f"{HELPING} certainly helps on no model, so README cannot say that it does"
+        )
     gains = [row["gain"]["all"]["mean"] for row in helped.values()]
     beaten = [f"`{model}`" for model, row in helped.items() if row["against_repetition"]["certain"]]
     more = (

@@ -129,3 +129,14 @@ def test_a_command_of_the_page_of_benchmarks_runs_one_of_holdfast(
         load(script).main()
     (arguments,) = started
     assert arguments.model == "default" and arguments.dtype == "bfloat16"
+
+
+def test_the_sentence_on_the_fix_that_helps_needs_a_model_that_it_helps(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    from tabled import edits
+
+    gain = {"all": {"n": 40, "mean": 0.1, "low": -0.1, "high": 0.3}}
+    row = {"method": edits.HELPING, "gain": gain, "against_repetition": {"certain": False}}
+    monkeypatch.setattr(edits, "read_all", lambda folder: [{"model": "a", "rows": [row]}])
+    with pytest.raises(ValueError, match="on no model"):
+        edits.helping_sentence()

@@ -1,6 +1,7 @@
 """The order of the layers, and that importing is cheap and has no side effects."""
 
 import ast
+import functools
 import graphlib
 import re
 import subprocess
@@ -99,6 +100,83 @@ def test_a_modules_name_says_what_is_in_it_without_its_folder():
             folders.setdefault(path.stem, []).append(path.parent.name)
     repeated = {name: packages for name, packages in folders.items() if len(packages) > 1}
     assert not repeated
+
+
+PACKAGES = {
+    "holdfast": PACKAGE,
+    "holdfast_llama": ROOT / "plugins" / "holdfast-llama" / "src" / "holdfast_llama",
+    "holdfast_vllm": ROOT / "plugins" / "holdfast-vllm" / "src" / "holdfast_vllm",
+}
+# code that mypy does not read, or that only some environments run
+LOOSE = "benchmarks examples plugins tests training".split()
+
+
+def missing_imports(source):
+    """The dotted names that `source` imports from our packages, and that are not there."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] in PACKAGES:
+            for alias in node.names:
+                if not has_name(node.module, alias.name):
+                    yield f"{node.module}.{alias.name}"
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.partition(".")[0] in PACKAGES and not file_of(alias.name).exists():
+                    yield alias.name
+
+
+def has_name(module, name):
+    """Whether a module contains or imports a name, or is a package with a module of this name."""
+    path = file_of(module)
+    return file_of(f"{module}.{name}").exists() or (path.exists() and name in names_in(path))
+
+
+def file_of(module):
+    """The file of a module, or of a package, that may not exist."""
+    package, *parts = module.split(".")
+    folder = PACKAGES[package].joinpath(*parts)
+    return folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+
+
+@functools.cache
+def names_in(path):
+    """The names that a module defines or imports, also by `import *`."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                if alias.name == "*":
+                    names |= names_in(file_of(node.module))
+                else:
+                    names.add(alias.asname or alias.name.partition(".")[0])
+    return names
+
+
+@pytest.mark.parametrize("folder", LOOSE)
+def test_code_beside_the_package_imports_only_names_that_exist(folder):
+    missing = {}
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        if found := list(missing_imports(path.read_text(encoding="utf-8"))):
+            missing[str(path.relative_to(ROOT))] = found
+    assert not missing
+
+
+def test_a_name_that_is_gone_is_found_among_imports():
+    source = """
+import holdfast.errors, holdfast.gone
+from holdfast import Boost, methods, nothing
+from holdfast.errors import UsageError, Renamed
+from holdfast_vllm.gone import Move
+"""
+    assert list(missing_imports(source)) == [
+        "holdfast.gone",
+        "holdfast.nothing",
+        "holdfast.errors.Renamed",
+        "holdfast_vllm.gone.Move",
+    ]
 
 
 @pytest.mark.slow

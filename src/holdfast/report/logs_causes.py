@@ -146,9 +146,8 @@ def _compactions_sentence(effect: CompactionEffect) -> str:
     if total:
         sentence += f"; summaries kept {num_kept} of {total} rules that were in the context"
         in_context = sum(rule.in_context for rule in effect.kept)
-        if (
-            in_context > num_kept
-        ):  # the system prompt, or what was kept beside the summary, has them
+        # the others are in the system prompt, or in what was kept beside the summary
+        if in_context > num_kept:
             sentence += f" ({in_context} are still in it)"
     if effect.change.n:
         sentence += f"; from before to after, the share kept changed by {signed(effect.change)}"
