@@ -14,6 +14,8 @@ from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.errors import RecordsError, UsageError
 from holdfast.logs import FORMATS, read_logs, scan_logs, scanning, score_logs, scored_logs
+from holdfast.measures import actions
+from holdfast.measures.turns import ToolCall
 from holdfast.records import OpenRun, read_run
 from holdfast.records.log_scores import NONE
 from holdfast.records.stored_logs import StoredLogs
@@ -314,3 +316,24 @@ def test_the_page_of_2000_dialogs_has_a_bounded_size(tmp_path):
     (elements, size), (more_elements, more_size) = sizes
     assert more_elements < elements + 400 and more_size < size + 40_000
     assert more_elements < 3_000 and f"{2000 - 200:,} more" in page
+
+
+def test_the_calls_of_earlier_turns_are_read_once_in_a_long_dialog(monkeypatch):
+    """Each turn runs a script that the turn before it wrote; reading them all is quadratic."""
+    reads = 0
+    script_of = actions.script_of
+
+    def counted(call: ToolCall) -> str:
+        nonlocal reads
+        reads += 1
+        return script_of(call)
+
+    monkeypatch.setattr(actions, "script_of", counted)
+    earlier: tuple[ToolCall, ...] = ()
+    for turn in range(60):
+        run = ToolCall("Bash", {"command": "bash s.sh"}, f"run {turn}")
+        written = {"file_path": "s.sh", "content": f"git push origin v{turn}"}
+        commands = [action.command.words for action in actions.actions_of((run,), earlier)]
+        assert (["git", "push", "origin", f"v{turn - 1}"] in map(list, commands)) is (turn > 0)
+        earlier = (*earlier, run, ToolCall("Write", written, f"write {turn}"))
+    assert reads < 4 * len(earlier)

@@ -198,34 +198,48 @@ def _texts_before(script: str, earlier: Sequence[ToolCall]) -> Mapping[str, str]
     files = (found["file"] or found["path"] for found in _RUN_FILE.finditer(script))
     names = {posixpath.basename(file) for file in files} - {""}
     names.update(_target_files_of(script))
-    return _texts_of(frozenset(names), _SameObject(earlier)) if names else {}
+    return _written_texts(frozenset(names)).before(earlier) if names else {}
 
 
-@dataclass(frozen=True, eq=False)
-class _SameObject:
-    """Calls that are equal to themselves only, so that a cache need not compare them."""
+class _WrittenTexts:
+    """The texts of the files with some names, as the calls of a dialog write them.
 
-    calls: Sequence[ToolCall]
+    The turns of a dialog are judged in order, each by several rules, so the calls before a turn
+    mostly begin with those before the last one: only the others are read.
+    """
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _SameObject) and self.calls is other.calls
+    def __init__(self, names: frozenset[str]) -> None:
+        self._names = names
+        self._read: tuple[Sequence[ToolCall], dict[str, str]] = ((), {})
 
-    def __hash__(self) -> int:
-        return id(self.calls)
+    def before(self, earlier: Sequence[ToolCall]) -> Mapping[str, str]:
+        """Returns the texts by the paths of their files, after these calls."""
+        calls, texts = self._read
+        if not _begins_with(earlier, calls):
+            calls, texts = (), {}
+        if len(calls) < len(earlier):
+            texts = dict(texts)  # another thread may read the last ones
+            naming = filter(self._is_named_in, earlier[len(calls) :])
+            for _ in _actions([*naming], (), texts):
+                pass
+            self._read = (earlier, texts)
+        return texts
+
+    def _is_named_in(self, call: ToolCall) -> bool:
+        values = [str(value) for value in call.arguments.values()]
+        return any(name in value for value in values for name in self._names)
 
 
-@lru_cache(maxsize=64)  # several rules read the same turns
-def _texts_of(names: frozenset[str], earlier: _SameObject) -> Mapping[str, str]:
-    """Returns the texts of the files with these names, as earlier calls wrote them."""
-    naming = [
-        call
-        for call in earlier.calls
-        if any(name in str(value) for value in call.arguments.values() for name in names)
-    ]
-    texts: dict[str, str] = {}
-    for _ in _actions(naming, (), texts):
-        pass
-    return texts
+@lru_cache(maxsize=64)
+def _written_texts(names: frozenset[str]) -> _WrittenTexts:
+    return _WrittenTexts(names)
+
+
+def _begins_with(calls: Sequence[ToolCall], others: Sequence[ToolCall]) -> bool:
+    """Whether calls begin with others of the same dialog, in which no two are the same object."""
+    if len(calls) < len(others):
+        return False
+    return not others or (calls[0] is others[0] and calls[len(others) - 1] is others[-1])
 
 
 def _target_files_of(script: str) -> list[str]:

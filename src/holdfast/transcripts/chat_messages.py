@@ -84,7 +84,9 @@ _ATTACHMENTS = ("images", "files", "attachments", "experimental_attachments")
 _CALL_IN_TEXT = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
 _RESPONSE = "tool_response"
 # where APIs say why a reply ended, and the reasons that mean the token limit
-_END_FIELDS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
+_END_FIELDS = frozenset(
+    ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
+)
 _ENDS_AT_LIMIT = ("length", "max_tokens", "max_output_tokens", "model_length")
 
 
@@ -139,10 +141,12 @@ def is_message(value: Any) -> bool:
 def is_cut(item: Any) -> bool:
     """Whether a message, or a response with one, says that it was cut at the token limit."""
     item = fields_of(item)
-    for fields in (item, item.get("response_metadata"), item.get("generation_info")):
-        ends = [fields_of(fields).get(name) for name in _END_FIELDS]
-        if any(isinstance(end, str) and end.lower() in _ENDS_AT_LIMIT for end in ends):
-            return True
+    for value in (item, item.get("response_metadata"), item.get("generation_info")):
+        fields = fields_of(value)
+        for name in fields.keys() & _END_FIELDS:
+            end = fields[name]
+            if isinstance(end, str) and end.lower() in _ENDS_AT_LIMIT:
+                return True
     return False
 
 
@@ -288,7 +292,7 @@ def _event_of_result(result: ToolResult) -> Event:
 
 def _attachments_of(item: Mapping[str, Any]) -> Iterator[str]:
     """Yields the types of what the user attached to a message, where it is beside the content."""
-    for name in _ATTACHMENTS:
+    for name in filter(item.__contains__, _ATTACHMENTS):
         for entry in list_or_empty(item.get(name)):
             yield text_or_empty(fields_of(entry).get("type")) or name.removesuffix("s")
 

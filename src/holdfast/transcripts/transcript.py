@@ -114,7 +114,7 @@ def message_events(
 
 def with_unread(events: Sequence[Event], unread: tuple[str, ...]) -> list[Event]:
     """Returns the events of a message, the first of which has the types of its unread parts."""
-    if not unread or not events:
+    if not (unread and events):
         return [*events]
     return [replace(events[0], unread=(*events[0].unread, *unread)), *events[1:]]
 
