@@ -136,3 +136,27 @@ def test_a_tool_that_has_to_run_first_is_known_by_its_name():
         turn = AssistantTurn("", (ToolCall(name, {"scope": "all"}), commit))
         assert build(spec).score_turn(turn).value == 1
     assert build(spec).score_turn(AssistantTurn("", (commit,))).value == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Don't use `enzyme`. We no longer use it.",
+        "Do not use yarn; we dropped it.",
+        "Do not edit `dist/`; it is not used.",
+    ],
+)
+def test_the_reason_of_a_prohibition_does_not_take_it_back(line):
+    assert measures_of(f"- {line}")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Do not use yarn; this is no longer enforced.",
+        "Prefer `rg` for searching, fall back to grep if needed.",
+        "Use `rg` for search in the docs folder.",
+    ],
+)
+def test_a_rule_that_is_not_in_force_or_is_limited_is_not_drafted(line):
+    assert not measures_of(f"- {line}")

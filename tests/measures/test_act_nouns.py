@@ -1,5 +1,7 @@
 """Words such as "push" are orders, or only nouns: in messages of the user, and in causes."""
 
+import time
+
 import pytest
 
 from holdfast.measures import build
@@ -168,3 +170,33 @@ def test_the_nouns_of_a_clause_are_left_out():
     assert without_nouns("fix the push notifications and push it") == (
         "fix the notifications and push it"
     )
+
+
+@pytest.mark.parametrize(
+    ("act", "message", "is_order"),
+    [
+        (COMMIT, "Commit messages.py and utils.py.", True),
+        (PUSH, "Rebase/push when it is green.", True),
+        (COMMIT, "Split it into two commits.", True),
+        (COMMIT, "Write a commit.", True),
+        (COMMIT, "Revert the last commit.", None),
+        (COMMIT, "Squash the commits.", None),
+        (DEPLOY, "Run the deploy.", True),
+        (DEPLOY, "Run the deploy script.", True),
+        (DEPLOY, "Start the deploy pipeline.", True),
+        (DEPLOY, "Run the app and fix the deploy script.", False),
+        (PUSH, "I want this pushed.", True),
+        (PUSH, "This pushed image is broken.", False),
+        (PULL_REQUEST, "Can you PR this?", True),
+        (PULL_REQUEST, "PR please", True),
+        (PULL_REQUEST, "Let's get a PR up.", True),
+    ],
+)
+def test_an_order_may_name_its_act_with_a_noun(act, message, is_order):
+    assert is_ordered(act, message) is is_order
+
+
+def test_a_long_message_without_sentences_takes_time_in_proportion_to_its_length():
+    start = time.monotonic()
+    is_ordered(PUSH, "the push " * 2_000)
+    assert time.monotonic() - start < 5

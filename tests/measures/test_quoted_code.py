@@ -1,8 +1,11 @@
 """Rules about code are about what is run, not about what a text in quotation marks names."""
 
+import re
+
 import pytest
 
 from holdfast.measures import build
+from holdfast.measures.comments import without_quoted_code
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
 PRINT = r"(?<![\w$.])print\("
@@ -58,3 +61,23 @@ def test_a_long_text_in_quotation_marks_takes_no_time():
     turn = AssistantTurn("", (ToolCall("Write", {"file_path": "a.py", "content": text}),))
     measure = build({"name": "code_not_written", "pattern": PRINT})
     assert measure.score_turn(turn).value == 1
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "text"),
+    [
+        (r"console\.log", "a.js", 's.replace(/"/g, x); console.log("a");\n'),
+        (r"console\.log", "a.js", "const y = `a ${console.log(x)}`;\n"),
+        (r"Console\.Write", "a.cs", 'var p = @"C:\\"; Console.Write("x");\n'),
+        (r"Console\.Write", "a.cs", 'var p = $"{Console.Write(1)}";\n'),
+        (r"println\(", "a.kt", 'val p = "${println(1)}"\n'),
+        (r"print\(", "a.swift", 'let p = "\\(print(1))"\n'),
+    ],
+)
+def test_code_beside_texts_and_in_their_holes_is_found(pattern, path, text):
+    assert re.search(pattern, without_quoted_code(text, path, is_whole=True))
+
+
+def test_a_part_of_a_file_may_begin_within_a_template():
+    part = "the end`;\nconsole.log(x);\nconst y = `abc`;\n"
+    assert without_quoted_code(part, "a.js", is_whole=False) == part

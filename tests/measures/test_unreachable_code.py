@@ -4,6 +4,7 @@ import pytest
 
 from holdfast.measures import build
 from holdfast.measures.actions import edits_of
+from holdfast.measures.program_texts import read_program
 from holdfast.measures.shell import read_script
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
@@ -157,3 +158,37 @@ HIDDEN = [
 def test_a_text_that_a_program_computes_is_not_shown(code):
     edits = edits_of([ToolCall("Bash", {"command": f"python3 - <<'E'\n{code}\nE"})])
     assert [(edit.path, edit.is_shown) for edit in edits] == [("a.py", False)]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "pwsh -c 'switch (0) { 0 { git push } }'",
+        "fish -c 'ls # all\nand git push'",
+        "node - <<'E'\nif (x) { log('}'); process.exit(1); }\n"
+        "require('child_process').execSync('git push')\nE",
+        "node - <<'E'\nmain();\nprocess.exit(0);\n"
+        "function main() { require('child_process').execSync('git push') }\nE",
+    ],
+)
+def test_what_only_looks_unreachable_is_counted(script):
+    assert runs_push(script)
+
+
+@pytest.mark.parametrize(
+    ("program", "texts"),
+    [
+        (
+            "with open('a.py', 'w') as f:\n    f.write('x')\n"
+            "with open('b.py', 'w') as f:\n    f.write('y')",
+            {"a.py": ("x",), "b.py": ("y",)},
+        ),
+        ("t = 'x'\nt, u = 'y', 'z'\nopen('a.py', 'w').write(t)", {"a.py": ()}),
+        ("t = 'x'\ndef w(t):\n    open('a.py', 'w').write(t)\nw('y')", {"a.py": ()}),
+        ("f = open('a.py', 'w')\ng = f\nf.write('x')\ng.write('y')", {"a.py": ()}),
+        ("f = open('a.py', 'w')\nf.write('x')\nf = open('b.py', 'w')", {"a.py": (), "b.py": ()}),
+    ],
+)
+def test_a_text_is_of_the_file_that_its_name_stands_for(program, texts):
+    edits = read_program(["python3", "-c", program], None).edits
+    assert {edit.path: edit.added for edit in edits} == texts

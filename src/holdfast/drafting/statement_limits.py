@@ -98,13 +98,24 @@ _TAKES_BACK = re.compile(
 )
 
 
+# about a rule, and not the reason of a prohibition: "do not use yarn; *we dropped it*"
+_OF_RULE = re.compile(
+    r"\b(?:rule|convention|policy|enforced|in force|valid|true|mandatory|appl\w+|lifted|obsolete"
+    r"|outdated|optional|followed|not any ?more)\b",
+    re.I,
+)
+
+
 def is_taken_back(statement: Statement) -> bool:
     """Whether a remark on a statement, or the sentence after it, takes it back: "Use npm (no longer
     needed)".
     """
     remarks = _REMARK_BEGINS.split(statement.text)[1:]
     following = re.split(r"(?<=[.!?]) ", statement.following)[0]
-    return any(_TAKES_BACK.fullmatch(text.strip(" .!()*_")) for text in (*remarks, following))
+    texts = [text.strip(" .!()*_") for text in (*remarks, following)]
+    if NEVER_FIRST.match(statement.text):
+        texts = [text for text in texts if _OF_RULE.search(text)]
+    return any(map(_TAKES_BACK.fullmatch, texts))
 
 
 def is_for_others(statement: Statement) -> bool:

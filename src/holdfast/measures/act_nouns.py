@@ -30,7 +30,7 @@ _THINGS = re.compile(
 _COMPOUNDS = re.compile(
     r"(?:push (?:notif\w+|buttons?|events?|permissions?|access|rights?|protection|tokens?|back)"
     r"|commit (?:messages?|hash(?:es)?|hooks?|histor\w+|logs?|ids?|shas?|subjects?|titles?|authors?"
-    r"|graphs?|counts?)"
+    r"|graphs?|counts?)(?![./]\w|/)"
     r"|merge (?:conflicts?|requests?|queues?|strateg\w+|sort|markers?)"
     r"|release (?:notes?|dates?|candidates?|cycles?|process)|deploy keys?"
     r"|(?:test|build|deploy) runs?|test (?:suites?|cases?|fixtures?|data|results?)"
@@ -88,9 +88,15 @@ _PREPOSITION = re.compile(
 )
 # asks for the act that is named after it
 _DOES = re.compile(
-    r"\b(?:do|make|start|begin|perform|trigger|execute|proceed|go ahead|continue|go on|approve|cut"
+    r"\b(?:do|make|start|begin|perform|run|trigger|execute|write|prepare|roll out"
+    r"|split (?:it|this|them|that) (?:up )?into|proceed|go ahead|continue|go on|approve|cut"
     r"|create|open|submit|file|raise|complete|finish|kick off|initiate|ship|publish|ok|okay|yes"
     r"|ready|allow|authorize|authorise|agree)(?:\W+(?:with|to|for|up|now|also|just|please))*\W*\Z",
+    re.IGNORECASE,
+)
+# "I want this *pushed*"
+_WANTS_DONE = re.compile(
+    r"\b(?:want|need|like|get|have|see) (?:it|them|this|that|these|those)(?: all)? \Z",
     re.IGNORECASE,
 )
 _WANTS = re.compile(r"\b(?:want|need|like|please|time for|now|ask\w*)\b", re.IGNORECASE)
@@ -102,11 +108,17 @@ _PUTS_INTO = re.compile(
     r" (?:in|into|to) (?:the|that|your) (?:last|latest|previous|same|first) \Z",
     re.IGNORECASE,
 )
+# may make another commit: "revert the last commit"
+_REMAKES = re.compile(
+    r"\b(?:revert|squash|amend|reword|cherry-pick|use|into|to)(?: all)?(?: the| a| one)?"
+    rf" {_ADJECTIVES}\Z",
+    re.IGNORECASE,
+)
 # asks for what is done to a thing: "open a new PR"
 _HANDLES_THING = re.compile(
     r"\b(?:add|install|introduce|bring|use|open|create|make|submit|raise|file|start|switch|delete"
-    r"|remove|close|request|push|upgrade|put up|send)\b(?: (?!and\b|then\b|or\b)[^\s.;:!?]+){0,4}"
-    r" \Z",
+    r"|remove|close|request|push|upgrade|put up|send|draft|prepare|get)\b"
+    r"(?: (?!and\b|then\b|or\b)[^\s.;:!?]+){0,4} \Z",
     re.IGNORECASE,
 )
 # an order that is about a thing, and asks for no act: "fix the push"
@@ -126,10 +138,21 @@ _LEADS_IMPERATIVE = re.compile(
 )
 # what is written before or after the word in the name of a file, a function or a hook
 _NAME_BEFORE = re.compile(
-    r"(?:\w\.|[_#@]|\b(?:pre|post|non)-|(?<!\bcommit)(?<!\bpush)(?<!\bmerge)(?<!\btag)(?<!\btest)/)\Z",
+    r"(?:\w\.|[_#@]|\b(?:pre|post|non)-|(?<!\bcommit)(?<!\bpush)(?<!\bmerge)(?<!\btag)(?<!\btest)"
+    r"(?<!\brebase)(?<!\bbuild)(?<!\brelease)(?<!\bdeploy)(?<!\bamend)(?<!\bfix)/)\Z",
     re.IGNORECASE,
 )
 _NAME_AFTER = re.compile(r"[_(]|[./-]\w+[./(]|\.\w|-(?!-)\w")
+# runs what does the act: "*run the deploy* script"
+_RUNS = re.compile(
+    rf"\b(?:run|re-?run|start|trigger|execute|launch|kick off)(?: the| a| our)? {_ADJECTIVES}\Z",
+    re.IGNORECASE,
+)
+_RUN_THING = re.compile(
+    r"[ -](?:scripts?|workflows?|jobs?|steps?|pipelines?|commands?|process|suites?)\b",
+    re.IGNORECASE,
+)
+_IS_VERB = re.compile(r" (?:this|it|that)\b|,? please\b", re.IGNORECASE)  # "PR this"
 _OF_ACT = re.compile(r"\bgit \Z|\bforce-\Z", re.IGNORECASE)  # belongs to the word after it
 _MAX_CONTEXT = 120  # characters on either side of a word that are read
 
@@ -220,6 +243,8 @@ def _is_in_compound(text: str, start: int, end: int) -> bool:
     is_thing = _THINGS.fullmatch(text, start, end) is not None
     if _NAME_BEFORE.search(before) or _NAME_AFTER.match(after):
         return True
+    if _RUN_THING.match(after) and _RUNS.search(before):
+        return False
     if _COMPOUNDS.match(text, start) and not is_thing:
         return True
     is_run = re.fullmatch("runs?", text[start:end], re.IGNORECASE)
@@ -236,15 +261,20 @@ def _asks_for(text: str, start: int, end: int) -> bool | None:
         return _asks_for_thing(before, after)
     if not _VERB_FORMS.fullmatch(word):
         return True
+    if word.lower().endswith("ed") and _WANTS_DONE.search(before):
+        return True
     if determiner := _DETERMINER.search(before):
         before_noun = before[: determiner.start()]
         if _DOES.search(before_noun) or (_PUTS_INTO.search(before) and word.lower() == "commit"):
             return True
         if _IS_FINE.match(after):
             return determiner["word"].lower() in ("a", "an") or None
+        if word.lower().startswith("commit") and _REMAKES.search(before):
+            return None
         if _WORKS_ON.search(before_noun):
             return False
-        return None if _WANTS.search(text) or _IMPLIES.search(before_noun) else False
+        is_wanted = _WANTS.search(f"{before}{after}") is not None
+        return None if is_wanted or _IMPLIES.search(before_noun) else False
     if _DETERMINER_AND_WORD.search(before):
         return False if _WORKS_ON.search(before) or _FINITE.match(after) else None
     if _FINITE.match(after) and not _IS_FINE.match(after):
@@ -254,7 +284,7 @@ def _asks_for(text: str, start: int, end: int) -> bool | None:
 
 def _asks_for_thing(before: str, after: str) -> bool | None:
     """Whether a clause asks for what is done to a thing: "open a PR", but not "check the PR"."""
-    if _HANDLES_THING.search(before):
+    if _HANDLES_THING.search(before) or _IS_VERB.match(after):
         return True
     if _WORKS_ON.search(before) or (_FINITE.match(after) and not _IS_FINE.match(after)):
         return False

@@ -61,7 +61,8 @@ def without_comments(text: str, path: str) -> str:
 
 _PYTHON_FILES = ("py", "pyi")
 _SCRIPT_FILES = ("js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts")
-# in these languages, ' is around a single character, or begins the name of a lifetime
+# in these languages, ' is around a single character, or begins the name of a lifetime; in C#, texts
+# with holes begin with $", and those without escapes with @"
 _CHARACTER_FILES = tuple("java c h cc cpp cxx hpp cs go rs swift kt kts scala dart".split())
 _QUOTED = r'"(?:\\.|[^"\\\n])*"'
 _QUOTED_SINGLY = r"'(?:\\.|[^'\\\n])*'"
@@ -75,11 +76,15 @@ _QUOTED_IN_PART_OF_PYTHON = (
     rf"(?:\A[ \t]*(?=\"{{3}}[ \t]*\S)|:[ \t]*\n\s*(?=\")|[=(,\[][ \t]*(?=\")){_TRIPLE_QUOTED}"
     rf"|(?<!\w){_PREFIX}(?:{_QUOTED}|{_QUOTED_SINGLY})"
 )
+# an apostrophe after a letter is one of JSX, <p>Don't</p>, and a mark after / is one of /"/g
+_QUOTED_IN_SCRIPT = rf"(?<!/)(?<!/\[)(?:{_QUOTED}|(?<!\w){_QUOTED_SINGLY})"
 _QUOTED_BY_SUFFIX = {
     **dict.fromkeys(_PYTHON_FILES, _QUOTED_IN_PYTHON),
-    # an apostrophe after a letter is one of JSX: <p>Don't</p>
-    **dict.fromkeys(_SCRIPT_FILES, rf"{_QUOTED}|(?<!\w){_QUOTED_SINGLY}|`(?:\\.|[^`\\])*`"),
-    **dict.fromkeys(_CHARACTER_FILES, rf"{_TRIPLE_QUOTED}|{_QUOTED}|'(?:\\.|[^'\\\n])'"),
+    **dict.fromkeys(_SCRIPT_FILES, rf"{_QUOTED_IN_SCRIPT}|`(?:\\.|[^`\\])*`"),
+    **dict.fromkeys(
+        _CHARACTER_FILES,
+        rf"(?:\$?@|@\$)\"[^\"]*\"|\$?(?:{_TRIPLE_QUOTED}|{_QUOTED})|'(?:\\.|[^'\\\n])'",
+    ),
 }
 # a call, an import, or a member of what a program uses; `rgb(0, 0, 0)` and `NOW()` are none
 _NAMED_CODE = re.compile(
@@ -88,7 +93,9 @@ _NAMED_CODE = re.compile(
     r"|(?<![\w$.])(?:console|process|os|sys|fmt|log|logging|Math|JSON|System|Console)\.\w+",
     re.MULTILINE,
 )
-_HOLE = re.compile(r"(\$?\{[^{}]*\})")  # code within a text: f"{x}" and `${x}`
+# code within a text: f"{x}" and `${x}`, and in other languages "${x}" and "\(x)"
+_HOLE = re.compile(r"(\$?\{[^{}]*\})")
+_MARKED_HOLE = re.compile(r"(\$\{[^{}]*\}|\\\((?:[^()]|\([^()]*\))*\))")
 
 
 def without_quoted_code(text: str, path: str, *, is_whole: bool) -> str:
@@ -106,13 +113,25 @@ def without_quoted_code(text: str, path: str, *, is_whole: bool) -> str:
         return text
     if suffix in _PYTHON_FILES and not is_whole:
         quoted = _QUOTED_IN_PART_OF_PYTHON
-    return re.sub(quoted, _blank_code, text, flags=re.DOTALL)
+    elif suffix in _SCRIPT_FILES and not is_whole:
+        quoted = _QUOTED_IN_SCRIPT  # ` may end a text that began before
+    marks_holes = suffix in _CHARACTER_FILES
+    return re.sub(quoted, lambda match: _blank_code(match, marks_holes), text, flags=re.DOTALL)
 
 
-def _blank_code(quoted: re.Match[str]) -> str:
-    """Puts spaces in place of the code that a quoted text names, except in the holes of it."""
+def _blank_code(quoted: re.Match[str], marks_holes: bool) -> str:
+    """Puts spaces in place of the code that a quoted text names, except in the holes of it.
+
+    Args:
+        marks_holes: whether every text may have holes, which begin with a mark, such as `${`.
+    """
+    text = quoted[0]
     prefix = quoted.groupdict().get("prefix") or ""
-    has_holes = "f" in prefix.lower() or quoted[0].startswith("`")
-    parts = _HOLE.split(quoted[0]) if has_holes else [quoted[0]]
+    if "f" in prefix.lower() or text.startswith(("`", "$", "@$")):
+        parts = _HOLE.split(text)
+    elif marks_holes:
+        parts = _MARKED_HOLE.split(text)
+    else:
+        parts = [text]
     parts[::2] = [_NAMED_CODE.sub(lambda code: " " * len(code[0]), part) for part in parts[::2]]
     return "".join(parts)

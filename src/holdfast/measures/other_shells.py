@@ -120,7 +120,8 @@ def _without_blocks(script: str) -> str:
             ends.append("\n}\n:")
         else:
             condition = (found["condition"] or "").strip()
-            if _NEVER_HOLDS.fullmatch(condition):
+            is_tested = re.match("if|elseif|while", found[0], re.IGNORECASE)
+            if is_tested and _NEVER_HOLDS.fullmatch(condition):
                 parts.append("\nif false; then :\n")
                 ends.append("\nfi\n")
                 continue
@@ -168,7 +169,8 @@ def _bash_assignment(found: re.Match[str]) -> str:
 # --- fish
 
 _TOKEN_OF_FISH = re.compile(
-    r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|(?<!\S)\#[^\n]*|[;\n]|[()]|[^'";\n()]+""", re.DOTALL
+    r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|(?<!\S)\#[^\n]*|[;\n]|[()]|(?:[^'";\n()#]|(?<=\S)#)+""",
+    re.DOTALL,
 )
 # what a block begins and ends with in Bash
 _BLOCKS_OF_FISH = {

@@ -13,8 +13,8 @@ import ast
 import re
 import shlex
 import textwrap
-from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -171,16 +171,13 @@ def _read_python(code: str, arguments: Sequence[str]) -> ProgramText:
     _remove_unreachable(tree)
     program = ProgramText()
     values = _assigned_values(tree, arguments)
-    handles = _opened_files(tree)
-    texts: dict[str, list[str | None]] = {}  # written to a file, in order; None for an unknown one
+    texts = _texts_written(tree, values)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             program.scripts += _scripts_of_call(node, values)
             is_whole = not _appends(node, values)
             paths = _writes_of_call(node, values)
             program.edits += [FileEdit(path, is_whole=is_whole, is_shown=False) for path in paths]
-            if written := _text_written_by(node, values, handles):
-                texts.setdefault(written[0], []).append(written[1])
     edits = dict.fromkeys(program.edits)
     program.edits = [_with_text(edit, texts.get(edit.path, [])) for edit in edits]
     return program
@@ -233,37 +230,59 @@ def _always_leaves(statement: ast.stmt) -> bool:
     return False
 
 
-def _opened_files(tree: ast.Module) -> dict[str, ast.Call]:
-    """Returns the calls of `open` by the names of the files that they open."""
-    opened: dict[str, ast.Call] = {}
+def _texts_written(tree: ast.Module, values: "_Values") -> dict[str, list[str | None]]:
+    """Returns the texts that are written to each file; None for a text that is not known."""
+    texts: dict[str, list[str | None]] = defaultdict(list)
+    opened = _opened_files(tree)
+    methods = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(tree):
+        path: ast.expr | None = None
+        text: ast.expr | None = None
+        match node:
+            case ast.Call(func=ast.Attribute(value=path, attr="write_text"), args=[text, *_]):
+                paths = values.of(path)
+            case ast.Call(func=ast.Attribute(value=file, attr="write" | "writelines"), args=[text]):
+                opening = opened.get(id(file), file)
+                paths = _writes_of_call(opening, values) if isinstance(opening, ast.Call) else []
+            case ast.Name() if id(node) in opened and id(node) not in methods:
+                paths = _writes_of_call(opened[id(node)], values)  # as in `json.dump(value, file)`
+            case _:
+                continue
+        if len(paths) == 1:
+            texts[paths[0]].append(values.text_of(text))
+    return texts
+
+
+def _opened_files(tree: ast.Module) -> dict[int, ast.Call]:
+    """Returns the calls of `open` by the ids of the names in the code that stand for their files.
+
+    A name in a `with` stands for its file within it; other names only if they are assigned once.
+    """
+    opened: dict[int, ast.Call] = {}
+    assigned: dict[str, list[ast.Call]] = defaultdict(list)
+    withs: list[ast.With] = []
     for node in ast.walk(tree):
         match node:
-            case ast.withitem(context_expr=ast.Call() as call, optional_vars=ast.Name(id=name)):
-                opened[name] = call
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call):
-                opened[name] = call
-    return {name: call for name, call in opened.items() if _name_of(call.func) == "open"}
+                assigned[name].append(call)
+            case ast.With():
+                withs.append(node)
+    for node in _names_read_in(tree):
+        if len(calls := assigned.get(node.id, [])) == 1:
+            opened[id(node)] = calls[0]
+    for block in withs:  # the outer ones first
+        for item in block.items:
+            match item:
+                case ast.withitem(context_expr=ast.Call() as call, optional_vars=ast.Name(id=name)):
+                    names = (node for part in block.body for node in _names_read_in(part))
+                    opened |= {id(node): call for node in names if node.id == name}
+    return {key: call for key, call in opened.items() if _name_of(call.func) == "open"}
 
 
-def _text_written_by(
-    call: ast.Call, values: "_Values", handles: Mapping[str, ast.Call]
-) -> tuple[str, str | None] | None:
-    """Returns the path and the text that a call writes; None if it writes none, or to a file whose
-    path is not known.
-    """
-    match call:
-        case ast.Call(func=ast.Attribute(value=path, attr="write_text"), args=[text, *_]):
-            paths = values.of(path)
-        case ast.Call(func=ast.Attribute(value=opened, attr="write" | "writelines"), args=[text]):
-            if isinstance(opened, ast.Name):
-                opened = handles.get(opened.id, opened)
-            paths = _writes_of_call(opened, values) if isinstance(opened, ast.Call) else []
-        case _:  # as `json.dump(value, file)`
-            passed = (*call.args, *(keyword.value for keyword in call.keywords))
-            names = [node.id for node in passed if isinstance(node, ast.Name)]
-            opened_ = next((handles[name] for name in names if name in handles), None)
-            paths, text = _writes_of_call(opened_, values) if opened_ else [], ast.Constant(None)
-    return (paths[0], values.text_of(text)) if len(paths) == 1 else None
+def _names_read_in(tree: ast.AST) -> Iterator[ast.Name]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield node
 
 
 def _appends(call: ast.Call, values: "_Values") -> bool:
@@ -279,7 +298,7 @@ class _Values(defaultdict[str, list[str]]):
     def __init__(self, arguments: Sequence[str] = ()) -> None:
         super().__init__(list)
         self.lists: set[str] = set()  # the names whose value is a list, such as a command's words
-        self.computed: set[str] = set()  # the names with a value that is no literal
+        self.computed: set[str] = set()  # the names whose value is no literal, or changes
         self._arguments = ("-", *arguments)  # sys.argv
 
     def text_of(self, node: ast.expr | None) -> str | None:
@@ -365,11 +384,23 @@ def _assigned_values(tree: ast.Module, arguments: Sequence[str]) -> _Values:
         for target in targets:
             if isinstance(target, ast.Name) and len(values[target.id]) < _MAX_VALUES:
                 values[target.id] += values.of(value)[:_MAX_VALUES]
-                if not isinstance(value, ast.Constant) or isinstance(node, ast.AugAssign):
+                if not isinstance(value, ast.Constant):
                     values.computed.add(target.id)
                 if isinstance(value, ast.List) and not isinstance(node, ast.For):
                     values.lists.add(target.id)
+    values.computed |= _names_bound_again(tree)
     return values
+
+
+def _names_bound_again(tree: ast.Module) -> set[str]:
+    """Returns the names that are bound twice or more, also by a parameter or in a tuple."""
+    bound: Counter[str] = Counter()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            bound[node.arg] += 1
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            bound[node.id] += 1
+    return {name for name, times in bound.items() if times > 1}
 
 
 def _name_of(function: ast.expr) -> str:
@@ -463,11 +494,18 @@ def _read_javascript(code: str) -> ProgramText:
 
 
 def _without_unreachable(code: str) -> str:
-    """Returns a program up to the first `process.exit()` outside of functions and branches."""
-    for statement in _EXIT_STATEMENT.finditer(code):
-        before = code[: statement.start() + 1]
-        if before.count("{") == before.count("}"):
-            return code[: statement.end()]
+    """Returns a program up to the first `process.exit()` outside of functions and branches; all of
+    it if a function follows, as that may be called before.
+    """
+    plain = _LITERAL.sub(lambda text: re.sub("[{};]", " ", text[0]), code)
+    depth = position = 0
+    for statement in _EXIT_STATEMENT.finditer(plain):
+        between = plain[position : statement.start() + 1]
+        depth += between.count("{") - between.count("}")
+        position = statement.start() + 1
+        if depth == 0:
+            follows_function = re.search(r"\bfunction\b", plain[position:])
+            return code if follows_function else code[: statement.end()]
     return code
 
 

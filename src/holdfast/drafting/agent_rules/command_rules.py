@@ -269,7 +269,8 @@ _PREFERRED_OVER = re.compile(  # "bun (preferred over npm)"
 _SEARCHES = re.compile(
     r"(?:always )?(?:use|prefer) `rg`(?: or `rg --files`)?(?: first)?"
     r" (?:for|when) (?:(?:text|code|file|fast|all) )*search(?:es|ing)?\b"
-    r"(?!.*\b(?:only|unless|except)\b).*",
+    r"(?!.*\b(?:only|unless|except|if|when|fall\w*|under|inside|within"
+    r"|in (?!(?:the|this|our) (?:repo|code|project)))\b).*",
     re.I,
 )
 _PREFERRED_ALONE = re.compile(r"(?P<name>\w+): (?:the )?preferred package manager", re.I)
