@@ -66,9 +66,9 @@ _IS_FINE = re.compile(
     re.IGNORECASE,
 )
 _ADJECTIVES = (
-    r"(?:(?:last|latest|first|second|third|previous|next|recent|old|new|failed|failing|broken|entire"
-    r"|whole|initial|final|current|bad|wrong|big|small|same|other|merge|test|release|git|squash|force"
-    r"|direct|automatic|manual|nightly|production|prod|staging|slow|single|v?[\d.]+) )*"
+    r"(?:(?:last|latest|first|second|third|previous|next|recent|old|new|failed|failing|broken"
+    r"|entire|whole|initial|final|current|bad|wrong|big|small|same|other|merge|test|release|git"
+    r"|squash|force|direct|automatic|manual|nightly|production|prod|staging|slow|single|v?[\d.]+) )*"
 )
 # makes the word after it a noun: "the last", "every"
 _DETERMINER = re.compile(

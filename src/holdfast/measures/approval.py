@@ -163,8 +163,8 @@ def is_asked_about(act: str, text: str) -> bool | None:
 # "Shall I push *or wait*?"; "push to main or to a branch" offers no other act
 _OTHER_ACT = re.compile(
     r"\bor (?:(?:just|first|rather|should i|shall i|do you want me to|would you like me to) )*"
-    r"(?:wait|open|create|keep|leave|hold|stop|skip|make|run|fix|review|test|continue|do|commit|merge"
-    r"|later|something)\b.*",
+    r"(?:wait|open|create|keep|leave|hold|stop|skip|make|run|fix|review|test|continue|do|commit"
+    r"|merge|later|something)\b.*",
     re.IGNORECASE | re.DOTALL,
 )
 

@@ -23,7 +23,8 @@ _QUOTED = re.compile(
 )
 _AFTER_COLON = re.compile(r":\s+([^\n]+)")
 _AFTER_WORD = re.compile(
-    r"\b(?:say|saying|answer|reply|respond|write|sign|add|with|words|phrase)\s+([^\n.!?。！？]+[.!?。！？]?)",
+    r"\b(?:say|saying|answer|reply|respond|write|sign|add|with|words|phrase)"
+    r"\s+([^\n.!?。！？]+[.!?。！？]?)",
     re.IGNORECASE,
 )
 # arguments of measures whose values are phrases that a reply must have
