@@ -68,7 +68,8 @@ _IS_FINE = re.compile(
 _ADJECTIVES = (
     r"(?:(?:last|latest|first|second|third|previous|next|recent|old|new|failed|failing|broken"
     r"|entire|whole|initial|final|current|bad|wrong|big|small|same|other|merge|test|release|git"
-    r"|squash|force|direct|automatic|manual|nightly|production|prod|staging|slow|single|v?[\d.]+) )*"
+    r"|squash|force|direct|automatic|manual|nightly|production|prod|staging|slow|single"
+    r"|v?[\d.]+) )*"
 )
 # makes the word after it a noun: "the last", "every"
 _DETERMINER = re.compile(
