@@ -372,7 +372,7 @@ def test_a_run_whose_memory_ran_out_says_so_on_its_page(scarce_memory, tmp_path)
         report.write([data.folder], tmp_path / "page.html")
         text = (tmp_path / "page.html").read_text()
         assert ("memory ran out" in text) is is_reported
-        assert (re.search("4 conversations .*2 rows", text) is not None) is is_reported
+        assert (re.search("4 conversations .*2 sequences", text) is not None) is is_reported
 
 
 def test_running_out_with_a_single_chat_is_explained_in_one_sentence(scarce_memory):
