@@ -1,4 +1,4 @@
-"""What is not read of a log is counted for each file and listed: images, unknown types of lines."""
+"""The parts and lines of a log that are not read are counted for each file, and listed."""
 
 import json
 from typing import Any
