@@ -1,4 +1,4 @@
-"""The parts and lines of a log that are not read are counted for each file, and listed."""
+"""The parts of a log that are not read are counted by file and listed: images, unknown lines."""
 
 import json
 from typing import Any
