@@ -1,6 +1,7 @@
 """Paths with `*`, `?`, `**/` and `{a,b}`, as rules name files.
 
 src/*.{js,ts}  ->  src/a.js, src/b/c.ts
+migrations/    ->  migrations/0001.py
 """
 
 import fnmatch
@@ -32,10 +33,15 @@ def is_among(path: str, globs: Globs) -> bool:
 
     A glob with a folder matches the last parts of absolute paths only, whose root is not known.
     """
-    all_globs = [globs] if isinstance(globs, str) else list(globs)
+    all_globs = [*map(_in_folder, [globs] if isinstance(globs, str) else globs)]
     excluded = [glob[1:] for glob in all_globs if glob.startswith("!")]
     included = [glob for glob in all_globs if not glob.startswith("!")] or ["*"]
     return _is_like(path, included) and not _is_like(path, excluded)
+
+
+def _in_folder(glob: str) -> str:
+    """Reads a folder, such as `migrations/`, as all that is in it."""
+    return f"{glob}*" if glob.endswith("/") else glob
 
 
 def touches(edit: FileEdit, globs: Globs) -> bool:
@@ -55,7 +61,7 @@ def may_touch(edit: FileEdit, glob: Glob) -> bool:
     paths = ["*" if path == "." else path, f"{path}/*"][: 2 if may_be_folder else 1]
     if not may_be_folder and not {"*", "?"} & {*paths[0]}:
         return False
-    plain = [*_plain_globs(glob)]
+    plain = [*_plain_globs(_in_folder(glob))]
     plain += [f"*/{name}" for name in plain if not _begins_at_root(name, path)]
     return any(_overlap(path, other) for path in paths for other in plain)
 
