@@ -107,7 +107,7 @@ def test_a_mistake_in_a_case_or_rule_is_named_with_its_line(suite_file, suite, c
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("rules: []", r"the field 'rules' has to be .* not empty, not a list of 0"),
+        ("rules: []", r"the field 'rules' has to be .* not empty, not an empty list"),
         ("rules: [signs]", r"case 'p', rule 1 has to be an object, not 'signs'"),
         (
             "rules: [{id: r, kind: x, measure: one_sentence}]",
@@ -247,7 +247,7 @@ def with_rule(suite, **changes):
     [
         ("", r"mine\.yaml is empty; it needs the field 'cases'"),
         ("name: x\n", r"the field 'cases' is missing; give a list"),
-        ("name: x\ncases: []\n", r"the field 'cases' has to be .* not empty, not a list of 0"),
+        ("name: x\ncases: []\n", r"the field 'cases' has to be .* not empty, not an empty list"),
         ("cases: [hello]\n", r"yaml, case 1 has to be an object, not 'hello'"),
         ("a: \x00", r"not valid YAML"),
         (GOOD.replace("id: one", "id: " + "9" * 5000), r"cannot be read as YAML \(Exceeds"),

@@ -128,7 +128,7 @@ def test_a_template_that_drops_a_users_message_is_refused():
         ("emphasis", [[0, 3, 99]], "characters"),
         ("emphasis", [7], "emphasis[0]"),
         ("emphasis", [["music"]], "a list of 1"),
-        ("emphasis", [[]], "a list of 0"),
+        ("emphasis", [[]], "an empty list"),
         ("emphasis", ["music", [0, 1, 2, 3]], "emphasis[1]"),
         ("emphasis", [["music", None]], "emphasis[0][1]"),
         ("emphasis", ["music"] * 65, "64"),

@@ -157,7 +157,10 @@ def _sentence(
     if len(choices) > 2:
         return f"{name(path)} must be one of {list_values(choices)}; got {show_value(part)}."
     allowed = describe_schema(part_schema, schema)
-    actual = f"a list of {len(part)}" if isinstance(part, list) else show_value(part)
+    if part == []:
+        actual = "an empty list"
+    else:
+        actual = f"a list of {len(part)}" if isinstance(part, list) else show_value(part)
     return f"{name(path)} has to be {allowed}, not {actual}."
 
 
