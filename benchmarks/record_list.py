@@ -115,6 +115,11 @@ RECORDS = (
         35,
     ),
     Record(
+        "edit_costs/qwen-1.5b",
+        "benchmarks/edit_costs.py --model qwen-1.5b --runs {runs} --out {out}",
+        75,
+    ),
+    Record(
         "steering_costs/qwen-0.5b",
         "benchmarks/edit_costs.py --model qwen-0.5b --method split-softmax:exponent=0.5"
         " boost:factor=4 --runs {runs} --out {out}",
