@@ -26,7 +26,7 @@ demo: .venv/commands
 # (491 MB), without a fix and with the one that its record supports (docs/choosing.md).
 demo-real: .venv/commands
 	$(BIN)/python -m holdfast.models.install qwen-0.5b
-	HF_HUB_OFFLINE=1 $(BIN)/holdfast drift --model qwen-0.5b --dtype bfloat16 --suite examples/outdoor-shop.yaml --user-turns work --conversations 24 --rounds 6 --seed 1 --temperature 0.7 --max-new-tokens 120 --method none --method check-and-retry:n=2 --out runs/demo-real --report report-real.html
+	HF_HUB_OFFLINE=1 $(BIN)/holdfast drift --model qwen-0.5b --dtype bfloat16 --suite examples/outdoor-shop.yaml --user-turns work --conversations 48 --rounds 5 --seed 1 --temperature 0.7 --max-new-tokens 120 --method none --method check-and-retry:n=2 --out runs/demo-real --report report-real.html
 
 # The default model behind an OpenAI-compatible server, with the playground at its address.
 serve: .venv/commands

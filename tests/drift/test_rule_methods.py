@@ -14,6 +14,7 @@ from holdfast.drift.cases import Case, Rule
 from holdfast.drift.prompt_rules import CaseRules, with_rules
 from holdfast.errors import ModelError, RequestFailed, UsageError
 from holdfast.generation.sampling import Sampling
+from holdfast.measures.turns import When
 from holdfast.methods import (
     CheckAndRetry,
     Reminder,
@@ -268,6 +269,23 @@ def test_methods_that_cannot_work_are_refused_before_a_run_begins(tmp_path):
         with pytest.raises(UsageError):  # before a model is loaded
             check_before_loading(suite, tmp_path / "run", settings, [method])
         assert not (tmp_path / "run").exists()
+
+
+def test_a_method_that_would_not_check_a_probe_is_refused(tmp_path):
+    rule = dataclasses.replace(
+        SUITE.cases[0].rules[0], probes=("Any gas stoves left?",), when=When(user=r"any \w+ left")
+    )
+    case = dataclasses.replace(SUITE.cases[0], rules=(rule, *SUITE.cases[0].rules[1:]))
+    suite = dataclasses.replace(SUITE, cases=(case,))
+    every = drift.Settings(user_prompt="empty")
+    with pytest.raises(UsageError) as caught:
+        check_before_loading(suite, tmp_path / "run", every, ["none", "check-and-retry"])
+    assert caught.value.value == "Any gas stoves left?"
+    check_before_loading(suite, tmp_path / "run", every, ["none", "repetition"])
+    wider = dataclasses.replace(rule, when=When(user=r"any [\w ]+ left"))
+    case = dataclasses.replace(case, rules=(wider, *case.rules[1:]))
+    matched = dataclasses.replace(SUITE, cases=(case,))
+    check_before_loading(matched, tmp_path / "run", every, ["none", "check-and-retry"])
 
 
 def test_a_model_by_itself_draws_nothing_again():

@@ -11,7 +11,7 @@ from typing import Self
 from holdfast.drift.cases import Case, Rule, text_of
 from holdfast.drift.settings import Settings
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.measures.patterns import limit_search_time
+from holdfast.measures.patterns import limit_search_time, matches
 from holdfast.measures.rule_kinds import KINDS
 from holdfast.measures.turns import AssistantTurn
 from holdfast.methods import Method, compile_methods
@@ -158,9 +158,9 @@ def check_in_dialogs(
 
     Raises:
         ModelError: the model cannot apply a method.
-        UsageError: a method checks replies, but no rule can be checked in a reply; a method chooses
-            rules of a kind that no rule has; or the settings leave out the messages that a method
-            works on.
+        UsageError: a method checks replies, but no rule can be checked in a reply, or a probe does
+            not match its rule's `when`; a method chooses rules of a kind that no rule has; or the
+            settings leave out the messages that a method works on.
     """
     check_with_rules(methods, cases, settings)
     check(compile_methods(methods).without_retries.methods)
@@ -170,9 +170,9 @@ def check_with_rules(methods: Sequence[Method], cases: Sequence[Case], settings:
     """The checks of `check_in_dialogs` that need no model.
 
     Raises:
-        UsageError: a method checks replies, but no rule can be checked in a reply; a method chooses
-            rules of a kind that no rule has; or the settings leave out the messages that a method
-            works on.
+        UsageError: a method checks replies, but no rule can be checked in a reply, or a probe does
+            not match its rule's `when`; a method chooses rules of a kind that no rule has; or the
+            settings leave out the messages that a method works on.
     """
     check_retries(compile_methods(methods))
     for method in methods:
@@ -182,6 +182,29 @@ def check_with_rules(methods: Sequence[Method], cases: Sequence[Case], settings:
         with_rules(CaseRules(case), methods)
     if not any(CaseRules(case).are_checkable for case in cases):
         _refuse_checks_of_replies(methods)
+    for case in cases:
+        _refuse_unchecked_probes(methods, case)
+
+
+def _refuse_unchecked_probes(methods: Iterable[Method], case: Case) -> None:
+    """Refuses methods that check replies if a rule's own probe asks for something else, because the
+    measurement would then hold the rule against replies that the method never checks.
+    """
+    checking = [
+        each.name for each in methods if isinstance(each, NeedsRules) and each.reads_replies
+    ]
+    if not checking:
+        return
+    for rule in filter(_is_checked_in_replies, case.rules):
+        for probe in rule.probes:
+            if rule.when.user and not matches(rule.when.user, probe, "i"):
+                raise UsageError(
+                    f"The rule {rule.id!r} of {case.id!r} has the probe {probe!r}, but"
+                    f" {checking[0]} would not check the reply, as the rule's 'when' does not match"
+                    f" this message: {rule.when.user!r}; extend 'when', or change the probe.",
+                    option="method",
+                    value=probe,
+                )
 
 
 def _refuse_checks_of_replies(methods: Iterable[Method]) -> None:
