@@ -11,11 +11,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from holdfast.measures.command_options import OF_KUBECTL, after_names, split_words
+from holdfast.measures.find_commands import commands_of_find
 from holdfast.measures.inner_scripts import (
-    OF_SUDO,
     SCRIPT_RUNNERS,
     SHELLS,
-    commands_of_find,
+    SUDO_VALUED,
     file_of_shell,
     script_of_option,
 )
@@ -77,7 +77,7 @@ _AFTER_DASHES = Wrapper(marks=_DASHES, needs_mark=True)
 _IN_NIX = Wrapper(marks=("-c", "--command"), needs_mark=True)
 # by the name of the program and its subcommands
 _WRAPPERS: Mapping[tuple[str, ...], Wrapper] = {
-    ("sudo",): Wrapper(OF_SUDO),
+    ("sudo",): Wrapper(SUDO_VALUED),
     ("doas",): Wrapper(("-u", "-C")),
     ("env",): Wrapper(("-u", "-C", "--unset", "--chdir")),
     ("timeout",): Wrapper(("-s", "-k", "--signal", "--kill-after"), 1),
