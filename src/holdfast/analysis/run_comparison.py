@@ -58,8 +58,7 @@ class RunComparison:
     def causes(self, comparison: MethodComparison) -> list[str]:
         """Returns the possible causes of a difference between the two runs of a comparison."""
         number = self.labels.index(comparison.run)
-        is_other_method = comparison.method != comparison.against_method
-        causes: list[str | None] = ["method"] if is_other_method else []
+        causes: list[str | None] = [] if comparison.has_same_method else ["method"]
         causes += [
             contrast.cause
             for contrast in self.contrasts
