@@ -198,8 +198,8 @@ def _tokens_of(replies: Sequence[Reply]) -> records.Tokens:
         for draw in (reply, *reply.discarded):
             if draw.usage is None:
                 return records.Tokens()
-            num_read += draw.usage[0]
-            num_written += draw.usage[1]
+            num_read += draw.usage.read
+            num_written += draw.usage.written
     return records.Tokens(read=num_read, written=num_written)
 
 

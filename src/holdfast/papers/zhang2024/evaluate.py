@@ -287,7 +287,7 @@ def _record(
     if reply is not None:
         fields = {"reply": reply.text, "stop_reason": reply.stop_reason}
         if reply.usage is not None:
-            fields["tokens"] = TokenCounts(read=reply.usage[0], written=reply.usage[1])
+            fields["tokens"] = TokenCounts(read=reply.usage.read, written=reply.usage.written)
         if CATALOGUE[batch.task].fluent:
             fields["fluency"] = _round(fluency(reply.text))
     return TaskSample(
