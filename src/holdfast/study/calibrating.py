@@ -23,11 +23,11 @@ from holdfast.drift.run_identity import COMPATIBILITY as DRIFT_COMPATIBILITY
 from holdfast.drift.run_identity import identity_of_user_source
 from holdfast.errors import ModelError, UsageError, option
 from holdfast.methods import Ability, spec_of
-from holdfast.models.capabilities import supports
+from holdfast.models.capabilities import require_chat_model, supports
 from holdfast.models.event_loop import run_sync
 from holdfast.models.failures import CircuitBreaker, FailedRequest
 from holdfast.models.offered_steering import same_fingerprint
-from holdfast.models.protocol import ChatModel, facts_about, require_chat_model
+from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.records.folder import refuse_other_command
 from holdfast.records.identity import SweepIdentity
 from holdfast.study.calibration_plan import (
