@@ -328,26 +328,26 @@ class Request:
 
         `name` identifies the request among several in the error; "" if it is the only one.
         """
-        idle = self.compiled.lacking_target(
+        untargeted = self.compiled.lacking_target(
             prompted=not self.plain and has_prompt(self.messages),
             emphasised=bool(self.emphasis),
         )
-        if not idle:
+        if not untargeted:
             return
         prefix = f"{name}: " if name else ""
-        if idle.needs_system_prompt:
+        if untargeted.needs_system_prompt:
             raise UsageError(
-                f"{prefix}{idle.spec} needs a system prompt, and this chat has none; add a message"
-                " with the role 'system'.",
+                f"{prefix}{untargeted.spec} needs a system prompt, and this chat has none; add a"
+                " message with the role 'system'.",
                 option="messages",
-                value=idle.spec,
+                value=untargeted.spec,
                 allowed="a system prompt",
             )
         raise UsageError(
-            f"{prefix}{idle.spec} needs a system prompt or emphasis, and this chat has neither; add"
-            " a message with the role 'system', or give emphasis.",
+            f"{prefix}{untargeted.spec} needs a system prompt or emphasis, and this chat has"
+            " neither; add a message with the role 'system', or give emphasis.",
             option="messages",
-            value=idle.spec,
+            value=untargeted.spec,
             allowed="a system prompt or emphasis",
         )
 
