@@ -147,7 +147,8 @@ def choose_prompts(
     """Returns the suite with the cases that a calibration uses.
 
     These are the named ones; or all cases if the plan draws new pairs; or else one case per
-    category, always the same ones. A single case talks to the suite's personas, or to a user model without a prompt.
+    category, always the same ones. A single case talks to the suite's personas, or to a user model
+    without a prompt.
 
     Raises:
         UsageError: no case is named, only one is chosen, and the suite has others but no personas.
@@ -212,9 +213,12 @@ def usual_draws(suite: drift.Suite, out: Path | str) -> int:
     if (folder / MANIFEST).is_file():
         draws = read_run(folder).identity_as(CalibrationIdentity).plan.draws
         return CalibrationPlan().draws if draws is None else draws
-    return max(
-        CalibrationPlan().draws, math.ceil(USUAL_CONVERSATIONS / conversations_per_draw(suite))
-    )
+    return max(CalibrationPlan().draws, _draws_for(USUAL_CONVERSATIONS, suite))
+
+
+def _draws_for(conversations: int, suite: drift.Suite) -> int:
+    """Returns how many draws make at least this many conversations per steering."""
+    return math.ceil(conversations / conversations_per_draw(suite))
 
 
 def why_too_small(
@@ -230,9 +234,7 @@ def why_too_small(
     if plan.conversations is not None:
         more_conversations = f"use --conversations {MIN_TO_RECOMMEND}"
     else:
-        more_conversations = (
-            f"use --draws {math.ceil(MIN_TO_RECOMMEND / conversations_per_draw(suite))}"
-        )
+        more_conversations = f"use --draws {_draws_for(MIN_TO_RECOMMEND, suite)}"
     if questions < num_wanted:
         more_questions = "its file has no more; give --capability a longer one"
     else:
