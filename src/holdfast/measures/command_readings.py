@@ -192,12 +192,12 @@ _BEFORE_SUBCOMMAND = {
     ),
 }
 # Programs that run each of their arguments, and their options that take a value
-_OF_MAVEN = ("-f", "--file", "-pl", "--projects", "-P", "-s", "-T", "-rf")
-_OF_GRADLE = ("-p", "--project-dir", "-b", "--build-file", "-x", "--exclude-task", "--tests")
+_MAVEN_VALUED = ("-f", "--file", "-pl", "--projects", "-P", "-s", "-T", "-rf")
+_GRADLE_VALUED = ("-p", "--project-dir", "-b", "--build-file", "-x", "--exclude-task", "--tests")
 _TARGET_RUNNERS = {
     **dict.fromkeys(("make", "gmake"), ("-C", "-f", "-I", "-j", "-l", "-o", "-W", "--directory")),
-    **dict.fromkeys(("mvn", "mvnw"), _OF_MAVEN),
-    **dict.fromkeys(("gradle", "gradlew"), _OF_GRADLE),
+    **dict.fromkeys(("mvn", "mvnw"), _MAVEN_VALUED),
+    **dict.fromkeys(("gradle", "gradlew"), _GRADLE_VALUED),
     "rake": ("-f", "--rakefile"),
 }
 _OPTIONAL_NUMBER = ("-j", "-l")  # options of make that may stand alone

@@ -22,16 +22,18 @@ _VALUED = (*_FILE_OPTIONS, "-C", "--directory", "-d", "-j", "-o", "-W", "-I", "-
 _PACKAGE_RUNNERS = ("npm", "pnpm", "yarn", "bun")
 _SCRIPTS = ("test", "start", "stop", "restart")
 # options with which nothing runs
-_OF_MAKE = frozenset(
+_MAKE_DRY_RUN = frozenset(
     ("-n", "--dry-run", "--just-print", "--recon", "-q", "--question", "-t", "--touch")
 )
-_OF_JUST = frozenset(
+_JUST_DRY_RUN = frozenset(
     ("-n", "--dry-run", "--list", "-l", "--show", "-s", "--summary", "--evaluate", "--dump")
 )
-_OF_TASK = frozenset(("-n", "--dry", "--list", "-l", "--list-all", "-a", "--summary", "--status"))
+_TASK_DRY_RUN = frozenset(
+    ("-n", "--dry", "--list", "-l", "--list-all", "-a", "--summary", "--status")
+)
 _ONLY_SHOWS = {
-    **{"make": _OF_MAKE, "gmake": _OF_MAKE, "just": _OF_JUST},
-    **{"task": _OF_TASK, "go-task": _OF_TASK},
+    **{"make": _MAKE_DRY_RUN, "gmake": _MAKE_DRY_RUN, "just": _JUST_DRY_RUN},
+    **{"task": _TASK_DRY_RUN, "go-task": _TASK_DRY_RUN},
 }
 _FOLDER_OPTIONS = ("-C", "--directory", "--prefix", "--dir", "--cwd", "-d", "--working-directory")
 _FOLDER_EQUALS = ("--directory=", "--prefix=", "--dir=", "--cwd=")
