@@ -277,7 +277,7 @@ def wrappers_in(text: str) -> list[str]:
     codes = [code.split() for code in re.findall("`([^`]+)`", text)]
     programs = {code[0] for code in codes if code}
     words = [word.strip(",;:.!?()") for word in text.replace("`", " ").split()]
-    found: list[str] = []
+    wrappers: list[str] = []
     for names in _WRAPPERS:
         if len(names) == 1 and names[0] not in _NODE_RUNNERS:
             is_named = names[0] in programs
@@ -287,9 +287,9 @@ def wrappers_in(text: str) -> list[str]:
                 for start, word in enumerate(words)
                 if word == names[0]
             )
-        found += [" ".join(names)] if is_named else []
-    found += [name for name in SCRIPT_RUNNERS if name in programs and name != "git"]
-    return found
+        wrappers += [" ".join(names)] if is_named else []
+    wrappers += [name for name in SCRIPT_RUNNERS if name in programs and name != "git"]
+    return wrappers
 
 
 def runs_elsewhere(words: Sequence[str]) -> bool:

@@ -91,7 +91,7 @@ def read_program(words: Sequence[str], from_input: str | None) -> ProgramText:
         return _read_javascript(code)
     if words[0] in _BY_PATTERN:
         code = without_comments(code, _NAMES_BY_LANGUAGE.get(words[0], ""))
-        return ProgramText([_found_text(found) for found in _RUNS_TEXT.finditer(code)])
+        return ProgramText([_literal_text(match) for match in _RUNS_TEXT.finditer(code)])
     return ProgramText()
 
 
@@ -126,12 +126,12 @@ _RUNS_TEXT = re.compile(
 )
 
 
-def _found_text(found: re.Match[str]) -> str:
-    if found["others"]:
-        words = [word[2] for word in _LITERAL.finditer(found["others"])]
-        return " ".join([found["text"], shlex.join(words)])
+def _literal_text(match: re.Match[str]) -> str:
+    if match["others"]:
+        words = [word[2] for word in _LITERAL.finditer(match["others"])]
+        return " ".join([match["text"], shlex.join(words)])
     names = ("text", "quoted", "ticks", "spawned", "also")
-    return next(found[name].strip() for name in names if found[name] is not None)
+    return next(match[name].strip() for name in names if match[name] is not None)
 
 
 # --- Python

@@ -120,10 +120,10 @@ def _script_for(names: Sequence[str], targets: Mapping[str, _Target]) -> str | N
 
 def _with_variables(text: str, words: Sequence[str]) -> str:
     """Returns a Makefile with the values of its variables, of which the command may set some."""
-    variables = {found["name"]: found["value"] for found in _VARIABLE.finditer(text)}
+    variables = {match["name"]: match["value"] for match in _VARIABLE.finditer(text)}
     given = (word.partition("=") for word in words if "=" in word)
     variables |= {name: value for name, _, value in given}
-    return _EXPANSION.sub(lambda found: variables.get(found[1], found[0]), text)
+    return _EXPANSION.sub(lambda match: variables.get(match[1], match[0]), text)
 
 
 def _folder_named(words: Sequence[str], folder: str) -> str:

@@ -82,7 +82,7 @@ def _read(script: str, shell: ShellState) -> list[ShellCommand]:
     unreachable = unreachable_nodes(root)
     redirects, last_of_groups = _redirects_by_command(root, unreachable)
     statements = _statements(root, unreachable)
-    for node, subshells in sorted(statements, key=lambda found: _end_of(found[0])):
+    for node, subshells in sorted(statements, key=lambda statement: _end_of(statement[0])):
         if node.type in _DEFINITIONS:
             _define(node, shell)
             continue
@@ -90,13 +90,13 @@ def _read(script: str, shell: ShellState) -> list[ShellCommand]:
         while around not in folders:
             around = around[:-1]
         shell.folder = folders[around]
-        found = at_exit if shell.text(node).startswith("trap ") else commands
-        if found is at_exit and _REMOVES_TRAP.match(shell.text(node)):
+        collected = at_exit if shell.text(node).startswith("trap ") else commands
+        if collected is at_exit and _REMOVES_TRAP.match(shell.text(node)):
             at_exit.clear()
             continue
         for command in _commands_at(node, redirects.get(node.id, []), shell):
             around = (*subshells, node.start_byte) if command.subshells else subshells
-            found.append(
+            collected.append(
                 replace(
                     command,
                     is_in_group=command.is_in_group or node.id in last_of_groups,

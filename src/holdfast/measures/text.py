@@ -132,7 +132,7 @@ def _pieces_of(text: str) -> Iterator[str]:
     """Yields the text up to each end of a sentence, and the rest of each block of lines."""
     for block in _join_lines(text):
         start = 0
-        abbreviations = [found.span() for found in _SEVERAL_WORDS.finditer(block)]
+        abbreviations = [match.span() for match in _SEVERAL_WORDS.finditer(block)]
         for stop in _STOP.finditer(block):
             if any(begin < stop.start() < end for begin, end in abbreviations):
                 continue
