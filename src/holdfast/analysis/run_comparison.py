@@ -153,8 +153,9 @@ def _refuse_other_places(runs: Sequence[DriftResults]) -> None:
 
 
 def _pair_series(first: DriftResults, run: DriftResults) -> list[tuple[Series, Series]]:
-    """Pairs the series of two runs by their method; if they have no method in common but one each,
-    pairs these two.
+    """Pairs the series of two runs by their method.
+
+    If they have no method in common but one each, pairs these two.
     """
     series_by_method = {series.method: series for series in first.series}
     pairs = [

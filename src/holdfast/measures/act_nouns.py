@@ -159,8 +159,9 @@ _MAX_CONTEXT = 120  # characters on either side of a word that are read
 
 
 def acts_named(act: str, text: str) -> Iterator[bool | None]:
-    """Yields for each place where a clause names an act whether it asks for the act; None if that
-    is not clear. A place where the word is a part of a compound is left out.
+    """Yields for each place where a clause names an act whether it asks for the act.
+
+    None if that is not clear. A place where the word is a part of a compound is left out.
 
     Args:
         act: a regular expression for the words of the act, such as `push`.

@@ -154,8 +154,9 @@ def split_words(
 
 
 def _takes_next(option: str, valued: Sequence[str], flags: Sequence[str]) -> bool:
-    """Whether the word after an option is its value. Of joined letters, as in `-itu root`, only
-    the last may take it.
+    """Whether the word after an option is its value.
+
+    Of joined letters, as in `-itu root`, only the last may take it.
     """
     if "=" in option or option == "-":
         return False

@@ -25,9 +25,11 @@ class Reading:
 
     @property
     def line(self) -> str:
-        """The words in a row. Within a word of git or gh, such as the message of a commit, the
-        space before a dash is one that does not break, so that ` --force` is found only among the
-        options; a word of another program may be a command, as in `ssh web 'rm -rf /'`.
+        """The words in a row.
+
+        Within a word of git or gh, such as the message of a commit, the space before a dash is one
+        that does not break, so that ` --force` is found only among the options; a word of another
+        program may be a command, as in `ssh web 'rm -rf /'`.
         """
         has_texts = self.words[0] in ("git", "gh")
         words = (word.replace(" -", "\u00a0-") if has_texts else word for word in self.words)

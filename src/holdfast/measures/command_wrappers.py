@@ -258,7 +258,8 @@ def _split(words: Sequence[str], wrapper: Wrapper) -> tuple[tuple[str, ...], tup
 
 
 def wrapper_without_options(words: Sequence[str]) -> tuple[str, ...] | None:
-    """Returns the outermost wrapper of a command with its own arguments, such as `docker exec web`;
+    """Returns the outermost wrapper of a command with its own arguments, such as `docker exec web`.
+
     None for a command without a wrapper.
     """
     for names, wrapper in _wrappers_of(words[0]):

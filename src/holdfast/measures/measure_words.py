@@ -543,8 +543,10 @@ def _file(path: str) -> str:
 
 
 def _names_of_files(globs: Sequence[str] | str) -> str:
-    """Returns a pattern for the names of files; "" if they have none. CHANGELOG.md is also "the
-    changelog", but index.md is not "the index". What is left out *from* a file is not the file.
+    """Returns a pattern for the names of files; "" if they have none.
+
+    CHANGELOG.md is also "the changelog", but index.md is not "the index". What is left out *from* a
+    file is not the file.
     """
     names: list[str] = []
     for glob in [globs] if isinstance(globs, str) else globs:

@@ -101,8 +101,9 @@ def _bash_text(match: re.Match[str]) -> str:
 
 
 def _without_blocks(script: str) -> str:
-    """Returns a script with lines in place of blocks; functions, and blocks that are the values of
-    variables, are functions of Bash.
+    """Returns a script with lines in place of blocks.
+
+    Functions, and blocks that are the values of variables, are functions of Bash.
     """
     parts: list[str] = []
     ends: list[str] = []

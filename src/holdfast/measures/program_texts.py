@@ -48,8 +48,9 @@ def is_python(program: str) -> bool:
 
 
 def file_run_by(words: Sequence[str]) -> str:
-    """Returns the file of a program that an interpreter runs; "" if its text is an argument, or the
-    input, as of `python - a.txt`.
+    """Returns the file of a program that an interpreter runs.
+
+    "" if its text is an argument, or the input, as of `python - a.txt`.
     """
     program = words[0]
     is_known = is_python(program) or program in (*_JAVASCRIPT, *_BY_PATTERN)
@@ -494,8 +495,9 @@ def _read_javascript(code: str) -> ProgramText:
 
 
 def _without_unreachable(code: str) -> str:
-    """Returns a program up to the first `process.exit()` outside of functions and branches; all of
-    it if a function follows, as that may be called before.
+    """Returns a program up to the first `process.exit()` outside of functions and branches.
+
+    All of it if a function follows, as that may be called before.
     """
     plain = _LITERAL.sub(lambda text: re.sub("[{};]", " ", text[0]), code)
     depth = position = 0

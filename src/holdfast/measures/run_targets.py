@@ -69,7 +69,8 @@ def script_of_target(
     from_input: str | None,
     folder: str = "",
 ) -> str | None:
-    """Returns the script that `make TARGET`, `npm run SCRIPT`, `just RECIPE` or `task TASK` runs;
+    """Returns the script that `make TARGET`, `npm run SCRIPT`, `just RECIPE` or `task TASK` runs.
+
     None for other commands, and if the file that defines it is not known.
 
     Args:

@@ -95,8 +95,10 @@ _MIN_WORDS_OF_ITEM = 5  # without a closing mark, an item of a list with fewer i
 
 
 def prose_sentences_of(text: str) -> list[str]:
-    """Returns the sentences of a text. Lines of code, headings and tables are none, nor are short
-    items of a list, unless the text has nothing else.
+    """Returns the sentences of a text.
+
+    Lines of code, headings and tables are none, nor are short items of a list, unless the text has
+    nothing else.
     """
     lines: list[str] = []
     phrases: list[bool] = []

@@ -286,8 +286,9 @@ async def compute(
 async def generate_all(
     generate: Callable[[RequestT], Coroutine[Any, Any, Reply]], requests: Sequence[RequestT]
 ) -> list[Reply]:
-    """Answers requests concurrently and returns the replies in their order; the first error cancels
-    the others.
+    """Answers requests concurrently and returns the replies in their order.
+
+    The first error cancels the others.
     """
     async with task_group() as group:
         tasks = [group.create_task(generate(request)) for request in requests]

@@ -184,8 +184,9 @@ def refuse_early(
     about: Mapping[str, Any],
     compatibility: Compatibility = ALIKE,
 ) -> None:
-    """Refuses what `open_run` would, given the part of the identity that is known without a model;
-    writes nothing.
+    """Refuses what `open_run` would, given the part of the identity that is known without a model.
+
+    Writes nothing.
     """
     folder = Path(folder)
     if (folder / MANIFEST).is_file():
@@ -206,8 +207,9 @@ def refuse_other_command(folder: Path | str, command: str) -> None:
 
 
 def _command_in(folder: Path) -> str:
-    """Returns the command that wrote the manifest or the summary in a folder; "" if there is
-    neither.
+    """Returns the command that wrote the manifest or the summary in a folder.
+
+    "" if there is neither.
     """
     if (folder / MANIFEST).is_file():
         manifest = read_manifest(folder)
@@ -264,8 +266,9 @@ def _extend_manifest(
 
 
 def _earlier_sizes(old_manifest: Mapping[str, Any], identity: Mapping[str, Any]) -> list[int]:
-    """Returns how many conversations the run had before each time that it was extended. Verdicts on
-    it could be read each time (`analysis.verdicts.error_at`).
+    """Returns how many conversations the run had before each time that it was extended.
+
+    Verdicts on it could be read each time (`analysis.verdicts.error_at`).
     """
     size = _planned_conversations(old_manifest["identity"])
     earlier = list(old_manifest.get(EARLIER_SIZES, []))

@@ -189,8 +189,9 @@ def _next_reply(view: View, reply: Reply, scores: ReplyScores) -> NextReply:
 
 
 def _tokens_of(replies: Sequence[Reply]) -> records.Tokens:
-    """Adds up the tokens read and written for replies and for draws discarded before them; empty
-    unless all are counted.
+    """Adds up the tokens read and written for replies and for draws discarded before them.
+
+    Empty unless all are counted.
     """
     num_read = 0
     num_written = 0
